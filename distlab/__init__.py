@@ -1,0 +1,51 @@
+"""distlab: learn distributed systems by running them.
+
+    from distlab import run
+
+    def hello(comm):
+        return comm.rank
+
+    run(hello, world_size=4)
+
+Importing distlab is light; torch loads in the ranks, and here only when asked for.
+"""
+
+from importlib import import_module
+
+_HOME = {
+    "distlab.errors": (
+        "CannotTravel",
+        "CollectiveMismatch",
+        "Deadlock",
+        "DistlabError",
+        "InvalidArgument",
+        "MessageMismatch",
+        "NestedWorld",
+        "ProcessServerFailed",
+        "RankDied",
+        "RankRaised",
+        "WorldClosed",
+        "WorldFailed",
+        "WorldTimeout",
+    ),
+    "distlab.faults": ("Hang", "Kill", "Slow"),
+    "distlab.trace": ("Event", "Trace"),
+    "distlab.launch": ("Report", "World", "run"),
+    "distlab.comm": ("Comm",),
+}
+_WHERE = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = sorted(_WHERE)
+__version__ = "0.1.0"
+
+
+def __getattr__(name):
+    if name not in _WHERE:
+        raise AttributeError(f"module 'distlab' has no attribute {name!r}")
+    value = getattr(import_module(_WHERE[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return [*globals(), *__all__]

@@ -1,0 +1,117 @@
+"""Every exception the library raises. A learner's mistake ends in one of these.
+
+`WorldFailed` and its kinds tell one story: which rank failed first and why, what
+the other ranks were doing, and who waited for whom. The story is written by
+`distlab.launch.story`; these classes only carry it.
+"""
+
+__all__ = [
+    "CannotTravel",
+    "CollectiveMismatch",
+    "Deadlock",
+    "DistlabError",
+    "InvalidArgument",
+    "MessageMismatch",
+    "NestedWorld",
+    "ProcessServerFailed",
+    "RankDied",
+    "RankRaised",
+    "WorldClosed",
+    "WorldFailed",
+    "WorldTimeout",
+    "brief_traceback",
+]
+
+
+class DistlabError(Exception):
+    """Base of everything that distlab raises on purpose."""
+
+    def _render_traceback_(self):
+        return brief_traceback(self)
+
+
+class InvalidArgument(DistlabError, ValueError, TypeError):
+    """An argument that no world can be made from; nothing was started."""
+
+
+class CannotTravel(DistlabError, TypeError):
+    """An object that cannot be sent to a rank, or back from one."""
+
+
+class NestedWorld(DistlabError, RuntimeError):
+    """A world was asked for inside a rank of another world."""
+
+
+class WorldClosed(DistlabError, RuntimeError):
+    """A call on a `World` that has been closed."""
+
+
+class ProcessServerFailed(DistlabError, RuntimeError):
+    """The helper process that forks ranks could not start, or died."""
+
+
+class MessageMismatch(DistlabError, ValueError):
+    """A receive buffer that does not fit the message sent to it."""
+
+
+class WorldFailed(DistlabError):
+    """A world that did not finish: the failure that came first, and its story.
+
+    `rank` is the rank that failed first, or the one that the others waited for.
+    `cause` is that rank's own exception where it raised one, else a sentence.
+    `trace` holds what every rank did up to the failure.
+    `output` holds what every rank printed, one string per rank.
+    """
+
+    def __init__(self, story, *, rank, cause, trace, output=()):
+        super().__init__(story)
+        self.rank = rank
+        self.cause = cause
+        self.trace = trace
+        self.output = list(output)
+
+    def __reduce__(self):
+        return _rebuild, (type(self), str(self), self.__dict__.copy())
+
+
+class RankRaised(WorldFailed):
+    """A rank's function raised; `cause` is the exception."""
+
+
+class RankDied(WorldFailed):
+    """A rank's process ended without returning: killed, crashed or left early."""
+
+
+class Deadlock(WorldFailed):
+    """Ranks wait for each other, and nothing in flight can free any of them.
+
+    `cycle` lists the ranks in the order in which they wait, each for the next and
+    the last for the first; it is empty when they wait for a rank that has returned.
+    """
+
+    cycle = ()
+
+
+class CollectiveMismatch(WorldFailed):
+    """Ranks disagree about a collective: one skipped it, or called another."""
+
+
+class WorldTimeout(WorldFailed):
+    """Time ran out while at least one rank was still at work."""
+
+
+def _rebuild(kind, story, fields):
+    error = kind.__new__(kind, story)
+    error.__dict__.update(fields)
+    return error
+
+
+def brief_traceback(error):
+    """Return the lines a notebook shows for `error`: its story, and no library frames.
+
+    IPython asks an exception for `_render_traceback_`; the frames between the
+    learner's cell and the raise are distlab's own and explain nothing.
+    """
+    bold_red, plain = "\x1b[1;31m", "\x1b[0m"
+    first, *rest = str(error).split("\n") or [""]
+    return [f"{bold_red}{type(error).__name__}{plain}: {first}", *rest]

@@ -1,0 +1,68 @@
+"""Plans of failure, as plain data: what goes wrong, on which rank, and when.
+
+`run(fn, 4, faults=[Kill(rank=2, step=3)])` kills rank 2 with SIGKILL as it makes its
+third Comm call. A step is the rank's n-th Comm call, counted from 1, the same number
+that its trace events carry; step 0 is the moment before its function begins.
+"""
+
+from dataclasses import dataclass
+
+from distlab.errors import InvalidArgument
+
+__all__ = ["Hang", "Kill", "Slow", "check_faults"]
+
+
+@dataclass(frozen=True)
+class Kill:
+    """`rank` dies by SIGKILL at the start of its `step`-th Comm call."""
+
+    rank: int
+    step: int
+
+
+@dataclass(frozen=True)
+class Hang:
+    """`rank` stops for ever at the start of its `step`-th Comm call, and stays alive."""
+
+    rank: int
+    step: int
+
+
+@dataclass(frozen=True)
+class Slow:
+    """`rank` gets its processor for only one `factor`-th of the time."""
+
+    rank: int
+    factor: float
+
+
+def check_faults(faults, world_size: int) -> tuple:
+    """Return `faults` as a tuple.
+
+    Raises: InvalidArgument naming the first that does not fit a world of this size.
+    """
+    if isinstance(faults, Kill | Hang | Slow):
+        faults = (faults,)
+    for fault in faults:
+        if not isinstance(fault, Kill | Hang | Slow):
+            raise InvalidArgument(
+                f"faults takes Kill, Hang and Slow, and got {fault!r}. "
+                "For example: faults=[Kill(rank=2, step=3)]"
+            )
+        if not _whole(fault.rank) or not 0 <= fault.rank < world_size:
+            raise InvalidArgument(
+                f"{fault} names rank {fault.rank!r}; a world of {world_size} has "
+                f"ranks 0 to {world_size - 1}."
+            )
+        if isinstance(fault, Slow):
+            if not isinstance(fault.factor, int | float) or not 1 <= fault.factor < 1000:
+                raise InvalidArgument(f"{fault}: factor is how many times slower, from 1 to 999.")
+        elif not _whole(fault.step) or fault.step < 0:
+            raise InvalidArgument(
+                f"{fault}: step is the n-th Comm call, counted from 1; 0 is before the first."
+            )
+    return tuple(faults)
+
+
+def _whole(value):
+    return isinstance(value, int) and not isinstance(value, bool)

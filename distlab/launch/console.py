@@ -1,0 +1,51 @@
+"""What ranks print: shown as it comes, line by line, and kept."""
+
+import sys
+
+__all__ = ["Console"]
+
+_SHOWN_LINES = 500
+_KEPT_CHARACTERS = 2**26
+
+
+class Console:
+    """Collects the ranks' lines; unless `quiet`, shows the first of them in the cell.
+
+    A cell that has to show a million lines freezes the browser, so only the first 500
+    are shown; up to 64 million characters per rank are kept.
+    """
+
+    def __init__(self, world_size: int, quiet: bool):
+        self._quiet = quiet
+        self._kept = [[] for _ in range(world_size)]
+        self._size = [0] * world_size
+        self._shown = self._hidden = 0
+
+    def add(self, rank: int, text: str) -> None:
+        """Take whole lines that `rank` printed."""
+        room = _KEPT_CHARACTERS - self._size[rank]
+        if room > 0:
+            self._kept[rank].append(text[:room])
+            if len(text) >= room:
+                self._kept[rank].append("\n(more was printed than is kept)\n")
+        self._size[rank] += len(text)
+        if not self._quiet:
+            self._show(rank, text)
+
+    def _show(self, rank, text):
+        lines = text.split("\n")[:-1]
+        visible = lines[: _SHOWN_LINES - self._shown]
+        self._shown += len(visible)
+        self._hidden += len(lines) - len(visible)
+        if visible:
+            sys.stdout.write("".join(f"[rank {rank}] {line}\n" for line in visible))
+            sys.stdout.flush()
+
+    def close(self) -> None:
+        """Say how much was not shown."""
+        if self._hidden:
+            print(f"(and {self._hidden:,} more lines, kept in the report's output)")
+
+    def output(self) -> list[str]:
+        """Return what each rank printed, one string per rank."""
+        return ["".join(pieces) for pieces in self._kept]

@@ -1,0 +1,119 @@
+"""What this machine allows: how many ranks, which backend, fork or spawn."""
+
+import glob
+import json
+import os
+import resource
+import sys
+
+from distlab.errors import InvalidArgument
+from distlab.launch.ranks import PRELOAD
+from distlab.processes import Frame, Processes
+from distlab.units import MB, readable_bytes
+
+__all__ = ["available_bytes", "check_world_size", "choose_backend", "count_gpus", "start_method"]
+
+RANK_BYTES = 40 * MB  # what one more idle rank costs, measured by tests/bench/memory.py
+_DESCRIPTORS_PER_RANK = 3
+_gpus = {}
+
+
+def start_method() -> tuple[str, str]:
+    """Return how ranks start here, "fork" or "spawn", and why."""
+    if sys.platform == "linux":
+        return "fork", "ranks are forks of a process that has imported torch"
+    return "spawn", "forking after importing torch is not safe on this system"
+
+
+def check_world_size(world_size) -> int:
+    """Return `world_size` as an int.
+
+    Raises: InvalidArgument saying how many ranks this machine can hold.
+    """
+    example = "For four ranks write run(fn, 4)."
+    if isinstance(world_size, bool) or not hasattr(world_size, "__index__"):
+        raise InvalidArgument(f"world_size is a whole number, and got {world_size!r}. {example}")
+    world_size = world_size.__index__()
+    if world_size < 1:
+        raise InvalidArgument(
+            f"world_size={world_size}: a world has at least one rank. {example}"
+        )
+    free = available_bytes()
+    if world_size * RANK_BYTES > free and world_size > 4:
+        raise InvalidArgument(
+            f"world_size={world_size}: that many ranks need about "
+            f"{readable_bytes(world_size * RANK_BYTES)} of memory, and "
+            f"{readable_bytes(free)} are free here. "
+            f"Up to {max(1, free // RANK_BYTES)} ranks fit."
+        )
+    room = (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 128) // _DESCRIPTORS_PER_RANK
+    if world_size > room:
+        raise InvalidArgument(
+            f"world_size={world_size}: this system lets a process hold enough open files "
+            f"for {room} ranks. Raise the limit with `ulimit -n`, or take fewer ranks."
+        )
+    return world_size
+
+
+def available_bytes() -> int:
+    """Return the memory that can still be used, within a container's limit if there is one."""
+    free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    try:
+        with open("/proc/meminfo") as file:
+            kib = dict(line.split(":") for line in file)["MemAvailable"].split()[0]
+            free = int(kib) * 1024
+    except (OSError, KeyError):
+        pass  # no such file here: count all the memory there is
+    for limit, used in (
+        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
+        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
+    ):
+        try:
+            with open(limit) as limit_file, open(used) as used_file:
+                free = min(free, int(limit_file.read()) - int(used_file.read()))
+        except (OSError, ValueError):
+            pass  # no such limit
+    return max(0, free)
+
+
+def count_gpus() -> int:
+    """Return how many GPUs torch can use, asked once, in a process of its own."""
+    if not glob.glob("/dev/nvidia[0-9]*") and not os.path.exists("/dev/dxg"):
+        return 0
+    key = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if key not in _gpus:
+        asked = Processes(
+            1, "distlab.launch.rank:count_gpus", preload=PRELOAD, start_method=start_method()[0]
+        )
+        try:
+            said = [what for what in asked.poll(60) if isinstance(what, Frame)]
+            while not said and asked.alive:
+                said = [what for what in asked.poll(60) if isinstance(what, Frame)]
+            _gpus[key] = json.loads(said[0].payload) if said else 0
+        finally:
+            asked.stop()
+    return _gpus[key]
+
+
+def choose_backend(backend: str, world_size: int) -> tuple[str, list[str]]:
+    """Return "gloo" or "nccl", and what the report should say about the choice.
+
+    Raises: InvalidArgument for an unknown one, or NCCL with too few GPUs.
+    """
+    if backend not in ("auto", "gloo", "nccl"):
+        raise InvalidArgument(
+            f"backend={backend!r}: choose 'gloo' (CPU), 'nccl' (one GPU per rank) or 'auto'."
+        )
+    if backend == "gloo":
+        return "gloo", []
+    gpus = count_gpus()
+    if gpus >= world_size:
+        return "nccl", []
+    has = f"{gpus} GPUs" if gpus != 1 else "1 GPU"
+    if backend == "nccl":
+        raise InvalidArgument(
+            f"backend='nccl' needs a GPU for every rank: {world_size} ranks, and this "
+            f"machine has {has}. Take backend='auto', which then chooses gloo."
+        )
+    return "gloo", [f"gloo, because {world_size} ranks need {world_size} GPUs for NCCL, "
+                    f"and this machine has {has}."] if gpus else []

@@ -1,0 +1,137 @@
+"""The inside of a rank: meet the others, then run what the kernel sends.
+
+    kernel ── settings ──▶ rank: joins the process group ── "ready" ──▶ kernel
+           ── call ──────▶       fn(comm, *args)          ── outcome ─▶
+           ── (end) ─────▶       leaves the group, ends
+"""
+
+import json
+import os
+import sys
+import time
+import traceback
+import warnings
+from datetime import timedelta
+
+import torch
+import torch.distributed as dist
+
+from distlab.comm import Comm, Disagreement
+from distlab.errors import CannotTravel, MessageMismatch
+from distlab.launch.travel import Arrivals, pack
+from distlab.launch.witness import watch
+from distlab.recorder import Recorder
+
+__all__ = ["count_gpus", "main"]
+
+END, CALL = b"E", b"C"
+
+
+def main(child) -> None:
+    """Be one rank of a world; `child` is this process's `distlab.processes.Child`."""
+    settings = json.loads(child.receive())
+    rank, world_size = child.index, settings["world_size"]
+    block, meeting_place = child.shared
+    os.environ.update(_torchrun_names(rank, world_size))
+    torch.set_num_threads(settings["threads"])
+    recorder = Recorder(rank, world_size, block)
+    device = torch.device("cpu")
+    if settings["backend"] == "nccl":
+        device = torch.device("cuda", rank)
+        torch.cuda.set_device(device)
+    _join(rank, world_size, settings, meeting_place)
+    comm = Comm(rank, world_size, device=device, recorder=recorder)
+    watch(comm)
+    arrivals = Arrivals(settings["persistent"])
+    child.send(json.dumps({"outcome": "ready"}).encode())
+    while True:
+        request = child.receive()
+        if request[:1] == END:
+            break
+        child.send(_outcome(comm, arrivals, memoryview(request)[1:]))
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+def count_gpus(child) -> None:
+    """Tell the kernel how many GPUs torch sees; looking would spoil later forks."""
+    child.send(json.dumps(torch.cuda.device_count()).encode())
+
+
+def _torchrun_names(rank, world_size):
+    return {
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "GROUP_RANK": "0",
+        "WORLD_SIZE": str(world_size),
+        "LOCAL_WORLD_SIZE": str(world_size),
+    }
+
+
+def _join(rank, world_size, settings, meeting_place):
+    """Join the process group: meet in a file without a name, talk over loopback only."""
+    loopback = "lo" if sys.platform == "linux" else "lo0"
+    os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = loopback
+    place = settings["meeting_place"] or f"/proc/self/fd/{meeting_place}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        dist.init_process_group(
+            settings["backend"],
+            store=dist.FileStore(place, world_size),
+            rank=rank,
+            world_size=world_size,
+            timeout=timedelta(days=1),  # whoever waits for ever is found by the kernel
+        )
+
+
+def _outcome(comm, arrivals, data):
+    """Run one call; return its outcome: a line of JSON, then the pickled value."""
+    comm.recorder.begin()
+    try:
+        fn, args, comm.faults = arrivals.unpack_task(data)
+        comm.fail_if_planned()
+        payload = pack(fn(comm, *args))
+        report = {"outcome": "returned", "group": dist.is_initialized()}
+        comm.recorder.now("done")
+    except BaseException as error:
+        report = {"outcome": "raised", "time": time.monotonic(), **_describe(error)}
+        payload = _pack_error(error)
+        comm.recorder.now("raised")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return json.dumps(report).encode() + b"\n" + payload
+
+
+def _describe(error):
+    """Return what the kernel needs to tell the story of `error`."""
+    frames = traceback.extract_tb(error.__traceback__)
+    chain = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    return {
+        "type": type(error).__name__,
+        "message": _message(error),
+        "frames": [(f.filename, f.lineno, f.name) for f in frames],
+        "because": f"{type(chain).__name__}: {chain}" if chain else "",
+        "disagreement": isinstance(error, Disagreement),
+        "communication": _from_communication(error, frames),
+    }
+
+
+def _message(error):
+    if isinstance(error, SystemExit):
+        return f"sys.exit({error.code!r}) was called"
+    return str(error)
+
+
+def _from_communication(error, frames):
+    """Return whether a broken connection, rather than the learner's code, raised this."""
+    if not isinstance(error, RuntimeError) or isinstance(error, MessageMismatch | CannotTravel):
+        return False
+    last = frames[-1].filename if frames else ""
+    return last.endswith(("distlab/comm.py", "distributed_c10d.py", "c10d_logger.py"))
+
+
+def _pack_error(error):
+    try:
+        return pack(error.with_traceback(None))
+    except Exception:
+        return pack(RuntimeError(f"{type(error).__name__}: {error}"))

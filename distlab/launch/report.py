@@ -1,0 +1,88 @@
+"""What a run gives back: results, trace, output, and a summary to look at."""
+
+import html
+import reprlib
+from dataclasses import dataclass, field
+
+from distlab.show.theme import rank_color
+from distlab.trace import Trace
+from distlab.units import readable_bytes, readable_seconds
+
+__all__ = ["Report"]
+
+_ROWS = 16
+
+
+@dataclass
+class Report:
+    """One finished call on every rank.
+
+    results: what the function returned, one value per rank.
+    trace: what every rank did.
+    output: what every rank printed, one string per rank.
+    elapsed_s: seconds from the call, with all ranks up, to the last rank's return.
+    backend: "gloo" or "nccl".
+    notes: what the reader of the summary should know, one sentence each.
+    """
+
+    results: list
+    trace: Trace
+    output: list[str]
+    elapsed_s: float
+    backend: str
+    notes: list[str] = field(default_factory=list)
+
+    def __repr__(self):
+        rows = [("rank", "result", "sent", "messages", "waited"), *self._rows()]
+        widths = [max(len(row[column]) for row in rows) for column in range(5)]
+        lines = [self._headline()]
+        for row in rows:
+            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+            lines.append("  " + "  ".join(cells).rstrip())
+        return "\n".join([*lines, *self._footnotes()])
+
+    def _repr_html_(self):
+        cell = "padding:2px 14px 2px 0;text-align:left"
+        head = "".join(
+            f"<th scope='col' style='{cell}'>{name}</th>"
+            for name in ("rank", "result", "sent", "messages", "waited")
+        )
+        body = ""
+        for number, row in enumerate(self._rows()):
+            dot = f"<span style='color:{rank_color(number)}' aria-hidden='true'>&#9679;</span> "
+            cells = "".join(
+                f"<td style='{cell}'>{dot if not column else ''}{html.escape(value)}</td>"
+                for column, value in enumerate(row)
+            )
+            body += f"<tr>{cells}</tr>"
+        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self._footnotes())
+        return (
+            f"<div><b>{html.escape(self._headline())}</b>"
+            f"<table style='margin:4px 0'><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table>{notes}</div>"
+        )
+
+    def _headline(self):
+        count = len(self.results)
+        ranks = "1 rank" if count == 1 else f"{count} ranks"
+        rounds = self.trace.rounds()
+        sent = sum(self.trace.bytes_sent(rank) for rank in range(count))
+        moved = f", {readable_bytes(sent)} in {rounds} rounds" if rounds else ""
+        return f"{ranks} on {self.backend}, {readable_seconds(self.elapsed_s)}{moved}"
+
+    def _rows(self):
+        shorten = reprlib.Repr()
+        shorten.maxother = shorten.maxstring = 40
+        for rank, result in enumerate(self.results[:_ROWS]):
+            yield (
+                str(rank),
+                " ".join(shorten.repr(result).split()),
+                readable_bytes(self.trace.bytes_sent(rank)),
+                str(self.trace.messages_sent(rank)),
+                readable_seconds(self.trace.waited_s(rank)),
+            )
+
+    def _footnotes(self):
+        hidden = len(self.results) - _ROWS
+        more = [f"and {hidden} more ranks"] if hidden > 0 else []
+        return more + self.notes

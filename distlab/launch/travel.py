@@ -1,0 +1,201 @@
+"""Functions, arguments and results on their way between the kernel and its ranks.
+
+Functions of a notebook or script travel by value, with the globals they use. In a
+rank those globals land in the rank's `__main__`, which is what makes state persist in
+a `World`: a global that the learner has not changed since the last call keeps the
+value that the rank gave it.
+"""
+
+import inspect
+import io
+import pickle
+import reprlib
+import sys
+import types
+
+import cloudpickle
+
+from distlab.errors import CannotTravel, InvalidArgument
+
+__all__ = ["Arrivals", "check_function", "pack", "pack_task", "unpack"]
+
+
+def check_function(fn, args) -> None:
+    """Refuse what cannot be called as `fn(comm, *args)`.
+
+    Raises: InvalidArgument.
+    """
+    if not callable(fn):
+        raise InvalidArgument(
+            f"run needs a function that each rank calls, and got {_a(fn)}. "
+            "If you wrote run(hello(...)), leave the brackets away: run(hello)."
+        )
+    if not isinstance(args, tuple | list):
+        raise InvalidArgument(
+            f"args is a tuple of further arguments, and got {_a(args)}. "
+            "For one argument write args=(value,)."
+        )
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return  # some built-ins do not tell; the call itself will
+    try:
+        signature.bind(object(), *args)
+    except TypeError as error:
+        name = getattr(fn, "__name__", "the function")
+        extra = f" and then the {len(args)} of args" if args else ""
+        raise InvalidArgument(
+            f"each rank calls {name}(comm{', *args' if args else ''}), but "
+            f"{name}{signature} does not take that: {error}. "
+            f"Its first argument is the rank's Comm{extra}: def {name}(comm, ...)."
+        ) from None
+
+
+def pack_task(fn, args, faults) -> bytes:
+    """Return a call as bytes.
+
+    Raises: CannotTravel naming the argument or global that does not pickle.
+    """
+    try:
+        return _dump((fn, tuple(args), faults))
+    except Exception as error:
+        raise CannotTravel(_blame(fn, args, error)) from None
+
+
+def pack(thing) -> bytes:
+    """Return a rank's result as bytes.
+
+    Raises: CannotTravel naming the part that does not pickle.
+    """
+    try:
+        return _dump(thing)
+    except Exception as error:
+        where, part = _culprit(thing, "the result")
+        raise CannotTravel(
+            f"{where} is {_a(part)}, which cannot travel from a rank to the notebook "
+            f"({_why(error)}). Return numbers, tensors, lists or dicts instead."
+        ) from None
+
+
+def unpack(data):
+    """Return what `pack` packed."""
+    return pickle.loads(data)
+
+
+class Arrivals:
+    """A rank's side: unpack calls into its `__main__`, and keep what it changed there."""
+
+    def __init__(self, persistent: bool):
+        self._persistent = persistent
+        self._shipped = {}
+
+    def unpack_task(self, data):
+        """Return (fn, args, faults).
+
+        Invariant: a global of `__main__` is replaced only if the notebook's value is
+        another one than it sent last time, so `counter += 1` in a rank goes on counting
+        while `learning_rate = 0.1` in a cell takes effect.
+        """
+        if not self._persistent:
+            return pickle.loads(data)
+        namespace = _main_globals()
+        before = dict(namespace)
+        task = pickle.loads(data)
+        for name, value in list(namespace.items()):
+            if name in before and before[name] is value or name.startswith("__"):
+                continue
+            if isinstance(value, types.FunctionType | types.ModuleType | type):
+                continue
+            digest = _digest(value)
+            if name in before and digest is not None and self._shipped.get(name) == digest:
+                namespace[name] = before[name]
+            self._shipped[name] = digest
+        return task
+
+
+def _digest(value):
+    try:
+        return hash(cloudpickle.dumps(value))
+    except Exception:
+        return None  # it arrived, but does not leave again: take it as changed
+
+
+class _MainGlobals(dict):
+    """Stands for the sender's `__main__` globals; arrives as the receiver's own."""
+
+    def __reduce__(self):
+        return _main_globals, ()
+
+
+def _main_globals():
+    return sys.modules["__main__"].__dict__
+
+
+def _dump(thing):
+    file = io.BytesIO()
+    pickler = cloudpickle.CloudPickler(file)
+    # cloudpickle gives functions that shared their globals one new dict on arrival,
+    # and looks up which in this table; it must not be empty, or it would be filled.
+    pickler.globals_ref[id(_main_globals())] = _MainGlobals(__name__="__main__")
+    pickler.dump(thing)
+    return file.getvalue()
+
+
+def _blame(fn, args, error):
+    """Say in one sentence which argument or global of `fn` does not pickle."""
+    name = getattr(fn, "__name__", "the function")
+    for number, value in enumerate(args):
+        where, part = _culprit(value, f"args[{number}]")
+        if part is not _FINE:
+            return f"{where} is {_a(part)}, which cannot travel to a rank ({_why(error)})."
+    seen = inspect.getclosurevars(fn) if isinstance(fn, types.FunctionType) else None
+    named = {**seen.globals, **seen.nonlocals} if seen else {}
+    for variable, value in named.items():
+        where, part = _culprit(value, f"the variable `{variable}`, used by `{name}`,")
+        if part is not _FINE:
+            return (
+                f"{where} is {_a(part)}, which cannot travel to a rank ({_why(error)}). "
+                f"Make it inside `{name}` instead, so that each rank has its own."
+            )
+    return f"{name} cannot travel to a rank: {_why(error)}."
+
+
+_FINE = object()
+
+
+def _culprit(thing, where, above=()):
+    """Return where the smallest part that does not pickle is, and that part."""
+    if any(thing is one for one in above) or _travels(thing):
+        return where, _FINE
+    if isinstance(thing, dict):
+        parts = [(f"{where}[{key!r}]", value) for key, value in thing.items()]
+    elif isinstance(thing, list | tuple):
+        parts = [(f"{where}[{index}]", value) for index, value in enumerate(thing)]
+    elif hasattr(thing, "__dict__") and not isinstance(thing, type | types.FunctionType):
+        parts = [(f"{where}.{key}", value) for key, value in vars(thing).items()]
+    else:
+        parts = []
+    for place, part in parts:
+        found = _culprit(part, place, (*above, thing))
+        if found[1] is not _FINE:
+            return found
+    return where, thing
+
+
+def _travels(thing):
+    try:
+        _dump(thing)
+    except Exception:
+        return False
+    return True
+
+
+def _a(thing):
+    kind = type(thing).__name__
+    shown = reprlib.repr(thing)
+    shown = f" ({shown})" if len(shown) < 60 else ""
+    return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}{shown}"
+
+
+def _why(error):
+    return str(error).strip().rstrip(".") or type(error).__name__

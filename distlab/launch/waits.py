@@ -1,0 +1,74 @@
+"""Who waits for whom, read from the ranks' notes; and when that can never end.
+
+Rank r waits for rank p if r is blocked in a message whose other side p has not posted,
+or in a collective that p has not entered. A blocked rank needs everyone it waits for,
+so it is *stuck* if any of them is stuck, has returned, or is dead. What is left after
+removing all who may still move is stuck for ever: no time-out is needed to know it.
+
+Source: Chandy, Misra and Haas, "Distributed deadlock detection" (1983), AND model.
+"""
+
+from distlab.recorder import IN, OUT, THREADED, Blackboard, Now
+
+__all__ = ["cycle_among", "disagreement", "stuck_ranks", "waits_for"]
+
+
+def waits_for(board: Blackboard, rank: int, now: Now) -> set[int]:
+    """Return the ranks without whose next call `rank` cannot go on."""
+    if now.state != "blocked":
+        return set()
+    missing = set()
+    if now.send_to >= 0 and board.posted(now.send_to, rank, IN) < now.send_number:
+        missing.add(now.send_to)
+    if now.recv_from >= 0 and board.posted(now.recv_from, rank, OUT) < now.recv_number:
+        missing.add(now.recv_from)
+    if now.call >= 0:
+        missing |= {r for r in range(board.world_size) if board.calls(r) < now.call}
+    return missing
+
+
+def stuck_ranks(board: Blackboard, gone: set[int]) -> dict[int, set[int]]:
+    """Return the ranks that can never go on, each with the ranks it waits for.
+
+    `gone` are the ranks that have returned, raised or died. A rank with several threads
+    may be freed by one of its own, so it is never called stuck.
+    """
+    waiting = {r: waits_for(board, r, board.now(r)) for r in range(board.world_size)}
+    candidates = {
+        rank
+        for rank, missing in waiting.items()
+        if missing and rank not in gone and not board.flags(rank) & THREADED
+    }
+    while True:
+        free = {r for r in candidates if not waiting[r] & (candidates | gone)}
+        if not free:
+            return {rank: waiting[rank] for rank in sorted(candidates)}
+        candidates -= free
+
+
+def cycle_among(stuck: dict[int, set[int]]) -> list[int]:
+    """Return a shortest cycle of ranks, each waiting for the next, or an empty list."""
+    best = []
+    for start in stuck:
+        paths = [[start]]
+        seen = {start}
+        while paths:
+            path = paths.pop(0)
+            for nxt in sorted(stuck[path[-1]]):
+                if nxt == start and (not best or len(path) < len(best)):
+                    best = path
+                elif nxt in stuck and nxt not in seen:
+                    seen.add(nxt)
+                    paths.append([*path, nxt])
+    return best
+
+
+def disagreement(board: Blackboard) -> tuple[int, dict[int, str]] | None:
+    """Return the first collective that ranks entered differently: its number, rank -> call."""
+    counts = [board.calls(rank) for rank in range(board.world_size)]
+    last = max(counts)
+    for number in range(max(1, last - 60), last + 1):
+        calls = {r: board.call(r, number) for r, count in enumerate(counts) if count >= number}
+        if len(set(calls.values())) > 1:
+            return number, calls
+    return None

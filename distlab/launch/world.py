@@ -1,0 +1,202 @@
+"""`run` and `World`: a world of ranks from a cell."""
+
+import math
+import threading
+import time
+import weakref
+
+from distlab.errors import InvalidArgument, NestedWorld, WorldClosed
+from distlab.faults import check_faults
+from distlab.launch.machine import check_world_size, choose_backend, start_method
+from distlab.launch.console import Console
+from distlab.launch.ranks import Failure, Ranks
+from distlab.launch.report import Report
+from distlab.launch.story import tell
+from distlab.launch.travel import check_function, pack_task
+from distlab.processes import Interrupts, inside
+
+__all__ = ["World", "run"]
+
+
+def run(
+    fn, world_size=4, *, args=(), backend="auto", timeout_s=60, faults=(), quiet=False
+) -> Report:
+    """Call `fn(comm, *args)` on `world_size` fresh processes; return their report.
+
+    Each rank is a process of its own with a `Comm`, and torch's default process group
+    is up. What ranks print appears as they print it, unless `quiet`.
+
+    backend: "gloo", "nccl", or "auto": NCCL if there is a GPU for every rank.
+    timeout_s: how long the function may take once all ranks are up.
+    faults: `Kill`, `Hang` and `Slow`, to break the run on purpose.
+
+    Raises: WorldFailed, as one of its kinds, if a rank raises, dies, deadlocks, skips a
+    collective or takes too long; InvalidArgument, CannotTravel, NestedWorld before
+    anything has started; KeyboardInterrupt. No process is left behind in any of these.
+    """
+    _refuse_nested("run")
+    world_size = check_world_size(world_size)
+    check_function(fn, args)
+    faults = check_faults(faults, world_size)
+    timeout_s = _check_timeout(timeout_s)
+    task = pack_task(fn, args, faults)
+    backend, notes = choose_backend(backend, world_size)
+    with Interrupts() as interrupts:
+        ranks = _start(world_size, backend, False, interrupts)
+        try:
+            report = _call(ranks, task, timeout_s, faults, quiet, interrupts, notes)
+            if not interrupts.pending:
+                ranks.leave()
+        finally:
+            ranks.close()
+    if interrupts.pending:
+        raise KeyboardInterrupt
+    return report
+
+
+class World:
+    """Ranks that stay: `world.run(fn, *args)` again and again on the same processes.
+
+        with World(4) as world:
+            world.run(load_data)
+            world.run(train, 0.1)
+
+    What a call leaves in a rank's globals and modules is there in the next. After a
+    call that failed or was interrupted the next one begins with fresh ranks, and its
+    report says so. `close` ends the ranks; without `with`, so does the notebook's end.
+
+    timeout_s: how long one call may take.
+
+    Raises: as `run` does; WorldClosed for a call after `close`.
+    """
+
+    def __init__(self, world_size, *, backend="auto"):
+        _refuse_nested("World")
+        self.world_size = check_world_size(world_size)
+        self.backend, self._notes = choose_backend(backend, self.world_size)
+        self.timeout_s = 60
+        self._lock = threading.Lock()
+        self._closed = False
+        self._ranks = None
+        self._lost = ""
+        with Interrupts() as interrupts:
+            self._open_ranks(interrupts)
+            if interrupts.pending:
+                self.close()
+        if interrupts.pending:
+            raise KeyboardInterrupt
+
+    def __repr__(self):
+        state = "closed" if self._closed else "open"
+        return f"World({self.world_size}, backend='{self.backend}'), {state}"
+
+    def run(self, fn, *args) -> Report:
+        """Call `fn(comm, *args)` on every rank; return their report.
+
+        Raises: as the function `run` does; WorldClosed.
+        """
+        _refuse_nested("World.run")
+        check_function(fn, args)
+        timeout_s = _check_timeout(self.timeout_s)
+        task = pack_task(fn, args, ())
+        with self._lock, Interrupts() as interrupts:
+            notes = [*self._notes, *self._renewed(interrupts)]
+            ranks, healthy = self._ranks, False
+            try:
+                report = _call(ranks, task, timeout_s, (), False, interrupts, notes)
+                healthy = not interrupts.pending
+            finally:
+                if not healthy:
+                    self._drop("the call before this one did not finish")
+            if healthy and not ranks.intact:
+                self._drop("the call before this one left the process group or messages behind")
+        if interrupts.pending:
+            raise KeyboardInterrupt
+        return report
+
+    def _renewed(self, interrupts):
+        """Make sure that there are ranks; return what the learner should know of it."""
+        if self._closed:
+            raise WorldClosed(
+                "this World has been closed, and its ranks are gone. "
+                "Open another: world = World(4)."
+            )
+        if self._ranks is not None:
+            return []
+        self._open_ranks(interrupts)
+        return [f"Fresh ranks: {self._lost}, so what they had in memory is gone."]
+
+    def _open_ranks(self, interrupts):
+        self._ranks = _start(self.world_size, self.backend, True, interrupts)
+        self._finalizer = weakref.finalize(self, self._ranks.close)
+
+    def _drop(self, why):
+        self._finalizer()
+        self._ranks = None
+        self._lost = why
+
+    def close(self) -> None:
+        """End the ranks. Closing twice is fine."""
+        self._closed = True
+        if self._ranks is not None:
+            self._ranks.leave()
+            self._drop("")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+def _start(world_size, backend, persistent, interrupts):
+    ranks = Ranks(world_size, backend, persistent=persistent, start_method=start_method()[0])
+    try:
+        ranks.wait_ready(interrupts)
+    except Failure as failure:
+        error = tell(failure, ranks.board, (), [""] * world_size)
+        ranks.close()
+        raise error from None
+    except BaseException:
+        ranks.close()
+        raise
+    return ranks
+
+
+def _call(ranks, task, timeout_s, faults, quiet, interrupts, notes):
+    """Run one call; return its report, or None if it was interrupted."""
+    console = Console(ranks.world_size, quiet)
+    began = time.monotonic()
+    try:
+        outcomes = ranks.call(
+            task, console=console, timeout_s=timeout_s, faults=faults, interrupts=interrupts
+        )
+    except Failure as failure:
+        raise tell(failure, ranks.board, faults, console.output()) from None
+    finally:
+        console.close()
+    if interrupts.pending:
+        return None
+    return Report(
+        results=[outcome.value for outcome in outcomes],
+        trace=ranks.board.trace(),
+        output=console.output(),
+        elapsed_s=max(outcome.time for outcome in outcomes) - began,
+        backend=ranks.backend,
+        notes=[*notes, *ranks.loose_ends()],
+    )
+
+
+def _refuse_nested(what):
+    if inside() is not None:
+        raise NestedWorld(
+            f"{what} was called inside rank {inside().index} of a world. A rank cannot "
+            "open a world of its own: return to the notebook and call it there."
+        )
+
+
+def _check_timeout(timeout_s):
+    number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
+    if not number or not timeout_s > 0 or math.isinf(timeout_s):
+        raise InvalidArgument(f"timeout_s is a number of seconds above 0, and got {timeout_s!r}.")
+    return timeout_s

@@ -1,0 +1,22 @@
+"""One process's whole life, whoever needs it: start, output, stacks, death, stop.
+
+    kernel                     process server                 processes
+    ──────                     ──────────────                 ─────────
+    Processes ── session ────▶ fork() ─────────────────────▶  entry(child)
+        ▲    ◀── "exited 9" ── waitpid()                          │
+        ├──────────────────── channel: frames both ways ──────────┤
+        └──────────────────── output: one pipe each ──────────────┘
+
+The server is started once and imports what every process will need (torch takes
+seconds) and nothing of the user's; each process is then a fork of it, in
+milliseconds. Nothing listens anywhere: every connection is an inherited pair of
+sockets. A session is the life of its processes: when it closes, for whatever reason,
+the server kills them and everything they started. When the kernel dies, every
+session closes. This package knows no torch, no rank and no task.
+"""
+
+from distlab.processes.child import Child, inside
+from distlab.processes.group import Ended, Frame, Lines, Processes
+from distlab.processes.interrupts import Interrupts
+
+__all__ = ["Child", "Ended", "Frame", "Interrupts", "Lines", "Processes", "inside"]

@@ -1,0 +1,141 @@
+"""The inside of a started process: its surroundings, its channel, its entry point."""
+
+import ctypes
+import faulthandler
+import importlib
+import io
+import json
+import os
+import random
+import signal
+import socket
+import sys
+import types
+
+from distlab.processes.wire import Disconnected, receive_frame, send_frame
+
+__all__ = ["STACKS_SIGNAL", "Child", "execute", "inside", "live"]
+
+STACKS_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR2 - 7) + 7
+_PR_SET_PDEATHSIG = 1
+
+_current = None
+
+
+def inside() -> "Child | None":
+    """Return the `Child` that this process is, or None in a process of the user's own."""
+    return _current
+
+
+class Child:
+    """What a started process knows: its index, its channel and what it shares.
+
+    index: its number among the processes started together.
+    shared: open file descriptors that all of them were given, in the owner's order.
+    """
+
+    def __init__(self, index: int, channel: socket.socket, shared: list[int]):
+        self.index = index
+        self.shared = shared
+        self._channel = channel
+
+    def receive(self) -> bytearray:
+        """Return the owner's next frame; ends this process when the owner is gone."""
+        try:
+            return receive_frame(self._channel)
+        except Disconnected:
+            os._exit(0)
+
+    def send(self, payload) -> None:
+        """Send one frame to the owner; ends this process when the owner is gone."""
+        try:
+            send_frame(self._channel, payload)
+        except Disconnected:
+            os._exit(0)
+
+
+def live(request: dict, descriptors: list[int]) -> None:
+    """Set up this process as `request` says, call its entry point, and end it."""
+    global _current
+    _die_with(os.getppid())
+    channel, output, stacks, *shared = _keep_only(descriptors)
+    _take_output(output)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    faulthandler.register(STACKS_SIGNAL, file=stacks, all_threads=True)
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    sys.path[:] = request["path"]
+    if request["directory"] is not None:
+        os.chdir(request["directory"])
+    _forget_server_randomness()
+    sys.modules["__main__"] = types.ModuleType("__main__")  # the server's is no one's business
+    _current = Child(request["index"], socket.socket(fileno=channel), shared)
+    module, _, name = request["entry"].partition(":")
+    getattr(importlib.import_module(module), name)(_current)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)
+
+
+def execute(request: dict, descriptors: list[int]) -> None:
+    """Replace this fork by a fresh interpreter that lives as `request` says."""
+    for descriptor in descriptors:
+        os.set_inheritable(descriptor, True)
+    code = (
+        "import json, sys; request, descriptors, sys.path[:] = json.loads(sys.argv[1]); "
+        "from distlab.processes.child import live; live(request, descriptors)"
+    )
+    argument = json.dumps([request, descriptors, [p for p in sys.path if p]])
+    os.execv(sys.executable, [sys.executable, "-c", code, argument])
+
+
+def _die_with(parent):
+    """Have the system kill this process when the process server dies."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def _keep_only(descriptors):
+    """Close every other descriptor above 2: a copy of a session would keep it alive."""
+    highest = max(descriptors) + 1
+    wanted = set(descriptors)
+    for descriptor in range(3, highest):
+        if descriptor not in wanted:
+            _close(descriptor)
+    os.closerange(highest, min(os.sysconf("SC_OPEN_MAX"), 2**20))
+    return descriptors
+
+
+def _close(descriptor):
+    try:
+        os.close(descriptor)
+    except OSError:
+        pass  # it was not open
+
+
+def _take_output(output):
+    """Send everything printed to the pipe, each line as soon as it is whole."""
+    silence = os.open(os.devnull, os.O_RDONLY)
+    for source, target in ((silence, 0), (output, 1), (output, 2)):
+        os.dup2(source, target)
+    os.close(silence)
+    os.close(output)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)
+    sys.stdout = _lines_to(1)
+    sys.stderr = _lines_to(2)
+    sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
+
+
+def _lines_to(descriptor):
+    raw = open(descriptor, "wb", closefd=False)
+    return io.TextIOWrapper(raw, encoding="utf-8", errors="replace", line_buffering=True)
+
+
+def _forget_server_randomness():
+    """Draw fresh seeds, as a fresh interpreter would; forks would all draw the same."""
+    random.seed()
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed()

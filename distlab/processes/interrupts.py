@@ -1,0 +1,36 @@
+"""Ctrl-C, noted at once and acted on where nothing can be left half done."""
+
+import signal
+import threading
+
+__all__ = ["Interrupts"]
+
+
+class Interrupts:
+    """Hold SIGINT back while the body runs; `pending` says that it came.
+
+    On the way out the signal is raised again under the handler that was there before,
+    so that a notebook, a script and a debugger each react in their own way. Outside the
+    main thread, where Python delivers no signals, this does nothing.
+    """
+
+    def __init__(self):
+        self.pending = False
+        self._before = None
+
+    def __enter__(self):
+        if threading.current_thread() is threading.main_thread():
+            before = signal.getsignal(signal.SIGINT)
+            if callable(before):  # neither ignored nor set by something that is not Python
+                self._before = before
+                signal.signal(signal.SIGINT, self._note)
+        return self
+
+    def _note(self, signum, frame):
+        self.pending = True
+
+    def __exit__(self, *_):
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            if self.pending:
+                signal.raise_signal(signal.SIGINT)

@@ -1,0 +1,67 @@
+"""What one process prints, read without waiting, line by whole line."""
+
+import codecs
+import fcntl
+import os
+
+__all__ = ["LineReader"]
+
+_PIPE_BYTES = 2**20
+_MOST_AT_ONCE = 2**26
+_LONGEST_LINE = 2**20
+
+
+class LineReader:
+    """The reading end of one process's output pipe.
+
+    Invariant: text handed out ends with a line's end, so that lines of several
+    processes can be shown one after another without tearing. A line of more than a
+    million characters is broken.
+    """
+
+    def __init__(self, descriptor: int):
+        self.descriptor = descriptor
+        os.set_blocking(descriptor, False)
+        if hasattr(fcntl, "F_SETPIPE_SZ"):
+            try:
+                fcntl.fcntl(descriptor, fcntl.F_SETPIPE_SZ, _PIPE_BYTES)
+            except OSError:
+                pass  # over the user's pipe quota: the small pipe works, only slower
+        self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
+        self._partial = ""
+
+    def read(self, to_the_end: bool = False) -> tuple[str, bool]:
+        """Return whole lines printed by now, and whether the pipe is still open.
+
+        One pipe's worth at most, so that a process that prints without end cannot keep
+        its owner here; with `to_the_end` all that was written before the call.
+        """
+        pieces, count, most = [], 0, _MOST_AT_ONCE if to_the_end else _PIPE_BYTES
+        still_open = True
+        while count < most:
+            try:
+                piece = os.read(self.descriptor, _PIPE_BYTES)
+            except BlockingIOError:
+                break
+            if not piece:
+                still_open = False
+                break
+            pieces.append(piece)
+            count += len(piece)
+        text = self._partial + self._decoder.decode(b"".join(pieces))
+        end = text.rfind("\n") + 1
+        self._partial = text[end:]
+        if len(self._partial) > _LONGEST_LINE:
+            return text[:end] + self.finish(), still_open
+        return text[:end], still_open
+
+    def finish(self) -> str:
+        """Return what is left of a line that was never ended, with an end."""
+        rest = self._partial + self._decoder.decode(b"", final=True)
+        self._partial = ""
+        self._decoder.reset()
+        return rest + "\n" if rest else ""
+
+    def close(self) -> None:
+        """Close the pipe."""
+        os.close(self.descriptor)

@@ -1,0 +1,20 @@
+"""One colour and one shape per rank, everywhere."""
+
+__all__ = ["GRID", "INK", "MUTED", "PAPER", "RANK_COLORS", "RANK_MARKERS", "rank_color", "rank_marker"]
+
+# Source: Okabe and Ito, "Color Universal Design" (2008); distinguishable with any of the
+# common colour deficiencies. Its yellow and black are left out: too pale, and the ink.
+RANK_COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
+RANK_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
+
+INK, MUTED, GRID, PAPER = "#1F2933", "#6B7785", "#D5DBE1", "#FFFFFF"
+
+
+def rank_color(rank: int) -> str:
+    """Return the colour of a rank; from rank 6 on they repeat, and the shape tells."""
+    return RANK_COLORS[rank % len(RANK_COLORS)]
+
+
+def rank_marker(rank: int) -> str:
+    """Return the marker of a rank; 42 ranks go by before colour and marker both repeat."""
+    return RANK_MARKERS[rank % len(RANK_MARKERS)]

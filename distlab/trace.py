@@ -1,0 +1,208 @@
+"""What every rank did, as data: events, and the counts made from them.
+
+    rank 0  ──send 1──▶            mark           wait        recv 3
+    rank 1            ◀──recv 0──        ...
+
+A trace knows nothing of processes or tensors. Whoever runs an algorithm, on real
+processes or on a simulated fabric, hands in its events; whoever draws, measures or
+grades reads them here. Message k from rank a to rank b is a's k-th send event to b
+and b's k-th recv event from a, so that no event needs to carry an identity.
+"""
+
+import json
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+__all__ = ["Event", "Message", "Trace"]
+
+
+class Event(NamedTuple):
+    """One thing that one rank did.
+
+    rank: who did it.
+    start, end: seconds since the world began; `end` is None if it never ended.
+    kind: "send", "recv", "barrier", "collective", "mark" or "fault".
+    peer: the other rank of a send or recv, else None.
+    bytes: payload of a send or recv, else 0.
+    step: the rank's n-th Comm call, counted from 1; 0 outside any call.
+    label: the words of a mark, or the name of a collective.
+    """
+
+    rank: int
+    start: float
+    end: float | None
+    kind: str
+    peer: int | None
+    bytes: int
+    step: int
+    label: str
+
+
+class Message(NamedTuple):
+    """A send event and the recv event that it met; either may be missing."""
+
+    send: Event | None
+    recv: Event | None
+
+
+@dataclass
+class Trace:
+    """The events of one run, ordered by start, of `world_size` ranks.
+
+    `events` may end early: a rank that died left its last event with `end` None.
+    """
+
+    world_size: int
+    events: list[Event] = field(default_factory=list)
+
+    def __post_init__(self):
+        self.events = sorted(self.events, key=lambda event: event.start)
+
+    def __len__(self):
+        return len(self.events)
+
+    def __repr__(self):
+        sent = sum(self.bytes_sent(rank) for rank in range(self.world_size))
+        return (
+            f"Trace of {self.world_size} ranks: {len(self.events)} events, "
+            f"{sent:,} bytes sent in {self.rounds()} rounds"
+        )
+
+    def of(self, rank: int, *kinds: str) -> list[Event]:
+        """Return the events of `rank`, only those of `kinds` if any are named.
+
+        Raises: IndexError if the world has no such rank.
+        """
+        if not 0 <= rank < self.world_size:
+            raise IndexError(f"rank {rank} of a world of {self.world_size}")
+        return [e for e in self.events if e.rank == rank and (not kinds or e.kind in kinds)]
+
+    def bytes_sent(self, rank: int) -> int:
+        """Return the payload bytes of the messages that `rank` handed over, exactly."""
+        return sum(event.bytes for event in self._finished(rank, "send"))
+
+    def messages_sent(self, rank: int) -> int:
+        """Return the number of messages that `rank` handed over."""
+        return len(self._finished(rank, "send"))
+
+    def bytes_received(self, rank: int) -> int:
+        """Return the payload bytes of the messages that `rank` was given."""
+        return sum(event.bytes for event in self._finished(rank, "recv"))
+
+    def _finished(self, rank, kind):
+        return [event for event in self.of(rank, kind) if event.end is not None]
+
+    def collectives(self) -> list[str]:
+        """Return the names of ready-made collectives that any rank called, sorted."""
+        return sorted({e.label for e in self.events if e.kind == "collective"})
+
+    def messages(self) -> list[Message]:
+        """Return every message, each send beside its recv, in order of start."""
+        sends, recvs = defaultdict(list), defaultdict(list)
+        for event in self.events:
+            if event.kind == "send":
+                sends[event.rank, event.peer].append(event)
+            elif event.kind == "recv":
+                recvs[event.peer, event.rank].append(event)
+        met = []
+        for pair in sends.keys() | recvs.keys():
+            out, into = sends[pair], recvs[pair]
+            for k in range(max(len(out), len(into))):
+                send = out[k] if k < len(out) else None
+                recv = into[k] if k < len(into) else None
+                met.append(Message(send, recv))
+        return sorted(met, key=lambda m: (m.send or m.recv).start)
+
+    def round_of_messages(self) -> list[tuple[Message, int]]:
+        """Return each message that was handed over, with its round, counted from 1.
+
+        A message is one round later than the latest message that either of its ranks
+        had finished before starting this one. Messages that a rank posts together,
+        as a ring step does, share a round.
+        """
+        messages = [m for m in self.messages() if any(e and e.end is not None for e in m)]
+        moments = []
+        for number, message in enumerate(messages):
+            for event in message:
+                if event is not None:
+                    moments.append((event.start, "starts", event.rank, number))
+                    if event.end is not None:
+                        moments.append((event.end, "ended", event.rank, number))
+        moments.sort()  # of two moments at one time, "ended" sorts before "starts"
+        rounds = [1] * len(messages)
+        settled = False
+        while not settled:  # a second sweep only where a send ended before its recv began
+            settled = True
+            finished = defaultdict(int)  # rank -> latest round it has finished
+            for _, what, rank, number in moments:
+                if what == "ended":
+                    finished[rank] = max(finished[rank], rounds[number])
+                elif finished[rank] + 1 > rounds[number]:
+                    rounds[number] = finished[rank] + 1
+                    settled = False
+        return list(zip(messages, rounds, strict=True))
+
+    def rounds(self) -> int:
+        """Return the length of the longest chain of messages, one after another."""
+        return max((number for _, number in self.round_of_messages()), default=0)
+
+    def waited_s(self, rank: int) -> float:
+        """Return the seconds `rank` spent in messages before its partner joined in."""
+        waited = 0.0
+        for send, recv in self.messages():
+            if send and recv and rank in (send.rank, recv.rank):
+                own, other = (send, recv) if send.rank == rank else (recv, send)
+                end = own.end if own.end is not None else other.start
+                waited += max(0.0, min(other.start, end) - own.start)
+        return waited
+
+    def duration_s(self) -> float:
+        """Return the seconds from the first event's start to the last event's end."""
+        if not self.events:
+            return 0.0
+        last = max(e.start if e.end is None else e.end for e in self.events)
+        return max(0.0, last - self.events[0].start)
+
+    def to_perfetto(self, path) -> None:
+        """Write the trace for Perfetto or chrome://tracing, one lane per rank.
+
+        Source: Trace Event Format, "JSON Object Format"; times are microseconds.
+        """
+        rows = [_named("process_name", 0, "world")]
+        for rank in range(self.world_size):
+            rows.append(_named("thread_name", rank, f"rank {rank}"))
+        rows += [_slice(event, self.duration_s()) for event in self.events]
+        for number, (send, recv) in enumerate(self.messages()):
+            if send and recv and recv.end is not None:
+                rows.append(_flow("s", number, send.rank, send.start))
+                rows.append(_flow("f", number, recv.rank, recv.end))
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump({"traceEvents": rows, "displayTimeUnit": "ms"}, file)
+
+
+def _named(what, rank, name):
+    return {"ph": "M", "name": what, "pid": 0, "tid": rank, "args": {"name": name}}
+
+
+def _slice(event, duration_s):
+    row = {
+        "pid": 0,
+        "tid": event.rank,
+        "ts": event.start * 1e6,
+        "cat": event.kind,
+        "name": event.label or event.kind,
+        "args": {"step": event.step},
+    }
+    if event.kind in ("mark", "fault"):
+        return row | {"ph": "i", "s": "t"}
+    if event.peer is not None:
+        row["name"] = f"{event.kind} {'to' if event.kind == 'send' else 'from'} {event.peer}"
+        row["args"] |= {"peer": event.peer, "bytes": event.bytes}
+    end = duration_s if event.end is None else event.end
+    return row | {"ph": "X", "dur": max(0.0, end - event.start) * 1e6}
+
+
+def _flow(phase, number, rank, time_s):
+    row = {"ph": phase, "id": number, "pid": 0, "tid": rank, "ts": time_s * 1e6}
+    return row | {"cat": "message", "name": "message"} | ({"bp": "e"} if phase == "f" else {})

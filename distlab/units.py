@@ -1,0 +1,31 @@
+"""Bytes and seconds, written the way people read them.
+
+Decimal and binary multiples are different units: a network card of 10 Gb/s and a
+gradient of 400 MB are decimal, a buffer of 1 MiB is binary.
+
+    >>> readable_bytes(2_400_000_000)
+    '2.4 GB'
+    >>> readable_seconds(0.00213)
+    '2.13 ms'
+"""
+
+__all__ = ["GB", "KB", "KiB", "MB", "MiB", "TB", "readable_bytes", "readable_seconds"]
+
+KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
+KiB, MiB = 2**10, 2**20
+
+
+def readable_bytes(count: int) -> str:
+    """Return `count` bytes in the largest decimal unit that keeps it above one."""
+    for unit, size in (("TB", TB), ("GB", GB), ("MB", MB), ("kB", KB)):
+        if count >= size:
+            return f"{count / size:.4g} {unit}"
+    return f"{count:g} B"
+
+
+def readable_seconds(seconds: float) -> str:
+    """Return a duration in s, ms or µs with three significant digits."""
+    for unit, size in (("s", 1), ("ms", 1e-3)):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds / 1e-6:.3g} µs"
