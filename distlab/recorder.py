@@ -31,7 +31,7 @@ OUT, IN = 0, 1
 
 _NOW = struct.Struct("<QqqqqqqqqdQ")
 _EVENT = struct.Struct("<ddiiqii")
-_POST = struct.Struct("<qqQ")
+_POST = struct.Struct("<qQ")
 _COUNT = struct.Struct("<Q")
 
 _EVENTS = 2**16
@@ -122,9 +122,13 @@ class _Notes:
 
     def post(self, rank: int, peer: int, way: int, number: int) -> Post | None:
         """Return that side of message `number`, or None if not posted or too long ago."""
+        if self.posted(rank, peer, way) < number:
+            return None
         at = self._layout.post(rank, peer, way, number)
-        found, size, word = _POST.unpack_from(self._memory, at)
-        return Post(number, size, self.word(rank, word)) if found == number else None
+        size, word = _POST.unpack_from(self._memory, at)
+        if self.posted(rank, peer, way) - number >= _KEPT_POSTS - 1:
+            return None  # its place may have been written over while it was read
+        return Post(number, size, self.word(rank, word))
 
     def calls(self, rank: int) -> int:
         """Return how many collectives `rank` has entered."""
@@ -194,9 +198,8 @@ class Recorder(_Notes):
         layout, memory, rank = self._layout, self._memory, self.rank
         count_at = layout.count(rank, peer, way)
         number = _COUNT.unpack_from(memory, count_at)[0] + 1
-        _POST.pack_into(
-            memory, layout.post(rank, peer, way, number), number, size, self.place(type_)
-        )
+        at = layout.post(rank, peer, way, number)
+        _POST.pack_into(memory, at, size, self.place(type_))
         _COUNT.pack_into(memory, count_at, number)
         return number
 
@@ -263,12 +266,12 @@ class Blackboard(_Notes):
 
     def now(self, rank: int) -> Now:
         """Return what `rank` is doing."""
-        while True:
-            first, what, *where, size, step, since, last = _NOW.unpack_from(
-                self._memory, rank * self._layout.stride
-            )
-            if first == last:
-                break  # else the rank was writing
+        at = rank * self._layout.stride
+        for _ in range(1000):  # written front to back: whole once both ends agree
+            (last,) = _COUNT.unpack_from(self._memory, at + _NOW.size - _COUNT.size)
+            _, what, *where, size, step, since, _ = _NOW.unpack_from(self._memory, at)
+            if last == _COUNT.unpack_from(self._memory, at)[0]:
+                break  # never, if the rank was killed while it wrote
         label = self.word(rank, step & 0xFFFFFFFF)
         state, kind = STATES[what >> 8], KINDS[what & 0xFF]
         return Now(state, kind, *where, size, step >> 32, label, since)

@@ -1,0 +1,17 @@
+"""Pictures of what ranks did, drawn from the trace of a run.
+
+    from distlab.show import scaling, steps, timeline
+
+    timeline(report)            # who did what when, and who waited for whom
+    steps(report)               # who sent to whom in which round, and how many bytes
+    scaling(measured, ...)      # measured points against predicted lines
+
+Each returns a `Picture`: as the last line of a cell it shows itself, and its `alt`
+says in words and numbers what is to be seen. Importing this package is light;
+matplotlib loads with the first picture.
+"""
+
+from distlab.show.picture import Picture
+from distlab.show.timeline import timeline
+
+__all__ = ["Picture", "scaling", "steps", "timeline"]

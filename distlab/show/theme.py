@@ -1,6 +1,19 @@
 """One colour and one shape per rank, everywhere."""
 
-__all__ = ["GRID", "INK", "MUTED", "PAPER", "RANK_COLORS", "RANK_MARKERS", "rank_color", "rank_marker"]
+__all__ = [
+    "GRID",
+    "INK",
+    "MUTED",
+    "PAPER",
+    "RANK_COLORS",
+    "RANK_MARKERS",
+    "TRACK",
+    "WAITING",
+    "WARNING",
+    "rank_color",
+    "rank_marker",
+    "tint",
+]
 
 # Source: Okabe and Ito, "Color Universal Design" (2008); distinguishable with any of the
 # common colour deficiencies. Its yellow and black are left out: too pale, and the ink.
@@ -8,6 +21,7 @@ RANK_COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 RANK_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
 INK, MUTED, GRID, PAPER = "#1F2933", "#6B7785", "#D5DBE1", "#FFFFFF"
+WAITING, TRACK, WARNING = "#E3E8ED", "#EEF2F6", "#B42318"
 
 
 def rank_color(rank: int) -> str:
@@ -18,3 +32,9 @@ def rank_color(rank: int) -> str:
 def rank_marker(rank: int) -> str:
     """Return the marker of a rank; 42 ranks go by before colour and marker both repeat."""
     return RANK_MARKERS[rank % len(RANK_MARKERS)]
+
+
+def tint(color: str, share: float) -> str:
+    """Return `share` of a colour mixed into the paper: 1 is the colour, 0 is white."""
+    channels = (int(color[at : at + 2], 16) for at in (1, 3, 5))
+    return "#" + "".join(f"{round(255 - share * (255 - channel)):02X}" for channel in channels)

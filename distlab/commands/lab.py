@@ -1,0 +1,55 @@
+"""`distlab lab`: JupyterLab, with a lesson open."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Annotated
+from urllib.parse import quote
+
+import typer
+from rich.console import Console
+
+from distlab.commands.lessons import find_lessons
+
+__all__ = ["lab", "lab_command"]
+
+
+def lab(
+    lesson: Annotated[
+        str | None,
+        typer.Argument(help="Number, stem or path of a lesson; the first one if left out."),
+    ] = None,
+    port: Annotated[
+        int | None, typer.Option(help="Port on this machine; a free one if left out.")
+    ] = None,
+    browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
+) -> None:
+    """Open JupyterLab on the lessons. Ctrl-C ends it."""
+    notebook = find_lessons([lesson] if lesson else [])[0]
+    console = Console(highlight=False)
+    console.print(f"JupyterLab opens {notebook.name}. Ctrl-C ends it.", soft_wrap=True)
+    sys.stdout.flush()
+    # A python3 kernel in the user's home must not win over the one of this environment.
+    os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+    # This process becomes the server: Ctrl-C and its exit status need nobody in between.
+    os.execv(sys.executable, lab_command(notebook, port=port, browser=browser))
+
+
+def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]:
+    """Return the command that serves the project with `notebook` open.
+
+    A notebook in a folder named lessons is served from the folder above that one, so that
+    the exercises are in reach; any other from its own folder.
+    """
+    root = notebook.parent.parent if notebook.parent.name == "lessons" else notebook.parent
+    where = quote(notebook.relative_to(root).as_posix())
+    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}"]
+    command += [f"--LabApp.default_url=/lab/tree/{where}"]
+    command += ["--ServerApp.answer_yes=True"]  # else the first Ctrl-C only asks a question
+    if port is not None:
+        command.append(f"--ServerApp.port={port}")
+    if not browser:
+        command.append("--no-browser")
+    if os.geteuid() == 0:  # usual in a container, where Jupyter refuses to start otherwise
+        command.append("--allow-root")
+    return command

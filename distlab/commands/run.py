@@ -1,0 +1,130 @@
+"""`distlab run`: lessons from the first cell to the last, without a browser."""
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from distlab.commands.lessons import find_lessons
+from distlab.errors import DistlabError
+
+if TYPE_CHECKING:
+    from distlab.commands.execute import LessonRun
+
+__all__ = ["run"]
+
+_SHOWN_LINES = 40
+
+
+def run(
+    lesson: Annotated[
+        list[str] | None,
+        typer.Argument(help="Numbers, stems or paths of lessons; all of them if left out."),
+    ] = None,
+    to: Annotated[Path, typer.Option(help="Folder for what they show.")] = Path("runs"),
+    cell_timeout: Annotated[int, typer.Option(min=1, help="Seconds that a cell may take.")] = 300,
+) -> None:
+    """Run lessons; keep each as a notebook and as a web page.
+
+    The status is 1 if a lesson failed.
+    """
+    lessons = find_lessons(lesson or [])
+    _refuse_overwriting(lessons, to)
+    to.mkdir(parents=True, exist_ok=True)
+    console = Console(highlight=False)
+    runs = _run_all(lessons, to.absolute(), cell_timeout, console)
+    console.print(_table(runs))
+    console.print(f"The executed notebook (.ipynb) is beside each page, in {to}", soft_wrap=True)
+    if any(each.failure for each in runs):
+        raise typer.Exit(1)
+
+
+def _refuse_overwriting(lessons, folder):
+    """Raise DistlabError if a result would replace a lesson, or another result."""
+    for name, count in Counter(path.name for path in lessons).items():
+        if count > 1:
+            raise DistlabError(
+                f"{count} of the notebooks are named {name}, and their results would overwrite "
+                "each other. Run them one by one, each with its own --to."
+            )
+    for path in lessons:
+        if path.parent.resolve() == folder.resolve():
+            raise DistlabError(
+                f"the result of {path.name} would overwrite the lesson itself in {folder}. "
+                "Name another folder with --to."
+            )
+
+
+def _run_all(lessons, folder, cell_timeout_s, console):
+    """Run the lessons under one progress bar, and report each as it ends."""
+    with console.status("Loading papermill"):
+        from distlab.commands.execute import count_cells, execute, hushed
+    cells = [count_cells(path) for path in lessons]
+    runs = []
+    try:
+        with hushed(), _progress(console) as progress:
+            bar = progress.add_task("", total=sum(cells))
+            for index, path in enumerate(lessons):
+                progress.update(bar, description=path.stem)
+                runs.append(execute(path, folder, cell_timeout_s, lambda: progress.advance(bar)))
+                _tell(console, runs[-1])
+                progress.update(bar, completed=sum(cells[: index + 1]))
+    except KeyboardInterrupt:
+        where = f"in {lessons[len(runs)].stem}" if len(runs) < len(lessons) else "at the end"
+        said = f"Interrupted {where}. No kernel is left; what ran until then is in {folder}"
+        console.print(Text(said), soft_wrap=True)
+        raise typer.Exit(130)
+    return runs
+
+
+def _progress(console):
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("cells"),
+        TimeElapsedColumn(),
+        console=console,
+        disable=not console.is_terminal,
+    )
+
+
+def _tell(console: Console, ran: "LessonRun") -> None:
+    """Print what is worth knowing of a lesson that has ended; the table has the rest."""
+    if not console.is_terminal:
+        console.print(f"{ran.name}: {ran.passed} of {ran.total} cells, {ran.seconds:.1f} s")
+    if ran.failure:
+        where = f"in code cell {ran.passed + 1} of {ran.total}" if ran.started else "at the start"
+        console.print(Text(f"{ran.name} failed {where}:", "bold red"), soft_wrap=True)
+        lines = ran.failure.splitlines()
+        if len(lines) > _SHOWN_LINES:
+            lines[_SHOWN_LINES:] = ["(the rest is in the executed notebook)"]
+        console.print(Text("\n".join(f"    {line}" for line in lines)), soft_wrap=True)
+    if ran.noisy:
+        cells = f"code cell{'s' if len(ran.noisy) > 1 else ''} {', '.join(map(str, ran.noisy))}"
+        warning = Text(f"warning: {ran.name} wrote to stderr in {cells}: ", "yellow")
+        console.print(warning.append(ran.noise, "default"), soft_wrap=True)
+
+
+def _table(runs):
+    table = Table()
+    table.add_column("lesson", overflow="fold")
+    table.add_column("cells", no_wrap=True)
+    table.add_column("seconds", justify="right")
+    table.add_column("where", overflow="fold")
+    for ran in runs:
+        cells = f"{ran.passed} of {ran.total}" + (", failed" if ran.failure else "")
+        style = "red" if ran.failure else "green"
+        table.add_row(
+            Text(ran.name), Text(cells, style), f"{ran.seconds:.1f}", Text(_from_here(ran.page))
+        )
+    return table
+
+
+def _from_here(path):
+    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)

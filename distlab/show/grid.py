@@ -1,0 +1,131 @@
+"""What goes into each cell of the step grid: who sends to whom in which round."""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from distlab.show.marks import split_label
+from distlab.show.reading import plural
+from distlab.show.sheet import literal
+from distlab.trace import Event
+from distlab.units import readable_bytes
+
+__all__ = ["Cell", "Column", "Grid", "selected"]
+
+_PEERS = 3
+
+
+@dataclass
+class Cell:
+    """One rank in one round: its sides of the messages of that round."""
+
+    sends: list[Event] = field(default_factory=list)
+    recvs: list[Event] = field(default_factory=list)
+
+    def outgoing(self) -> tuple[str, str]:
+        """Return to whom, as "→1", and how many bytes in all, as "40 B"."""
+        if not self.sends:
+            return "", ""
+        sent = sum(event.bytes for event in self.sends)
+        return "→" + _named(self.sends), readable_bytes(sent)
+
+    def incoming(self) -> str:
+        """Return from whom, as "←3"."""
+        return "←" + _named(self.recvs) if self.recvs else ""
+
+
+class Column(NamedTuple):
+    """A round of the grid. number: counted from 1. phase, step: what ranks marked."""
+
+    number: int
+    phase: str
+    step: str
+    cells: dict[int, Cell]
+
+
+class Grid:
+    """Every round as a column of cells, and what never ended.
+
+    stuck: for each rank with something that never ended, the words of that.
+    """
+
+    def __init__(self, reading):
+        self.reading = reading
+        cells = defaultdict(lambda: defaultdict(Cell))
+        events = defaultdict(list)
+        for (send, recv), number in reading.numbered:
+            if send is not None:
+                cells[number][send.rank].sends.append(send)
+            if recv is not None:
+                cells[number][recv.rank].recvs.append(recv)
+            events[number] += [event for event in (send, recv) if event is not None]
+        marks = _Marks(reading.trace)
+        self.columns = [
+            Column(number, *marks.above(events[number]), cells[number])
+            for number in range(1, reading.rounds + 1)
+        ]
+        self.stuck = {}
+        for event in reading.trace.events:
+            if event.end is None and event.kind not in ("mark", "fault"):
+                arrow = {"send": f"→{event.peer}", "recv": f"←{event.peer}"}
+                words = arrow.get(event.kind, literal(event.label or event.kind, 16))
+                self.stuck.setdefault(event.rank, []).append(words)
+
+    def sentences(self) -> list[str]:
+        """Return one sentence for each of the first rounds."""
+        said = []
+        for number, phase, step, cells in self.columns[:16]:
+            sends = [send for cell in cells.values() for send in cell.sends]
+            name = ", ".join(word for word in (f"Round {number}", phase, step) if word)
+            if len(sends) <= 8:
+                each = [f"{e.rank} to {e.peer} {readable_bytes(e.bytes)}" for e in sends]
+                said.append(f"{name}: {', '.join(each) or 'sends not recorded'}.")
+            else:
+                sent = readable_bytes(sum(event.bytes for event in sends))
+                said.append(f"{name}: {plural(len(sends), 'message')}, {sent}.")
+        return said
+
+
+def selected(things: list, most: int) -> tuple[list, list]:
+    """Return those of `things` that are shown, the first ones and the last, and the rest."""
+    if len(things) <= most:
+        return things, []
+    return [*things[: most - 1], things[-1]], things[most - 1 : -1]
+
+
+class _Marks:
+    """The labels that each rank had written by the time of an event."""
+
+    def __init__(self, trace):
+        self._of = defaultdict(list)
+        for event in trace.events:
+            if event.kind == "mark":
+                self._of[event.rank].append(event)
+        self._at = Counter()
+
+    def above(self, events) -> tuple[str, str]:
+        """Return phase and step of the latest label that most ranks had, as split.
+
+        Rounds must be asked for in order: a rank's marks are passed only once.
+        """
+        labels = Counter()
+        for event in sorted(events, key=lambda event: event.start):
+            marks, at = self._of[event.rank], self._at[event.rank]
+            while at < len(marks) and _before(marks[at], event):
+                at += 1
+            self._at[event.rank] = at
+            if at:
+                labels[marks[at - 1].label] += 1
+        return split_label(labels.most_common(1)[0][0]) if labels else ("", "")
+
+
+def _before(mark, event):
+    """Return whether a mark was made before a call; on a virtual clock times can tie."""
+    return mark.start < event.start or (mark.start == event.start and mark.step < event.step)
+
+
+def _named(events):
+    peers = [event.peer for event in events]
+    peers = [send if send is not None else "?" for send in dict.fromkeys(peers)]
+    more = f"+{len(peers) - _PEERS}" if len(peers) > _PEERS else ""
+    return ",".join(str(peer) for peer in peers[:_PEERS]) + more

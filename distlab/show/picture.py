@@ -1,0 +1,70 @@
+"""`Picture`: a drawing and the words that stand for it where it cannot be seen."""
+
+import base64
+import html
+import io
+import warnings
+from pathlib import Path
+
+from distlab.errors import InvalidArgument
+
+__all__ = ["Picture"]
+
+_SCREEN_DPI = 96
+_KINDS = (".png", ".svg", ".pdf")
+
+
+class Picture:
+    """A matplotlib `figure` and its text alternative `alt`.
+
+    Shows itself as the last line of a cell, in light and dark themes, and as its
+    alternative text where there are no images.
+    """
+
+    def __init__(self, figure, alt: str):
+        self.figure = figure
+        self.alt = alt
+
+    def __repr__(self):
+        return self.alt
+
+    def save(self, path) -> None:
+        """Write the picture to a .png, .svg or .pdf file, with `alt` as its description.
+
+        Raises: InvalidArgument for another suffix.
+        """
+        kind = Path(path).suffix.lower()
+        if kind not in _KINDS:
+            raise InvalidArgument(
+                f"a picture is saved as .png, .svg or .pdf, and got {str(path)!r}. "
+                'For example: picture.save("timeline.png")'
+            )
+        Path(path).write_bytes(self._drawn(kind))
+
+    def _drawn(self, kind):
+        """Return the file's bytes; PNG at twice the resolution of a usual screen."""
+        described = "Subject" if kind == ".pdf" else "Description"
+        target = io.BytesIO()
+        with warnings.catch_warnings():
+            # A letter that the font lacks is drawn as a box. Said on stderr, it would
+            # cost the learner the cell's points (nbgrader).
+            warnings.filterwarnings("ignore", message="Glyph .* missing")
+            self.figure.savefig(
+                target,
+                format=kind[1:],
+                dpi=2 * _SCREEN_DPI,
+                facecolor="white",
+                transparent=False,
+                metadata={described: self.alt},
+            )
+        return target.getvalue()
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        data = base64.b64encode(self._drawn(".png")).decode()
+        width = round(self.figure.get_figwidth() * _SCREEN_DPI)
+        image = (
+            f'<img alt="{html.escape(self.alt)}" width="{width}" '
+            f'src="data:image/png;base64,{data}" style="max-width:100%;height:auto;'
+            'background:#FFFFFF;border-radius:8px;padding:6px;box-sizing:border-box">'
+        )
+        return {"text/html": image, "image/png": data, "text/plain": self.alt}
