@@ -62,7 +62,9 @@ class Comm:
     device: where tensors must live to travel: CPU for gloo, this rank's GPU for NCCL.
     """
 
-    def __init__(self, rank: int, world_size: int, *, device=None, recorder=None, faults=()):
+    def __init__(
+        self, rank: int, world_size: int, *, device=None, recorder=None, faults=()
+    ):
         self.rank = rank
         self.world_size = world_size
         self.device = device or torch.device("cpu")
@@ -190,7 +192,10 @@ class Comm:
     def check_agreement(self, number: int, words: str) -> None:
         """Compare this rank's collective with what the others have entered as theirs."""
         for rank in range(self.world_size):
-            if self.recorder.calls(rank) >= number and self.recorder.call(rank, number) != words:
+            if (
+                self.recorder.calls(rank) >= number
+                and self.recorder.call(rank, number) != words
+            ):
                 raise Disagreement(words)
 
     # ---- underneath ------------------------------------------------------------------
@@ -296,7 +301,9 @@ class Comm:
         self._check_peer(peer, name)
         if isinstance(thing, np.ndarray):
             if into and not thing.flags.writeable:
-                raise InvalidArgument("this array is read-only; recv needs one it can fill.")
+                raise InvalidArgument(
+                    "this array is read-only; recv needs one it can fill."
+                )
             if not thing.flags.writeable or any(stride < 0 for stride in thing.strides):
                 thing = thing.copy()
             thing = torch.from_numpy(thing)

@@ -55,8 +55,13 @@ def check_faults(faults, world_size: int) -> tuple:
                 f"ranks 0 to {world_size - 1}."
             )
         if isinstance(fault, Slow):
-            if not isinstance(fault.factor, int | float) or not 1 <= fault.factor < 1000:
-                raise InvalidArgument(f"{fault}: factor is how many times slower, from 1 to 999.")
+            if (
+                not isinstance(fault.factor, int | float)
+                or not 1 <= fault.factor < 1000
+            ):
+                raise InvalidArgument(
+                    f"{fault}: factor is how many times slower, from 1 to 999."
+                )
         elif not _whole(fault.step) or fault.step < 0:
             raise InvalidArgument(
                 f"{fault}: step is the n-th Comm call, counted from 1; 0 is before the first."

@@ -1,8 +1,9 @@
 """Where each rank notes what it does, in memory that outlives it.
 
-    rank 0 ─ Recorder ─▶ ┌──────────────── one shared block ────────────────┐
-    rank 1 ─ Recorder ─▶ │ per rank: now │ posts │ events (a ring) │ words   │ ◀─ Blackboard ─ kernel
-    rank 2 ─ Recorder ─▶ └────────────────────────────────────────────────────┘
+    rank 0 ─ Recorder ─▶ ┌────────────── one shared block ──────────────┐
+    rank 1 ─ Recorder ─▶ │ for each rank: now, posts, events and words  │
+    rank 2 ─ Recorder ─▶ └──────────────────────────────────────────────┘
+                                   ▲ read by the kernel's Blackboard
 
 A rank writes a note with one memory copy and no system call; the kernel reads it
 whenever it likes, also after the rank was killed. Each rank writes only its own
@@ -78,7 +79,11 @@ class Post(NamedTuple):
 
     def describe(self) -> str:
         """Return size and type in words."""
-        return "an object" if self.type == "object" else f"{self.bytes} bytes of {self.type}"
+        return (
+            "an object"
+            if self.type == "object"
+            else f"{self.bytes} bytes of {self.type}"
+        )
 
 
 class _Layout:
@@ -182,7 +187,15 @@ class Recorder(_Notes):
         self.now("running")
 
     def now(
-        self, state, kind="mark", send=(-1, -1), recv=(-1, -1), call=-1, size=0, label="", since=0.0
+        self,
+        state,
+        kind="mark",
+        send=(-1, -1),
+        recv=(-1, -1),
+        call=-1,
+        size=0,
+        label="",
+        since=0.0,
     ) -> None:
         """Note what this rank does from here on."""
         self._version += 1
@@ -213,15 +226,29 @@ class Recorder(_Notes):
 
     def raise_flag(self, flag: int) -> None:
         """Set THREADED or DESTROYED."""
-        _COUNT.pack_into(self._memory, self._base + _FLAGS, self.flags(self.rank) | flag)
+        _COUNT.pack_into(
+            self._memory, self._base + _FLAGS, self.flags(self.rank) | flag
+        )
 
-    def event(self, kind: str, start: float, end: float, peer=-1, size=0, label="") -> None:
+    def event(
+        self, kind: str, start: float, end: float, peer=-1, size=0, label=""
+    ) -> None:
         """Note a finished event; waits for the kernel if the ring is full."""
         while self._written - self._counter(self.rank, _READ) >= _EVENTS:
             time.sleep(0.001)
         at = self._base + self._layout.events + self._written % _EVENTS * _EVENT.size
         place = self.place(label) if label else 0
-        _EVENT.pack_into(self._memory, at, start, end, KINDS.index(kind), peer, size, self.step, place)
+        _EVENT.pack_into(
+            self._memory,
+            at,
+            start,
+            end,
+            KINDS.index(kind),
+            peer,
+            size,
+            self.step,
+            place,
+        )
         self._written += 1
         _COUNT.pack_into(self._memory, self._base + _WRITTEN, self._written)
 
@@ -237,8 +264,13 @@ class Recorder(_Notes):
             encoded = text.encode(errors="replace")[:4096]
             if self._words_end + 4 + len(encoded) > _WORDS_BYTES:
                 return self._places.get("…", 0)
-            place, at = self._words_end, self._base + self._layout.words + self._words_end
-            struct.pack_into(f"<I{len(encoded)}s", self._memory, at, len(encoded), encoded)
+            place, at = (
+                self._words_end,
+                self._base + self._layout.words + self._words_end,
+            )
+            struct.pack_into(
+                f"<I{len(encoded)}s", self._memory, at, len(encoded), encoded
+            )
             self._words_end += -(-(4 + len(encoded)) // 8) * 8
             self._places[text] = place
         return place
@@ -314,7 +346,16 @@ class Blackboard(_Notes):
         else:
             sides = [("send", now.send_to), ("recv", now.recv_from)]
         return [
-            Event(rank, now.since - self._began, None, kind, peer, now.bytes, now.step, now.label)
+            Event(
+                rank,
+                now.since - self._began,
+                None,
+                kind,
+                peer,
+                now.bytes,
+                now.step,
+                now.label,
+            )
             for kind, peer in sides
             if peer != -1
         ]

@@ -76,7 +76,9 @@ class Trace:
         """
         if not 0 <= rank < self.world_size:
             raise IndexError(f"rank {rank} of a world of {self.world_size}")
-        return [e for e in self.events if e.rank == rank and (not kinds or e.kind in kinds)]
+        return [
+            e for e in self.events if e.rank == rank and (not kinds or e.kind in kinds)
+        ]
 
     def bytes_sent(self, rank: int) -> int:
         """Return the payload bytes of the messages that `rank` handed over, exactly."""
@@ -121,7 +123,9 @@ class Trace:
         had finished before starting this one. Messages that a rank posts together,
         as a ring step does, share a round.
         """
-        messages = [m for m in self.messages() if any(e and e.end is not None for e in m)]
+        messages = [
+            m for m in self.messages() if any(e and e.end is not None for e in m)
+        ]
         moments = []
         for number, message in enumerate(messages):
             for event in message:
@@ -132,7 +136,9 @@ class Trace:
         moments.sort()  # of two moments at one time, "ended" sorts before "starts"
         rounds = [1] * len(messages)
         settled = False
-        while not settled:  # a second sweep only where a send ended before its recv began
+        while (
+            not settled
+        ):  # a second sweep only where a send ended before its recv began
             settled = True
             finished = defaultdict(int)  # rank -> latest round it has finished
             for _, what, rank, number in moments:
@@ -197,7 +203,9 @@ def _slice(event, duration_s):
     if event.kind in ("mark", "fault"):
         return row | {"ph": "i", "s": "t"}
     if event.peer is not None:
-        row["name"] = f"{event.kind} {'to' if event.kind == 'send' else 'from'} {event.peer}"
+        row["name"] = (
+            f"{event.kind} {'to' if event.kind == 'send' else 'from'} {event.peer}"
+        )
         row["args"] |= {"peer": event.peer, "bytes": event.bytes}
     end = duration_s if event.end is None else event.end
     return row | {"ph": "X", "dur": max(0.0, end - event.start) * 1e6}
@@ -205,4 +213,8 @@ def _slice(event, duration_s):
 
 def _flow(phase, number, rank, time_s):
     row = {"ph": phase, "id": number, "pid": 0, "tid": rank, "ts": time_s * 1e6}
-    return row | {"cat": "message", "name": "message"} | ({"bp": "e"} if phase == "f" else {})
+    return (
+        row
+        | {"cat": "message", "name": "message"}
+        | ({"bp": "e"} if phase == "f" else {})
+    )

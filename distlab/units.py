@@ -9,7 +9,7 @@ gradient of 400 MB are decimal, a buffer of 1 MiB is binary.
     '2.13 ms'
 """
 
-__all__ = ["GB", "KB", "KiB", "MB", "MiB", "TB", "readable_bytes", "readable_seconds"]
+__all__ = ["GB", "KB", "MB", "TB", "KiB", "MiB", "readable_bytes", "readable_seconds"]
 
 KB, MB, GB, TB = 10**3, 10**6, 10**9, 10**12
 KiB, MiB = 2**10, 2**20

@@ -55,7 +55,11 @@ def doctor() -> None:
                 _add(table, section, console)
         except (DistlabError, OSError) as error:
             failure = error
-            _add(table, [(_FAILED, "world", "none can run here; see below the table")], console)
+            _add(
+                table,
+                [(_FAILED, "world", "none can run here; see below the table")],
+                console,
+            )
     for packages in (_JUPYTER, _ENGINES):
         _add(table, _packages(packages), console)
     console.print(table)
@@ -78,7 +82,11 @@ def _machine() -> Iterator[tuple[str, str, str]]:
     from distlab.launch.ranks import usable_cores
 
     yield _GOOD, "Python", f"{platform.python_version()}, {sys.executable}"
-    yield _GOOD, "system", f"{platform.system()} {platform.release()}, {platform.machine()}"
+    yield (
+        _GOOD,
+        "system",
+        f"{platform.system()} {platform.release()}, {platform.machine()}",
+    )
     cores = usable_cores()
     yield _GOOD, "cores", f"{cores} that this process may use"
     if cores == 1:
@@ -109,8 +117,16 @@ def _worlds() -> Iterator[tuple[str, str, str]]:
     gpus = count_gpus()
     yield _GOOD, "GPUs", f"{gpus}" if gpus else "none; the lessons run without"
     backend, notes = choose_backend("auto", 4)
-    why = "there is a GPU for every rank" if gpus else "there is no GPU, and gloo runs on CPUs"
-    yield _GOOD, "backend", f"a world of 4 gets {notes[0] if notes else f'{backend}: {why}'}"
+    why = (
+        "there is a GPU for every rank"
+        if gpus
+        else "there is no GPU, and gloo runs on CPUs"
+    )
+    yield (
+        _GOOD,
+        "backend",
+        f"a world of 4 gets {notes[0] if notes else f'{backend}: {why}'}",
+    )
     yield _GOOD, "start", "{}: {}".format(*start_method())
     yield _GOOD, "largest world", f"{_largest_world()} idle ranks fit"
     first_s, again_s = _time_world(), _time_world()

@@ -4,6 +4,7 @@ lesson.ipynb ─▶ papermill ─▶ kernel, one code cell after the other
                     └─▶ folder/lesson.ipynb ─▶ nbconvert ─▶ folder/lesson.html
 """
 
+import asyncio
 import logging
 import os
 import signal
@@ -60,7 +61,9 @@ def count_cells(lesson: Path) -> int:
         with hushed():
             return len(_code_cells(nbformat.read(lesson, as_version=4)))
     except (OSError, ValueError, nbformat.ValidationError) as error:
-        raise DistlabError(f"{lesson} is not a notebook that can be read: {error}"[:500])
+        raise DistlabError(
+            f"{lesson} is not a notebook that can be read: {error}"[:500]
+        )
 
 
 def execute(
@@ -97,7 +100,9 @@ def execute(
         except PapermillExecutionError:
             pass  # the executed notebook says which cell, and whether it was meant to
         except CellTimeoutError:
-            stopped = f"not done after {cell_timeout_s} s; --cell-timeout gives it longer"
+            stopped = (
+                f"not done after {cell_timeout_s} s; --cell-timeout gives it longer"
+            )
         except DeadKernelError:
             stopped = kernel.obituary("died")
         except RuntimeError:
@@ -150,9 +155,10 @@ class _Kernel:
         self._private = tempfile.TemporaryDirectory(prefix="distlab-")
         self._log = Path(self._private.name) / "stderr"
         meeting = str(Path(self._private.name) / "kernel.json")
-        self.manager = AsyncKernelManager(
+        self.manager = _Manager(
             kernel_name="python3", transport="ipc", connection_file=meeting
         )
+        self.manager.clients = []
 
     def __enter__(self):
         return self
@@ -161,15 +167,22 @@ class _Kernel:
         no_history = "--HistoryManager.hist_file=:memory:"
         with self._log.open("wb") as log:
             run_sync(self.manager.start_kernel)(
-                cwd=str(self._folder), stdout=log, stderr=log, extra_arguments=[no_history]
+                cwd=str(self._folder),
+                stdout=log,
+                stderr=log,
+                extra_arguments=[no_history],
             )
 
     def obituary(self, what):
         """Return in a sentence how the kernel ended, then the last lines it wrote."""
-        status = run_sync(self.manager.provisioner.poll)() if self.manager.has_kernel else None
-        how = "" if status is None else f" with exit status {status}"
+        status = (
+            run_sync(self.manager.provisioner.poll)()
+            if self.manager.has_kernel
+            else None
+        )
+        how = "" if status is None else f": exit status {status}"
         if status is not None and status < 0:
-            how = f", ended by {signal.Signals(-status).name}"
+            how = f": ended by {signal.Signals(-status).name}"
             if -status == signal.SIGKILL:
                 how += "; the system does that when memory runs out"
         lines = self._log.read_text(errors="replace").strip().splitlines()
@@ -181,10 +194,25 @@ class _Kernel:
             self._private.cleanup()
 
     async def _end(self):
-        if self.manager.has_kernel:
+        # An interrupted cell is still being waited for, and would report its end too late.
+        waiting = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        for client in self.manager.clients:
+            client.stop_channels()
+        if await self.manager.is_alive():
             await self.manager.shutdown_kernel()
         else:
             await self.manager.cleanup_resources()
+
+
+class _Manager(AsyncKernelManager):
+    """Remembers the clients it makes: papermill stops only those of its own managers."""
+
+    def client(self, **settings):
+        self.clients.append(super().client(**settings))
+        return self.clients[-1]
 
 
 def _code_cells(notebook):
@@ -202,7 +230,9 @@ def _raised(notebook):
     """Return what the failed cell raised, or "" if none failed but those meant to."""
     for cell in _code_cells(notebook):
         if cell.metadata.get("papermill", {}).get("exception"):
-            errors = [output for output in cell.outputs if output.output_type == "error"]
+            errors = [
+                output for output in cell.outputs if output.output_type == "error"
+            ]
             if not errors:
                 return "an error that left no text"
             said = f"{errors[-1].ename}: {errors[-1].evalue}"
@@ -234,7 +264,9 @@ def _stderr(notebook):
             if output.output_type == "stream" and output.name == "stderr"
         )
         if text:
-            written[number] = next(iter(strip_ansi(text).strip().splitlines()), "(blank)")
+            written[number] = next(
+                iter(strip_ansi(text).strip().splitlines()), "(blank)"
+            )
     return written
 
 

@@ -17,7 +17,9 @@ __all__ = ["lab", "lab_command"]
 def lab(
     lesson: Annotated[
         str | None,
-        typer.Argument(help="Number, stem or path of a lesson; the first one if left out."),
+        typer.Argument(
+            help="Number, stem or path of a lesson; the first one if left out."
+        ),
     ] = None,
     port: Annotated[
         int | None, typer.Option(help="Port on this machine; a free one if left out.")
@@ -41,15 +43,25 @@ def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]
     A notebook in a folder named lessons is served from the folder above that one, so that
     the exercises are in reach; any other from its own folder.
     """
-    root = notebook.parent.parent if notebook.parent.name == "lessons" else notebook.parent
+    root = (
+        notebook.parent.parent if notebook.parent.name == "lessons" else notebook.parent
+    )
     where = quote(notebook.relative_to(root).as_posix())
     command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}"]
     command += [f"--LabApp.default_url=/lab/tree/{where}"]
-    command += ["--ServerApp.answer_yes=True"]  # else the first Ctrl-C only asks a question
+    command += [
+        "--ServerApp.answer_yes=True"
+    ]  # else the first Ctrl-C only asks a question
+    command += [
+        "--log-level=WARN",
+        "--LabApp.log_level=WARN",
+    ]  # keeps the address, not the rest
     if port is not None:
         command.append(f"--ServerApp.port={port}")
     if not browser:
         command.append("--no-browser")
-    if os.geteuid() == 0:  # usual in a container, where Jupyter refuses to start otherwise
+    if (
+        os.geteuid() == 0
+    ):  # usual in a container, where Jupyter refuses to start otherwise
         command.append("--allow-root")
     return command

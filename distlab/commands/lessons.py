@@ -56,7 +56,9 @@ def _meant_by(word):
             return [Path(word)]
         raise UnknownLesson(f"there is no notebook {word} (seen from {Path.cwd()}).")
     lessons = _all_lessons()
-    found = [path for path in lessons if word == path.stem or _is_number(word, path.stem)]
+    found = [
+        path for path in lessons if word == path.stem or _is_number(word, path.stem)
+    ]
     if not found:
         names = "\n".join(f"    {path.stem}" for path in lessons)
         raise UnknownLesson(f"there is no lesson {word!r}. These are there:\n{names}")

@@ -6,7 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Table
 from rich.text import Text
 
@@ -24,10 +30,14 @@ _SHOWN_LINES = 40
 def run(
     lesson: Annotated[
         list[str] | None,
-        typer.Argument(help="Numbers, stems or paths of lessons; all of them if left out."),
+        typer.Argument(
+            help="Numbers, stems or paths of lessons; all of them if left out."
+        ),
     ] = None,
     to: Annotated[Path, typer.Option(help="Folder for what they show.")] = Path("runs"),
-    cell_timeout: Annotated[int, typer.Option(min=1, help="Seconds that a cell may take.")] = 300,
+    cell_timeout: Annotated[
+        int, typer.Option(min=1, help="Seconds that a cell may take.")
+    ] = 300,
 ) -> None:
     """Run lessons; keep each as a notebook and as a web page.
 
@@ -39,7 +49,9 @@ def run(
     console = Console(highlight=False)
     runs = _run_all(lessons, to.absolute(), cell_timeout, console)
     console.print(_table(runs))
-    console.print(f"The executed notebook (.ipynb) is beside each page, in {to}", soft_wrap=True)
+    console.print(
+        f"The executed notebook (.ipynb) is beside each page, in {to}", soft_wrap=True
+    )
     if any(each.failure for each in runs):
         raise typer.Exit(1)
 
@@ -71,11 +83,17 @@ def _run_all(lessons, folder, cell_timeout_s, console):
             bar = progress.add_task("", total=sum(cells))
             for index, path in enumerate(lessons):
                 progress.update(bar, description=path.stem)
-                runs.append(execute(path, folder, cell_timeout_s, lambda: progress.advance(bar)))
+                runs.append(
+                    execute(path, folder, cell_timeout_s, lambda: progress.advance(bar))
+                )
                 _tell(console, runs[-1])
                 progress.update(bar, completed=sum(cells[: index + 1]))
     except KeyboardInterrupt:
-        where = f"in {lessons[len(runs)].stem}" if len(runs) < len(lessons) else "at the end"
+        where = (
+            f"in {lessons[len(runs)].stem}"
+            if len(runs) < len(lessons)
+            else "at the end"
+        )
         said = f"Interrupted {where}. No kernel is left; what ran until then is in {folder}"
         console.print(Text(said), soft_wrap=True)
         raise typer.Exit(130)
@@ -97,9 +115,15 @@ def _progress(console):
 def _tell(console: Console, ran: "LessonRun") -> None:
     """Print what is worth knowing of a lesson that has ended; the table has the rest."""
     if not console.is_terminal:
-        console.print(f"{ran.name}: {ran.passed} of {ran.total} cells, {ran.seconds:.1f} s")
+        console.print(
+            f"{ran.name}: {ran.passed} of {ran.total} cells, {ran.seconds:.1f} s"
+        )
     if ran.failure:
-        where = f"in code cell {ran.passed + 1} of {ran.total}" if ran.started else "at the start"
+        where = (
+            f"in code cell {ran.passed + 1} of {ran.total}"
+            if ran.started
+            else "at the start"
+        )
         console.print(Text(f"{ran.name} failed {where}:", "bold red"), soft_wrap=True)
         lines = ran.failure.splitlines()
         if len(lines) > _SHOWN_LINES:
@@ -121,10 +145,15 @@ def _table(runs):
         cells = f"{ran.passed} of {ran.total}" + (", failed" if ran.failure else "")
         style = "red" if ran.failure else "green"
         table.add_row(
-            Text(ran.name), Text(cells, style), f"{ran.seconds:.1f}", Text(_from_here(ran.page))
+            Text(ran.name),
+            Text(cells, style),
+            f"{ran.seconds:.1f}",
+            Text(_from_here(ran.page)),
         )
     return table
 
 
 def _from_here(path):
-    return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
+    return str(
+        path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    )

@@ -1,12 +1,21 @@
 """A world of ranks from a cell: started, watched, ended, and its failures told.
 
-    cell ── run(fn, 4) ──▶ travel: fn as bytes ──▶ ranks: fork, call, watch ──▶ Report
-                                                     │ waits: who can never go on
-                                                     ▼
-                                                   story: which rank, why ──▶ WorldFailed
+cell ── run(fn, 4) ──▶ travel: fn as bytes ──▶ ranks: fork, call, watch ──▶ Report
+                                                 │ waits: who can never go on
+                                                 ▼
+                                               story: which rank, why ──▶ WorldFailed
 """
 
+import sys
+
+from distlab.launch.machine import start_method
+from distlab.launch.ranks import PRELOAD
 from distlab.launch.report import Report
 from distlab.launch.world import World, run
+from distlab.processes import inside, warm_up
 
 __all__ = ["Report", "World", "run"]
+
+if "ipykernel" in sys.modules and inside() is None:
+    # Importing torch takes seconds, which pass while a notebook's reader still reads.
+    warm_up(PRELOAD, start_method()[0])

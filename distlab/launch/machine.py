@@ -11,10 +11,24 @@ from distlab.launch.ranks import PRELOAD
 from distlab.processes import Frame, Processes
 from distlab.units import MB, readable_bytes
 
-__all__ = ["available_bytes", "check_world_size", "choose_backend", "count_gpus", "start_method"]
+__all__ = [
+    "available_bytes",
+    "check_world_size",
+    "choose_backend",
+    "count_gpus",
+    "start_method",
+]
 
 RANK_BYTES = 40 * MB  # what one more idle rank costs, measured by tests/bench/memory.py
 _DESCRIPTORS_PER_RANK = 3
+_CGROUP = "/sys/fs/cgroup"
+_CONTAINER_LIMITS = (  # control groups version 2, then version 1
+    (f"{_CGROUP}/memory.max", f"{_CGROUP}/memory.current"),
+    (
+        f"{_CGROUP}/memory/memory.limit_in_bytes",
+        f"{_CGROUP}/memory/memory.usage_in_bytes",
+    ),
+)
 _gpus = {}
 
 
@@ -32,7 +46,9 @@ def check_world_size(world_size) -> int:
     """
     example = "For four ranks write run(fn, 4)."
     if isinstance(world_size, bool) or not hasattr(world_size, "__index__"):
-        raise InvalidArgument(f"world_size is a whole number, and got {world_size!r}. {example}")
+        raise InvalidArgument(
+            f"world_size is a whole number, and got {world_size!r}. {example}"
+        )
     world_size = world_size.__index__()
     if world_size < 1:
         raise InvalidArgument(
@@ -46,7 +62,9 @@ def check_world_size(world_size) -> int:
             f"{readable_bytes(free)} are free here. "
             f"Up to {max(1, free // RANK_BYTES)} ranks fit."
         )
-    room = (resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 128) // _DESCRIPTORS_PER_RANK
+    room = (
+        resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 128
+    ) // _DESCRIPTORS_PER_RANK
     if world_size > room:
         raise InvalidArgument(
             f"world_size={world_size}: this system lets a process hold enough open files "
@@ -64,10 +82,7 @@ def available_bytes() -> int:
             free = int(kib) * 1024
     except (OSError, KeyError):
         pass  # no such file here: count all the memory there is
-    for limit, used in (
-        ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory.current"),
-        ("/sys/fs/cgroup/memory/memory.limit_in_bytes", "/sys/fs/cgroup/memory/memory.usage_in_bytes"),
-    ):
+    for limit, used in _CONTAINER_LIMITS:
         try:
             with open(limit) as limit_file, open(used) as used_file:
                 free = min(free, int(limit_file.read()) - int(used_file.read()))
@@ -83,7 +98,10 @@ def count_gpus() -> int:
     key = os.environ.get("CUDA_VISIBLE_DEVICES")
     if key not in _gpus:
         asked = Processes(
-            1, "distlab.launch.rank:count_gpus", preload=PRELOAD, start_method=start_method()[0]
+            1,
+            "distlab.launch.rank:count_gpus",
+            preload=PRELOAD,
+            start_method=start_method()[0],
         )
         try:
             said = [what for what in asked.poll(60) if isinstance(what, Frame)]
@@ -115,5 +133,7 @@ def choose_backend(backend: str, world_size: int) -> tuple[str, list[str]]:
             f"backend='nccl' needs a GPU for every rank: {world_size} ranks, and this "
             f"machine has {has}. Take backend='auto', which then chooses gloo."
         )
-    return "gloo", [f"gloo, because {world_size} ranks need {world_size} GPUs for NCCL, "
-                    f"and this machine has {has}."] if gpus else []
+    return "gloo", [
+        f"gloo, because {world_size} ranks need {world_size} GPUs for NCCL, "
+        f"and this machine has {has}."
+    ] if gpus else []

@@ -1,8 +1,8 @@
 """The inside of a rank: meet the others, then run what the kernel sends.
 
-    kernel ── settings ──▶ rank: joins the process group ── "ready" ──▶ kernel
-           ── call ──────▶       fn(comm, *args)          ── outcome ─▶
-           ── (end) ─────▶       leaves the group, ends
+kernel ── settings ──▶ rank: joins the process group ── "ready" ──▶ kernel
+       ── call ──────▶       fn(comm, *args)          ── outcome ─▶
+       ── (end) ─────▶       leaves the group, ends
 """
 
 import json
@@ -105,7 +105,9 @@ def _outcome(comm, arrivals, data):
 def _describe(error):
     """Return what the kernel needs to tell the story of `error`."""
     frames = traceback.extract_tb(error.__traceback__)
-    chain = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+    chain = error.__cause__ or (
+        None if error.__suppress_context__ else error.__context__
+    )
     return {
         "type": type(error).__name__,
         "message": _message(error),
@@ -124,7 +126,9 @@ def _message(error):
 
 def _from_communication(error, frames):
     """Return whether a broken connection, rather than the learner's code, raised this."""
-    if not isinstance(error, RuntimeError) or isinstance(error, MessageMismatch | CannotTravel):
+    if not isinstance(error, RuntimeError) or isinstance(
+        error, MessageMismatch | CannotTravel
+    ):
         return False
     last = frames[-1].filename if frames else ""
     return last.endswith(("distlab/comm.py", "distributed_c10d.py", "c10d_logger.py"))

@@ -21,8 +21,14 @@ from distlab.faults import Slow
 from distlab.launch.console import Console
 from distlab.launch.travel import unpack
 from distlab.launch.waits import stuck_ranks
-from distlab.processes import Ended, Frame, Interrupts, Lines, Processes
-from distlab.processes.group import anonymous_file
+from distlab.processes import (
+    Ended,
+    Frame,
+    Interrupts,
+    Lines,
+    Processes,
+    anonymous_file,
+)
 from distlab.recorder import IN, OUT, Blackboard
 
 __all__ = ["Failure", "Outcome", "Ranks"]
@@ -120,12 +126,16 @@ class Ranks:
                     console.add(what.index, what.text)
                 elif isinstance(what, Ended):
                     said = console.output()[what.index]
-                    died = Outcome(what.index, "died", 0, what.status, {"starting": said})
+                    died = Outcome(
+                        what.index, "died", 0, what.status, {"starting": said}
+                    )
                     raise Failure("died", died)
             if time.monotonic() > deadline:
                 raise Failure("timeout", timeout_s=_START_S)
 
-    def call(self, task: bytes, *, console, timeout_s, faults, interrupts) -> list[Outcome]:
+    def call(
+        self, task: bytes, *, console, timeout_s, faults, interrupts
+    ) -> list[Outcome]:
         """Run one packed call on every rank; return the outcomes in rank order.
 
         Raises: Failure as soon as the call cannot finish any more.
@@ -140,7 +150,9 @@ class Ranks:
             if time.monotonic() > deadline and len(call.outcomes) < self.world_size:
                 raise call.failure("timeout", timeout_s=timeout_s)
         self.board.drain()
-        grouped = all(outcome.details.get("group") for outcome in call.outcomes.values())
+        grouped = all(
+            outcome.details.get("group") for outcome in call.outcomes.values()
+        )
         self.intact = grouped and not self.loose_ends()
         return [call.outcomes[rank] for rank in sorted(call.outcomes)]
 
@@ -151,7 +163,8 @@ class Ranks:
             f"Rank {a} began {sent} messages to rank {b}, which asked for {asked} so far."
             for a in everyone
             for b in everyone
-            if (sent := self.board.posted(a, b, OUT)) != (asked := self.board.posted(b, a, IN))
+            if (sent := self.board.posted(a, b, OUT))
+            != (asked := self.board.posted(b, a, IN))
         ]
         if len({self.board.calls(rank) for rank in everyone}) > 1:
             ends.append("Some ranks began more collectives than others.")
@@ -184,7 +197,9 @@ class _Call:
         self.ranks = ranks
         self.console = console
         self.outcomes = {}
-        self._slow = [fault for fault in faults if isinstance(fault, Slow) and fault.factor > 1]
+        self._slow = [
+            fault for fault in faults if isinstance(fault, Slow) and fault.factor > 1
+        ]
         self._stopped = set()
         self._suspects = None
         self._next_look = time.monotonic() + _TICK_S
@@ -263,7 +278,9 @@ class _Call:
             self.ranks.processes.signal(fault.rank, signal.SIGCONT)
         busy = set(range(self.ranks.world_size)) - set(self.outcomes)
         stacks = self.ranks.processes.stacks(busy)
-        return Failure(kind, first, outcomes=dict(self.outcomes), stacks=stacks, **facts)
+        return Failure(
+            kind, first, outcomes=dict(self.outcomes), stacks=stacks, **facts
+        )
 
 
 def _read_outcome(frame):

@@ -12,8 +12,8 @@ from distlab.errors import (
     RankRaised,
     WorldTimeout,
 )
-from distlab.recorder import DESTROYED
 from distlab.launch.waits import cycle_among, disagreement, waits_for
+from distlab.recorder import DESTROYED
 
 __all__ = ["tell"]
 
@@ -46,7 +46,9 @@ class _Story:
             return self._mismatch() or self._deadlock()
         if kind == "timeout":
             return self._timeout()
-        crashed = kind == "died" and self.failure.first.value < 0 and not self._planned()
+        crashed = (
+            kind == "died" and self.failure.first.value < 0 and not self._planned()
+        )
         if crashed and disagreement(self.board):  # gloo aborts on unequal sizes
             return self._mismatch()
         if kind == "raised" and self.failure.first.details.get("communication"):
@@ -58,25 +60,35 @@ class _Story:
     def _raised(self):
         first = self.failure.first
         details = first.details
-        said = f"{details['type']}: {details['message']}" if details["message"] else details["type"]
+        said = (
+            f"{details['type']}: {details['message']}"
+            if details["message"]
+            else details["type"]
+        )
         lines = [f"rank {first.rank} raised {said}", ""]
         lines += _source_lines(details.get("frames", []))
         if details.get("because"):
             lines.append(f"    because of {details['because']}")
         if "default process group twice" in details["message"]:
-            lines.append("    Inside run the process group is up already; leave that call away.")
+            lines.append(
+                "    Inside run the process group is up already; leave that call away."
+            )
         return self._write(RankRaised, lines, first.rank, first.value)
 
     def _died(self):
         first = self.failure.first
         how = _how_it_died(first.value, self._planned())
         lines = [f"rank {first.rank} {how}", ""]
-        own = [e for e in self.trace.events if e.rank == first.rank and e.kind != "fault"]
+        own = [
+            e for e in self.trace.events if e.rank == first.rank and e.kind != "fault"
+        ]
         if own:
             last = own[-1]
             done = "in" if last.end is None else "after"
             peer = "" if last.peer is None else f" {_WAY[last.kind]} rank {last.peer}"
-            lines.append(f"    It was {done} step {last.step}, {last.label or last.kind}{peer}.")
+            lines.append(
+                f"    It was {done} step {last.step}, {last.label or last.kind}{peer}."
+            )
         elif not first.details:
             lines.append("    It had not finished any Comm call.")
         said = first.details.get("starting") or self._last_words(first.rank)
@@ -110,7 +122,9 @@ class _Story:
                 "Let one rank receive first, or use sendrecv."
             )
         if kinds == {"recv"}:
-            return "All of them receive, and nobody has sent. Somebody has to send first."
+            return (
+                "All of them receive, and nobody has sent. Somebody has to send first."
+            )
         return "No message is in flight that could free any of them."
 
     def _mismatch(self):
@@ -123,7 +137,9 @@ class _Story:
             others = [rank for rank, call in calls.items() if call == common]
             cause = f"{_ranks(odd)} called {calls[odd[0]]}, {_ranks(others)} called {common}"
             lines = [f"ranks disagree about collective {number}: {cause}", ""]
-            lines.append("    Every rank must call the same collectives, in the same order,")
+            lines.append(
+                "    Every rank must call the same collectives, in the same order,"
+            )
             lines.append("    with the same shape and type.")
             return self._write(CollectiveMismatch, lines, odd[0], cause)
         waiting = {r: self.board.now(r).call for r in self.failure.stuck}
@@ -142,25 +158,46 @@ class _Story:
     def _left_the_group(self):
         """Blame a rank that destroyed the process group which others still needed."""
         first = self.failure.first
-        left = [r for r in self.everyone if self.board.flags(r) & DESTROYED and r != first.rank]
+        left = [
+            r
+            for r in self.everyone
+            if self.board.flags(r) & DESTROYED and r != first.rank
+        ]
         if not left:
             return None
-        cause = RuntimeError("destroy_process_group was called while other ranks communicated")
-        lines = [f"rank {left[0]} destroyed the process group while others still used it", ""]
-        lines.append("    distlab makes the process group and ends it; leave that call away.")
-        lines.append(f"    rank {first.rank} then failed: {first.details['message'][:200]}")
+        cause = RuntimeError(
+            "destroy_process_group was called while other ranks communicated"
+        )
+        lines = [
+            f"rank {left[0]} destroyed the process group while others still used it",
+            "",
+        ]
+        lines.append(
+            "    distlab makes the process group and ends it; leave that call away."
+        )
+        lines.append(
+            f"    rank {first.rank} then failed: {first.details['message'][:200]}"
+        )
         return self._write(RankRaised, lines, left[0], cause)
 
     def _timeout(self):
         busy = [r for r in self.everyone if r not in self.failure.outcomes]
         notes = {rank: self.board.now(rank) for rank in busy}
-        at_work = [rank for rank in busy if not waits_for(self.board, rank, notes[rank])]
+        at_work = [
+            rank for rank in busy if not waits_for(self.board, rank, notes[rank])
+        ]
         rank = at_work[0] if at_work else busy[0]
         within = f"{self.failure.timeout_s:g} s"
         starting = all(notes[r].state == "starting" for r in busy)
-        cause = f"{_ranks(busy)} did not " + ("start" if starting else "return") + f" within {within}"
+        cause = (
+            f"{_ranks(busy)} did not "
+            + ("start" if starting else "return")
+            + f" within {within}"
+        )
         lines = [cause, ""]
-        lines.append("    If the work needs longer, give it longer: run(..., timeout_s=600).")
+        lines.append(
+            "    If the work needs longer, give it longer: run(..., timeout_s=600)."
+        )
         return self._write(WorldTimeout, lines, rank, cause)
 
     # ---- its parts -------------------------------------------------------------------
@@ -170,21 +207,31 @@ class _Story:
         others = [r for r in self.everyone if r not in told]
         while lines[-1] == "":
             lines.pop()
-        if others and not (self.failure.first and self.failure.first.details.get("starting")):
+        if others and not (
+            self.failure.first and self.failure.first.details.get("starting")
+        ):
             lines += ["", "  Meanwhile:" if told else "  What each rank was doing:"]
             shown = others if len(others) <= 16 else others[:15]
             lines += [f"    {self._doing(r)}{self._where(r)}" for r in shown]
             if len(shown) < len(others):
                 lines.append(f"    and {len(others) - len(shown)} more ranks")
             lines += ["", "  The trace up to here is in the exception's `trace`."]
-        return kind("\n".join(lines), rank=rank, cause=cause, trace=self.trace, output=self.output)
+        return kind(
+            "\n".join(lines),
+            rank=rank,
+            cause=cause,
+            trace=self.trace,
+            output=self.output,
+        )
 
     def _doing(self, rank):
         """Return in one phrase what `rank` was doing."""
         outcome = self.failure.outcomes.get(rank)
         if outcome is not None and outcome.how == "returned":
             left = self.board.flags(rank) & DESTROYED
-            return f"rank {rank} had returned" + (", its process group destroyed" if left else "")
+            return f"rank {rank} had returned" + (
+                ", its process group destroyed" if left else ""
+            )
         if outcome is not None and outcome.details.get("disagreement"):
             return f"rank {rank} stopped at {self.board.call(rank, self.board.calls(rank))}"
         if outcome is not None and outcome.how == "raised":
@@ -198,7 +245,9 @@ class _Story:
         if now.state == "blocked":
             missing = sorted(waits_for(self.board, rank, now))
             if now.kind in _WAY:
-                return f"waited in {_call(now)}" + ("" if missing else ", which was in transfer")
+                return f"waited in {_call(now)}" + (
+                    "" if missing else ", which was in transfer"
+                )
             call = self.board.call(rank, now.call) if now.call >= 0 else _call(now)
             return f"waited in {call}" + (f" for {_ranks(missing)}" if missing else "")
         if any(e.rank == rank and e.kind == "fault" for e in self.trace.events):
@@ -221,11 +270,17 @@ class _Story:
             return None
         rank = self.failure.first.rank
         fired = any(e.rank == rank and e.kind == "fault" for e in self.trace.events)
-        plans = [f for f in self.faults if f.rank == rank and type(f).__name__ == "Kill"]
+        plans = [
+            f for f in self.faults if f.rank == rank and type(f).__name__ == "Kill"
+        ]
         return plans[0] if fired and plans else None
 
     def _last_words(self, rank):
-        return self.output[rank] if self.failure.first.value not in (0, -signal.SIGKILL) else ""
+        return (
+            self.output[rank]
+            if self.failure.first.value not in (0, -signal.SIGKILL)
+            else ""
+        )
 
 
 _WAY = {"send": "to", "recv": "from"}
@@ -287,8 +342,12 @@ def _learners(frames):
 
 
 def _is_learners(name):
-    installed = name.startswith(("<frozen", "<string>", _PACKAGE)) or "/site-packages/" in name
-    return not installed and not name.startswith((sys.prefix + "/lib/", sys.base_prefix + "/lib/"))
+    installed = (
+        name.startswith(("<frozen", "<string>", _PACKAGE)) or "/site-packages/" in name
+    )
+    return not installed and not name.startswith(
+        (sys.prefix + "/lib/", sys.base_prefix + "/lib/")
+    )
 
 
 def _place(name, line):

@@ -102,12 +102,16 @@ class Arrivals:
         before = dict(namespace)
         task = pickle.loads(data)
         for name, value in list(namespace.items()):
-            if name in before and before[name] is value or name.startswith("__"):
+            if (name in before and before[name] is value) or name.startswith("__"):
                 continue
             if isinstance(value, types.FunctionType | types.ModuleType | type):
                 continue
             digest = _digest(value)
-            if name in before and digest is not None and self._shipped.get(name) == digest:
+            if (
+                name in before
+                and digest is not None
+                and self._shipped.get(name) == digest
+            ):
                 namespace[name] = before[name]
             self._shipped[name] = digest
         return task
@@ -147,7 +151,9 @@ def _blame(fn, args, error):
     for number, value in enumerate(args):
         where, part = _culprit(value, f"args[{number}]")
         if part is not _FINE:
-            return f"{where} is {_a(part)}, which cannot travel to a rank ({_why(error)})."
+            return (
+                f"{where} is {_a(part)}, which cannot travel to a rank ({_why(error)})."
+            )
     seen = inspect.getclosurevars(fn) if isinstance(fn, types.FunctionType) else None
     named = {**seen.globals, **seen.nonlocals} if seen else {}
     for variable, value in named.items():
@@ -171,7 +177,9 @@ def _culprit(thing, where, above=()):
         parts = [(f"{where}[{key!r}]", value) for key, value in thing.items()]
     elif isinstance(thing, list | tuple):
         parts = [(f"{where}[{index}]", value) for index, value in enumerate(thing)]
-    elif hasattr(thing, "__dict__") and not isinstance(thing, type | types.FunctionType):
+    elif hasattr(thing, "__dict__") and not isinstance(
+        thing, type | types.FunctionType
+    ):
         parts = [(f"{where}.{key}", value) for key, value in vars(thing).items()]
     else:
         parts = []

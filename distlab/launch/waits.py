@@ -68,7 +68,11 @@ def disagreement(board: Blackboard) -> tuple[int, dict[int, str]] | None:
     counts = [board.calls(rank) for rank in range(board.world_size)]
     last = max(counts)
     for number in range(max(1, last - 60), last + 1):
-        calls = {r: board.call(r, number) for r, count in enumerate(counts) if count >= number}
+        calls = {
+            r: board.call(r, number)
+            for r, count in enumerate(counts)
+            if count >= number
+        }
         if len(set(calls.values())) > 1:
             return number, calls
     return None

@@ -47,7 +47,10 @@ def watch(comm: Comm) -> None:
     guard = _Guard()
     for name, agreed in _COLLECTIVES.items():
         if hasattr(distributed_c10d, name):
-            _replace(name, lambda call, n=name, a=agreed: _collective(comm, guard, call, n, a))
+            _replace(
+                name,
+                lambda call, n=name, a=agreed: _collective(comm, guard, call, n, a),
+            )
     if comm.device.type == "cpu":
         for name in ("send", "recv", "isend", "irecv"):
             _replace(name, lambda call, n=name: _message(comm, guard, call, n))
@@ -139,4 +142,3 @@ def _destroy(comm, call):
         return call(group)
 
     return watched
-

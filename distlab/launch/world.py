@@ -7,8 +7,8 @@ import weakref
 
 from distlab.errors import InvalidArgument, NestedWorld, WorldClosed
 from distlab.faults import check_faults
-from distlab.launch.machine import check_world_size, choose_backend, start_method
 from distlab.launch.console import Console
+from distlab.launch.machine import check_world_size, choose_backend, start_method
 from distlab.launch.ranks import Failure, Ranks
 from distlab.launch.report import Report
 from distlab.launch.story import tell
@@ -109,7 +109,9 @@ class World:
                 if not healthy:
                     self._drop("the call before this one did not finish")
             if healthy and not ranks.intact:
-                self._drop("the call before this one left the process group or messages behind")
+                self._drop(
+                    "the call before this one left the process group or messages behind"
+                )
         if interrupts.pending:
             raise KeyboardInterrupt
         return report
@@ -150,7 +152,9 @@ class World:
 
 
 def _start(world_size, backend, persistent, interrupts):
-    ranks = Ranks(world_size, backend, persistent=persistent, start_method=start_method()[0])
+    ranks = Ranks(
+        world_size, backend, persistent=persistent, start_method=start_method()[0]
+    )
     try:
         ranks.wait_ready(interrupts)
     except Failure as failure:
@@ -169,7 +173,11 @@ def _call(ranks, task, timeout_s, faults, quiet, interrupts, notes):
     began = time.monotonic()
     try:
         outcomes = ranks.call(
-            task, console=console, timeout_s=timeout_s, faults=faults, interrupts=interrupts
+            task,
+            console=console,
+            timeout_s=timeout_s,
+            faults=faults,
+            interrupts=interrupts,
         )
     except Failure as failure:
         raise tell(failure, ranks.board, faults, console.output()) from None
@@ -198,5 +206,7 @@ def _refuse_nested(what):
 def _check_timeout(timeout_s):
     number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
     if not number or not timeout_s > 0 or math.isinf(timeout_s):
-        raise InvalidArgument(f"timeout_s is a number of seconds above 0, and got {timeout_s!r}.")
+        raise InvalidArgument(
+            f"timeout_s is a number of seconds above 0, and got {timeout_s!r}."
+        )
     return timeout_s

@@ -16,7 +16,14 @@ session closes. This package knows no torch, no rank and no task.
 """
 
 from distlab.processes.child import Child, inside
-from distlab.processes.group import Ended, Frame, Lines, Processes
+from distlab.processes.group import (
+    Ended,
+    Frame,
+    Lines,
+    Processes,
+    anonymous_file,
+    warm_up,
+)
 from distlab.processes.interrupts import Interrupts
 
-__all__ = ["Child", "Ended", "Frame", "Interrupts", "Lines", "Processes", "inside"]
+__all__ = ["Child", "Ended", "Frame", "Interrupts", "Lines", "Processes", "anonymous_file", "inside", "warm_up"]

@@ -69,7 +69,9 @@ def live(request: dict, descriptors: list[int]) -> None:
     if request["directory"] is not None:
         os.chdir(request["directory"])
     _forget_server_randomness()
-    sys.modules["__main__"] = types.ModuleType("__main__")  # the server's is no one's business
+    sys.modules["__main__"] = types.ModuleType(
+        "__main__"
+    )  # the server's is no one's business
     _current = Child(request["index"], socket.socket(fileno=channel), shared)
     module, _, name = request["entry"].partition(":")
     getattr(importlib.import_module(module), name)(_current)
@@ -123,15 +125,17 @@ def _take_output(output):
         os.dup2(source, target)
     os.close(silence)
     os.close(output)
-    sys.stdin = open(0, encoding="utf-8", closefd=False)
+    sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = _lines_to(1)
     sys.stderr = _lines_to(2)
     sys.__stdin__, sys.__stdout__, sys.__stderr__ = sys.stdin, sys.stdout, sys.stderr
 
 
 def _lines_to(descriptor):
-    raw = open(descriptor, "wb", closefd=False)
-    return io.TextIOWrapper(raw, encoding="utf-8", errors="replace", line_buffering=True)
+    raw = open(descriptor, "wb", closefd=False)  # noqa: SIM115
+    return io.TextIOWrapper(
+        raw, encoding="utf-8", errors="replace", line_buffering=True
+    )
 
 
 def _forget_server_randomness():

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from distlab.errors import ProcessServerFailed
 from distlab.processes.child import STACKS_SIGNAL
@@ -23,7 +23,7 @@ from distlab.processes.wire import (
     send_request,
 )
 
-__all__ = ["Ended", "Frame", "Lines", "Processes"]
+__all__ = ["Ended", "Frame", "Lines", "Processes", "anonymous_file", "warm_up"]
 
 
 class Frame(NamedTuple):
@@ -50,7 +50,7 @@ class Ended(NamedTuple):
 class _Server:
     """The process server of this process, started when first needed."""
 
-    _running = {}
+    _running: ClassVar[dict] = {}
     _lock = threading.Lock()
 
     def __init__(self, preload, start_method):
@@ -58,7 +58,13 @@ class _Server:
         self.owner_pid = os.getpid()
         self.master = ours
         self.errors = anonymous_file("server-errors")
-        arguments = [_trusted_path(), theirs.fileno(), os.getpid(), start_method, list(preload)]
+        arguments = [
+            _trusted_path(),
+            theirs.fileno(),
+            os.getpid(),
+            start_method,
+            list(preload),
+        ]
         code = (
             "import json, sys; sys.path[:], *rest = json.loads(sys.argv[1]); "
             "from distlab.processes.server import serve; serve(*rest)"
@@ -74,16 +80,22 @@ class _Server:
         theirs.close()
 
     @classmethod
+    def get(cls, preload, start_method):
+        """Return the running server, started now if there is none."""
+        key = (tuple(preload), start_method)
+        server = cls._running.get(key)
+        if server is not None and not server.usable():
+            server.close()
+            server = None
+        if server is None:
+            server = cls._running[key] = cls(preload, start_method)
+        return server
+
+    @classmethod
     def open_session(cls, preload, start_method):
         """Return a new session with the server, and the server."""
         with cls._lock:
-            key = (tuple(preload), start_method)
-            server = cls._running.get(key)
-            if server is not None and not server.usable():
-                server.close()
-                server = None
-            if server is None:
-                server = cls._running[key] = cls(preload, start_method)
+            server = cls.get(preload, start_method)
             ours, theirs = socket.socketpair()
             try:
                 send_request(server.master, b"session", [theirs.fileno()])
@@ -131,6 +143,12 @@ class _Server:
 atexit.register(_Server.close_all)
 
 
+def warm_up(preload, start_method: str = "fork") -> None:
+    """Start the process server, so that it has imported `preload` when it is needed."""
+    with _Server._lock:
+        _Server.get(preload, start_method)
+
+
 def _trusted_path():
     """Return the import path with the interpreter's own folders before the user's.
 
@@ -138,7 +156,9 @@ def _trusted_path():
     """
     installed = tuple({os.path.realpath(p) for p in (sys.prefix, sys.base_prefix)})
     folders = [folder for folder in sys.path if folder and os.path.isabs(folder)]
-    library = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    library = os.path.dirname(
+        os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    )
     folders.sort(key=lambda folder: not os.path.realpath(folder).startswith(installed))
     return [*folders, library]
 
@@ -301,7 +321,9 @@ class Processes:
             time.sleep(0.01)
             for index in indices:
                 size = os.fstat(self._stacks[index]).st_size
-                texts[index] = os.pread(self._stacks[index], size, 0).decode(errors="replace")
+                texts[index] = os.pread(self._stacks[index], size, 0).decode(
+                    errors="replace"
+                )
             if all(texts.values()) and texts == before:
                 break
         return {index: _main_thread_frames(text) for index, text in texts.items()}
@@ -328,7 +350,9 @@ class Processes:
             while self._session.recv(65536):
                 pass
         except OSError:
-            for index in list(self.alive):  # the server does not answer: it may be starting
+            for index in list(
+                self.alive
+            ):  # the server does not answer: it may be starting
                 self.signal(index, signal.SIGKILL)
         self._session.close()
         for channel in self._channels:
@@ -356,5 +380,7 @@ def _surroundings(entry):
 def _main_thread_frames(text):
     """Parse faulthandler's dump; the main thread is its last block."""
     block = re.split(r"^(?:Current thread|Thread) .*$", text, flags=re.MULTILINE)[-1]
-    found = re.findall(r'^  File "(.*)", line (\d+) in (.*)$', block, flags=re.MULTILINE)
+    found = re.findall(
+        r'^  File "(.*)", line (\d+) in (.*)$', block, flags=re.MULTILINE
+    )
     return [(name, int(line), function) for name, line, function in found]

@@ -86,7 +86,9 @@ class Server:
             self._shut_down()
         session = Session(socket.socket(fileno=descriptor))
         self.sessions.add(session)
-        self.selector.register(session.sock, selectors.EVENT_READ, lambda: self._serve(session))
+        self.selector.register(
+            session.sock, selectors.EVENT_READ, lambda: self._serve(session)
+        )
 
     def _serve(self, session):
         try:
@@ -141,7 +143,9 @@ class Server:
                 if pid in session.processes:
                     index = session.processes.pop(pid)
                     if not session.closing:
-                        session.tell(ended=index, status=os.waitstatus_to_exitcode(status))
+                        session.tell(
+                            ended=index, status=os.waitstatus_to_exitcode(status)
+                        )
 
     def _kill_orphans(self):
         """Kill every child that nobody asked for: what a dead process left behind."""
@@ -174,7 +178,9 @@ def _children():
         return []
 
 
-def serve(descriptor: int, kernel_pid: int, start_method: str, preload: list[str]) -> None:
+def serve(
+    descriptor: int, kernel_pid: int, start_method: str, preload: list[str]
+) -> None:
     """Run the server on an inherited socket; called in a fresh interpreter."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)

@@ -103,7 +103,9 @@ class FrameReader:
         while True:
             try:
                 if self._body is None:
-                    piece = self._sock.recv(_LENGTH.size - len(self._head), socket.MSG_DONTWAIT)
+                    piece = self._sock.recv(
+                        _LENGTH.size - len(self._head), socket.MSG_DONTWAIT
+                    )
                     got = len(piece)
                     self._head += piece
                 else:

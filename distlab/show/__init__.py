@@ -12,6 +12,7 @@ matplotlib loads with the first picture.
 """
 
 from distlab.show.picture import Picture
+from distlab.show.steps import steps
 from distlab.show.timeline import timeline
 
 __all__ = ["Picture", "scaling", "steps", "timeline"]

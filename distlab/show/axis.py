@@ -2,7 +2,8 @@
 
 import math
 
-from distlab.show.sheet import strokes, width_of, write
+from distlab.show.lettering import width_of
+from distlab.show.sheet import strokes, write
 from distlab.show.theme import GRID, MUTED
 
 __all__ = ["Clock", "round_numbers"]
@@ -58,7 +59,9 @@ class Clock:
         for number in round_numbers(first, last, 8):
             x = self.inch(self.zero_s + number * self.unit_s)
             strokes(page, [(x, top, x, top + height + 0.05)])
-            write(page, x, top + height + 0.15, f"{number:g}", size=_SIZE, color=MUTED, align="center")
+            write(
+                page, x, top + height + 0.15, f"{number:g}", size=_SIZE, color=MUTED, align="center"
+            )
         strokes(page, [(self.left, top + height, self.right, top + height)], GRID)
         width = width_of(self.caption, _SIZE)
         write(page, self.right - width, top + height + 0.34, self.caption, size=_SIZE, color=MUTED)

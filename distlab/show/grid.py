@@ -4,13 +4,13 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from distlab.show.lettering import literal
 from distlab.show.marks import split_label
 from distlab.show.reading import plural
-from distlab.show.sheet import literal
 from distlab.trace import Event
 from distlab.units import readable_bytes
 
-__all__ = ["Cell", "Column", "Grid", "selected"]
+__all__ = ["Cell", "Column", "Grid", "in_common", "selected"]
 
 _PEERS = 3
 
@@ -47,6 +47,7 @@ class Grid:
     """Every round as a column of cells, and what never ended.
 
     stuck: for each rank with something that never ended, the words of that.
+    fault: for each rank with one, the latest.
     """
 
     def __init__(self, reading):
@@ -64,25 +65,41 @@ class Grid:
             Column(number, *marks.above(events[number]), cells[number])
             for number in range(1, reading.rounds + 1)
         ]
-        self.stuck = {}
+        self.stuck, self.fault = {}, {}
         for event in reading.trace.events:
-            if event.end is None and event.kind not in ("mark", "fault"):
+            if event.kind == "fault":
+                self.fault[event.rank] = literal(event.label, 16)
+            elif event.end is None and event.kind != "mark":
                 arrow = {"send": f"→{event.peer}", "recv": f"←{event.peer}"}
                 words = arrow.get(event.kind, literal(event.label or event.kind, 16))
                 self.stuck.setdefault(event.rank, []).append(words)
 
+    def stuck_words(self, rank: int) -> str:
+        """Return what of a rank never ended, as "→1 ←3", or nothing."""
+        words = self.stuck.get(rank, [])
+        return " ".join([*words[:3], f"+{len(words) - 3}"] if len(words) > 3 else words)
+
+    def broken_heading(self) -> str:
+        """Return the heading over faults and what never ended, empty if there are none."""
+        return " / ".join(["fault"] * bool(self.fault) + ["never ended"] * bool(self.stuck))
+
     def sentences(self) -> list[str]:
-        """Return one sentence for each of the first rounds."""
-        said = []
+        """Return one sentence for each of the first rounds, with its messages if few."""
+        said, few = [], len(self.reading.numbered) <= 32
         for number, phase, step, cells in self.columns[:16]:
-            sends = [send for cell in cells.values() for send in cell.sends]
+            sends = [event for rank in sorted(cells) for event in cells[rank].sends]
+            sizes = {event.bytes for event in sends}
             name = ", ".join(word for word in (f"Round {number}", phase, step) if word)
-            if len(sends) <= 8:
-                each = [f"{e.rank} to {e.peer} {readable_bytes(e.bytes)}" for e in sends]
-                said.append(f"{name}: {', '.join(each) or 'sends not recorded'}.")
-            else:
+            if not few:
                 sent = readable_bytes(sum(event.bytes for event in sends))
                 said.append(f"{name}: {plural(len(sends), 'message')}, {sent}.")
+            elif len(sizes) == 1:
+                pairs = ", ".join(f"{event.rank} to {event.peer}" for event in sends)
+                each = " each" if len(sends) > 1 else ""
+                said.append(f"{name}: {pairs}, {readable_bytes(sends[0].bytes)}{each}.")
+            else:
+                pairs = [f"{e.rank} to {e.peer} {readable_bytes(e.bytes)}" for e in sends]
+                said.append(f"{name}: {', '.join(pairs) or 'no send is recorded'}.")
         return said
 
 
@@ -91,6 +108,23 @@ def selected(things: list, most: int) -> tuple[list, list]:
     if len(things) <= most:
         return things, []
     return [*things[: most - 1], things[-1]], things[most - 1 : -1]
+
+
+def in_common(labels: list[str]) -> tuple[str, list[str]]:
+    """Return the words that all labels begin with, and what each has of its own.
+
+    Of "step 1 of 3" and "step 2 of 3" that is "step", and "1" and "2".
+    """
+    words = [label.split() for label in labels]
+    first = 0
+    while all(len(own) > first + 1 and own[first] == words[0][first] for own in words):
+        first += 1
+    last = 0
+    while all(
+        len(own) > first + last + 1 and own[-1 - last] == words[0][-1 - last] for own in words
+    ):
+        last += 1
+    return " ".join(words[0][:first]), [" ".join(own[first : len(own) - last]) for own in words]
 
 
 class _Marks:

@@ -2,8 +2,9 @@
 
 from collections import defaultdict
 
+from distlab.show.lettering import fitted, literal, width_of
 from distlab.show.reading import listed
-from distlab.show.sheet import arrow, bars, fitted, literal, shape, strokes, width_of, write
+from distlab.show.sheet import arrow, bars, shape, strokes, write
 from distlab.show.theme import GRID, INK, PAPER, WAITING, WARNING, rank_color, tint
 
 __all__ = ["Lanes"]

@@ -11,7 +11,7 @@ scarce to what tells it from the step before.
 from collections import Counter
 from typing import NamedTuple
 
-from distlab.show.sheet import literal, width_of
+from distlab.show.lettering import literal, width_of
 
 __all__ = ["LABEL_SIZE", "Label", "place_marks", "split_label"]
 

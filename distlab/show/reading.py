@@ -15,7 +15,7 @@ from distlab.errors import InvalidArgument
 from distlab.trace import Trace
 from distlab.units import readable_bytes, readable_seconds
 
-__all__ = ["Reading", "Span", "listed", "plural", "trace_of"]
+__all__ = ["Reading", "Span", "left_out", "listed", "plural", "trace_of"]
 
 
 class Span(NamedTuple):
@@ -141,6 +141,13 @@ def trace_of(thing) -> Trace:
 def plural(count: int, noun: str) -> str:
     """Return "1 rank" or "4 ranks"."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def left_out(noun: str, first: int, last: int) -> str:
+    """Return the sentence that says what a picture does not show."""
+    if first == last:
+        return f"{noun.capitalize()} {first} is left out."
+    return f"{noun.capitalize()}s {first} to {last} are left out."
 
 
 def listed(things, limit: int, between: str = ", ") -> str:

@@ -1,24 +1,18 @@
-"""The sheet that pictures are drawn on: inches from the top left, and literal text.
+"""The sheet that pictures are drawn on, and the few things that are drawn on it.
 
 Everything that touches matplotlib's drawing is here, and matplotlib loads with the
-first `Sheet`. No pyplot, so no figure outlives its picture and no setting of the
-learner's changes how it looks. Text is placed by its measured width, so that whoever
-draws can tell before drawing whether two labels would collide.
+first `Sheet`. No pyplot: no figure outlives its picture, and every property is given,
+so that no setting of the learner's changes how a picture looks.
 """
 
-import logging
-import warnings
-from functools import lru_cache
-
+from distlab.show.lettering import MONO, SANS, fitted, literal, load_quietly, width_of, wrapped
 from distlab.show.theme import GRID, INK, MUTED, PAPER, rank_color, rank_marker
 
-__all__ = ["MARGIN", "PAGE_WIDTH", "Sheet", "arrow", "bars", "fitted", "literal", "pill", "shape", "strokes",
-           "width_of", "wrapped", "write"]  # fmt: skip
+__all__ = ["MARGIN", "PAGE_WIDTH", "Sheet", "arrow", "bars", "pill", "shape", "strokes", "write"]
 
-PAGE_WIDTH = 9.6
+PAGE_WIDTH = 9.8
 MARGIN = 0.25
 _TITLE, _SUBTITLE, _KEY = 13.5, 9.5, 8
-_SANS, _MONO = "DejaVu Sans", "DejaVu Sans Mono"
 
 
 class Sheet:
@@ -29,7 +23,7 @@ class Sheet:
     """
 
     def __init__(self, room: float, *, title="", subtitle="", key=()):
-        _load_quietly()
+        load_quietly()
         from matplotlib.figure import Figure
 
         inner = PAGE_WIDTH - 2 * MARGIN
@@ -84,46 +78,6 @@ def _key_rows(key, inner):
     return rows
 
 
-def literal(text, limit: int = 80) -> str:
-    """Return `text` on one line, at most `limit` letters long, safe to draw and to write."""
-    line = " ".join(str(text)[: 4 * limit].encode(errors="replace").decode().split())
-    line = "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line)
-    return line if len(line) <= limit else line[: limit - 1] + "…"
-
-
-@lru_cache(maxsize=4096)
-def width_of(text: str, size: float, bold: bool = False, mono: bool = False) -> float:
-    """Return the width of `text` in inches, at `size` points."""
-    _load_quietly()
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    font = FontProperties(_MONO if mono else _SANS, weight=_weight(bold), size=size)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        return text_to_path.get_text_width_height_descent(text, font, False)[0] / 72
-
-
-def fitted(text: str, width: float, size: float, bold: bool = False) -> str:
-    """Return `text`, cut with an ellipsis if it is wider than `width` inches."""
-    if width_of(text, size, bold) <= width:
-        return text
-    while text and width_of(text + "…", size, bold) > width:
-        text = text[:-1]
-    return text.rstrip() + "…"
-
-
-def wrapped(text: str, width: float, size: float, *, bold=False, most=20) -> list[str]:
-    """Return `text` in at most `most` lines of `width` inches, broken between words."""
-    lines = []
-    for word in text.split():
-        if lines and (len(lines) == most or width_of(f"{lines[-1]} {word}", size, bold) <= width):
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return [fitted(line, width, size, bold) for line in lines]
-
-
 def write(ax, x, y, text, *, size=8, color=INK, bold=False, mono=False, align="left", on=None):
     """Write `text` with its middle at height y; a dollar sign is a dollar sign.
 
@@ -131,8 +85,8 @@ def write(ax, x, y, text, *, size=8, color=INK, bold=False, mono=False, align="l
     """
     under = on and {"facecolor": on, "edgecolor": "none", "boxstyle": "round,pad=0.15"}
     return ax.text(
-        x, y, text, fontsize=size, color=color, fontweight=_weight(bold),
-        fontfamily=_MONO if mono else _SANS, horizontalalignment=align, fontstyle="normal",
+        x, y, text, fontsize=size, color=color, fontweight="bold" if bold else "normal",
+        fontfamily=MONO if mono else SANS, horizontalalignment=align, fontstyle="normal",
         verticalalignment="center_baseline", parse_math=False, usetex=False, bbox=under or None,
         zorder=8,
     )  # fmt: skip
@@ -200,22 +154,3 @@ def shape(ax, x, y, rank: int, *, size=6.0, marker=None, color=None):
         color=color or rank_color(rank), markeredgecolor=PAPER, markeredgewidth=0.4,
         clip_on=False, zorder=7, scalex=False, scaley=False,
     )  # fmt: skip
-
-
-def _weight(bold):
-    return "bold" if bold else "normal"
-
-
-def _load_quietly():
-    """Import matplotlib without its remarks on fonts and caches.
-
-    They come through logging, on stderr, the first time on a machine; and nbgrader
-    gives no points to a cell with a line on stderr.
-    """
-    logger = logging.getLogger("matplotlib")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        import matplotlib.font_manager  # noqa: F401
-    finally:
-        logger.setLevel(level)

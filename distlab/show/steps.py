@@ -1,8 +1,8 @@
 """`steps`: who sends to whom in which round, and how many bytes that makes.
 
-               round 1     round 2    ...     bytes sent
-    rank 0     →1  40 B    →1  40 B           ██████░░░┊ 240 B
-               ←3          ←3                          ┊ bound
+    round       1          2         ...     bytes sent
+    rank 0   (→1  40 B) (→1  40 B)           ██████░░░┊ 240 B
+                ←3         ←3                         ┊ bound
 
 Rounds are those of `Trace.round_of_messages`: time does not show here, only order.
 """
@@ -10,32 +10,20 @@ Rounds are those of `Trace.round_of_messages`: time does not show here, only ord
 import math
 
 from distlab.errors import InvalidArgument
+from distlab.show.cells import Cells
 from distlab.show.grid import Grid, selected
+from distlab.show.lettering import fitted, literal, width_of
 from distlab.show.picture import Picture
-from distlab.show.reading import Reading, plural, trace_of
-from distlab.show.sheet import (
-    MARGIN,
-    PAGE_WIDTH,
-    Sheet,
-    bars,
-    fitted,
-    literal,
-    pill,
-    shape,
-    strokes,
-    width_of,
-    wrapped,
-    write,
-)
-from distlab.show.theme import GRID, INK, MUTED, TRACK, WARNING, rank_color, tint
+from distlab.show.reading import Reading, left_out, trace_of
+from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, bars, shape, strokes, write
+from distlab.show.theme import GRID, INK, MUTED, TRACK, rank_color
 from distlab.units import readable_bytes
 
 __all__ = ["steps"]
 
 _MOST = 16
-_SIZE, _HEAD = 8, 8
-_PITCH, _STACKED_PITCH = 0.56, 0.7
-_BAR, _COUNT, _GAP_WIDTH = 1.35, 0.8, 0.3
+_SIZE = 8.5
+_COUNT, _BAR, _WIDEST_BAR, _APART = 0.75, 1.05, 2.6, 0.35
 
 
 def steps(trace, title: str = "", *, bound_bytes=None, bound_label: str = "bound") -> Picture:
@@ -44,24 +32,90 @@ def steps(trace, title: str = "", *, bound_bytes=None, bound_label: str = "bound
     Labels of marks are written over the rounds that follow them.
 
     trace: a `Trace`, or anything with a `.trace`, such as a report or a failure.
-    bound_bytes: what each rank should send at the least, drawn as a dashed line.
+    bound_bytes: what each rank should send, or may send at the most: a dashed line.
 
     Raises: InvalidArgument if there is no trace in it, or the bound is no number.
     """
     reading = Reading(trace_of(trace))
     _check_bound(bound_bytes)
-    return _Steps(reading, title, bound_bytes, literal(bound_label, 40)).picture()
+    bound = None if bound_bytes is None else (bound_bytes, literal(bound_label, 40))
+    return _Steps(reading, bound).picture(title)
 
 
 class _Steps:
-    def __init__(self, reading, title, bound_bytes, bound_label):
-        self.reading, self.title = reading, title
-        self.bound_bytes, self.bound_label = bound_bytes, bound_label
-        self.grid = Grid(reading)
-        self.ranks, hidden = selected(list(range(reading.trace.world_size)), _MOST)
-        self.notes = [f"Ranks {hidden[0]} to {hidden[-1]} are left out."] if hidden else []
-        self._choose_columns()
+    """The grid and the bars beside it, row by row. Places are inches on the page."""
 
-    def _choose_columns(self):
-        """Fix which rounds are shown, and how wide: bytes beside the peer, or under it."""
-        ...
+    def __init__(self, reading, bound):
+        self.reading, self.bound = reading, bound
+        self.ranks, self.hidden = selected(list(range(reading.trace.world_size)), _MOST)
+        self.left = MARGIN + 0.4 + max([width_of(f"rank {r}", _SIZE) for r in self.ranks] + [0.4])
+        room = PAGE_WIDTH - MARGIN - _COUNT - _BAR - _APART - self.left
+        self.grid = Grid(reading)
+        self.cells = Cells(self.grid, self.ranks, self.left, room)
+
+    def picture(self, title):
+        cells, notes = self.cells, self._notes()
+        head, rows = cells.head_height, len(self.ranks) * cells.pitch
+        sheet = Sheet(
+            head + rows + (0.4 if self.bound else 0.1),
+            title=title,
+            subtitle=" ".join([self.reading.headline() + ".", *notes]),
+        )
+        self.page, self.top = sheet.page, sheet.top + head
+        self._draw_rows()
+        cells.draw(self.page, self.top)
+        self._draw_bars(rows)
+        said = [f"Steps of {self.reading.headline()}.", *self.reading.sentences()]
+        if self.bound:
+            said.append(f"{self.bound[1]}: {readable_bytes(self.bound[0])} by each rank.")
+        return Picture(sheet.figure, " ".join([*said, *notes, *self.grid.sentences()]))
+
+    def _notes(self):
+        shown = [("rank", self.hidden), ("round", self.cells.hidden)]
+        return [left_out(what, h[0], h[-1]) for what, h in shown if h]
+
+    def _draw_rows(self):
+        """Write each rank beside its row, with a line between rows."""
+        page, pitch = self.page, self.cells.pitch
+        if self.cells.columns:
+            write(page, MARGIN, self.top - 0.14, "round", size=8, color=MUTED)
+        for row, rank in enumerate(self.ranks):
+            y = self.top + row * pitch
+            gap = bool(self.hidden) and row == len(self.ranks) - 1
+            strokes(page, [(MARGIN, y, PAGE_WIDTH - MARGIN, y)], MUTED if gap else GRID, dashed=gap)
+            shape(page, MARGIN + 0.07, y + pitch / 2, rank)
+            write(page, MARGIN + 0.2, y + pitch / 2, f"rank {rank}", size=_SIZE)
+
+    def _draw_bars(self, rows):
+        """Draw the bytes that each rank sent, on one scale, and the bound over all."""
+        page, pitch, sent = self.page, self.cells.pitch, self.reading.sent_bytes
+        right = PAGE_WIDTH - MARGIN - _COUNT
+        left = max(self.cells.right + _APART, right - _WIDEST_BAR)
+        bound_bytes = self.bound[0] if self.bound else 0
+        most = max([sent[rank] for rank in self.ranks] + [bound_bytes]) or 1
+        write(page, left, self.top - 0.14, "bytes sent", size=8, color=INK, bold=True)
+        for row, rank in enumerate(self.ranks):
+            y = self.top + (row + 0.5) * pitch
+            end = left + sent[rank] / most * (right - left)
+            bars(page, [(left, y - 0.09, right, y + 0.09)], TRACK)
+            if end > left:
+                bars(page, [(left, y - 0.09, end, y + 0.09)], rank_color(rank), gid="sent")
+            write(page, right + 0.1, y, readable_bytes(sent[rank]), size=8, mono=True)
+        if self.bound:
+            x = left + bound_bytes / most * (right - left)
+            bottom = self.top + rows
+            strokes(page, [(x, self.top, x, bottom + 0.08)], INK, width=1.2, dashed=True, zorder=6,
+                    gid="bound")  # fmt: skip
+            words = fitted(f"{self.bound[1]}: {readable_bytes(bound_bytes)}", 4, 8)
+            wide = width_of(words, 8)
+            start = min(max(x - wide / 2, MARGIN), PAGE_WIDTH - MARGIN - wide)
+            write(page, start, bottom + 0.22, words, size=8, color=MUTED)
+
+
+def _check_bound(bound_bytes):
+    number = isinstance(bound_bytes, int | float) and not isinstance(bound_bytes, bool)
+    if bound_bytes is not None and not (number and math.isfinite(bound_bytes) and bound_bytes >= 0):
+        raise InvalidArgument(
+            f"bound_bytes is a number of bytes per rank, and got {bound_bytes!r}. "
+            "For example: steps(report, bound_bytes=2 * (n - 1) / n * size)"
+        )

@@ -9,10 +9,11 @@ by the other; two halves show both, and the grey of both adds up to `Trace.waite
 
 from distlab.show.axis import Clock
 from distlab.show.lanes import Lanes
+from distlab.show.lettering import width_of
 from distlab.show.marks import LABEL_SIZE, place_marks
 from distlab.show.picture import Picture
-from distlab.show.reading import Reading, plural, trace_of
-from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, strokes, width_of, write
+from distlab.show.reading import Reading, left_out, plural, trace_of
+from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, strokes, write
 from distlab.show.theme import GRID, INK, MUTED, WAITING, WARNING, rank_color, tint
 
 __all__ = ["timeline"]
@@ -87,7 +88,7 @@ def _chosen(world_size):
     if world_size <= _MOST_LANES:
         return list(range(world_size)), []
     ranks = [*range(_MOST_LANES - 1), world_size - 1]
-    return ranks, [f"Ranks {_MOST_LANES - 1} to {world_size - 2} are left out."]
+    return ranks, [left_out("rank", _MOST_LANES - 1, world_size - 2)]
 
 
 def _key(lanes):

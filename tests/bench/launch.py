@@ -7,6 +7,7 @@ same work: four processes, a gloo group, one all_reduce, results checked.
 """
 
 import os
+import socket
 import statistics
 import subprocess
 import sys
@@ -43,6 +44,12 @@ def spawn():
         mp.spawn(peer_rank, (os.path.join(folder, "meet"),), nprocs=RANKS)
 
 
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
 def notebook_launcher():
     """accelerate's, which forks this process; torch's elastic agent watches the ranks."""
     code = (
@@ -52,17 +59,25 @@ def notebook_launcher():
         "    dist.init_process_group('gloo') if not dist.is_initialized() else None\n"
         "    tensor = torch.ones(10); dist.all_reduce(tensor)\n"
         "began = time.perf_counter()\n"
-        f"notebook_launcher(work, num_processes={RANKS}, use_port='0')\n"
+        f"notebook_launcher(work, num_processes={RANKS}, use_port={str(free_port())!r})\n"
         "print('seconds', time.perf_counter() - began)\n"
     )
     on_loopback = os.environ | {"GLOO_SOCKET_IFNAME": "lo"}
     try:
         done = subprocess.run(
-            [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, env=on_loopback
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            env=on_loopback,
         )
     except subprocess.TimeoutExpired:
         return None
-    found = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("seconds")]
+    found = [
+        line.split()[1]
+        for line in done.stdout.splitlines()
+        if line.startswith("seconds")
+    ]
     return float(found[0]) if found else None
 
 
@@ -74,7 +89,9 @@ def first_in_a_fresh_process():
         "began = time.perf_counter(); report = run(work, 4)\n"
         "assert report.results == [4] * 4; print(time.perf_counter() - began)\n"
     )
-    return float(subprocess.run([sys.executable, "-c", code], capture_output=True).stdout)
+    return float(
+        subprocess.run([sys.executable, "-c", code], capture_output=True).stdout
+    )
 
 
 def seconds(call, times):
@@ -104,10 +121,14 @@ def main():
     ]
     launched = notebook_launcher()
     if launched is None:
-        print("accelerate.notebook_launcher is not installed, or did not finish in 60 s")
+        print(
+            "accelerate.notebook_launcher is not installed, or did not finish in 60 s"
+        )
     else:
         rows.insert(1, ("accelerate.notebook_launcher, first", launched))
-    print(f"{'four ranks, call to all-reduce done':40}{'seconds':>10}{'spawn / this':>14}")
+    print(
+        f"{'four ranks, call to all-reduce done':40}{'seconds':>10}{'spawn / this':>14}"
+    )
     for name, taken in rows:
         print(f"{name:40}{taken:10.4f}{spawned / taken:14.1f}")
 

@@ -1,0 +1,82 @@
+"""All-reduce: every rank starts with a tensor and ends with the sum of all of them."""
+
+from distlab.collectives.chunks import room_like, split
+
+__all__ = ["naive_all_reduce", "ring_all_reduce", "tree_all_reduce"]
+
+
+def naive_all_reduce(comm, tensor) -> None:
+    """Add everything up on rank 0, then send the sum to everybody; in place.
+
+    Rank 0 handles n - 1 tensors in and n - 1 tensors out, one after another, while the
+    others wait.
+
+    Cost: 2(n-1) rounds; rank 0 sends (n-1) S, every other rank S.
+    """
+    if comm.rank == 0:
+        arrived = room_like(tensor)
+        for peer in range(1, comm.world_size):
+            comm.mark(f"gather, from rank {peer}")
+            comm.recv(arrived, peer)
+            tensor += arrived
+        for peer in range(1, comm.world_size):
+            comm.mark(f"send back, to rank {peer}")
+            comm.send(tensor, peer)
+    else:
+        comm.send(tensor, 0)
+        comm.recv(tensor, 0)
+
+
+def tree_all_reduce(comm, tensor) -> None:
+    """Add up along a binomial tree to rank 0, and send the sum back the same way; in place.
+
+    In every round half of the ranks that are left hand their sum to a neighbour, so
+    the number of rounds grows with log n; but each message is the whole tensor.
+
+    Cost: 2 ceil(log2 n) rounds; the busiest rank sends ceil(log2 n) S.
+    """
+    arrived = room_like(tensor)
+    distances = [
+        2**k for k in range(comm.world_size.bit_length()) if 2**k < comm.world_size
+    ]
+    for distance in distances:
+        comm.mark(f"reduce, distance {distance}")
+        if comm.rank % (2 * distance) == distance:
+            comm.send(tensor, comm.rank - distance)
+        elif comm.rank % (2 * distance) == 0 and comm.rank + distance < comm.world_size:
+            comm.recv(arrived, comm.rank + distance)
+            tensor += arrived
+    for distance in reversed(distances):
+        comm.mark(f"broadcast, distance {distance}")
+        if comm.rank % (2 * distance) == 0 and comm.rank + distance < comm.world_size:
+            comm.send(tensor, comm.rank + distance)
+        elif comm.rank % (2 * distance) == distance:
+            comm.recv(tensor, comm.rank - distance)
+
+
+def ring_all_reduce(comm, tensor) -> None:
+    """Pass chunks around a ring, adding on the first lap, copying on the second; in place.
+
+    The tensor is cut into n chunks. In each step every rank sends one chunk to its
+    right and receives one from its left. After n - 1 steps of adding, rank r holds the
+    complete sum of chunk r + 1; n - 1 steps of passing complete chunks on finish it.
+
+    Cost: 2(n-1) rounds; every rank sends 2(n-1)/n S, which no algorithm can better.
+    If a peer dies: the ring breaks, and every rank waits for its left neighbour.
+    Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms" (2009).
+    """
+    n, rank = comm.world_size, comm.rank
+    right, left = (rank + 1) % n, (rank - 1) % n
+    chunks = split(tensor, n)
+    arrived = room_like(chunks[0])  # the first chunk is the longest
+    for step in range(n - 1):
+        comm.mark(f"reduce-scatter, step {step + 1} of {n - 1}")
+        outgoing, target = chunks[(rank - step) % n], chunks[(rank - step - 1) % n]
+        partial_sum = comm.sendrecv(
+            outgoing, arrived[: len(target)], dst=right, src=left
+        )
+        target += partial_sum
+    for step in range(n - 1):
+        comm.mark(f"all-gather, step {step + 1} of {n - 1}")
+        outgoing, target = chunks[(rank + 1 - step) % n], chunks[(rank - step) % n]
+        comm.sendrecv(outgoing, target, dst=right, src=left)

