@@ -5,6 +5,8 @@ the other ranks were doing, and who waited for whom. The story is written by
 `distlab.launch.story`; these classes only carry it.
 """
 
+from collections.abc import Iterable
+
 __all__ = [
     "CannotTravel",
     "CollectiveMismatch",
@@ -63,7 +65,15 @@ class WorldFailed(DistlabError):
     `output` holds what every rank printed, one string per rank.
     """
 
-    def __init__(self, story, *, rank, cause, trace, output=()):
+    def __init__(
+        self,
+        story: str,
+        *,
+        rank: int,
+        cause: object,
+        trace: object,
+        output: Iterable[str] = (),
+    ):
         super().__init__(story)
         self.rank = rank
         self.cause = cause
@@ -89,7 +99,7 @@ class Deadlock(WorldFailed):
     the last for the first; it is empty when they wait for a rank that has returned.
     """
 
-    cycle = ()
+    cycle: tuple[int, ...] = ()
 
 
 class CollectiveMismatch(WorldFailed):
@@ -106,7 +116,7 @@ def _rebuild(kind, story, fields):
     return error
 
 
-def brief_traceback(error):
+def brief_traceback(error: BaseException) -> list[str]:
     """Return the lines a notebook shows for `error`: its story, and no library frames.
 
     IPython asks an exception for `_render_traceback_`; the frames between the

@@ -5,11 +5,12 @@ third Comm call. A step is the rank's n-th Comm call, counted from 1, the same n
 that its trace events carry; step 0 is the moment before its function begins.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["Hang", "Kill", "Slow", "check_faults"]
+__all__ = ["Fault", "Hang", "Kill", "Slow", "check_faults"]
 
 
 @dataclass(frozen=True)
@@ -22,7 +23,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class Hang:
-    """`rank` stops for ever at the start of its `step`-th Comm call, and stays alive."""
+    """`rank` stays alive, but never gets past the start of its `step`-th Comm call."""
 
     rank: int
     step: int
@@ -36,15 +37,18 @@ class Slow:
     factor: float
 
 
-def check_faults(faults, world_size: int) -> tuple:
-    """Return `faults` as a tuple.
+Fault = Kill | Hang | Slow
+
+
+def check_faults(faults: Fault | Sequence[Fault], world_size: int) -> tuple[Fault, ...]:
+    """Return `faults`, one or several, as a tuple.
 
     Raises: InvalidArgument naming the first that does not fit a world of this size.
     """
-    if isinstance(faults, Kill | Hang | Slow):
+    if isinstance(faults, Fault):
         faults = (faults,)
     for fault in faults:
-        if not isinstance(fault, Kill | Hang | Slow):
+        if not isinstance(fault, Fault):
             raise InvalidArgument(
                 f"faults takes Kill, Hang and Slow, and got {fault!r}. "
                 "For example: faults=[Kill(rank=2, step=3)]"
@@ -55,16 +59,15 @@ def check_faults(faults, world_size: int) -> tuple:
                 f"ranks 0 to {world_size - 1}."
             )
         if isinstance(fault, Slow):
-            if (
-                not isinstance(fault.factor, int | float)
-                or not 1 <= fault.factor < 1000
-            ):
+            number = isinstance(fault.factor, int | float)
+            if not number or not 1 <= fault.factor < 1000:
                 raise InvalidArgument(
                     f"{fault}: factor is how many times slower, from 1 to 999."
                 )
         elif not _whole(fault.step) or fault.step < 0:
             raise InvalidArgument(
-                f"{fault}: step is the n-th Comm call, counted from 1; 0 is before the first."
+                f"{fault}: step is the n-th Comm call, counted from 1; "
+                "0 is before the first."
             )
     return tuple(faults)
 

@@ -10,11 +10,15 @@ and b's k-th recv event from a, so that no event needs to carry an identity.
 """
 
 import json
+import math
 from collections import defaultdict
 from dataclasses import dataclass, field
+from os import PathLike
 from typing import NamedTuple
 
-__all__ = ["Event", "Message", "Trace"]
+__all__ = ["Event", "Message", "Trace", "moves"]
+
+_MOST_SWEEPS = 100
 
 
 class Event(NamedTuple):
@@ -132,13 +136,12 @@ class Trace:
                 if event is not None:
                     moments.append((event.start, "starts", event.rank, number))
                     if event.end is not None:
-                        moments.append((event.end, "ended", event.rank, number))
+                        end = max(event.end, math.nextafter(event.start, math.inf))
+                        moments.append((end, "ended", event.rank, number))
         moments.sort()  # of two moments at one time, "ended" sorts before "starts"
         rounds = [1] * len(messages)
         settled = False
-        while (
-            not settled
-        ):  # a second sweep only where a send ended before its recv began
+        while not settled:  # again only where a send ended before its recv began
             settled = True
             finished = defaultdict(int)  # rank -> latest round it has finished
             for _, what, rank, number in moments:
@@ -147,6 +150,8 @@ class Trace:
                 elif finished[rank] + 1 > rounds[number]:
                     rounds[number] = finished[rank] + 1
                     settled = False
+            if settled:
+                break
         return list(zip(messages, rounds, strict=True))
 
     def rounds(self) -> int:
@@ -154,14 +159,17 @@ class Trace:
         return max((number for _, number in self.round_of_messages()), default=0)
 
     def waited_s(self, rank: int) -> float:
-        """Return the seconds `rank` spent in messages before its partner joined in."""
-        waited = 0.0
-        for send, recv in self.messages():
-            if send and recv and rank in (send.rank, recv.rank):
-                own, other = (send, recv) if send.rank == rank else (recv, send)
-                end = own.end if own.end is not None else other.start
-                waited += max(0.0, min(other.start, end) - own.start)
-        return waited
+        """Return the seconds that `rank` spent in messages while none of its own moved.
+
+        A message moves from when both sides have joined it until the first has left.
+        """
+        inside, moving = [], []
+        for message in self.messages():
+            for event in message:
+                if event is not None and event.rank == rank and event.end is not None:
+                    inside.append((event.start, event.end))
+                    moving.append(moves(message))
+        return _covered(inside) - _covered(moving)
 
     def duration_s(self) -> float:
         """Return the seconds from the first event's start to the last event's end."""
@@ -170,7 +178,7 @@ class Trace:
         last = max(e.start if e.end is None else e.end for e in self.events)
         return max(0.0, last - self.events[0].start)
 
-    def to_perfetto(self, path) -> None:
+    def to_perfetto(self, path: str | PathLike) -> None:
         """Write the trace for Perfetto or chrome://tracing, one lane per rank.
 
         Source: Trace Event Format, "JSON Object Format"; times are microseconds.
@@ -185,6 +193,25 @@ class Trace:
                 rows.append(_flow("f", number, recv.rank, recv.end))
         with open(path, "w", encoding="utf-8") as file:
             json.dump({"traceEvents": rows, "displayTimeUnit": "ms"}, file)
+
+
+def moves(message: Message) -> tuple[float, float]:
+    """Return when a message began and stopped moving, as far as its events tell."""
+    sides = [event for event in message if event is not None]
+    if len(sides) < 2:
+        return sides[0].start, sides[0].start
+    begun = max(event.start for event in sides)
+    ended = min((event.end for event in sides if event.end is not None), default=begun)
+    return begun, max(begun, ended)
+
+
+def _covered(intervals):
+    """Return the length of the union of intervals."""
+    total, reached = 0.0, -math.inf
+    for start, end in sorted(intervals):
+        total += max(0.0, end - max(start, reached))
+        reached = max(reached, end)
+    return total
 
 
 def _named(what, rank, name):
@@ -203,9 +230,8 @@ def _slice(event, duration_s):
     if event.kind in ("mark", "fault"):
         return row | {"ph": "i", "s": "t"}
     if event.peer is not None:
-        row["name"] = (
-            f"{event.kind} {'to' if event.kind == 'send' else 'from'} {event.peer}"
-        )
+        way = "to" if event.kind == "send" else "from"
+        row["name"] = f"{event.kind} {way} {event.peer}"
         row["args"] |= {"peer": event.peer, "bytes": event.bytes}
     end = duration_s if event.end is None else event.end
     return row | {"ph": "X", "dur": max(0.0, end - event.start) * 1e6}
@@ -213,8 +239,5 @@ def _slice(event, duration_s):
 
 def _flow(phase, number, rank, time_s):
     row = {"ph": phase, "id": number, "pid": 0, "tid": rank, "ts": time_s * 1e6}
-    return (
-        row
-        | {"cat": "message", "name": "message"}
-        | ({"bp": "e"} if phase == "f" else {})
-    )
+    row |= {"cat": "message", "name": "message"}
+    return row | ({"bp": "e"} if phase == "f" else {})

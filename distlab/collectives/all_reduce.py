@@ -28,10 +28,11 @@ def naive_all_reduce(comm, tensor) -> None:
 
 
 def tree_all_reduce(comm, tensor) -> None:
-    """Add up along a binomial tree to rank 0, and send the sum back the same way; in place.
+    """Add up along a binomial tree to rank 0, and send the sum back; in place.
 
-    In every round half of the ranks that are left hand their sum to a neighbour, so
-    the number of rounds grows with log n; but each message is the whole tensor.
+    In every round half of the ranks that are left hand their sum to a neighbour, and
+    the sum goes back the same way, so the number of rounds grows with log n; but each
+    message is the whole tensor.
 
     Cost: 2 ceil(log2 n) rounds; the busiest rank sends ceil(log2 n) S.
     """
@@ -55,7 +56,7 @@ def tree_all_reduce(comm, tensor) -> None:
 
 
 def ring_all_reduce(comm, tensor) -> None:
-    """Pass chunks around a ring, adding on the first lap, copying on the second; in place.
+    """Pass chunks around a ring in place: the first lap adds, the second copies.
 
     The tensor is cut into n chunks. In each step every rank sends one chunk to its
     right and receives one from its left. After n - 1 steps of adding, rank r holds the
@@ -72,9 +73,8 @@ def ring_all_reduce(comm, tensor) -> None:
     for step in range(n - 1):
         comm.mark(f"reduce-scatter, step {step + 1} of {n - 1}")
         outgoing, target = chunks[(rank - step) % n], chunks[(rank - step - 1) % n]
-        partial_sum = comm.sendrecv(
-            outgoing, arrived[: len(target)], dst=right, src=left
-        )
+        room = arrived[: len(target)]
+        partial_sum = comm.sendrecv(outgoing, room, dst=right, src=left)
         target += partial_sum
     for step in range(n - 1):
         comm.mark(f"all-gather, step {step + 1} of {n - 1}")

@@ -30,7 +30,7 @@ def split(tensor, parts: int) -> list:
 
     Writing to a view writes to the tensor. Some views are empty if it is shorter.
 
-    Raises: InvalidArgument if the tensor is not contiguous, since views would be copies.
+    Raises: InvalidArgument if the tensor is not contiguous: views would be copies.
     """
     contiguous = getattr(tensor, "is_contiguous", lambda: tensor.flags.c_contiguous)()
     if not contiguous:

@@ -1,1 +1,1 @@
-"""The subcommands of `distlab`, one file each; `distlab.__main__` puts them together."""
+"""The subcommands of `distlab`, one file each; `__main__` puts them together."""

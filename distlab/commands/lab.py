@@ -31,17 +31,17 @@ def lab(
     console = Console(highlight=False)
     console.print(f"JupyterLab opens {notebook.name}. Ctrl-C ends it.", soft_wrap=True)
     sys.stdout.flush()
-    # A python3 kernel in the user's home must not win over the one of this environment.
+    # A python3 kernel in the user's home must not win over this environment's.
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
-    # This process becomes the server: Ctrl-C and its exit status need nobody in between.
+    # This process becomes the server: nobody stands between it and Ctrl-C.
     os.execv(sys.executable, lab_command(notebook, port=port, browser=browser))
 
 
 def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]:
     """Return the command that serves the project with `notebook` open.
 
-    A notebook in a folder named lessons is served from the folder above that one, so that
-    the exercises are in reach; any other from its own folder.
+    A notebook in a folder named lessons is served from the folder above that one, so
+    that the exercises are in reach; any other from its own folder.
     """
     root = (
         notebook.parent.parent if notebook.parent.name == "lessons" else notebook.parent

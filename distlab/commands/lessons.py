@@ -14,7 +14,7 @@ class UnknownLesson(DistlabError):
 
 
 def lessons_folder() -> Path:
-    """Return the folder of the lessons: beside the package, else in the working directory.
+    """Return the lessons' folder: beside the package, else in the working directory.
 
     Raises: DistlabError, saying how to get the lessons, if there is none.
     """

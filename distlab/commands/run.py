@@ -61,14 +61,14 @@ def _refuse_overwriting(lessons, folder):
     for name, count in Counter(path.name for path in lessons).items():
         if count > 1:
             raise DistlabError(
-                f"{count} of the notebooks are named {name}, and their results would overwrite "
-                "each other. Run them one by one, each with its own --to."
+                f"{count} of the notebooks are named {name}, and their results would "
+                "overwrite each other. Run them one by one, each with its own --to."
             )
     for path in lessons:
         if path.parent.resolve() == folder.resolve():
             raise DistlabError(
-                f"the result of {path.name} would overwrite the lesson itself in {folder}. "
-                "Name another folder with --to."
+                f"the result of {path.name} would overwrite the lesson itself in "
+                f"{folder}. Name another folder with --to."
             )
 
 
@@ -89,12 +89,8 @@ def _run_all(lessons, folder, cell_timeout_s, console):
                 _tell(console, runs[-1])
                 progress.update(bar, completed=sum(cells[: index + 1]))
     except KeyboardInterrupt:
-        where = (
-            f"in {lessons[len(runs)].stem}"
-            if len(runs) < len(lessons)
-            else "at the end"
-        )
-        said = f"Interrupted {where}. No kernel is left; what ran until then is in {folder}"
+        at = lessons[len(runs)].stem if len(runs) < len(lessons) else "the end"
+        said = f"Interrupted at {at}. No kernel is left; what ran is in {folder}"
         console.print(Text(said), soft_wrap=True)
         raise typer.Exit(130)
     return runs
@@ -113,25 +109,21 @@ def _progress(console):
 
 
 def _tell(console: Console, ran: "LessonRun") -> None:
-    """Print what is worth knowing of a lesson that has ended; the table has the rest."""
+    """Print what is worth knowing of a lesson at once; the table has the rest."""
+    cells = f"{ran.passed} of {ran.total}"
     if not console.is_terminal:
-        console.print(
-            f"{ran.name}: {ran.passed} of {ran.total} cells, {ran.seconds:.1f} s"
-        )
+        console.print(f"{ran.name}: {cells} cells, {ran.seconds:.1f} s", markup=False)
     if ran.failure:
-        where = (
-            f"in code cell {ran.passed + 1} of {ran.total}"
-            if ran.started
-            else "at the start"
-        )
+        cell = f"in code cell {ran.passed + 1} of {ran.total}"
+        where = cell if ran.started else "at the start"
         console.print(Text(f"{ran.name} failed {where}:", "bold red"), soft_wrap=True)
         lines = ran.failure.splitlines()
         if len(lines) > _SHOWN_LINES:
             lines[_SHOWN_LINES:] = ["(the rest is in the executed notebook)"]
         console.print(Text("\n".join(f"    {line}" for line in lines)), soft_wrap=True)
     if ran.noisy:
-        cells = f"code cell{'s' if len(ran.noisy) > 1 else ''} {', '.join(map(str, ran.noisy))}"
-        warning = Text(f"warning: {ran.name} wrote to stderr in {cells}: ", "yellow")
+        where = f"code cell{'s' * (len(ran.noisy) > 1)} {str(ran.noisy)[1:-1]}"
+        warning = Text(f"warning: {ran.name} wrote to stderr in {where}: ", "yellow")
         console.print(warning.append(ran.noise, "default"), soft_wrap=True)
 
 
@@ -154,6 +146,5 @@ def _table(runs):
 
 
 def _from_here(path):
-    return str(
-        path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-    )
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

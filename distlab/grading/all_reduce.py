@@ -10,13 +10,18 @@ import random
 from dataclasses import dataclass
 
 from distlab.collectives.chunks import chunk_lengths
-from distlab.errors import Deadlock, MessageMismatch, WorldFailed, WorldTimeout
+from distlab.errors import WorldFailed
+from distlab.grading.hints import (
+    hint_for_counts,
+    hint_for_failure,
+    hint_for_traffic,
+)
+from distlab.grading.shares import BASE, cut, digits, in_words, what_is_wrong
 from distlab.grading.verdict import Verdict
 from distlab.launch import run
 
 __all__ = ["AllReduceSums", "AllReduceTraffic", "ReduceScatterSums"]
 
-_BASE = 16
 _TIMEOUT_S = 15
 
 
@@ -46,14 +51,14 @@ class _RingCheck:
             )
         except WorldFailed as failure:
             return Verdict(
-                "fail", self.title, _summary(failure), _hint_for_failure(failure)
+                "fail", self.title, _summary(failure), hint_for_failure(failure)
             )
         return self._compare(report)
 
     def _inputs(self):
         """Return, for each run and rank, the numbers of that rank."""
         draw = random.Random(f"{self.world_size} {self.numbers}")
-        shares = [[_BASE**rank] * self.numbers for rank in range(self.world_size)]
+        shares = [[BASE**rank] * self.numbers for rank in range(self.world_size)]
         randoms = [
             [draw.randrange(-1000, 1000) for _ in range(self.numbers)]
             for _ in range(self.world_size)
@@ -78,17 +83,22 @@ class _RingCheck:
         lines = [f"{'rank':>6}  {'expected':28}  {'yours':28}"]
         for number, (right, yours) in enumerate(zip(wanted, results, strict=True)):
             if turn == 0:
-                right, yours = [_shares(x) for x in right], [_shares(x) for x in yours]
+                right, yours = (
+                    [in_words(x) for x in right],
+                    [in_words(x) for x in yours],
+                )
             mark = "  ← first difference" if number == rank else ""
             start = max(0, place - 1)
             lines.append(
-                f"{number:>6}  {_cut(right, start):28}  {_cut(yours, start):28}{mark}"
+                f"{number:>6}  {cut(right, start):28}  {cut(yours, start):28}{mark}"
             )
         if turn == 0:
-            counts = _digits(results[rank][place], self.world_size)
-            lines.append(f"Position {place} of rank {rank}: {_told(counts)}.")
+            counts = digits(results[rank][place], self.world_size)
+            lines.append(f"Position {place} of rank {rank}: {what_is_wrong(counts)}.")
             lines.append("(a+b means: the shares of ranks a and b are in this number)")
-            return self._fail("\n".join(lines), _hint_for_counts(counts, rank, self))
+            return self._fail(
+                "\n".join(lines), hint_for_counts(counts, self.numbers, self.world_size)
+            )
         lines.append(f"Position {place} of rank {rank} holds another position's sum.")
         return self._fail(
             "\n".join(lines),
@@ -144,9 +154,7 @@ class AllReduceTraffic(AllReduceSums):
         )
         bound = f"The ring sends {n - 1} x 2 chunks, 2(n-1)/n S, and S is {tensor_bytes // 2} bytes."
         if sum(sent) != 2 * (n - 1) * tensor_bytes or max(sent) > 2 * (n - 1) * longest:
-            return self._fail(
-                f"{table}\n{bound}", self._traffic_hint(sent, tensor_bytes)
-            )
+            return self._fail(f"{table}\n{bound}", hint_for_traffic(sent, tensor_bytes))
         rounds, ideal = trace.rounds(), 2 * 2 * (n - 1)
         if rounds > ideal:
             return self._fail(
@@ -154,18 +162,6 @@ class AllReduceTraffic(AllReduceSums):
                 "Some ranks stand idle while others send. In a ring step all of them send at once.",
             )
         return verdict
-
-    def _traffic_hint(self, sent, tensor_bytes):
-        n = self.world_size
-        if max(sent) == 2 * (n - 1) * tensor_bytes and min(sent) == max(sent):
-            return (
-                "Every message is as long as the whole tensor. Which part of it is new?"
-            )
-        if max(sent) > min(sent) * 1.5:
-            return "One rank sends much more than another. In a ring nobody is special."
-        if sum(sent) > 2 * (n - 1) * tensor_bytes:
-            return "More travels than needed: how many steps has each lap, and how long is a chunk?"
-        return "Less travels than an all-reduce needs. Does everything go through comm?"
 
 
 class ReduceScatterSums(_RingCheck):
@@ -243,87 +239,7 @@ def _library_call(comm, tensor):
     )
 
 
-def _digits(value, world_size):
-    """Return how often each rank's share is in `value`, or None if it is no such sum."""
-    counts = []
-    for _ in range(world_size):
-        counts.append(value % _BASE)
-        value //= _BASE
-    return None if value else counts
-
-
-def _shares(value):
-    """Return a result of the first run in words: "0+1+3"."""
-    counts = _digits(value, 16) if value >= 0 else None
-    if counts is None:
-        return "?"
-    return (
-        "+".join(f"{rank}" for rank, count in enumerate(counts) for _ in range(count))
-        or "0"
-    )
-
-
-def _cut(values, start):
-    shown = ", ".join(map(str, values[start : start + 3]))
-    before = "… " if start else ""
-    return (before + shown + (" …" if start + 3 < len(values) else ""))[:28]
-
-
-def _told(counts):
-    if counts is None:
-        return "this is no sum of whole shares"
-    missing = [str(rank) for rank, count in enumerate(counts) if count == 0]
-    extra = [
-        f"{rank} ({count} times)" for rank, count in enumerate(counts) if count > 1
-    ]
-    told = []
-    if missing:
-        told.append(f"the share of rank {' and of rank '.join(missing)} is missing")
-    if extra:
-        told.append(
-            f"the share of rank {' and of rank '.join(extra)} is counted too often"
-        )
-    return ", ".join(told)
-
-
-def _hint_for_counts(counts, rank, check):
-    if counts is None:
-        return "These are not sums of what the ranks started with. Is the receive buffer used up?"
-    if max(counts) > 1:
-        return "A share is added twice. After the first lap, complete chunks replace, not add."
-    if sum(counts) == 1:
-        if check.numbers % check.world_size:
-            return "Here the chunks differ in length. Are all positions of the tensor in a chunk?"
-        return (
-            "Each number holds one rank's share only. What arrives on the first lap has to be "
-            "added to what is there."
-        )
-    if sum(counts) == check.world_size - 1:
-        return (
-            "One share is missing. How many steps does a chunk need to pass every rank?"
-        )
-    return "Follow one chunk around the ring: which rank has it after each step, and what is in it?"
-
-
-def _hint_for_failure(failure):
-    cause = failure.cause
-    if isinstance(cause, NotImplementedError):
-        return "Start with the docstring: what does each rank send in step 0?"
-    if isinstance(failure, Deadlock):
-        return (
-            "Everybody waits. A send ends only when the receiver asks for it, so all ranks "
-            "cannot send first; comm.sendrecv does both at once."
-        )
-    if isinstance(cause, MessageMismatch) or "size of tensor" in str(cause):
-        return "Chunks can differ in length: receive into a buffer as long as what will arrive."
-    if isinstance(failure, WorldTimeout):
-        return "It ran for too long. Is there a loop that never ends?"
-    return "The message above names the rank and the line."
-
-
 def _summary(failure):
+    """Return the story without its last line, which a check has no trace to offer for."""
     lines = str(failure).splitlines()
-    end = next(
-        (i for i, line in enumerate(lines) if "trace up to here" in line), len(lines)
-    )
-    return "\n".join(lines[:end]).rstrip()
+    return "\n".join(line for line in lines if "trace up to here" not in line).rstrip()

@@ -1,15 +1,17 @@
 """A world of ranks from a cell: started, watched, ended, and its failures told.
 
-cell ── run(fn, 4) ──▶ travel: fn as bytes ──▶ ranks: fork, call, watch ──▶ Report
-                                                 │ waits: who can never go on
-                                                 ▼
-                                               story: which rank, why ──▶ WorldFailed
+    cell ── run(fn, 4) ──▶ travel: fn as bytes ──▶ ranks: fork, call, watch ──▶ Report
+                                                     │ waits: who can never go on
+                                                     ▼
+                                                   story: which rank, why ─▶ WorldFailed
+
+Nothing here loads torch in the process of the cell; only `rank` and `witness` use it,
+and they are imported in the ranks alone.
 """
 
 import sys
 
-from distlab.launch.machine import start_method
-from distlab.launch.ranks import PRELOAD
+from distlab.launch.machine import PRELOAD, start_method
 from distlab.launch.report import Report
 from distlab.launch.world import World, run
 from distlab.processes import inside, warm_up

@@ -7,19 +7,22 @@ import resource
 import sys
 
 from distlab.errors import InvalidArgument
-from distlab.launch.ranks import PRELOAD
 from distlab.processes import Frame, Processes
 from distlab.units import MB, readable_bytes
 
 __all__ = [
+    "PRELOAD",
     "available_bytes",
     "check_world_size",
     "choose_backend",
     "count_gpus",
     "start_method",
+    "usable_cores",
 ]
 
+PRELOAD = ("torch", "torch.distributed", "numpy", "cloudpickle", "distlab.launch.rank")
 RANK_BYTES = 40 * MB  # what one more idle rank costs, measured by tests/bench/memory.py
+_OWN_DESCRIPTORS = 128
 _DESCRIPTORS_PER_RANK = 3
 _CGROUP = "/sys/fs/cgroup"
 _CONTAINER_LIMITS = (  # control groups version 2, then version 1
@@ -39,7 +42,7 @@ def start_method() -> tuple[str, str]:
     return "spawn", "forking after importing torch is not safe on this system"
 
 
-def check_world_size(world_size) -> int:
+def check_world_size(world_size: int) -> int:
     """Return `world_size` as an int.
 
     Raises: InvalidArgument saying how many ranks this machine can hold.
@@ -62,19 +65,26 @@ def check_world_size(world_size) -> int:
             f"{readable_bytes(free)} are free here. "
             f"Up to {max(1, free // RANK_BYTES)} ranks fit."
         )
-    room = (
-        resource.getrlimit(resource.RLIMIT_NOFILE)[0] - 128
-    ) // _DESCRIPTORS_PER_RANK
+    open_files = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    room = (open_files - _OWN_DESCRIPTORS) // _DESCRIPTORS_PER_RANK
     if world_size > room:
         raise InvalidArgument(
-            f"world_size={world_size}: this system lets a process hold enough open files "
-            f"for {room} ranks. Raise the limit with `ulimit -n`, or take fewer ranks."
+            f"world_size={world_size}: this system lets a process hold enough open "
+            f"files for {room} ranks. "
+            "Raise the limit with `ulimit -n`, or take fewer ranks."
         )
     return world_size
 
 
+def usable_cores() -> int:
+    """Return how many cores this process may use."""
+    if sys.platform == "linux":
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def available_bytes() -> int:
-    """Return the memory that can still be used, within a container's limit if there is one."""
+    """Return the memory still to be had, within a container's limit if there is one."""
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         with open("/proc/meminfo") as file:
@@ -120,7 +130,8 @@ def choose_backend(backend: str, world_size: int) -> tuple[str, list[str]]:
     """
     if backend not in ("auto", "gloo", "nccl"):
         raise InvalidArgument(
-            f"backend={backend!r}: choose 'gloo' (CPU), 'nccl' (one GPU per rank) or 'auto'."
+            f"backend={backend!r}: choose 'gloo' (CPU), 'nccl' (one GPU per rank) or "
+            "'auto'."
         )
     if backend == "gloo":
         return "gloo", []
@@ -133,7 +144,9 @@ def choose_backend(backend: str, world_size: int) -> tuple[str, list[str]]:
             f"backend='nccl' needs a GPU for every rank: {world_size} ranks, and this "
             f"machine has {has}. Take backend='auto', which then chooses gloo."
         )
+    if not gpus:
+        return "gloo", []
     return "gloo", [
         f"gloo, because {world_size} ranks need {world_size} GPUs for NCCL, "
         f"and this machine has {has}."
-    ] if gpus else []
+    ]

@@ -1,8 +1,10 @@
 """The inside of a rank: meet the others, then run what the kernel sends.
 
-kernel ── settings ──▶ rank: joins the process group ── "ready" ──▶ kernel
-       ── call ──────▶       fn(comm, *args)          ── outcome ─▶
-       ── (end) ─────▶       leaves the group, ends
+    kernel ── settings ──▶ rank: joins the process group ── "ready" ──▶ kernel
+           ── call ──────▶       fn(comm, *args)          ── outcome ─▶
+           ── (end) ─────▶       leaves the group, ends
+
+The kernel's side of this conversation is in `ranks`.
 """
 
 import json
@@ -20,6 +22,7 @@ from distlab.comm import Comm, Disagreement
 from distlab.errors import CannotTravel, MessageMismatch
 from distlab.launch.travel import Arrivals, pack
 from distlab.launch.witness import watch
+from distlab.processes import Child
 from distlab.recorder import Recorder
 
 __all__ = ["count_gpus", "main"]
@@ -27,8 +30,8 @@ __all__ = ["count_gpus", "main"]
 END, CALL = b"E", b"C"
 
 
-def main(child) -> None:
-    """Be one rank of a world; `child` is this process's `distlab.processes.Child`."""
+def main(child: Child) -> None:
+    """Be one rank of a world, from its settings to its end."""
     settings = json.loads(child.receive())
     rank, world_size = child.index, settings["world_size"]
     block, meeting_place = child.shared
@@ -53,7 +56,7 @@ def main(child) -> None:
         dist.destroy_process_group()
 
 
-def count_gpus(child) -> None:
+def count_gpus(child: Child) -> None:
     """Tell the kernel how many GPUs torch sees; looking would spoil later forks."""
     child.send(json.dumps(torch.cuda.device_count()).encode())
 
@@ -69,7 +72,7 @@ def _torchrun_names(rank, world_size):
 
 
 def _join(rank, world_size, settings, meeting_place):
-    """Join the process group: meet in a file without a name, talk over loopback only."""
+    """Join the process group: meet in a nameless file, talk over loopback only."""
     loopback = "lo" if sys.platform == "linux" else "lo0"
     os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = loopback
     place = settings["meeting_place"] or f"/proc/self/fd/{meeting_place}"
@@ -105,9 +108,8 @@ def _outcome(comm, arrivals, data):
 def _describe(error):
     """Return what the kernel needs to tell the story of `error`."""
     frames = traceback.extract_tb(error.__traceback__)
-    chain = error.__cause__ or (
-        None if error.__suppress_context__ else error.__context__
-    )
+    context = None if error.__suppress_context__ else error.__context__
+    chain = error.__cause__ or context
     return {
         "type": type(error).__name__,
         "message": _message(error),
@@ -125,13 +127,13 @@ def _message(error):
 
 
 def _from_communication(error, frames):
-    """Return whether a broken connection, rather than the learner's code, raised this."""
-    if not isinstance(error, RuntimeError) or isinstance(
-        error, MessageMismatch | CannotTravel
-    ):
+    """Return whether a broken connection, not the learner's code, raised `error`."""
+    ours = isinstance(error, MessageMismatch | CannotTravel)
+    if ours or not isinstance(error, RuntimeError):
         return False
     last = frames[-1].filename if frames else ""
-    return last.endswith(("distlab/comm.py", "distributed_c10d.py", "c10d_logger.py"))
+    torchs = last.endswith(("distributed_c10d.py", "c10d_logger.py"))
+    return torchs or "/distlab/comm/" in last
 
 
 def _pack_error(error):

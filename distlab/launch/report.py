@@ -10,6 +10,7 @@ from distlab.units import readable_bytes, readable_seconds
 
 __all__ = ["Report"]
 
+_COLUMNS = ("rank", "result", "sent", "messages", "waited")
 _ROWS = 16
 
 
@@ -33,8 +34,8 @@ class Report:
     notes: list[str] = field(default_factory=list)
 
     def __repr__(self):
-        rows = [("rank", "result", "sent", "messages", "waited"), *self._rows()]
-        widths = [max(len(row[column]) for row in rows) for column in range(5)]
+        rows = [_COLUMNS, *self._rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [self._headline()]
         for row in rows:
             cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
@@ -44,15 +45,17 @@ class Report:
     def _repr_html_(self):
         cell = "padding:2px 14px 2px 0;text-align:left"
         head = "".join(
-            f"<th scope='col' style='{cell}'>{name}</th>"
-            for name in ("rank", "result", "sent", "messages", "waited")
+            f"<th scope='col' style='{cell}'>{name}</th>" for name in _COLUMNS
         )
         body = ""
         for number, row in enumerate(self._rows()):
-            dot = f"<span style='color:{rank_color(number)}' aria-hidden='true'>&#9679;</span> "
+            dot = (
+                f"<span style='color:{rank_color(number)}' aria-hidden='true'>"
+                "&#9679;</span> "
+            )
+            rank, *rest = map(html.escape, row)
             cells = "".join(
-                f"<td style='{cell}'>{dot if not column else ''}{html.escape(value)}</td>"
-                for column, value in enumerate(row)
+                f"<td style='{cell}'>{value}</td>" for value in (dot + rank, *rest)
             )
             body += f"<tr>{cells}</tr>"
         notes = "".join(f"<div>{html.escape(note)}</div>" for note in self._footnotes())

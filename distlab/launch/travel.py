@@ -12,6 +12,7 @@ import pickle
 import reprlib
 import sys
 import types
+from collections.abc import Callable, Sequence
 
 import cloudpickle
 
@@ -20,7 +21,7 @@ from distlab.errors import CannotTravel, InvalidArgument
 __all__ = ["Arrivals", "check_function", "pack", "pack_task", "unpack"]
 
 
-def check_function(fn, args) -> None:
+def check_function(fn: Callable, args: Sequence) -> None:
     """Refuse what cannot be called as `fn(comm, *args)`.
 
     Raises: InvalidArgument.
@@ -51,7 +52,7 @@ def check_function(fn, args) -> None:
         ) from None
 
 
-def pack_task(fn, args, faults) -> bytes:
+def pack_task(fn: Callable, args: Sequence, faults: tuple) -> bytes:
     """Return a call as bytes.
 
     Raises: CannotTravel naming the argument or global that does not pickle.
@@ -62,7 +63,7 @@ def pack_task(fn, args, faults) -> bytes:
         raise CannotTravel(_blame(fn, args, error)) from None
 
 
-def pack(thing) -> bytes:
+def pack(thing: object) -> bytes:
     """Return a rank's result as bytes.
 
     Raises: CannotTravel naming the part that does not pickle.
@@ -77,19 +78,19 @@ def pack(thing) -> bytes:
         ) from None
 
 
-def unpack(data):
+def unpack(data: bytes | memoryview) -> object:
     """Return what `pack` packed."""
     return pickle.loads(data)
 
 
 class Arrivals:
-    """A rank's side: unpack calls into its `__main__`, and keep what it changed there."""
+    """A rank's side: unpack calls into `__main__`, and keep what the rank changed."""
 
     def __init__(self, persistent: bool):
         self._persistent = persistent
         self._shipped = {}
 
-    def unpack_task(self, data):
+    def unpack_task(self, data: bytes | memoryview) -> tuple[Callable, tuple, tuple]:
         """Return (fn, args, faults).
 
         Invariant: a global of `__main__` is replaced only if the notebook's value is
@@ -107,11 +108,8 @@ class Arrivals:
             if isinstance(value, types.FunctionType | types.ModuleType | type):
                 continue
             digest = _digest(value)
-            if (
-                name in before
-                and digest is not None
-                and self._shipped.get(name) == digest
-            ):
+            unchanged = digest is not None and self._shipped.get(name) == digest
+            if name in before and unchanged:
                 namespace[name] = before[name]
             self._shipped[name] = digest
         return task
@@ -160,8 +158,9 @@ def _blame(fn, args, error):
         where, part = _culprit(value, f"the variable `{variable}`, used by `{name}`,")
         if part is not _FINE:
             return (
-                f"{where} is {_a(part)}, which cannot travel to a rank ({_why(error)}). "
-                f"Make it inside `{name}` instead, so that each rank has its own."
+                f"{where} is {_a(part)}, which cannot travel to a rank "
+                f"({_why(error)}). Make it inside `{name}` instead, so that each rank "
+                "has its own."
             )
     return f"{name} cannot travel to a rank: {_why(error)}."
 
@@ -177,9 +176,7 @@ def _culprit(thing, where, above=()):
         parts = [(f"{where}[{key!r}]", value) for key, value in thing.items()]
     elif isinstance(thing, list | tuple):
         parts = [(f"{where}[{index}]", value) for index, value in enumerate(thing)]
-    elif hasattr(thing, "__dict__") and not isinstance(
-        thing, type | types.FunctionType
-    ):
+    elif _has_attributes(thing):
         parts = [(f"{where}.{key}", value) for key, value in vars(thing).items()]
     else:
         parts = []
@@ -188,6 +185,11 @@ def _culprit(thing, where, above=()):
         if found[1] is not _FINE:
             return found
     return where, thing
+
+
+def _has_attributes(thing):
+    kinds = type | types.FunctionType  # these are sent by name, or as code
+    return hasattr(thing, "__dict__") and not isinstance(thing, kinds)
 
 
 def _travels(thing):

@@ -64,15 +64,15 @@ def cycle_among(stuck: dict[int, set[int]]) -> list[int]:
 
 
 def disagreement(board: Blackboard) -> tuple[int, dict[int, str]] | None:
-    """Return the first collective that ranks entered differently: its number, rank -> call."""
+    """Return the number of the first collective that ranks entered differently.
+
+    With it comes what each rank called: rank -> name and signature.
+    """
     counts = [board.calls(rank) for rank in range(board.world_size)]
     last = max(counts)
     for number in range(max(1, last - 60), last + 1):
-        calls = {
-            r: board.call(r, number)
-            for r, count in enumerate(counts)
-            if count >= number
-        }
+        entered = [r for r, count in enumerate(counts) if count >= number]
+        calls = {r: board.call(r, number) for r in entered}
         if len(set(calls.values())) > 1:
             return number, calls
     return None

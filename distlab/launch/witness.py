@@ -43,7 +43,7 @@ _COLLECTIVES = {
 
 
 def watch(comm: Comm) -> None:
-    """Wrap torch.distributed's functions in this process so that `comm` hears of them."""
+    """Wrap torch.distributed's functions here so that `comm` hears of every call."""
     guard = _Guard()
     for name, agreed in _COLLECTIVES.items():
         if hasattr(distributed_c10d, name):

@@ -4,12 +4,14 @@ import math
 import threading
 import time
 import weakref
+from collections.abc import Callable, Sequence
 
 from distlab.errors import InvalidArgument, NestedWorld, WorldClosed
-from distlab.faults import check_faults
+from distlab.faults import Fault, check_faults
+from distlab.launch.call import Failure
 from distlab.launch.console import Console
 from distlab.launch.machine import check_world_size, choose_backend, start_method
-from distlab.launch.ranks import Failure, Ranks
+from distlab.launch.ranks import Ranks
 from distlab.launch.report import Report
 from distlab.launch.story import tell
 from distlab.launch.travel import check_function, pack_task
@@ -19,7 +21,14 @@ __all__ = ["World", "run"]
 
 
 def run(
-    fn, world_size=4, *, args=(), backend="auto", timeout_s=60, faults=(), quiet=False
+    fn: Callable,
+    world_size: int = 4,
+    *,
+    args: Sequence = (),
+    backend: str = "auto",
+    timeout_s: float = 60,
+    faults: Fault | Sequence[Fault] = (),
+    quiet: bool = False,
 ) -> Report:
     """Call `fn(comm, *args)` on `world_size` fresh processes; return their report.
 
@@ -70,7 +79,7 @@ class World:
     Raises: as `run` does; WorldClosed for a call after `close`.
     """
 
-    def __init__(self, world_size, *, backend="auto"):
+    def __init__(self, world_size: int, *, backend: str = "auto"):
         _refuse_nested("World")
         self.world_size = check_world_size(world_size)
         self.backend, self._notes = choose_backend(backend, self.world_size)
@@ -90,7 +99,7 @@ class World:
         state = "closed" if self._closed else "open"
         return f"World({self.world_size}, backend='{self.backend}'), {state}"
 
-    def run(self, fn, *args) -> Report:
+    def run(self, fn: Callable, *args) -> Report:
         """Call `fn(comm, *args)` on every rank; return their report.
 
         Raises: as the function `run` does; WorldClosed.

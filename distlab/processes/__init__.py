@@ -16,14 +16,19 @@ session closes. This package knows no torch, no rank and no task.
 """
 
 from distlab.processes.child import Child, inside
-from distlab.processes.group import (
-    Ended,
-    Frame,
-    Lines,
-    Processes,
-    anonymous_file,
-    warm_up,
-)
+from distlab.processes.group import Ended, Frame, Lines, Processes
 from distlab.processes.interrupts import Interrupts
+from distlab.processes.memory import anonymous_file
+from distlab.processes.server_handle import warm_up
 
-__all__ = ["Child", "Ended", "Frame", "Interrupts", "Lines", "Processes", "anonymous_file", "inside", "warm_up"]
+__all__ = [
+    "Child",
+    "Ended",
+    "Frame",
+    "Interrupts",
+    "Lines",
+    "Processes",
+    "anonymous_file",
+    "inside",
+    "warm_up",
+]

@@ -23,7 +23,7 @@ _current = None
 
 
 def inside() -> "Child | None":
-    """Return the `Child` that this process is, or None in a process of the user's own."""
+    """Return the `Child` that this process is, or None if the user started it."""
     return _current
 
 
@@ -46,7 +46,7 @@ class Child:
         except Disconnected:
             os._exit(0)
 
-    def send(self, payload) -> None:
+    def send(self, payload: bytes) -> None:
         """Send one frame to the owner; ends this process when the owner is gone."""
         try:
             send_frame(self._channel, payload)
@@ -69,9 +69,8 @@ def live(request: dict, descriptors: list[int]) -> None:
     if request["directory"] is not None:
         os.chdir(request["directory"])
     _forget_server_randomness()
-    sys.modules["__main__"] = types.ModuleType(
-        "__main__"
-    )  # the server's is no one's business
+    # What the server ran as its `__main__` is no business of this process.
+    sys.modules["__main__"] = types.ModuleType("__main__")
     _current = Child(request["index"], socket.socket(fileno=channel), shared)
     module, _, name = request["entry"].partition(":")
     getattr(importlib.import_module(module), name)(_current)
@@ -85,7 +84,8 @@ def execute(request: dict, descriptors: list[int]) -> None:
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)
     code = (
-        "import json, sys; request, descriptors, sys.path[:] = json.loads(sys.argv[1]); "
+        "import json, sys; "
+        "request, descriptors, sys.path[:] = json.loads(sys.argv[1]); "
         "from distlab.processes.child import live; live(request, descriptors)"
     )
     argument = json.dumps([request, descriptors, [p for p in sys.path if p]])
@@ -101,7 +101,7 @@ def _die_with(parent):
 
 
 def _keep_only(descriptors):
-    """Close every other descriptor above 2: a copy of a session would keep it alive."""
+    """Close all other descriptors above 2: a copy of a session would keep it alive."""
     highest = max(descriptors) + 1
     wanted = set(descriptors)
     for descriptor in range(3, highest):
@@ -133,9 +133,8 @@ def _take_output(output):
 
 def _lines_to(descriptor):
     raw = open(descriptor, "wb", closefd=False)  # noqa: SIM115
-    return io.TextIOWrapper(
-        raw, encoding="utf-8", errors="replace", line_buffering=True
-    )
+    how = {"encoding": "utf-8", "errors": "replace", "line_buffering": True}
+    return io.TextIOWrapper(raw, **how)
 
 
 def _forget_server_randomness():

@@ -21,9 +21,7 @@ class Interrupts:
     def __enter__(self):
         if threading.current_thread() is threading.main_thread():
             before = signal.getsignal(signal.SIGINT)
-            if callable(
-                before
-            ):  # neither ignored nor set by something that is not Python
+            if callable(before):  # else it is ignored, or set by something not Python
                 self._before = before
                 signal.signal(signal.SIGINT, self._note)
         return self

@@ -27,12 +27,12 @@ _PR_SET_CHILD_SUBREAPER = 36
 class Session:
     """One owner's processes: pid -> the owner's index for it."""
 
-    def __init__(self, sock):
+    def __init__(self, sock: socket.socket):
         self.sock = sock
         self.processes = {}
         self.closing = False
 
-    def tell(self, **news):
+    def tell(self, **news) -> None:
         """Tell the owner, unless it has gone."""
         try:
             send_frame(self.sock, json.dumps(news).encode())
@@ -63,12 +63,12 @@ class Server:
         self.selector.register(ours, selectors.EVENT_READ, lambda: ours.recv(4096))
 
     def _watch_kernel(self):
-        """Notice the kernel's death even where a copy of its sockets lives on in a fork."""
+        """Notice the kernel's death even if a fork of it holds its sockets open."""
         if hasattr(os, "pidfd_open"):
             kernel = os.pidfd_open(self.kernel_pid)
             self.selector.register(kernel, selectors.EVENT_READ, self._shut_down)
 
-    def run(self):
+    def run(self) -> None:
         """Serve until the kernel is gone."""
         while True:
             for key, _ in self.selector.select(timeout=1.0):
@@ -142,10 +142,9 @@ class Server:
             for session in self.sessions:
                 if pid in session.processes:
                     index = session.processes.pop(pid)
+                    exited = os.waitstatus_to_exitcode(status)
                     if not session.closing:
-                        session.tell(
-                            ended=index, status=os.waitstatus_to_exitcode(status)
-                        )
+                        session.tell(ended=index, status=exited)
 
     def _kill_orphans(self):
         """Kill every child that nobody asked for: what a dead process left behind."""

@@ -3,6 +3,7 @@
 import array
 import socket
 import struct
+from collections.abc import Sequence
 
 __all__ = [
     "Disconnected",
@@ -14,14 +15,14 @@ __all__ = [
 ]
 
 _LENGTH = struct.Struct("<Q")
-MAX_DESCRIPTORS = 16
+_MAX_DESCRIPTORS = 16
 
 
 class Disconnected(Exception):
     """The other end of a socket is gone."""
 
 
-def send_frame(sock: socket.socket, payload) -> None:
+def send_frame(sock: socket.socket, payload: bytes) -> None:
     """Send one frame on a blocking socket.
 
     Raises: Disconnected if the other end is gone.
@@ -44,7 +45,9 @@ def receive_frame(sock: socket.socket) -> bytearray:
     return _exactly(sock, _LENGTH.unpack(_exactly(sock, _LENGTH.size))[0])
 
 
-def send_request(sock: socket.socket, payload: bytes, descriptors) -> None:
+def send_request(
+    sock: socket.socket, payload: bytes, descriptors: Sequence[int]
+) -> None:
     """Send one frame and, with its length, open file descriptors."""
     rights = array.array("i", descriptors)
     ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)]
@@ -57,7 +60,7 @@ def receive_request(sock: socket.socket) -> tuple[bytearray, list[int]]:
 
     Raises: Disconnected if the other end is gone.
     """
-    room = socket.CMSG_SPACE(MAX_DESCRIPTORS * array.array("i").itemsize)
+    room = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize)
     try:
         head, ancillary, _, _ = sock.recvmsg(_LENGTH.size, room)
     except OSError as error:
@@ -88,7 +91,7 @@ def _exactly(sock, count):
 class FrameReader:
     """Collect frames from a socket without ever waiting for one."""
 
-    def __init__(self, sock):
+    def __init__(self, sock: socket.socket):
         self._sock = sock
         self._head = bytearray()
         self._body = None
@@ -103,9 +106,8 @@ class FrameReader:
         while True:
             try:
                 if self._body is None:
-                    piece = self._sock.recv(
-                        _LENGTH.size - len(self._head), socket.MSG_DONTWAIT
-                    )
+                    missing = _LENGTH.size - len(self._head)
+                    piece = self._sock.recv(missing, socket.MSG_DONTWAIT)
                     got = len(piece)
                     self._head += piece
                 else:

@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 from distlab.show.lettering import literal
 from distlab.show.marks import split_label
-from distlab.show.reading import plural
+from distlab.show.telling import plural
 from distlab.trace import Event
 from distlab.units import readable_bytes
 
 __all__ = ["Cell", "Column", "Grid", "in_common", "selected"]
 
 _PEERS = 3
+_LISTED, _TOLD = 32, 16
 
 
 @dataclass
@@ -80,31 +81,38 @@ class Grid:
         return " ".join([*words[:3], f"+{len(words) - 3}"] if len(words) > 3 else words)
 
     def broken_heading(self) -> str:
-        """Return the heading over faults and what never ended, empty if there are none."""
-        return " / ".join(["fault"] * bool(self.fault) + ["never ended"] * bool(self.stuck))
+        """Return the heading over faults and what never ended, empty without them."""
+        headings = {"fault": self.fault, "never ended": self.stuck}
+        return " / ".join(words for words, ranks in headings.items() if ranks)
 
     def sentences(self) -> list[str]:
-        """Return one sentence for each of the first rounds, with its messages if few."""
-        said, few = [], len(self.reading.numbered) <= 32
-        for number, phase, step, cells in self.columns[:16]:
-            sends = [event for rank in sorted(cells) for event in cells[rank].sends]
-            sizes = {event.bytes for event in sends}
-            name = ", ".join(word for word in (f"Round {number}", phase, step) if word)
-            if not few:
-                sent = readable_bytes(sum(event.bytes for event in sends))
-                said.append(f"{name}: {plural(len(sends), 'message')}, {sent}.")
-            elif len(sizes) == 1:
-                pairs = ", ".join(f"{event.rank} to {event.peer}" for event in sends)
-                each = " each" if len(sends) > 1 else ""
-                said.append(f"{name}: {pairs}, {readable_bytes(sends[0].bytes)}{each}.")
-            else:
-                pairs = [f"{e.rank} to {e.peer} {readable_bytes(e.bytes)}" for e in sends]
-                said.append(f"{name}: {', '.join(pairs) or 'no send is recorded'}.")
-        return said
+        """Return a sentence for each of the first rounds, with its messages if few."""
+        few = len(self.reading.numbered) <= _LISTED
+        return [_told(column, few) for column in self.columns[:_TOLD]]
+
+
+def _told(column, few):
+    """Return what happened in a round: each message if they are few, else their sum."""
+    name = [f"Round {column.number}", column.phase, column.step]
+    said = ", ".join(word for word in name if word)
+    cells = column.cells
+    sends = [event for rank in sorted(cells) for event in cells[rank].sends]
+    pairs = [f"{event.rank} to {event.peer}" for event in sends]
+    sizes = [readable_bytes(event.bytes) for event in sends]
+    if not sends:
+        return f"{said}: no send is recorded."
+    if not few:
+        sent = readable_bytes(sum(event.bytes for event in sends))
+        return f"{said}: {plural(len(sends), 'message')}, {sent}."
+    if len(set(sizes)) == 1:
+        each = " each" if len(sends) > 1 else ""
+        return f"{said}: {', '.join(pairs)}, {sizes[0]}{each}."
+    each = [f"{pair} ({size})" for pair, size in zip(pairs, sizes, strict=True)]
+    return f"{said}: {', '.join(each)}."
 
 
 def selected(things: list, most: int) -> tuple[list, list]:
-    """Return those of `things` that are shown, the first ones and the last, and the rest."""
+    """Return those of `things` that are shown, the first and the last, and the rest."""
     if len(things) <= most:
         return things, []
     return [*things[: most - 1], things[-1]], things[most - 1 : -1]
@@ -115,16 +123,16 @@ def in_common(labels: list[str]) -> tuple[str, list[str]]:
 
     Of "step 1 of 3" and "step 2 of 3" that is "step", and "1" and "2".
     """
-    words = [label.split() for label in labels]
-    first = 0
-    while all(len(own) > first + 1 and own[first] == words[0][first] for own in words):
+    words, first, last = [label.split() for label in labels], 0, 0
+    if len(set(labels)) == 1:
+        return "", labels
+    most = min(map(len, words)) - 1
+    while first < most and len({own[first] for own in words}) == 1:
         first += 1
-    last = 0
-    while all(
-        len(own) > first + last + 1 and own[-1 - last] == words[0][-1 - last] for own in words
-    ):
+    while first + last < most and len({own[-1 - last] for own in words}) == 1:
         last += 1
-    return " ".join(words[0][:first]), [" ".join(own[first : len(own) - last]) for own in words]
+    own = [" ".join(own[first : len(own) - last]) for own in words]
+    return " ".join(words[0][:first]), own
 
 
 class _Marks:
@@ -154,8 +162,8 @@ class _Marks:
 
 
 def _before(mark, event):
-    """Return whether a mark was made before a call; on a virtual clock times can tie."""
-    return mark.start < event.start or (mark.start == event.start and mark.step < event.step)
+    """Return whether a mark came before a call; on a virtual clock times can tie."""
+    return (mark.start, mark.step) < (event.start, event.step)
 
 
 def _named(events):

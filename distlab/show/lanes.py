@@ -3,9 +3,9 @@
 from collections import defaultdict
 
 from distlab.show.lettering import fitted, literal, width_of
-from distlab.show.reading import listed
-from distlab.show.sheet import arrow, bars, shape, strokes, write
-from distlab.show.theme import GRID, INK, PAPER, WAITING, WARNING, rank_color, tint
+from distlab.show.sheet import arrow, bars, points, strokes, underlay, write
+from distlab.show.telling import listed
+from distlab.show.theme import GRID, INK, WAITING, WARNING, rank_color, tint
 
 __all__ = ["Lanes"]
 
@@ -15,29 +15,30 @@ _SIZE, _STUCK_WIDTH = 8, 1.8
 class Lanes:
     """One lane per rank of `ranks`, from the top down.
 
-    pitch: from lane to lane, in inches. height: of all lanes. states: what is in them.
+    pitch: from lane to lane, in inches. height: of all lanes. name_width: of the names
+    before them. stuck_width: of the words behind them. spans: what is in the lanes.
     """
 
     def __init__(self, reading, ranks, edge_s):
         self.reading = reading
         self.lane = {rank: number for number, rank in enumerate(ranks)}
-        self.pitch = max(0.17, min(0.56, 6.5 / max(1, len(ranks))))
+        count = max(1, len(ranks))
+        self.pitch = max(0.17, min(0.56, 6.5 / count))
         self.half = 0.32 * self.pitch
-        self.height = self.pitch * max(1, len(ranks))
+        self.height = self.pitch * count
         self.size = 8.5 if self.pitch > 0.3 else 6.5
         self.spans = [span for span in reading.spans(edge_s) if span.rank in self.lane]
-        self.states = {span.state for span in self.spans}
         self.stuck = {
             rank: fitted(literal(listed(words, 2)), _STUCK_WIDTH, _SIZE)
             for rank, words in reading.stuck.items()
             if rank in self.lane
         }
-        self._texts = defaultdict(list)  # rank -> (left, right) of texts in its lane, inches
-
-    def stuck_width(self) -> float:
-        """Return the inches to leave at the right for the words of what never ended."""
+        names = [width_of(f"rank {rank}", self.size) for rank in ranks]
+        self.name_width = 0.2 + max(names, default=0.0)
         words = [*self.stuck.values(), "never ended"]
-        return 0.12 + max(width_of(text, _SIZE) for text in words) if self.stuck else 0.0
+        widest = max(width_of(text, _SIZE) for text in words)
+        self.stuck_width = 0.12 + widest if self.stuck else 0.0
+        self._texts = defaultdict(list)  # rank -> ends of the texts in its lane, inches
 
     def draw(self, panel, clock, *, arrows: bool) -> None:
         """Draw everything that has a place in time."""
@@ -51,82 +52,79 @@ class Lanes:
 
     def name(self, page, left: float, top: float, right: float) -> None:
         """Write each rank beside its lane, and at its end what never ended."""
+        marker = 6 if self.pitch > 0.3 else 4.5
         for rank, lane in self.lane.items():
             y = top + (lane + 0.5) * self.pitch
-            strokes(page, [(left, y, right, y)], GRID, width=0.6, zorder=0)
-            bars(page, [(left, y - 0.05, self._name_end(left), y + 0.05)], PAPER, zorder=0.5)
-            shape(page, left + 0.07, y, rank, size=6 if self.pitch > 0.3 else 4.5)
+            begin = left + self.name_width + 0.06
+            strokes(page, [(begin, y, right, y)], GRID, width=0.6, zorder=0)
+            points(page, [left + 0.07], [y], rank, size=marker)
             write(page, left + 0.2, y, f"rank {rank}", size=self.size)
             if rank in self.stuck:
-                words = [self.stuck[rank]]
-                if self.pitch > 0.4:
-                    words = ["never ended", *words]
+                words = ["never ended"] * (self.pitch > 0.4) + [self.stuck[rank]]
                 for number, line in enumerate(words):
                     at = y + 0.15 * (number - (len(words) - 1) / 2)
                     write(page, right + 0.1, at, line, size=_SIZE, color=WARNING)
-
-    def _name_end(self, left):
-        return left + 0.25 + max(width_of(f"rank {rank}", self.size) for rank in self.lane)
 
     def _middle(self, rank):
         return (self.lane[rank] + 0.5) * self.pitch
 
     def _box(self, span):
-        """Return a span's box: the upper half for sends, the lower for receives."""
-        middle, gap = self._middle(span.rank), 0.02 * self.pitch
-        top = middle + gap if span.kind == "recv" else middle - self.half
-        bottom = middle - gap if span.kind == "send" else middle + self.half
-        return self.clock.at(span.start), top, self.clock.at(span.end), bottom
+        middle = self._middle(span.rank)
+        left, right = self.clock.at(span.start), self.clock.at(span.end)
+        return left, middle - self.half, right, middle + self.half
+
+    def _boxes(self, state):
+        """Return rank -> the boxes of its spans in that state."""
+        boxes = defaultdict(list)
+        for span in self.spans:
+            if span.state == state:
+                boxes[span.rank].append(self._box(span))
+        return boxes
 
     def _draw_messages(self):
-        waiting = [self._box(s) for s in self.spans if s.state == "waiting"]
-        bars(self.panel, waiting, WAITING, gid="waiting", zorder=2)
-        for rank in self.lane:
-            moving = [self._box(s) for s in self.spans if s.state == "moving" and s.rank == rank]
-            bars(self.panel, moving, rank_color(rank), gid="moving")
-        stuck = [self._box(s) for s in self.spans if s.state == "stuck"]
-        bars(
-            self.panel, stuck, tint(WARNING, 0.1), edge=WARNING, dashed=True, gid="stuck"
-        ).set_clip_on(False)
+        for boxes in self._boxes("waiting").values():
+            bars(self.panel, boxes, WAITING, gid="waiting", zorder=2)
+        for rank, boxes in self._boxes("moving").items():
+            bars(self.panel, boxes, rank_color(rank), gid="moving")
+        for boxes in self._boxes("stuck").values():
+            fill = tint(WARNING, 0.1)
+            bars(self.panel, boxes, fill, edge=WARNING, dashed=True, gid="stuck")
 
     def _draw_together(self):
-        whole = [span for span in self.spans if span.state == "together"]
-        for rank in {span.rank for span in whole}:
-            color, boxes = rank_color(rank), [self._box(s) for s in whole if s.rank == rank]
-            bars(
-                self.panel, boxes, tint(color, 0.15), edge=tint(color, 0.5), hatch="////",
-                gid="together",
-            )  # fmt: skip
-        for span in whole:
-            words = literal(span.label or span.kind, 40)
-            left, right = self.clock.inch(span.start), self.clock.inch(span.end)
-            wide = width_of(words, self.size)
-            if wide + 0.2 <= right - left:
-                middle = (left + right) / 2
-                self._write_in(span.rank, middle - wide / 2, words, INK)
+        for rank, boxes in self._boxes("together").items():
+            pale, edge = tint(rank_color(rank), 0.15), tint(rank_color(rank), 0.5)
+            bars(self.panel, boxes, pale, edge=edge, hatch="////", gid="together")
+        for span in self.spans:
+            if span.state == "together":
+                words = literal(span.label, 40)
+                left, right = self.clock.inch(span.start), self.clock.inch(span.end)
+                wide = width_of(words, self.size)
+                if wide + 0.2 <= right - left:
+                    self._write_in(span.rank, (left + right - wide) / 2, words, INK)
 
     def _draw_faults(self):
         for event in self.reading.trace.events:
             if event.kind == "fault" and event.rank in self.lane:
-                at = self.clock.inch(event.start)
-                shape(
-                    self.panel, self.clock.at(event.start), self._middle(event.rank), event.rank,
-                    size=min(10, 60 * self.pitch), marker="X", color=WARNING,
-                )  # fmt: skip
-                words = literal(event.label, 30)
-                beyond = at + 0.12 + width_of(words, self.size) > self.clock.right
-                x = at - 0.12 - width_of(words, self.size) if beyond else at + 0.12
-                self._write_in(event.rank, x, words, WARNING)
+                x, y = self.clock.at(event.start), self._middle(event.rank)
+                size = min(10, 60 * self.pitch)
+                points(self.panel, [x], [y], 0, size=size, marker="X", color=WARNING)
+                words, at = literal(event.label, 30), self.clock.inch(event.start)
+                wide = width_of(words, self.size)
+                room = 0.0 if event.rank in self.stuck else self.stuck_width
+                fits = at + 0.12 + wide <= self.clock.right + room
+                left = at + 0.12 if fits else at - 0.12 - wide
+                self._write_in(event.rank, left, words, WARNING)
 
     def _write_in(self, rank, left, words, color):
         """Write in a lane, unless another text is there already."""
         right = left + width_of(words, self.size)
-        if all(right + 0.08 < a or b + 0.08 < left for a, b in self._texts[rank]):
-            self._texts[rank].append((left, right))
-            first, last = self.clock.limits
-            scale = (last - first) / (self.clock.right - self.clock.left)
-            x = first + (left - self.clock.left) * scale
-            write(self.panel, x, self._middle(rank), words, size=self.size, color=color, on=PAPER)
+        if any(left < b + 0.08 and a < right + 0.08 for a, b in self._texts[rank]):
+            return
+        self._texts[rank].append((left, right))
+        first, last = self.clock.limits
+        share = (left - self.clock.left) / (self.clock.right - self.clock.left)
+        x, y = first + share * (last - first), self._middle(rank)
+        underlay(write(self.panel, x, y, words, size=self.size, color=color))
 
     def _draw_marks(self):
         lines = []
@@ -137,23 +135,13 @@ class Lanes:
         strokes(self.panel, lines, INK, width=0.9, gid="marks", zorder=4)
 
     def _draw_arrows(self):
-        sides = {(span.rank, span.step, span.kind) for span in self.spans}
         for send, recv in self.reading.messages:
             if not send or not recv or recv.end is None:
                 continue
             if send.rank in self.lane and recv.rank in self.lane:
                 down = self.lane[recv.rank] > self.lane[send.rank]
-                arrow(
-                    self.panel,
-                    (self.clock.at(send.start), self._edge(send, down, sides)),
-                    (self.clock.at(max(recv.end, recv.start)), self._edge(recv, not down, sides)),
-                    rank_color(send.rank),
-                )
-
-    def _edge(self, event, lower, sides):
-        """Return the height of the lower or upper edge of what is drawn for an event."""
-        opposite = "recv" if event.kind == "send" else "send"
-        inner = lower == (event.kind == "send")
-        if inner and (event.rank, event.step, opposite) not in sides:
-            return self._middle(event.rank)  # the other half of the lane is empty
-        return self._middle(event.rank) + (self.half if lower else -self.half)
+                edge = self.half if down else -self.half
+                begin = self.clock.at(send.start), self._middle(send.rank) + edge
+                arrival = self.clock.at(max(recv.start, recv.end))
+                end = arrival, self._middle(recv.rank) - edge
+                arrow(self.panel, begin, end, rank_color(send.rank))

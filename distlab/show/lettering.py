@@ -4,7 +4,6 @@ Text is placed by its measured width, so that whoever draws can tell before draw
 whether two labels would collide. Sizes are in points, widths in inches.
 """
 
-import logging
 import warnings
 from functools import lru_cache
 
@@ -14,11 +13,9 @@ SANS, MONO = "DejaVu Sans", "DejaVu Sans Mono"
 
 
 def literal(text, limit: int = 80) -> str:
-    """Return `text` on one line, at most `limit` letters long, safe to draw and to write."""
+    """Return `text` on one line of at most `limit` letters that can all be printed."""
     line = " ".join(str(text)[: 4 * limit].encode(errors="replace").decode().split())
-    line = "".join(
-        letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in line
-    )
+    line = "".join(letter if letter.isprintable() else "?" for letter in line)
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
@@ -29,7 +26,9 @@ def width_of(text: str, size: float, bold: bool = False, mono: bool = False) -> 
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
-    font = FontProperties(MONO if mono else SANS, weight="bold" if bold else "normal", size=size)
+    weight = "bold" if bold else "normal"
+    family = MONO if mono else SANS
+    font = FontProperties(family=family, weight=weight, size=size)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
         return text_to_path.get_text_width_height_descent(text, font, False)[0] / 72
@@ -48,8 +47,9 @@ def wrapped(text: str, width: float, size: float, *, bold=False, most=20) -> lis
     """Return `text` in at most `most` lines of `width` inches, broken between words."""
     lines = []
     for word in text.split():
-        if lines and (len(lines) == most or width_of(f"{lines[-1]} {word}", size, bold) <= width):
-            lines[-1] += f" {word}"
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and (len(lines) == most or width_of(longer, size, bold) <= width):
+            lines[-1] = longer
         else:
             lines.append(word)
     return [fitted(line, width, size, bold) for line in lines]
@@ -61,6 +61,8 @@ def load_quietly():
     They come through logging, on stderr, the first time on a machine; and nbgrader
     gives no points to a cell with a line on stderr.
     """
+    import logging
+
     logger = logging.getLogger("matplotlib")
     level = logger.level
     logger.setLevel(logging.ERROR)

@@ -29,7 +29,7 @@ class Label(NamedTuple):
 
 
 def split_label(label: str) -> tuple[str, str]:
-    """Return the phase and the step of a mark's label; without a comma it is all phase."""
+    """Return the phase and the step of a label; without a comma it is all phase."""
     phase, _, step = literal(label, 60).partition(", ")
     return phase, step
 
@@ -81,7 +81,7 @@ def _groups(trace, ranks):
 
 
 def _difference(step, before):
-    """Return the words of `step` without those it begins and ends with as `before` did."""
+    """Return `step` without the words with which `before` too begins and ends."""
     words, others = step.split(), (before or "").split()
     while words and others and words[0] == others[0]:
         words, others = words[1:], others[1:]

@@ -1,45 +1,47 @@
-"""What a trace says, read once: spans of moving and waiting, counts, and sentences.
+"""What a trace says, read once: spans of moving and waiting, and counts.
 
-A rank's side of a message is one or two spans, cut where its partner joined in:
+At each moment of a call a rank either has a message of its own moving, or waits:
 
-    send on rank 0   |── waiting ──|── moving ──|
-    recv on rank 1                 |── moving ──|
+    its send        ··········▐ moves ▌·····
+    its recv        ······▐ moves ▌·········
+    the rank        ░░░░░░███████████░░░░░░░    waiting, moving, waiting
 
-A side that never ended is waiting until its partner joined and stuck from there on.
+The waiting spans of a rank add up to `Trace.waited_s`. A call that never ended is one
+span of its own, which the trace counts nowhere.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
-from distlab.trace import Trace
-from distlab.units import readable_bytes, readable_seconds
+from distlab.show.lettering import literal
+from distlab.trace import Trace, moves
 
-__all__ = ["Reading", "Span", "left_out", "listed", "plural", "trace_of"]
+__all__ = ["Reading", "Span", "trace_of"]
+
+_POINTS = ("mark", "fault")
+_MESSAGES = ("send", "recv")
 
 
 class Span(NamedTuple):
     """A stretch of one rank's time, in seconds.
 
-    kind: as in `Event`. state: "waiting", "moving", "stuck" or "together"; the last is
-    for barriers, collectives and whatever else is not a message. step, label: as in
-    `Event`.
+    state: "waiting", "moving", "stuck" or "together"; the last is for barriers,
+    collectives and whatever else is no message. label: what stands in it.
     """
 
     rank: int
-    kind: str
     state: str
     start: float
     end: float
-    step: int
     label: str
 
 
 class Reading:
     """The counts that pictures draw and state, each equal to the trace's own.
 
+    messages: every message. numbered: each that was handed over, with its round.
     sent_bytes, sent: bytes and messages handed over, by rank. waited_s: by rank.
-    numbered: each message handed over, with its round.
     stuck: for each rank with something that never ended, what that was, in words.
     start_s, last_s: the first and the last moment known.
     """
@@ -50,78 +52,43 @@ class Reading:
         self.numbered = trace.round_of_messages()
         self.rounds = max((number for _, number in self.numbered), default=0)
         self.sent_bytes, self.sent, self.waited_s = Counter(), Counter(), Counter()
-        self.stuck = {}
+        self.stuck = defaultdict(list)
         for event in trace.events:
-            if event.end is None and event.kind not in ("mark", "fault"):
-                self.stuck.setdefault(event.rank, []).append(_doing(event))
+            if event.end is None and event.kind not in _POINTS:
+                self.stuck[event.rank].append(_doing(event))
             elif event.kind == "send":
                 self.sent[event.rank] += 1
                 self.sent_bytes[event.rank] += event.bytes
-        self.start_s = trace.events[0].start if trace.events else 0.0
-        ends = (event.start if event.end is None else event.end for event in trace.events)
-        self.last_s = max(ends, default=0.0)
-        self.last_s = max([self.last_s, *(event.start for event in trace.events[-1:])])
+        starts = [event.start for event in trace.events] or [0.0]
+        ends = [event.end for event in trace.events if event.end is not None]
+        self.start_s, self.last_s = starts[0], max([starts[-1], *ends])
         for span in self.spans(self.last_s):
             if span.state == "waiting":
                 self.waited_s[span.rank] += span.end - span.start
 
-    def spans(self, edge_s: float):
-        """Yield every span of the trace; those that never ended last until `edge_s`."""
-        for send, recv in self.messages:
-            for own, other in ((send, recv), (recv, send)):
-                if own is not None:
-                    yield from _sides(own, other, edge_s)
+    def spans(self, edge_s: float) -> list[Span]:
+        """Return every span; those that never ended last until `edge_s`."""
+        inside, moving, stuck = (defaultdict(list) for _ in range(3))
+        for message in self.messages:
+            moved = moves(message)
+            for event in message:
+                if event is not None and event.end is not None:
+                    inside[event.rank].append((event.start, event.end))
+                    moving[event.rank].append(moved)
+        spans = []
         for event in self.trace.events:
-            if event.kind not in ("send", "recv", "mark", "fault"):
-                state = "together" if event.end is not None else "stuck"
-                yield _span(event, state, event.start, event.end, edge_s)
-
-    def headline(self) -> str:
-        """Return ranks, messages, bytes, rounds and duration in one line."""
-        count = sum(self.sent.values())
-        ranks = plural(self.trace.world_size, "rank")
-        lasted = readable_seconds(self.trace.duration_s())
-        if not count:
-            return f"{ranks}, no messages were sent, {lasted}"
-        moved = readable_bytes(sum(self.sent_bytes.values()))
-        return (
-            f"{ranks}, {plural(count, 'message')}, {moved} sent in "
-            f"{plural(self.rounds, 'round')}, {lasted}"
-        )
-
-    def sentences(self) -> list[str]:
-        """Return who sent, who waited, what never ended and what was broken on purpose."""
-        said = []
-        if self.sent:
-            said.append(f"Bytes sent: {self._amounts()}.")
-        if self.waited_s:
-            longest = max(self.waited_s, key=self.waited_s.get)
-            said.append(
-                f"Rank {longest} waited longest for its partners, "
-                f"{readable_seconds(self.waited_s[longest])} summed over its messages."
-            )
-        stuck = [f"rank {rank} in {listed(self.stuck[rank], 3)}" for rank in sorted(self.stuck)]
-        if stuck:
-            said.append(f"Never ended: {listed(stuck, 8, '; ')}.")
-        faults = [event for event in self.trace.events if event.kind == "fault"]
-        if faults:
-            when = [f"{e.label} on rank {e.rank} at {readable_seconds(e.start)}" for e in faults]
-            said.append(f"Faults: {listed(when, 8)}.")
-        return said
-
-    def _amounts(self):
-        amounts = [self.sent_bytes[rank] for rank in range(self.trace.world_size)]
-        least, most = min(amounts, default=0), max(amounts, default=0)
-        if least == most:
-            return f"{readable_bytes(most)} by each rank"
-        if len(amounts) <= 8:
-            return ", ".join(
-                f"{readable_bytes(count)} by rank {rank}" for rank, count in enumerate(amounts)
-            )
-        return (
-            f"from {readable_bytes(least)} by rank {amounts.index(least)} "
-            f"to {readable_bytes(most)} by rank {amounts.index(most)}"
-        )
+            if event.end is None and event.kind not in _POINTS:
+                stuck[event.rank].append((event.start, edge_s))
+            elif event.kind not in (*_POINTS, *_MESSAGES):
+                name, end = event.label or event.kind, max(event.start, event.end)
+                spans.append(Span(event.rank, "together", event.start, end, name))
+        for rank in inside.keys() | stuck.keys():
+            moved = _merged(moving[rank])
+            waited = _gaps(_merged(inside[rank]), moved)
+            states = {"waiting": waited, "moving": moved, "stuck": _merged(stuck[rank])}
+            for state, stretches in states.items():
+                spans += [Span(rank, state, *stretch, "") for stretch in stretches]
+        return spans
 
 
 def trace_of(thing) -> Trace:
@@ -132,47 +99,40 @@ def trace_of(thing) -> Trace:
     trace = getattr(thing, "trace", thing)
     if not isinstance(trace, Trace):
         raise InvalidArgument(
-            "a picture is drawn from a Trace, or from what carries one, such as the report of "
-            f"`run(...)`; this is {type(thing).__name__}. For example: timeline(report)"
+            "a picture is drawn from a Trace, or from what carries one, such as the "
+            f"report of `run(...)`; this is {type(thing).__name__}. "
+            "For example: timeline(report)"
         )
     return trace
 
 
-def plural(count: int, noun: str) -> str:
-    """Return "1 rank" or "4 ranks"."""
-    return f"{count:,} {noun}" + ("" if count == 1 else "s")
-
-
-def left_out(noun: str, first: int, last: int) -> str:
-    """Return the sentence that says what a picture does not show."""
-    if first == last:
-        return f"{noun.capitalize()} {first} is left out."
-    return f"{noun.capitalize()}s {first} to {last} are left out."
-
-
-def listed(things, limit: int, between: str = ", ") -> str:
-    """Return the first `limit` of `things`, and how many more there are."""
-    things = list(things)
-    more = [f"and {len(things) - limit} more"] if len(things) > limit else []
-    return between.join([*things[:limit], *more])
-
-
 def _doing(event):
     words = {"send": f"send to {event.peer}", "recv": f"recv from {event.peer}"}
-    return words.get(event.kind, event.label or event.kind)
+    return words.get(event.kind, literal(event.label or event.kind, 40))
 
 
-def _sides(own, other, edge_s):
-    end = edge_s if own.end is None else max(own.start, own.end)
-    joined = own.start
-    if other is not None:
-        joined = min(max(own.start, other.start), end)
-    if joined > own.start:
-        yield _span(own, "waiting", own.start, joined, edge_s)
-    state = "moving" if own.end is not None else "stuck"
-    yield _span(own, state, joined, end, edge_s)
+def _merged(stretches):
+    """Return the stretches in order, those that overlap made one; none is empty.
+
+    Two that only touch stay two: they are two steps.
+    """
+    merged = []
+    for start, end in sorted(stretches):
+        if merged and start < merged[-1][1]:
+            merged[-1] = merged[-1][0], max(merged[-1][1], end)
+        elif end > start:
+            merged.append((start, end))
+    return merged
 
 
-def _span(event, state, start, end, edge_s):
-    end = edge_s if end is None else max(start, end)
-    return Span(event.rank, event.kind, state, start, end, event.step, event.label)
+def _gaps(inside, moving):
+    """Return the parts of `inside` that `moving` leaves open; both are merged."""
+    gaps, at = [], 0
+    for start, end in inside:
+        reached = start
+        while at < len(moving) and moving[at][0] < end:
+            gaps.append((reached, moving[at][0]))
+            reached = moving[at][1]
+            at += 1
+        gaps.append((reached, end))
+    return [(start, end) for start, end in gaps if end > start]

@@ -5,14 +5,25 @@ first `Sheet`. No pyplot: no figure outlives its picture, and every property is 
 so that no setting of the learner's changes how a picture looks.
 """
 
-from distlab.show.lettering import MONO, SANS, fitted, literal, load_quietly, width_of, wrapped
+from distlab.show.lettering import (
+    MONO,
+    SANS,
+    fitted,
+    literal,
+    load_quietly,
+    width_of,
+    wrapped,
+)
 from distlab.show.theme import GRID, INK, MUTED, PAPER, rank_color, rank_marker
 
-__all__ = ["MARGIN", "PAGE_WIDTH", "Sheet", "arrow", "bars", "pill", "shape", "strokes", "write"]
+__all__ = ["MARGIN", "PAGE_WIDTH", "Sheet", "arrow", "bars", "curve", "pill"]
+__all__ += ["points", "strokes", "underlay", "write"]
 
 PAGE_WIDTH = 9.8
 MARGIN = 0.25
 _TITLE, _SUBTITLE, _KEY = 13.5, 9.5, 8
+_DASHES = (0, (3, 2))
+_MANY = 2000
 
 
 class Sheet:
@@ -46,12 +57,11 @@ class Sheet:
 
     def panel(self, left, top, width, height, *, x=None, y=None):
         """Return new axes without frame; by default their units are inches, y down."""
-        place = (left, self.height - top - height, width, height)
-        sizes = (PAGE_WIDTH, self.height) * 2
-        ax = self.figure.add_axes([a / b for a, b in zip(place, sizes, strict=True)])
+        wide, high = PAGE_WIDTH, self.height
+        place = (left / wide, 1 - (top + height) / high, width / wide, height / high)
+        ax = self.figure.add_axes(place)
         ax.set_axis_off()
-        ax.set_xlim(*(x or (0, width)))
-        ax.set_ylim(*(y or (height, 0)))
+        ax.set(xlim=x or (0, width), ylim=y or (height, 0))
         return ax
 
     def _draw_key(self, rows):
@@ -61,12 +71,14 @@ class Sheet:
             for swatch, words, width in row:
                 if swatch:
                     bars(self.page, [(x, y - 0.05, x + 0.24, y + 0.05)], **swatch)
-                write(self.page, x + (0.32 if swatch else 0), y, words, size=_KEY, color=MUTED)
+                    x, width = x + 0.32, width - 0.32
+                write(self.page, x, y, words, size=_KEY, color=MUTED)
                 x += width
             y += 0.22
 
 
 def _key_rows(key, inner):
+    """Return the entries of a key (swatch, words), in rows that fit on the page."""
     rows, used = [], inner
     for swatch, words in key:
         width = width_of(words, _KEY) + (0.32 if swatch else 0) + 0.25
@@ -78,32 +90,52 @@ def _key_rows(key, inner):
     return rows
 
 
-def write(ax, x, y, text, *, size=8, color=INK, bold=False, mono=False, align="left", on=None):
-    """Write `text` with its middle at height y; a dollar sign is a dollar sign.
+def write(ax, x, y, text, *, size=8, color=INK, bold=False, mono=False, align="left"):
+    """Write `text` with its middle at height y, and return it.
 
-    `on`: the colour of a patch under the text, where it lies on something.
+    It is drawn as it stands: a dollar sign is a dollar sign.
     """
-    under = on and {"facecolor": on, "edgecolor": "none", "boxstyle": "round,pad=0.15"}
     return ax.text(
-        x, y, text, fontsize=size, color=color, fontweight="bold" if bold else "normal",
-        fontfamily=MONO if mono else SANS, horizontalalignment=align, fontstyle="normal",
-        verticalalignment="center_baseline", parse_math=False, usetex=False, bbox=under or None,
+        x,
+        y,
+        text,
+        color=color,
+        fontfamily=MONO if mono else SANS,
+        fontsize=size,
+        fontstyle="normal",
+        fontweight="bold" if bold else "normal",
+        horizontalalignment=align,
+        parse_math=True,
+        usetex=False,
+        verticalalignment="center_baseline",
         zorder=8,
-    )  # fmt: skip
+    )
+
+
+def underlay(text):
+    """Lay a piece of paper under a text that stands on something."""
+    text.set_bbox({"fc": PAPER, "ec": "none", "boxstyle": "round,pad=0.15"})
 
 
 def bars(ax, boxes, color, *, edge=None, hatch=None, dashed=False, gid=None, zorder=3):
     """Draw boxes (left, top, right, bottom), all alike, as one artist."""
+    import numpy as np
     from matplotlib.collections import PolyCollection
 
-    corners = [((a, b), (c, b), (c, d), (a, d)) for a, b, c, d in boxes]
-    hairline = 0.5 if len(corners) < 2000 else 0  # so that a bar below a pixel is still seen
+    # A hairline around it keeps a bar visible that is narrower than a pixel; where
+    # bars are many, it would hide how much of the time is empty.
+    hairline = 0.5 if len(boxes) < _MANY else 0
     artist = PolyCollection(
-        corners, facecolors=color, edgecolors=edge or color, linewidths=1 if edge else hairline,
-        linestyles=[(0, (3, 2))] if dashed else "solid", zorder=zorder,
-    )  # fmt: skip
-    artist.set_hatch(hatch)
-    artist.set_gid(gid)
+        np.array([((a, b), (c, b), (c, d), (a, d)) for a, b, c, d in boxes]),
+        facecolors=color,
+        edgecolors=edge or color,
+        linewidths=1 if edge else hairline,
+        linestyles=[_DASHES] if dashed else "solid",
+        hatch=hatch,
+        clip_on=False,
+        zorder=zorder,
+        gid=gid,
+    )
     return ax.add_collection(artist, autolim=False)
 
 
@@ -112,11 +144,14 @@ def strokes(ax, lines, color=GRID, *, width=0.8, dashed=False, gid=None, zorder=
     from matplotlib.collections import LineCollection
 
     artist = LineCollection(
-        [((a, b), (c, d)) for a, b, c, d in lines], colors=color, linewidths=width,
-        linestyles=[(0, (3, 2))] if dashed else "solid", zorder=zorder,
-    )  # fmt: skip
-    artist.set_gid(gid)
-    artist.set_clip_on(False)
+        [((a, b), (c, d)) for a, b, c, d in lines],
+        colors=color,
+        linewidths=width,
+        linestyles=[_DASHES] if dashed else "solid",
+        clip_on=False,
+        zorder=zorder,
+        gid=gid,
+    )
     return ax.add_collection(artist, autolim=False)
 
 
@@ -125,32 +160,40 @@ def arrow(ax, start, end, color):
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.patheffects import Normal, Stroke
 
-    artist = FancyArrowPatch(
-        start, end, arrowstyle="-|>,head_length=3.2,head_width=1.5", color=color, linewidth=0.9,
-        shrinkA=0, shrinkB=0, zorder=5, mutation_scale=1.4, clip_on=False,
-    )  # fmt: skip
+    head = "-|>,head_length=3.2,head_width=1.5"
+    artist = FancyArrowPatch(start, end, arrowstyle=head, shrinkA=0, shrinkB=0)
+    artist.set(color=color, linewidth=0.9, mutation_scale=1.4, zorder=5, clip_on=False)
     artist.set_path_effects([Stroke(linewidth=2.2, foreground=PAPER), Normal()])
     artist.set_gid("arrow")
-    return ax.add_patch(artist)
+    return ax.add_artist(artist)
 
 
 def pill(ax, box, edge, *, fill=PAPER, dashed=False):
-    """Draw a rounded box (left, top, right, bottom), in axes whose units are inches."""
+    """Draw a rounded box (left, top, right, bottom), in axes in inches."""
     from matplotlib.patches import FancyBboxPatch
 
     a, b, c, d = box
-    artist = FancyBboxPatch(
-        (a, b), c - a, d - b, boxstyle="round,pad=0,rounding_size=0.08", facecolor=fill,
-        edgecolor=edge, linewidth=1.2, linestyle=(0, (3, 2)) if dashed else "solid", zorder=3,
-    )  # fmt: skip
-    artist.set_gid("pill")
-    return ax.add_patch(artist)
+    rounded = "round,pad=0,rounding_size=0.08"
+    artist = FancyBboxPatch((a, b), c - a, d - b, boxstyle=rounded, gid="pill")
+    artist.set(facecolor=fill, edgecolor=edge, linewidth=1.2, zorder=3, clip_on=False)
+    artist.set_linestyle(_DASHES if dashed else "solid")
+    return ax.add_artist(artist)
 
 
-def shape(ax, x, y, rank: int, *, size=6.0, marker=None, color=None):
-    """Draw the marker of `rank`, or another one."""
-    ax.plot(
-        [x], [y], linestyle="none", marker=marker or rank_marker(rank), markersize=size,
-        color=color or rank_color(rank), markeredgecolor=PAPER, markeredgewidth=0.4,
-        clip_on=False, zorder=7, scalex=False, scaley=False,
-    )  # fmt: skip
+def points(ax, xs, ys, number: int, *, size=6.0, marker=None, color=None, gid=None):
+    """Draw points with the marker and colour of rank `number`, or with others."""
+    from matplotlib.lines import Line2D
+
+    drawn = Line2D(xs, ys, linestyle="none", marker=marker or rank_marker(number))
+    drawn.set(color=color or rank_color(number), markersize=size, gid=gid)
+    drawn.set(markeredgecolor=PAPER, markeredgewidth=0.4, zorder=7)
+    ax.add_artist(drawn).set_clip_on(False)
+
+
+def curve(ax, xs, ys, number: int, *, width=1.6, dashed=False, gid=None):
+    """Draw a line through points in the colour of rank `number`."""
+    from matplotlib.lines import Line2D
+
+    drawn = Line2D(xs, ys, linestyle=(0, (4, 2)) if dashed else "solid", marker="")
+    drawn.set(color=rank_color(number), linewidth=width, zorder=4, gid=gid)
+    ax.add_artist(drawn).set_clip_on(False)

@@ -15,8 +15,8 @@ __all__ = [
     "tint",
 ]
 
-# Source: Okabe and Ito, "Color Universal Design" (2008); distinguishable with any of the
-# common colour deficiencies. Its yellow and black are left out: too pale, and the ink.
+# Source: Okabe and Ito, "Color Universal Design" (2008); distinguishable with any of
+# the common colour deficiencies. Left out: yellow, too pale, and black, the ink.
 RANK_COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 RANK_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
@@ -30,11 +30,13 @@ def rank_color(rank: int) -> str:
 
 
 def rank_marker(rank: int) -> str:
-    """Return the marker of a rank; 42 ranks go by before colour and marker both repeat."""
+    """Return the marker of a rank; 42 ranks differ from each other in it or colour."""
     return RANK_MARKERS[rank % len(RANK_MARKERS)]
 
 
 def tint(color: str, share: float) -> str:
     """Return `share` of a colour mixed into the paper: 1 is the colour, 0 is white."""
     channels = (int(color[at : at + 2], 16) for at in (1, 3, 5))
-    return "#" + "".join(f"{round(255 - share * (255 - channel)):02X}" for channel in channels)
+    return "#" + "".join(
+        f"{round(255 - share * (255 - channel)):02X}" for channel in channels
+    )

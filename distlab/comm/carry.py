@@ -1,0 +1,72 @@
+"""Tensors and arrays as messages: what may travel, to whom, and how it lands."""
+
+import numpy as np
+import torch
+
+from distlab.errors import InvalidArgument
+
+__all__ = ["Tensor", "carried", "check_peer", "filled"]
+
+Tensor = torch.Tensor | np.ndarray
+
+
+def carried(
+    thing: Tensor, device: torch.device, rank: int, into: bool = False
+) -> torch.Tensor:
+    """Return a contiguous tensor to send from or, with `into`, receive into.
+
+    Raises: InvalidArgument if `thing` is no tensor or array, or cannot travel as it is.
+    """
+    if isinstance(thing, np.ndarray):
+        thing = _over_array(thing, into)
+    elif not isinstance(thing, torch.Tensor):
+        raise InvalidArgument(
+            "Comm carries torch tensors and numpy arrays, and got "
+            f"{type(thing).__name__}. "
+            "For other objects there are send_object and recv_object."
+        )
+    if thing.device != device:
+        raise InvalidArgument(
+            f"this tensor is on {thing.device}, and messages of rank {rank} travel "
+            f"from {device}. Move it there: tensor.to(comm.device)."
+        )
+    return thing.detach().contiguous()
+
+
+def _over_array(array, into):
+    """Return a tensor over the array's memory, or over a copy where torch needs one."""
+    if into and not array.flags.writeable:
+        raise InvalidArgument("this array is read-only; recv needs one it can fill.")
+    if not array.flags.writeable or any(stride < 0 for stride in array.strides):
+        array = array.copy()
+    return torch.from_numpy(array)
+
+
+def filled(wanted: Tensor, buffer: torch.Tensor) -> Tensor:
+    """Return `wanted`, holding what arrived in `buffer`."""
+    if isinstance(wanted, np.ndarray):
+        received = buffer.numpy()
+        if not np.shares_memory(wanted, received):
+            wanted[...] = received
+    elif wanted.data_ptr() != buffer.data_ptr():
+        wanted.detach().copy_(buffer)
+    return wanted
+
+
+def check_peer(peer: int, name: str, rank: int, world_size: int) -> None:
+    """Refuse a `peer`, given as the argument `name`, that `rank` cannot talk to.
+
+    Raises: InvalidArgument.
+    """
+    whole = isinstance(peer, int | np.integer) and not isinstance(peer, bool)
+    if not whole or not 0 <= peer < world_size:
+        raise InvalidArgument(
+            f"{name}={peer!r} is no rank of this world: ranks go from 0 to "
+            f"{world_size - 1}. In a ring, the next rank is "
+            "(comm.rank + 1) % comm.world_size."
+        )
+    if peer == rank:
+        raise InvalidArgument(
+            f"rank {rank} sends to or receives from itself ({name}={peer}); "
+            "a message needs two ranks."
+        )

@@ -1,0 +1,129 @@
+"""What a learner's algorithm calls: messages, the barrier and marks."""
+
+import pickle
+
+import numpy as np
+import torch
+
+from distlab.comm.carry import Tensor, check_peer, filled
+from distlab.comm.transfer import Transfers
+from distlab.recorder import IN, OUT
+
+__all__ = ["Comm", "Request"]
+
+
+class Request:
+    """A message under way, from `isend` or `irecv`; `wait()` ends it."""
+
+    def __init__(self, finish, works):
+        self._finish = finish
+        self._works = works
+
+    def is_completed(self) -> bool:
+        """Return whether `wait()` would return at once."""
+        return all(work.is_completed() for work in self._works)
+
+    def wait(self) -> Tensor:
+        """Wait until the message has been handed over; return its tensor or array."""
+        if self._finish is not None:
+            finish, self._finish = self._finish, None
+            self._buffer = finish()
+        return self._buffer
+
+
+class Comm(Transfers):
+    """What one rank may do.
+
+    rank: this rank's number, 0 to world_size - 1.
+    world_size: how many ranks there are.
+    device: where tensors must live to travel: CPU for gloo, this rank's GPU for NCCL.
+    """
+
+    def __repr__(self):
+        return (
+            f"Comm(rank={self.rank}, world_size={self.world_size}, "
+            f"device='{self.device}')"
+        )
+
+    def send(self, tensor: Tensor, dst: int) -> None:
+        """Send a tensor or array to rank `dst`; ends when it has been taken.
+
+        Raises: InvalidArgument, MessageMismatch if the receiver's buffer does not fit.
+        """
+        self.next_step()
+        outgoing = self._carried(tensor, dst, "dst")
+        self._transfer("send", out=(outgoing, dst))
+
+    def recv(self, tensor: Tensor, src: int) -> Tensor:
+        """Fill a tensor or array with the next message from rank `src`; return it.
+
+        Raises: InvalidArgument, MessageMismatch if the message does not fit the buffer.
+        """
+        self.next_step()
+        buffer = self._carried(tensor, src, "src", into=True)
+        self._transfer("recv", into=(buffer, src))
+        return filled(tensor, buffer)
+
+    def sendrecv(
+        self, outgoing: Tensor, incoming: Tensor, *, dst: int, src: int
+    ) -> Tensor:
+        """Send `outgoing` to `dst` while filling `incoming` from `src`; return that.
+
+        Both directions move at once, which is one step of a ring.
+
+        Raises: InvalidArgument, MessageMismatch as `send` and `recv` do.
+        """
+        self.next_step()
+        sent = self._carried(outgoing, dst, "dst")
+        buffer = self._carried(incoming, src, "src", into=True)
+        self._transfer("sendrecv", out=(sent, dst), into=(buffer, src))
+        return filled(incoming, buffer)
+
+    def isend(self, tensor: Tensor, dst: int) -> Request:
+        """Begin to send; the tensor must not change until the request's `wait()`."""
+        self.next_step()
+        outgoing = self._carried(tensor, dst, "dst")
+        return Request(*self._begin("send", tensor, out=(outgoing, dst)))
+
+    def irecv(self, tensor: Tensor, src: int) -> Request:
+        """Begin to receive; the tensor is filled once `wait()` has returned it."""
+        self.next_step()
+        buffer = self._carried(tensor, src, "src", into=True)
+        return Request(*self._begin("recv", tensor, into=(buffer, src)))
+
+    def send_object(self, thing: object, dst: int) -> None:
+        """Send any object that pickles; ends when it has been taken.
+
+        In the trace this is one message of its pickled size.
+        """
+        self.next_step()
+        check_peer(dst, "dst", self.rank, self.world_size)
+        data = np.frombuffer(pickle.dumps(thing), np.uint8)
+        number = self._offer(dst, OUT, len(data), "object")
+        with self._waiting("send", send=(dst, number), size=len(data)):
+            for part in (np.array([len(data)]), data):
+                moved = torch.from_numpy(part.copy()).to(self.device)
+                self._post(moved, dst, OUT).wait()
+
+    def recv_object(self, src: int) -> object:
+        """Return the next object that rank `src` sends with `send_object`."""
+        self.next_step()
+        check_peer(src, "src", self.rank, self.world_size)
+        number = self._offer(src, IN, -1, "object")
+        with self._waiting("recv", recv=(src, number)) as event:
+            length = torch.zeros(1, dtype=torch.int64, device=self.device)
+            self._post(length, src, IN).wait()
+            data = torch.empty(int(length), dtype=torch.uint8, device=self.device)
+            self._post(data, src, IN).wait()
+            event["size"] = len(data)
+        return pickle.loads(data.cpu().numpy().tobytes())
+
+    def barrier(self) -> None:
+        """Wait until every rank has called `barrier`."""
+        self.next_step()
+        with self.meeting("barrier", "barrier"):
+            self._group.barrier().wait()
+
+    def mark(self, label: str) -> None:
+        """Write into the trace what this rank is doing from here on, in words."""
+        self.recorder.point("mark", str(label))

@@ -1,0 +1,89 @@
+"""A kernel that lives as long as one lesson, and not a moment longer."""
+
+import asyncio
+import os
+import signal
+import tempfile
+from pathlib import Path
+
+from jupyter_client import AsyncKernelManager
+from jupyter_core.utils import run_sync
+
+from distlab.processes import Interrupts
+
+__all__ = ["Kernel"]
+
+
+class Kernel:
+    """A kernel of this interpreter, in `folder`, from its start to its certain end.
+
+    papermill would lose a kernel that is interrupted while it starts, and let it write
+    on the terminal. It is reached through sockets in a private folder, not by ports.
+
+    manager: what papermill takes.
+    """
+
+    def __init__(self, folder: Path):
+        # A python3 kernel in the user's home must not win over this environment's.
+        os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+        self._folder = folder
+        self._private = tempfile.TemporaryDirectory(prefix="distlab-")
+        self._log = Path(self._private.name) / "stderr"
+        meeting = str(Path(self._private.name) / "kernel.json")
+        self.manager = _Manager(
+            kernel_name="python3", transport="ipc", connection_file=meeting
+        )
+        self.manager.clients = []
+
+    def __enter__(self):
+        return self
+
+    def start(self) -> None:
+        """Start the process; keep what it writes outside its cells for `obituary`."""
+        start = run_sync(self.manager.start_kernel)
+        no_history = ["--HistoryManager.hist_file=:memory:"]
+        where = str(self._folder)
+        with self._log.open("wb") as log:
+            start(cwd=where, stdout=log, stderr=log, extra_arguments=no_history)
+
+    def obituary(self, what: str) -> str:
+        """Return in a line how the kernel ended, and below it the last it wrote.
+
+        what: "died" or "did not start".
+        """
+        how = ""
+        if self.manager.has_kernel:
+            status = run_sync(self.manager.provisioner.poll)()
+            how = f": exit status {status}" if status is not None else ""
+            if status is not None and status < 0:
+                how = f": ended by {signal.Signals(-status).name}"
+        if how.endswith("SIGKILL"):
+            how += "; the system does that when memory runs out"
+        lines = self._log.read_text(errors="replace").strip().splitlines()
+        return "\n".join([f"the kernel {what}{how}", *lines[-5:]])
+
+    def __exit__(self, *_):
+        with Interrupts():  # a second Ctrl-C waits until the kernel is gone
+            run_sync(self._end)()
+            self._private.cleanup()
+
+    async def _end(self):
+        # What waits for an interrupted cell would go on, and report it too late.
+        waiting = asyncio.all_tasks() - {asyncio.current_task()}
+        for task in waiting:
+            task.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
+        for client in self.manager.clients:
+            client.stop_channels()
+        if await self.manager.is_alive():
+            await self.manager.shutdown_kernel()
+        else:
+            await self.manager.cleanup_resources()
+
+
+class _Manager(AsyncKernelManager):
+    """Remembers its clients, which papermill leaves running: it did not make them."""
+
+    def client(self, **settings):
+        self.clients.append(super().client(**settings))
+        return self.clients[-1]

@@ -1,0 +1,185 @@
+"""One call on a set of ranks: what has come back, and whether it can still finish.
+
+    poll ─▶ lines ──▶ console
+         ─▶ frames ─▶ outcomes ─┐
+         ─▶ ends ───▶ outcomes ─┴▶ one that failed? which came first? ─▶ Failure
+         ─▶ time passes: read the notes; who is stuck, now as before? ─▶ Failure
+
+A failure that is only the echo of another one waits a moment for its cause.
+"""
+
+import json
+import signal
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from distlab.errors import CannotTravel
+from distlab.faults import Fault, Slow
+from distlab.launch.console import Console
+from distlab.launch.travel import unpack
+from distlab.launch.waits import stuck_ranks
+from distlab.processes import Ended, Frame, Lines, Processes
+from distlab.recorder import Blackboard
+
+__all__ = ["TICK_S", "Call", "Failure", "Outcome"]
+
+TICK_S = 0.05
+_GRACE_S = 0.25
+_SLOW_PERIOD_S = 0.008
+_SLOW_TICK_S = 0.001
+
+
+@dataclass
+class Outcome:
+    """How one rank's call ended.
+
+    how: "returned", "raised" or "died".
+    time: seconds on the system's monotonic clock.
+    value: what it returned, the exception it raised, or its exit status.
+    details: what the rank reported besides, for the story.
+    """
+
+    rank: int
+    how: str
+    time: float
+    value: object = None
+    details: dict = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Failure(Exception):
+    """Why a call cannot finish; the story is written from it.
+
+    kind: "raised", "died", "stuck", "disagreement", "destroyed" or "timeout".
+    first: the outcome to tell of, where a rank raised or died.
+    stuck: rank -> the ranks that it waits for, where ranks are stuck.
+    outcomes: rank -> its outcome, for all that have ended.
+    stacks: rank -> its main thread's stack, for all that have not.
+    """
+
+    kind: str
+    first: Outcome | None = None
+    stuck: dict[int, set[int]] = field(default_factory=dict)
+    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    stacks: dict[int, list] = field(default_factory=dict)
+    timeout_s: float = 0.0
+
+
+class Call:
+    """One call under way.
+
+    outcomes: rank -> how its call ended, for all that have ended.
+    """
+
+    def __init__(
+        self,
+        processes: Processes,
+        board: Blackboard,
+        *,
+        console: Console,
+        faults: Sequence[Fault],
+    ):
+        self.outcomes: dict[int, Outcome] = {}
+        self._processes = processes
+        self._board = board
+        self._console = console
+        self._slow = [f for f in faults if isinstance(f, Slow) and f.factor > 1]
+        self._stopped = set()
+        self._suspects = None
+        self._next_look = time.monotonic() + TICK_S
+
+    def go_on(self) -> None:
+        """Wait a moment and take in what happened.
+
+        Raises: Failure if the call cannot go on.
+        """
+        self._take(self._processes.poll(self._pause()))
+        failed = self._failed()
+        if failed:
+            raise self._settled(failed)
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._next_look = now + TICK_S
+            self._board.drain()
+            self._look_for_stuck()
+
+    def _take(self, happened):
+        for what in happened:
+            if isinstance(what, Lines):
+                self._console.add(what.index, what.text)
+            elif isinstance(what, Frame):
+                text = self._processes.flush(what.index)
+                if text:
+                    self._console.add(what.index, text)
+                self.outcomes[what.index] = _read_outcome(what)
+            elif isinstance(what, Ended) and what.index not in self.outcomes:
+                died = Outcome(what.index, "died", time.monotonic(), what.status)
+                self.outcomes[what.index] = died
+
+    def _failed(self):
+        return [o for o in self.outcomes.values() if o.how != "returned"]
+
+    def _pause(self):
+        """Return how long to wait; meanwhile stop and continue slow ranks in turn."""
+        now = time.monotonic()
+        if not self._slow:
+            return max(0.0, self._next_look - now)
+        phase = now % _SLOW_PERIOD_S / _SLOW_PERIOD_S
+        for fault in self._slow:
+            stop = phase * fault.factor >= 1 and fault.rank not in self.outcomes
+            if stop != (fault.rank in self._stopped):
+                (self._stopped.add if stop else self._stopped.discard)(fault.rank)
+                number = signal.SIGSTOP if stop else signal.SIGCONT
+                self._processes.signal(fault.rank, number)
+        return _SLOW_TICK_S
+
+    def _settled(self, failed):
+        """Return the failure that came first; for a broken connection, its cause."""
+        deadline = time.monotonic() + _GRACE_S
+        while all(map(_is_echo, failed)) and time.monotonic() < deadline:
+            self._take(self._processes.poll(deadline - time.monotonic()))
+            failed = self._failed()
+        self._take(self._processes.poll(0))
+        failed = self._failed()
+        causes = [outcome for outcome in failed if not _is_echo(outcome)]
+        first = min(causes or failed, key=lambda outcome: outcome.time)
+        disagreed = first.details.get("disagreement")
+        return self.failure("disagreement" if disagreed else first.how, first)
+
+    def _look_for_stuck(self):
+        """Raise if the same ranks were stuck, in the same calls, at the last look."""
+        stuck = stuck_ranks(self._board, set(self.outcomes))
+        suspects = {rank: self._board.now(rank) for rank in stuck}
+        if stuck and suspects == self._suspects:
+            raise self.failure("stuck", stuck=stuck)
+        self._suspects = suspects
+
+    def failure(self, kind: str, first: Outcome | None = None, **facts) -> Failure:
+        """Return a Failure with all that its story needs, also the ranks' stacks."""
+        for fault in self._slow:
+            self._processes.signal(fault.rank, signal.SIGCONT)
+        busy = set(range(self._board.world_size)) - set(self.outcomes)
+        stacks = self._processes.stacks(busy)
+        return Failure(
+            kind, first, outcomes=dict(self.outcomes), stacks=stacks, **facts
+        )
+
+
+def _is_echo(outcome):
+    return outcome.details.get("communication")
+
+
+def _read_outcome(frame):
+    end = frame.payload.index(b"\n")
+    details = json.loads(frame.payload[:end])
+    try:
+        value = unpack(memoryview(frame.payload)[end + 1 :])
+    except Exception as error:
+        value = CannotTravel(
+            f"what rank {frame.index} {details['outcome']} arrived, but could not be "
+            f"rebuilt here: {type(error).__name__}: {error}"
+        )
+        details |= {"outcome": "raised", "type": "CannotTravel", "message": str(value)}
+    when = details.get("time", time.monotonic())
+    return Outcome(frame.index, details["outcome"], when, value, details)

@@ -1,0 +1,146 @@
+"""What every rank was doing at the moment of a failure, each in one phrase."""
+
+import signal
+from collections.abc import Iterable, Sequence
+
+from distlab.faults import Fault, Kill
+from distlab.launch.call import Failure
+from distlab.launch.places import learners_frames, whereabouts
+from distlab.launch.waits import waits_for
+from distlab.recorder import DESTROYED, Blackboard, Now
+
+__all__ = ["WAY", "Scene", "call_in_words", "how_it_died", "ranks_in_words"]
+
+WAY = {"send": "to", "recv": "from"}
+
+
+class Scene:
+    """The facts that a story is made from, as they were when the failure was noticed.
+
+    everyone: all ranks. trace: what they did up to here.
+    """
+
+    def __init__(
+        self,
+        failure: Failure,
+        board: Blackboard,
+        faults: Sequence[Fault],
+        output: list[str],
+    ):
+        self.failure = failure
+        self.board = board
+        self.output = output
+        self.faults = faults
+        self.trace = board.trace()
+        self.everyone = range(board.world_size)
+
+    def doing(self, rank: int) -> str:
+        """Return in one phrase what `rank` was doing."""
+        outcome = self.failure.outcomes.get(rank)
+        if outcome is None:
+            return f"rank {rank} {self._waiting(rank)}"
+        if outcome.how == "returned":
+            left = self.board.flags(rank) & DESTROYED
+            destroyed = ", its process group destroyed" if left else ""
+            return f"rank {rank} had returned{destroyed}"
+        if outcome.details.get("disagreement"):
+            call = self.board.call(rank, self.board.calls(rank))
+            return f"rank {rank} stopped at {call}"
+        if outcome.how == "raised":
+            return f"rank {rank} raised {outcome.details['type']}, later"
+        return f"rank {rank} {how_it_died(outcome.value)}"
+
+    def where(self, rank: int) -> str:
+        """Return in half a sentence where in the learner's code `rank` was."""
+        return whereabouts(self._stack(rank))
+
+    def _stack(self, rank):
+        return self.failure.stacks.get(rank, [])
+
+    def _waiting(self, rank):
+        now = self.board.now(rank)
+        if now.state == "blocked":
+            missing = sorted(waits_for(self.board, rank, now))
+            if now.kind in WAY:
+                moving = "" if missing else ", which was in transfer"
+                return f"waited in {call_in_words(now)}{moving}"
+            known = now.call >= 0
+            call = self.board.call(rank, now.call) if known else call_in_words(now)
+            whom = f" for {ranks_in_words(missing)}" if missing else ""
+            return f"waited in {call}{whom}"
+        if self.fault_fired(rank):
+            return "hung, as planned"
+        if learners_frames(self._stack(rank)):
+            return "was running"
+        return "was starting or ending its call"
+
+    def fault_fired(self, rank: int) -> bool:
+        """Return whether a planned fault has happened on `rank`."""
+        return any(e.rank == rank and e.kind == "fault" for e in self.trace.events)
+
+    def planned(self) -> Kill | None:
+        """Return the plan that killed the first rank to fail, if one did."""
+        if self.failure.first is None:
+            return None
+        rank = self.failure.first.rank
+        plans = [f for f in self.faults if f.rank == rank and isinstance(f, Kill)]
+        return plans[0] if plans and self.fault_fired(rank) else None
+
+    def last_event(self, rank: int) -> str:
+        """Return in a sentence the last that `rank` did; "" if it did nothing."""
+        own = [e for e in self.trace.events if e.rank == rank and e.kind != "fault"]
+        if not own:
+            return ""
+        last = own[-1]
+        when = "in" if last.end is None else "after"
+        peer = "" if last.peer is None else f" {WAY[last.kind]} rank {last.peer}"
+        return f"It was {when} step {last.step}, {last.label or last.kind}{peer}."
+
+    def last_words(self) -> str:
+        """Return what the first rank to fail said, if that may explain its end."""
+        first = self.failure.first
+        if "starting" in first.details:
+            return first.details["starting"]
+        if first.value in (0, -signal.SIGKILL):
+            return ""
+        return self.output[first.rank]
+
+
+def how_it_died(status: int, planned: Kill | None = None) -> str:
+    """Return in words how a process ended, from its exit status and the plan for it."""
+    if planned is not None:
+        return f"was killed, as planned by {planned}"
+    if status >= 0:
+        return (
+            f"left with exit status {status} before its function returned; "
+            "os._exit or a crash of the interpreter does that"
+        )
+    try:
+        name = signal.Signals(-status).name
+    except ValueError:
+        name = f"signal {-status}"
+    why = {
+        "SIGKILL": ", from outside or by the system when memory ran out",
+        "SIGSEGV": ", a crash in compiled code",
+        "SIGABRT": ", a crash in compiled code",
+        "SIGTERM": ", from outside",
+    }
+    return f"was killed by {name}{why.get(name, '')}"
+
+
+def call_in_words(now: Now) -> str:
+    """Return what a blocked rank is in, with its peers."""
+    if now.kind == "sendrecv":
+        return f"sendrecv to rank {now.send_to} and from rank {now.recv_from}"
+    if now.kind in WAY:
+        peer = now.send_to if now.kind == "send" else now.recv_from
+        return f"{now.kind} {WAY[now.kind]} rank {peer}"
+    return now.label or now.kind
+
+
+def ranks_in_words(ranks: Iterable[int]) -> str:
+    """Return "rank 2", or "ranks 0, 1 and 3"."""
+    ranks = list(ranks)
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

@@ -1,0 +1,36 @@
+"""Where a process is: its main thread's stack, from what faulthandler wrote of it."""
+
+import os
+import re
+import time
+from collections.abc import Mapping
+
+__all__ = ["Stack", "read_stacks"]
+
+Stack = list[tuple[str, int, str]]
+
+
+def read_stacks(files: Mapping[int, int], wait_s: float) -> dict[int, Stack]:
+    """Return each process's stack once all have written theirs, or the wait is over.
+
+    files: process index -> descriptor of the file that its faulthandler writes to.
+    """
+    deadline = time.monotonic() + wait_s
+    texts = dict.fromkeys(files, "")
+    while time.monotonic() < deadline:
+        before = dict(texts)
+        time.sleep(0.01)
+        for index, file in files.items():
+            written = os.pread(file, os.fstat(file).st_size, 0)
+            texts[index] = written.decode(errors="replace")
+        if all(texts.values()) and texts == before:
+            break
+    return {index: _main_thread_frames(text) for index, text in texts.items()}
+
+
+def _main_thread_frames(text):
+    """Parse faulthandler's dump; the main thread is its last block."""
+    block = re.split(r"^(?:Current thread|Thread) .*$", text, flags=re.MULTILINE)[-1]
+    line_of_frame = r'^  File "(.*)", line (\d+) in (.*)$'
+    found = re.findall(line_of_frame, block, flags=re.MULTILINE)
+    return [(name, int(line), function) for name, line, function in found]

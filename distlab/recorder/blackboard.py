@@ -1,0 +1,106 @@
+"""The kernel's side of the notes: it reads them, and makes a trace of them."""
+
+import mmap
+import os
+import time
+
+from distlab.recorder.layout import (
+    COUNT,
+    EVENT_ROW,
+    KEPT_EVENTS,
+    KINDS,
+    NOW_ROW,
+    READ,
+    STATES,
+    WRITTEN,
+    Layout,
+    Notes,
+    Now,
+)
+from distlab.trace import Event, Trace
+
+__all__ = ["Blackboard"]
+
+
+class Blackboard(Notes):
+    """The kernel's view of every rank's notes.
+
+    `descriptor` is the shared block's, to be given to each rank.
+    """
+
+    def __init__(self, world_size: int, descriptor: int):
+        layout = Layout(world_size)
+        os.ftruncate(descriptor, layout.total)
+        super().__init__(mmap.mmap(descriptor, layout.total), layout, world_size)
+        self._began = 0.0
+        self._read = [0] * world_size
+        self._pieces = [[] for _ in range(world_size)]
+
+    def begin(self) -> None:
+        """Start a new trace: events from here on, and their clock, belong to it."""
+        self.drain()
+        self._pieces = [[] for _ in range(self.world_size)]
+        self._began = time.monotonic()
+
+    def now(self, rank: int) -> Now:
+        """Return what `rank` is doing."""
+        memory, at = self._memory, rank * self._layout.stride
+        end = at + NOW_ROW.size - COUNT.size
+        for _ in range(1000):  # written front to back: whole once both ends agree
+            (last,) = COUNT.unpack_from(memory, end)
+            _, what, *where, size, step, since, _ = NOW_ROW.unpack_from(memory, at)
+            if last == COUNT.unpack_from(memory, at)[0]:
+                break  # never, if the rank was killed while it wrote
+        label = self.word(rank, step & 0xFFFFFFFF)
+        state, kind = STATES[what >> 8], KINDS[what & 0xFF]
+        return Now(state, kind, *where, size, step >> 32, label, since)
+
+    def drain(self) -> None:
+        """Take over the finished events, so that ranks find room for more."""
+        for rank in range(self.world_size):
+            base = rank * self._layout.stride
+            written = self._counter(rank, WRITTEN)
+            while self._read[rank] < written:
+                first = self._read[rank] % KEPT_EVENTS
+                count = min(written - self._read[rank], KEPT_EVENTS - first)
+                at = base + self._layout.events + first * EVENT_ROW.size
+                piece = self._memory[at : at + count * EVENT_ROW.size]
+                self._pieces[rank].append(piece)
+                self._read[rank] += count
+            COUNT.pack_into(self._memory, base + READ, written)
+
+    def trace(self) -> Trace:
+        """Return the events since `begin`, and for a blocked rank what it is in."""
+        self.drain()
+        events = []
+        for rank in range(self.world_size):
+            for piece in self._pieces[rank]:
+                rows = EVENT_ROW.iter_unpack(piece)
+                events += [self._event(rank, *row) for row in rows]
+            events += self._unfinished(rank)
+        return Trace(self.world_size, events)
+
+    def _event(self, rank, start, end, kind, peer, size, step, place):
+        return Event(
+            rank, start - self._began, end - self._began, KINDS[kind],
+            None if peer < 0 else peer, size, step, self.word(rank, place),
+        )  # fmt: skip
+
+    def _unfinished(self, rank):
+        now = self.now(rank)
+        if now.state != "blocked":
+            return []
+        if now.kind in ("barrier", "collective"):
+            sides = [(now.kind, None)]
+        else:
+            sides = [("send", now.send_to), ("recv", now.recv_from)]
+        start, facts = now.since - self._began, (now.bytes, now.step, now.label)
+        return [
+            Event(rank, start, None, kind, peer, *facts)
+            for kind, peer in sides
+            if peer != -1
+        ]
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._memory.close()

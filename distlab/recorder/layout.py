@@ -1,0 +1,147 @@
+"""Where each note lies in the shared block, and how both sides read it."""
+
+import mmap
+import struct
+from typing import NamedTuple
+
+__all__ = ["DESTROYED", "IN", "OUT", "THREADED", "Layout", "Notes", "Now", "Post"]
+
+KINDS = ("send", "recv", "sendrecv", "barrier", "collective", "mark", "fault")
+STATES = ("starting", "running", "blocked", "done", "raised")
+OUT, IN = 0, 1
+THREADED, DESTROYED = 1, 2
+
+NOW_ROW = struct.Struct("<QqqqqqqqqdQ")
+EVENT_ROW = struct.Struct("<ddiiqii")
+POST_ROW = struct.Struct("<qQ")
+COUNT = struct.Struct("<Q")
+
+KEPT_EVENTS = 2**16
+KEPT_POSTS = 16
+KEPT_CALLS = 64
+WORDS_BYTES = 2**20
+
+# A region begins with its now, then come the counters, then a table for each kind.
+FLAGS, WRITTEN, READ, CALLS = range(128, 128 + 4 * COUNT.size, COUNT.size)
+_AFTER_COUNTERS = 256
+
+
+class Now(NamedTuple):
+    """What a rank is doing at this moment.
+
+    state: one of STATES; label, bytes and step as in `Event`.
+    kind: as in `Event`, or "sendrecv".
+    send_to, send_number: the message it waits to hand over, or -1.
+    recv_from, recv_number: the message it waits to be given, or -1.
+    call: the number of the collective it waits in, or -1.
+    since: seconds on the system's monotonic clock.
+    """
+
+    state: str
+    kind: str
+    send_to: int
+    send_number: int
+    recv_from: int
+    recv_number: int
+    call: int
+    bytes: int
+    step: int
+    label: str
+    since: float
+
+
+class Post(NamedTuple):
+    """One side of a message: its number between the pair, size in bytes, and type."""
+
+    number: int
+    bytes: int
+    type: str
+
+    def describe(self) -> str:
+        """Return size and type in words."""
+        if self.type == "object":
+            return "an object"
+        return f"{self.bytes} bytes of {self.type}"
+
+
+class Layout:
+    """Where each note lies in the shared block.
+
+    stride: bytes of one rank's region. total: bytes of the block.
+    events, words: where these begin, counted from the start of a region.
+    """
+
+    def __init__(self, world_size: int):
+        pairs = 2 * world_size
+        self.counts = _AFTER_COUNTERS
+        self.posts = self.counts + pairs * COUNT.size
+        self.calls = self.posts + pairs * KEPT_POSTS * POST_ROW.size
+        self.events = self.calls + KEPT_CALLS * COUNT.size
+        self.words = self.events + KEPT_EVENTS * EVENT_ROW.size
+        end = self.words + WORDS_BYTES
+        self.stride = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
+        self.total = world_size * self.stride
+
+    def count(self, rank: int, peer: int, way: int) -> int:
+        """Return where `rank` counts its messages with `peer`."""
+        return rank * self.stride + self.counts + (2 * peer + way) * COUNT.size
+
+    def post(self, rank: int, peer: int, way: int, number: int) -> int:
+        """Return where `rank` notes its side of message `number` with `peer`."""
+        slot = (2 * peer + way) * KEPT_POSTS + number % KEPT_POSTS
+        return rank * self.stride + self.posts + slot * POST_ROW.size
+
+    def call(self, rank: int, number: int) -> int:
+        """Return where `rank` notes its `number`-th collective."""
+        return rank * self.stride + self.calls + number % KEPT_CALLS * COUNT.size
+
+
+class Notes:
+    """The notes of every rank, as the ranks and the kernel alike may read them."""
+
+    def __init__(self, memory: mmap.mmap, layout: Layout, world_size: int):
+        self._memory = memory
+        self._layout = layout
+        self._words = {}
+        self.world_size = world_size
+
+    def posted(self, rank: int, peer: int, way: int) -> int:
+        """Return how many messages `rank` offered `peer` (OUT) or asked of it (IN)."""
+        return COUNT.unpack_from(self._memory, self._layout.count(rank, peer, way))[0]
+
+    def post(self, rank: int, peer: int, way: int, number: int) -> Post | None:
+        """Return that side of message `number`; None if not posted, or long ago."""
+        if self.posted(rank, peer, way) < number:
+            return None
+        at = self._layout.post(rank, peer, way, number)
+        size, word = POST_ROW.unpack_from(self._memory, at)
+        if self.posted(rank, peer, way) - number >= KEPT_POSTS - 1:
+            return None  # its place may have been written over while it was read
+        return Post(number, size, self.word(rank, word))
+
+    def calls(self, rank: int) -> int:
+        """Return how many collectives `rank` has entered."""
+        return self._counter(rank, CALLS)
+
+    def call(self, rank: int, number: int) -> str:
+        """Return the name and signature of the `number`-th collective of `rank`."""
+        at = self._layout.call(rank, number)
+        return self.word(rank, COUNT.unpack_from(self._memory, at)[0])
+
+    def flags(self, rank: int) -> int:
+        """Return THREADED and DESTROYED, as far as they hold for `rank`."""
+        return self._counter(rank, FLAGS)
+
+    def word(self, rank: int, place: int) -> str:
+        """Return the text kept at `place` in the rank's words; 0 is the empty text."""
+        if not place:
+            return ""
+        if (rank, place) not in self._words:
+            at = rank * self._layout.stride + self._layout.words + place
+            (length,) = struct.unpack_from("<I", self._memory, at)
+            text = self._memory[at + 4 : at + 4 + length].decode(errors="replace")
+            self._words[rank, place] = text
+        return self._words[rank, place]
+
+    def _counter(self, rank, which):
+        return COUNT.unpack_from(self._memory, rank * self._layout.stride + which)[0]

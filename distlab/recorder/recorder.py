@@ -1,0 +1,139 @@
+"""The rank's side of the notes: it writes them, as it goes."""
+
+import mmap
+import struct
+import time
+
+from distlab.recorder.layout import (
+    CALLS,
+    COUNT,
+    EVENT_ROW,
+    FLAGS,
+    KEPT_EVENTS,
+    KINDS,
+    NOW_ROW,
+    POST_ROW,
+    READ,
+    STATES,
+    WORDS_BYTES,
+    WRITTEN,
+    Layout,
+    Notes,
+)
+
+__all__ = ["Recorder"]
+
+
+class Recorder(Notes):
+    """One rank's pen.
+
+    `descriptor` is the shared block's; without one the notes stay in this process.
+    Only the rank's main thread writes.
+    """
+
+    def __init__(self, rank: int, world_size: int, descriptor: int = -1):
+        layout = Layout(world_size)
+        super().__init__(mmap.mmap(descriptor, layout.total), layout, world_size)
+        self.rank = rank
+        self._base = rank * layout.stride
+        self._places = {"": 0}
+        self._words_end = 4
+        self._written = 0
+        self._version = 0
+        self.step = 0
+
+    def begin(self) -> None:
+        """Start a new call of the world: steps count from 1 again."""
+        self.step = 0
+        self.now("running")
+
+    def now(
+        self,
+        state: str,
+        kind: str = "mark",
+        *,
+        send: tuple[int, int] = (-1, -1),
+        recv: tuple[int, int] = (-1, -1),
+        call: int = -1,
+        size: int = 0,
+        label: str = "",
+        since: float = 0.0,
+    ) -> None:
+        """Note what this rank does from here on; `send` and `recv` are (peer, number).
+
+        Invariant: the version is written first and last, so that a reader that finds
+        both equal has read a whole note.
+        """
+        self._version += 1
+        version, place = self._version, self.place(label)
+        what = STATES.index(state) << 8 | KINDS.index(kind)
+        NOW_ROW.pack_into(
+            self._memory, self._base,
+            version, what, *send, *recv, call, size, self.step << 32 | place, since,
+            version,
+        )  # fmt: skip
+
+    def offer(self, peer: int, way: int, size: int, type_: str) -> int:
+        """Note this rank's side of its next message with `peer`; return its number."""
+        layout, memory, rank = self._layout, self._memory, self.rank
+        count_at = layout.count(rank, peer, way)
+        number = COUNT.unpack_from(memory, count_at)[0] + 1
+        at = layout.post(rank, peer, way, number)
+        POST_ROW.pack_into(memory, at, size, self.place(type_))
+        COUNT.pack_into(memory, count_at, number)
+        return number
+
+    def enter_call(self, words: str) -> int:
+        """Note that this rank enters its next collective; return its number."""
+        number = self.calls(self.rank) + 1
+        at = self._layout.call(self.rank, number)
+        COUNT.pack_into(self._memory, at, self.place(words))
+        COUNT.pack_into(self._memory, self._base + CALLS, number)
+        return number
+
+    def raise_flag(self, flag: int) -> None:
+        """Set THREADED or DESTROYED."""
+        flags = self.flags(self.rank) | flag
+        COUNT.pack_into(self._memory, self._base + FLAGS, flags)
+
+    def event(
+        self,
+        kind: str,
+        start: float,
+        end: float,
+        peer: int = -1,
+        size: int = 0,
+        label: str = "",
+    ) -> None:
+        """Note a finished event; waits for the kernel if the ring is full."""
+        while self._written - self._counter(self.rank, READ) >= KEPT_EVENTS:
+            time.sleep(0.001)
+        slot = self._written % KEPT_EVENTS
+        at = self._base + self._layout.events + slot * EVENT_ROW.size
+        place = self.place(label) if label else 0
+        EVENT_ROW.pack_into(
+            self._memory, at,
+            start, end, KINDS.index(kind), peer, size, self.step, place,
+        )  # fmt: skip
+        self._written += 1
+        COUNT.pack_into(self._memory, self._base + WRITTEN, self._written)
+
+    def point(self, kind: str, label: str) -> None:
+        """Note an event that takes no time."""
+        now = time.monotonic()
+        self.event(kind, now, now, label=label)
+
+    def place(self, text: str) -> int:
+        """Return where `text` is kept in this rank's words, keeping it first if new."""
+        place = self._places.get(text)
+        if place is None:
+            encoded = text.encode(errors="replace")[:4096]
+            if self._words_end + 4 + len(encoded) > WORDS_BYTES:
+                return self._places.get("…", 0)
+            place = self._words_end
+            at = self._base + self._layout.words + place
+            row = f"<I{len(encoded)}s"
+            struct.pack_into(row, self._memory, at, len(encoded), encoded)
+            self._words_end += -(-(4 + len(encoded)) // 8) * 8
+            self._places[text] = place
+        return place

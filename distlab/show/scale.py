@@ -1,0 +1,66 @@
+"""Axes: round numbers to count by, and where along an axis a number lies."""
+
+import math
+
+__all__ = ["Scale", "readable_number", "round_numbers"]
+
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def round_numbers(low: float, high: float, about: int) -> list[float]:
+    """Return roughly `about` numbers from low to high, steps of 1, 2 or 5 times 10ⁿ."""
+    rough = (high - low) / about
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * t for t in (1, 2, 5, 10) if power * t >= rough * 0.999)
+    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
+    return [float(f"{number * step:.12g}") for number in range(first, last + 1)]
+
+
+def readable_number(number: float) -> str:
+    """Return a number as people write it: 65,536, 0.25, 10⁻⁴, 1.3×10¹²."""
+    if number == int(number) and abs(number) < 1e9:
+        return f"{int(number):,}"
+    if 1e-3 <= abs(number) < 1e5:
+        return f"{number:.4g}"
+    mantissa, power = f"{number:.3e}".split("e")
+    mantissa = mantissa.rstrip("0").rstrip(".")
+    power = str(int(power)).translate(_RAISED)
+    return f"10{power}" if mantissa == "1" else f"{mantissa}×10{power}"
+
+
+class Scale:
+    """One axis of measured numbers.
+
+    low, high: its ends. log: whether equal ratios are equally far apart.
+    """
+
+    def __init__(self, numbers, *, log: bool, from_zero: bool = False):
+        self.log = log
+        low, high = min(numbers), max(numbers)
+        if log:
+            reach = (high / low) ** 0.04 if high > low else 2.0
+            self.low, self.high = low / reach, high * reach
+        else:
+            pad = 0.04 * (high - low) or abs(high) or 1.0
+            self.low, self.high = low - pad, high + pad
+            if from_zero and low >= 0:
+                self.low = 0.0
+
+    def share(self, number: float) -> float:
+        """Return how far along the axis a number lies, from 0 to 1."""
+        if self.log:
+            return math.log(number / self.low) / math.log(self.high / self.low)
+        return (number - self.low) / (self.high - self.low)
+
+    def ticks(self, about: int) -> list[float]:
+        """Return round numbers between the ends."""
+        if not self.log:
+            return round_numbers(self.low, self.high, about)
+        first = math.floor(math.log10(self.low))
+        powers = range(first, math.ceil(math.log10(self.high)) + 1)
+        for times in ((1,), (1, 3), (1, 2, 5), (1, 2, 3, 4, 5, 6, 8)):
+            numbers = [float(f"{t}e{power}") for power in powers for t in times]
+            numbers = [n for n in numbers if self.low <= n <= self.high]
+            if len(numbers) >= 4:
+                break
+        return numbers[:: 1 + len(numbers) // (2 * about)]

@@ -1,0 +1,134 @@
+"""Exercises come from their solutions, and only right answers get the points.
+
+Beside each exercise's tests lies a folder of variants: right ones written differently,
+and wrong ones, each with the points it should get and the hint it should meet.
+"""
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+VARIANTS = Path(__file__).parent / "variants"
+STEMS = [path.name for path in sorted((ROOT / "solutions").iterdir()) if path.is_dir()]
+
+
+def nbgrader(course, *arguments):
+    done = subprocess.run(
+        [sys.executable, "-m", "nbgrader", *arguments],
+        cwd=course,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def variants_of(stem):
+    """Return name -> source of each variant, the stub and the solution included."""
+    return {
+        path.stem: path.read_text() for path in sorted((VARIANTS / stem).glob("*.py"))
+    }
+
+
+def with_answers(exercise, source):
+    """Return the released notebook with a variant's code in its solution cells."""
+    notebook = json.loads(exercise.read_text())
+    answers = [
+        cell
+        for cell in notebook["cells"]
+        if cell["metadata"].get("nbgrader", {}).get("solution")
+    ]
+    answers[0]["source"] = source
+    for cell in answers[1:]:
+        cell["source"] = "pass"
+    return notebook
+
+
+@pytest.fixture(scope="module", params=STEMS)
+def graded(request, tmp_path_factory):
+    """Autograde the solution, the untouched exercise and every variant, with nbgrader."""
+    stem = request.param
+    course = tmp_path_factory.mktemp("course")
+    shutil.copy(ROOT / "nbgrader_config.py", course)
+    shutil.copytree(ROOT / "solutions" / stem, course / "solutions" / stem)
+    nbgrader(course, "generate_assignment", stem)
+    released = course / "exercises" / stem / f"{stem}.ipynb"
+    submissions = {
+        "untouched": json.loads(released.read_text()),
+        "solution": json.loads(
+            (ROOT / "solutions" / stem / f"{stem}.ipynb").read_text()
+        ),
+    }
+    for name, source in variants_of(stem).items():
+        submissions[name] = with_answers(released, source)
+    for name, notebook in submissions.items():
+        folder = course / "submitted" / name / stem
+        folder.mkdir(parents=True)
+        (folder / f"{stem}.ipynb").write_text(json.dumps(notebook))
+    nbgrader(course, "autograde", stem)
+    return stem, course
+
+
+def score_of(course, stem, name):
+    from nbgrader.api import Gradebook
+
+    with Gradebook(f"sqlite:///{course}/gradebook.db") as gradebook:
+        submission = gradebook.find_submission(stem, name)
+        return submission.score, submission.max_score
+
+
+def words_of(course, stem, name):
+    """Return everything that the graded cells printed, white space folded."""
+    path = course / "autograded" / name / stem / f"{stem}.ipynb"
+    printed = [
+        "".join(output.get("text", ""))
+        for cell in json.loads(path.read_text())["cells"]
+        if cell["metadata"].get("nbgrader", {}).get("grade")
+        for output in cell["outputs"]
+    ]
+    return " ".join(" ".join(printed).split())
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_the_committed_exercise_is_what_nbgrader_generates(stem, tmp_path):
+    shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
+    shutil.copytree(ROOT / "solutions" / stem, tmp_path / "solutions" / stem)
+    nbgrader(tmp_path, "generate_assignment", stem, "--no-db")
+    made = tmp_path / "exercises" / stem / f"{stem}.ipynb"
+    assert made.read_text() == (ROOT / "exercises" / stem / f"{stem}.ipynb").read_text()
+
+
+@pytest.mark.parametrize("stem", STEMS)
+def test_the_exercise_holds_no_solution_and_no_hidden_check(stem):
+    text = (ROOT / "exercises" / stem / f"{stem}.ipynb").read_text()
+    assert "SOLUTION" not in text and "HIDDEN" not in text
+    assert "write this step" in text
+
+
+@pytest.mark.timeout(900)
+def test_the_solution_gets_full_points_and_the_untouched_exercise_none(graded):
+    stem, course = graded
+    assert score_of(course, stem, "solution") == (10.0, 10.0)
+    assert score_of(course, stem, "untouched") == (0.0, 10.0)
+
+
+@pytest.mark.timeout(900)
+def test_every_variant_gets_its_points_and_the_hint_that_fits(graded):
+    stem, course = graded
+    sources = variants_of(stem)
+    right = [name for name in sources if name.startswith("right")]
+    wrong = [name for name in sources if name.startswith("wrong")]
+    assert len(right) >= 2 and len(wrong) >= 5
+    for name, source in sources.items():
+        points = float(re.search(r"^POINTS = (.*)$", source, re.MULTILINE).group(1))
+        hint = re.search(r'^HINT = "(.*)"$', source, re.MULTILINE).group(1)
+        assert (points == 10.0) == (name in right), name
+        assert (hint == "") == (name in right), name
+        assert score_of(course, stem, name)[0] == points, name
+        assert hint in words_of(course, stem, name), name

@@ -1,0 +1,54 @@
+"""Every lesson runs from top to bottom, quietly, and shows its pictures."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LESSONS = sorted((ROOT / "lessons").glob("*.ipynb"))
+
+
+@pytest.fixture(scope="module")
+def executed(tmp_path_factory):
+    """Run all lessons as a learner would from a terminal; return the folder."""
+    folder = tmp_path_factory.mktemp("runs")
+    command = [sys.executable, "-m", "distlab", "run", "--to", str(folder)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_runs_without_an_error_or_a_word_on_stderr(executed, lesson):
+    notebook = json.loads((executed / lesson.name).read_text())
+    code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert all(cell["execution_count"] for cell in code)
+    for cell in code:
+        for output in cell["outputs"]:
+            assert output["output_type"] != "error", cell["id"]
+            assert output.get("name") != "stderr", (cell["id"], output["text"])
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+def test_every_picture_of_a_lesson_has_words_and_an_image(executed, lesson):
+    notebook = json.loads((executed / lesson.name).read_text())
+    shown = [
+        (cell["id"], output["data"])
+        for cell in notebook["cells"]
+        for output in cell.get("outputs", ())
+        if cell["id"].startswith("picture") and "data" in output
+    ]
+    assert shown
+    for name, data in shown:
+        assert "image/png" in data, name
+        assert len("".join(data["text/plain"])) > 40, name
+        assert 'alt="' in "".join(data["text/html"]), name
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_is_also_written_as_a_page(executed, lesson):
+    page = (executed / f"{lesson.stem}.html").read_text()
+    assert page.lstrip().startswith("<!DOCTYPE html>") and len(page) > 100_000

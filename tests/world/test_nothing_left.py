@@ -1,0 +1,183 @@
+"""However a world ends, nothing of it stays."""
+
+import os
+import random
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+
+import psutil
+import pytest
+import torch
+
+from distlab import World, run
+
+
+def exchange(comm, steps=6):
+    n = comm.world_size
+    sent, arrived = torch.ones(1000), torch.zeros(1000)
+    for _ in range(steps):
+        comm.sendrecv(sent, arrived, dst=(comm.rank + 1) % n, src=(comm.rank - 1) % n)
+    return arrived.sum().item()
+
+
+def held():
+    """Return what this process and its children hold: descriptors, processes, memory."""
+    me = psutil.Process()
+    return me.num_fds(), len(me.children(recursive=True)), me.memory_info().rss
+
+
+@pytest.mark.timeout(400)
+def test_500_runs_leave_no_descriptor_no_process_and_memory_flat():
+    for _ in range(20):
+        run(exchange, 4)
+    descriptors, processes, memory = held()
+    temporary = set(os.listdir("/tmp"))
+    for _ in range(500):
+        assert run(exchange, 4).results == [1000.0] * 4
+    assert held()[:2] == (descriptors, processes)
+    assert held()[2] - memory < 8 * 2**20
+    assert not [
+        name for name in set(os.listdir("/tmp")) - temporary if "distlab" in name
+    ]
+
+
+def interrupt_after(seconds):
+    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
+    timer.start()
+    return timer
+
+
+def test_50_interrupts_at_random_moments_leave_nothing():
+    draw = random.Random(10)
+    descriptors, processes, _ = held()
+    for _ in range(50):
+        timer = interrupt_after(draw.uniform(0, 0.25))
+        with pytest.raises(KeyboardInterrupt):
+            run(exchange, 4, args=(10**9,))
+        timer.join()
+    assert held()[:2] == (descriptors, processes)
+    assert run(exchange, 4).results == [1000.0] * 4
+
+
+def test_an_interrupted_world_goes_on_with_fresh_ranks():
+    with World(3) as world:
+        for _ in range(5):
+            timer = interrupt_after(0.15)
+            with pytest.raises(KeyboardInterrupt):
+                world.run(exchange, 10**9)
+            timer.join()
+            assert world.run(exchange).results == [1000.0] * 3
+
+
+def test_an_interrupt_finds_the_handler_that_was_there_before():
+    heard = []
+    before = signal.signal(signal.SIGINT, lambda *_: heard.append("mine"))
+    try:
+        timer = interrupt_after(0.1)
+        with pytest.raises(KeyboardInterrupt):
+            run(exchange, 2, args=(10**9,))
+        timer.join()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == ["mine"]
+
+
+KERNEL = """
+import os
+from distlab import run
+def endless(comm):
+    print(os.getpid(), flush=True)
+    if comm.rank == 0:
+        import subprocess
+        print(subprocess.Popen(["sleep", "1000"]).pid, flush=True)
+    while True:
+        comm.barrier()
+run(endless, 4)
+"""
+
+
+def test_when_the_kernel_is_killed_its_ranks_are_gone_within_two_seconds():
+    kernel = subprocess.Popen(
+        [sys.executable, "-c", KERNEL], stdout=subprocess.PIPE, text=True
+    )
+    pids = [int(kernel.stdout.readline().split()[-1]) for _ in range(5)]
+    tree = psutil.Process(kernel.pid).children(recursive=True)
+    assert len(pids) == 5 and len(tree) >= 5
+    kernel.kill()
+    killed = time.monotonic()
+    while any(psutil.pid_exists(p) for p in pids) and time.monotonic() < killed + 5:
+        time.sleep(0.01)
+    assert time.monotonic() - killed < 2
+    kernel.wait()
+    kernel.stdout.close()
+    _, alive = psutil.wait_procs(tree, timeout=2)
+    assert not alive
+
+
+def test_when_the_process_server_is_killed_the_next_run_starts_another():
+    run(exchange, 2)
+    for process in psutil.Process().children():
+        process.kill()
+    time.sleep(0.1)
+    assert run(exchange, 2).results == [1000.0] * 2
+
+
+def test_nothing_listens_beyond_loopback_while_a_world_runs():
+    def listening(comm):
+        comm.barrier()
+        rows = _sockets()
+        comm.barrier()
+        return rows
+
+    without = _open_to_all(_sockets())
+    rows = run(listening, 4).results[0]
+    assert any(state == "0A" for _, _, state in rows), "gloo should listen on loopback"
+    assert _open_to_all(rows) <= without
+
+
+def _sockets():
+    """Return (table, local address, state) of every internet socket of this machine."""
+    rows = []
+    for name in ("tcp", "tcp6", "udp", "udp6"):
+        with open(f"/proc/net/{name}") as file:
+            rows += [(name, *_fields(line)) for line in list(file)[1:]]
+    return rows
+
+
+def _fields(line):
+    return line.split()[1], line.split()[3]
+
+
+def _open_to_all(rows):
+    return {
+        (name, place)
+        for name, place, state in rows
+        if state in ("0A", "07") and not _is_loopback(name, place.split(":")[0])
+    }
+
+
+def _is_loopback(name, address):
+    packed = bytes.fromhex(address)
+    if not name.endswith("6"):
+        return packed[::-1][0] == 127
+    words = b"".join(packed[i : i + 4][::-1] for i in range(0, 16, 4))
+    text = socket.inet_ntop(socket.AF_INET6, words)
+    return text == "::1" or text.startswith("::ffff:127.")
+
+
+def test_a_world_of_four_takes_less_than_600_megabytes_in_all():
+    code = """
+import psutil
+from distlab import World
+import torch
+world = World(4)
+world.run(lambda comm: torch.ones(10).sum().item())
+me = psutil.Process()
+print(sum(p.memory_full_info().pss for p in [me, *me.children(recursive=True)]))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert int(done.stdout) < 600 * 10**6
