@@ -1,7 +1,7 @@
 """nbgrader's layout for this course; see "For instructors" in README.md.
 
-    solutions/NN_name/NN_name.ipynb    what instructors edit
-    exercises/NN_name/NN_name.ipynb    what `nbgrader generate_assignment` makes of it
+solutions/NN_name/NN_name.ipynb    what instructors edit
+exercises/NN_name/NN_name.ipynb    what `nbgrader generate_assignment` makes of it
 """
 
 c = get_config()  # noqa: F821
@@ -11,9 +11,7 @@ c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "exercises"
 
 # The stub raises, so that an exercise that nobody has touched cannot pass by returning.
-c.ClearSolutions.code_stub = {
-    "python": 'raise NotImplementedError("write this step")'
-}
+c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this step")'}
 
 # nbgrader kills a cell after this many seconds; a whole check takes about 20.
 c.ExecutePreprocessor.timeout = 180

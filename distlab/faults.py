@@ -5,7 +5,7 @@ third Comm call. A step is the rank's n-th Comm call, counted from 1, the same n
 that its trace events carry; step 0 is the moment before its function begins.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from distlab.errors import InvalidArgument
@@ -40,13 +40,16 @@ class Slow:
 Fault = Kill | Hang | Slow
 
 
-def check_faults(faults: Fault | Sequence[Fault], world_size: int) -> tuple[Fault, ...]:
+def check_faults(faults: Fault | Iterable[Fault], world_size: int) -> tuple[Fault, ...]:
     """Return `faults`, one or several, as a tuple.
 
     Raises: InvalidArgument naming the first that does not fit a world of this size.
     """
     if isinstance(faults, Fault):
         faults = (faults,)
+    if not isinstance(faults, Iterable):
+        faults = (faults,)  # refused below, by name
+    faults = tuple(faults)
     for fault in faults:
         if not isinstance(fault, Fault):
             raise InvalidArgument(
@@ -69,7 +72,7 @@ def check_faults(faults: Fault | Sequence[Fault], world_size: int) -> tuple[Faul
                 f"{fault}: step is the n-th Comm call, counted from 1; "
                 "0 is before the first."
             )
-    return tuple(faults)
+    return faults
 
 
 def _whole(value):

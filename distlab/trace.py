@@ -140,8 +140,9 @@ class Trace:
                         moments.append((end, "ended", event.rank, number))
         moments.sort()  # of two moments at one time, "ended" sorts before "starts"
         rounds = [1] * len(messages)
-        settled = False
-        while not settled:  # again only where a send ended before its recv began
+        # A second sweep is needed only where a send ended before its receive began.
+        # Clocks that contradict each other would never settle, hence the bound.
+        for _ in range(_MOST_SWEEPS):
             settled = True
             finished = defaultdict(int)  # rank -> latest round it has finished
             for _, what, rank, number in moments:

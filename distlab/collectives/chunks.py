@@ -32,8 +32,12 @@ def split(tensor, parts: int) -> list:
 
     Raises: InvalidArgument if the tensor is not contiguous: views would be copies.
     """
-    contiguous = getattr(tensor, "is_contiguous", lambda: tensor.flags.c_contiguous)()
-    if not contiguous:
+    if not hasattr(tensor, "dtype") or not hasattr(tensor, "reshape"):
+        raise InvalidArgument(
+            f"a collective works on a tensor or array, and got {type(tensor).__name__}."
+        )
+    contiguous = getattr(tensor, "is_contiguous", lambda: tensor.flags.c_contiguous)
+    if not contiguous():
         raise InvalidArgument(
             "this tensor is not contiguous in memory, so it has no flat chunks. "
             "Take tensor.contiguous() first (for an array, numpy.ascontiguousarray)."

@@ -76,8 +76,7 @@ def _add(table, rows, console):
 
 def _machine() -> Iterator[tuple[str, str, str]]:
     """Yield what the machine has."""
-    from distlab.launch.machine import available_bytes
-    from distlab.launch.ranks import usable_cores
+    from distlab.launch.machine import available_bytes, usable_cores
 
     yield _GOOD, "Python", f"{platform.python_version()}, {sys.executable}"
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"

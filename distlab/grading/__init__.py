@@ -1,6 +1,6 @@
 """Checks for exercises: they judge behaviour, say what was seen, and give points.
 
-    grade(3, [AllReduceSums(my_function, 4, 10), ...]) ──▶ prints verdicts, returns 3.0 or 0.0
+    grade(3, [AllReduceSums(my_ring, 4, 10)])  ──▶  prints verdicts; 3.0 or 0.0
 
 A verdict is pass, fail or inconclusive, and only a pass counts. Everything is printed
 to the cell; the value is a plain float between 0 and the points, which is what

@@ -128,12 +128,12 @@ class AllReduceSums(_RingCheck):
         if ready_made:
             return self._fail(
                 f"The sums are right, made by a call of {' and '.join(ready_made)}.",
-                "Write it from comm.sendrecv (or send and recv): the ring is the exercise.",
+                "Write it from comm.sendrecv: the ring itself is the exercise.",
             )
         if self.world_size > 1 and not sent:
             return self._fail(
                 "The sums are right, but no message was sent through comm.",
-                "Every number that a rank learns has to arrive by comm.sendrecv or comm.recv.",
+                "Whatever a rank learns has to arrive through comm.",
             )
         return None
 
@@ -152,14 +152,14 @@ class AllReduceTraffic(AllReduceSums):
         table = "\n".join(
             f"rank {rank}: sent {sent[rank] // 2} bytes per call" for rank in range(n)
         )
-        bound = f"The ring sends {n - 1} x 2 chunks, 2(n-1)/n S, and S is {tensor_bytes // 2} bytes."
+        bound = f"A ring sends 2(n-1)/n S per rank; S is {tensor_bytes // 2} bytes."
         if sum(sent) != 2 * (n - 1) * tensor_bytes or max(sent) > 2 * (n - 1) * longest:
             return self._fail(f"{table}\n{bound}", hint_for_traffic(sent, tensor_bytes))
         rounds, ideal = trace.rounds(), 2 * 2 * (n - 1)
         if rounds > ideal:
             return self._fail(
                 f"{rounds // 2} rounds per call, where {ideal // 2} are enough.",
-                "Some ranks stand idle while others send. In a ring step all of them send at once.",
+                "Some ranks stand idle while others send. In a ring all send at once.",
             )
         return verdict
 
@@ -240,6 +240,6 @@ def _library_call(comm, tensor):
 
 
 def _summary(failure):
-    """Return the story without its last line, which a check has no trace to offer for."""
+    """Return the story without its last line, on the trace that a check keeps."""
     lines = str(failure).splitlines()
     return "\n".join(line for line in lines if "trace up to here" not in line).rstrip()

@@ -11,7 +11,7 @@ _WIDTH = 28
 
 
 def digits(value: int, world_size: int) -> list[int] | None:
-    """Return how often each rank's share is in `value`, or None if it is no such sum."""
+    """Return how often each rank's share is in `value`; None if it is no such sum."""
     counts = []
     for _ in range(world_size):
         value, count = divmod(value, BASE)

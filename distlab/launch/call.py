@@ -51,7 +51,7 @@ class Outcome:
 class Failure(Exception):
     """Why a call cannot finish; the story is written from it.
 
-    kind: "raised", "died", "stuck", "disagreement", "destroyed" or "timeout".
+    kind: "raised", "died", "stuck", "disagreement" or "timeout".
     first: the outcome to tell of, where a rank raised or died.
     stuck: rank -> the ranks that it waits for, where ranks are stuck.
     outcomes: rank -> its outcome, for all that have ended.

@@ -10,7 +10,7 @@ from pathlib import Path
 
 __all__ = ["learners_frames", "source_lines", "whereabouts"]
 
-_PACKAGE = str(Path(__file__).resolve().parents[1])
+_PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
 _LIBRARIES = (sys.prefix + "/lib/", sys.base_prefix + "/lib/")
 
 
@@ -18,7 +18,8 @@ def learners_frames(frames: Iterable) -> list[tuple[str, int, str]]:
     """Return the frames of the learner's code, or else those of the collectives."""
     frames = [tuple(frame) for frame in frames]
     own = [frame for frame in frames if _is_learners(frame[0])]
-    return own or [frame for frame in frames if "/collectives/" in frame[0]]
+    library = [frame for frame in frames if "/collectives/" in frame[0]]
+    return own or [frame for frame in library if frame[2] != "<module>"]
 
 
 def source_lines(frames: Iterable) -> list[str]:

@@ -9,6 +9,7 @@ The kernel's side of this conversation is in `ranks`.
 
 import json
 import os
+import re
 import sys
 import time
 import traceback
@@ -19,7 +20,6 @@ import torch
 import torch.distributed as dist
 
 from distlab.comm import Comm, Disagreement
-from distlab.errors import CannotTravel, MessageMismatch
 from distlab.launch.travel import Arrivals, pack
 from distlab.launch.witness import watch
 from distlab.processes import Child
@@ -28,6 +28,9 @@ from distlab.recorder import Recorder
 __all__ = ["count_gpus", "main"]
 
 END, CALL = b"E", b"C"
+
+# What gloo and NCCL say when the other end is gone, also from a request's wait().
+_BROKEN = re.compile(r"gloo|Connection (closed|reset)|Broken pipe|NCCL error")
 
 
 def main(child: Child) -> None:
@@ -128,12 +131,12 @@ def _message(error):
 
 def _from_communication(error, frames):
     """Return whether a broken connection, not the learner's code, raised `error`."""
-    ours = isinstance(error, MessageMismatch | CannotTravel)
-    if ours or not isinstance(error, RuntimeError):
+    if not isinstance(error, RuntimeError):
         return False
     last = frames[-1].filename if frames else ""
-    torchs = last.endswith(("distributed_c10d.py", "c10d_logger.py"))
-    return torchs or "/distlab/comm/" in last
+    in_torch = last.endswith(("distributed_c10d.py", "c10d_logger.py"))
+    in_transfer = "/distlab/comm/" in last
+    return in_torch or in_transfer or bool(_BROKEN.search(str(error)))
 
 
 def _pack_error(error):

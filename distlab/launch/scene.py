@@ -46,6 +46,8 @@ class Scene:
         if outcome.details.get("disagreement"):
             call = self.board.call(rank, self.board.calls(rank))
             return f"rank {rank} stopped at {call}"
+        if outcome.details.get("communication"):
+            return f"rank {rank} lost its connection"
         if outcome.how == "raised":
             return f"rank {rank} raised {outcome.details['type']}, later"
         return f"rank {rank} {how_it_died(outcome.value)}"
@@ -88,13 +90,16 @@ class Scene:
 
     def last_event(self, rank: int) -> str:
         """Return in a sentence the last that `rank` did; "" if it did nothing."""
-        own = [e for e in self.trace.events if e.rank == rank and e.kind != "fault"]
-        if not own:
-            return ""
-        last = own[-1]
+        marks = self.trace.of(rank, "mark")
+        during = f' of "{marks[-1].label}"' if marks else ""
+        calls = self.trace.of(rank, "send", "recv", "barrier", "collective")
+        if not calls:
+            return f"It was at the beginning{during}." if marks else ""
+        last = calls[-1]
         when = "in" if last.end is None else "after"
         peer = "" if last.peer is None else f" {WAY[last.kind]} rank {last.peer}"
-        return f"It was {when} step {last.step}, {last.label or last.kind}{peer}."
+        call = f"Comm call {last.step}, {last.label or last.kind}{peer}"
+        return f"It was {when} {call}{during.replace(' of', ', in', 1)}."
 
     def last_words(self) -> str:
         """Return what the first rank to fail said, if that may explain its end."""

@@ -84,9 +84,11 @@ def _collective(comm, guard, call, name, agreed):
         if guard.inside or not dist.is_initialized():
             return call(*args, **kwargs)
         try:
-            given = signature.bind(*args, **kwargs).arguments
+            bound = signature.bind(*args, **kwargs)
         except TypeError:
             return call(*args, **kwargs)  # torch says what is wrong with them
+        bound.apply_defaults()
+        given = bound.arguments
         if given.get("group") not in (None, dist.group.WORLD):
             return call(*args, **kwargs)
         comm.next_step()

@@ -15,6 +15,7 @@ import selectors
 import signal
 import socket
 import sys
+import traceback
 
 from distlab.processes import child
 from distlab.processes.wire import Disconnected, receive_request, send_frame
@@ -119,6 +120,8 @@ class Server:
             if self.start_method == "spawn":
                 child.execute(request, descriptors)
             child.live(request, descriptors)
+        except BaseException:
+            traceback.print_exc()  # by now into the process's own output
         finally:
             os._exit(1)
 

@@ -19,7 +19,7 @@ def read_stacks(files: Mapping[int, int], wait_s: float) -> dict[int, Stack]:
     texts = dict.fromkeys(files, "")
     while time.monotonic() < deadline:
         before = dict(texts)
-        time.sleep(0.01)
+        time.sleep(0.02)  # a dump that has not grown meanwhile is complete
         for index, file in files.items():
             written = os.pread(file, os.fstat(file).st_size, 0)
             texts[index] = written.decode(errors="replace")

@@ -5,10 +5,12 @@ import os
 import time
 
 from distlab.recorder.layout import (
-    COUNT,
     EVENT_ROW,
+    FIRST_VERSION,
     KEPT_EVENTS,
     KINDS,
+    LAST_VERSION,
+    NOW,
     NOW_ROW,
     READ,
     STATES,
@@ -44,12 +46,11 @@ class Blackboard(Notes):
 
     def now(self, rank: int) -> Now:
         """Return what `rank` is doing."""
-        memory, at = self._memory, rank * self._layout.stride
-        end = at + NOW_ROW.size - COUNT.size
+        at = rank * self._layout.stride + NOW
         for _ in range(1000):  # written front to back: whole once both ends agree
-            (last,) = COUNT.unpack_from(memory, end)
-            _, what, *where, size, step, since, _ = NOW_ROW.unpack_from(memory, at)
-            if last == COUNT.unpack_from(memory, at)[0]:
+            last = self._counter(rank, LAST_VERSION)
+            what, *where, size, step, since = NOW_ROW.unpack_from(self._memory, at)
+            if last == self._counter(rank, FIRST_VERSION):
                 break  # never, if the rank was killed while it wrote
         label = self.word(rank, step & 0xFFFFFFFF)
         state, kind = STATES[what >> 8], KINDS[what & 0xFF]
@@ -67,7 +68,7 @@ class Blackboard(Notes):
                 piece = self._memory[at : at + count * EVENT_ROW.size]
                 self._pieces[rank].append(piece)
                 self._read[rank] += count
-            COUNT.pack_into(self._memory, base + READ, written)
+            self._set_counter(rank, READ, written)
 
     def trace(self) -> Trace:
         """Return the events since `begin`, and for a blocked rank what it is in."""
@@ -103,4 +104,5 @@ class Blackboard(Notes):
 
     def close(self) -> None:
         """Give the memory back."""
+        self._cells.release()
         self._memory.close()

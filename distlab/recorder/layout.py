@@ -11,18 +11,20 @@ STATES = ("starting", "running", "blocked", "done", "raised")
 OUT, IN = 0, 1
 THREADED, DESTROYED = 1, 2
 
-NOW_ROW = struct.Struct("<QqqqqqqqqdQ")
+NOW_ROW = struct.Struct("<qqqqqqqqd")
 EVENT_ROW = struct.Struct("<ddiiqii")
 POST_ROW = struct.Struct("<qQ")
-COUNT = struct.Struct("<Q")
+CELL_BYTES = 8
 
 KEPT_EVENTS = 2**16
 KEPT_POSTS = 16
 KEPT_CALLS = 64
-WORDS_BYTES = 2**20
+WORDS_BYTES = 2**23
 
-# A region begins with its now, then come the counters, then a table for each kind.
-FLAGS, WRITTEN, READ, CALLS = range(128, 128 + 4 * COUNT.size, COUNT.size)
+# A region begins with its now between two versions, then come the counters, then a
+# table for each kind of note.
+FIRST_VERSION, NOW, LAST_VERSION = 0, CELL_BYTES, CELL_BYTES + NOW_ROW.size
+FLAGS, WRITTEN, READ, CALLS = range(128, 128 + 4 * CELL_BYTES, CELL_BYTES)
 _AFTER_COUNTERS = 256
 
 
@@ -74,9 +76,9 @@ class Layout:
     def __init__(self, world_size: int):
         pairs = 2 * world_size
         self.counts = _AFTER_COUNTERS
-        self.posts = self.counts + pairs * COUNT.size
+        self.posts = self.counts + pairs * CELL_BYTES
         self.calls = self.posts + pairs * KEPT_POSTS * POST_ROW.size
-        self.events = self.calls + KEPT_CALLS * COUNT.size
+        self.events = self.calls + KEPT_CALLS * CELL_BYTES
         self.words = self.events + KEPT_EVENTS * EVENT_ROW.size
         end = self.words + WORDS_BYTES
         self.stride = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -84,7 +86,7 @@ class Layout:
 
     def count(self, rank: int, peer: int, way: int) -> int:
         """Return where `rank` counts its messages with `peer`."""
-        return rank * self.stride + self.counts + (2 * peer + way) * COUNT.size
+        return rank * self.stride + self.counts + (2 * peer + way) * CELL_BYTES
 
     def post(self, rank: int, peer: int, way: int, number: int) -> int:
         """Return where `rank` notes its side of message `number` with `peer`."""
@@ -93,21 +95,26 @@ class Layout:
 
     def call(self, rank: int, number: int) -> int:
         """Return where `rank` notes its `number`-th collective."""
-        return rank * self.stride + self.calls + number % KEPT_CALLS * COUNT.size
+        return rank * self.stride + self.calls + number % KEPT_CALLS * CELL_BYTES
 
 
 class Notes:
-    """The notes of every rank, as the ranks and the kernel alike may read them."""
+    """The notes of every rank, as the ranks and the kernel alike may read them.
+
+    Counters are cells of eight bytes, which are read and written whole. `struct` would
+    fill a row with zeros before it writes it, and another process might see those.
+    """
 
     def __init__(self, memory: mmap.mmap, layout: Layout, world_size: int):
         self._memory = memory
+        self._cells = memoryview(memory).cast("Q")
         self._layout = layout
         self._words = {}
         self.world_size = world_size
 
     def posted(self, rank: int, peer: int, way: int) -> int:
         """Return how many messages `rank` offered `peer` (OUT) or asked of it (IN)."""
-        return COUNT.unpack_from(self._memory, self._layout.count(rank, peer, way))[0]
+        return self._cells[self._layout.count(rank, peer, way) // CELL_BYTES]
 
     def post(self, rank: int, peer: int, way: int, number: int) -> Post | None:
         """Return that side of message `number`; None if not posted, or long ago."""
@@ -125,8 +132,8 @@ class Notes:
 
     def call(self, rank: int, number: int) -> str:
         """Return the name and signature of the `number`-th collective of `rank`."""
-        at = self._layout.call(rank, number)
-        return self.word(rank, COUNT.unpack_from(self._memory, at)[0])
+        place = self._cells[self._layout.call(rank, number) // CELL_BYTES]
+        return self.word(rank, place)
 
     def flags(self, rank: int) -> int:
         """Return THREADED and DESTROYED, as far as they hold for `rank`."""
@@ -144,4 +151,7 @@ class Notes:
         return self._words[rank, place]
 
     def _counter(self, rank, which):
-        return COUNT.unpack_from(self._memory, rank * self._layout.stride + which)[0]
+        return self._cells[(rank * self._layout.stride + which) // CELL_BYTES]
+
+    def _set_counter(self, rank, which, value):
+        self._cells[(rank * self._layout.stride + which) // CELL_BYTES] = value

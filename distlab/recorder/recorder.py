@@ -6,11 +6,14 @@ import time
 
 from distlab.recorder.layout import (
     CALLS,
-    COUNT,
+    CELL_BYTES,
     EVENT_ROW,
+    FIRST_VERSION,
     FLAGS,
     KEPT_EVENTS,
     KINDS,
+    LAST_VERSION,
+    NOW,
     NOW_ROW,
     POST_ROW,
     READ,
@@ -41,6 +44,7 @@ class Recorder(Notes):
         self._written = 0
         self._version = 0
         self.step = 0
+        self.place("…")  # stands for what finds no room any more
 
     def begin(self) -> None:
         """Start a new call of the world: steps count from 1 again."""
@@ -67,34 +71,33 @@ class Recorder(Notes):
         self._version += 1
         version, place = self._version, self.place(label)
         what = STATES.index(state) << 8 | KINDS.index(kind)
+        self._set_counter(self.rank, FIRST_VERSION, version)
         NOW_ROW.pack_into(
-            self._memory, self._base,
-            version, what, *send, *recv, call, size, self.step << 32 | place, since,
-            version,
+            self._memory, self._base + NOW,
+            what, *send, *recv, call, size, self.step << 32 | place, since,
         )  # fmt: skip
+        self._set_counter(self.rank, LAST_VERSION, version)
 
     def offer(self, peer: int, way: int, size: int, type_: str) -> int:
         """Note this rank's side of its next message with `peer`; return its number."""
-        layout, memory, rank = self._layout, self._memory, self.rank
-        count_at = layout.count(rank, peer, way)
-        number = COUNT.unpack_from(memory, count_at)[0] + 1
-        at = layout.post(rank, peer, way, number)
-        POST_ROW.pack_into(memory, at, size, self.place(type_))
-        COUNT.pack_into(memory, count_at, number)
+        count = self._layout.count(self.rank, peer, way) // CELL_BYTES
+        number = self._cells[count] + 1
+        at = self._layout.post(self.rank, peer, way, number)
+        POST_ROW.pack_into(self._memory, at, size, self.place(type_))
+        self._cells[count] = number
         return number
 
     def enter_call(self, words: str) -> int:
         """Note that this rank enters its next collective; return its number."""
         number = self.calls(self.rank) + 1
-        at = self._layout.call(self.rank, number)
-        COUNT.pack_into(self._memory, at, self.place(words))
-        COUNT.pack_into(self._memory, self._base + CALLS, number)
+        call = self._layout.call(self.rank, number) // CELL_BYTES
+        self._cells[call] = self.place(words)
+        self._set_counter(self.rank, CALLS, number)
         return number
 
     def raise_flag(self, flag: int) -> None:
         """Set THREADED or DESTROYED."""
-        flags = self.flags(self.rank) | flag
-        COUNT.pack_into(self._memory, self._base + FLAGS, flags)
+        self._set_counter(self.rank, FLAGS, self.flags(self.rank) | flag)
 
     def event(
         self,
@@ -116,7 +119,7 @@ class Recorder(Notes):
             start, end, KINDS.index(kind), peer, size, self.step, place,
         )  # fmt: skip
         self._written += 1
-        COUNT.pack_into(self._memory, self._base + WRITTEN, self._written)
+        self._set_counter(self.rank, WRITTEN, self._written)
 
     def point(self, kind: str, label: str) -> None:
         """Note an event that takes no time."""
@@ -129,7 +132,7 @@ class Recorder(Notes):
         if place is None:
             encoded = text.encode(errors="replace")[:4096]
             if self._words_end + 4 + len(encoded) > WORDS_BYTES:
-                return self._places.get("…", 0)
+                return self._places["…"]
             place = self._words_end
             at = self._base + self._layout.words + place
             row = f"<I{len(encoded)}s"

@@ -56,6 +56,7 @@ class Picture:
                 facecolor="white",
                 transparent=False,
                 metadata={described: self.alt},
+                **({"pil_kwargs": {"compress_level": 4}} if kind == "png" else {}),
             )
         return target.getvalue()
 

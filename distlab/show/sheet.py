@@ -23,7 +23,7 @@ PAGE_WIDTH = 9.8
 MARGIN = 0.25
 _TITLE, _SUBTITLE, _KEY = 13.5, 9.5, 8
 _DASHES = (0, (3, 2))
-_MANY = 2000
+_MANY = 200
 
 
 class Sheet:
@@ -105,7 +105,7 @@ def write(ax, x, y, text, *, size=8, color=INK, bold=False, mono=False, align="l
         fontstyle="normal",
         fontweight="bold" if bold else "normal",
         horizontalalignment=align,
-        parse_math=True,
+        parse_math=False,
         usetex=False,
         verticalalignment="center_baseline",
         zorder=8,
@@ -122,16 +122,17 @@ def bars(ax, boxes, color, *, edge=None, hatch=None, dashed=False, gid=None, zor
     import numpy as np
     from matplotlib.collections import PolyCollection
 
-    # A hairline around it keeps a bar visible that is narrower than a pixel; where
-    # bars are many, it would hide how much of the time is empty.
-    hairline = 0.5 if len(boxes) < _MANY else 0
+    # A hairline keeps a bar visible that is narrower than a pixel. Where bars are many,
+    # pixels show instead how much of their time is covered: no hairline, no snapping.
+    many = len(boxes) > _MANY
     artist = PolyCollection(
         np.array([((a, b), (c, b), (c, d), (a, d)) for a, b, c, d in boxes]),
         facecolors=color,
         edgecolors=edge or color,
-        linewidths=1 if edge else hairline,
+        linewidths=1 if edge else 0.5 * (not many),
         linestyles=[_DASHES] if dashed else "solid",
         hatch=hatch,
+        snap=False if many else None,
         clip_on=False,
         zorder=zorder,
         gid=gid,

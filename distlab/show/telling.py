@@ -12,12 +12,13 @@ def headline(reading) -> str:
     """Return ranks, messages, bytes, rounds and duration in one line."""
     count, trace = sum(reading.sent.values()), reading.trace
     ranks = plural(trace.world_size, "rank")
-    lasted = readable_seconds(trace.duration_s())
+    duration_s = trace.duration_s()
+    lasted = f", {readable_seconds(duration_s)}" if duration_s else ""
     if not count:
-        return f"{ranks}, no messages were sent, {lasted}"
+        return f"{ranks}, no messages were sent{lasted}"
     moved = readable_bytes(sum(reading.sent_bytes.values()))
     rounds = plural(reading.rounds, "round")
-    return f"{ranks}, {plural(count, 'message')}, {moved} sent in {rounds}, {lasted}"
+    return f"{ranks}, {plural(count, 'message')}, {moved} sent in {rounds}{lasted}"
 
 
 def sentences(reading) -> list[str]:

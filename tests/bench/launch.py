@@ -51,7 +51,7 @@ def free_port():
 
 
 def notebook_launcher():
-    """accelerate's, which forks this process; torch's elastic agent watches the ranks."""
+    """accelerate's launcher, which forks a process that has imported torch."""
     code = (
         "import time, torch, torch.distributed as dist\n"
         "from accelerate import notebook_launcher\n"
@@ -59,7 +59,7 @@ def notebook_launcher():
         "    dist.init_process_group('gloo') if not dist.is_initialized() else None\n"
         "    tensor = torch.ones(10); dist.all_reduce(tensor)\n"
         "began = time.perf_counter()\n"
-        f"notebook_launcher(work, num_processes={RANKS}, use_port={str(free_port())!r})\n"
+        f"notebook_launcher(work, num_processes={RANKS}, use_port='{free_port()}')\n"
         "print('seconds', time.perf_counter() - began)\n"
     )
     on_loopback = os.environ | {"GLOO_SOCKET_IFNAME": "lo"}
@@ -83,9 +83,9 @@ def notebook_launcher():
 
 def first_in_a_fresh_process():
     code = (
-        "import time; from distlab import run; import torch, torch.distributed as dist\n"
+        "import time, torch, torch.distributed as dist; from distlab import run\n"
         "def work(comm):\n"
-        "    tensor = torch.ones(10); dist.all_reduce(tensor); return tensor[0].item()\n"
+        "    t = torch.ones(10); dist.all_reduce(t); return t[0].item()\n"
         "began = time.perf_counter(); report = run(work, 4)\n"
         "assert report.results == [4] * 4; print(time.perf_counter() - began)\n"
     )

@@ -28,11 +28,11 @@ def mark(rank, at_ms, label, step=0):
 
 
 def ring_trace(ranks=4, rounds=6, size=40):
-    """Return a ring whose rank r starts every step r ms late and ends with all."""
+    """Return a ring whose ranks start a step one after another, and end it together."""
     events = []
     for rank, step in itertools.product(range(ranks), range(1, rounds + 1)):
         half, begin = rounds // 2, (ranks + 10) * step
-        start, end = begin + rank, begin + ranks + 5
+        start, end = begin + (0, 3, 1, 5)[rank % 4], begin + ranks + 5
         phase = "reduce-scatter" if step <= half else "all-gather"
         label = f"{phase}, step {(step - 1) % half + 1} of {half}"
         events.append(mark(rank, start, label, step - 1))

@@ -1,4 +1,4 @@
-"""Trace counts exactly, orders rounds by who waited for whom, and exports to Perfetto."""
+"""A trace counts exactly, orders rounds by who waited, and exports to Perfetto."""
 
 import json
 
@@ -69,7 +69,7 @@ def test_waiting_is_the_time_before_the_partner_joins():
 
 
 def test_a_call_that_waits_for_its_other_half_waits():
-    """Rank 0 sends and receives at once; its send is taken at 1, the rest comes at 3."""
+    """Rank 0 sends and receives at once: taken at 1, given at 3."""
     both = [
         Event(0, 0.0, 4.0, "send", 1, 8, 1, ""),
         Event(0, 0.0, 4.0, "recv", 2, 8, 1, ""),

@@ -25,7 +25,7 @@ def exchange(comm, steps=6):
 
 
 def held():
-    """Return what this process and its children hold: descriptors, processes, memory."""
+    """Return what this process holds: descriptors, processes, memory."""
     me = psutil.Process()
     return me.num_fds(), len(me.children(recursive=True)), me.memory_info().rss
 

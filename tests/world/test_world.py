@@ -53,7 +53,7 @@ def test_module_state_persists_between_calls():
 
 
 def test_globals_persist_as_in_a_notebook():
-    """Cell functions live in `__main__`, so the claim is tried in a fresh `__main__`."""
+    """Cell functions live in `__main__`, so a fresh one is made."""
     code = """
 from distlab import World
 counter, rate = 0, 0.1

@@ -21,7 +21,7 @@ def reduce_scatter(comm, chunks):
 
 
 def ring(comm, tensor):
-    n, rank = comm.world_size, comm.rank
+    n = comm.world_size
     chunks = torch.tensor_split(tensor, n)
     complete = reduce_scatter(comm, chunks)
     for step in range(n - 1):
