@@ -26,6 +26,6 @@ def readable_bytes(count: int) -> str:
 def readable_seconds(seconds: float) -> str:
     """Return a duration in s, ms or µs with three significant digits."""
     for unit, size in (("s", 1), ("ms", 1e-3)):
-        if seconds >= size:
+        if seconds >= 0.9995 * size:  # what rounds up to 1000 of the next unit down
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds / 1e-6:.3g} µs"

@@ -8,6 +8,7 @@ what does not fit before it posts anything; the check after the wait is for two 
 that came at the same moment.
 """
 
+import math
 import os
 import signal
 import threading
@@ -118,23 +119,26 @@ class Transfers:
 
     @contextmanager
     def _waiting(self, kind, *, size=0, label="", start=None, **whom):
-        """Be blocked in `kind` while the body runs; then write its events."""
+        """Be blocked in `kind` while the body runs; then write its events.
+
+        What the body raises breaks the call off: its events have no end.
+        """
         recorder = self.recorder
         start = start or time.monotonic()
         recorder.now("blocked", kind, size=size, label=label, since=start, **whom)
         details = {"size": size}
+        end = math.nan
         try:
             yield details
-        except BaseException:
+            end = time.monotonic()
+        finally:
+            for side in ("send", "recv"):
+                if side in whom:
+                    peer = whom[side][0]
+                    recorder.event(side, start, end, peer, details["size"], label)
+            if "call" in whom:
+                recorder.event(kind, start, end, label=label)
             recorder.now("running")
-            raise
-        end = time.monotonic()
-        for side in ("send", "recv"):
-            if side in whom:
-                recorder.event(side, start, end, whom[side][0], details["size"], label)
-        if "call" in whom:
-            recorder.event(kind, start, end, label=label)
-        recorder.now("running")
 
     def _offer_sides(self, out, into):
         sides, size = {}, 0

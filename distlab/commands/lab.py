@@ -43,25 +43,22 @@ def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]
     A notebook in a folder named lessons is served from the folder above that one, so
     that the exercises are in reach; any other from its own folder.
     """
-    root = (
-        notebook.parent.parent if notebook.parent.name == "lessons" else notebook.parent
-    )
+    folder = notebook.parent
+    root = folder.parent if folder.name == "lessons" else folder
     where = quote(notebook.relative_to(root).as_posix())
-    command = [sys.executable, "-m", "jupyterlab", f"--ServerApp.root_dir={root}"]
-    command += [f"--LabApp.default_url=/lab/tree/{where}"]
-    command += [
-        "--ServerApp.answer_yes=True"
-    ]  # else the first Ctrl-C only asks a question
-    command += [
-        "--log-level=WARN",
-        "--LabApp.log_level=WARN",
-    ]  # keeps the address, not the rest
+    options = {
+        "ServerApp.root_dir": root,
+        "LabApp.default_url": f"/lab/tree/{where}",
+        "ServerApp.answer_yes": True,  # else the first Ctrl-C only asks a question
+        "LabApp.log_level": "WARN",  # keeps the address, not the rest
+        "LabApp.news_url": None,  # else it asks whether it may fetch news
+    }
     if port is not None:
-        command.append(f"--ServerApp.port={port}")
+        options["ServerApp.port"] = port
+    command = [sys.executable, "-m", "jupyterlab", "--log-level=WARN"]
+    command += [f"--{name}={value}" for name, value in options.items()]
     if not browser:
         command.append("--no-browser")
-    if (
-        os.geteuid() == 0
-    ):  # usual in a container, where Jupyter refuses to start otherwise
+    if os.geteuid() == 0:  # usual in a container, where Jupyter refuses to start
         command.append("--allow-root")
     return command

@@ -52,8 +52,6 @@ class _Story:
         crashed = kind == "died" and first.value < 0 and not self.scene.planned()
         if crashed and disagreement(self.board):  # gloo aborts on unequal sizes
             return self._mismatch()
-        if kind == "raised" and first.details.get("communication"):
-            return self._left_the_group() or self._raised()
         return self._died() if kind == "died" else self._raised()
 
     def _raised(self):
@@ -65,6 +63,10 @@ class _Story:
         lines += source_lines(details.get("frames", []))
         if details.get("because"):
             lines.append(f"    because of {details['because']}")
+        if self.board.flags(first.rank) & DESTROYED:
+            lines.append(
+                "    It had destroyed the process group, which distlab does by itself."
+            )
         if "default process group twice" in message:
             lines.append(
                 "    Inside run the process group is up already; leave that call away."
@@ -154,24 +156,6 @@ class _Story:
         )
         lines = [cause, "", f"    It is collective {number} of this world. {doing}."]
         return self._write(CollectiveMismatch, lines, missing[0], cause)
-
-    def _left_the_group(self):
-        """Blame a rank that destroyed the process group which others still needed."""
-        first, everyone = self.failure.first, self.scene.everyone
-        destroyed = [r for r in everyone if self.board.flags(r) & DESTROYED]
-        left = [r for r in destroyed if r != first.rank]
-        if not left:
-            return None
-        cause = RuntimeError(
-            "destroy_process_group was called while other ranks communicated"
-        )
-        lines = [
-            f"rank {left[0]} destroyed the process group while others still used it",
-            "",
-            "    distlab makes the process group and ends it; leave that call away.",
-            f"    rank {first.rank} then failed: {first.details['message'][:200]}",
-        ]
-        return self._write(RankRaised, lines, left[0], cause)
 
     def _timeout(self):
         busy = [r for r in self.scene.everyone if r not in self.failure.outcomes]

@@ -1,5 +1,6 @@
 """The kernel's side of the notes: it reads them, and makes a trace of them."""
 
+import math
 import mmap
 import os
 import time
@@ -83,9 +84,15 @@ class Blackboard(Notes):
 
     def _event(self, rank, start, end, kind, peer, size, step, place):
         return Event(
-            rank, start - self._began, end - self._began, KINDS[kind],
-            None if peer < 0 else peer, size, step, self.word(rank, place),
-        )  # fmt: skip
+            rank,
+            start - self._began,
+            None if math.isnan(end) else end - self._began,
+            KINDS[kind],
+            None if peer < 0 else peer,
+            size,
+            step,
+            self.word(rank, place),
+        )
 
     def _unfinished(self, rank):
         now = self.now(rank)

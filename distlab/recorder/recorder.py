@@ -108,7 +108,10 @@ class Recorder(Notes):
         size: int = 0,
         label: str = "",
     ) -> None:
-        """Note a finished event; waits for the kernel if the ring is full."""
+        """Note an event; waits for the kernel if the ring is full.
+
+        An `end` of nan says that it was broken off.
+        """
         while self._written - self._counter(self.rank, READ) >= KEPT_EVENTS:
             time.sleep(0.001)
         slot = self._written % KEPT_EVENTS

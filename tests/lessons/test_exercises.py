@@ -52,7 +52,7 @@ def with_answers(exercise, source):
 
 @pytest.fixture(scope="module", params=STEMS)
 def graded(request, tmp_path_factory):
-    """Autograde the solution, the untouched exercise and every variant, with nbgrader."""
+    """Autograde the solution, the untouched exercise and every variant."""
     stem = request.param
     course = tmp_path_factory.mktemp("course")
     shutil.copy(ROOT / "nbgrader_config.py", course)

@@ -118,12 +118,34 @@ def test_when_the_kernel_is_killed_its_ranks_are_gone_within_two_seconds():
     assert not alive
 
 
-def test_when_the_process_server_is_killed_the_next_run_starts_another():
-    run(exchange, 2)
+SERVER_KILLED = """
+import psutil
+from distlab import ProcessServerFailed, World, run
+def rank_of(comm):
+    return comm.rank
+def kill_server():
     for process in psutil.Process().children():
         process.kill()
-    time.sleep(0.1)
-    assert run(exchange, 2).results == [1000.0] * 2
+        process.wait()
+run(rank_of, 2)
+kill_server()
+assert run(rank_of, 2).results == [0, 1]
+world = World(2)
+kill_server()
+try:
+    world.run(rank_of)
+except ProcessServerFailed as error:
+    print(error)
+assert world.run(rank_of).results == [0, 1]
+world.close()
+"""
+
+
+def test_when_the_process_server_is_killed_the_next_call_starts_another():
+    code = [sys.executable, "-c", SERVER_KILLED]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    assert "The next call starts a new one" in done.stdout
 
 
 def test_nothing_listens_beyond_loopback_while_a_world_runs():
