@@ -7,7 +7,7 @@ import torch
 
 from distlab.comm.carry import Tensor, check_peer, filled
 from distlab.comm.transfer import Transfers
-from distlab.recorder import IN, OUT
+from distlab.recorder import IN, OUT, UNKNOWN_SIZE
 
 __all__ = ["Comm", "Request"]
 
@@ -99,8 +99,8 @@ class Comm(Transfers):
         self.next_step()
         check_peer(dst, "dst", self.rank, self.world_size)
         data = np.frombuffer(pickle.dumps(thing), np.uint8)
-        number = self._offer(dst, OUT, len(data), "object")
-        with self._waiting("send", send=(dst, number), size=len(data)):
+        side = self._offer(dst, OUT, len(data), "object")
+        with self._waiting("send", send=side):
             for part in (np.array([len(data)]), data):
                 moved = torch.from_numpy(part.copy()).to(self.device)
                 self._post(moved, dst, OUT).wait()
@@ -109,13 +109,13 @@ class Comm(Transfers):
         """Return the next object that rank `src` sends with `send_object`."""
         self.next_step()
         check_peer(src, "src", self.rank, self.world_size)
-        number = self._offer(src, IN, -1, "object")
-        with self._waiting("recv", recv=(src, number)) as event:
+        side = self._offer(src, IN, UNKNOWN_SIZE, "object")._replace(bytes=0)
+        with self._waiting("recv", recv=side) as arrived:
             length = torch.zeros(1, dtype=torch.int64, device=self.device)
             self._post(length, src, IN).wait()
             data = torch.empty(int(length), dtype=torch.uint8, device=self.device)
             self._post(data, src, IN).wait()
-            event["size"] = len(data)
+            arrived["bytes"] = len(data)
         return pickle.loads(data.cpu().numpy().tobytes())
 
     def barrier(self) -> None:

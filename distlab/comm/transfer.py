@@ -1,13 +1,13 @@
 """Underneath `Comm`: how a message is offered, checked, carried and waited for.
 
-    offer  ─▶  check fit  ─▶  post to the process group  ─▶  wait  ─▶  check fit again
+    offer  ─▶  check fit  ─▶  post to the process group  ─▶  wait
 
 Each side notes the size and type of a message before it posts it, and compares them
 with the other side's if that has noted its own. So whichever side comes second finds
-what does not fit before it posts anything; the check after the wait is for two sides
-that came at the same moment.
+what does not fit before it posts anything.
 """
 
+import functools
 import math
 import os
 import signal
@@ -15,6 +15,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -29,6 +30,14 @@ __all__ = ["Disagreement", "Transfers"]
 
 class Disagreement(Exception):
     """Ranks have entered different collectives; whoever watches them says which."""
+
+
+class _Side(NamedTuple):
+    """One side of a message: with whom, which one between the two, how large."""
+
+    peer: int
+    number: int
+    bytes: int
 
 
 class Transfers:
@@ -94,87 +103,87 @@ class Transfers:
                 raise Disagreement(words)
 
     def _transfer(self, kind, *, out=None, into=None):
-        sides, size = self._offer_sides(out, into)
-        with self._waiting(kind, size=size, **sides):
+        sides = self._offer_sides(out, into)
+        with self._waiting(kind, **sides):
             for work in self._post_sides(out, into):
                 work.wait()
             self._settle()
-        self._check_sides(sides)
 
     def _begin(self, kind, tensor, *, out=None, into=None):
         """Post a message; return what waits for its end, and what is under way."""
-        sides, size = self._offer_sides(out, into)
+        sides = self._offer_sides(out, into)
         start = time.monotonic()
         works = self._post_sides(out, into)
 
         def finish():
-            with self._waiting(kind, size=size, start=start, **sides):
+            with self._waiting(kind, start=start, **sides):
                 for work in works:
                     work.wait()
                 self._settle()
-            self._check_sides(sides)
             return tensor if into is None else filled(tensor, into[0])
 
         return finish, works
 
     @contextmanager
-    def _waiting(self, kind, *, size=0, label="", start=None, **whom):
+    def _waiting(self, kind, *, send=None, recv=None, call=-1, label="", start=None):
         """Be blocked in `kind` while the body runs; then write its events.
 
-        What the body raises breaks the call off: its events have no end.
+        send, recv: a `_Side` each; the body sets `["bytes"]` of what it is given if
+        only the message itself tells. What the body raises breaks the call off: its
+        events have no end.
         """
         recorder = self.recorder
         start = start or time.monotonic()
-        recorder.now("blocked", kind, size=size, label=label, since=start, **whom)
-        details = {"size": size}
+        recorder.now(
+            "blocked",
+            kind,
+            send=send[:2] if send else (-1, -1),
+            recv=recv[:2] if recv else (-1, -1),
+            call=call,
+            sizes=(send.bytes if send else 0, recv.bytes if recv else 0),
+            label=label,
+            since=start,
+        )
         end = math.nan
+        arrived = {}
         try:
-            yield details
+            yield arrived
             end = time.monotonic()
         finally:
-            for side in ("send", "recv"):
-                if side in whom:
-                    peer = whom[side][0]
-                    recorder.event(side, start, end, peer, details["size"], label)
-            if "call" in whom:
+            if send:
+                recorder.event("send", start, end, send.peer, send.bytes, label)
+            if recv:
+                size = arrived.get("bytes", recv.bytes)
+                recorder.event("recv", start, end, recv.peer, size, label)
+            if call >= 0:
                 recorder.event(kind, start, end, label=label)
-            recorder.now("running")
+            recorder.running()
 
     def _offer_sides(self, out, into):
-        sides, size = {}, 0
+        """Post what is about to be sent and received, each a (tensor, peer)."""
+        sides = {}
         if out is not None:
-            size = out[0].nbytes
-            sides["send"] = (out[1], self._offer(out[1], OUT, size, _type(out[0])))
+            sides["send"] = self._offer(out[1], OUT, out[0].nbytes, _type(out[0]))
         if into is not None:
-            size = into[0].nbytes
-            sides["recv"] = (into[1], self._offer(into[1], IN, size, _type(into[0])))
-        return sides, size
+            sides["recv"] = self._offer(into[1], IN, into[0].nbytes, _type(into[0]))
+        return sides
 
     def _offer(self, peer, way, size, type_):
         number = self.recorder.offer(peer, way, size, type_)
-        self._check_fit(peer, way, number)
-        return number
+        if not self.recorder.fits(peer, way, number):
+            self._raise_mismatch(peer, way, number)
+        return _Side(peer, number, size)
 
-    def _check_sides(self, sides):
-        for way, side in ((OUT, "send"), (IN, "recv")):
-            if side in sides:
-                self._check_fit(sides[side][0], way, sides[side][1])
-
-    def _check_fit(self, peer, way, number):
-        """Compare this side of a message with the other, if that has been posted."""
+    def _raise_mismatch(self, peer, way, number):
         mine = self.recorder.post(self.rank, peer, way, number)
         theirs = self.recorder.post(peer, self.rank, 1 - way, number)
-        if theirs is None or mine is None:
-            return
-        unknown = -1 in (mine.bytes, theirs.bytes)  # an object's size travels before it
-        if theirs.type != mine.type or not (unknown or mine.bytes == theirs.bytes):
-            sent, asked = (mine, theirs) if way == OUT else (theirs, mine)
-            sender, receiver = (self.rank, peer) if way == OUT else (peer, self.rank)
-            raise MessageMismatch(
-                f"message {number} from rank {sender} to rank {receiver} does not fit: "
-                f"rank {sender} sends {sent.describe()}, "
-                f"rank {receiver} has room for {asked.describe()}."
-            )
+        sent, asked = (mine, theirs) if way == OUT else (theirs, mine)
+        sender, receiver = (self.rank, peer) if way == OUT else (peer, self.rank)
+        raise MessageMismatch(
+            f"message {number} from rank {sender} to rank {receiver} does not fit: "
+            f"rank {sender} sends {sent.describe()}, "
+            f"rank {receiver} has room for {asked.describe()}."
+        )
 
     def _post_sides(self, out, into):
         if out is not None and into is not None and self.device.type == "cuda":
@@ -199,4 +208,9 @@ class Transfers:
 
 
 def _type(tensor):
-    return str(tensor.dtype).removeprefix("torch.")
+    return _type_name(tensor.dtype)
+
+
+@functools.cache
+def _type_name(dtype):
+    return str(dtype).removeprefix("torch.")

@@ -17,7 +17,15 @@ region, so there are no locks. Three kinds of note:
 """
 
 from distlab.recorder.blackboard import Blackboard
-from distlab.recorder.layout import DESTROYED, IN, OUT, THREADED, Now, Post
+from distlab.recorder.layout import (
+    DESTROYED,
+    IN,
+    OUT,
+    THREADED,
+    UNKNOWN_SIZE,
+    Now,
+    Post,
+)
 from distlab.recorder.recorder import Recorder
 
 __all__ = [
@@ -25,6 +33,7 @@ __all__ = [
     "IN",
     "OUT",
     "THREADED",
+    "UNKNOWN_SIZE",
     "Blackboard",
     "Now",
     "Post",

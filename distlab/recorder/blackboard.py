@@ -50,12 +50,12 @@ class Blackboard(Notes):
         at = rank * self._layout.stride + NOW
         for _ in range(1000):  # written front to back: whole once both ends agree
             last = self._counter(rank, LAST_VERSION)
-            what, *where, size, step, since = NOW_ROW.unpack_from(self._memory, at)
+            what, *where, step, since = NOW_ROW.unpack_from(self._memory, at)
             if last == self._counter(rank, FIRST_VERSION):
                 break  # never, if the rank was killed while it wrote
         label = self.word(rank, step & 0xFFFFFFFF)
         state, kind = STATES[what >> 8], KINDS[what & 0xFF]
-        return Now(state, kind, *where, size, step >> 32, label, since)
+        return Now(state, kind, *where, step >> 32, label, since)
 
     def drain(self) -> None:
         """Take over the finished events, so that ranks find room for more."""
@@ -99,13 +99,16 @@ class Blackboard(Notes):
         if now.state != "blocked":
             return []
         if now.kind in ("barrier", "collective"):
-            sides = [(now.kind, None)]
+            sides = [(now.kind, None, 0)]
         else:
-            sides = [("send", now.send_to), ("recv", now.recv_from)]
-        start, facts = now.since - self._began, (now.bytes, now.step, now.label)
+            sides = [
+                ("send", now.send_to, now.send_bytes),
+                ("recv", now.recv_from, now.recv_bytes),
+            ]
+        start = now.since - self._began
         return [
-            Event(rank, start, None, kind, peer, *facts)
-            for kind, peer in sides
+            Event(rank, start, None, kind, peer, size, now.step, now.label)
+            for kind, peer, size in sides
             if peer != -1
         ]
 

@@ -11,9 +11,9 @@ STATES = ("starting", "running", "blocked", "done", "raised")
 OUT, IN = 0, 1
 THREADED, DESTROYED = 1, 2
 
-NOW_ROW = struct.Struct("<qqqqqqqqd")
+NOW_ROW = struct.Struct("<qqqqqqqqqd")
 EVENT_ROW = struct.Struct("<ddiiqii")
-POST_ROW = struct.Struct("<qQ")
+UNKNOWN_SIZE = 2**64 - 1
 CELL_BYTES = 8
 
 KEPT_EVENTS = 2**16
@@ -31,11 +31,12 @@ _AFTER_COUNTERS = 256
 class Now(NamedTuple):
     """What a rank is doing at this moment.
 
-    state: one of STATES; label, bytes and step as in `Event`.
+    state: one of STATES; label and step as in `Event`.
     kind: as in `Event`, or "sendrecv".
     send_to, send_number: the message it waits to hand over, or -1.
     recv_from, recv_number: the message it waits to be given, or -1.
     call: the number of the collective it waits in, or -1.
+    send_bytes, recv_bytes: the sizes of those two messages.
     since: seconds on the system's monotonic clock.
     """
 
@@ -46,7 +47,8 @@ class Now(NamedTuple):
     recv_from: int
     recv_number: int
     call: int
-    bytes: int
+    send_bytes: int
+    recv_bytes: int
     step: int
     label: str
     since: float
@@ -67,7 +69,7 @@ class Post(NamedTuple):
 
 
 class Layout:
-    """Where each note lies in the shared block.
+    """Where each note lies in the shared block: bytes, or cells of eight bytes.
 
     stride: bytes of one rank's region. total: bytes of the block.
     events, words: where these begin, counted from the start of a region.
@@ -75,27 +77,31 @@ class Layout:
 
     def __init__(self, world_size: int):
         pairs = 2 * world_size
-        self.counts = _AFTER_COUNTERS
-        self.posts = self.counts + pairs * CELL_BYTES
-        self.calls = self.posts + pairs * KEPT_POSTS * POST_ROW.size
-        self.events = self.calls + KEPT_CALLS * CELL_BYTES
+        self._counts = _AFTER_COUNTERS
+        self._posts = self._counts + pairs * CELL_BYTES
+        self._calls = self._posts + pairs * KEPT_POSTS * 2 * CELL_BYTES
+        self.events = self._calls + KEPT_CALLS * CELL_BYTES
         self.words = self.events + KEPT_EVENTS * EVENT_ROW.size
         end = self.words + WORDS_BYTES
         self.stride = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
         self.total = world_size * self.stride
 
     def count(self, rank: int, peer: int, way: int) -> int:
-        """Return where `rank` counts its messages with `peer`."""
-        return rank * self.stride + self.counts + (2 * peer + way) * CELL_BYTES
+        """Return the cell in which `rank` counts its messages with `peer`."""
+        return (rank * self.stride + self._counts) // CELL_BYTES + 2 * peer + way
 
     def post(self, rank: int, peer: int, way: int, number: int) -> int:
-        """Return where `rank` notes its side of message `number` with `peer`."""
+        """Return the first of two cells for that side of message `number`.
+
+        The first holds the size in bytes, the second the type's tag.
+        """
         slot = (2 * peer + way) * KEPT_POSTS + number % KEPT_POSTS
-        return rank * self.stride + self.posts + slot * POST_ROW.size
+        return (rank * self.stride + self._posts) // CELL_BYTES + 2 * slot
 
     def call(self, rank: int, number: int) -> int:
-        """Return where `rank` notes its `number`-th collective."""
-        return rank * self.stride + self.calls + number % KEPT_CALLS * CELL_BYTES
+        """Return the cell in which `rank` notes its `number`-th collective."""
+        slot = number % KEPT_CALLS
+        return (rank * self.stride + self._calls) // CELL_BYTES + slot
 
 
 class Notes:
@@ -114,17 +120,17 @@ class Notes:
 
     def posted(self, rank: int, peer: int, way: int) -> int:
         """Return how many messages `rank` offered `peer` (OUT) or asked of it (IN)."""
-        return self._cells[self._layout.count(rank, peer, way) // CELL_BYTES]
+        return self._cells[self._layout.count(rank, peer, way)]
 
     def post(self, rank: int, peer: int, way: int, number: int) -> Post | None:
         """Return that side of message `number`; None if not posted, or long ago."""
         if self.posted(rank, peer, way) < number:
             return None
         at = self._layout.post(rank, peer, way, number)
-        size, word = POST_ROW.unpack_from(self._memory, at)
+        size, tag = self._cells[at], self._cells[at + 1]
         if self.posted(rank, peer, way) - number >= KEPT_POSTS - 1:
             return None  # its place may have been written over while it was read
-        return Post(number, size, self.word(rank, word))
+        return Post(number, size, self.word(rank, tag & 0xFFFFFFFF))
 
     def calls(self, rank: int) -> int:
         """Return how many collectives `rank` has entered."""
@@ -132,8 +138,7 @@ class Notes:
 
     def call(self, rank: int, number: int) -> str:
         """Return the name and signature of the `number`-th collective of `rank`."""
-        place = self._cells[self._layout.call(rank, number) // CELL_BYTES]
-        return self.word(rank, place)
+        return self.word(rank, self._cells[self._layout.call(rank, number)])
 
     def flags(self, rank: int) -> int:
         """Return THREADED and DESTROYED, as far as they hold for `rank`."""

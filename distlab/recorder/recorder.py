@@ -3,6 +3,7 @@
 import mmap
 import struct
 import time
+import zlib
 
 from distlab.recorder.layout import (
     CALLS,
@@ -15,9 +16,9 @@ from distlab.recorder.layout import (
     LAST_VERSION,
     NOW,
     NOW_ROW,
-    POST_ROW,
     READ,
     STATES,
+    UNKNOWN_SIZE,
     WORDS_BYTES,
     WRITTEN,
     Layout,
@@ -25,6 +26,9 @@ from distlab.recorder.layout import (
 )
 
 __all__ = ["Recorder"]
+
+_STATE_CODES = {state: code << 8 for code, state in enumerate(STATES)}
+_KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 
 
 class Recorder(Notes):
@@ -39,7 +43,13 @@ class Recorder(Notes):
         super().__init__(mmap.mmap(descriptor, layout.total), layout, world_size)
         self.rank = rank
         self._base = rank * layout.stride
+        self._events = self._base + layout.events
+        self._first_version = (self._base + FIRST_VERSION) // CELL_BYTES
+        self._last_version = (self._base + LAST_VERSION) // CELL_BYTES
+        self._written_cell = (self._base + WRITTEN) // CELL_BYTES
+        self._read_cell = (self._base + READ) // CELL_BYTES
         self._places = {"": 0}
+        self._tags = {}
         self._words_end = 4
         self._written = 0
         self._version = 0
@@ -59,39 +69,68 @@ class Recorder(Notes):
         send: tuple[int, int] = (-1, -1),
         recv: tuple[int, int] = (-1, -1),
         call: int = -1,
-        size: int = 0,
+        sizes: tuple[int, int] = (0, 0),
         label: str = "",
         since: float = 0.0,
     ) -> None:
-        """Note what this rank does from here on; `send` and `recv` are (peer, number).
+        """Note what this rank does from here on.
+
+        `send` and `recv` are (peer, number), `sizes` those of the two in bytes.
 
         Invariant: the version is written first and last, so that a reader that finds
         both equal has read a whole note.
         """
         self._version += 1
-        version, place = self._version, self.place(label)
-        what = STATES.index(state) << 8 | KINDS.index(kind)
-        self._set_counter(self.rank, FIRST_VERSION, version)
+        what = _STATE_CODES[state] | _KIND_CODES[kind]
+        step_and_place = self.step << 32 | self.place(label)
+        self._cells[self._first_version] = self._version
         NOW_ROW.pack_into(
             self._memory, self._base + NOW,
-            what, *send, *recv, call, size, self.step << 32 | place, since,
+            what, *send, *recv, call, *sizes, step_and_place, since,
         )  # fmt: skip
-        self._set_counter(self.rank, LAST_VERSION, version)
+        self._cells[self._last_version] = self._version
+
+    def running(self) -> None:
+        """Note that this rank is no longer blocked."""
+        self._cells[self._first_version + 1] = _STATE_CODES["running"]
 
     def offer(self, peer: int, way: int, size: int, type_: str) -> int:
-        """Note this rank's side of its next message with `peer`; return its number."""
-        count = self._layout.count(self.rank, peer, way) // CELL_BYTES
+        """Note this rank's side of its next message with `peer`; return its number.
+
+        A `size` of UNKNOWN_SIZE fits any other.
+        """
+        count = self._layout.count(self.rank, peer, way)
         number = self._cells[count] + 1
         at = self._layout.post(self.rank, peer, way, number)
-        POST_ROW.pack_into(self._memory, at, size, self.place(type_))
+        self._cells[at] = size
+        self._cells[at + 1] = self._tag(type_)
         self._cells[count] = number
         return number
+
+    def fits(self, peer: int, way: int, number: int) -> bool:
+        """Return whether both sides of a message agree, as far as both are posted."""
+        cells, layout = self._cells, self._layout
+        if cells[layout.count(peer, self.rank, 1 - way)] < number:
+            return True
+        mine = layout.post(self.rank, peer, way, number)
+        theirs = layout.post(peer, self.rank, 1 - way, number)
+        if cells[mine + 1] >> 32 != cells[theirs + 1] >> 32:
+            return False
+        sizes = {cells[mine], cells[theirs]}
+        return len(sizes) == 1 or UNKNOWN_SIZE in sizes
+
+    def _tag(self, type_):
+        """Return a number for a type: equal on every rank, and leading to its name."""
+        tag = self._tags.get(type_)
+        if tag is None:
+            tag = zlib.crc32(type_.encode()) << 32 | self.place(type_)
+            self._tags[type_] = tag
+        return tag
 
     def enter_call(self, words: str) -> int:
         """Note that this rank enters its next collective; return its number."""
         number = self.calls(self.rank) + 1
-        call = self._layout.call(self.rank, number) // CELL_BYTES
-        self._cells[call] = self.place(words)
+        self._cells[self._layout.call(self.rank, number)] = self.place(words)
         self._set_counter(self.rank, CALLS, number)
         return number
 
@@ -112,17 +151,16 @@ class Recorder(Notes):
 
         An `end` of nan says that it was broken off.
         """
-        while self._written - self._counter(self.rank, READ) >= KEPT_EVENTS:
+        while self._written - self._cells[self._read_cell] >= KEPT_EVENTS:
             time.sleep(0.001)
-        slot = self._written % KEPT_EVENTS
-        at = self._base + self._layout.events + slot * EVENT_ROW.size
         place = self.place(label) if label else 0
         EVENT_ROW.pack_into(
-            self._memory, at,
-            start, end, KINDS.index(kind), peer, size, self.step, place,
+            self._memory,
+            self._events + self._written % KEPT_EVENTS * EVENT_ROW.size,
+            start, end, _KIND_CODES[kind], peer, size, self.step, place,
         )  # fmt: skip
         self._written += 1
-        self._set_counter(self.rank, WRITTEN, self._written)
+        self._cells[self._written_cell] = self._written
 
     def point(self, kind: str, label: str) -> None:
         """Note an event that takes no time."""

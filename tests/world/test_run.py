@@ -108,6 +108,17 @@ def test_trace_counts_bytes_messages_and_rounds_exactly():
     assert all(0 <= event.start <= event.end for event in trace.events)
 
 
+def test_a_send_and_a_receive_at_once_are_counted_each_with_its_own_size():
+    def unequal(comm):
+        right, left = (comm.rank + 1) % 4, (comm.rank - 1) % 4
+        sent, room = torch.zeros(comm.rank + 1), torch.zeros(left + 1)
+        comm.sendrecv(sent, room, dst=right, src=left)
+
+    trace = run(unequal, 4).trace
+    assert [trace.bytes_sent(rank) for rank in range(4)] == [4, 8, 12, 16]
+    assert [trace.bytes_received(rank) for rank in range(4)] == [16, 4, 8, 12]
+
+
 def test_more_events_than_the_ring_holds_are_all_kept():
     def chatter(comm):
         for number in range(40_000):
