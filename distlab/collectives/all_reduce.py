@@ -62,9 +62,10 @@ def ring_all_reduce(comm, tensor) -> None:
     right and receives one from its left. After n - 1 steps of adding, rank r holds the
     complete sum of chunk r + 1; n - 1 steps of passing complete chunks on finish it.
 
-    Cost: 2(n-1) rounds; every rank sends 2(n-1)/n S, which no algorithm can better.
+    Cost: 2(n-1) rounds; every rank sends 2(n-1)/n S, the least possible.
     If a peer dies: the ring breaks, and every rank waits for its left neighbour.
-    Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms" (2009).
+    Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms
+        for clusters of workstations" (2009).
     """
     n, rank = comm.world_size, comm.rank
     right, left = (rank + 1) % n, (rank - 1) % n
