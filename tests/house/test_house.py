@@ -211,7 +211,7 @@ def test_lessons_follow_the_skeleton_and_are_mostly_prose(path):
         ("".join(c["source"])).splitlines() for c in cells if c["cell_type"] == "code"
     ]
     assert re.findall(r"^## (.*)$", prose, re.MULTILINE) == SKELETON
-    assert 4 <= len(prose.split()) / sum(map(len, code)) <= 20
+    assert 4 <= len(prose.split()) / sum(map(len, code)) <= 24
     assert sorted(map(len, code))[len(code) // 2] <= 8
     assert not re.search(r"^\s*[-*] ", prose, re.MULTILINE), (
         "bullets where a sentence will do"
