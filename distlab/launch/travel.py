@@ -203,7 +203,7 @@ def _travels(thing):
 def _a(thing):
     kind = type(thing).__name__
     shown = reprlib.repr(thing)
-    shown = f" ({shown})" if len(shown) < 60 else ""
+    shown = "" if shown[0] == "<" else f" ({shown})"  # an address tells nobody anything
     return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}{shown}"
 
 

@@ -5,6 +5,7 @@ and wrong ones, each with the points it should get and the hint it should meet.
 """
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -19,11 +20,14 @@ STEMS = [path.name for path in sorted((ROOT / "solutions").iterdir()) if path.is
 
 
 def nbgrader(course, *arguments):
+    # nbgrader calls alembic by its bare name, as in an activated environment
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     done = subprocess.run(
         [sys.executable, "-m", "nbgrader", *arguments],
         cwd=course,
         capture_output=True,
         text=True,
+        env=os.environ | {"PATH": path},
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done
