@@ -63,7 +63,7 @@ def ring_all_reduce(comm, tensor) -> None:
     complete sum of chunk r + 1; n - 1 steps of passing complete chunks on finish it.
 
     Cost: 2(n-1) rounds; every rank sends 2(n-1)/n S, the least possible.
-    If a peer dies: the ring breaks, and every rank waits for its left neighbour.
+    If a peer dies: its neighbours lose their connection, the others wait for them.
     Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms
         for clusters of workstations" (2009).
     """

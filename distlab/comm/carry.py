@@ -5,7 +5,7 @@ import torch
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["Tensor", "carried", "check_peer", "filled"]
+__all__ = ["Tensor", "carried", "check_peer", "filled", "refuse_overlap"]
 
 Tensor = torch.Tensor | np.ndarray
 
@@ -40,6 +40,21 @@ def _over_array(array, into):
     if not array.flags.writeable or any(stride < 0 for stride in array.strides):
         array = array.copy()
     return torch.from_numpy(array)
+
+
+def refuse_overlap(outgoing: torch.Tensor, incoming: torch.Tensor) -> None:
+    """Refuse to receive into memory that is being sent: it would be a race.
+
+    Raises: InvalidArgument.
+    """
+    first, second = outgoing.data_ptr(), incoming.data_ptr()
+    if not outgoing.nbytes or not incoming.nbytes:
+        return
+    if second < first + outgoing.nbytes and first < second + incoming.nbytes:
+        raise InvalidArgument(
+            "outgoing and incoming share memory, so what arrives could overwrite what "
+            "is still being sent. Receive into a buffer: torch.empty_like(outgoing)."
+        )
 
 
 def filled(wanted: Tensor, buffer: torch.Tensor) -> Tensor:

@@ -5,7 +5,7 @@ import pickle
 import numpy as np
 import torch
 
-from distlab.comm.carry import Tensor, check_peer, filled
+from distlab.comm.carry import Tensor, check_peer, filled, refuse_overlap
 from distlab.comm.transfer import Transfers
 from distlab.recorder import IN, OUT, UNKNOWN_SIZE
 
@@ -76,6 +76,7 @@ class Comm(Transfers):
         self.next_step()
         sent = self._carried(outgoing, dst, "dst")
         buffer = self._carried(incoming, src, "src", into=True)
+        refuse_overlap(sent, buffer)
         self._transfer("sendrecv", out=(sent, dst), into=(buffer, src))
         return filled(incoming, buffer)
 

@@ -1,9 +1,9 @@
 """Checks for a reduce-scatter and an all-reduce that a learner wrote.
 
 Each check runs the learner's function twice on real ranks. In the first run every
-number of rank r is 16**r, so that a result, read in base 16, tells how often each
-rank's share is in it. In the second the numbers are random, so that a chunk at the
-wrong place shows.
+number of rank r is 8**r, so that a result, read in base 8, tells how often each rank's
+share is in it. In the second the numbers are random, so that a chunk at the wrong place
+shows.
 """
 
 import random
@@ -16,13 +16,16 @@ from distlab.grading.hints import (
     hint_for_failure,
     hint_for_traffic,
 )
-from distlab.grading.shares import BASE, cut, digits, in_words, what_is_wrong
+from distlab.grading.probes import all_reduce_probe, reduce_scatter_probe
+from distlab.grading.shares import BASE, digits, excerpt, in_words, what_is_wrong
 from distlab.grading.verdict import Verdict
 from distlab.launch import run
 
 __all__ = ["AllReduceSums", "AllReduceTraffic", "ReduceScatterSums"]
 
 _TIMEOUT_S = 15
+_RUNS = 2
+_COLUMN = 28
 
 
 @dataclass
@@ -36,13 +39,13 @@ class _RingCheck:
     @property
     def title(self):
         ranks = "1 rank" if self.world_size == 1 else f"{self.world_size} ranks"
-        return f"{ranks}, {self.numbers} numbers"
+        return f"{ranks}, {self.numbers} number{'s' * (self.numbers != 1)}"
 
     def judge(self) -> Verdict:
         """Run the function and compare; never raises for what the learner wrote."""
         try:
             report = run(
-                self._probe(),
+                self._probe,
                 self.world_size,
                 args=(self.function, self._inputs()),
                 backend="gloo",
@@ -50,193 +53,208 @@ class _RingCheck:
                 quiet=True,
             )
         except WorldFailed as failure:
-            return Verdict(
-                "fail", self.title, _summary(failure), hint_for_failure(failure)
-            )
-        return self._compare(report)
+            return self._fail(_summary(failure), hint_for_failure(failure))
+        return self._compare(report) or Verdict("pass", self.title)
 
     def _inputs(self):
         """Return, for each run and rank, the numbers of that rank."""
         draw = random.Random(f"{self.world_size} {self.numbers}")
-        shares = [[BASE**rank] * self.numbers for rank in range(self.world_size)]
+        ranks = range(self.world_size)
+        shares = [[BASE**rank] * self.numbers for rank in ranks]
         randoms = [
-            [draw.randrange(-1000, 1000) for _ in range(self.numbers)]
-            for _ in range(self.world_size)
+            [draw.randrange(-1000, 1000) for _ in range(self.numbers)] for _ in ranks
         ]
         return [shares, randoms]
+
+    def _sums(self):
+        """Return, for each run, the sum of all ranks' numbers."""
+        return [
+            [sum(column) for column in zip(*inputs, strict=True)]
+            for inputs in self._inputs()
+        ]
+
+    @property
+    def _tensor_bytes(self):
+        """The bytes of one call's tensor: float32 up to eight ranks, else float64."""
+        return self.numbers * (4 if self.world_size <= 8 else 8)
 
     def _fail(self, found, hint):
         return Verdict("fail", self.title, found, hint)
 
-    def _first_difference(self, expected, got):
-        """Return a verdict for the first rank and place that differ, or None."""
-        for turn, (wanted, results) in enumerate(zip(expected, got, strict=True)):
-            for rank, (right, yours) in enumerate(zip(wanted, results, strict=True)):
-                for place, (number, your_number) in enumerate(
-                    zip(right, yours, strict=True)
-                ):
-                    if number != your_number:
-                        return self._describe(turn, rank, place, wanted, results)
-        return None
-
-    def _describe(self, turn, rank, place, wanted, results):
-        lines = [f"{'rank':>6}  {'expected':28}  {'yours':28}"]
-        for number, (right, yours) in enumerate(zip(wanted, results, strict=True)):
-            if turn == 0:
-                right, yours = (
-                    [in_words(x) for x in right],
-                    [in_words(x) for x in yours],
-                )
-            mark = "  ← first difference" if number == rank else ""
-            start = max(0, place - 1)
-            lines.append(
-                f"{number:>6}  {cut(right, start):28}  {cut(yours, start):28}{mark}"
-            )
-        if turn == 0:
-            counts = digits(results[rank][place], self.world_size)
-            lines.append(f"Position {place} of rank {rank}: {what_is_wrong(counts)}.")
-            lines.append("(a+b means: the shares of ranks a and b are in this number)")
-            return self._fail(
-                "\n".join(lines), hint_for_counts(counts, self.numbers, self.world_size)
-            )
-        lines.append(f"Position {place} of rank {rank} holds another position's sum.")
-        return self._fail(
-            "\n".join(lines),
-            "The right sums arrive at the wrong place: "
-            "which chunk does a rank receive in step 0, and in step 1?",
-        )
-
-
-class AllReduceSums(_RingCheck):
-    """Every rank ends with the sum of all ranks' numbers, in place."""
-
-    def _probe(self):
-        return _all_reduce_probe
-
-    def _compare(self, report):
-        expected = [
-            [[sum(column) for column in zip(*inputs, strict=True)]] * self.world_size
-            for inputs in self._inputs()
-        ]
-        got = [[result[turn] for result in report.results] for turn in (0, 1)]
-        found = self._first_difference(expected, got)
-        return found or self._no_shortcut(report) or Verdict("pass", self.title)
-
-    def _no_shortcut(self, report):
+    def _shortcut(self, report):
+        """Return a verdict if the sums did not come through the learner's messages."""
         ready_made = report.trace.collectives()
-        sent = sum(report.trace.bytes_sent(rank) for rank in range(self.world_size))
         if ready_made:
             return self._fail(
                 f"The sums are right, made by a call of {' and '.join(ready_made)}.",
                 "Write it from comm.sendrecv: the ring itself is the exercise.",
             )
-        if self.world_size > 1 and not sent:
+        if self.world_size > 1 and not sum(self._sent(report)):
             return self._fail(
-                "The sums are right, but no message was sent through comm.",
+                "No message was sent through comm.",
                 "Whatever a rank learns has to arrive through comm.",
             )
         return None
+
+    def _sent(self, report):
+        """Return the bytes that each rank sent per call."""
+        ranks = range(self.world_size)
+        return [report.trace.bytes_sent(rank) // _RUNS for rank in ranks]
+
+    def _first_difference(self, expected, got, where):
+        """Return a verdict for the first rank and place that differ, or None.
+
+        expected, got: for each run and rank a list of numbers. where: rank -> what that
+        list is, in words.
+        """
+        for turn, (wanted, results) in enumerate(zip(expected, got, strict=True)):
+            for rank, pair in enumerate(zip(wanted, results, strict=True)):
+                for place, (right, yours) in enumerate(zip(*pair, strict=True)):
+                    if right != yours:
+                        table = self._table(turn, wanted, results, rank, place)
+                        at = f"Position {place} of {where(rank)}"
+                        return self._told(turn, results, rank, place, table, at)
+        return None
+
+    def _table(self, turn, wanted, results, rank, place):
+        """Return expected and yours per rank, side by side, around `place`."""
+        lines = [f"{'rank':>6}  {'expected':{_COLUMN}}  {'yours':{_COLUMN}}"]
+        for number, pair in enumerate(zip(wanted, results, strict=True)):
+            columns = [
+                excerpt([self._shown(turn, x) for x in values], place, _COLUMN)
+                for values in pair
+            ]
+            mark = "← first difference" if number == rank else ""
+            row = f"{number:>6}  {columns[0]:{_COLUMN}}  {columns[1]:{_COLUMN}}  {mark}"
+            lines.append(row.rstrip())
+        return lines
+
+    def _shown(self, turn, value):
+        return f"{value:g}" if turn else in_words(value, self.world_size)
+
+    def _told(self, turn, results, rank, place, table, at):
+        if turn:
+            table.append(f"{at} holds another sum.")
+            return self._fail(
+                "\n".join(table),
+                "The right shares arrive at the wrong place: which chunk does a rank "
+                "receive in each step?",
+            )
+        complete = sum(BASE**r for r in range(self.world_size))
+        counts = digits(results[rank][place], self.world_size)
+        table.append(f"{at}: {what_is_wrong(counts)}.")
+        table.append("(a+b means: the shares of ranks a and b are in this number)")
+        hint = hint_for_counts(
+            counts,
+            self.numbers,
+            self.world_size,
+            laps=self._laps,
+            some_complete=any(complete in values for values in results),
+        )
+        return self._fail("\n".join(table), hint)
+
+
+class AllReduceSums(_RingCheck):
+    """Every rank ends with the sum of all ranks' numbers, in place."""
+
+    _laps = 2
+    _probe = staticmethod(all_reduce_probe)
+
+    def _compare(self, report):
+        expected = [[total] * self.world_size for total in self._sums()]
+        got = [[r["runs"][turn] for r in report.results] for turn in range(_RUNS)]
+        if self.world_size > 1 and got == self._inputs() and self.numbers:
+            returned = report.results[0]["returned"]
+            returns = f", and the function returned {returned}" * (returned != "None")
+            return self._fail(
+                f"The tensor is unchanged on every rank{returns}.",
+                "Change the tensor itself: chunk += arrived writes in place, and "
+                "chunk = chunk + arrived makes a new one.",
+            )
+        difference = self._first_difference(expected, got, "rank {}".format)
+        return difference or self._shortcut(report)
 
 
 class AllReduceTraffic(AllReduceSums):
     """The sums are right, and no rank sends more than it must, nor waits in turn."""
 
     def _compare(self, report):
-        verdict = super()._compare(report)
-        if verdict.outcome != "pass":
-            return verdict
-        n, trace = self.world_size, report.trace
-        tensor_bytes = 2 * 8 * self.numbers  # two runs, eight bytes a number
-        sent = [trace.bytes_sent(rank) for rank in range(n)]
-        longest = 2 * 8 * max(chunk_lengths(self.numbers, n))
-        table = "\n".join(
-            f"rank {rank}: sent {sent[rank] // 2} bytes per call" for rank in range(n)
-        )
-        bound = f"A ring sends 2(n-1)/n S per rank; S is {tensor_bytes // 2} bytes."
-        if sum(sent) != 2 * (n - 1) * tensor_bytes or max(sent) > 2 * (n - 1) * longest:
-            return self._fail(f"{table}\n{bound}", hint_for_traffic(sent, tensor_bytes))
-        rounds, ideal = trace.rounds(), 2 * 2 * (n - 1)
+        wrong = super()._compare(report)
+        if wrong:
+            return wrong
+        n, size, sent = self.world_size, self._tensor_bytes, self._sent(report)
+        longest = max(chunk_lengths(self.numbers, n)) * (size // self.numbers)
+        if sum(sent) != 2 * (n - 1) * size or max(sent) > 2 * (n - 1) * longest:
+            lines = [f"rank {rank}: sent {sent[rank]} bytes" for rank in range(n)]
+            lines.append(f"A ring sends {2 * (n - 1) * size // n} bytes per rank.")
+            return self._fail("\n".join(lines), hint_for_traffic(sent, size))
+        rounds, ideal = report.trace.rounds() // _RUNS, 2 * (n - 1)
         if rounds > ideal:
             return self._fail(
-                f"{rounds // 2} rounds per call, where {ideal // 2} are enough.",
+                f"It took {rounds} rounds, where {ideal} are enough.",
                 "Some ranks stand idle while others send. In a ring all send at once.",
             )
-        return verdict
+        return None
 
 
 class ReduceScatterSums(_RingCheck):
     """Each rank ends with one complete chunk, a different one each, and says which."""
 
-    def _probe(self):
-        return _reduce_scatter_probe
+    _laps = 1
+    _probe = staticmethod(reduce_scatter_probe)
 
     def _compare(self, report):
-        owners = [result[0][0] for result in report.results]
-        if sorted(owners, key=str) != sorted(range(self.world_size), key=str):
+        n = self.world_size
+        owners = [result["owner"] for result in report.results]
+        if sorted(owners, key=str) != sorted(range(n), key=str):
+            returned = ", ".join(result["returned"] for result in report.results)
             return self._fail(
-                f"The function returned {owners}, one value per rank.",
-                "Return the index of the chunk that is complete on this rank; "
-                "each rank completes another one.",
+                f"The function returned, rank by rank: {returned}",
+                "Return the index of the chunk that is complete on this rank; each "
+                "rank completes another one.",
             )
-        lengths = chunk_lengths(self.numbers, self.world_size)
-        starts = [sum(lengths[:index]) for index in range(self.world_size)]
-        expected = []
-        for inputs in self._inputs():
-            total = [sum(column) for column in zip(*inputs, strict=True)]
-            chunks = [total[s : s + k] for s, k in zip(starts, lengths, strict=True)]
-            expected.append([chunks[owner] for owner in owners])
-        got = [[result[turn][1] for result in report.results] for turn in (0, 1)]
-        found = self._first_difference(expected, got)
+        lengths = chunk_lengths(self.numbers, n)
+        spans = [slice(sum(lengths[:i]), sum(lengths[: i + 1])) for i in range(n)]
+        expected = [[total[spans[o]] for o in owners] for total in self._sums()]
+        runs = [[r["runs"][turn] for r in report.results] for turn in range(_RUNS)]
+        got = [
+            [run[spans[o]] for run, o in zip(ranks, owners, strict=True)]
+            for ranks in runs
+        ]
         return (
-            found
-            or AllReduceSums._no_shortcut(self, report)
-            or Verdict("pass", self.title)
+            self._other_chunk(owners, expected, got, runs[0], spans)
+            or self._first_difference(
+                expected, got, lambda rank: f"chunk {owners[rank]} on rank {rank}"
+            )
+            or self._shortcut(report)
+            or self._too_much(report)
         )
 
+    def _other_chunk(self, owners, expected, got, tensors, spans):
+        """Return a verdict if a rank completed another chunk than the one it named."""
+        complete = sum(BASE**rank for rank in range(self.world_size))
+        for rank, owner in enumerate(owners):
+            if got[0][rank] == expected[0][rank]:
+                continue
+            for index, span in enumerate(spans):
+                if all(number == complete for number in tensors[rank][span]):
+                    return self._fail(
+                        f"Rank {rank} returned {owner}, and chunk {index} is complete.",
+                        "Another chunk of this rank is complete than the one whose "
+                        "index you return.",
+                    )
+        return None
 
-def _all_reduce_probe(comm, function, inputs):
-    import torch
-
-    _lock_the_library()
-    results = []
-    for numbers in inputs:
-        tensor = torch.tensor(numbers[comm.rank], dtype=torch.int64)
-        function(comm, tensor)
-        results.append(tensor.tolist())
-    return results
-
-
-def _reduce_scatter_probe(comm, function, inputs):
-    import torch
-
-    from distlab.collectives.chunks import split
-
-    _lock_the_library()
-    results = []
-    for numbers in inputs:
-        chunks = split(
-            torch.tensor(numbers[comm.rank], dtype=torch.int64), comm.world_size
+    def _too_much(self, report):
+        needed = (self.world_size - 1) * self._tensor_bytes
+        sent = sum(self._sent(report))
+        if sent == needed:
+            return None
+        return self._fail(
+            f"The chunks are right, but all ranks together sent {sent} bytes, "
+            f"where {needed} are enough.",
+            "Each chunk makes n-1 hops around the ring. How many steps is that?",
         )
-        owner = function(comm, chunks)
-        whole = isinstance(owner, int) and 0 <= owner < comm.world_size
-        results.append(
-            (owner if whole else None, chunks[owner].tolist() if whole else [])
-        )
-    return results
-
-
-def _lock_the_library():
-    """Make distlab's own collectives unusable in this rank, also under another name."""
-    from distlab import collectives
-
-    for name in collectives.__all__:
-        getattr(collectives, name).__code__ = _library_call.__code__
-
-
-def _library_call(comm, tensor):
-    raise NotImplementedError(
-        "this exercise asks for your own; distlab's is locked here"
-    )
 
 
 def _summary(failure):

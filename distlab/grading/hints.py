@@ -1,16 +1,28 @@
 """From what was observed to the first nudge, the most specific observation first."""
 
+import re
+
 from distlab.errors import Deadlock, MessageMismatch, WorldTimeout
 
 __all__ = ["hint_for_counts", "hint_for_failure", "hint_for_traffic"]
 
 
-def hint_for_counts(counts, numbers: int, world_size: int) -> str:
-    """Return a nudge for a number that holds these counts of the ranks' shares."""
+def hint_for_counts(
+    counts, numbers: int, world_size: int, *, laps: int, some_complete: bool
+) -> str:
+    """Return a nudge for a number that holds these counts of the ranks' shares.
+
+    laps: 1 for a reduce-scatter, 2 for an all-reduce. some_complete: whether other
+    numbers do hold every share.
+    """
     if counts is None:
         return (
             "These are not sums of what the ranks started with. "
             "Is a receive buffer used before it is filled?"
+        )
+    if max(counts) > 1 and laps == 1:
+        return (
+            "A share is added twice: is the chunk you send the one you added to last?"
         )
     if max(counts) > 1:
         return (
@@ -22,10 +34,15 @@ def hint_for_counts(counts, numbers: int, world_size: int) -> str:
             "Here the chunks differ in length. Is every position of the tensor "
             "in one of your chunks?"
         )
+    if laps == 2 and (some_complete or sum(counts) == 1):
+        return (
+            "If your first lap adds, then an incomplete chunk was passed on: with which "
+            "chunk does the second lap begin?"
+        )
     if sum(counts) == 1:
         return (
             "Each number holds one rank's share only. What arrives on the first lap "
-            "has to be added to what is there."
+            "has to be added to what is there, in the chunk that you send next."
         )
     if sum(counts) == world_size - 1:
         return (
@@ -39,15 +56,21 @@ def hint_for_counts(counts, numbers: int, world_size: int) -> str:
 
 def hint_for_failure(failure) -> str:
     """Return a nudge for a run that ended in a `WorldFailed`."""
-    if isinstance(failure.cause, NotImplementedError):
-        return "Start with the docstring: what does each rank send in step 0?"
-    if isinstance(failure, Deadlock):
+    cause = failure.cause
+    if isinstance(cause, NotImplementedError):
         return (
-            "Everybody waits. A send ends only when the receiver asks for it, so all "
-            "ranks cannot send first; comm.sendrecv does both at once."
+            "Nothing of your own is written yet. Which chunk does rank r send first, "
+            "and into which does it add?"
         )
-    misfit = isinstance(failure.cause, MessageMismatch)
-    if misfit or "size of tensor" in str(failure.cause):
+    if isinstance(failure, Deadlock):
+        return _hint_for_deadlock(failure)
+    types = re.findall(r"bytes of (\w+)", str(cause))
+    if isinstance(cause, MessageMismatch) and len(set(types)) > 1:
+        return (
+            "The buffer has another dtype than what arrives. torch.empty_like(chunk) "
+            "makes one that fits."
+        )
+    if isinstance(cause, MessageMismatch) or "size of tensor" in str(cause):
         return (
             "Chunks can differ in length: receive into a buffer as long as what "
             "will arrive."
@@ -55,6 +78,23 @@ def hint_for_failure(failure) -> str:
     if isinstance(failure, WorldTimeout):
         return "It ran for too long. Is there a loop that never ends?"
     return "The message above names the rank and the line."
+
+
+def _hint_for_deadlock(failure):
+    if not failure.cycle:
+        return (
+            "One rank left while others still wait for it. Does every rank make the "
+            "same number of steps?"
+        )
+    if "waited in sendrecv" in str(failure):
+        return (
+            "Everybody waits. Does each rank's dst expect it as its src? "
+            "Send to the right, receive from the left."
+        )
+    return (
+        "Everybody waits. A send ends only when the receiver asks for it, so all "
+        "ranks cannot send first; comm.sendrecv does both at once."
+    )
 
 
 def hint_for_traffic(sent, tensor_bytes: int) -> str:

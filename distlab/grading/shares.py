@@ -1,38 +1,46 @@
 """Whose share is in a sum: read it from the digits.
 
-If every number of rank r is 16**r, then a sum of shares, written in base 16, has as its
-r-th digit how often rank r's share is in it.
+If every number of rank r is 8**r, then a sum of shares, written in base 8, has as its
+r-th digit how often rank r's share is in it. Up to eight ranks fit a float32 exactly.
 """
 
-__all__ = ["BASE", "cut", "digits", "in_words", "what_is_wrong"]
+import math
 
-BASE = 16
-_WIDTH = 28
+__all__ = ["BASE", "digits", "excerpt", "in_words", "what_is_wrong"]
+
+BASE = 8
 
 
-def digits(value: int, world_size: int) -> list[int] | None:
+def digits(value: float, world_size: int) -> list[int] | None:
     """Return how often each rank's share is in `value`; None if it is no such sum."""
-    counts = []
+    if not math.isfinite(value) or value != int(value):
+        return None
+    rest, counts = int(value), []
     for _ in range(world_size):
-        value, count = divmod(value, BASE)
+        rest, count = divmod(rest, BASE)
         counts.append(count)
-    return None if value else counts
+    return None if rest else counts
 
 
-def in_words(value: int) -> str:
+def in_words(value: float, world_size: int) -> str:
     """Return whose shares are in `value`, such as "0+1+3"; "?" if it is no such sum."""
-    counts = digits(value, BASE)
+    counts = digits(value, world_size)
     if counts is None:
         return "?"
     ranks = [str(rank) for rank, count in enumerate(counts) for _ in range(count)]
     return "+".join(ranks) or "nobody"
 
 
-def cut(values: list, start: int) -> str:
-    """Return a few of `values`, from `start` on, in the width of a table's column."""
-    shown = ", ".join(map(str, values[start : start + 3]))
-    before, after = "… " * bool(start), " …" * (start + 3 < len(values))
-    return (before + shown + after)[:_WIDTH]
+def excerpt(words: list[str], start: int, width: int) -> str:
+    """Return as many of `words` as fit, from `start` on; dots for those left out."""
+    before = "… " * bool(start)
+    shown = words[start : start + 1]
+    for word in words[start + 1 :]:
+        if len(before + ", ".join([*shown, word])) + 2 > width:
+            break
+        shown.append(word)
+    after = " …" * (start + len(shown) < len(words))
+    return before + ", ".join(shown) + after
 
 
 def what_is_wrong(counts: list[int] | None) -> str:
@@ -45,9 +53,13 @@ def what_is_wrong(counts: list[int] | None) -> str:
     ]
     told = []
     if missing:
-        told.append(f"the share of rank {' and of rank '.join(missing)} is missing")
+        told.append(f"{_shares_of(missing)} missing")
     if extra:
-        told.append(
-            f"the share of rank {' and of rank '.join(extra)} is in it too often"
-        )
+        told.append(f"{_shares_of(extra)} in it too often")
     return ", ".join(told)
+
+
+def _shares_of(ranks):
+    if len(ranks) == 1:
+        return f"the share of rank {ranks[0]} is"
+    return f"the shares of ranks {', '.join(ranks[:-1])} and {ranks[-1]} are"

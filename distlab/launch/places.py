@@ -40,7 +40,7 @@ def whereabouts(stack: Iterable) -> str:
         return ""
     name, line, _ = frames[0]
     code = linecache.getline(name, line).strip()
-    code = code if len(code) <= 60 else code[:59] + "…"
+    code = code if len(code) <= 76 else code[:75] + "…"
     return f", {_place(name, line)}" + (f": {code}" if code else "")
 
 

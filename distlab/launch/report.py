@@ -70,7 +70,8 @@ class Report:
         ranks = "1 rank" if count == 1 else f"{count} ranks"
         rounds = self.trace.rounds()
         sent = sum(self.trace.bytes_sent(rank) for rank in range(count))
-        moved = f", {readable_bytes(sent)} in {rounds} rounds" if rounds else ""
+        in_rounds = f"in {rounds} round" + "s" * (rounds != 1)
+        moved = f", {readable_bytes(sent)} {in_rounds}" if rounds else ""
         return f"{ranks} on {self.backend}, {readable_seconds(self.elapsed_s)}{moved}"
 
     def _rows(self):

@@ -96,10 +96,10 @@ class Scene:
         if not calls:
             return f"It was at the beginning{during}." if marks else ""
         last = calls[-1]
-        when = "in" if last.end is None else "after"
+        when = "was in" if last.end is None else "had finished"
         peer = "" if last.peer is None else f" {WAY[last.kind]} rank {last.peer}"
         call = f"Comm call {last.step}, {last.label or last.kind}{peer}"
-        return f"It was {when} {call}{during.replace(' of', ', in', 1)}."
+        return f"It {when} {call}" + (f"; it was at{during[3:]}." if marks else ".")
 
     def last_words(self) -> str:
         """Return what the first rank to fail said, if that may explain its end."""
@@ -136,7 +136,7 @@ def how_it_died(status: int, planned: Kill | None = None) -> str:
 def call_in_words(now: Now) -> str:
     """Return what a blocked rank is in, with its peers."""
     if now.kind == "sendrecv":
-        return f"sendrecv to rank {now.send_to} and from rank {now.recv_from}"
+        return f"sendrecv (to rank {now.send_to}, from rank {now.recv_from})"
     if now.kind in WAY:
         peer = now.send_to if now.kind == "send" else now.recv_from
         return f"{now.kind} {WAY[now.kind]} rank {peer}"

@@ -119,6 +119,15 @@ def test_a_send_and_a_receive_at_once_are_counted_each_with_its_own_size():
     assert [trace.bytes_received(rank) for rank in range(4)] == [16, 4, 8, 12]
 
 
+def test_receiving_into_what_is_being_sent_is_refused():
+    def race(comm):
+        tensor = torch.zeros(8)
+        comm.sendrecv(tensor[:5], tensor[4:], dst=1 - comm.rank, src=1 - comm.rank)
+
+    with pytest.raises(RankRaised, match="share memory"):
+        run(race, 2)
+
+
 def test_more_events_than_the_ring_holds_are_all_kept():
     def chatter(comm):
         for number in range(40_000):
