@@ -36,8 +36,8 @@ def hint_for_counts(
         )
     if laps == 2 and (some_complete or sum(counts) == 1):
         return (
-            "If your first lap adds, then an incomplete chunk was passed on: with which "
-            "chunk does the second lap begin?"
+            "If your first lap adds, then an incomplete chunk was passed on: "
+            "with which chunk does the second lap begin?"
         )
     if sum(counts) == 1:
         return (
