@@ -42,6 +42,12 @@ def start_method() -> tuple[str, str]:
     return "spawn", "forking after importing torch is not safe on this system"
 
 
+def start_notes() -> list[str]:
+    """Return what a report should say about how its ranks were started."""
+    method, why = start_method()
+    return [] if method == "fork" else [f"Ranks were spawned, because {why}."]
+
+
 def check_world_size(world_size: int) -> int:
     """Return `world_size` as an int.
 

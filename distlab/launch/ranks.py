@@ -123,7 +123,8 @@ class Ranks:
                 raise call.failure("timeout", timeout_s=timeout_s)
         self.board.drain()
         grouped = all(o.details.get("group") for o in call.outcomes.values())
-        self.intact = grouped and not self.loose_ends()
+        alive = len(self.processes.alive) == self.world_size
+        self.intact = alive and grouped and not self.loose_ends()
         return [call.outcomes[rank] for rank in sorted(call.outcomes)]
 
     def loose_ends(self) -> list[str]:

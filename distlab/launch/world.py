@@ -10,7 +10,12 @@ from distlab.errors import InvalidArgument, NestedWorld, WorldClosed
 from distlab.faults import Fault, check_faults
 from distlab.launch.call import Failure
 from distlab.launch.console import Console
-from distlab.launch.machine import check_world_size, choose_backend, start_method
+from distlab.launch.machine import (
+    check_world_size,
+    choose_backend,
+    start_method,
+    start_notes,
+)
 from distlab.launch.ranks import Ranks
 from distlab.launch.report import Report
 from distlab.launch.story import tell
@@ -50,6 +55,7 @@ def run(
     timeout_s = _check_timeout(timeout_s)
     task = pack_task(fn, args, faults)
     backend, notes = choose_backend(backend, world_size)
+    notes += start_notes()
     with Interrupts() as interrupts:
         ranks = _start(world_size, backend, False, interrupts)
         try:
@@ -83,6 +89,7 @@ class World:
         _refuse_nested("World")
         self.world_size = check_world_size(world_size)
         self.backend, self._notes = choose_backend(backend, self.world_size)
+        self._notes += start_notes()
         self.timeout_s = 60
         self._lock = threading.Lock()
         self._closed = False
@@ -118,9 +125,7 @@ class World:
                 if not healthy:
                     self._drop("the call before this one did not finish")
             if healthy and not ranks.intact:
-                self._drop(
-                    "the call before this one left the process group or messages behind"
-                )
+                self._drop("the call before this one left no whole world behind")
         if interrupts.pending:
             raise KeyboardInterrupt
         return report

@@ -15,6 +15,14 @@ the server kills them and everything they started. When the kernel dies, every
 session closes. This package knows no torch, no rank and no task.
 """
 
+import sys
+
+if sys.platform == "win32":
+    raise ImportError(
+        "distlab starts its processes with fork and Unix sockets, which Windows does "
+        "not have. It runs in WSL 2: install it there, and open the notebook from there."
+    )
+
 from distlab.processes.child import Child, inside
 from distlab.processes.group import Ended, Frame, Lines, Processes
 from distlab.processes.interrupts import Interrupts

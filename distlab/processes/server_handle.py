@@ -3,6 +3,7 @@
 import atexit
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -44,14 +45,20 @@ class ServerHandle:
             "import json, sys; sys.path[:], *rest = json.loads(sys.argv[1]); "
             "from distlab.processes.server import serve; serve(*rest)"
         )
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code, json.dumps(arguments)],
-            stdin=subprocess.DEVNULL,
-            stdout=self.errors,
-            stderr=self.errors,
-            pass_fds=[theirs.fileno()],
-            env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
-        )
+        # A notebook's interrupt reaches the whole process group, and the server only
+        # ignores it once its interpreter is up: until then the signal is blocked.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-c", code, json.dumps(arguments)],
+                stdin=subprocess.DEVNULL,
+                stdout=self.errors,
+                stderr=self.errors,
+                pass_fds=[theirs.fileno()],
+                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+            )
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
 
     @classmethod

@@ -148,6 +148,37 @@ def test_when_the_process_server_is_killed_the_next_call_starts_another():
     assert "The next call starts a new one" in done.stdout
 
 
+SPAWNED = """
+from distlab.launch.console import Console
+from distlab.launch.ranks import Ranks
+from distlab.launch.travel import pack_task
+from distlab.processes import Interrupts
+def work(comm):
+    import torch
+    room = torch.zeros(1)
+    other = 1 - comm.rank
+    comm.sendrecv(torch.full((1,), float(comm.rank)), room, dst=other, src=other)
+    return room.item()
+ranks = Ranks(2, "gloo", persistent=False, start_method="spawn")
+with Interrupts() as interrupts:
+    ranks.wait_ready(interrupts)
+    outcomes = ranks.call(
+        pack_task(work, (), ()),
+        console=Console(2, True), timeout_s=60, faults=(), interrupts=interrupts,
+    )
+ranks.leave()
+ranks.close()
+print([outcome.value for outcome in outcomes])
+"""
+
+
+def test_ranks_can_be_spawned_where_forking_is_not_safe():
+    code = [sys.executable, "-c", SPAWNED]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=120)
+    assert done.stdout == "[1.0, 0.0]\n", done.stderr
+    assert done.stderr == ""
+
+
 def test_nothing_listens_beyond_loopback_while_a_world_runs():
     def listening(comm):
         comm.barrier()

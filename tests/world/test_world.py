@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import psutil
@@ -130,6 +131,19 @@ def test_a_rank_killed_between_calls_is_named_at_the_next():
             world.run(lambda comm: comm.rank)
         assert died.value.rank == 1
         assert world.run(lambda comm: comm.rank).results == [0, 1, 2]
+
+
+def test_a_rank_that_dies_after_its_return_is_replaced_before_the_next_call():
+    def die_soon(comm):
+        if comm.rank == 1:
+            threading.Timer(0.1, os._exit, (3,)).start()
+        else:
+            time.sleep(0.5)
+
+    with World(2) as world:
+        world.run(die_soon)
+        report = world.run(lambda comm: comm.rank)
+        assert report.results == [0, 1] and "Fresh ranks" in report.notes[0]
 
 
 def test_a_world_whose_process_group_was_destroyed_begins_anew():
