@@ -155,10 +155,10 @@ def _blame(fn, args, error):
     seen = inspect.getclosurevars(fn) if isinstance(fn, types.FunctionType) else None
     named = {**seen.globals, **seen.nonlocals} if seen else {}
     for variable, value in named.items():
-        where, part = _culprit(value, f"the variable `{variable}`, used by `{name}`,")
+        where, part = _culprit(value, variable)
         if part is not _FINE:
             return (
-                f"{where} is {_a(part)}, which cannot travel to a rank "
+                f"the variable `{where}`, used by `{name}`, is {_a(part)}, which cannot travel to a rank "
                 f"({_why(error)}). Make it inside `{name}` instead, so that each rank "
                 "has its own."
             )

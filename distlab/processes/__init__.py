@@ -20,7 +20,7 @@ import sys
 if sys.platform == "win32":
     raise ImportError(
         "distlab starts its processes with fork and Unix sockets, which Windows does "
-        "not have. It runs in WSL 2: install it there, and open the notebook from there."
+        "not have. Install it in WSL 2, and open the notebook from there."
     )
 
 from distlab.processes.child import Child, inside
