@@ -158,9 +158,9 @@ def _blame(fn, args, error):
         where, part = _culprit(value, variable)
         if part is not _FINE:
             return (
-                f"the variable `{where}`, used by `{name}`, is {_a(part)}, which cannot travel to a rank "
-                f"({_why(error)}). Make it inside `{name}` instead, so that each rank "
-                "has its own."
+                f"the variable `{where}`, used by `{name}`, is {_a(part)}, which "
+                f"cannot travel to a rank ({_why(error)}). Make it inside `{name}` "
+                "instead, so that each rank has its own."
             )
     return f"{name} cannot travel to a rank: {_why(error)}."
 
