@@ -21,7 +21,7 @@ __all__ = [
 ]
 
 PRELOAD = ("torch", "torch.distributed", "numpy", "cloudpickle", "distlab.launch.rank")
-RANK_BYTES = 40 * MB  # what one more idle rank costs, measured by tests/bench/memory.py
+RANK_BYTES = 40 * MB  # room for one rank; idle it takes 10, see tests/bench/memory.py
 _OWN_DESCRIPTORS = 128
 _DESCRIPTORS_PER_RANK = 3
 _CGROUP = "/sys/fs/cgroup"
