@@ -100,19 +100,27 @@ class Arrivals:
         if not self._persistent:
             return pickle.loads(data)
         namespace = _main_globals()
-        before = dict(namespace)
-        task = pickle.loads(data)
-        for name, value in list(namespace.items()):
-            if (name in before and before[name] is value) or name.startswith("__"):
-                continue
-            if isinstance(value, types.FunctionType | types.ModuleType | type):
-                continue
-            digest = _digest(value)
-            unchanged = digest is not None and self._shipped.get(name) == digest
-            if name in before and unchanged:
-                namespace[name] = before[name]
-            self._shipped[name] = digest
+        kept = {name: namespace.pop(name) for name in _own_names(namespace)}
+        try:
+            task = pickle.loads(data)
+            for name in _own_names(namespace):
+                value = namespace[name]
+                if isinstance(value, types.FunctionType | types.ModuleType | type):
+                    continue
+                digest = _digest(value)
+                unchanged = digest is not None and self._shipped.get(name) == digest
+                if name in kept and unchanged:
+                    namespace[name] = kept[name]
+                self._shipped[name] = digest
+        finally:
+            for name, value in kept.items():
+                namespace.setdefault(name, value)
         return task
+
+
+def _own_names(namespace):
+    """Return the names that a learner gave, without those that every module has."""
+    return [name for name in namespace if not name.startswith("__")]
 
 
 def _digest(value):

@@ -70,12 +70,15 @@ world.run(bump)
 print(world.run(bump).results, world.run(look).results)
 counter, rate = 10, 0.5
 print(world.run(bump).results, world.run(look).results)
+counter = 11  # what the ranks have by now
+print(world.run(bump).results, world.run(bump).results)
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stderr == ""
     assert done.stdout.splitlines() == [
         "[2, 2] [(2, 0.1), (2, 0.1)]",
         "[11, 11] [(11, 0.5), (11, 0.5)]",
+        "[12, 12] [13, 13]",
     ]
 
 
