@@ -30,6 +30,8 @@ def carried(
             f"this tensor is on {thing.device}, and messages of rank {rank} travel "
             f"from {device}. Move it there: tensor.to(comm.device)."
         )
+    if thing.is_contiguous() and not thing.requires_grad:
+        return thing
     return thing.detach().contiguous()
 
 
@@ -73,7 +75,7 @@ def check_peer(peer: int, name: str, rank: int, world_size: int) -> None:
 
     Raises: InvalidArgument.
     """
-    whole = isinstance(peer, int | np.integer) and not isinstance(peer, bool)
+    whole = type(peer) is int or isinstance(peer, np.integer)  # a bool is neither
     if not whole or not 0 <= peer < world_size:
         raise InvalidArgument(
             f"{name}={peer!r} is no rank of this world: ranks go from 0 to "
