@@ -91,15 +91,15 @@ class Scene:
     def last_event(self, rank: int) -> str:
         """Return in a sentence the last that `rank` did; "" if it did nothing."""
         marks = self.trace.of(rank, "mark")
-        during = f' of "{marks[-1].label}"' if marks else ""
+        title = f'"{marks[-1].label}"' if marks else ""
         calls = self.trace.of(rank, "send", "recv", "barrier", "collective")
         if not calls:
-            return f"It was at the beginning{during}." if marks else ""
+            return f"It was at the beginning of {title}." if marks else ""
         last = calls[-1]
         when = "was in" if last.end is None else "had finished"
         peer = "" if last.peer is None else f" {WAY[last.kind]} rank {last.peer}"
         call = f"Comm call {last.step}, {last.label or last.kind}{peer}"
-        return f"It {when} {call}" + (f"; it was at{during[3:]}." if marks else ".")
+        return f"It {when} {call}" + (f"; it was at {title}." if marks else ".")
 
     def last_words(self) -> str:
         """Return what the first rank to fail said, if that may explain its end."""
