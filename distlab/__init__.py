@@ -30,8 +30,9 @@ _HOME = {
     ),
     "distlab.faults": ("Hang", "Kill", "Slow"),
     "distlab.trace": ("Event", "Trace"),
-    "distlab.launch": ("Report", "World", "run"),
+    "distlab.launch": ("Report", "World", "follow", "run"),
     "distlab.comm": ("Comm",),
+    "distlab.predictions": ("predict",),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 

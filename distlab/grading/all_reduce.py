@@ -17,9 +17,10 @@ from distlab.grading.hints import (
     hint_for_traffic,
 )
 from distlab.grading.probes import all_reduce_probe, reduce_scatter_probe
-from distlab.grading.shares import BASE, digits, excerpt, in_words, what_is_wrong
+from distlab.grading.shares import excerpt, in_words, what_is_wrong
 from distlab.grading.verdict import Verdict
 from distlab.launch import run
+from distlab.trace import BASE, counts_in
 
 __all__ = ["AllReduceSums", "AllReduceTraffic", "ReduceScatterSums"]
 
@@ -141,7 +142,7 @@ class _RingCheck:
                 "receive in each step?",
             )
         complete = sum(BASE**r for r in range(self.world_size))
-        counts = digits(results[rank][place], self.world_size)
+        counts = counts_in(results[rank][place], self.world_size)
         table.append(f"{at}: {what_is_wrong(counts)}.")
         table.append("(a+b means: the shares of ranks a and b are in this number)")
         hint = hint_for_counts(

@@ -1,30 +1,13 @@
-"""Whose share is in a sum: read it from the digits.
+"""What a check says of a sum: whose shares are in it, and what is wrong with that."""
 
-If every number of rank r is 8**r, then a sum of shares, written in base 8, has as its
-r-th digit how often rank r's share is in it. Up to eight ranks fit a float32 exactly.
-"""
+from distlab.trace import counts_in
 
-import math
-
-__all__ = ["BASE", "digits", "excerpt", "in_words", "what_is_wrong"]
-
-BASE = 8
-
-
-def digits(value: float, world_size: int) -> list[int] | None:
-    """Return how often each rank's share is in `value`; None if it is no such sum."""
-    if not math.isfinite(value) or value != int(value):
-        return None
-    rest, counts = int(value), []
-    for _ in range(world_size):
-        rest, count = divmod(rest, BASE)
-        counts.append(count)
-    return None if rest else counts
+__all__ = ["excerpt", "in_words", "what_is_wrong"]
 
 
 def in_words(value: float, world_size: int) -> str:
     """Return whose shares are in `value`, such as "0+1+3"; "?" if it is no such sum."""
-    counts = digits(value, world_size)
+    counts = counts_in(value, world_size)
     if counts is None:
         return "?"
     ranks = [str(rank) for rank, count in enumerate(counts) for _ in range(count)]
@@ -43,7 +26,7 @@ def excerpt(words: list[str], start: int, width: int) -> str:
     return before + ", ".join(shown) + after
 
 
-def what_is_wrong(counts: list[int] | None) -> str:
+def what_is_wrong(counts: tuple[int, ...] | None) -> str:
     """Return which shares are missing or counted too often, in words."""
     if counts is None:
         return "this is no sum of whole shares"

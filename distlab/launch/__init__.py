@@ -5,18 +5,21 @@
                                                      ▼
                                                    story: which rank, why ─▶ WorldFailed
 
+`follow` is a run on inputs that tell whose they are.
+
 Nothing here loads torch in the process of the cell; only `rank` and `witness` use it,
 and they are imported in the ranks alone.
 """
 
 import sys
 
+from distlab.launch.follow import follow
 from distlab.launch.machine import PRELOAD, start_method
 from distlab.launch.report import Report
 from distlab.launch.world import World, run
 from distlab.processes import inside, warm_up
 
-__all__ = ["Report", "World", "run"]
+__all__ = ["Report", "World", "follow", "run"]
 
 if "ipykernel" in sys.modules and inside() is None:
     # Importing torch takes seconds, which pass while a notebook's reader still reads.

@@ -4,6 +4,7 @@ import html
 import reprlib
 from dataclasses import dataclass, field
 
+from distlab.show import player
 from distlab.show.theme import rank_color
 from distlab.trace import Trace
 from distlab.units import readable_bytes, readable_seconds
@@ -12,6 +13,7 @@ __all__ = ["Report"]
 
 _COLUMNS = ("rank", "result", "sent", "messages", "waited")
 _ROWS = 16
+_MOST_PLAYED = 3000  # events; for more, ask for show.player
 
 
 @dataclass
@@ -62,7 +64,16 @@ class Report:
         return (
             f"<div><b>{html.escape(self._headline())}</b>"
             f"<table style='margin:4px 0'><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{notes}</div>"
+            f"<tbody>{body}</tbody></table>{notes}{self._played()}</div>"
+        )
+
+    def _played(self):
+        """Return the player, folded, if there is something to play."""
+        if not self.trace.messages() or len(self.trace) > _MOST_PLAYED:
+            return ""
+        return (
+            "<details><summary style='cursor:pointer'>Play this run</summary>"
+            f"{player(self.trace).html()}</details>"
         )
 
     def _headline(self):

@@ -31,7 +31,14 @@ class Scene:
         self.board = board
         self.output = output
         self.faults = faults
-        self.trace = board.trace()
+        self.trace = board.trace(
+            cut=True,
+            died={
+                rank: outcome.time
+                for rank, outcome in failure.outcomes.items()
+                if outcome.how == "died"
+            },
+        )
         self.everyone = range(board.world_size)
 
     def doing(self, rank: int) -> str:

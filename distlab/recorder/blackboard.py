@@ -4,6 +4,7 @@ import math
 import mmap
 import os
 import time
+from collections.abc import Mapping
 
 from distlab.recorder.layout import (
     EVENT_ROW,
@@ -71,8 +72,15 @@ class Blackboard(Notes):
                 self._read[rank] += count
             self._set_counter(rank, READ, written)
 
-    def trace(self) -> Trace:
-        """Return the events since `begin`, and for a blocked rank what it is in."""
+    def trace(
+        self, *, cut: bool = False, died: Mapping[int, float] | None = None
+    ) -> Trace:
+        """Return the events since `begin`, and for a blocked rank what it is in.
+
+        cut: the world is being stopped now, unfinished.
+        died: when ranks died, by the system's monotonic clock; not those whose own
+        notes say that a fault struck.
+        """
         self.drain()
         events = []
         for rank in range(self.world_size):
@@ -80,7 +88,12 @@ class Blackboard(Notes):
                 rows = EVENT_ROW.iter_unpack(piece)
                 events += [self._event(rank, *row) for row in rows]
             events += self._unfinished(rank)
-        return Trace(self.world_size, events)
+        struck = {event.rank for event in events if event.kind == "fault"}
+        for rank in (died or {}).keys() - struck:
+            when = died[rank] - self._began
+            events.append(Event(rank, when, when, "fault", None, 0, 0, "died"))
+        cut_s = time.monotonic() - self._began if cut else None
+        return Trace(self.world_size, events, cut_s)
 
     def _event(self, rank, start, end, kind, peer, size, step, place):
         return Event(

@@ -1,21 +1,48 @@
 """Pictures of what ranks did, drawn from the trace of a run.
 
-    from distlab.show import scaling, steps, timeline
+    from distlab.show import compare, player, scaling, steps, timeline
 
+    player(report)              # the run, step by step: plays in the notebook
+    compare(mine, ideal)        # two runs in step, up to where they first differ
+    save(report, "ring.gif")    # the player as .html, .svg, .png or .gif
     timeline(report)            # who did what when, and who waited for whom
     steps(report)               # who sent to whom in which round, and how many bytes
     scaling(measured, ...)      # measured points against predicted lines
+    ratios(rows, unit="B")      # predicted beside measured, and their ratio
+    traffic(runs, ...)          # bytes that each rank sent, against a lower bound
+    memory(ranks, ...)          # memory of each rank by kind, against a limit
+    pipeline(cells)             # stages over time, and their bubble
     source(function)            # the code itself
 
-Each drawing is a `Picture`: as the last line of a cell it shows itself, and its `alt`
-says in words and numbers what is to be seen. Importing this package is light;
-matplotlib loads with the first picture.
+Each drawing shows itself as the last line of a cell, and its `alt` says in words and
+numbers what is to be seen. Importing this package is light; matplotlib loads with the
+first picture that needs it.
 """
 
+from distlab.show.film import Comparison, Player, compare, player, save
+from distlab.show.memory import memory
 from distlab.show.picture import Picture
+from distlab.show.pipeline import pipeline
+from distlab.show.ratios import ratios
 from distlab.show.scaling import scaling
 from distlab.show.source import source
 from distlab.show.steps import steps
 from distlab.show.timeline import timeline
+from distlab.show.traffic import traffic
 
-__all__ = ["Picture", "scaling", "source", "steps", "timeline"]
+__all__ = [
+    "Comparison",
+    "Picture",
+    "Player",
+    "compare",
+    "memory",
+    "pipeline",
+    "player",
+    "ratios",
+    "save",
+    "scaling",
+    "source",
+    "steps",
+    "timeline",
+    "traffic",
+]

@@ -1,4 +1,4 @@
-"""What every rank did, as data: events, and the counts made from them.
+"""What every rank did, as data, and the counts made from it.
 
     rank 0  ──send 1──▶            mark           wait        recv 3
     rank 1            ◀──recv 0──        ...
@@ -14,40 +14,14 @@ import math
 from collections import defaultdict
 from dataclasses import dataclass, field
 from os import PathLike
-from typing import NamedTuple
 
-__all__ = ["Event", "Message", "Trace", "moves"]
+from distlab.trace.event import Event, Message, moves
+from distlab.trace.perfetto import perfetto_rows
+from distlab.trace.shares import Shares
+
+__all__ = ["Trace"]
 
 _MOST_SWEEPS = 100
-
-
-class Event(NamedTuple):
-    """One thing that one rank did.
-
-    rank: who did it.
-    start, end: seconds since the world began; `end` is None if it never ended.
-    kind: "send", "recv", "barrier", "collective", "mark" or "fault".
-    peer: the other rank of a send or recv, else None.
-    bytes: payload of a send or recv, else 0.
-    step: the rank's n-th Comm call, counted from 1; 0 outside any call.
-    label: the words of a mark, or the name of a collective.
-    """
-
-    rank: int
-    start: float
-    end: float | None
-    kind: str
-    peer: int | None
-    bytes: int
-    step: int
-    label: str
-
-
-class Message(NamedTuple):
-    """A send event and the recv event that it met; either may be missing."""
-
-    send: Event | None
-    recv: Event | None
 
 
 @dataclass
@@ -55,10 +29,14 @@ class Trace:
     """The events of one run, ordered by start, of `world_size` ranks.
 
     `events` may end early: a rank that died left its last event with `end` None.
+    cut_s: when the world was stopped, for a run that did not finish.
+    shares: whose shares every chunk held, from a run that followed them.
     """
 
     world_size: int
     events: list[Event] = field(default_factory=list)
+    cut_s: float | None = None
+    shares: Shares | None = None
 
     def __post_init__(self):
         self.events = sorted(self.events, key=lambda event: event.start)
@@ -184,26 +162,9 @@ class Trace:
 
         Source: Trace Event Format, "JSON Object Format"; times are microseconds.
         """
-        rows = [_named("process_name", 0, "world")]
-        for rank in range(self.world_size):
-            rows.append(_named("thread_name", rank, f"rank {rank}"))
-        rows += [_slice(event, self.duration_s()) for event in self.events]
-        for number, (send, recv) in enumerate(self.messages()):
-            if send and recv and recv.end is not None:
-                rows.append(_flow("s", number, send.rank, send.start))
-                rows.append(_flow("f", number, recv.rank, recv.end))
         with open(path, "w", encoding="utf-8") as file:
+            rows = perfetto_rows(self)
             json.dump({"traceEvents": rows, "displayTimeUnit": "ms"}, file)
-
-
-def moves(message: Message) -> tuple[float, float]:
-    """Return when a message began and stopped moving, as far as its events tell."""
-    sides = [event for event in message if event is not None]
-    if len(sides) < 2:
-        return sides[0].start, sides[0].start
-    begun = max(event.start for event in sides)
-    ended = min((event.end for event in sides if event.end is not None), default=begun)
-    return begun, max(begun, ended)
 
 
 def _covered(intervals):
@@ -213,32 +174,3 @@ def _covered(intervals):
         total += max(0.0, end - max(start, reached))
         reached = max(reached, end)
     return total
-
-
-def _named(what, rank, name):
-    return {"ph": "M", "name": what, "pid": 0, "tid": rank, "args": {"name": name}}
-
-
-def _slice(event, duration_s):
-    row = {
-        "pid": 0,
-        "tid": event.rank,
-        "ts": event.start * 1e6,
-        "cat": event.kind,
-        "name": event.label or event.kind,
-        "args": {"step": event.step},
-    }
-    if event.kind in ("mark", "fault"):
-        return row | {"ph": "i", "s": "t"}
-    if event.peer is not None:
-        way = "to" if event.kind == "send" else "from"
-        row["name"] = f"{event.kind} {way} {event.peer}"
-        row["args"] |= {"peer": event.peer, "bytes": event.bytes}
-    end = duration_s if event.end is None else event.end
-    return row | {"ph": "X", "dur": max(0.0, end - event.start) * 1e6}
-
-
-def _flow(phase, number, rank, time_s):
-    row = {"ph": phase, "id": number, "pid": 0, "tid": rank, "ts": time_s * 1e6}
-    row |= {"cat": "message", "name": "message"}
-    return row | ({"bp": "e"} if phase == "f" else {})

@@ -1,0 +1,44 @@
+"""`WatchedComm`: a Comm that looks at one tensor before each call, and at what is sent.
+
+It is for runs that show whose share is where, on a few numbers; see `distlab.follow`.
+"""
+
+from distlab.comm.comm import Comm
+
+__all__ = ["WatchedComm"]
+
+
+class WatchedComm(Comm):
+    """The Comm of a rank, and a record of what became of `tensor`.
+
+    held: (step, numbers of the tensor) after each call, the input first, as step 0.
+    sent: (peer, numbers) of each tensor sent, in order.
+    """
+
+    def __init__(self, comm: Comm, tensor):
+        super().__init__(
+            comm.rank,
+            comm.world_size,
+            device=comm.device,
+            recorder=comm.recorder,
+            faults=comm.faults,
+        )
+        self._tensor = tensor
+        self.held = []
+        self.sent = []
+        self.look()
+
+    def next_step(self) -> None:
+        """Look at the tensor, as the call before left it; then count this one."""
+        self.look()
+        super().next_step()
+
+    def look(self) -> None:
+        """Record the tensor as it is now."""
+        self.held.append((self.recorder.step, self._tensor.flatten().tolist()))
+
+    def _offer_sides(self, out, into):
+        if out is not None:
+            tensor, peer = out
+            self.sent.append((peer, tensor.flatten().tolist()))
+        return super()._offer_sides(out, into)

@@ -1,0 +1,77 @@
+"""`follow`: run an all-reduce on inputs that tell whose they are."""
+
+import operator
+from collections.abc import Callable
+
+from distlab.errors import InvalidArgument
+from distlab.launch.report import Report
+from distlab.launch.travel import check_function
+from distlab.launch.world import World
+from distlab.trace import BASE, Shares
+
+__all__ = ["follow"]
+
+_FLOAT32, _FLOAT64 = 8, 17  # ranks whose octal digits fit the mantissa
+_MOST_NUMBERS = 4096
+
+
+def follow(fn: Callable, world_size: int = 4, *, numbers: int | None = None) -> Report:
+    """Call `fn(comm, tensor)` on real ranks; the trace knows whose share is where.
+
+    Every number of rank r is 8**r, so that each sum tells by its digits which shares
+    are in it and how often; a second run, with numbers that tell their places, finds
+    out which chunk is in which message. Pictures of the trace show both.
+
+    numbers: length of the tensor, float32 up to 8 ranks, else float64; 10 a rank.
+
+    Raises: as `run` does, and InvalidArgument for more than 17 ranks, whose digits no
+    float64 holds, or more than 4096 numbers.
+    """
+    check_function(fn, (None,))
+    if numbers is None:
+        numbers = 10 * world_size if isinstance(world_size, int) else 0
+    numbers = _check(world_size, numbers)
+    with World(world_size) as world:
+        report = world.run(_probe, fn, numbers, False)
+        places = world.run(_probe, fn, numbers, True)
+    report.trace.shares = Shares.read(
+        [seen for _, seen in report.results], [seen for _, seen in places.results]
+    )
+    report.results = [returned for returned, _ in report.results]
+    return report
+
+
+def _check(world_size, numbers):
+    try:
+        numbers = operator.index(numbers)
+    except TypeError:
+        numbers = 0
+    if not 0 < numbers <= _MOST_NUMBERS:
+        raise InvalidArgument(
+            f"numbers is how long the tensor is, from 1 to {_MOST_NUMBERS}: follow "
+            "looks at each of them at each step. For example: follow(fn, 4, numbers=40)"
+        )
+    if isinstance(world_size, int) and world_size > _FLOAT64:
+        raise InvalidArgument(
+            f"follow tells the shares of up to {_FLOAT64} ranks apart, and got "
+            f"{world_size}: one float64 has no room for more digits. Fewer ranks show "
+            "the same algorithm."
+        )
+    return numbers
+
+
+def _probe(comm, fn, numbers, by_place):
+    import torch  # here, because only ranks may load it
+
+    from distlab.comm.watched import WatchedComm
+
+    dtype = torch.float32 if comm.world_size <= _FLOAT32 else torch.float64
+    if by_place:
+        tensor = torch.arange(1, numbers + 1, dtype=dtype, device=comm.device)
+    else:
+        weight = float(BASE**comm.rank)
+        tensor = torch.full((numbers,), weight, dtype=dtype, device=comm.device)
+    watched = WatchedComm(comm, tensor)
+    returned = fn(watched, tensor)
+    watched.look()
+    return returned, {"held": watched.held, "sent": watched.sent}

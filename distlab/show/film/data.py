@@ -1,0 +1,147 @@
+"""A film as the numbers that the page's script plays.
+
+Times are shares of the run, 0 at its start and 1 at its end; positions count stops.
+"""
+
+from collections import defaultdict
+
+from distlab.show.film.geometry import MOST_NAMED
+from distlab.show.film.painter import MOST_PILLS, Painter
+from distlab.show.film.panel import BAR_WIDTH
+from distlab.show.lettering import literal
+
+__all__ = ["film_data"]
+
+_FATES = {"arrived": 0, "dropped": 1, "waiting": 2}
+_MOST_SPANS, _MOST_ARROWS, _FINEST = 10_000, 10_000, 1 / 4000
+
+
+def film_data(film) -> dict:
+    """Return what `mount` in web/controls.js takes, made of lists and plain values."""
+    g, lanes, notes = film.geometry, *_lanes(film)
+    arrows, more = _arrows(film)
+    painter = Painter(film)
+    return {
+        "n": film.world_size,
+        "frames": [_frame(film, painter, frame) for frame in film.frames],
+        "sent": [frame.sent for frame in film.frames],
+        "start": [_cell(key, counts) for key, counts in film.frames[0].tables.items()],
+        "nodes": [[round(x, 1), round(y, 1)] for x, y in g.nodes],
+        "tables": [[round(x, 1), round(y, 1)] for x, y in g.tables],
+        "ways": {
+            f"{a},{b}": [round(x, 1) for x in way] for (a, b), way in g.ways.items()
+        },
+        "cell": [round(side, 2) for side in g.cell],
+        "radius": g.radius,
+        "shown": painter.shown,
+        "pills": MOST_PILLS,
+        "named": MOST_NAMED,
+        "bar": BAR_WIDTH,
+        "full": film.full_scale,
+        "rows": film.rows,
+        "stuck": film.stuck,
+        "begin": film.begin_s,
+        "lasts": film.lasts_s,
+        "lanes": lanes,
+        "arrows": arrows,
+        "marks": _marks(film),
+        "faults": [_fault(film, event) for event in film.faults],
+        "notes": [*film.notes, *notes, *more],
+    }
+
+
+def _frame(film, painter, frame):
+    moves = [
+        [m.src, m.dst, m.bytes, m.sent, painter.words(m), _FATES[m.fate]]
+        for m in frame.moves
+    ]
+    return {
+        "t": frame.title,
+        "s": frame.short,
+        "x": frame.text,
+        "m": moves,
+        "k": [_cell(key, frame.tables[key]) for key in frame.changed],
+        "at": _share(film, frame.at_s),
+        "r": frame.ranks,
+        "b": int(frame.broken),
+    }
+
+
+def _cell(key, counts):
+    """Return rank, chunk, and a letter per share: how often it is in it, 7 at most."""
+    return [*key, None if counts is None else "".join(map(str, counts))]
+
+
+def _share(film, time_s):
+    share = (time_s - film.begin_s) / film.lasts_s
+    return round(min(1.0, max(0.0, share)), 6)
+
+
+def _position(film, time_s):
+    """Return the position, in stops, of a moment of the run."""
+    frames = film.frames
+    for number in range(1, len(frames)):
+        before, after = frames[number - 1].at_s, frames[number].at_s
+        if time_s < after:
+            part = (time_s - before) / (after - before)
+            return round(number - 1 + max(0.0, part), 3)
+    return len(frames) - 1
+
+
+def _lanes(film):
+    """Return state -> [start, end, start, ...] for each row; fused if they are many."""
+    rows = {rank: defaultdict(list) for rank in film.rows}
+    spans = [span for span in film.spans if span.rank in rows]
+    fused = len(spans) > _MOST_SPANS
+    for span in sorted(spans, key=lambda span: span.start):
+        start, end = _share(film, span.start), _share(film, span.end)
+        lane = rows[span.rank][span.state]
+        if fused and lane and start - lane[-1] < _FINEST:
+            lane[-1] = max(lane[-1], end)
+        else:
+            lane += [start, end]
+    notes = []
+    if fused:
+        notes.append(
+            f"{len(spans):,} stretches of time are drawn to 1/4000 of the run: nearer "
+            "ones of one kind are one."
+        )
+    return [rows[rank] for rank in film.rows], notes
+
+
+def _arrows(film):
+    """Return [from, to, sent, arrived] for each message between rows, unless many."""
+    rows, arrows = set(film.rows), []
+    for send, recv in film.reading.messages:
+        if send and recv and recv.end is not None and {send.rank, recv.rank} <= rows:
+            times = _share(film, send.start), _share(film, recv.end)
+            arrows.append([send.rank, recv.rank, *times])
+    if len(arrows) > _MOST_ARROWS:
+        return [], [f"The lanes leave out the arrows of {len(arrows):,} messages."]
+    return arrows, []
+
+
+def _marks(film):
+    """Return [time, words] of each mark, once for all ranks that wrote it."""
+    seen, marks = set(), []
+    nth = defaultdict(int)
+    for event in film.reading.trace.events:
+        if event.kind == "mark" and len(marks) < 2000:
+            nth[event.rank, event.label] += 1
+            key = event.label, nth[event.rank, event.label]
+            if key not in seen:
+                seen.add(key)
+                marks.append([_share(film, event.start), literal(event.label, 60)])
+    return marks
+
+
+def _fault(film, event):
+    end_s = film.end_s if event.end is None else event.end
+    return [
+        event.rank,
+        _share(film, event.start),
+        literal(event.label, 40),
+        _share(film, end_s),
+        _position(film, event.start),
+        _position(film, end_s),
+    ]

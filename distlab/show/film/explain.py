@@ -1,0 +1,202 @@
+"""What happens at a stop, in sentences that are read from the tables before and after.
+
+Nothing here knows an algorithm: a wrong one is described as truly as a right one.
+"""
+
+from collections import Counter
+
+from distlab.show.lettering import literal
+from distlab.show.telling import listed, plural
+from distlab.units import readable_bytes, readable_seconds
+
+__all__ = ["explain", "fault_told", "title_of"]
+
+_LISTED = 4
+_VERBS = {
+    "kill": "was killed",
+    "hang": "hangs",
+    "died": "died",
+    "crash": "crashes",
+    "restart": "starts again",
+}
+
+
+def title_of(stop, rounds: int) -> str:
+    """Return the words of the algorithm for a stop, or its number."""
+    words = ", ".join(word for word in (stop.phase, stop.step) if word)
+    if not words:
+        first, last = stop.rounds
+        span = f"Round {first}" if first == last else f"Rounds {first} to {last}"
+        return f"{span} of {rounds}"
+    return words[0].upper() + words[1:]
+
+
+def explain(stop, before: dict, reading) -> str:
+    """Return what happened on the way to `stop`; `before` is the table until then."""
+    world_size = reading.trace.world_size
+    if stop.meeting:
+        return _meeting(stop, world_size)
+    whole = {chunk for _, chunk in before} == {0}
+    said = [_who_sends(stop, world_size, whole)] if stop.moves else []
+    if stop.broken:
+        said = _ending(reading)
+    if before:
+        after = before | stop.tables
+        said += _what_becomes(stop, before, after)
+        said += _mistakes(stop, before, after, whole)
+        said += _standing(stop, before, after, world_size, whole)
+    return " ".join(said)
+
+
+def _meeting(stop, world_size):
+    everyone = len(stop.ranks) == world_size
+    who = "All ranks" if everyone else f"Ranks {listed(stop.ranks, 8)}"
+    if stop.meeting == "barrier":
+        return f"{who} wait until the last of them is there."
+    return f"{who} call {stop.meeting}; what it sends inside is not recorded."
+
+
+def _who_sends(stop, n, whole):
+    moves = [move for move in stop.moves if move.fate != "dropped"]
+    dropped = [move for move in stop.moves if move.fate == "dropped"]
+    lost = [f"{plural(len(dropped), 'message')} lost on the way."] if dropped else []
+    if not moves:
+        return " ".join(lost)
+    sizes = {move.bytes for move in moves}
+    each = readable_bytes(sizes.pop()) if len(sizes) == 1 else ""
+    count = sum(move.count for move in moves)
+    chunks = {len(move.chunks) for move in moves}
+    what = "one chunk" if chunks == {1} and not whole else "one message"
+    if count > len(moves):
+        what = f"{count // len(moves)} messages" if count % len(moves) == 0 else "some"
+    turns = {(move.dst - move.src) % n for move in moves}
+    if len(moves) == n and n > 2 and len(turns) == 1 and turns <= {1, n - 1}:
+        side = "right" if turns == {1} else "left"
+        size = f", {each}," if each else ""
+        said = f"Every rank sends {what}{size} to its {side} neighbour."
+    elif len(moves) <= _LISTED:
+        told = "; ".join(_told(move, whole) for move in moves) + "."
+        said = told[0].upper() + told[1:]
+    else:
+        total = readable_bytes(sum(move.bytes for move in moves))
+        size = f" of {each}" if each and count == len(moves) else f", {total} in all"
+        said = f"{plural(count, 'message')}{size}."
+    return " ".join([said, *lost])
+
+
+def _told(move, whole):
+    size = readable_bytes(move.bytes)
+    if move.count > 1:
+        size = f"{move.count} messages, {size}"
+    elif len(move.chunks) == 1 and not whole:
+        size = f"chunk {move.chunks[0]}, {size}"
+    return f"rank {move.src} sends {size} to rank {move.dst}"
+
+
+def _what_becomes(stop, before, after):
+    """Say whether what arrived was added, replaced what was there, or neither."""
+    became = Counter()
+    for move in stop.moves:
+        for chunk, carried in zip(move.chunks, move.counts, strict=True):
+            old = before.get((move.dst, chunk))
+            new = after.get((move.dst, chunk))
+            became[_fate(old, carried, new)] += 1
+    words = {
+        "added": "is added to what is there",
+        "replaced": "replaces what was there",
+        "unused": "has not changed the receiver's tensor",
+    }
+    told = [words[fate] for fate in words if became[fate]]
+    if not told:
+        return []
+    if len(told) == 1 and not became["other"]:
+        return [f"What arrives {told[0]}."]
+    counts = [f"{became[fate]} {fate}" for fate in words if became[fate]]
+    return [f"Of what arrives: {', '.join(counts)}."]
+
+
+def _fate(old, carried, new):
+    if None in (old, carried, new):
+        return "other"
+    total = tuple(a + b for a, b in zip(old, carried, strict=True))
+    if new == total and any(old) and any(carried):
+        return "added"
+    if new == carried:
+        return "replaced"
+    return "unused" if new == old else "other"
+
+
+def _mistakes(stop, before, after, whole):
+    """Name shares that are now counted twice or lost, and numbers that are no sum."""
+    said = []
+    for (rank, chunk), new in stop.tables.items():
+        old, where = before[rank, chunk], _place(rank, chunk, whole)
+        if new is None:
+            said.append(f"{where} is no sum of whole shares any more")
+            continue
+        was = old or (0,) * len(new)
+        double = [
+            r for r, (n, o) in enumerate(zip(new, was, strict=True)) if n > max(1, o)
+        ]
+        lost = [r for r, (n, o) in enumerate(zip(new, was, strict=True)) if o and not n]
+        if double:
+            said.append(f"{where} counts {_shares_of(double)} more than once")
+        if lost and sum(new) <= sum(was):
+            said.append(f"{where} loses {_shares_of(lost)}")
+    more = [f"and {len(said) - 3} more like it"] if len(said) > 3 else []
+    words = "; ".join([*said[:3], *more])
+    return [words[0].upper() + words[1:] + "."] if words else []
+
+
+def _shares_of(ranks):
+    return (
+        f"the share of rank {ranks[0]}"
+        if len(ranks) == 1
+        else (f"the shares of ranks {listed(ranks, 6)}")
+    )
+
+
+def _standing(stop, before, after, n, whole):
+    """Say how far the sum has come, and at the end what is missing."""
+    full = (1,) * n
+    done = [key for key, counts in after.items() if counts == full]
+    if len(done) == len(after):
+        return ["Every chunk is now complete on every rank."] if stop.tables else []
+    if stop.last:
+        wrong = [_place(*key, whole) for key in after if key not in done]
+        return [f"Not complete at the end: {listed(wrong, 6)}."]
+    new = [(r, c) for r, c in done if before[r, c] != full]
+    if new and len(new) <= n:
+        where = [_place(*key, whole) for key in new]
+        return [f"Complete now: {listed(where, 4)}."]
+    if not done:
+        most = max(sum(map(bool, counts or ())) for counts in after.values())
+        what = "tensor" if whole else "chunk"
+        return [f"The fullest {what} holds {most} of {n} shares."]
+    return []
+
+
+def _place(rank, chunk, whole):
+    return f"rank {rank}" if whole else f"chunk {chunk} on rank {rank}"
+
+
+def fault_told(event) -> str:
+    """Return what a fault did, as "rank 2 was killed"."""
+    if event.label.startswith("partition"):
+        return f"the network splits, {literal(event.label, 40)}"
+    verb = _VERBS.get(event.label)
+    rank = f"rank {event.rank}"
+    return f"{rank} {verb}" if verb else f"{rank}: {literal(event.label, 40)}"
+
+
+def _ending(reading):
+    """Say what struck, who waits for whom, and when it was stopped."""
+    faults = [event for event in reading.trace.events if event.kind == "fault"]
+    said = [fault_told(event) for event in faults]
+    for rank in sorted(reading.stuck):
+        said.append(f"rank {rank} waits in {listed(reading.stuck[rank], 2)}")
+    told = listed(said, 8, "; ") + "."
+    told = told[0].upper() + told[1:]
+    if reading.trace.cut_s is not None:
+        told += f" The world was stopped {readable_seconds(reading.trace.cut_s)} in."
+    return [told]

@@ -1,0 +1,183 @@
+"""`Film`: everything that a player shows of one trace, as plain data."""
+
+from dataclasses import dataclass, field
+
+from distlab.show.film.explain import explain, fault_told, title_of
+from distlab.show.film.geometry import MOST_CHUNKS, Geometry
+from distlab.show.film.stops import stops_of, tables_at_start
+from distlab.show.grid import in_common
+from distlab.show.lettering import literal
+from distlab.show.reading import Reading
+from distlab.show.telling import headline, left_out, plural
+from distlab.units import readable_bytes
+
+__all__ = ["Film", "Frame"]
+
+MOST_ROWS = 16
+
+
+@dataclass
+class Frame:
+    """What stands at one stop: the sums of all before it.
+
+    title, short, text: of the stop. moves: on the way to it. sent: bytes by rank.
+    tables: (rank, chunk) -> counts; changed: those that are new. at_s: its moment.
+    ranks: in a barrier or collective. broken: it is the stop of what never ended.
+    """
+
+    title: str
+    short: str
+    text: str
+    moves: list
+    sent: list[int]
+    tables: dict
+    at_s: float
+    ranks: list[int]
+    changed: list = field(default_factory=list)
+    broken: bool = False
+
+
+class Film:
+    """One trace, cut into frames; frame 0 is the start.
+
+    reading: the trace with its counts. frames: one more than there are stops.
+    bounds: of the chunks, as in `Shares`. geometry: of the stage. bound: (bytes per
+    rank, its name) or None. rows: ranks that get a bar and a lane. stuck, faults: as
+    the trace has them. begin_s, end_s, lasts_s: of what is shown. spans: who did what.
+    notes: sentences on what is not shown.
+    """
+
+    def __init__(self, trace, title="", *, bound=None, shape="auto"):
+        self.reading = Reading(trace)
+        self.title = literal(title, 80)
+        self.bound = bound
+        self.world_size = trace.world_size
+        self.stops = stops_of(self.reading)
+        pairs = {(move.src, move.dst) for stop in self.stops for move in stop.moves}
+        self.chunks = trace.shares.chunks if trace.shares else 0
+        self.bounds = trace.shares.bounds if trace.shares else []
+        self.geometry = Geometry.of(pairs, self.world_size, self.chunks, shape)
+        many = self.world_size > MOST_ROWS
+        last = self.world_size - 1
+        self.rows = [*range(MOST_ROWS - 1), last] if many else [*range(last + 1)]
+        self.stuck = sorted(self.reading.stuck)
+        self.faults = [e for e in trace.events if e.kind == "fault"]
+        self.frames = self._frames()
+        self.begin_s = self.frames[0].at_s
+        self.end_s = max(self.reading.last_s, self.frames[-1].at_s)
+        self.lasts_s = max(self.end_s - self.begin_s, 1e-9)
+        self.spans = self.reading.spans(self.end_s)
+        self.subtitle = headline(self.reading)
+        self.notes = self._notes()
+
+    def _frames(self):
+        stops = self.stops
+        tables = tables_at_start(self.reading.trace.shares, self.world_size)
+        sent = [0] * self.world_size
+        start_s = min(self.reading.start_s, stops[0].at_s if stops else 0.0)
+        text = self._opening(bool(stops))
+        frames = [Frame("Start", "start", text, [], sent, tables, start_s, [])]
+        rounds = self.reading.rounds
+        for stop, short in zip(stops, _shorts(stops), strict=True):
+            text = explain(stop, tables, self.reading) + self._struck(
+                frames[-1].at_s, stop
+            )
+            tables, sent = tables | stop.tables, list(sent)
+            for move in stop.moves:
+                sent[move.src] += move.sent
+            frames.append(
+                Frame(
+                    title_of(stop, rounds), short, text, stop.moves, sent, tables,
+                    stop.at_s, stop.ranks, list(stop.tables), stop.broken,
+                )
+            )  # fmt: skip
+        return frames
+
+    def _struck(self, since_s, stop):
+        """Say which faults came on the way to a stop; the last stop tells its own."""
+        if self.stops[-1].broken:
+            return ""
+        until_s = float("inf") if stop.last else stop.at_s
+        told = [fault_told(e) for e in self.faults if since_s < e.start <= until_s]
+        return "".join(f" {words[0].upper()}{words[1:]}." for words in told)
+
+    def _opening(self, anything):
+        if not anything:
+            return (
+                "No rank sent a message or entered a barrier: there is nothing to play."
+            )
+        if not self.chunks:
+            return "Nothing has been sent yet."
+        return (
+            "Every rank holds its own tensor. A stripe in a cell is one rank's share "
+            "of that chunk."
+        )
+
+    def _notes(self):
+        notes = []
+        if self.world_size > MOST_ROWS:
+            notes.append(left_out("rank", MOST_ROWS - 1, self.world_size - 2))
+        if self.chunks and not self.geometry.tables:
+            notes.append("Tables of chunks are drawn for up to 16 ranks.")
+        elif self.chunks > MOST_CHUNKS:
+            notes.append(left_out("chunk", MOST_CHUNKS, self.chunks - 1))
+        if any(stop.rounds[0] < stop.rounds[1] for stop in self.stops):
+            notes.append(
+                f"{self.reading.rounds:,} rounds are shown in {len(self.stops):,} "
+                "stops, neighbours together."
+            )
+        backwards = sum(map(_backwards, self.reading.messages))
+        if backwards:
+            notes.append(
+                f"By the ranks' clocks {plural(backwards, 'message')} arrived before "
+                "being sent; they are drawn as recorded."
+            )
+        return notes
+
+    @property
+    def full_scale(self) -> float:
+        """The bytes that fill a bar: the bound, or the most that a rank sends."""
+        most = max(self.frames[-1].sent, default=0)
+        return max(most, self.bound[0] if self.bound else 0) or 1
+
+    def alt(self) -> str:
+        """Return in words and numbers what the film shows."""
+        last = self.frames[-1]
+        said = [f"Player of {headline(self.reading)}."]
+        if self.title:
+            said.insert(0, f"{self.title}.")
+        if len(self.frames) > 1:
+            sent = {readable_bytes(count) for count in last.sent}
+            if len(sent) == 1 and any(last.sent):
+                said.append(f"Every rank sends {sent.pop()}.")
+            if self.bound:
+                said.append(f"{self.bound[1]}: {readable_bytes(self.bound[0])} a rank.")
+        for frame in self.frames[1:13]:
+            said.append(f"{frame.title}: {frame.text}")
+        if len(self.frames) > 13:
+            said.append(f"And {len(self.frames) - 13} more stops.")
+        return " ".join([*said, *self.notes])
+
+
+def _backwards(message):
+    send, recv = message
+    return bool(send and recv and recv.end is not None and recv.end < send.start)
+
+
+def _shorts(stops):
+    """Return a few letters for each stop: its phase where it begins, then its step."""
+    shorts, first = [], 0
+    while first < len(stops):
+        last, phase = first, stops[first].phase
+        while last < len(stops) and stops[last].phase == phase:
+            last += 1
+        run = stops[first:last]
+        if phase and all(stop.step for stop in run):
+            own = in_common([stop.step for stop in run])[1]
+            shorts += [f"{phase} {own[0]}", *own[1:]]
+        elif phase:
+            shorts += [phase] * len(run)
+        else:
+            shorts += [str(stop.rounds[0]) for stop in run]
+        first = last
+    return shorts

@@ -1,0 +1,109 @@
+"""What stands where on the stage: nodes, tables of chunks, and the ways between nodes.
+
+The script of the page and the still pictures draw from these same numbers.
+"""
+
+import math
+from dataclasses import dataclass
+
+from distlab.show.film.shape import WIDTH, places, shape_of
+
+__all__ = ["Geometry"]
+
+MOST_NAMED, MOST_TABLES, MOST_CHUNKS, MOST_WAYS = 64, 16, 16, 600
+
+
+@dataclass
+class Geometry:
+    """The stage of a film, in its own units.
+
+    nodes: (x, y) of each rank. radius: of a node. cell: width and height of a cell of
+    a table, 0 without tables. tables: (x, y) of each table's left upper corner.
+    ways: (sender, receiver) -> (x0, y0, cx, cy, x1, y1), a quadratic curve from edge
+    to edge.
+    """
+
+    shape: str
+    height: float
+    nodes: list
+    radius: float
+    cell: tuple[float, float]
+    tables: list
+    ways: dict
+
+    @classmethod
+    def of(cls, pairs, world_size: int, chunks: int, shape: str = "auto") -> "Geometry":
+        """Lay out `world_size` ranks with `chunks` chunks each, 0 for no tables.
+
+        Raises: InvalidArgument if the shape is unknown, or is not these ranks'.
+        """
+        n = world_size
+        shape = shape_of(pairs, n) if shape == "auto" else shape
+        height = 450 if n <= 8 else 560
+        nodes = places(shape, pairs, n, height)
+        radius = 21 if n <= 6 else 17 if n <= 8 else max(1.5, min(14, 420 / n))
+        shown = min(chunks, MOST_CHUNKS) if n <= MOST_TABLES else 0
+        cell = (0.0, 0.0)
+        if shown:
+            wide = max(5.0, min(23.0, 116 / shown - 2))
+            cell = (wide, max(30.0, 3.0 * n + 3))
+        tables = [
+            _table(spot, nodes, shape, radius, shown * (cell[0] + 2) - 2, cell[1])
+            for spot in nodes
+        ] if shown else []  # fmt: skip
+        few = len(pairs) <= MOST_WAYS
+        ways = {pair: _way(pair, nodes, shape, radius) for pair in pairs if few}
+        return cls(shape, height, nodes, radius, cell, tables, ways)
+
+
+def _table(spot, nodes, shape, radius, wide, tall):
+    """Return the corner of a node's table: outwards, and to the right in a tree."""
+    middle = WIDTH / 2, sum(y for _, y in nodes) / len(nodes)
+    away = spot[0] - middle[0], spot[1] - middle[1]
+    length = math.hypot(*away)
+    if shape == "tree" and length > 1 and wide <= 60:
+        away = (1.0, 0.0)
+    elif length <= 1 or shape == "tree":
+        away = (0.0, 1.0)  # the hub of a star has room below it
+    else:
+        away = away[0] / length, away[1] / length
+    if shape in ("hypercube", "grid"):
+        away = (0.0, 1.0 if away[1] > 0 else -1.0)
+    reach = radius + 8 + abs(away[0]) * wide / 2 + abs(away[1]) * (tall / 2 + 4)
+    x = spot[0] + away[0] * reach - wide / 2
+    y = spot[1] + away[1] * reach - tall / 2 - (4 if away[1] < 0 else 2)
+    return min(max(x, 2), WIDTH - wide - 2), max(y, 2)
+
+
+def _way(pair, nodes, shape, radius):
+    """Return the curve from one node's edge to another's; ways back bend away."""
+    (x0, y0), (x1, y1) = nodes[pair[0]], nodes[pair[1]]
+    across = y1 - y0, -(x1 - x0)  # to the left of travel, which on a ring is outwards
+    length = math.hypot(*across) or 1
+    bend = min(0.1 * length, 14)
+    if shape == "ring":
+        turn = math.pi / max(2, len(nodes))
+        outer = length / 2 * math.tan(turn / 2)  # from the chord to the circle
+        clockwise = (pair[1] - pair[0]) % len(nodes) == 1
+        bend = 2 * outer * (1 if clockwise else -0.55)
+    cx = (x0 + x1) / 2 + across[0] / length * bend
+    cy = (y0 + y1) / 2 + across[1] / length * bend
+    return _trimmed((x0, y0, cx, cy, x1, y1), radius + 5, length)
+
+
+def _trimmed(curve, by, length):
+    """Return the part of a curve that leaves out `by` at both ends."""
+    cut = min(0.4, by / length)
+    points = [_split(curve, t) for t in (cut, 1 - cut)]
+    x0, y0, cx, cy, x1, y1 = curve
+    (ax, ay), (bx, by_) = points
+    # the control of a part of a quadratic curve is its blossom at both ends
+    u, v = cut, 1 - cut
+    a, b, c = (1 - u) * (1 - v), u * (1 - v) + v * (1 - u), u * v
+    return ax, ay, a * x0 + b * cx + c * x1, a * y0 + b * cy + c * y1, bx, by_
+
+
+def _split(curve, t):
+    x0, y0, cx, cy, x1, y1 = curve
+    a, b, c = (1 - t) ** 2, 2 * t * (1 - t), t * t
+    return a * x0 + b * cx + c * x1, a * y0 + b * cy + c * y1

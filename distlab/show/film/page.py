@@ -1,0 +1,158 @@
+"""A film, or two side by side, as HTML that plays itself: no kernel, no network.
+
+    <style> scoped to the player's class
+    <div class="distlab-player" data-distlab="id">   head, films, differences, controls
+    <script> the data, then the parts in web/, in one function
+
+Without scripts the last frame is there to look at, as SVG.
+"""
+
+import json
+import re
+import secrets
+from functools import lru_cache
+from html import escape
+from importlib.resources import files
+
+from distlab.show.film.data import film_data
+from distlab.show.film.painter import Painter
+from distlab.show.film.panel import PAGE_WIDTH, Panel
+from distlab.show.film.shape import WIDTH
+from distlab.show.film.svg import rank_style
+
+__all__ = ["document", "fragment"]
+
+_ROOT = ".distlab-player"
+_SCRIPTS = ("stage.js", "lanes.js", "space.js", "controls.js")
+_VIEWS = (("graph", "graph"), ("lanes", "lanes"), ("space", "space-time"))
+# drawn and not written: not every font has these letters
+_BUTTONS = (
+    ("start", "M3 3v10h2V3zM14 3v10L6 8z", "to the start"),
+    ("back", "M10 3v10L4 8zM11 3h2v10h-2z", "one step back"),
+    ("play", "M4 2v12l9-6z", "play"),
+    ("next", "M6 3v10l6-5zM3 3h2v10H3z", "one step forward"),
+    ("end", "M13 3v10h-2V3zM2 3v10l8-5z", "to the end"),
+)
+_KEYS = (
+    "space: play or pause · ← →: one step · ↑ ↓: speed · Home, End · 1 2 3: views · "
+    "+ −: zoom in the lanes"
+)
+
+
+def fragment(films, *, names=(), differs=0, verdict="") -> str:
+    """Return the player of one film, or of two, as HTML for a cell's output.
+
+    names: over each film, if there are two. differs: the stop at which they first
+    differ, 0 for none. verdict: what differs there, in words.
+    """
+    key = secrets.token_hex(6)
+    pair = len(films) > 1
+    blocks = "".join(
+        _film(film, f"{key}{number}", names[number] if pair else "", pair)
+        for number, film in enumerate(films)
+    )
+    shown = films[0]
+    data = [film_data(film) for film in films]
+    notes = " ".join(dict.fromkeys(note for film in data for note in film["notes"]))
+    alt = escape(f"{shown.title}, {shown.subtitle}: player", quote=True)
+    return (
+        f"<style>{_style()}</style>"
+        f'<div class="distlab-player{" two" if pair else ""}" data-distlab="{key}" '
+        f'data-lm-suppress-shortcuts="true" tabindex="0" role="group" '
+        f'aria-label="{alt}">'
+        f'{_head(shown)}{_verdict(verdict, differs)}<div class="films">{blocks}</div>'
+        f'{_bar()}<div class="keys" hidden>{_KEYS}</div>'
+        f'<div class="notes">{escape(notes)}</div></div>'
+        f"<script>(()=>{{{_script()}\nconst films={_literal(data)};"
+        f'for(const root of document.querySelectorAll(\'[data-distlab="{key}"]:not('
+        f"[data-ready])'))mount(root,films,{differs})}})()</script>"
+    )
+
+
+def document(body: str, title: str) -> str:
+    """Return `body` as a page of its own."""
+    return (
+        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title)}</title></head><body>{body}</body></html>"
+    )
+
+
+def _head(film):
+    tabs = "".join(
+        f'<button role="tab" data-view="{view}">{name}</button>'
+        for view, name in _VIEWS
+    )
+    return (
+        f'<div class="head"><b>{escape(film.title)}</b><span>{escape(film.subtitle)}'
+        f'</span><div class="views" role="tablist" hidden>{tabs}</div></div>'
+    )
+
+
+def _verdict(words, differs):
+    if not words:
+        return ""
+    same = "" if differs else " same"
+    go = '<button data-do="differs">go there</button>' if differs else ""
+    return f'<div class="differs{same}">{escape(words)} {go}</div>'
+
+
+def _film(film, key, name, pair):
+    painter, last = Painter(film), len(film.frames) - 1
+    frame = film.frames[last]
+    wide = WIDTH + 20 if pair else PAGE_WIDTH
+    drawn = f'{painter.base()}<g class="still">{painter.dynamic(last)}</g>'
+    stage = f'<g transform="translate(14 4)">{drawn}</g>'
+    if not pair:
+        panel = Panel(film).drawn(last, clip=f"c{key}")
+        stage += f'<g transform="translate(0 4)">{panel}</g>'
+    over = f"<div><b>{escape(name)}</b></div>" if name else ""
+    box = f'viewBox="0 0 {wide} {film.geometry.height + 8:g}"'
+    return (
+        f'<div class="film">{over}<div class="said" aria-live="polite">'
+        f"<b>{escape(frame.title)}</b><span>{escape(frame.text)}</span></div>"
+        f'<svg {box} role="img" aria-label="{escape(film.alt())}">{stage}</svg>'
+        '<svg class="off"></svg><svg class="off"></svg></div>'
+    )
+
+
+def _bar():
+    buttons = "".join(
+        f'<button class="{do}" data-do="{do}" aria-label="{words}" title="{words}">'
+        f'<svg viewBox="0 0 16 16"><path d="{drawn}"/></svg></button>'
+        for do, drawn, words in _BUTTONS
+    )
+    return (
+        f'<div class="bar" hidden>{buttons}<div class="scrub"><input type="range" '
+        'min="0" step="any" value="0" aria-label="position"></div>'
+        '<span class="count"></span>'
+        '<button class="speed" data-do="speed" aria-label="speed">1×</button>'
+        '<span class="zoom off"><button data-do="out" aria-label="zoom out">−</button> '
+        '<button data-do="in" aria-label="zoom in">+</button></span></div>'
+    )
+
+
+def _literal(data):
+    """Return data as a literal that no label can break out of."""
+    text = json.dumps(data, separators=(",", ":"), ensure_ascii=True)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _read(name):
+    return files("distlab.show.film").joinpath("web", name).read_text("utf-8")
+
+
+@lru_cache(maxsize=1)
+def _script():
+    return "\n".join(map(_read, _SCRIPTS))
+
+
+@lru_cache(maxsize=1)
+def _style():
+    """Return the style with every rule kept to the player."""
+    rules = re.findall(r"([^{}]+)(\{[^}]*\})", _read("stage.css") + rank_style())
+    scoped = "".join(
+        ",".join(f"{_ROOT} {part.strip()}" for part in names.split(",")) + body
+        for names, body in rules
+    )
+    return _read("page.css").replace("ROOT", _ROOT) + scoped

@@ -1,0 +1,204 @@
+"""`Painter`: still frames of a film's stage as SVG, what the page's script plays.
+
+┌──────────────────────────────┬───────────────────┐
+│ stage: nodes, chunks, pills  │ bytes sent so far │
+│                              │ who waited        │  see `panel`
+└──────────────────────────────┴───────────────────┘
+"""
+
+import math
+from collections import defaultdict
+
+from distlab.show.film.geometry import MOST_CHUNKS, MOST_NAMED
+from distlab.show.film.shape import WIDTH
+from distlab.show.film.svg import (
+    box,
+    circle,
+    color_of,
+    cross,
+    curve,
+    head,
+    paths,
+    point,
+    rect,
+    text,
+)
+from distlab.units import readable_bytes
+
+__all__ = ["MOST_PILLS", "Painter"]
+
+MOST_PILLS, _MOST_PILL_RANKS = 16, 12
+_SHORT_WAY = 95
+
+
+class Painter:
+    """Draws the stage of one film.
+
+    height: of the stage. shown: how many chunks of each table are drawn.
+    """
+
+    def __init__(self, film):
+        self.film = film
+        self.geometry = film.geometry
+        self.height = film.geometry.height
+        self.shown = min(film.chunks, MOST_CHUNKS)
+
+    def stage(self, number: int, part: float = 1.0) -> str:
+        """Return the stage on the way to frame `number`, `part` of it done.
+
+        At 1 it stands still: messages in the middle of their way, tables as after it.
+        """
+        return self.base() + self.dynamic(number, part)
+
+    def base(self) -> str:
+        """Return what never moves: ways, empty tables, nodes and their numbers."""
+        g = self.geometry
+        drawn = [paths({"way": [curve(way) for way in g.ways.values()]})]
+        drawn += [self._empty_table(rank) for rank in range(len(g.tables))]
+        if g.tables and g.shape == "ring" and 3 <= self.film.world_size <= 8:
+            drawn.append(self._key())
+        drawn += [self._node(rank) for rank in range(len(g.nodes))]
+        return "".join(drawn)
+
+    def dynamic(self, number: int, part: float = 1.0) -> str:
+        """Return what of the stage changes: stripes and messages."""
+        frame = self.film.frames[number]
+        before = self.film.frames[max(0, number - 1)]
+        tables = frame.tables if part == 1 else before.tables
+        drawn = [self._stripes(tables)]
+        if part == 1:
+            drawn.append(self._fresh(frame))
+        drawn += [self._message(move, part, frame) for move in frame.moves]
+        if part == 1:
+            drawn += [self._ring("meet", rank) for rank in frame.ranks]
+        if frame.broken:
+            drawn += [self._ring("stuck", rank) for rank in self.film.stuck]
+            drawn += [self._crossed(event.rank) for event in self.film.faults]
+        return "".join(drawn)
+
+    def words(self, move) -> str:
+        """Return which chunk and how many bytes, as "c3 40 B", as far as it fits."""
+        if move.fate == "dropped":
+            return "lost"
+        size = readable_bytes(move.bytes)
+        if move.count > 1:
+            return f"{move.count}× {size}"
+        if not move.chunks or self.film.chunks == 1:
+            return size
+        first, last = move.chunks[0], move.chunks[-1]
+        chunks = f"c{first}" if first == last else f"c{first}–{last}"
+        x0, y0, _, _, x1, y1 = self.way((move.src, move.dst))
+        short = math.hypot(x1 - x0, y1 - y0) < _SHORT_WAY
+        return chunks if short else f"{chunks} {size}"
+
+    def way(self, pair) -> tuple:
+        """Return the curve between two ranks, straight where there are too many."""
+        found = self.geometry.ways.get(pair)
+        if found:
+            return found
+        (x0, y0), (x1, y1) = (self.geometry.nodes[rank] for rank in pair)
+        return x0, y0, (x0 + x1) / 2, (y0 + y1) / 2, x1, y1
+
+    def _empty_table(self, rank):
+        wide, tall = self.geometry.cell
+        corners = [self._cell(rank, chunk) for chunk in range(self.shown)]
+        rounded = 3 if wide > 12 else 1.5
+        drawn = [box("box", x, y, wide, tall, rounded) for x, y in corners]
+        if wide >= 8:
+            prefix, size = ("c", 9.5) if wide > 18 else ("", 7.5)
+            drawn += [
+                text(
+                    "mono muted",
+                    x + wide / 2,
+                    y + tall + size + 1,
+                    f"{prefix}{chunk}",
+                    size,
+                    "middle",
+                )
+                for chunk, (x, y) in enumerate(corners)
+            ]
+        return "".join(drawn)
+
+    def _key(self):
+        """Say in the middle of a ring what a stripe is."""
+        x, y, n = WIDTH / 2, self.height / 2, self.film.world_size
+        first = "each stripe in a cell is one rank's share"
+        second = f"{n} stripes: the chunk is complete"
+        return text("muted", x, y - 5, first, 11, "middle") + text(
+            "muted", x, y + 13, second, 11, "middle"
+        )
+
+    def _node(self, rank):
+        (x, y), radius = self.geometry.nodes[rank], self.geometry.radius
+        color = color_of(rank)
+        dot = circle(f"f{color}", x, y, radius)
+        if self.film.world_size > MOST_NAMED:
+            return dot
+        size = min(16, 1.05 * radius)
+        number = text(f"num n{color}", x, y + size * 0.36, str(rank), size, "middle")
+        return dot + number
+
+    def _cell(self, rank, chunk):
+        x, y = self.geometry.tables[rank]
+        return x + chunk * (self.geometry.cell[0] + 2), y
+
+    def _slot(self, x, y, share):
+        """Return the box of a share's stripe in the cell at (x, y); rank 0 lowest."""
+        wide, tall = self.geometry.cell
+        pitch = (tall - 4) / self.film.world_size
+        inset = min(3, wide / 6)
+        top = y + tall - 2 - (share + 0.9) * pitch
+        return x + inset, top, wide - 2 * inset, max(0.8, 0.8 * pitch)
+
+    def _stripes(self, tables):
+        """Draw the shares in the cells: one slot per rank, in the rank's colour."""
+        groups, unknown = defaultdict(list), []
+        for (rank, chunk), counts in tables.items():
+            if chunk >= self.shown or not self.geometry.tables:
+                continue
+            x, y = self._cell(rank, chunk)
+            if counts is None:
+                middle = x + self.geometry.cell[0] / 2
+                unknown.append(text("bad", middle, y + 19, "?", 13, "middle"))
+                continue
+            for share in (share for share, count in enumerate(counts) if count):
+                left, top, wide, tall = self._slot(x, y, share)
+                groups[f"f{color_of(share)}"].append(rect(left, top, wide, tall))
+                if counts[share] > 1:
+                    around = rect(left - 1, top - 1, wide + 2, tall + 2)
+                    groups["twice"].append(around)
+        groups["twice"] = groups.pop("twice", [])  # over all the others
+        return paths(groups) + "".join(unknown)
+
+    def _fresh(self, frame):
+        """Frame the cells that have just changed."""
+        if not self.geometry.tables:
+            return ""
+        corners = [self._cell(*key) for key in frame.changed if key[1] < self.shown]
+        return paths({"fresh": [rect(*at, *self.geometry.cell) for at in corners]})
+
+    def _message(self, move, part, frame):
+        way, color = self.way((move.src, move.dst)), color_of(move.src)
+        late = " late" if move.fate == "waiting" else ""
+        many = self.film.world_size > MOST_NAMED
+        arrow = paths(
+            {
+                f"flow s{color}{late}": [curve(way)],
+                f"f{color}": [head(way, 4 if many else 12)],
+            }
+        )
+        at = 0.5 if part == 1 or late else part
+        x, y = point(way, min(at, 0.55) if move.fate == "dropped" else at)
+        if len(frame.moves) > MOST_PILLS or self.film.world_size > _MOST_PILL_RANKS:
+            return arrow + circle(f"dot s{color}", x, y, 2 if many else 4)
+        words = self.words(move)
+        wide = 6.4 * len(words) + 16
+        pill = box(f"pill s{color}{late}", x - wide / 2, y - 12, wide, 24, 12)
+        return arrow + pill + text("mono ink", x, y + 3.8, words, 10.5, "middle")
+
+    def _ring(self, name, rank):
+        return circle(name, *self.geometry.nodes[rank], self.geometry.radius + 4)
+
+    def _crossed(self, rank):
+        mark = cross(*self.geometry.nodes[rank], self.geometry.radius + 5)
+        return paths({"cross": [mark]})

@@ -1,0 +1,103 @@
+"""`Player`: a trace that plays itself in a notebook, a page, or stands still."""
+
+import math
+
+from distlab.errors import InvalidArgument
+from distlab.show.film.film import Film
+from distlab.show.film.page import document, fragment
+from distlab.show.film.still import filmstrip, gif, png
+from distlab.show.lettering import literal
+from distlab.show.reading import trace_of
+
+__all__ = ["Player", "player", "save"]
+
+_KINDS = (".html", ".svg", ".png", ".gif")
+
+
+class Player:
+    """One film, or several side by side, with controls; `alt` says what it shows.
+
+    Shows itself as the last line of a cell. Where scripts do not run, a strip of the
+    key frames stands in for it.
+    """
+
+    def __init__(self, film: Film):
+        self.film = film
+        self.alt = film.alt()
+
+    def __repr__(self):
+        return self.alt
+
+    def html(self) -> str:
+        """Return the player as HTML that needs nothing else."""
+        return fragment([self.film])
+
+    def strip(self) -> str:
+        """Return the key frames side by side, as SVG."""
+        return filmstrip(self.film)
+
+    def save(self, path) -> None:
+        """Write a .html page, a .svg or .png strip of the key frames, or a .gif.
+
+        Raises: InvalidArgument for another suffix.
+        """
+        kind = "." + str(path).lower().rpartition(".")[2]
+        if kind not in _KINDS:
+            raise InvalidArgument(
+                f"a player is saved as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, and "
+                f'got {str(path)!r}. For example: show.save(report, "ring.html")'
+            )
+        with open(path, "wb") as file:
+            file.write(self._drawn(kind))
+
+    def _drawn(self, kind):
+        if kind == ".html":
+            return document(self.html(), self.film.title or "distlab").encode()
+        if kind == ".svg":
+            return self.strip().encode()
+        return png(self.strip(), 1.0) if kind == ".png" else gif(self.film)
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        from base64 import b64encode
+
+        image = b64encode(png(self.strip(), 0.7)).decode()
+        return {"text/html": self.html(), "image/png": image, "text/plain": self.alt}
+
+
+def player(
+    trace, title="", *, bound_bytes=None, bound_label="bound", shape="auto"
+) -> Player:
+    """Play a run: who sends which chunk to whom, step by step, and who holds what.
+
+    trace: a `Trace`, or anything with a `.trace`, such as a report or a failure; from
+    `follow`, it also knows whose share is in which chunk.
+    bound_bytes: what each rank should send, or may send at the most.
+    shape: how the ranks sit: "auto", "ring", "tree", "hypercube", "grid" or "circle".
+
+    Raises: InvalidArgument if there is no trace in it, the bound is no number, or the
+    ranks do not form the shape.
+    """
+    return Player(_film(trace, title, bound_bytes, bound_label, shape))
+
+
+def save(trace, path, title="", **options) -> None:
+    """Write the player of a run to a .html page, a .svg or .png strip, or a .gif.
+
+    options: those of `player`.
+
+    Raises: as `player` does, and InvalidArgument for another suffix.
+    """
+    player(trace, title, **options).save(path)
+
+
+def _film(trace, title, bound_bytes, bound_label, shape):
+    bound = None
+    if bound_bytes is not None:
+        number = hasattr(bound_bytes, "__float__") and not isinstance(bound_bytes, bool)
+        if not number or not math.isfinite(bound_bytes) or bound_bytes < 0:
+            raise InvalidArgument(
+                f"bound_bytes is a number of bytes per rank, and got {bound_bytes!r}. "
+                "For example: player(report, bound_bytes=2 * (n - 1) / n * size)"
+            )
+        bound = bound_bytes, literal(bound_label, 40)
+    return Film(trace_of(trace), title, bound=bound, shape=shape)

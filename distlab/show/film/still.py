@@ -1,0 +1,165 @@
+"""Still pictures of a film: one frame, a strip of the key frames, or a gif.
+
+Letters are drawn with the fonts that matplotlib brings, so that pictures look the
+same on a machine that has no fonts.
+"""
+
+import re
+from functools import lru_cache
+from html import escape
+from importlib.resources import files
+
+from distlab.show.film.painter import Painter
+from distlab.show.film.panel import PAGE_WIDTH, Panel
+from distlab.show.film.svg import circle, paths, rank_style, text
+from distlab.show.lettering import wrapped
+from distlab.show.theme import GRID, INK, MUTED, PAPER, TRACK, WAITING, WARNING
+
+__all__ = ["filmstrip", "frame_svg", "gif", "key_frames", "pair_strip", "png"]
+
+_LIGHT = {
+    "ink": INK, "muted": MUTED, "line": GRID, "paper": PAPER, "track": TRACK,
+    "wait": WAITING, "warn": WARNING,
+}  # fmt: skip
+_STRIP_COLUMNS, _MOST_KEYS = 3, 6
+
+
+def frame_svg(film, number: int, part: float = 1.0) -> str:
+    """Return frame `number` as an SVG of its own, `part` of the way to it."""
+    painter, frame = Painter(film), film.frames[number]
+    lines = wrapped(frame.text, 10.6, 9.75, most=2)
+    top = 100 + 18 * len(lines)
+    body = [text("ink strong", 28, 38, film.title or "The run", 18)]
+    body.append(text("muted", 28, 60, film.subtitle, 12.5))
+    body.append(text("ink strong", 28, 92, frame.title, 15))
+    for row, line in enumerate(lines):
+        body.append(text("muted", 28, 114 + 18 * row, line, 13))
+    body.append(f'<g transform="translate(14 {top})">{painter.stage(number, part)}</g>')
+    body.append(f'<g transform="translate(0 {top})">{Panel(film).drawn(number)}</g>')
+    bottom = top + painter.height
+    body.append(_ruler(film, number, part, bottom + 14))
+    return _svg(PAGE_WIDTH, bottom + 54, "".join(body), film.alt())
+
+
+def filmstrip(film) -> str:
+    """Return the key frames side by side as one SVG: three to a row, six at most."""
+    painter, keys = Painter(film), key_frames(film)
+    columns = min(_STRIP_COLUMNS, len(keys))
+    wide, tall = 620, painter.height + 86
+    body = [text("ink strong", 24, 40, film.title or "The run", 24)]
+    body.append(text("muted", 24, 68, film.subtitle, 17))
+    for place, number in enumerate(keys):
+        x, y = place % columns * wide, 92 + place // columns * tall
+        words = film.frames[number].title
+        inside = text("ink strong", 24, 30, f"{number} · {words}", 18)
+        inside += f'<g transform="translate(10 52)">{painter.stage(number)}</g>'
+        body.append(f'<g transform="translate({x} {y})">{inside}</g>')
+    rows = -(-len(keys) // columns)
+    return _svg(wide * columns, 100 + rows * tall, "".join(body), film.alt())
+
+
+def pair_strip(films, names, number: int, verdict: str) -> str:
+    """Return two films side by side at a frame, or at their last, as one SVG."""
+    tall = max(Painter(film).height for film in films)
+    lines = wrapped(verdict, 11, 12, most=3)
+    body = [text("ink strong", 24, 36, films[0].title or "Side by side", 20)]
+    for row, line in enumerate(lines):
+        body.append(text("ink", 24, 64 + 21 * row, line, 15))
+    top = 76 + 21 * len(lines)
+    for place, (film, name) in enumerate(zip(films, names, strict=True)):
+        at = min(number, len(film.frames) - 1)
+        words = f"{name} · {at} · {film.frames[at].title}"
+        inside = text("ink strong", 24, 28, words, 16)
+        inside += f'<g transform="translate(10 46)">{Painter(film).stage(at)}</g>'
+        body.append(f'<g transform="translate({620 * place} {top})">{inside}</g>')
+    return _svg(1240, top + tall + 60, "".join(body), verdict)
+
+
+def key_frames(film) -> list[int]:
+    """Return the frames that tell the most: start, end, and where a phase turns."""
+    last = len(film.frames) - 1
+    if last < _MOST_KEYS:
+        return list(range(last + 1))
+    phases = [frame.title.partition(",")[0] for frame in film.frames]
+    turns = [k for k in range(2, last) if phases[k] != phases[k + 1]]
+    chosen = dict.fromkeys([0, 1, last, *turns[:3]])
+    even = [round(k * last / (_MOST_KEYS - 1)) for k in range(_MOST_KEYS)]
+    for number in even:
+        if len(chosen) < _MOST_KEYS:
+            chosen.setdefault(number)
+    return sorted(chosen)
+
+
+def png(svg: str, zoom: float = 2.0) -> bytes:
+    """Return an SVG as the bytes of a PNG, `zoom` pixels to a unit."""
+    import resvg_py
+
+    return bytes(
+        resvg_py.svg_to_bytes(
+            svg_string=svg, zoom=zoom, font_files=_fonts(), skip_system_fonts=True
+        )
+    )
+
+
+def gif(film, *, seconds_per_stop: float = 1.4, frames_per_s: int = 12) -> bytes:
+    """Return the film as a gif that plays for ever: each stop moves, then stands."""
+    from io import BytesIO
+
+    from PIL import Image
+
+    per_stop = max(2, round(seconds_per_stop * frames_per_s * 0.55))
+    images, waits = [], []
+    for number in range(len(film.frames)):
+        parts = [k / per_stop for k in range(1, per_stop)] if number else []
+        for part in [*parts, 1.0]:
+            picture = Image.open(BytesIO(png(frame_svg(film, number, part), 0.8)))
+            images.append(picture.convert("RGB").quantize(64))
+            stands = part == 1.0
+            waits.append(
+                round(1000 * (seconds_per_stop * 0.45 if stands else 1 / frames_per_s))
+            )
+    waits[-1] *= 4
+    target = BytesIO()
+    images[0].save(
+        target, "GIF", save_all=True, append_images=images[1:], duration=waits, loop=0
+    )
+    return target.getvalue()
+
+
+@lru_cache(maxsize=1)
+def _fonts():
+    from matplotlib import get_data_path
+
+    names = ("DejaVuSans", "DejaVuSans-Bold", "DejaVuSansMono")
+    return [f"{get_data_path()}/fonts/ttf/{name}.ttf" for name in names]
+
+
+@lru_cache(maxsize=1)
+def light_style() -> str:
+    """Return the stage's style with the colours of the light theme written in."""
+    style = files("distlab.show.film").joinpath("web", "stage.css").read_text("utf-8")
+    return re.sub(r"var\(--(\w+)\)", lambda m: _LIGHT[m[1]], style) + rank_style()
+
+
+def _svg(wide, tall, body, alt):
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide:g} {tall:g}" '
+        f'width="{wide:g}" height="{tall:g}" role="img"><title>{escape(alt)}</title>'
+        f"<style>{light_style()}</style>"
+        f'<rect class="paper" width="{wide:g}" height="{tall:g}"/>{body}</svg>'
+    )
+
+
+def _ruler(film, number, part, y):
+    """Draw where in the film a frame is."""
+    left, right, count = 28, 980, len(film.frames) - 1
+    at = left + (right - left) * max(0, number - 1 + part) / max(1, count)
+    return "".join(
+        [
+            paths(
+                {"way": [f"M{left} {y:g}H{right}"], "done": [f"M{left} {y:g}H{at:.1f}"]}
+            ),
+            circle("ink", at, y, 7),
+            text("mono ink", right + 22, y + 5, f"{number} of {count}", 12),
+        ]
+    )

@@ -1,0 +1,220 @@
+"""The stops of a film: what a trace says, cut where a learner would pause.
+
+    start ─▶ round 1 ─▶ round 2 ─▶ barrier ─▶ round 3 ─▶ what never ended
+             moves      moves      meeting    moves      broken
+
+A stop is one round of messages, or one barrier or collective. The tables of chunks at
+a stop are those after the calls that ended with it. If anything never ended, or a
+fault struck, the last stop says so.
+"""
+
+from collections import Counter, defaultdict
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from distlab.show.grid import Grid
+from distlab.show.lettering import literal
+
+__all__ = ["Move", "Stop", "stops_of", "tables_at_start"]
+
+MOST_STOPS = 2000
+_MEETINGS = ("barrier", "collective")
+
+
+class Move(NamedTuple):
+    """A message, or `count` messages of one pair of ranks, at a stop.
+
+    bytes: as the receiver or the sender has it. sent: of these, what was handed over.
+    chunks, counts: as in `Payload`, of one message; empty if not known.
+    fate: "arrived", "dropped", or "waiting" for one that never ended.
+    """
+
+    src: int
+    dst: int
+    bytes: int
+    sent: int
+    count: int
+    chunks: tuple
+    counts: tuple
+    fate: str
+
+
+@dataclass
+class Stop:
+    """What happens on the way to a stop, and what is true there.
+
+    rounds: the first and last round of messages in it, or (0, 0).
+    phase, step: the words of the ranks' marks. at_s: when the last of it had ended.
+    tables: (rank, chunk) -> counts, where they changed. meeting: the name of a barrier
+    or collective, entered by `ranks`. last: it is the end of the trace. broken: it is
+    the stop of faults and of what never ended.
+    """
+
+    rounds: tuple[int, int]
+    phase: str
+    step: str
+    at_s: float
+    moves: list[Move] = field(default_factory=list)
+    tables: dict = field(default_factory=dict)
+    meeting: str = ""
+    ranks: list[int] = field(default_factory=list)
+    last: bool = False
+    broken: bool = False
+
+
+def tables_at_start(shares, world_size: int) -> dict:
+    """Return (rank, chunk) -> counts of the ranks' inputs; empty without shares."""
+    if shares is None:
+        return {}
+    return {
+        (rank, chunk): counts
+        for rank in range(world_size)
+        for chunk, counts in enumerate(shares.held[rank][0][1])
+    }
+
+
+def stops_of(reading) -> list[Stop]:
+    """Return the stops of a trace, in order; neighbours together if they are many."""
+    stops, steps = _rounds(reading)
+    stops += _meetings(reading.trace)
+    stops.sort(key=lambda stop: stop.at_s)
+    if len(stops) > MOST_STOPS:
+        stops, steps = _merged(stops, steps)
+    broken = _broken(reading)
+    if broken:
+        stops.append(broken)
+    if reading.trace.shares is not None:
+        _add_tables(reading.trace, stops, steps)
+    if stops:
+        stops[-1].last = True
+    return stops
+
+
+def _rounds(reading):
+    """Return a stop per round, and for each the last step of each rank in it."""
+    shares, nth, taken = reading.trace.shares, {}, Counter()
+    for message in reading.messages:
+        pair = _pair(message)
+        nth[id(message.send or message.recv)] = taken[pair]
+        taken[pair] += 1
+    moves, steps, ends = defaultdict(list), defaultdict(dict), defaultdict(list)
+    for message, number in reading.numbered:
+        sent = shares.sent.get(_pair(message), []) if shares else []
+        k = nth[id(message.send or message.recv)]
+        moves[number].append(_move(message, sent[k] if k < len(sent) else ((), ())))
+        for event in message:
+            if event is not None:
+                steps[number][event.rank] = event.step
+                ends[number].append(event.start if event.end is None else event.end)
+    stops, reached = [], 0.0
+    for column in Grid(reading).columns:
+        reached = max([reached, *ends[column.number]])
+        rounds = (column.number, column.number)
+        there = sorted(moves[column.number], key=lambda move: move[:2])
+        stop = Stop(rounds, column.phase, column.step, reached, there)
+        stops.append(stop)
+    return stops, steps
+
+
+def _pair(message):
+    send, recv = message
+    return (send.rank, send.peer) if send else (recv.peer, recv.rank)
+
+
+def _move(message, payload):
+    send = message.send
+    sent = send.bytes if send and send.end is not None else 0
+    dropped = bool(send) and send.label == "dropped"
+    fate = "dropped" if dropped else "arrived"
+    return Move(*_pair(message), _size_of(message), sent, 1, *payload, fate)
+
+
+def _meetings(trace):
+    """Return a stop for each barrier or collective that any rank left."""
+    groups, entered = defaultdict(list), Counter()
+    for event in trace.events:
+        if event.kind in _MEETINGS and event.end is not None:
+            entered[event.rank] += 1
+            groups[entered[event.rank]].append(event)
+    stops = []
+    for events in groups.values():
+        names = Counter(literal(e.label or e.kind, 40) for e in events)
+        name = names.most_common(1)[0][0]
+        ranks = sorted(event.rank for event in events)
+        end = max(event.end for event in events)
+        stops.append(Stop((0, 0), name, "", end, meeting=name, ranks=ranks))
+    return stops
+
+
+def _broken(reading):
+    """Return the stop of what never ended and of faults, or None."""
+    moves = [
+        Move(*_pair(message), _size_of(message), 0, 1, (), (), "waiting")
+        for message in reading.messages
+        if all(event is None or event.end is None for event in message)
+    ]
+    if not reading.stuck and not _gone(reading.trace):
+        return None
+    end = reading.trace.cut_s or reading.last_s
+    return Stop(
+        (0, 0), "How it ended", "", max(end, reading.last_s), moves, broken=True
+    )
+
+
+def _gone(trace):
+    """Return the ranks that a fault ended, and that did not come back."""
+    gone = set()
+    for event in trace.events:
+        if event.kind == "fault" and not event.label.startswith("partition"):
+            (gone.discard if event.label == "restart" else gone.add)(event.rank)
+    return gone
+
+
+def _size_of(message):
+    return max(event.bytes for event in message if event is not None)
+
+
+def _merged(stops, steps):
+    """Return at most MOST_STOPS stops, each of several neighbours; and their steps."""
+    size = -(-len(stops) // MOST_STOPS)
+    merged, latest = [], {}
+    for first in range(0, len(stops), size):
+        part = stops[first : first + size]
+        numbers = [number for stop in part for number in stop.rounds if number]
+        rounds = (min(numbers), max(numbers)) if numbers else (0, 0)
+        moves = defaultdict(list)
+        for move in (move for stop in part for move in stop.moves):
+            moves[move.src, move.dst, move.fate].append(move)
+        last = part[-1]
+        together = [_together(key, some) for key, some in moves.items()]
+        meeting = "" if numbers else last.meeting
+        stop = Stop(rounds, last.phase, last.step, last.at_s, together)
+        stop.meeting, stop.ranks = meeting, last.ranks
+        merged.append(stop)
+        for number in range(rounds[0], rounds[1] + 1):
+            latest.setdefault(rounds[1], {}).update(steps.get(number, {}))
+    return merged, latest
+
+
+def _together(key, moves):
+    src, dst, fate = key
+    size, sent = sum(m.bytes for m in moves), sum(m.sent for m in moves)
+    return Move(src, dst, size, sent, len(moves), (), (), fate)
+
+
+def _add_tables(trace, stops, steps):
+    """Write into each stop the chunks whose counts have changed on the way to it."""
+    now = tables_at_start(trace.shares, trace.world_size)
+    for stop in stops:
+        final = stop is stops[-1]
+        for rank in range(trace.world_size):
+            step = steps.get(stop.rounds[1], {}).get(rank)
+            if final:
+                table = trace.shares.held[rank][-1][1]
+            elif step is None:
+                continue
+            else:
+                table = trace.shares.after(rank, step)
+            for chunk, counts in enumerate(table):
+                if now[rank, chunk] != counts:
+                    now[rank, chunk] = stop.tables[rank, chunk] = counts

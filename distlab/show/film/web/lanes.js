@@ -1,0 +1,115 @@
+// Lanes: each rank's time, on the run's own clock. A window of it is drawn anew when it
+// moves; while playing only the line of now and the veil over what is to come move.
+
+function lanes(film, svg) {
+  const left = 76, right = 1104, top = 40, rows = film.rows;
+  const pitch = Math.min(46, Math.max(16, 400 / rows.length)), tall = 0.56 * pitch;
+  const bottom = top + rows.length * pitch;
+  const rowOf = new Map(rows.map((rank, row) => [rank, row]));
+  const y = rank => top + rowOf.get(rank) * pitch + (pitch - tall) / 2;
+  svg.setAttribute("viewBox", `0 0 1120 ${bottom + 54}`);
+  const fixed = tag("g"), veil = tag("rect", { class: "future", y: top - 4, height: bottom - top + 8 });
+  const now = tag("path", { class: "now" });
+  svg.replaceChildren(fixed, veil, now);
+  let from = 0, until = 1;
+  const x = t => left + (t - from) / (until - from) * (right - left);
+
+  function spans(row, parts) {
+    for (const state in film.lanes[row]) {
+      const list = film.lanes[row][state], d = [];
+      let begin = -9, end = -9;  // what is nearer than a third of a pixel becomes one
+      const flush = () => { if (end > left && begin < right) d.push(rectangle(Math.max(left, begin), y(rows[row]), Math.max(0.4, Math.min(right, end) - Math.max(left, begin)), tall)); };
+      for (let i = 0; i < list.length; i += 2) {
+        const a = x(list[i]), b = x(list[i + 1]);
+        if (b < left || a > right) continue;
+        if (a - end > 0.34) { flush(); begin = a; }
+        end = Math.max(b, end);
+        if (a - begin < 0 || end < begin) begin = a;
+      }
+      flush();
+      const name = state === "moving" ? "f" + rows[row] % 6 : state;
+      parts.push(tag("path", { class: name, d: d.join("") }));
+    }
+  }
+
+  function arrows(parts) {
+    const seen = film.arrows.filter(a => a[3] >= from && a[2] <= until);
+    if (seen.length > 3000) return `${seen.length.toLocaleString("en")} arrows are left out: zoom in with + to see them.`;
+    const lines = {}, heads = {};
+    for (const [src, dst, sent, got] of seen) {
+      const x0 = x(sent), x1 = x(got), y0 = y(src) + tall / 2, y1 = y(dst) + tall / 2;
+      (lines[src % 6] ||= []).push(`M${x0.toFixed(1)} ${y0.toFixed(1)}L${x1.toFixed(1)} ${y1.toFixed(1)}`);
+      if (seen.length <= 400) (heads[src % 6] ||= []).push(head(x1, y1, Math.atan2(y1 - y0, x1 - x0), 8));
+    }
+    const thin = seen.length > 400 ? " thin" : "";
+    for (const c in lines) parts.push(tag("path", { class: `arrow s${c}${thin}`, d: lines[c].join("") }));
+    for (const c in heads) parts.push(tag("path", { class: "f" + c, d: heads[c].join("") }));
+    return "";
+  }
+
+  function axis(parts) {
+    const seconds = (until - from) * film.lasts, rough = seconds / 7;
+    const size = 10 ** Math.floor(Math.log10(rough || 1)), step = [1, 2, 5, 10].find(m => m * size >= rough) * size;
+    const unit = seconds >= 2 ? ["s", 1] : seconds >= 2e-3 ? ["ms", 1e3] : ["µs", 1e6];
+    const first = Math.ceil((film.begin + from * film.lasts) / step) * step;
+    for (let t = first; t <= film.begin + until * film.lasts + 1e-12; t += step) {
+      const at = x((t - film.begin) / film.lasts);
+      parts.push(tag("path", { class: "axis", d: `M${at.toFixed(1)} ${top - 4}V${bottom + 4}` }));
+      parts.push(tag("text", { class: "muted", x: at, y: bottom + 20, "font-size": 11, "text-anchor": "middle" }, `${Number((t * unit[1]).toPrecision(4))}`));
+    }
+    parts.push(tag("text", { class: "muted", x: right, y: bottom + 40, "font-size": 11, "text-anchor": "end" }, `time since the run began, ${unit[0]}`));
+  }
+
+  function labels(parts) {
+    let free = left;
+    for (const [time, text] of film.marks) {
+      const at = x(time);
+      if (at < free || at > right - 30) continue;
+      parts.push(tag("text", { class: "muted", x: at, y: top - 14, "font-size": 11 }, text));
+      parts.push(tag("path", { class: "axis", d: `M${at.toFixed(1)} ${top - 10}V${bottom}` }));
+      free = at + 6.2 * text.length + 12;
+    }
+    for (const [rank, time, text] of film.faults) {
+      if (!rowOf.has(rank) || time < from || time > until) continue;
+      const at = x(time), mid = y(rank) + tall / 2;
+      parts.push(tag("path", { class: "cross", d: `M${at - 6} ${mid - 6}l12 12m0 -12l-12 12` }));
+      parts.push(tag("text", { class: "bad", x: Math.min(at + 12, right - 40), y: mid - 6, "font-size": 11 }, text));
+    }
+  }
+
+  function window_() {
+    const parts = [];
+    axis(parts);
+    rows.forEach((rank, row) => {
+      parts.push(tag("text", { class: "muted", x: 4, y: y(rank) + tall / 2 + 4, "font-size": 12 }, `rank ${rank}`));
+      spans(row, parts);
+    });
+    const left_out = arrows(parts);
+    labels(parts);
+    const kinds = new Set(film.lanes.flatMap(Object.keys));
+    const legend = [kinds.has("moving") && "colour: its message moves", kinds.has("waiting") && "grey: it waits for its partner",
+      kinds.has("together") && "dark: a barrier or collective", kinds.has("stuck") && "red: it never ended", "empty: its own work"].filter(Boolean).join(" · ");
+    parts.push(tag("text", { class: "muted", x: left, y: bottom + 40, "font-size": 11 }, left_out || legend));
+    fixed.replaceChildren(...parts);
+  }
+
+  svg.addEventListener("click", event => {
+    const box = svg.getBoundingClientRect(), at = (event.clientX - box.left) / box.width * 1120;
+    if (at > left) svg.dispatchEvent(new CustomEvent("moment", { bubbles: true, detail: from + (at - left) / (right - left) * (until - from) }));
+  });
+  window_();
+  let shown = 1;
+  return function draw(p, moment, zoom) {
+    const wide = 1 / zoom;
+    if (zoom !== shown || moment < from || moment > until) {
+      shown = zoom;
+      from = Math.min(1 - wide, Math.max(0, moment - wide * 0.3));
+      until = from + wide;
+      window_();
+    }
+    const at = Math.min(right, x(moment));
+    veil.setAttribute("x", at);
+    veil.setAttribute("width", Math.max(0, right + 8 - at));
+    now.setAttribute("d", `M${at.toFixed(1)} ${top - 6}V${bottom + 6}`);
+  };
+}

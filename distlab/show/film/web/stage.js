@@ -1,0 +1,126 @@
+// The graph: what travels and what every rank holds, at position p of the film.
+// p counts stops; between two stops messages travel, at a stop they stand halfway.
+
+const SVG = "http://www.w3.org/2000/svg";
+const tag = (name, attributes, text) => {
+  const element = document.createElementNS(SVG, name);
+  for (const key in attributes) element.setAttribute(key, attributes[key]);
+  if (text !== undefined) element.textContent = text;
+  return element;
+};
+const rectangle = (x, y, w, h) =>
+  `M${x.toFixed(1)} ${y.toFixed(1)}h${w.toFixed(1)}v${h.toFixed(1)}h${(-w).toFixed(1)}z`;
+const curve = w => `M${w[0]} ${w[1]}Q${w[2]} ${w[3]} ${w[4]} ${w[5]}`;
+const along = (w, t) => {
+  const a = (1 - t) ** 2, b = 2 * t * (1 - t), c = t * t;
+  return [a * w[0] + b * w[2] + c * w[4], a * w[1] + b * w[3] + c * w[5]];
+};
+const head = (x, y, angle, size) => {
+  const corner = side =>
+    `L${(x - size * Math.cos(angle + side)).toFixed(1)} ${(y - size * Math.sin(angle + side)).toFixed(1)}`;
+  return `M${x.toFixed(1)} ${y.toFixed(1)}${corner(-0.42)}${corner(0.42)}z`;
+};
+const eased = t => t < 0.5 ? 2 * t * t : 1 - 2 * (1 - t) ** 2;
+
+function tablesAt(film) {
+  // Walks from stop to stop and keeps its place, since playing goes one by one.
+  let at = -1, now;
+  return number => {
+    if (number < at || at < 0) { now = new Map(film.start.map(c => [c[0] + "," + c[1], c])); at = 0; }
+    while (at < number) for (const c of film.frames[++at].k) now.set(c[0] + "," + c[1], c);
+    return now.values();
+  };
+}
+
+function graph(film, svg) {
+  const tables = tablesAt(film), still = svg.querySelector(".still");
+  const layer = { stripes: tag("g"), moves: tag("g") };
+  still.replaceWith(layer.stripes, layer.moves);
+  const bars = [...svg.querySelectorAll("[data-bar]")];
+  const words = [...svg.querySelectorAll("[data-sent]")];
+  const clip = svg.querySelector("clipPath rect");
+  const [wide, tall] = film.cell, pitch = (tall - 4) / film.n, inset = Math.min(3, wide / 6);
+  let drawn = -1;
+
+  function stripes(number, fresh) {
+    const shares = {}, twice = [], changed = [], odd = [];
+    for (const [rank, chunk, counts] of tables(number)) {
+      if (chunk >= film.shown || !film.tables.length) continue;
+      const x = film.tables[rank][0] + chunk * (wide + 2), y = film.tables[rank][1];
+      if (counts === null) { odd.push([x + wide / 2, y + 19]); continue; }
+      for (let share = 0; share < film.n; share++) {
+        if (counts[share] === "0") continue;
+        const top = y + tall - 2 - (share + 0.9) * pitch;
+        const box = [x + inset, top, wide - 2 * inset, Math.max(0.8, 0.8 * pitch)];
+        (shares[share % 6] ||= []).push(rectangle(...box));
+        if (counts[share] > "1") twice.push(rectangle(box[0] - 1, box[1] - 1, box[2] + 2, box[3] + 2));
+      }
+    }
+    if (fresh) for (const [rank, chunk] of film.frames[number].k)
+      if (chunk < film.shown && film.tables.length)
+        changed.push(rectangle(film.tables[rank][0] + chunk * (wide + 2), film.tables[rank][1], wide, tall));
+    const parts = Object.entries(shares).map(([c, d]) => tag("path", { class: "f" + c, d: d.join("") }));
+    if (twice.length) parts.push(tag("path", { class: "twice", d: twice.join("") }));
+    if (changed.length) parts.push(tag("path", { class: "fresh", d: changed.join("") }));
+    for (const [x, y] of odd) parts.push(tag("text", { class: "bad", x, y, "font-size": 13, "text-anchor": "middle" }, "?"));
+    layer.stripes.replaceChildren(...parts);
+  }
+
+  function way(src, dst) {
+    const found = film.ways[src + "," + dst];
+    if (found) return found;
+    const [x0, y0] = film.nodes[src], [x1, y1] = film.nodes[dst];
+    return [x0, y0, (x0 + x1) / 2, (y0 + y1) / 2, x1, y1];
+  }
+
+  function moves(frame, part, rests) {
+    const parts = [], many = frame.m.length > film.pills || film.n > 12, lines = {}, heads = {};
+    for (const [src, dst, , , , fate] of frame.m) {
+      const w = way(src, dst), c = src % 6 + (fate === 2 ? " late" : "");
+      (lines[c] ||= []).push(curve(w));
+      (heads[src % 6] ||= []).push(head(w[4], w[5], Math.atan2(w[5] - w[3], w[4] - w[2]), film.n > 64 ? 4 : 12));
+    }
+    for (const c in lines) parts.push(tag("path", { class: "flow s" + c, d: lines[c].join("") }));
+    for (const c in heads) parts.push(tag("path", { class: "f" + c, d: heads[c].join("") }));
+    for (const [src, dst, , , text, fate] of frame.m) {
+      let t = rests || fate === 2 ? 0.5 : part;
+      if (fate === 1) t = Math.min(t, 0.55);
+      const [x, y] = along(way(src, dst), t), c = src % 6;
+      if (many) { parts.push(tag("circle", { class: "dot s" + c, cx: x, cy: y, r: film.n <= 64 ? 4 : 2 })); continue; }
+      const w = 6.4 * text.length + 16;
+      parts.push(tag("rect", { class: "pill s" + c + (fate === 2 ? " late" : ""), x: x - w / 2, y: y - 12, width: w, height: 24, rx: 12 }));
+      parts.push(tag("text", { class: "mono ink", x, y: y + 3.8, "font-size": 10.5, "text-anchor": "middle" }, text));
+    }
+    const ring = (name, rank) => {
+      const [cx, cy] = film.nodes[rank];
+      parts.push(tag("circle", { class: name, cx, cy, r: film.radius + 4 }));
+    };
+    if (rests || part > 0.5) for (const rank of frame.r) ring("meet", rank);
+    if (frame.b) {
+      for (const rank of film.stuck) ring("stuck", rank);
+      for (const [rank] of film.faults) {
+        const [x, y] = film.nodes[rank], r = film.radius + 5;
+        parts.push(tag("path", { class: "cross", d: `M${x - r} ${y - r}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}` }));
+      }
+    }
+    layer.moves.replaceChildren(...parts);
+  }
+
+  return function draw(p, moment) {
+    const number = Math.ceil(p), rests = p === number;
+    const part = rests ? 1 : eased(Math.min(1, (p - number + 1) / 0.75));
+    const arrived = rests || part === 1, shown = arrived ? number : number - 1;
+    if (shown !== drawn || rests) { stripes(shown, arrived && number > 0); drawn = shown; }
+    moves(film.frames[number], part, rests);
+    const sent = film.sent[shown];
+    bars.forEach((bar, row) => bar.setAttribute("width", 276 * sent[film.rows[row]] / film.full));
+    words.forEach((word, row) => { word.textContent = readable(sent[film.rows[row]]); });
+    if (clip) clip.setAttribute("width", Math.max(0, film.bar * moment));
+  };
+}
+
+function readable(count) {
+  for (const [unit, size] of [["TB", 1e12], ["GB", 1e9], ["MB", 1e6], ["kB", 1e3]])
+    if (count >= size) return `${Number((count / size).toPrecision(4))} ${unit}`;
+  return `${count} B`;
+}

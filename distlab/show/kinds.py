@@ -1,0 +1,76 @@
+"""One look per kind of thing: of memory, or of work in a pipeline.
+
+Kinds are told apart by lightness, which every eye sees, and by hatching. Their browns
+are those of no rank, also for an eye that mixes up red and green.
+"""
+
+from typing import NamedTuple
+
+from distlab.show.theme import INK, PAPER
+
+__all__ = ["KIND_COLORS", "Look", "looks_of"]
+
+KIND_COLORS = ("#2A271B", "#574E3F", "#886C38", "#B8A15A", "#EADCB0")
+_DARK, _STRONG, _MIDDLE, _LIGHT, _PALE = KIND_COLORS
+_WITH_WHITE = (_DARK, _STRONG, _MIDDLE)
+_HATCHES = (None, "////", "....", "\\\\\\\\", "xxxx", "----", "||||")
+
+
+class Look(NamedTuple):
+    """How a kind is drawn. hatch: as matplotlib writes it, or None."""
+
+    color: str
+    hatch: str | None
+
+    @property
+    def line(self) -> str:
+        """The colour of the edge and of the hatching."""
+        if self.hatch is None:
+            return PAPER
+        return _LIGHT if self.color in _WITH_WHITE else _MIDDLE
+
+    @property
+    def letters(self) -> str:
+        """The colour of what is written on it."""
+        return PAPER if self.color in _WITH_WHITE else INK
+
+    @property
+    def swatch(self) -> dict:
+        """What `sheet.bars` draws it with."""
+        return {"color": self.color, "edge": self.line, "hatch": self.hatch}
+
+
+_NAMED = {
+    "parameters": Look(_DARK, None),
+    "gradients": Look(_MIDDLE, "////"),
+    "optimizer state": Look(_LIGHT, "...."),
+    "activations": Look(_PALE, "\\\\\\\\"),
+    "forward": Look(_PALE, None),
+    "backward": Look(_MIDDLE, None),
+    "weights": Look(_LIGHT, "...."),
+}
+# Five and seven have no common divisor: 35 kinds differ in colour or hatching.
+_ORDER = (_LIGHT, _STRONG, _PALE, _DARK, _MIDDLE)
+_OTHERS = [Look(_ORDER[n % 5], _HATCHES[n % 7]) for n in range(35)]
+
+
+def looks_of(kinds) -> dict[str, Look]:
+    """Return kind -> look, no two alike up to 35 kinds.
+
+    The usual kinds look the same in every picture; others get what is free, and a
+    colour of their own as long as there is one.
+    """
+    looks = {}
+    for kind in kinds:
+        named = _NAMED.get(kind.lower())
+        if named and named not in looks.values():
+            looks[kind] = named
+    for kind in kinds:
+        if kind not in looks:
+            used = {look.color for look in looks.values()}
+            free = [look for look in _OTHERS if look not in looks.values()]
+            free.append(_OTHERS[len(looks) % len(_OTHERS)])
+            looks[kind] = next(
+                (look for look in free if look.color not in used), free[0]
+            )
+    return {kind: looks[kind] for kind in kinds}

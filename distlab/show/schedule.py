@@ -1,0 +1,179 @@
+"""What `pipeline` is given, checked and in words: cells of stages over time."""
+
+import itertools
+from typing import NamedTuple
+
+from distlab.errors import InvalidArgument
+from distlab.show.amounts import amount_of, checked_number
+from distlab.show.lettering import literal
+from distlab.show.telling import listed, plural
+
+__all__ = ["Cell", "Schedule"]
+
+_IDLE = "idle"
+_MOST_CELLS, _MOST_STAGES = 16, 8
+_EXAMPLE = 'pipeline([(0, 0, 1, "forward", 0), (1, 1, 2, "forward", 0)])'
+
+
+class Cell(NamedTuple):
+    """A stretch of one stage's time. microbatch: what stands in it, "" for nothing."""
+
+    stage: int
+    start: float
+    end: float
+    kind: str
+    microbatch: str
+
+
+class Schedule:
+    """Cells in order of time, and the stretches that they leave open.
+
+    unit: of all times. first, last: the first start and the last end of all stages.
+    stages: their numbers, ascending. kinds: in order of their first start.
+    cells: by stage, without those of kind "idle". bubbles: by stage, (start, end).
+
+    Raises: InvalidArgument naming the cell that cannot be drawn.
+    """
+
+    def __init__(self, cells, unit: str):
+        self.unit = unit
+        given = sorted(_checked(cells), key=lambda cell: (cell.start, cell.stage))
+        self.first = min(cell.start for cell in given)
+        self.last = max(cell.end for cell in given)
+        if self.first == self.last:
+            raise InvalidArgument(f"these cells take no time. For example: {_EXAMPLE}")
+        self._blur = 1e-9 * (self.last - self.first)  # sums of floats meet within this
+        self.stages = sorted({cell.stage for cell in given})
+        self.cells, self.bubbles = {}, {}
+        for stage in self.stages:
+            own = [cell for cell in given if cell.stage == stage]
+            self._check_apart(own)
+            self.cells[stage] = [cell for cell in own if cell.kind.lower() != _IDLE]
+            self.bubbles[stage] = self._open(self.cells[stage])
+        busy = [cell for cell in given if cell.kind.lower() != _IDLE]
+        self.kinds = list(dict.fromkeys(cell.kind for cell in busy))
+        self.microbatches = {cell.microbatch for cell in busy} - {""}
+
+    @property
+    def bubble(self) -> float:
+        """The share of all stages' time in which a stage does nothing, 0 to 1."""
+        idle = sum(map(self._idle, self.stages))
+        return idle / (len(self.stages) * (self.last - self.first))
+
+    def headline(self) -> str:
+        """Return how many microbatches, and the bubble, in one line."""
+        count = len(self.microbatches)
+        head = f"{count:,} microbatches; " if count > 1 else ""
+        room = f"{plural(len(self.stages), 'stage')} x {self._time(self._lasted())}"
+        return f"{head}bubble {_percent(self.bubble)} of {room}"
+
+    def sentences(self) -> list[str]:
+        """Return for each stage what it does in which order, and how long it idles."""
+        said = [self._told(stage) for stage in self.stages[:_MOST_STAGES]]
+        if len(self.stages) > _MOST_STAGES:
+            said.append(f"And {len(self.stages) - _MOST_STAGES} more stages.")
+        return said
+
+    def axis_label(self) -> str:
+        """Return what the axis of time counts; seconds stand beside each number."""
+        return "time" if self.unit == "s" else f"time, {self._plural()}"
+
+    def letters(self) -> dict[str, str]:
+        """Return kind -> a capital of its own, or "" where all are taken."""
+        letters = {}
+        for kind in self.kinds:
+            own = (letter.upper() for letter in kind if letter.isalpha())
+            taken = letters.values()
+            letters[kind] = next((one for one in own if one not in taken), "")
+        return letters
+
+    def _lasted(self):
+        return self.last - self.first
+
+    def _idle(self, stage):
+        return sum(end - start for start, end in self.bubbles[stage])
+
+    def _time(self, time):
+        return amount_of(time, self.unit if time == 1 else self._plural())
+
+    def _plural(self):
+        """Return the unit's plural; symbols, such as ms, have none."""
+        return self.unit + "s" if len(self.unit) > 2 else self.unit
+
+    def _told(self, stage):
+        shown = self.cells[stage][:_MOST_CELLS]
+        work = []
+        for kind, cells in itertools.groupby(shown, key=lambda cell: cell.kind):
+            work.append(
+                " ".join([kind, ", ".join(c.microbatch for c in cells)]).rstrip()
+            )
+        more = len(self.cells[stage]) - len(shown)
+        words = listed(work, _MOST_CELLS, "; ") + (f"; and {more} more" if more else "")
+        idle = self._time(self._idle(stage))
+        return f"Stage {stage}: {words or 'nothing'}; idle {idle}."
+
+    def _check_apart(self, cells):
+        """Raises: InvalidArgument if two cells of one stage overlap."""
+        for one, other in itertools.pairwise(cells):
+            if other.start < one.end - self._blur:
+                raise InvalidArgument(
+                    f"stage {one.stage} does two things at once: {_named(one)} and "
+                    f"{_named(other)}. Cells of one stage follow each other."
+                )
+
+    def _open(self, cells):
+        """Return the stretches between the first and the last moment without a cell."""
+        ends = [self.first, *(cell.end for cell in cells)]
+        starts = [*(cell.start for cell in cells), self.last]
+        gaps = zip(ends, starts, strict=True)
+        return [(end, start) for end, start in gaps if start - end > self._blur]
+
+
+def _percent(share):
+    return (
+        f"{100 * share:.0f} %"
+        if share >= 0.095 or not share
+        else f"{100 * share:.2g} %"
+    )
+
+
+def _named(cell):
+    words = " ".join(filter(None, [cell.kind, cell.microbatch]))
+    return f"{words} from {cell.start:g} to {cell.end:g}"
+
+
+def _checked(cells):
+    """Raises: InvalidArgument naming the first cell that is none."""
+    try:
+        given = [tuple(cell) for cell in cells]
+    except TypeError:
+        given = []
+    if not given:
+        raise InvalidArgument(
+            "cells are tuples (stage, start, end, kind, microbatch), and got "
+            f"{literal(repr(cells), 60)}. For example: {_EXAMPLE}"
+        )
+    return [_cell(cell, f"cell {number}") for number, cell in enumerate(given)]
+
+
+def _cell(cell, where):
+    if len(cell) != 5:
+        raise InvalidArgument(
+            f"{where} is (stage, start, end, kind, microbatch), and got "
+            f"{literal(repr(cell), 60)}. For example: {_EXAMPLE}"
+        )
+    stage, start, end, kind, microbatch = cell
+    number = checked_number(stage, f"the stage of {where}", _EXAMPLE)
+    if number < 0 or number != int(number):
+        raise InvalidArgument(
+            f"the stage of {where} is counted 0, 1, 2, and got {stage!r}. "
+            f"For example: {_EXAMPLE}"
+        )
+    start = checked_number(start, f"the start of {where}", _EXAMPLE)
+    end = checked_number(end, f"the end of {where}", _EXAMPLE)
+    if end < start:
+        raise InvalidArgument(
+            f"{where} ends at {end:g}, before its start at {start:g}."
+        )
+    words = "" if microbatch is None else literal(microbatch, 12)
+    return Cell(int(number), start, end, literal(kind) or "unnamed", words)

@@ -1,0 +1,46 @@
+"""One thing that a rank did, and the message that two such things make."""
+
+from typing import NamedTuple
+
+__all__ = ["Event", "Message", "moves"]
+
+
+class Event(NamedTuple):
+    """One thing that one rank did.
+
+    rank: who did it.
+    start, end: seconds since the world began; `end` is None if it never ended.
+    kind: "send", "recv", "barrier", "collective", "mark" or "fault".
+    peer: the other rank of a send or recv, else None.
+    bytes: payload of a send or recv, else 0.
+    step: the rank's n-th Comm call, counted from 1; 0 outside any call.
+    label: the words of a mark, the name of a collective, "dropped" on a send that the
+        network lost, or what a fault is: "kill", "hang", "died", "crash", "restart",
+        or "partition 0 1 | 2" from start to end.
+    """
+
+    rank: int
+    start: float
+    end: float | None
+    kind: str
+    peer: int | None
+    bytes: int
+    step: int
+    label: str
+
+
+class Message(NamedTuple):
+    """A send event and the recv event that it met; either may be missing."""
+
+    send: Event | None
+    recv: Event | None
+
+
+def moves(message: Message) -> tuple[float, float]:
+    """Return when a message began and stopped moving, as far as its events tell."""
+    sides = [event for event in message if event is not None]
+    if len(sides) < 2:
+        return sides[0].start, sides[0].start
+    begun = max(event.start for event in sides)
+    ended = min((event.end for event in sides if event.end is not None), default=begun)
+    return begun, max(begun, ended)
