@@ -1,4 +1,4 @@
-"""The command line: `distlab lab`, `distlab run`, `distlab doctor`."""
+"""The command line: `distlab lab`, `run`, `doctor` and `film`."""
 
 import typer
 from rich.console import Console
@@ -6,6 +6,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from distlab.commands.doctor import doctor
+from distlab.commands.film import film
 from distlab.commands.lab import lab
 from distlab.commands.lessons import UnknownLesson
 from distlab.commands.run import run
@@ -35,6 +36,7 @@ app = typer.Typer(
 app.command("lab")(lab)
 app.command("run")(run)
 app.command("doctor")(doctor)
+app.command("film")(film)
 
 
 def main() -> None:

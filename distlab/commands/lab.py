@@ -33,8 +33,16 @@ def lab(
     sys.stdout.flush()
     # A python3 kernel in the user's home must not win over this environment's.
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
+    os.environ["JUPYTER_CONFIG_PATH"] = _with_own_settings()
     # This process becomes the server: nobody stands between it and Ctrl-C.
     os.execv(sys.executable, lab_command(notebook, port=port, browser=browser))
+
+
+def _with_own_settings():
+    """Return the path of settings, ours first: no question whether to fetch news."""
+    own = Path(__file__).parent / "jupyter"
+    others = os.environ.get("JUPYTER_CONFIG_PATH")
+    return os.pathsep.join([str(own), *([others] if others else [])])
 
 
 def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]:
@@ -51,7 +59,6 @@ def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]
         "LabApp.default_url": f"/lab/tree/{where}",
         "ServerApp.answer_yes": True,  # else the first Ctrl-C only asks a question
         "LabApp.log_level": "WARN",  # keeps the address, not the rest
-        "LabApp.news_url": None,  # else it asks whether it may fetch news
     }
     if port is not None:
         options["ServerApp.port"] = port

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from distlab.errors import InvalidArgument
 from distlab.launch.report import Report
 from distlab.launch.travel import check_function
-from distlab.launch.world import World
+from distlab.launch.world import run
 from distlab.trace import BASE, Shares
 
 __all__ = ["follow"]
@@ -31,9 +31,8 @@ def follow(fn: Callable, world_size: int = 4, *, numbers: int | None = None) -> 
     if numbers is None:
         numbers = 10 * world_size if isinstance(world_size, int) else 0
     numbers = _check(world_size, numbers)
-    with World(world_size) as world:
-        report = world.run(_probe, fn, numbers, False)
-        places = world.run(_probe, fn, numbers, True)
+    report = run(_probe, world_size, args=(fn, numbers, False))
+    places = run(_probe, world_size, args=(fn, numbers, True), quiet=True)
     report.trace.shares = Shares.read(
         [seen for _, seen in report.results], [seen for _, seen in places.results]
     )

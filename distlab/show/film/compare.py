@@ -44,11 +44,14 @@ class Comparison(Player):
     def _shares(self):
         return self.film.chunks and self.ideal.chunks
 
-    def html(self) -> str:
-        """Return both players with one set of controls, as HTML."""
-        films = [self.film, self.ideal]
+    def html(self, image: str = "") -> str:
+        """Return both players with one set of controls, as HTML; see `Player.html`."""
         return fragment(
-            films, names=self.names, differs=self.stop, verdict=self.verdict
+            [self.film, self.ideal],
+            names=self.names,
+            differs=self.stop,
+            verdict=self.verdict,
+            image=image,
         )
 
     def strip(self) -> str:

@@ -4,7 +4,7 @@
     <div class="distlab-player" data-distlab="id">   head, films, differences, controls
     <script> the data, then the parts in web/, in one function
 
-Without scripts the last frame is there to look at, as SVG.
+Without scripts the last frame is there to look at, as SVG, or a given image instead.
 """
 
 import json
@@ -39,11 +39,12 @@ _KEYS = (
 )
 
 
-def fragment(films, *, names=(), differs=0, verdict="") -> str:
+def fragment(films, *, names=(), differs=0, verdict="", image="") -> str:
     """Return the player of one film, or of two, as HTML for a cell's output.
 
     names: over each film, if there are two. differs: the stop at which they first
-    differ, 0 for none. verdict: what differs there, in words.
+    differ, 0 for none. verdict: what differs there, in words. image: a data URL of what
+    to show where scripts do not run.
     """
     key = secrets.token_hex(6)
     pair = len(films) > 1
@@ -54,13 +55,17 @@ def fragment(films, *, names=(), differs=0, verdict="") -> str:
     shown = films[0]
     data = [film_data(film) for film in films]
     notes = " ".join(dict.fromkeys(note for film in data for note in film["notes"]))
-    alt = escape(f"{shown.title}, {shown.subtitle}: player", quote=True)
+    label = escape(f"Player: {shown.title or shown.subtitle}")
+    alt = escape(" ".join(film.alt() for film in films))
+    still = f'<img class="strip" alt="{alt}" src="{image}">' if image else ""
+    hidden = " hidden" if image else ""
     return (
         f"<style>{_style()}</style>"
         f'<div class="distlab-player{" two" if pair else ""}" data-distlab="{key}" '
         f'data-lm-suppress-shortcuts="true" tabindex="0" role="group" '
-        f'aria-label="{alt}">'
-        f'{_head(shown)}{_verdict(verdict, differs)}<div class="films">{blocks}</div>'
+        f'aria-label="{label}">'
+        f"{_head(shown)}{_verdict(verdict, differs)}"
+        f'{still}<div class="films"{hidden}>{blocks}</div>'
         f'{_bar()}<div class="keys" hidden>{_KEYS}</div>'
         f'<div class="notes">{escape(notes)}</div></div>'
         f"<script>(()=>{{{_script()}\nconst films={_literal(data)};"

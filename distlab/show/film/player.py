@@ -11,6 +11,7 @@ from distlab.show.reading import trace_of
 
 __all__ = ["Player", "player", "save"]
 
+_ZOOM = 0.6  # a strip of three frames then fills a notebook
 _KINDS = (".html", ".svg", ".png", ".gif")
 
 
@@ -28,9 +29,12 @@ class Player:
     def __repr__(self):
         return self.alt
 
-    def html(self) -> str:
-        """Return the player as HTML that needs nothing else."""
-        return fragment([self.film])
+    def html(self, image: str = "") -> str:
+        """Return the player as HTML that needs nothing else.
+
+        image: a data URL of what to show where scripts do not run, else one frame.
+        """
+        return fragment([self.film], image=image)
 
     def strip(self) -> str:
         """Return the key frames side by side, as SVG."""
@@ -60,8 +64,9 @@ class Player:
     def _repr_mimebundle_(self, include=None, exclude=None):
         from base64 import b64encode
 
-        image = b64encode(png(self.strip(), 0.7)).decode()
-        return {"text/html": self.html(), "image/png": image, "text/plain": self.alt}
+        image = b64encode(png(self.strip(), _ZOOM)).decode()
+        html = self.html(f"data:image/png;base64,{image}")
+        return {"text/html": html, "image/png": image, "text/plain": self.alt}
 
 
 def player(

@@ -22,20 +22,21 @@ _LIGHT = {
     "wait": WAITING, "warn": WARNING,
 }  # fmt: skip
 _STRIP_COLUMNS, _MOST_KEYS = 3, 6
+_GIF_COLORS, _PNG_COLORS = 64, 128
 
 
 def frame_svg(film, number: int, part: float = 1.0) -> str:
     """Return frame `number` as an SVG of its own, `part` of the way to it."""
     painter, frame = Painter(film), film.frames[number]
     lines = wrapped(frame.text, 10.6, 9.75, most=2)
-    top = 100 + 18 * len(lines)
+    top, shown = 136, number if part == 1 else number - 1
     body = [text("ink strong", 28, 38, film.title or "The run", 18)]
     body.append(text("muted", 28, 60, film.subtitle, 12.5))
     body.append(text("ink strong", 28, 92, frame.title, 15))
     for row, line in enumerate(lines):
         body.append(text("muted", 28, 114 + 18 * row, line, 13))
     body.append(f'<g transform="translate(14 {top})">{painter.stage(number, part)}</g>')
-    body.append(f'<g transform="translate(0 {top})">{Panel(film).drawn(number)}</g>')
+    body.append(f'<g transform="translate(0 {top})">{Panel(film).drawn(shown)}</g>')
     bottom = top + painter.height
     body.append(_ruler(film, number, part, bottom + 14))
     return _svg(PAGE_WIDTH, bottom + 54, "".join(body), film.alt())
@@ -91,14 +92,25 @@ def key_frames(film) -> list[int]:
 
 
 def png(svg: str, zoom: float = 2.0) -> bytes:
-    """Return an SVG as the bytes of a PNG, `zoom` pixels to a unit."""
-    import resvg_py
+    """Return an SVG as a PNG of few colours, `zoom` pixels to a unit."""
+    from io import BytesIO
 
-    return bytes(
-        resvg_py.svg_to_bytes(
-            svg_string=svg, zoom=zoom, font_files=_fonts(), skip_system_fonts=True
-        )
+    target = BytesIO()
+    picture = _raster(svg, zoom).quantize(_PNG_COLORS)
+    picture.save(target, "PNG", compress_level=6)
+    return target.getvalue()
+
+
+def _raster(svg, zoom):
+    from io import BytesIO
+
+    import resvg_py
+    from PIL import Image
+
+    drawn = resvg_py.svg_to_bytes(
+        svg_string=svg, zoom=zoom, font_files=_fonts(), skip_system_fonts=True
     )
+    return Image.open(BytesIO(bytes(drawn))).convert("RGB")
 
 
 def gif(film, *, seconds_per_stop: float = 1.4, frames_per_s: int = 12) -> bytes:
@@ -108,12 +120,13 @@ def gif(film, *, seconds_per_stop: float = 1.4, frames_per_s: int = 12) -> bytes
     from PIL import Image
 
     per_stop = max(2, round(seconds_per_stop * frames_per_s * 0.55))
-    images, waits = [], []
+    images, waits, palette = [], [], None
     for number in range(len(film.frames)):
         parts = [k / per_stop for k in range(1, per_stop)] if number else []
         for part in [*parts, 1.0]:
-            picture = Image.open(BytesIO(png(frame_svg(film, number, part), 0.8)))
-            images.append(picture.convert("RGB").quantize(64))
+            picture = _raster(frame_svg(film, number, part), 0.8)
+            palette = palette or picture.quantize(_GIF_COLORS)
+            images.append(picture.quantize(palette=palette, dither=Image.Dither.NONE))
             stands = part == 1.0
             waits.append(
                 round(1000 * (seconds_per_stop * 0.45 if stands else 1 / frames_per_s))

@@ -132,6 +132,7 @@ function mount(root, films, differs) {
   new ResizeObserver(ruler).observe(find(".scrub"));
   scrub.max = count;
   for (const part of all("[hidden]")) part.hidden = false;
+  find(".strip")?.remove();
   look("graph");
   set(false);
   root.dataset.ready = Math.round(performance.now());
