@@ -6,8 +6,9 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from distlab import collectives, cost, follow
+from distlab import collectives, cost
 from distlab.errors import InvalidArgument
+from distlab.launch import follow
 from distlab.show import save
 from distlab.units import readable_bytes
 

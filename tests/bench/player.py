@@ -69,7 +69,7 @@ def matplotlib_animation(ranks, stops):
 
 
 def in_browser(page, path):
-    """Return ms to the first frame and frames per second of each view, while playing."""
+    """Return ms to the first frame, and frames per second of each view."""
     page.goto(path.as_uri())
     page.wait_for_selector("[data-ready]")
     first = page.evaluate(
@@ -94,9 +94,8 @@ def main():
     print(f"{'8-rank ring, 14 stops':28}{'ms':>9}{'kB':>8}")
     print(f"{'player':28}{ours_ms:9.1f}{len(ours) / 1e3:8.0f}")
     print(f"{'matplotlib to_jshtml':28}{theirs_ms:9.1f}{len(theirs) / 1e3:8.0f}")
-    print(
-        f"ratio {theirs_ms / ours_ms:.0f} in time, {len(theirs) / len(ours):.1f} in size\n"
-    )
+    times, sizes = theirs_ms / ours_ms, len(theirs) / len(ours)
+    print(f"ratio {times:.0f} in time, {sizes:.1f} in size\n")
     traces = {"8-rank ring": ring.trace}
     traces |= {f"{n * 16:,} events": ring_trace(8, n) for n in (62, 625, 6250)}
     print(f"{'':16}{'ms/1000 events':>15}{'kB':>8}{'first ms':>10}{'fps by view':>24}")

@@ -19,6 +19,7 @@ FLOORS = {
     "trace": 1,
     "faults": 1,
     "show": 1.5,  # to the side: draws what floors 0 and 1 hold, for anybody above
+    "predictions": 1.5,
     "processes": 2,
     "recorder": 2,
     "cost": 2,
@@ -26,6 +27,7 @@ FLOORS = {
     "launch": 4,
     "collectives": 4,
     "grading": 6,
+    "quiz": 6,
     "commands": 7,
     "__main__": 8,
 }

@@ -1,0 +1,18 @@
+"""Predict, then run: a guess that the learner commits to before the experiment.
+
+    guess = predict("How many megabytes does rank 0 send?", unit="MB")
+
+    report = run(...)                                   # a later cell
+    guess.compare(report.trace.bytes_sent(0) / MB)      # as last line: one line
+
+    predict() ──▶ form ──▶ keep() ──▶ guesses.json ──▶ every form and every
+                                                       comparison of that question
+
+Nothing here waits for an answer: a notebook that runs without a learner goes on, and
+its comparisons say "guess first" instead of the numbers. Importing is light; ipywidgets
+loads with the first form.
+"""
+
+from distlab.predictions.guess import Guess, predict
+
+__all__ = ["Guess", "predict"]

@@ -1,0 +1,53 @@
+"""One line below an experiment: what was guessed, and what came out."""
+
+from html import escape
+
+from distlab.predictions.notebook import cell_number, show
+
+__all__ = ["Comparison"]
+
+_GUESS_FIRST = "Guess first, above: this line then tells what came out."
+_STYLE = (
+    "border-left:3px solid var(--jp-border-color1,#D5DBE1);padding:2px 0 2px 12px;"
+    "margin:4px 0;line-height:1.5;font-size:var(--jp-ui-font-size1,13px);"
+    "font-family:var(--jp-ui-font-family,system-ui,sans-serif);color:"
+)
+_INK, _MUTED = "var(--jp-ui-font-color1,#1F2933)", "var(--jp-ui-font-color2,#6B7785)"
+
+
+class Comparison:
+    """A guess beside a formula and a measurement; shows no number before the guess.
+
+    It is plain HTML under a display id and no widget, so that a saved notebook and an
+    exported page show it, too.
+    """
+
+    def __init__(self, guess, measured, formula):
+        self._guess, self._measured, self._formula = guess, measured, formula
+        self._shown = []
+
+    def __repr__(self):
+        value = self._guess.value
+        if value is None:
+            return _GUESS_FIRST
+        return self._guess.answer.line(value, self._formula, self._measured)
+
+    def _ipython_display_(self):
+        if cell_number() is None:
+            raise NotImplementedError  # IPython then prints the words
+        if not self._shown:
+            self._guess.watch(self._refresh)
+        bundle = self._bundle()
+        self._shown.append(show(bundle))
+        if self._bundle() != bundle:  # kept in another thread, while it was shown
+            self._refresh()
+
+    def _refresh(self):
+        for shown in self._shown:
+            shown.update(self._bundle(), raw=True)
+
+    def _bundle(self):
+        line = repr(self)
+        color = _MUTED if line == _GUESS_FIRST else _INK
+        html = f'<div style="{_STYLE}{color}">{escape(line)}</div>'
+        return {"text/html": html, "text/plain": line}

@@ -1,0 +1,129 @@
+"""The guesses of one learner: in memory, in one file, and who wants to hear of them.
+
+The file is a JSON object, a question (with its key, if it has one) to its answer:
+
+    {"How many megabytes does rank 0 send?": {"value": 8.0, "unit": "MB"}}
+"""
+
+import json
+import os
+import tempfile
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+__all__ = ["Guesses", "guesses_of_learner"]
+
+
+def guesses_of_learner() -> "Guesses":
+    """Return the guesses in the folder DISTLAB_HOME, or in ~/.distlab."""
+    try:
+        folder = Path(os.environ.get("DISTLAB_HOME") or "~/.distlab").expanduser()
+    except RuntimeError:  # nobody knows where home is: the guesses stay in memory
+        folder = Path(os.devnull)
+    return _opened(folder.absolute() / "guesses.json")
+
+
+@cache
+def _opened(path):
+    return Guesses(path)
+
+
+class Guesses:
+    """All guesses kept in the file `path`, and those that could only be remembered.
+
+    problem: a sentence on why the file is not used, "" while it is.
+
+    Invariant: a file that cannot be understood is never written to.
+    """
+
+    def __init__(self, path: Path):
+        self.path = path
+        self.problem = ""
+        self._watchers = defaultdict(list)
+        # The buttons of a notebook may be served by a thread beside the cells' own.
+        self._lock = threading.Lock()
+        self._first = None  # the key whose guess created the file
+        self._entries = {}
+        with self._noting_problems("read"):
+            self._entries = self._read()
+
+    def get(self, key: str) -> object:
+        """Return what was kept for `key`, whatever it is, or None."""
+        return self._entries.get(key)
+
+    def put(self, key: str, entry: dict) -> None:
+        """Keep `entry`, and tell those who watch `key`."""
+        with self._lock:
+            self._entries[key] = entry
+            self._write(key)
+        for changed in list(self._watchers[key]):
+            changed()
+
+    def note(self, key: str) -> str:
+        """Return a sentence on where guesses are, if `key` is the one to say it."""
+        if self.problem or key != self._first:
+            return self.problem
+        return f"Your guesses are kept in {self._readable_path()}."
+
+    def watch(self, key: str, changed: Callable[[], None]) -> None:
+        """Call `changed` after each guess that is kept for `key`."""
+        self._watchers[key].append(changed)
+
+    def _read(self):
+        """Return what the file holds, {} if none. Raises OSError, ValueError."""
+        try:
+            entries = json.loads(self.path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            return {}
+        if not isinstance(entries, dict):
+            raise ValueError("not an object")
+        return entries
+
+    def _write(self, key):
+        """Add a guess to what the file holds now: other notebooks write there, too."""
+        with self._noting_problems("written"):
+            merged = {**self._read(), key: self._entries[key]}
+            there = self.path.exists()
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            _replace(self.path.resolve(), json.dumps(merged, indent=1))
+            if not there:
+                self._first = key
+
+    @contextmanager
+    def _noting_problems(self, what):
+        """Turn a failure of the file into `problem`, and go on without the file."""
+        why = ""
+        try:
+            yield
+        except OSError as error:
+            why = f"cannot be {what} ({error.strerror})"
+        except (ValueError, RecursionError):
+            why = "is damaged"
+        self.problem = why and (
+            f"{self._readable_path()} {why}, so guesses are kept only until the "
+            "kernel stops."
+        )
+
+    def _readable_path(self):
+        try:
+            return f"~/{self.path.relative_to(Path.home()).as_posix()}"
+        except (ValueError, RuntimeError):
+            return str(self.path)
+
+
+def _replace(path, text):
+    """Write the whole file, or leave it as it was; a read-only one stays as it is."""
+    if path.exists() and not os.access(path, os.W_OK):
+        raise PermissionError(13, "it is read-only")
+    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=path.name)
+    try:
+        with open(handle, "w", encoding="utf-8") as file:
+            file.write(text)
+        os.replace(draft, path)
+    except BaseException:
+        os.unlink(draft)
+        raise

@@ -1,0 +1,25 @@
+"""What the notebook around us can do, if we are in one."""
+
+import sys
+
+__all__ = ["cell_number", "show"]
+
+
+def cell_number() -> int | None:
+    """Return the number of the cell that runs now; None where nothing can be shown.
+
+    A plain script and a terminal show nothing: they print words.
+    """
+    if "IPython" not in sys.modules:
+        return None
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    return shell.execution_count if hasattr(shell, "kernel") else None
+
+
+def show(bundle: dict):
+    """Show a bundle (mime type to data) in the cell; return a handle to change it."""
+    from IPython.display import display
+
+    return display(bundle, raw=True, display_id=True)

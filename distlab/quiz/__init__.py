@@ -1,0 +1,16 @@
+"""Interview cards: questions about a lesson, with the key points of a good answer.
+
+    from distlab.quiz import ask
+
+    ask(10)                     # as last line of a cell: answer, then compare
+    ask(10, level="senior")
+
+The cards of a lesson are in a text file of its name in this folder, in a format that
+`distlab.quiz.card` describes.
+"""
+
+from distlab.quiz.card import Card
+from distlab.quiz.deck import Deck, ask
+from distlab.quiz.shelf import cards
+
+__all__ = ["Card", "Deck", "ask", "cards"]

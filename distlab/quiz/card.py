@@ -1,0 +1,138 @@
+"""A card: what an interviewer asks about a lesson, and what a good answer has in it.
+
+A file of cards is plain text; a line of dashes stands between two of them:
+
+    id: 10-walk
+    level: mid
+    topic: the two laps
+    cell: build-indices
+    question:
+    Four ranks run a ring all-reduce. What does rank 2 send?
+    key points:
+    - Chunks 2, 1 and 0 on the first lap. A point may go on
+      in the next line.
+    - Chunks 3, 2 and 1 on the second.
+
+`cell` is the id of the cell of the lesson that shows the answer.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from distlab.errors import InvalidArgument
+
+__all__ = ["LEVELS", "Card", "parse_cards"]
+
+LEVELS = ("mid", "senior", "principal")
+_HEADS = ("id", "level", "topic", "cell")
+_FIELDS = (*_HEADS, "question", "key points")
+
+
+@dataclass(frozen=True)
+class Card:
+    """One question, its key points, and the lesson and cell that show the answer."""
+
+    id: str
+    level: str
+    topic: str
+    question: str
+    key_points: tuple[str, ...]
+    cell: str
+    lesson: str
+
+
+def parse_cards(text: str, *, lesson: str, file: Path) -> list[Card]:
+    """Return the cards in `text`, in order.
+
+    Raises: InvalidArgument with file, line and what is wrong there.
+    """
+    found = {}
+    for block in _blocks(text):
+        fields = _fields(block, file)
+        card = _card(fields, lesson, file)
+        if card.id in found:
+            _refuse(file, fields["id"][0][0], f"there is another card {card.id!r}")
+        found[card.id] = card
+    if not found:
+        _refuse(file, 1, "there is no card in this file")
+    return list(found.values())
+
+
+def _blocks(text):
+    """Return the numbered lines of every card."""
+    blocks = [[]]
+    for numbered in enumerate(text.splitlines(), 1):
+        if re.fullmatch("-{3,}", numbered[1].strip()):
+            blocks.append([])
+        else:
+            blocks[-1].append(numbered)
+    return [block for block in blocks if any(line.strip() for _, line in block)]
+
+
+def _fields(block, file):
+    """Return the numbered lines of every field of a card, by the field's name."""
+    fields, free = {}, None
+    for number, line in block:
+        name, colon, rest = line.partition(":")
+        begins_points = free == "question" and line.strip() == "key points:"
+        if free and not begins_points:
+            fields[free].append((number, line))
+        elif line.strip():
+            if not colon or name not in _FIELDS:
+                wanted = ", ".join(f"{field}:" for field in _FIELDS)
+                _refuse(file, number, f"one of {wanted} should be here, not {line!r}")
+            if name in fields:
+                _refuse(file, number, f"this card has {name}: twice")
+            fields[name] = [(number, rest)]
+            free = None if name in _HEADS else name
+    first = next(number for number, line in block if line.strip())
+    for name in _FIELDS:
+        if not _prose(fields.get(name, [])):
+            _refuse(file, first, f"the card that begins here has no {name}")
+    return fields
+
+
+def _card(fields, lesson, file):
+    text = {name: _prose(lines) for name, lines in fields.items()}
+    if text["level"] not in LEVELS:
+        _refuse(
+            file,
+            fields["level"][0][0],
+            f"the level is one of {', '.join(LEVELS)}, not {text['level']!r}",
+        )
+    for name in ("id", "cell"):
+        if not re.fullmatch(r"[\w-]+", text[name]):
+            _refuse(
+                file,
+                fields[name][0][0],
+                f"the {name} is letters, digits and dashes, not {text[name]!r}",
+            )
+    return Card(
+        **{name: text[name] for name in (*_HEADS, "question")},
+        key_points=_points(fields["key points"], file),
+        lesson=lesson,
+    )
+
+
+def _points(lines, file):
+    points = []
+    for number, line in lines:
+        text = line.strip()
+        if text == "-":
+            _refuse(file, number, "this key point is empty")
+        if text.startswith("- "):
+            points.append(text[2:].strip())
+        elif text:
+            if not points:
+                _refuse(file, number, f"a key point begins with '- ', not {text!r}")
+            points[-1] += f" {text}"
+    return tuple(points)
+
+
+def _prose(lines):
+    return " ".join(" ".join(line for _, line in lines).split())
+
+
+def _refuse(file, number, what):
+    raise InvalidArgument(f"{file.name}, line {number}: {what}")

@@ -1,0 +1,105 @@
+(() => {
+  // Storage can be forbidden, full, or hold something else: then nothing is remembered.
+  const recall = (id) => {
+    try {
+      const kept = JSON.parse(localStorage.getItem("distlab.card." + id));
+      return { answer: String(kept.answer), ticked: Array.from(kept.ticked) };
+    } catch {
+      return { answer: "", ticked: [] };
+    }
+  };
+  const remember = (id, kept) => {
+    try {
+      localStorage.setItem("distlab.card." + id, JSON.stringify(kept));
+    } catch {}
+  };
+  const make = (tag, text, fields) =>
+    Object.assign(document.createElement(tag), { textContent: text, ...fields });
+
+  // A page that was exported is named after its notebook, and has the cell's id in it.
+  const follow = (event) => {
+    const cell = document.getElementById(event.currentTarget.hash.slice(1));
+    if (!cell) return;
+    event.preventDefault();
+    event.stopPropagation();
+    cell.tabIndex = -1;
+    cell.focus({ preventScroll: true });
+    cell.scrollIntoView();
+  };
+
+  const checklist = (points, kept, save) => {
+    const list = make("ul", "");
+    const count = make("p", "", { className: "count" });
+    count.setAttribute("role", "status");
+    const say = () => {
+      const had = list.querySelectorAll(":checked").length;
+      count.textContent = `You had ${had} of ${points.length}.`;
+    };
+    for (const point of points) {
+      const box = make("input", "", { type: "checkbox" });
+      box.checked = kept.ticked.includes(point);
+      box.onchange = () => {
+        kept.ticked = kept.ticked.filter((other) => other !== point);
+        if (box.checked) kept.ticked.push(point);
+        save();
+        say();
+      };
+      const label = make("label", "");
+      label.append(box, make("span", point));
+      const item = make("li", "");
+      item.append(label);
+      list.append(item);
+    }
+    say();
+    const ticks = make("div", "", { className: "ticks", hidden: true });
+    ticks.append(make("p", "Tick what your answer had."), list, count);
+    return ticks;
+  };
+
+  const upgrade = (card) => {
+    const id = card.dataset.card;
+    const kept = recall(id);
+    const save = () => remember(id, kept);
+    const details = card.querySelector("details");
+    const points = Array.from(details.querySelectorAll("li"), (li) => li.textContent);
+    const link = details.querySelector("a");
+    link.onclick = follow;
+
+    const field = make("textarea", "", { value: kept.answer });
+    const label = make("label", "Your answer");
+    label.append(field);
+    // JupyterLab refuses line breaks to whatever is in a cell and hears of them.
+    const unheard = (event) => event.stopPropagation();
+    label.addEventListener("beforeinput", unheard, { capture: true });
+    const button = make("button", "Compare with the key points", { type: "button" });
+    const hint = make("span", "Write your answer first.", { className: "hint" });
+    const ticks = checklist(points, kept, save);
+    ticks.append(link.parentNode);
+    const settle = () => {
+      const empty = !field.value.trim();
+      button.disabled = empty && ticks.hidden;
+      hint.hidden = !button.disabled;
+      button.setAttribute("aria-expanded", String(!ticks.hidden));
+      button.textContent = ticks.hidden
+        ? "Compare with the key points"
+        : "Hide the key points";
+    };
+    field.oninput = () => {
+      kept.answer = field.value;
+      save();
+      settle();
+    };
+    button.onclick = () => {
+      ticks.hidden = !ticks.hidden;
+      settle();
+    };
+    settle();
+    details.replaceWith(label, button, hint, ticks);
+  };
+
+  for (const card of document.querySelectorAll(".distlab-cards [data-card]")) {
+    if ("ready" in card.dataset) continue;
+    card.dataset.ready = "";
+    upgrade(card);
+  }
+})();
