@@ -55,7 +55,8 @@ def refuse_overlap(outgoing: torch.Tensor, incoming: torch.Tensor) -> None:
     if second < first + outgoing.nbytes and first < second + incoming.nbytes:
         raise InvalidArgument(
             "outgoing and incoming share memory, so what arrives could overwrite what "
-            "is still being sent. Receive into a buffer: torch.empty_like(outgoing)."
+            "is still being sent. Receive into a buffer of its own: "
+            "torch.empty_like(incoming)."
         )
 
 

@@ -12,7 +12,7 @@ class WatchedComm(Comm):
     """The Comm of a rank, and a record of what became of `tensor`.
 
     held: (step, numbers of the tensor) after each call, the input first, as step 0.
-    sent: (peer, numbers) of each tensor sent, in order.
+    sent: (peer, numbers) of each message, in order; of an object no numbers.
     """
 
     def __init__(self, comm: Comm, tensor):
@@ -32,6 +32,11 @@ class WatchedComm(Comm):
         """Look at the tensor, as the call before left it; then count this one."""
         self.look()
         super().next_step()
+
+    def send_object(self, thing: object, dst: int) -> None:
+        """Send it, and note that a message went to `dst`."""
+        self.sent.append((dst, []))
+        super().send_object(thing, dst)
 
     def look(self) -> None:
         """Record the tensor as it is now."""

@@ -113,6 +113,7 @@ def _run_cells(lesson, executed, cell_timeout_s, on_cell):
                 kernel_name="python3",
                 execution_timeout=cell_timeout_s,  # without it papermill waits forever
                 progress_bar=False,
+                store_widget_state=False,  # a page without a kernel shows the words
                 on_cell_execute=lambda cell, cell_index: begun.append(cell_index),
                 on_cell_executed=lambda **_: on_cell(),
             )

@@ -4,10 +4,11 @@ import operator
 from collections.abc import Callable
 
 from distlab.errors import InvalidArgument
+from distlab.launch.machine import check_world_size
 from distlab.launch.report import Report
 from distlab.launch.travel import check_function
 from distlab.launch.world import run
-from distlab.trace import BASE, Shares
+from distlab.trace import BASE, FIRST_PLACE, Shares
 
 __all__ = ["follow"]
 
@@ -15,7 +16,13 @@ _FLOAT32, _FLOAT64 = 8, 17  # ranks whose octal digits fit the mantissa
 _MOST_NUMBERS = 4096
 
 
-def follow(fn: Callable, world_size: int = 4, *, numbers: int | None = None) -> Report:
+def follow(
+    fn: Callable,
+    world_size: int = 4,
+    *,
+    numbers: int | None = None,
+    timeout_s: float = 15,
+) -> Report:
     """Call `fn(comm, tensor)` on real ranks; the trace knows whose share is where.
 
     Every number of rank r is 8**r, so that each sum tells by its digits which shares
@@ -23,16 +30,17 @@ def follow(fn: Callable, world_size: int = 4, *, numbers: int | None = None) -> 
     out which chunk is in which message. Pictures of the trace show both.
 
     numbers: length of the tensor, float32 up to 8 ranks, else float64; 10 a rank.
+    timeout_s: how long the function may take.
 
     Raises: as `run` does, and InvalidArgument for more than 17 ranks, whose digits no
     float64 holds, or more than 4096 numbers.
     """
     check_function(fn, (None,))
-    if numbers is None:
-        numbers = 10 * world_size if isinstance(world_size, int) else 0
-    numbers = _check(world_size, numbers)
-    report = run(_probe, world_size, args=(fn, numbers, False))
-    places = run(_probe, world_size, args=(fn, numbers, True), quiet=True)
+    world_size = check_world_size(world_size)
+    numbers = _check(world_size, 10 * world_size if numbers is None else numbers)
+    limit = {"timeout_s": timeout_s}
+    report = run(_probe, world_size, args=(fn, numbers, False), **limit)
+    places = run(_probe, world_size, args=(fn, numbers, True), quiet=True, **limit)
     report.trace.shares = Shares.read(
         [seen for _, seen in report.results], [seen for _, seen in places.results]
     )
@@ -50,7 +58,7 @@ def _check(world_size, numbers):
             f"numbers is how long the tensor is, from 1 to {_MOST_NUMBERS}: follow "
             "looks at each of them at each step. For example: follow(fn, 4, numbers=40)"
         )
-    if isinstance(world_size, int) and world_size > _FLOAT64:
+    if world_size > _FLOAT64:
         raise InvalidArgument(
             f"follow tells the shares of up to {_FLOAT64} ranks apart, and got "
             f"{world_size}: one float64 has no room for more digits. Fewer ranks show "
@@ -66,7 +74,8 @@ def _probe(comm, fn, numbers, by_place):
 
     dtype = torch.float32 if comm.world_size <= _FLOAT32 else torch.float64
     if by_place:
-        tensor = torch.arange(1, numbers + 1, dtype=dtype, device=comm.device)
+        places = range(FIRST_PLACE, FIRST_PLACE + numbers)
+        tensor = torch.tensor(places, dtype=dtype, device=comm.device)
     else:
         weight = float(BASE**comm.rank)
         tensor = torch.full((numbers,), weight, dtype=dtype, device=comm.device)

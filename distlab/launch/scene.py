@@ -31,14 +31,7 @@ class Scene:
         self.board = board
         self.output = output
         self.faults = faults
-        self.trace = board.trace(
-            cut=True,
-            died={
-                rank: outcome.time
-                for rank, outcome in failure.outcomes.items()
-                if outcome.how == "died"
-            },
-        )
+        self.trace = board.trace(cut=True, ended=_ends(failure))
         self.everyone = range(board.world_size)
 
     def doing(self, rank: int) -> str:
@@ -77,15 +70,17 @@ class Scene:
             call = self.board.call(rank, now.call) if known else call_in_words(now)
             whom = f" for {ranks_in_words(missing)}" if missing else ""
             return f"waited in {call}{whom}"
-        if self.fault_fired(rank):
+        if self._fault_fired(rank, "hang"):
             return "hung, as planned"
+        if self._fault_fired(rank, "kill"):
+            return "was being killed, as planned"
         if learners_frames(self._stack(rank)):
             return "was running"
         return "was starting or ending its call"
 
-    def fault_fired(self, rank: int) -> bool:
-        """Return whether a planned fault has happened on `rank`."""
-        return any(e.rank == rank and e.kind == "fault" for e in self.trace.events)
+    def _fault_fired(self, rank, label):
+        faults = self.trace.of(rank, "fault")
+        return any(event.label == label for event in faults)
 
     def planned(self) -> Kill | None:
         """Return the plan that killed the first rank to fail, if one did."""
@@ -93,7 +88,7 @@ class Scene:
             return None
         rank = self.failure.first.rank
         plans = [f for f in self.faults if f.rank == rank and isinstance(f, Kill)]
-        return plans[0] if plans and self.fault_fired(rank) else None
+        return plans[0] if plans and self._fault_fired(rank, "kill") else None
 
     def last_event(self, rank: int) -> str:
         """Return in a sentence the last that `rank` did; "" if it did nothing."""
@@ -116,6 +111,19 @@ class Scene:
         if first.value in (0, -signal.SIGKILL):
             return ""
         return self.output[first.rank]
+
+
+def _ends(failure):
+    """Return when and how each rank ended that died or raised something of its own."""
+    ends = {}
+    for rank, outcome in failure.outcomes.items():
+        details = outcome.details
+        echo = details.get("communication") or details.get("disagreement")
+        if outcome.how == "died":
+            ends[rank] = outcome.time, "died"
+        elif outcome.how == "raised" and not echo:
+            ends[rank] = outcome.time, f"raised {details['type']}"
+    return ends
 
 
 def how_it_died(status: int, planned: Kill | None = None) -> str:

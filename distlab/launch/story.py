@@ -20,6 +20,7 @@ from distlab.recorder import DESTROYED, Blackboard
 __all__ = ["tell"]
 
 _SHOWN_RANKS = 16
+_SEE_IT = "The trace up to here is in the exception's `trace`; show.player() plays it."
 
 
 def tell(
@@ -185,7 +186,7 @@ class _Story:
         if others and not starting:
             lines += ["", "  Meanwhile:" if told else "  What each rank was doing:"]
             lines += self._doings(others)
-            lines += ["", "  The trace up to here is in the exception's `trace`."]
+            lines += ["", f"  {_SEE_IT}"]
         scene = self.scene
         return kind(
             "\n".join(lines),

@@ -43,6 +43,19 @@ _STYLE = """<style>
 </style>"""
 
 
+# The notebook has its own plans for most keys: with a choice in focus, x would cut the
+# cell. Widgets cannot run scripts, so this stands beside the form.
+_KEYS = """<script>
+if (!window.distlabGuessKeys) {
+  window.distlabGuessKeys = true;
+  window.addEventListener("focusin", event => {
+    const form = event.target.closest?.(".distlab-guess");
+    if (form) form.onkeydown = key => key.stopPropagation();
+  });
+}
+</script>"""
+
+
 class Form:
     """The widgets that ask for one guess and say what was kept."""
 
@@ -64,6 +77,10 @@ class Form:
     def bundle(self) -> dict:
         """Return what a notebook shows, and the words for where there are no forms."""
         return {**self._box._repr_mimebundle_(), "text/plain": repr(self._guess)}
+
+    def keys(self) -> dict:
+        """Return what keeps the form's keys from the notebook."""
+        return {"text/html": _KEYS, "text/plain": ""}
 
     def _make_field(self, widgets):
         question, answer = self._guess.question, self._guess.answer

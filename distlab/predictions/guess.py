@@ -100,7 +100,9 @@ class Guess:
     def _show_form(self):
         from distlab.predictions.form import Form
 
-        show(Form(self).bundle())
+        form = Form(self)
+        show(form.keys())
+        show(form.bundle())
 
 
 def _check_text(name, given):

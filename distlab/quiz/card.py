@@ -75,8 +75,7 @@ def _fields(block, file):
     fields, free = {}, None
     for number, line in block:
         name, colon, rest = line.partition(":")
-        begins_points = free == "question" and line.strip() == "key points:"
-        if free and not begins_points:
+        if free and line.strip() != "key points:":
             fields[free].append((number, line))
         elif line.strip():
             if not colon or name not in _FIELDS:

@@ -10,7 +10,7 @@ No kernel and no network; without scripts the key points are in the <details>.
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
-from textwrap import fill
+from textwrap import TextWrapper
 
 from distlab.quiz.card import Card
 from distlab.quiz.shelf import cards
@@ -29,7 +29,8 @@ class Deck:
             f"{number}. ({card.level}, {card.topic}) {card.question}"
             for number, card in enumerate(self.cards, 1)
         )
-        return "\n".join(fill(text, 88, subsequent_indent="   ") for text in questions)
+        page = TextWrapper(88, subsequent_indent="   ", break_on_hyphens=False)
+        return "\n".join(map(page.fill, questions))
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         return {"text/html": _page(self.cards), "text/plain": repr(self)}

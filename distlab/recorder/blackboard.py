@@ -73,13 +73,13 @@ class Blackboard(Notes):
             self._set_counter(rank, READ, written)
 
     def trace(
-        self, *, cut: bool = False, died: Mapping[int, float] | None = None
+        self, *, cut: bool = False, ended: Mapping[int, tuple] | None = None
     ) -> Trace:
         """Return the events since `begin`, and for a blocked rank what it is in.
 
         cut: the world is being stopped now, unfinished.
-        died: when ranks died, by the system's monotonic clock; not those whose own
-        notes say that a fault struck.
+        ended: when and how ranks ended, by the system's monotonic clock and in a word,
+        told for those whose own notes do not say that a fault struck.
         """
         self.drain()
         events = []
@@ -89,9 +89,10 @@ class Blackboard(Notes):
                 events += [self._event(rank, *row) for row in rows]
             events += self._unfinished(rank)
         struck = {event.rank for event in events if event.kind == "fault"}
-        for rank in (died or {}).keys() - struck:
-            when = died[rank] - self._began
-            events.append(Event(rank, when, when, "fault", None, 0, 0, "died"))
+        for rank in (ended or {}).keys() - struck:
+            when, how = ended[rank]
+            when -= self._began
+            events.append(Event(rank, when, when, "fault", None, 0, 0, how))
         cut_s = time.monotonic() - self._began if cut else None
         return Trace(self.world_size, events, cut_s)
 

@@ -146,7 +146,7 @@ class _Marks:
         self._at = Counter()
 
     def above(self, events) -> tuple[str, str]:
-        """Return phase and step of the latest label that most ranks had, as split.
+        """Return phase and step of the latest label, if more than half agree on it.
 
         Rounds must be asked for in order: a rank's marks are passed only once.
         """
@@ -158,7 +158,10 @@ class _Marks:
             self._at[event.rank] = at
             if at:
                 labels[marks[at - 1].label] += 1
-        return split_label(labels.most_common(1)[0][0]) if labels else ("", "")
+        if not labels:
+            return "", ""
+        label, count = labels.most_common(1)[0]
+        return split_label(label) if 2 * count > sum(labels.values()) else ("", "")
 
 
 def _before(mark, event):

@@ -56,9 +56,11 @@ class Reading:
         for event in trace.events:
             if event.end is None and event.kind not in _POINTS:
                 self.stuck[event.rank].append(_doing(event))
-            elif event.kind == "send":
-                self.sent[event.rank] += 1
-                self.sent_bytes[event.rank] += event.bytes
+        for rank in range(trace.world_size):
+            sends = trace.handed_over(rank)
+            if sends:
+                self.sent[rank] = len(sends)
+                self.sent_bytes[rank] = sum(event.bytes for event in sends)
         starts = [event.start for event in trace.events] or [0.0]
         ends = [event.end for event in trace.events if event.end is not None]
         self.start_s, self.last_s = starts[0], max([starts[-1], *ends])

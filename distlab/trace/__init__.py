@@ -1,11 +1,12 @@
 """What every rank did, as data: events, counts made from them, whose shares moved."""
 
 from distlab.trace.event import Event, Message, moves
-from distlab.trace.shares import BASE, Payload, Shares, counts_in
+from distlab.trace.shares import BASE, FIRST_PLACE, Payload, Shares, counts_in
 from distlab.trace.trace import Trace
 
 __all__ = [
     "BASE",
+    "FIRST_PLACE",
     "Event",
     "Message",
     "Payload",

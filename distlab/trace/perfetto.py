@@ -7,32 +7,75 @@ __all__ = ["perfetto_rows"]
 
 
 def perfetto_rows(trace) -> list[dict]:
-    """Return the events of `traceEvents`: a lane per rank, an arrow per message."""
-    rows = [_named("process_name", 0, "world")]
-    for rank in range(trace.world_size):
-        rows.append(_named("thread_name", rank, f"rank {rank}"))
-        rows.append(_sorted(rank))
-    rows += [_slice(event, trace.duration_s()) for event in trace.events]
+    """Return the events of `traceEvents`: a lane per rank, an arrow per message.
+
+    What never ended lasts until the trace's end. Slices of one lane must nest, so what
+    overlaps without nesting, as messages under way together do, gets a lane of its own.
+    """
+    ended = [event.start if event.end is None else event.end for event in trace.events]
+    end_s = max([trace.cut_s or 0.0, *ended])
+    lanes, rows = _lanes(trace, end_s), [_named("process_name", 0, "world")]
+    for lane, rank, name in sorted({*lanes.values(), *_first_lanes(trace)}):
+        rows.append(_named("thread_name", lane, name))
+        rows.append(_sorted(lane, rank))
+    rows += [_slice(event, lanes[id(event)][0], end_s) for event in trace.events]
     for number, (send, recv) in enumerate(trace.messages()):
-        if send and recv and recv.end is not None:
-            rows.append(_flow("s", number, send.rank, send.start))
-            rows.append(_flow("f", number, recv.rank, recv.end))
+        if send and recv and recv.end is not None and send.start <= recv.end:
+            rows.append(_flow("s", number, lanes[id(send)][0], send.start))
+            rows.append(_flow("f", number, lanes[id(recv)][0], recv.end))
     return rows
 
 
-def _named(what, rank, name):
-    return {"ph": "M", "name": what, "pid": 0, "tid": rank, "args": {"name": name}}
+def _first_lanes(trace):
+    return [(rank, rank, f"rank {rank}") for rank in range(trace.world_size)]
 
 
-def _sorted(rank):
+def _lanes(trace, end_s):
+    """Return (lane, rank, name) for each event, by its id."""
+    lanes, busy = {}, {}
+
+    def lasts(event):
+        end = end_s if event.end is None else event.end
+        return event.start, -max(event.start, end)
+
+    for event in sorted(trace.events, key=lasts):
+        start, end = event.start, -lasts(event)[1]
+        stacks = busy.setdefault(event.rank, [])
+        number = _free_lane(stacks, start, end)
+        if event.kind in ("mark", "fault"):
+            number = 0
+        else:
+            stacks[number].append(end)
+        name = f"rank {event.rank}" + (f" (lane {number + 1})" if number else "")
+        lane = event.rank + number * trace.world_size
+        lanes[id(event)] = lane, event.rank, name
+    return lanes
+
+
+def _free_lane(stacks, start, end):
+    """Return the first lane in which a slice nests; open a new one if there is none."""
+    for number, open_ends in enumerate(stacks):
+        while open_ends and open_ends[-1] <= start:
+            open_ends.pop()
+        if not open_ends or end <= open_ends[-1]:
+            return number
+    stacks.append([])
+    return len(stacks) - 1
+
+
+def _named(what, lane, name):
+    return {"ph": "M", "name": what, "pid": 0, "tid": lane, "args": {"name": name}}
+
+
+def _sorted(lane, rank):
     args = {"sort_index": rank}
-    return {"ph": "M", "name": "thread_sort_index", "pid": 0, "tid": rank, "args": args}
+    return {"ph": "M", "name": "thread_sort_index", "pid": 0, "tid": lane, "args": args}
 
 
-def _slice(event, duration_s):
+def _slice(event, lane, end_s):
     row = {
         "pid": 0,
-        "tid": event.rank,
+        "tid": lane,
         "ts": event.start * 1e6,
         "cat": event.kind,
         "name": event.label or event.kind,
@@ -44,11 +87,11 @@ def _slice(event, duration_s):
         way = "to" if event.kind == "send" else "from"
         row["name"] = f"{event.kind} {way} {event.peer}"
         row["args"] |= {"peer": event.peer, "bytes": event.bytes}
-    end = duration_s if event.end is None else event.end
+    end = end_s if event.end is None else event.end
     return row | {"ph": "X", "dur": max(0.0, end - event.start) * 1e6}
 
 
-def _flow(phase, number, rank, time_s):
-    row = {"ph": phase, "id": number, "pid": 0, "tid": rank, "ts": time_s * 1e6}
+def _flow(phase, number, lane, time_s):
+    row = {"ph": phase, "id": number, "pid": 0, "tid": lane, "ts": time_s * 1e6}
     row |= {"cat": "message", "name": "message"}
     return row | ({"bp": "e"} if phase == "f" else {})

@@ -4,20 +4,22 @@ Two runs of one algorithm on inputs that tell where they come from:
 
     weights     every number of rank r is 8**r      a sum's octal digit r says how often
                                                     rank r's share is in it
-    places      number p of every rank is p + 1     a sum of k shares of it is k (p + 1)
+    places      number p of every rank is p + 4097  a sum of k shares is k (p + 4097)
 
 A number that both runs agree on is a whole sum of shares, at a known place; any other
-is not, and is shown as that. Up to eight ranks fit a float32 exactly.
+is not, and is shown as that. Up to eight ranks fit a float32 exactly. Places begin far
+from zero, so that garbage and small numbers of the algorithm's own are none.
 """
 
 import math
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["BASE", "Payload", "Shares", "counts_in"]
+__all__ = ["BASE", "FIRST_PLACE", "Payload", "Shares", "counts_in"]
 
-BASE = 8
+BASE, FIRST_PLACE = 8, 4097
 
 Counts = tuple[int, ...] | None
 
@@ -77,14 +79,14 @@ class Shares:
             ]
             for one, other in zip(weights, places, strict=True)
         ]
+        length = len(weights[0]["held"][0][1])
         sent = [
-            (rank, peer, _located(numbers, there, world_size))
+            (rank, peer, _located(numbers, there, world_size, length))
             for rank, (one, other) in enumerate(zip(weights, places, strict=True))
             for (peer, numbers), (_, there) in zip(
                 one["sent"], other["sent"], strict=False
             )
         ]
-        length = len(weights[0]["held"][0][1])
         return cls._cut(length, held, sent)
 
     @classmethod
@@ -116,32 +118,32 @@ class Shares:
 
     def after(self, rank: int, step: int) -> tuple[Counts, ...]:
         """Return the counts of each chunk that `rank` held after its `step`-th call."""
-        latest = self.held[rank][0][1]
-        for number, table in self.held[rank]:
-            if number > step:
-                break
-            latest = table
-        return latest
+        tables = self.held[rank]
+        last = bisect_right(tables, step, key=lambda entry: entry[0]) - 1
+        return tables[max(0, last)][1]
 
 
 def _told(numbers, there, world_size):
     """Return the counts at each place of a tensor; None where the runs disagree."""
     return tuple(
-        counts if counts is not None and sum(counts) * (place + 1) == other else None
+        counts if counts is not None and sum(counts) * place == other else None
         for place, (counts, other) in enumerate(
-            zip([counts_in(x, world_size) for x in numbers], there, strict=True)
+            zip([counts_in(x, world_size) for x in numbers], there, strict=True),
+            FIRST_PLACE,
         )
     )
 
 
-def _located(numbers, there, world_size):
+def _located(numbers, there, world_size, length):
     """Return (place, counts) of each number of a message whose place is known."""
     found = []
     for number, other in zip(numbers, there, strict=False):
         counts = counts_in(number, world_size)
         shares = sum(counts) if counts else 0
-        if shares and other == other and other % shares == 0 and other >= shares:
-            found.append((int(other // shares) - 1, counts))
+        if shares and other % shares == 0:
+            place = int(other // shares) - FIRST_PLACE
+            if 0 <= place < length:
+                found.append((place, counts))
     return found
 
 

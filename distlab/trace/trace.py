@@ -63,19 +63,33 @@ class Trace:
         ]
 
     def bytes_sent(self, rank: int) -> int:
-        """Return the payload bytes of the messages that `rank` handed over, exactly."""
-        return sum(event.bytes for event in self._finished(rank, "send"))
+        """Return the payload bytes of the messages that `rank` handed over, exactly.
+
+        A message that its receiver has was handed over, also if the call that sent it
+        never ended.
+        """
+        return sum(event.bytes for event in self.handed_over(rank))
 
     def messages_sent(self, rank: int) -> int:
         """Return the number of messages that `rank` handed over."""
-        return len(self._finished(rank, "send"))
+        return len(self.handed_over(rank))
+
+    def handed_over(self, rank: int) -> list[Event]:
+        """Return the sends of `rank` whose message was handed over."""
+        sends = self.of(rank, "send")
+        if all(event.end is not None for event in sends):
+            return sends
+        arrived = {
+            id(message.send)
+            for message in self.messages()
+            if message.recv is not None and message.recv.end is not None
+        }
+        return [e for e in sends if e.end is not None or id(e) in arrived]
 
     def bytes_received(self, rank: int) -> int:
         """Return the payload bytes of the messages that `rank` was given."""
-        return sum(event.bytes for event in self._finished(rank, "recv"))
-
-    def _finished(self, rank, kind):
-        return [event for event in self.of(rank, kind) if event.end is not None]
+        received = self.of(rank, "recv")
+        return sum(event.bytes for event in received if event.end is not None)
 
     def collectives(self) -> list[str]:
         """Return the names of ready-made collectives that any rank called, sorted."""

@@ -287,7 +287,7 @@ def test_the_summary_of_a_report_names_every_rank_and_its_bytes():
     report = run(lambda comm: pass_right(comm, torch.zeros(250)).sum().item(), 3)
     text, page = repr(report), report._repr_html_()
     assert text.splitlines()[0].startswith("3 ranks on gloo")
-    for shown in (text, page):
+    for shown in (text, page.partition("<details")[0]):
         assert shown.count("1 kB") == 3
     assert "<table" in page
 

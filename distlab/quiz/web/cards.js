@@ -1,4 +1,8 @@
 (() => {
+  // The notebook has its own plans for most keys: x would cut the cell.
+  for (const cards of document.querySelectorAll(".distlab-cards"))
+    cards.onkeydown = (event) => event.stopPropagation();
+
   // Storage can be forbidden, full, or hold something else: then nothing is remembered.
   const recall = (id) => {
     try {

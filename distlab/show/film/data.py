@@ -5,14 +5,13 @@ Times are shares of the run, 0 at its start and 1 at its end; positions count st
 
 from collections import defaultdict
 
-from distlab.show.film.geometry import MOST_NAMED
 from distlab.show.film.painter import MOST_PILLS, Painter
 from distlab.show.film.panel import BAR_WIDTH
 from distlab.show.lettering import literal
 
 __all__ = ["film_data"]
 
-_FATES = {"arrived": 0, "dropped": 1, "waiting": 2}
+_FATES = {"arrived": 0, "dropped": 1, "waiting": 2, "awaited": 2}
 _MOST_SPANS, _MOST_ARROWS, _FINEST = 10_000, 10_000, 1 / 4000
 
 
@@ -35,11 +34,11 @@ def film_data(film) -> dict:
         "radius": g.radius,
         "shown": painter.shown,
         "pills": MOST_PILLS,
-        "named": MOST_NAMED,
         "bar": BAR_WIDTH,
         "full": film.full_scale,
         "rows": film.rows,
         "stuck": film.stuck,
+        "gone": film.gone,
         "begin": film.begin_s,
         "lasts": film.lasts_s,
         "lanes": lanes,
@@ -51,10 +50,7 @@ def film_data(film) -> dict:
 
 
 def _frame(film, painter, frame):
-    moves = [
-        [m.src, m.dst, m.bytes, m.sent, painter.words(m), _FATES[m.fate]]
-        for m in frame.moves
-    ]
+    moves = [[m.src, m.dst, painter.words(m), _FATES[m.fate]] for m in frame.moves]
     return {
         "t": frame.title,
         "s": frame.short,

@@ -5,6 +5,7 @@ Nothing here knows an algorithm: a wrong one is described as truly as a right on
 
 from collections import Counter
 
+from distlab.show.film.stops import gone_ranks
 from distlab.show.lettering import literal
 from distlab.show.telling import listed, plural
 from distlab.units import readable_bytes, readable_seconds
@@ -59,7 +60,8 @@ def _meeting(stop, world_size):
 def _who_sends(stop, n, whole):
     moves = [move for move in stop.moves if move.fate != "dropped"]
     dropped = [move for move in stop.moves if move.fate == "dropped"]
-    lost = [f"{plural(len(dropped), 'message')} lost on the way."] if dropped else []
+    count = sum(move.count for move in dropped)
+    lost = [f"{plural(count, 'message')} lost on the way."] if dropped else []
     if not moves:
         return " ".join(lost)
     sizes = {move.bytes for move in moves}
@@ -70,7 +72,8 @@ def _who_sends(stop, n, whole):
     if count > len(moves):
         what = f"{count // len(moves)} messages" if count % len(moves) == 0 else "some"
     turns = {(move.dst - move.src) % n for move in moves}
-    if len(moves) == n and n > 2 and len(turns) == 1 and turns <= {1, n - 1}:
+    everyone = len({move.src for move in moves}) == len(moves) == n > 2
+    if everyone and turns in ({1}, {n - 1}):
         side = "right" if turns == {1} else "left"
         size = f", {each}," if each else ""
         said = f"Every rank sends {what}{size} to its {side} neighbour."
@@ -95,16 +98,25 @@ def _told(move, whole):
 
 def _what_becomes(stop, before, after):
     """Say whether what arrived was added, replaced what was there, or neither."""
-    became = Counter()
+    became, elsewhere = Counter(), ""
     for move in stop.moves:
+        changed = [chunk for rank, chunk in stop.tables if rank == move.dst]
         for chunk, carried in zip(move.chunks, move.counts, strict=True):
             old = before.get((move.dst, chunk))
-            new = after.get((move.dst, chunk))
-            became[_fate(old, carried, new)] += 1
+            fate = _fate(old, carried, after.get((move.dst, chunk)))
+            if fate == "unused" and changed:
+                fate = "other"
+                elsewhere = elsewhere or (
+                    f"Chunk {chunk} arrives on rank {move.dst}, and chunk "
+                    f"{changed[0]} changes there."
+                )
+            became[fate] += 1
+    if elsewhere:
+        return [elsewhere]
     words = {
         "added": "is added to what is there",
         "replaced": "replaces what was there",
-        "unused": "has not changed the receiver's tensor",
+        "unused": "has not yet changed the receiver's tensor",
     }
     told = [words[fate] for fate in words if became[fate]]
     if not told:
@@ -121,9 +133,9 @@ def _fate(old, carried, new):
     total = tuple(a + b for a, b in zip(old, carried, strict=True))
     if new == total and any(old) and any(carried):
         return "added"
-    if new == carried:
-        return "replaced"
-    return "unused" if new == old else "other"
+    if new == old:
+        return "unused"
+    return "replaced" if new == carried else "other"
 
 
 def _mistakes(stop, before, after, whole):
@@ -141,7 +153,7 @@ def _mistakes(stop, before, after, whole):
         lost = [r for r, (n, o) in enumerate(zip(new, was, strict=True)) if o and not n]
         if double:
             said.append(f"{where} counts {_shares_of(double)} more than once")
-        if lost and sum(new) <= sum(was):
+        if lost:
             said.append(f"{where} loses {_shares_of(lost)}")
     more = [f"and {len(said) - 3} more like it"] if len(said) > 3 else []
     words = "; ".join([*said[:3], *more])
@@ -157,23 +169,32 @@ def _shares_of(ranks):
 
 
 def _standing(stop, before, after, n, whole):
-    """Say how far the sum has come, and at the end what is missing."""
+    """Say how far the sum has come, and at the end what is complete."""
     full = (1,) * n
     done = [key for key, counts in after.items() if counts == full]
     if len(done) == len(after):
         return ["Every chunk is now complete on every rank."] if stop.tables else []
     if stop.last:
-        wrong = [_place(*key, whole) for key in after if key not in done]
-        return [f"Not complete at the end: {listed(wrong, 6)}."]
+        return [_at_the_end(done, after, n, whole)]
     new = [(r, c) for r, c in done if before[r, c] != full]
     if new and len(new) <= n:
         where = [_place(*key, whole) for key in new]
-        return [f"Complete now: {listed(where, 4)}."]
+        return [f"Newly complete: {listed(where, 4)}."]
     if not done:
         most = max(sum(map(bool, counts or ())) for counts in after.values())
         what = "tensor" if whole else "chunk"
         return [f"The fullest {what} holds {most} of {n} shares."]
     return []
+
+
+def _at_the_end(done, after, n, whole):
+    where = [_place(*key, whole) for key in done]
+    each = len({r for r, _ in done}) == len({c for _, c in done}) == len(done) == n
+    if each and n > 1 and not whole:
+        return f"At the end each rank holds one complete chunk: {listed(where, 8)}."
+    told = f": {listed(where, 6)}" if done else ""
+    what = "tensors" if whole else "chunks"
+    return f"At the end {len(done)} of {len(after)} {what} are complete{told}."
 
 
 def _place(rank, chunk, whole):
@@ -186,15 +207,24 @@ def fault_told(event) -> str:
         return f"the network splits, {literal(event.label, 40)}"
     verb = _VERBS.get(event.label)
     rank = f"rank {event.rank}"
+    if event.label.startswith("raised "):
+        verb = literal(event.label, 40)
     return f"{rank} {verb}" if verb else f"{rank}: {literal(event.label, 40)}"
+
+
+def _with_gone(words, gone):
+    peer = words.rpartition(" ")[2]
+    return f"{words}, which is gone" if peer in map(str, gone) else words
 
 
 def _ending(reading):
     """Say what struck, who waits for whom, and when it was stopped."""
     faults = [event for event in reading.trace.events if event.kind == "fault"]
     said = [fault_told(event) for event in faults]
+    gone = gone_ranks(reading.trace)
     for rank in sorted(reading.stuck):
-        said.append(f"rank {rank} waits in {listed(reading.stuck[rank], 2)}")
+        where = [_with_gone(words, gone) for words in reading.stuck[rank]]
+        said.append(f"rank {rank} is left in {listed(where, 2)}")
     told = listed(said, 8, "; ") + "."
     told = told[0].upper() + told[1:]
     if reading.trace.cut_s is not None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from distlab.show.film.explain import explain, fault_told, title_of
 from distlab.show.film.geometry import MOST_CHUNKS, Geometry
-from distlab.show.film.stops import stops_of, tables_at_start
+from distlab.show.film.stops import gone_ranks, stops_of, tables_at_start
 from distlab.show.grid import in_common
 from distlab.show.lettering import literal
 from distlab.show.reading import Reading
@@ -43,8 +43,8 @@ class Film:
     reading: the trace with its counts. frames: one more than there are stops.
     bounds: of the chunks, as in `Shares`. geometry: of the stage. bound: (bytes per
     rank, its name) or None. rows: ranks that get a bar and a lane. stuck, faults: as
-    the trace has them. begin_s, end_s, lasts_s: of what is shown. spans: who did what.
-    notes: sentences on what is not shown.
+    the trace has them. gone: ranks that a fault ended. begin_s, end_s,
+    lasts_s: of what is shown. spans: who did what. notes: what is not shown, in words.
     """
 
     def __init__(self, trace, title="", *, bound=None, shape="auto"):
@@ -62,6 +62,7 @@ class Film:
         self.rows = [*range(MOST_ROWS - 1), last] if many else [*range(last + 1)]
         self.stuck = sorted(self.reading.stuck)
         self.faults = [e for e in trace.events if e.kind == "fault"]
+        self.gone = sorted(gone_ranks(trace))
         self.frames = self._frames()
         self.begin_s = self.frames[0].at_s
         self.end_s = max(self.reading.last_s, self.frames[-1].at_s)
@@ -77,17 +78,22 @@ class Film:
         start_s = min(self.reading.start_s, stops[0].at_s if stops else 0.0)
         text = self._opening(bool(stops))
         frames = [Frame("Start", "start", text, [], sent, tables, start_s, [])]
-        rounds = self.reading.rounds
+        rounds, last_title = self.reading.rounds, ""
         for stop, short in zip(stops, _shorts(stops), strict=True):
             text = explain(stop, tables, self.reading) + self._struck(
                 frames[-1].at_s, stop
             )
+            title = title_of(stop, rounds)
+            if title == last_title and stop.rounds[0]:
+                title += f" (round {stop.rounds[0]} of {rounds})"
+            else:
+                last_title = title
             tables, sent = tables | stop.tables, list(sent)
             for move in stop.moves:
                 sent[move.src] += move.sent
             frames.append(
                 Frame(
-                    title_of(stop, rounds), short, text, stop.moves, sent, tables,
+                    title, short, text, stop.moves, sent, tables,
                     stop.at_s, stop.ranks, list(stop.tables), stop.broken,
                 )
             )  # fmt: skip
@@ -174,7 +180,8 @@ def _shorts(stops):
         run = stops[first:last]
         if phase and all(stop.step for stop in run):
             own = in_common([stop.step for stop in run])[1]
-            shorts += [f"{phase} {own[0]}", *own[1:]]
+            between = ", " if phase[-1].isdigit() else " "
+            shorts += [f"{phase}{between}{own[0]}", *own[1:]]
         elif phase:
             shorts += [phase] * len(run)
         else:

@@ -39,14 +39,18 @@ class Geometry:
         """
         n = world_size
         shape = shape_of(pairs, n) if shape == "auto" else shape
-        height = 450 if n <= 8 else 560
+        height = (480 if n <= 4 else 450) if n <= 8 else 560
         nodes = places(shape, pairs, n, height)
         radius = 21 if n <= 6 else 17 if n <= 8 else max(1.5, min(14, 420 / n))
         shown = min(chunks, MOST_CHUNKS) if n <= MOST_TABLES else 0
         cell = (0.0, 0.0)
         if shown:
-            wide = max(5.0, min(23.0, 116 / shown - 2))
-            cell = (wide, max(30.0, 3.0 * n + 3))
+            # the more ranks there are, the closer they sit together
+            room, most = (
+                (128, 30.0) if n <= 4 else (116, 23.0) if n <= 8 else (60, 23.0)
+            )
+            wide = max(1.0, min(most, room / shown - 2))
+            cell = (wide, 40.0 if n <= 4 else max(30.0, 3.0 * n + 3))
         tables = [
             _table(spot, nodes, shape, radius, shown * (cell[0] + 2) - 2, cell[1])
             for spot in nodes

@@ -35,16 +35,16 @@ _BUTTONS = (
 )
 _KEYS = (
     "space: play or pause · ← →: one step · ↑ ↓: speed · Home, End · 1 2 3: views · "
-    "+ −: zoom in the lanes"
+    "+ −: zoom in the lanes, 0: all · Esc: back to the notebook"
 )
 
 
-def fragment(films, *, names=(), differs=0, verdict="", image="") -> str:
+def fragment(films, *, names=(), differs=0, verdict="", wrong=False, image="") -> str:
     """Return the player of one film, or of two, as HTML for a cell's output.
 
     names: over each film, if there are two. differs: the stop at which they first
-    differ, 0 for none. verdict: what differs there, in words. image: a data URL of what
-    to show where scripts do not run.
+    differ, 0 for none. verdict: what differs there, in words; `wrong` if that is a
+    mistake. image: a data URL of what to show where scripts do not run.
     """
     key = secrets.token_hex(6)
     pair = len(films) > 1
@@ -64,7 +64,7 @@ def fragment(films, *, names=(), differs=0, verdict="", image="") -> str:
         f'<div class="distlab-player{" two" if pair else ""}" data-distlab="{key}" '
         f'data-lm-suppress-shortcuts="true" tabindex="0" role="group" '
         f'aria-label="{label}">'
-        f"{_head(shown)}{_verdict(verdict, differs)}"
+        f"{_head(shown)}{_verdict(verdict, differs, wrong)}"
         f'{still}<div class="films"{hidden}>{blocks}</div>'
         f'{_bar()}<div class="keys" hidden>{_KEYS}</div>'
         f'<div class="notes">{escape(notes)}</div></div>'
@@ -94,11 +94,11 @@ def _head(film):
     )
 
 
-def _verdict(words, differs):
+def _verdict(words, differs, wrong):
     if not words:
         return ""
-    same = "" if differs else " same"
-    go = '<button data-do="differs">go there</button>' if differs else ""
+    same = "" if wrong else " same" if not differs else " other"
+    go = '<button data-do="differs" hidden>go there</button>' if differs else ""
     return f'<div class="differs{same}">{escape(words)} {go}</div>'
 
 

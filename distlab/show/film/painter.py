@@ -73,13 +73,13 @@ class Painter:
             drawn += [self._ring("meet", rank) for rank in frame.ranks]
         if frame.broken:
             drawn += [self._ring("stuck", rank) for rank in self.film.stuck]
-            drawn += [self._crossed(event.rank) for event in self.film.faults]
+            drawn += [self._crossed(rank) for rank in self.film.gone]
         return "".join(drawn)
 
     def words(self, move) -> str:
         """Return which chunk and how many bytes, as "c3 40 B", as far as it fits."""
-        if move.fate == "dropped":
-            return "lost"
+        if move.fate in ("dropped", "awaited"):
+            return "lost" if move.fate == "dropped" else "awaited"
         size = readable_bytes(move.bytes)
         if move.count > 1:
             return f"{move.count}× {size}"
@@ -122,10 +122,14 @@ class Painter:
     def _key(self):
         """Say in the middle of a ring what a stripe is."""
         x, y, n = WIDTH / 2, self.height / 2, self.film.world_size
-        first = "each stripe in a cell is one rank's share"
-        second = f"{n} stripes: the chunk is complete"
-        return text("muted", x, y - 5, first, 11, "middle") + text(
-            "muted", x, y + 13, second, 11, "middle"
+        lines = (
+            "each stripe in a cell is one rank's share",
+            f"{n} stripes: the chunk is complete",
+            "black frame: it has just changed",
+        )
+        return "".join(
+            text("muted", x, y - 12 + 17 * row, line, 11, "middle")
+            for row, line in enumerate(lines)
         )
 
     def _node(self, rank):
@@ -167,6 +171,8 @@ class Painter:
                 if counts[share] > 1:
                     around = rect(left - 1, top - 1, wide + 2, tall + 2)
                     groups["twice"].append(around)
+            if max(counts, default=0) > 1:
+                groups["twice"].append(rect(x, y, *self.geometry.cell))
         groups["twice"] = groups.pop("twice", [])  # over all the others
         return paths(groups) + "".join(unknown)
 
@@ -179,7 +185,7 @@ class Painter:
 
     def _message(self, move, part, frame):
         way, color = self.way((move.src, move.dst)), color_of(move.src)
-        late = " late" if move.fate == "waiting" else ""
+        late = " late" if move.fate in ("waiting", "awaited") else ""
         many = self.film.world_size > MOST_NAMED
         arrow = paths(
             {
@@ -187,7 +193,9 @@ class Painter:
                 f"f{color}": [head(way, 4 if many else 12)],
             }
         )
-        at = 0.5 if part == 1 or late else part
+        # side by side, not on top of each other, where two ranks send to each other
+        back = any((m.dst, m.src) == move[:2] for m in frame.moves)
+        at = (0.34 if back else 0.5) if part == 1 or late else part
         x, y = point(way, min(at, 0.55) if move.fate == "dropped" else at)
         if len(frame.moves) > MOST_PILLS or self.film.world_size > _MOST_PILL_RANKS:
             return arrow + circle(f"dot s{color}", x, y, 2 if many else 4)

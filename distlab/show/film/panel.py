@@ -77,8 +77,15 @@ class Panel:
                 text(
                     "muted", _BARS + 176, bottom, "grey: it waits for its partner", 11
                 ),
+                text("muted", _BARS, bottom + 16, self._more_colors(), 11),
             ]
         )
+
+    def _more_colors(self):
+        """Say what the other colours mean that are there."""
+        words = {"stuck": "red: it never ended", "together": "dark: they are together"}
+        states = {span.state for span in self.film.spans}
+        return "   ".join(told for state, told in words.items() if state in states)
 
     def _spans(self, top, until_s):
         """Return the path data of each state's spans up to a moment."""

@@ -1,6 +1,7 @@
 """`Player`: a trace that plays itself in a notebook, a page, or stands still."""
 
 import math
+import sys
 
 from distlab.errors import InvalidArgument
 from distlab.show.film.film import Film
@@ -70,18 +71,21 @@ class Player:
 
 
 def player(
-    trace, title="", *, bound_bytes=None, bound_label="bound", shape="auto"
+    trace=None, title="", *, bound_bytes=None, bound_label="bound", shape="auto"
 ) -> Player:
     """Play a run: who sends which chunk to whom, step by step, and who holds what.
 
-    trace: a `Trace`, or anything with a `.trace`, such as a report or a failure; from
-    `follow`, it also knows whose share is in which chunk.
+    trace: a `Trace`, or anything with a `.trace`, such as a report or a failure; the
+    last failure that was shown, if left out. From `follow`, it also knows whose share
+    is in which chunk.
     bound_bytes: what each rank should send, or may send at the most.
     shape: how the ranks sit: "auto", "ring", "tree", "hypercube", "grid" or "circle".
 
     Raises: InvalidArgument if there is no trace in it, the bound is no number, or the
     ranks do not form the shape.
     """
+    if trace is None:
+        trace = getattr(sys, "last_value", None)
     return Player(_film(trace, title, bound_bytes, bound_label, shape))
 
 

@@ -34,7 +34,7 @@ def places(shape: str, pairs, world_size: int, height: float) -> list:
     do not form.
     """
     n, links = world_size, {(min(pair), max(pair)) for pair in pairs}
-    radius = 0.335 * height if n <= 8 else 0.36 * height
+    radius = (0.29 if n <= 4 else 0.335 if n <= 8 else 0.36) * height
     center = WIDTH / 2, height / 2
     if shape in ("ring", "circle"):
         return _round(n, center, radius)

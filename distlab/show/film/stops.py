@@ -15,7 +15,7 @@ from typing import NamedTuple
 from distlab.show.grid import Grid
 from distlab.show.lettering import literal
 
-__all__ = ["Move", "Stop", "stops_of", "tables_at_start"]
+__all__ = ["Move", "Stop", "gone_ranks", "stops_of", "tables_at_start"]
 
 MOST_STOPS = 2000
 _MEETINGS = ("barrier", "collective")
@@ -26,7 +26,8 @@ class Move(NamedTuple):
 
     bytes: as the receiver or the sender has it. sent: of these, what was handed over.
     chunks, counts: as in `Payload`, of one message; empty if not known.
-    fate: "arrived", "dropped", or "waiting" for one that never ended.
+    fate: "arrived" or "dropped"; "waiting" for one that never ended, "awaited" if only
+        its receiver ever asked for it.
     """
 
     src: int
@@ -45,7 +46,8 @@ class Stop:
 
     rounds: the first and last round of messages in it, or (0, 0).
     phase, step: the words of the ranks' marks. at_s: when the last of it had ended.
-    tables: (rank, chunk) -> counts, where they changed. meeting: the name of a barrier
+    steps: the last step of each rank in it. tables: (rank, chunk) -> counts, where they
+    changed. meeting: the name of a barrier
     or collective, entered by `ranks`. last: it is the end of the trace. broken: it is
     the stop of faults and of what never ended.
     """
@@ -55,6 +57,7 @@ class Stop:
     step: str
     at_s: float
     moves: list[Move] = field(default_factory=list)
+    steps: dict[int, int] = field(default_factory=dict)
     tables: dict = field(default_factory=dict)
     meeting: str = ""
     ranks: list[int] = field(default_factory=list)
@@ -75,23 +78,22 @@ def tables_at_start(shares, world_size: int) -> dict:
 
 def stops_of(reading) -> list[Stop]:
     """Return the stops of a trace, in order; neighbours together if they are many."""
-    stops, steps = _rounds(reading)
-    stops += _meetings(reading.trace)
+    stops = [*_rounds(reading), *_meetings(reading.trace)]
     stops.sort(key=lambda stop: stop.at_s)
     if len(stops) > MOST_STOPS:
-        stops, steps = _merged(stops, steps)
+        stops = _merged(stops)
     broken = _broken(reading)
     if broken:
         stops.append(broken)
     if reading.trace.shares is not None:
-        _add_tables(reading.trace, stops, steps)
+        _add_tables(reading.trace, stops)
     if stops:
         stops[-1].last = True
     return stops
 
 
 def _rounds(reading):
-    """Return a stop per round, and for each the last step of each rank in it."""
+    """Return a stop for each round of messages."""
     shares, nth, taken = reading.trace.shares, {}, Counter()
     for message in reading.messages:
         pair = _pair(message)
@@ -99,21 +101,24 @@ def _rounds(reading):
         taken[pair] += 1
     moves, steps, ends = defaultdict(list), defaultdict(dict), defaultdict(list)
     for message, number in reading.numbered:
+        if not set(_pair(message)) <= set(range(reading.trace.world_size)):
+            continue
         sent = shares.sent.get(_pair(message), []) if shares else []
         k = nth[id(message.send or message.recv)]
         moves[number].append(_move(message, sent[k] if k < len(sent) else ((), ())))
         for event in message:
             if event is not None:
-                steps[number][event.rank] = event.step
+                step = max(event.step, steps[number].get(event.rank, 0))
+                steps[number][event.rank] = step
                 ends[number].append(event.start if event.end is None else event.end)
     stops, reached = [], 0.0
     for column in Grid(reading).columns:
         reached = max([reached, *ends[column.number]])
         rounds = (column.number, column.number)
         there = sorted(moves[column.number], key=lambda move: move[:2])
-        stop = Stop(rounds, column.phase, column.step, reached, there)
-        stops.append(stop)
-    return stops, steps
+        taken = steps[column.number]
+        stops.append(Stop(rounds, column.phase, column.step, reached, there, taken))
+    return stops
 
 
 def _pair(message):
@@ -123,7 +128,8 @@ def _pair(message):
 
 def _move(message, payload):
     send = message.send
-    sent = send.bytes if send and send.end is not None else 0
+    over = any(event is not None and event.end is not None for event in message)
+    sent = send.bytes if send and over else 0
     dropped = bool(send) and send.label == "dropped"
     fate = "dropped" if dropped else "arrived"
     return Move(*_pair(message), _size_of(message), sent, 1, *payload, fate)
@@ -141,19 +147,23 @@ def _meetings(trace):
         names = Counter(literal(e.label or e.kind, 40) for e in events)
         name = names.most_common(1)[0][0]
         ranks = sorted(event.rank for event in events)
-        end = max(event.end for event in events)
-        stops.append(Stop((0, 0), name, "", end, meeting=name, ranks=ranks))
+        all_there = max(event.start for event in events)
+        steps = {event.rank: event.step for event in events}
+        stop = Stop((0, 0), name, "", all_there, steps=steps, meeting=name, ranks=ranks)
+        stops.append(stop)
     return stops
 
 
 def _broken(reading):
     """Return the stop of what never ended and of faults, or None."""
+    ranks = set(range(reading.trace.world_size))
     moves = [
-        Move(*_pair(message), _size_of(message), 0, 1, (), (), "waiting")
+        _stuck(message)
         for message in reading.messages
         if all(event is None or event.end is None for event in message)
+        and set(_pair(message)) <= ranks
     ]
-    if not reading.stuck and not _gone(reading.trace):
+    if not reading.stuck and not gone_ranks(reading.trace):
         return None
     end = reading.trace.cut_s or reading.last_s
     return Stop(
@@ -161,7 +171,12 @@ def _broken(reading):
     )
 
 
-def _gone(trace):
+def _stuck(message):
+    fate = "waiting" if message.send else "awaited"
+    return Move(*_pair(message), _size_of(message), 0, 1, (), (), fate)
+
+
+def gone_ranks(trace) -> set[int]:
     """Return the ranks that a fault ended, and that did not come back."""
     gone = set()
     for event in trace.events:
@@ -174,10 +189,10 @@ def _size_of(message):
     return max(event.bytes for event in message if event is not None)
 
 
-def _merged(stops, steps):
-    """Return at most MOST_STOPS stops, each of several neighbours; and their steps."""
+def _merged(stops):
+    """Return at most MOST_STOPS stops, each of several neighbours."""
     size = -(-len(stops) // MOST_STOPS)
-    merged, latest = [], {}
+    merged = []
     for first in range(0, len(stops), size):
         part = stops[first : first + size]
         numbers = [number for stop in part for number in stop.rounds if number]
@@ -187,13 +202,12 @@ def _merged(stops, steps):
             moves[move.src, move.dst, move.fate].append(move)
         last = part[-1]
         together = [_together(key, some) for key, some in moves.items()]
-        meeting = "" if numbers else last.meeting
         stop = Stop(rounds, last.phase, last.step, last.at_s, together)
-        stop.meeting, stop.ranks = meeting, last.ranks
+        for one in part:
+            stop.steps |= one.steps
+        stop.meeting, stop.ranks = "" if numbers else last.meeting, last.ranks
         merged.append(stop)
-        for number in range(rounds[0], rounds[1] + 1):
-            latest.setdefault(rounds[1], {}).update(steps.get(number, {}))
-    return merged, latest
+    return merged
 
 
 def _together(key, moves):
@@ -202,19 +216,18 @@ def _together(key, moves):
     return Move(src, dst, size, sent, len(moves), (), (), fate)
 
 
-def _add_tables(trace, stops, steps):
+def _add_tables(trace, stops):
     """Write into each stop the chunks whose counts have changed on the way to it."""
     now = tables_at_start(trace.shares, trace.world_size)
     for stop in stops:
         final = stop is stops[-1]
         for rank in range(trace.world_size):
-            step = steps.get(stop.rounds[1], {}).get(rank)
             if final:
                 table = trace.shares.held[rank][-1][1]
-            elif step is None:
-                continue
+            elif rank in stop.steps:
+                table = trace.shares.after(rank, stop.steps[rank])
             else:
-                table = trace.shares.after(rank, step)
+                continue
             for chunk, counts in enumerate(table):
                 if now[rank, chunk] != counts:
                     now[rank, chunk] = stop.tables[rank, chunk] = counts

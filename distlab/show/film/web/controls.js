@@ -33,11 +33,12 @@ function mount(root, films, differs) {
 
   function draw() {
     films.forEach((film, k) => {
-      const at = Math.min(p, film.frames.length - 1), frame = film.frames[Math.ceil(at)];
+      const last = film.frames.length - 1, over = p > last, at = Math.min(p, last), frame = film.frames[Math.ceil(at)];
       const [title, text] = film.box.querySelectorAll(".said b, .said span");
-      if (title.textContent !== frame.t) title.textContent = frame.t;
-      if (text.textContent !== frame.x) text.textContent = frame.x;
-      views[view][k][0](at, moment(film, at), zoom);
+      const words = over ? [`It has ended after step ${last}`, ""] : [frame.t, frame.x];
+      if (title.textContent !== words[0]) title.textContent = words[0];
+      if (text.textContent !== words[1]) text.textContent = words[1];
+      views[view][k][0](at, moment(film, at), zoom, over);
     });
     if (!held) scrub.value = p;
     const words = films[0].frames[Math.min(Math.ceil(p), films[0].frames.length - 1)].t;
@@ -48,7 +49,7 @@ function mount(root, films, differs) {
 
   function tick(time) {
     if (!playing || !root.isConnected) { playing = false; return; }
-    const passed = Math.min(100, time - last) / STOP_MS * SPEEDS[speed], before = p;
+    const passed = Math.min(100, Math.max(0, time - last)) / STOP_MS * SPEEDS[speed], before = p;
     if (calm.matches) {
       if (time - last >= STOP_MS / SPEEDS[speed]) { p = Math.floor(p) + 1; last = time; draw(); }
     } else { last = time; p += passed; }
@@ -61,7 +62,8 @@ function mount(root, films, differs) {
     if (on && p >= count) p = 0;
     playing = on && count > 0;
     play.querySelector("path").setAttribute("d", playing ? "M3 2h4v12H3zM9 2h4v12H9z" : "M4 2v12l9-6z");
-    play.setAttribute("aria-label", playing ? "pause" : "play");
+    play.title = playing ? "pause" : "play";
+    play.setAttribute("aria-label", play.title);
     if (playing) { last = performance.now(); requestAnimationFrame(tick); }
     draw();
   }
@@ -87,7 +89,7 @@ function mount(root, films, differs) {
   const keys = {
     " ": actions.play, k: actions.play, ArrowLeft: actions.back, ArrowRight: actions.next, Home: actions.start, End: actions.end,
     ArrowUp: () => faster(1), ArrowDown: () => faster(-1), "+": actions.in, "=": actions.in, "-": actions.out, d: () => differs > 0 && seek(differs),
-    1: () => look("graph"), 2: () => look("lanes"), 3: () => look("space"),
+    0: () => closer(1e-9), Escape: () => (root.closest(".jp-Notebook") ?? document.activeElement).focus(), 1: () => look("graph"), 2: () => look("lanes"), 3: () => look("space"),
   };
   root.addEventListener("click", event => {
     const button = event.target.closest("button");

@@ -51,11 +51,12 @@ function lanes(film, svg) {
     const seconds = (until - from) * film.lasts, rough = seconds / 7;
     const size = 10 ** Math.floor(Math.log10(rough || 1)), step = [1, 2, 5, 10].find(m => m * size >= rough) * size;
     const unit = seconds >= 2 ? ["s", 1] : seconds >= 2e-3 ? ["ms", 1e3] : ["µs", 1e6];
+    const digits = Math.max(0, -Math.floor(Math.log10(step * unit[1]) + 1e-9));
     const first = Math.ceil((film.begin + from * film.lasts) / step) * step;
     for (let t = first; t <= film.begin + until * film.lasts + 1e-12; t += step) {
       const at = x((t - film.begin) / film.lasts);
       parts.push(tag("path", { class: "axis", d: `M${at.toFixed(1)} ${top - 4}V${bottom + 4}` }));
-      parts.push(tag("text", { class: "muted", x: at, y: bottom + 20, "font-size": 11, "text-anchor": "middle" }, `${Number((t * unit[1]).toPrecision(4))}`));
+      parts.push(tag("text", { class: "muted", x: at, y: bottom + 20, "font-size": 11, "text-anchor": "middle" }, (t * unit[1]).toFixed(digits)));
     }
     parts.push(tag("text", { class: "muted", x: right, y: bottom + 40, "font-size": 11, "text-anchor": "end" }, `time since the run began, ${unit[0]}`));
   }
@@ -80,11 +81,10 @@ function lanes(film, svg) {
   function window_() {
     const parts = [];
     axis(parts);
-    rows.forEach((rank, row) => {
-      parts.push(tag("text", { class: "muted", x: 4, y: y(rank) + tall / 2 + 4, "font-size": 12 }, `rank ${rank}`));
-      spans(row, parts);
-    });
+    rows.forEach((_, row) => spans(row, parts));
     const left_out = arrows(parts);
+    parts.push(tag("rect", { class: "paper", x: 0, y: top - 8, width: left - 2, height: bottom - top + 16 }));
+    for (const rank of rows) parts.push(tag("text", { class: "muted", x: 4, y: y(rank) + tall / 2 + 4, "font-size": 12 }, `rank ${rank}`));
     labels(parts);
     const kinds = new Set(film.lanes.flatMap(Object.keys));
     const legend = [kinds.has("moving") && "colour: its message moves", kinds.has("waiting") && "grey: it waits for its partner",

@@ -36,7 +36,7 @@ function space(film, svg) {
     }
   }
 
-  function message(parts, x, k, p, [src, dst, , , text, fate]) {
+  function message(parts, x, k, p, [src, dst, text, fate]) {
     if (!rowOf.has(src) || !rowOf.has(dst)) return;
     const begin = k - 0.85, end = fate === 1 ? k - 0.5 : k - 0.15, done = Math.min(1, (p - begin) / (end - begin));
     const x0 = x(begin), y0 = y(src), share = fate === 1 ? 0.5 : 1, later = done <= 0 ? " later" : "";
@@ -47,7 +47,7 @@ function space(film, svg) {
     if (fate === 1 && done >= 1) parts.push(tag("path", { class: "cross", d: `M${x1 - 6} ${y1 - 6}l12 12m0 -12l-12 12` }));
     else parts.push(tag("path", { class: `f${c}${later}`, d: head(x1, y1, Math.atan2(y1 - y0, x1 - x0), 9) }));
     if (unit > 100 && rows.length <= 8 && done > 0)
-      parts.push(tag("text", { class: "mono muted", x: x0 + (x1 - x0) * 0.3 + 5, y: y0 + (y1 - y0) * 0.3 - 3, "font-size": 9.5 }, text));
+      parts.push(tag("text", { class: "mono muted", x: x0 + 6, y: y0 - 6, "font-size": 9.5 }, text));
   }
 
   return function draw(p) {

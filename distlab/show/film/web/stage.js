@@ -55,6 +55,7 @@ function graph(film, svg) {
         (shares[share % 6] ||= []).push(rectangle(...box));
         if (counts[share] > "1") twice.push(rectangle(box[0] - 1, box[1] - 1, box[2] + 2, box[3] + 2));
       }
+      if (/[2-9]/.test(counts)) twice.push(rectangle(x, y, wide, tall));
     }
     if (fresh) for (const [rank, chunk] of film.frames[number].k)
       if (chunk < film.shown && film.tables.length)
@@ -75,15 +76,17 @@ function graph(film, svg) {
 
   function moves(frame, part, rests) {
     const parts = [], many = frame.m.length > film.pills || film.n > 12, lines = {}, heads = {};
-    for (const [src, dst, , , , fate] of frame.m) {
+    for (const [src, dst, , fate] of frame.m) {
       const w = way(src, dst), c = src % 6 + (fate === 2 ? " late" : "");
       (lines[c] ||= []).push(curve(w));
       (heads[src % 6] ||= []).push(head(w[4], w[5], Math.atan2(w[5] - w[3], w[4] - w[2]), film.n > 64 ? 4 : 12));
     }
     for (const c in lines) parts.push(tag("path", { class: "flow s" + c, d: lines[c].join("") }));
     for (const c in heads) parts.push(tag("path", { class: "f" + c, d: heads[c].join("") }));
-    for (const [src, dst, , , text, fate] of frame.m) {
-      let t = rests || fate === 2 ? 0.5 : part;
+    const pairs = new Set(frame.m.map(m => m[0] + "," + m[1]));
+    for (const [src, dst, text, fate] of frame.m) {
+      // side by side, not on top of each other, where two ranks send to each other
+      let t = rests || fate === 2 ? (pairs.has(dst + "," + src) ? 0.34 : 0.5) : part;
       if (fate === 1) t = Math.min(t, 0.55);
       const [x, y] = along(way(src, dst), t), c = src % 6;
       if (many) { parts.push(tag("circle", { class: "dot s" + c, cx: x, cy: y, r: film.n <= 64 ? 4 : 2 })); continue; }
@@ -98,7 +101,7 @@ function graph(film, svg) {
     if (rests || part > 0.5) for (const rank of frame.r) ring("meet", rank);
     if (frame.b) {
       for (const rank of film.stuck) ring("stuck", rank);
-      for (const [rank] of film.faults) {
+      for (const rank of film.gone) {
         const [x, y] = film.nodes[rank], r = film.radius + 5;
         parts.push(tag("path", { class: "cross", d: `M${x - r} ${y - r}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}` }));
       }
@@ -106,12 +109,12 @@ function graph(film, svg) {
     layer.moves.replaceChildren(...parts);
   }
 
-  return function draw(p, moment) {
+  return function draw(p, moment, zoom, over) {
     const number = Math.ceil(p), rests = p === number;
     const part = rests ? 1 : eased(Math.min(1, (p - number + 1) / 0.75));
     const arrived = rests || part === 1, shown = arrived ? number : number - 1;
     if (shown !== drawn || rests) { stripes(shown, arrived && number > 0); drawn = shown; }
-    moves(film.frames[number], part, rests);
+    moves(over ? { ...film.frames[number], m: [], r: [] } : film.frames[number], part, rests);
     const sent = film.sent[shown];
     bars.forEach((bar, row) => bar.setAttribute("width", 276 * sent[film.rows[row]] / film.full));
     words.forEach((word, row) => { word.textContent = readable(sent[film.rows[row]]); });

@@ -1,0 +1,624 @@
+"""A guess is asked for, kept, and compared; never waited for, and never given away."""
+
+import json
+import os
+import subprocess
+import sys
+import threading
+
+import nbformat
+import numpy as np
+import pytest
+
+from distlab import predict
+from distlab.errors import InvalidArgument
+from distlab.predictions import form as form_module
+from distlab.predictions import guesses as guesses_module
+from distlab.predictions.form import Form
+
+QUESTION = "How many megabytes does rank 0 send?"
+GROWTH = ("grows", "shrinks", "stays as it is")
+HOSTILE = "<img src=x onerror=alert(1)> & <b>"
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path, monkeypatch):
+    folder = tmp_path / "home"
+    monkeypatch.setenv("DISTLAB_HOME", str(folder))
+    return folder
+
+
+def restart():
+    """Forget what is in memory, as a new kernel does."""
+    guesses_module._opened.cache_clear()
+
+
+def python(code, **options):
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, **options
+    )
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+# ---- answers --------------------------------------------------------------------
+
+NUMBERS = {
+    "12": 12.0,
+    " 12.5 ": 12.5,
+    "12,5": 12.5,
+    "0,125": 0.125,
+    "300,000": 300_000.0,
+    "1,234,567.5": 1_234_567.5,
+    "1e3": 1000.0,
+    "2/3": 2 / 3,
+    "-3": -3.0,
+    "−3": -3.0,
+    "12 MB": 12.0,
+    "12MB": 12.0,
+    "2/3 MB": 2 / 3,
+}
+NO_NUMBERS = ["", "MB", "12 GB", "12 mb", "twelve", "1/0", "1/2/3", "1,2,3", "inf"]
+NO_NUMBERS += ["nan", "1e999", None, True, float("nan"), [1], {}, b"12", "9" * 5000]
+
+
+def test_a_guess_is_none_until_it_is_kept():
+    guess = predict(QUESTION, unit="MB")
+    assert guess.value is None
+    guess.keep(8)
+    assert guess.value == 8.0 and type(guess.value) is float
+
+
+@pytest.mark.parametrize("text", NUMBERS)
+def test_numbers_are_read_as_people_write_them(text):
+    guess = predict(QUESTION, unit="MB")
+    guess.keep(text)
+    assert guess.value == NUMBERS[text]
+
+
+@pytest.mark.parametrize("given", [np.float32(2.5), np.int64(7), 3, 10**9])
+def test_numbers_of_any_library_are_numbers(given):
+    guess = predict(QUESTION)
+    guess.keep(given)
+    assert guess.value == float(given)
+
+
+@pytest.mark.parametrize("given", NO_NUMBERS, ids=lambda given: repr(given)[:12])
+def test_what_is_no_number_is_refused_and_changes_nothing(given, home):
+    guess = predict(QUESTION, unit="MB")
+    with pytest.raises(InvalidArgument) as refusal:
+        guess.keep(given)
+    said = str(refusal.value)
+    assert repr(given)[:20] in said and "a number in MB" in said and "2/3" in said
+    assert len(said) < 200
+    assert guess.value is None and not home.exists()
+
+
+@pytest.mark.parametrize("given", ["up", "Grows", "", None, 0, ["grows"]])
+def test_what_is_no_choice_is_refused_and_changes_nothing(given):
+    guess = predict("With n it", choices=GROWTH)
+    guess.keep("shrinks")
+    with pytest.raises(InvalidArgument) as refusal:
+        guess.keep(given)
+    said = str(refusal.value)
+    assert repr(given) in said and all(repr(choice) in said for choice in GROWTH)
+    assert guess.value == "shrinks"
+
+
+@pytest.mark.parametrize(
+    ("question", "options", "named"),
+    [
+        ("", {}, "question"),
+        (3, {}, "question"),
+        (QUESTION, {"unit": ""}, "unit"),
+        (QUESTION, {"unit": 5}, "unit"),
+        (QUESTION, {"key": " "}, "key"),
+        (QUESTION, {"choices": "yes or no"}, "yes or no"),
+        (QUESTION, {"choices": ["only"]}, "only"),
+        (QUESTION, {"choices": ["a", "a"]}, "two different"),
+        (QUESTION, {"choices": ["a", 2]}, "2"),
+        (QUESTION, {"choices": ["a", "b"], "unit": "MB"}, "both"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_with_an_example(question, options, named):
+    with pytest.raises(InvalidArgument, match=named):
+        predict(question, **options)
+
+
+# ---- comparing ------------------------------------------------------------------
+
+LINES = [
+    (8, 12, 12, "you said 8 MB · the formula says 12 MB · measured 12 MB: "
+     "your guess was 0.67 of it"),
+    (12, 12, None, "you said 12 MB · measured 12 MB: just as you said"),
+    (12.00001, 12, None, "you said 12 MB · measured 12 MB: just as you said"),
+    (11.5, 12, None, "you said 11.5 MB · measured 12 MB: your guess was 4.2 % too low"),
+    (12.3, 12, None, "you said 12.3 MB · measured 12 MB: your guess was 2.5 % too "
+     "high"),
+    (24, 12, None, "you said 24 MB · measured 12 MB: your guess was 2 times that"),
+    (12, 12_000, None, "you said 12 MB · measured 12,000 MB: "
+     "that is 1000 times your guess"),
+    (0, 12, None, "you said 0 MB · measured 12 MB: you were off by 12 MB"),
+    (5, 0, None, "you said 5 MB · measured 0 MB: you were off by 5 MB"),
+    (-3, 3, None, "you said -3 MB · measured 3 MB: you were off by 6 MB"),
+    ("2/3", 1e12, None, "you said 0.6667 MB · measured 1e12 MB: "
+     "that is 1.5e12 times your guess"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("said", "measured", "formula", "line"), LINES)
+def test_a_comparison_says_how_far_off_the_guess_was(said, measured, formula, line):
+    guess = predict(QUESTION, unit="MB")
+    guess.keep(said)
+    assert repr(guess.compare(measured, formula)) == line
+
+
+def test_a_number_without_a_unit_is_compared_without_one():
+    guess = predict("How many rounds?")
+    guess.keep(5)
+    line = "you said 5 · measured 6: your guess was 0.83 of it"
+    assert repr(guess.compare(6)) == line
+
+
+def test_choices_are_compared_word_for_word():
+    guess = predict("With n it", choices=GROWTH)
+    guess.keep("shrinks")
+    line = "you said shrinks · measured: stays as it is"
+    assert repr(guess.compare("stays as it is")) == line
+    line = "you said shrinks · the formula says grows · measured: shrinks, as you said"
+    assert repr(guess.compare("shrinks", formula="grows")) == line
+
+
+def test_a_comparison_reveals_nothing_before_the_guess_and_all_of_it_after():
+    guess = predict(QUESTION, unit="MB")
+    comparison = guess.compare(4711.0, formula=4712.0)
+    assert "Guess first" in repr(comparison) and "471" not in repr(comparison)
+    guess.keep(8)
+    assert "4711 MB" in repr(comparison) and "4712 MB" in repr(comparison)
+
+
+@pytest.mark.parametrize("bad", [None, "a lot", float("inf")])
+def test_a_measurement_that_is_none_is_refused_before_the_guess(bad):
+    guess = predict(QUESTION, unit="MB")
+    with pytest.raises(InvalidArgument, match="a number in MB"):
+        guess.compare(bad)
+    with pytest.raises(InvalidArgument, match="'down'"):
+        predict("With n it", choices=GROWTH).compare("grows", formula="down")
+
+
+# ---- remembering ----------------------------------------------------------------
+
+
+def test_a_guess_outlives_its_process(home):
+    python(
+        f"from distlab import predict; predict({QUESTION!r}, unit='MB').keep('8 MB')"
+    )
+    assert predict(QUESTION, unit="MB").value == 8.0
+    stored = json.loads((home / "guesses.json").read_text())
+    assert stored == {QUESTION: {"value": 8.0, "unit": "MB"}}
+
+
+def test_without_distlab_home_guesses_are_in_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.delenv("DISTLAB_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    guess = predict(QUESTION)
+    guess.keep(8)
+    assert (tmp_path / ".distlab" / "guesses.json").exists()
+    assert guess.note == "Your guesses are kept in ~/.distlab/guesses.json."
+
+
+def test_the_same_question_is_the_same_guess_and_a_key_tells_them_apart():
+    first, again = predict(QUESTION), predict(QUESTION)
+    other = predict(QUESTION, key="with a tree")
+    first.keep(8)
+    assert again.value == 8.0 and other.value is None
+    other.keep(3)
+    restart()
+    assert predict(QUESTION).value == 8.0
+    assert predict(QUESTION, key="with a tree").value == 3.0
+
+
+def test_asking_and_comparing_write_nothing(home):
+    guess = predict(QUESTION)
+    repr(guess), repr(guess.compare(12))
+    assert not home.exists()
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        8,
+        "8",
+        None,
+        [8],
+        {},
+        {"value": 8},
+        {"value": 8, "unit": "GB"},
+        {"value": "8", "unit": "MB"},
+        {"value": True, "unit": "MB"},
+        {"value": None, "unit": "MB"},
+        {"value": float("nan"), "unit": "MB"},
+        {"value": 10**400, "unit": "MB"},
+        {"value": [8], "unit": "MB"},
+    ],
+    ids=lambda entry: repr(entry)[:30],
+)
+def test_a_stored_guess_that_does_not_fit_is_none(entry, home):
+    home.mkdir()
+    (home / "guesses.json").write_text(json.dumps({QUESTION: entry}))
+    assert predict(QUESTION, unit="MB").value is None
+
+
+@pytest.mark.parametrize("value", ["sinks", 3, None, ["grows"], {"a": 1}])
+def test_a_stored_choice_that_is_no_longer_offered_is_none(value, home):
+    home.mkdir()
+    (home / "guesses.json").write_text(json.dumps({"With n it": {"value": value}}))
+    assert predict("With n it", choices=GROWTH).value is None
+
+
+DAMAGED = [b"", b"{", b"[1, 2]", b"\xff\xfe\x00", b"null", b"[" * 100_000]
+
+
+@pytest.mark.parametrize("content", DAMAGED, ids=lambda content: repr(content[:8]))
+def test_a_damaged_file_is_named_left_alone_and_stops_nobody(content, home):
+    home.mkdir()
+    file = home / "guesses.json"
+    file.write_bytes(content)
+    guess = predict(QUESTION)
+    assert guess.value is None and "is damaged" in guess.note
+    guess.keep(8)
+    assert guess.value == 8.0 and str(file) in guess.note
+    assert file.read_bytes() == content
+
+
+def test_a_file_that_is_mended_is_used_again(home):
+    home.mkdir()
+    (home / "guesses.json").write_text("{")
+    guess = predict(QUESTION)
+    (home / "guesses.json").write_text('{"other": 1}')
+    guess.keep(8)
+    assert guess.note == ""
+    assert set(json.loads((home / "guesses.json").read_text())) == {"other", QUESTION}
+
+
+def file_is_a_folder(home):
+    (home / "guesses.json").mkdir(parents=True)
+
+
+def home_is_a_file(home):
+    home.write_text("mine")
+
+
+def home_cannot_be_made(home):
+    home.symlink_to("/proc/there/is/nothing")
+
+
+@pytest.mark.parametrize(
+    "obstacle", [file_is_a_folder, home_is_a_file, home_cannot_be_made]
+)
+def test_where_nothing_can_be_written_a_guess_is_kept_in_memory(obstacle, home):
+    obstacle(home)
+    guess = predict(QUESTION)
+    guess.keep(8)
+    assert guess.value == predict(QUESTION).value == 8.0
+    assert "cannot be" in guess.note and "until the kernel stops" in guess.note
+    assert guess.note.count(".") - str(home).count(".") == 2  # its end, and .json
+
+
+def test_a_read_only_file_stays_as_it_is(tmp_path):
+    # Root may write anything, so this learner is nobody.
+    code = (
+        "import os, sys, tempfile; from pathlib import Path; from distlab import "
+        "predict; folder = Path(tempfile.mkdtemp(dir='/tmp')); folder.chmod(0o777)\n"
+        "file = folder / 'guesses.json'; file.write_text('{}'); file.chmod(0o444)\n"
+        "os.environ['DISTLAB_HOME'] = str(folder); root = os.getuid() == 0\n"
+        "if root: os.setresuid(65534, 65534, 0)\n"
+        "guess = predict('How many?'); guess.keep(8)\n"
+        "print(guess.value, guess.note, file.read_text(), os.listdir(folder))\n"
+        "if root: os.setresuid(0, 0, 0)\n"
+        "file.unlink(); folder.rmdir()"
+    )
+    said = python(code).stdout
+    assert said.startswith("8.0 ") and "it is read-only" in said
+    assert said.endswith("{} ['guesses.json']\n")
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_draft(home, monkeypatch):
+    predict("before").keep(1)
+    old = (home / "guesses.json").read_bytes()
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    guess = predict(QUESTION)
+    guess.keep(8)
+    assert guess.value == 8.0 and "No space left" in guess.note
+    assert (home / "guesses.json").read_bytes() == old
+    assert os.listdir(home) == ["guesses.json"]
+
+
+def test_what_another_notebook_kept_meanwhile_stays(home):
+    mine = predict("mine")
+    python("from distlab import predict; predict('theirs').keep(1)")
+    mine.keep(2)
+    stored = json.loads((home / "guesses.json").read_text())
+    assert set(stored) == {"mine", "theirs"}
+
+
+def test_guesses_kept_by_many_threads_are_all_there(home):
+    guesses = [predict(f"question {number}") for number in range(30)]
+    threads = [threading.Thread(target=guess.keep, args=(1,)) for guess in guesses]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(json.loads((home / "guesses.json").read_text())) == 30
+
+
+def test_a_file_behind_a_link_is_written_and_the_link_stays(home, tmp_path):
+    home.mkdir()
+    (tmp_path / "elsewhere.json").write_text("{}")
+    (home / "guesses.json").symlink_to(tmp_path / "elsewhere.json")
+    predict(QUESTION).keep(8)
+    assert (home / "guesses.json").is_symlink()
+    assert QUESTION in (tmp_path / "elsewhere.json").read_text()
+
+
+def test_only_the_guess_that_creates_the_file_says_where_it_is(home):
+    first, second = predict("first"), predict("second")
+    assert first.note == ""
+    first.keep(1)
+    second.keep(2)
+    assert first.note == f"Your guesses are kept in {home}/guesses.json."
+    assert second.note == ""
+    restart()
+    later = predict("first")
+    later.keep(3)
+    assert later.note == ""
+
+
+# ---- the form -------------------------------------------------------------------
+
+
+def widgets_of(form, kind):
+    """Return the widgets of a kind in a form, by the name of their class."""
+    found, left = [], [form._box]
+    while left:
+        widget = left.pop(0)
+        left += getattr(widget, "children", ())
+        if type(widget).__name__ == kind:
+            found.append(widget)
+    return found
+
+
+def parts(form, field="Text"):
+    """Return a form's field and button, and a function that reads what it says."""
+    said = widgets_of(form, "HTML")[-1]
+    [entry], [button] = widgets_of(form, field), widgets_of(form, "Button")
+    return entry, button, lambda: said.value
+
+
+def press_enter(entry):
+    entry._handle_custom_msg({"event": "submit"}, [])
+
+
+def test_the_button_keeps_what_is_in_the_field():
+    guess = predict(QUESTION, unit="MB")
+    entry, button, said = parts(Form(guess))
+    assert button.description == "Keep my guess" and "You said" not in said()
+    entry.value = "2/3 MB"
+    assert guess.value is None
+    button.click()
+    assert guess.value == 2 / 3 and "You said 0.6667 MB." in said()
+    entry.value = "9"
+    button.click()
+    assert guess.value == 9.0 and "You said 9 MB." in said()
+
+
+def test_enter_keeps_a_value_that_the_browser_sends_after_it():
+    guess = predict(QUESTION)
+    entry, _, _ = parts(Form(guess))
+    press_enter(entry)
+    assert guess.value is None
+    entry.value = "12"
+    assert guess.value == 12.0
+
+
+def test_enter_keeps_a_value_that_was_there_before_it():
+    guess = predict(QUESTION)
+    entry, _, _ = parts(Form(guess))
+    entry.value = "12"
+    press_enter(entry)
+    assert guess.value == 12.0
+
+
+def test_leaving_the_field_long_after_the_button_keeps_nothing(monkeypatch):
+    guess = predict(QUESTION)
+    entry, button, _ = parts(Form(guess))
+    entry.value = "8"
+    button.click()
+    monkeypatch.setattr(form_module, "_TOGETHER_S", 0)  # the half second is over
+    entry.value = "12"
+    assert guess.value == 8.0
+
+
+def test_choices_are_offered_none_is_chosen_and_the_button_keeps_one():
+    guess = predict("With n it", choices=GROWTH)
+    entry, button, said = parts(Form(guess), "RadioButtons")
+    assert entry.options == GROWTH and entry.value is None
+    button.click()
+    assert guess.value is None and "Choose one first" in said()
+    entry.value = "shrinks"
+    button.click()
+    assert guess.value == "shrinks" and "You said shrinks." in said()
+
+
+def test_what_was_not_understood_is_said_and_quoted_safely():
+    guess = predict(QUESTION, unit="MB")
+    entry, button, said = parts(Form(guess))
+    button.click()
+    assert "Write a number first" in said()
+    entry.value = "<b>12</b>"
+    button.click()
+    assert "&lt;b&gt;12&lt;/b&gt;&#x27; is not a number in MB" in said()
+    assert "<b>" not in said() and guess.value is None
+
+
+def test_every_form_of_a_question_shows_a_guess_that_was_made_elsewhere():
+    guess, again = predict(QUESTION, unit="MB"), predict(QUESTION, unit="MB")
+    shown = [parts(Form(guess)), parts(Form(again))]
+    guess.keep(12)
+    for entry, _, said in shown:
+        assert entry.value == "12" and "You said 12 MB." in said()
+    restart()
+    entry, _, said = parts(Form(predict(QUESTION, unit="MB")))
+    assert entry.value == "12" and "You said 12 MB." in said()
+
+
+def test_hostile_texts_reach_no_html():
+    guess = predict(HOSTILE, choices=[HOSTILE, "other"], key=HOSTILE)
+    form = Form(guess)
+    guess.keep(HOSTILE)
+    for widget in widgets_of(form, "HTML")[1:]:
+        assert "<img" not in widget.value
+    assert "&lt;img" in parts(form, "RadioButtons")[2]()
+    assert not widgets_of(form, "RadioButtons")[0].description_allow_html
+
+
+def test_the_form_says_where_guesses_are_and_when_they_are_not_on_disk(home):
+    guess = predict(QUESTION)
+    entry, button, said = parts(Form(guess))
+    entry.value = "8"
+    button.click()
+    assert f"Your guesses are kept in {home}/guesses.json." in said()
+    (home / "guesses.json").write_text("{")
+    entry.value = "9"
+    button.click()
+    assert "is damaged" in said() and "You said 9." in said()
+
+
+# ---- without a learner ----------------------------------------------------------
+
+
+def test_a_plain_script_goes_on_with_words_and_loads_no_notebook():
+    code = (
+        "import sys; from distlab import predict\n"
+        f"guess = predict({QUESTION!r}, unit='MB'); print(guess, guess.compare(4711))\n"
+        "print({'IPython', 'ipywidgets', 'torch'} & {*sys.modules})"
+    )
+    done = python(code, stdin=subprocess.DEVNULL)
+    assert done.stderr == "" and "4711" not in done.stdout
+    assert QUESTION in done.stdout and "a number in MB" in done.stdout
+    assert done.stdout.endswith("set()\n")
+
+
+def test_a_terminal_prints_words(tmp_path):
+    code = f"from distlab import predict\nguess = predict({QUESTION!r})\nguess\n"
+    code += "guess.compare(4711)\nguess.keep(8)\nguess.compare(4711)\nexit\n"
+    done = subprocess.run(
+        [sys.executable, "-m", "IPython", "--simple-prompt", "--colors=nocolor"],
+        input=code,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "IPYTHONDIR": str(tmp_path / "ipython")},
+    )
+    assert QUESTION in done.stdout and "Guess first, above" in done.stdout
+    assert done.stdout.count("4711") == 1 and "you said 8" in done.stdout
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        ["import distlab.predictions.form", "from distlab import predict"],
+        ["from distlab import predict", "import distlab.predictions.form"],
+    ],
+)
+def test_predict_is_the_function_in_any_order_of_imports(imports):
+    code = "; ".join([*imports, "import distlab", "print(callable(predict))"])
+    code += "; print(distlab.predict is predict)"
+    assert python(code).stdout == "True\nTrue\n"
+
+
+def executed(folder, *sources):
+    """Run a notebook in a real kernel without a frontend; return it."""
+    cells = [
+        nbformat.v4.new_code_cell(source, id=f"cell-{number}")
+        for number, source in enumerate(sources)
+    ]
+    path = folder / "scratch.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    command = [sys.executable, "-m", "nbconvert", "--to=notebook", "--execute"]
+    done = subprocess.run(
+        [*command, "--inplace", "--ExecutePreprocessor.timeout=60", str(path)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "JUPYTER_PREFER_ENV_PATH": "1"},
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return nbformat.read(path, as_version=4)
+
+
+ASK = f'guess = predict("{QUESTION}", unit="MB")'
+
+
+def test_a_notebook_without_a_learner_never_waits_and_gives_nothing_away(
+    tmp_path, home
+):
+    notebook = executed(
+        tmp_path,
+        f"from distlab import predict\n{ASK}",
+        "predict('With n it', choices=['grows', 'shrinks'])",
+        "guess.compare(0.8642, formula=0.8643)",
+        "guess",
+    )
+    asked, bare, compared, again = (cell.outputs for cell in notebook.cells)
+    for outputs in (asked, bare, again):
+        [keys, output] = outputs
+        assert keys.data["text/plain"] == "" and "<script>" in keys.data["text/html"]
+        assert "application/vnd.jupyter.widget-view+json" in output.data
+        assert "No guess yet" in output.data["text/plain"]
+    [line] = compared
+    assert "Guess first, above" in line.data["text/plain"]
+    assert "Guess first, above" in line.data["text/html"]
+    for cell in notebook.cells:
+        cell.source = ""
+    assert "0.864" not in nbformat.writes(notebook)
+    assert not home.exists()
+
+
+def test_a_comparison_that_stands_already_fills_in_when_the_guess_is_kept(tmp_path):
+    notebook = executed(
+        tmp_path,
+        f"from distlab import predict\n{ASK}\nguess",
+        "guess.compare(12.0, formula=12.0)",
+        f"{ASK[:-1]}, key='other')\nguess.compare(12.0)",
+        f"{ASK}\nguess.keep('8 MB')",
+    )
+    asked, compared, other, _ = (cell.outputs for cell in notebook.cells)
+    assert len(asked) == 2  # the form, and what keeps its keys from the notebook
+    line = "measured 12 MB: your guess was 0.67 of it"
+    assert line in compared[0].data["text/plain"]
+    assert line in compared[0].data["text/html"]
+    assert "Guess first, above" in other[2].data["text/plain"]
+    [state] = notebook.metadata.widgets.values()
+    said = [model["state"].get("value", "") for model in state["state"].values()]
+    assert any("You said 8 MB." in str(value) for value in said)
+
+
+def test_the_html_of_a_comparison_is_escaped(tmp_path):
+    notebook = executed(
+        tmp_path,
+        "from distlab import predict\n"
+        f"guess = predict('q', choices=[{HOSTILE!r}, 'b'])\nguess.keep({HOSTILE!r})",
+        f"guess.compare({HOSTILE!r})",
+    )
+    html = notebook.cells[1].outputs[0].data["text/html"]
+    assert "<img" not in html and "&lt;img" in html
+
+
+def test_importing_predictions_stays_light():
+    code = "import sys, distlab.predictions; print('ipywidgets' in sys.modules)"
+    assert python(code).stdout == "False\n"
