@@ -5,7 +5,7 @@ import torch
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["Tensor", "carried", "check_peer", "filled", "refuse_overlap"]
+__all__ = ["Tensor", "carried", "filled", "refuse_overlap"]
 
 Tensor = torch.Tensor | np.ndarray
 
@@ -69,22 +69,3 @@ def filled(wanted: Tensor, buffer: torch.Tensor) -> Tensor:
     elif wanted.data_ptr() != buffer.data_ptr():
         wanted.detach().copy_(buffer)
     return wanted
-
-
-def check_peer(peer: int, name: str, rank: int, world_size: int) -> None:
-    """Refuse a `peer`, given as the argument `name`, that `rank` cannot talk to.
-
-    Raises: InvalidArgument.
-    """
-    whole = type(peer) is int or isinstance(peer, np.integer)  # a bool is neither
-    if not whole or not 0 <= peer < world_size:
-        raise InvalidArgument(
-            f"{name}={peer!r} is no rank of this world: ranks go from 0 to "
-            f"{world_size - 1}. In a ring, the next rank is "
-            "(comm.rank + 1) % comm.world_size."
-        )
-    if peer == rank:
-        raise InvalidArgument(
-            f"rank {rank} sends to or receives from itself ({name}={peer}); "
-            "a message needs two ranks."
-        )

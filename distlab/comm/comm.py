@@ -5,8 +5,9 @@ import pickle
 import numpy as np
 import torch
 
-from distlab.comm.carry import Tensor, check_peer, filled, refuse_overlap
+from distlab.comm.carry import Tensor, filled, refuse_overlap
 from distlab.comm.transfer import Transfers
+from distlab.peers import check_peer
 from distlab.recorder import IN, OUT, UNKNOWN_SIZE
 
 __all__ = ["Comm", "Request"]

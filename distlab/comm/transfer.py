@@ -20,9 +20,10 @@ from typing import NamedTuple
 import torch
 import torch.distributed as dist
 
-from distlab.comm.carry import carried, check_peer, filled
+from distlab.comm.carry import carried, filled
 from distlab.errors import MessageMismatch
 from distlab.faults import Fault, Hang, Kill
+from distlab.peers import check_peer
 from distlab.recorder import IN, OUT, THREADED, Recorder
 
 __all__ = ["Disagreement", "Transfers"]

@@ -18,9 +18,11 @@ from distlab.launch.machine import (
 )
 from distlab.launch.ranks import Ranks
 from distlab.launch.report import Report
+from distlab.launch.simulate import run_simulated
 from distlab.launch.story import tell
 from distlab.launch.travel import check_function, pack_task
 from distlab.processes import Interrupts, inside
+from distlab.simulated import Fabric
 
 __all__ = ["World", "run"]
 
@@ -34,6 +36,7 @@ def run(
     timeout_s: float = 60,
     faults: Fault | Sequence[Fault] = (),
     quiet: bool = False,
+    fabric: Fabric | None = None,
 ) -> Report:
     """Call `fn(comm, *args)` on `world_size` fresh processes; return their report.
 
@@ -43,15 +46,18 @@ def run(
     backend: "gloo", "nccl", or "auto": NCCL if there is a GPU for every rank.
     timeout_s: how long the function may take once all ranks are up.
     faults: `Kill`, `Hang` and `Slow`, to break the run on purpose.
+    fabric: simulate the ranks on it instead, on a virtual clock; hundreds are fine.
 
     Raises: WorldFailed, as one of its kinds, if a rank raises, dies, deadlocks, skips a
     collective or takes too long; InvalidArgument, CannotTravel, NestedWorld before
     anything has started; KeyboardInterrupt. No process is left behind in any of these.
     """
     _refuse_nested("run")
-    world_size = check_world_size(world_size)
+    world_size = check_world_size(world_size, simulated=fabric is not None)
     check_function(fn, args)
     faults = check_faults(faults, world_size)
+    if fabric is not None:
+        return run_simulated(fn, world_size, args, fabric, faults)
     timeout_s = _check_timeout(timeout_s)
     task = pack_task(fn, args, faults)
     backend, notes = choose_backend(backend, world_size)

@@ -17,6 +17,8 @@ FLOORS = {
     "errors": 0,
     "units": 0,
     "trace": 1,
+    "links": 1,
+    "peers": 1,
     "faults": 1,
     "show": 1.5,  # to the side: draws what floors 0 and 1 hold, for anybody above
     "predictions": 1.5,
@@ -24,6 +26,7 @@ FLOORS = {
     "recorder": 2,
     "cost": 2,
     "comm": 3,
+    "simulated": 3,
     "launch": 4,
     "collectives": 4,
     "grading": 6,

@@ -1,0 +1,76 @@
+"""`run` on a fabric: the ranks are simulated, the report and the story are the same."""
+
+import copy
+import traceback
+from collections.abc import Callable, Sequence
+
+from distlab.faults import Fault
+from distlab.launch.call import Failure, Outcome
+from distlab.launch.report import Report
+from distlab.launch.story import tell
+from distlab.launch.waits import stuck_ranks
+from distlab.simulated import Engine, Fabric, SimulatedBoard, SimulatedComm
+
+__all__ = ["run_simulated"]
+
+
+def run_simulated(
+    fn: Callable, world_size: int, args: Sequence, fabric: Fabric, faults: list[Fault]
+) -> Report:
+    """Call `fn(comm, *args)` on simulated ranks; return their report.
+
+    Each rank gets its own copy of the arguments, as a process would.
+
+    Raises: WorldFailed as `run` does, with the same story.
+    """
+    engine = Engine(world_size, fabric, faults)
+    engine.run([_body(engine, rank, fn, args) for rank in range(world_size)])
+    board = SimulatedBoard(engine)
+    failure = _failure(engine, board)
+    if failure is not None:
+        raise tell(failure, board, faults, [""] * world_size) from None
+    return Report(
+        results=engine.values,
+        trace=board.trace(),
+        output=[""] * world_size,
+        elapsed_s=engine.now,
+        backend="a simulated fabric",
+    )
+
+
+def _body(engine, rank, fn, args):
+    comm, own = SimulatedComm(engine, rank), copy.deepcopy(args)
+    return lambda: fn(comm, *own)
+
+
+def _failure(engine, board):
+    """Return why the run could not finish, or None."""
+    outcomes = {
+        rank: _outcome(engine, rank, state)
+        for rank, state in enumerate(engine.states)
+        if state in ("done", "raised", "died")
+    }
+    failed = [o for o in outcomes.values() if o.how != "returned"]
+    facts = {"outcomes": outcomes, "stacks": engine.stacks}
+    if failed:
+        return Failure(failed[0].how, failed[0], **facts)
+    if len(outcomes) < engine.world_size:
+        return Failure("stuck", stuck=stuck_ranks(board, set(outcomes)), **facts)
+    return None
+
+
+def _outcome(engine, rank, state):
+    how = {"done": "returned", "raised": "raised", "died": "died"}[state]
+    value, details = engine.values[rank], {}
+    if state == "died":
+        value = -9
+    if state == "raised":
+        frames = traceback.extract_tb(value.__traceback__)
+        because = value.__cause__
+        details = {
+            "type": type(value).__name__,
+            "message": str(value),
+            "frames": [(f.filename, f.lineno, f.name) for f in frames],
+            "because": f"{type(because).__name__}: {because}" if because else "",
+        }
+    return Outcome(rank, how, engine.now, value, details)

@@ -1,0 +1,85 @@
+"""`SimulatedBoard`: a simulated run as the story of a failure wants to read it."""
+
+from collections.abc import Mapping
+
+from distlab.recorder import IN, OUT, Now
+from distlab.simulated.cargo import Box
+from distlab.simulated.engine import Engine
+from distlab.simulated.table import SimulatedTrace
+from distlab.trace import Event
+
+__all__ = ["SimulatedBoard"]
+
+
+class SimulatedBoard:
+    """The same questions that `distlab.recorder.Blackboard` answers."""
+
+    def __init__(self, engine: Engine):
+        self.world_size = engine.world_size
+        self._engine = engine
+        self._pending = list(_pending(engine))
+
+    def now(self, rank: int) -> Now:
+        """Return what `rank` is doing."""
+        engine, op = self._engine, self._engine.current[rank]
+        if op is None:
+            return Now("running", "mark", *[-1] * 5, 0, 0, engine.steps[rank], "", 0.0)
+        sides = {way: (peer, n, size) for o, way, peer, n, size, _ in self._pending
+                 if o is op}  # fmt: skip
+        to, send_number, send_bytes = sides.get(OUT, (-1, -1, 0))
+        source, recv_number, recv_bytes = sides.get(IN, (-1, -1, 0))
+        call = engine.barriers[rank] if op.kind == "barrier" else -1
+        return Now(
+            "blocked", op.kind, to, send_number, source, recv_number, call,
+            send_bytes, recv_bytes, engine.steps[rank], "", engine.now,
+        )  # fmt: skip
+
+    def posted(self, rank: int, peer: int, way: int) -> int:
+        """Return how many messages `rank` has posted with `peer`, to it or from it."""
+        pair = (rank, peer) if way == OUT else (peer, rank)
+        waiting = self._engine.sends if way == OUT else self._engine.recvs
+        key = pair[0] * self.world_size + pair[1]
+        return self._engine.table.count(*pair) + len(waiting.get(key, ()))
+
+    def calls(self, rank: int) -> int:
+        """Return how many collectives `rank` has entered."""
+        return self._engine.barriers[rank]
+
+    def call(self, rank: int, number: int) -> str:
+        """Return the name of a collective that `rank` has entered."""
+        return "barrier"
+
+    def flags(self, rank: int) -> int:
+        """Return 0: a simulated rank has one thread and no process group."""
+        return 0
+
+    def trace(
+        self, *, cut: bool = False, ended: Mapping[int, tuple] | None = None
+    ) -> SimulatedTrace:
+        """Return what has happened, and what never ended; see `Blackboard.trace`."""
+        engine = self._engine
+        unfinished = [
+            Event(op.rank, since, None, "send" if way == OUT else "recv", peer,
+                  max(0, size), engine.steps[op.rank], "")
+            for op, way, peer, _, size, since in self._pending
+        ]  # fmt: skip
+        for op, since in engine.in_barrier:
+            where = (op.rank, since, None, "barrier", None, 0, engine.steps[op.rank])
+            unfinished.append(Event(*where, ""))
+        for rank, (_, how) in (ended or {}).items():
+            if how != "died":  # its own fault is in the table
+                now = engine.now
+                unfinished.append(Event(rank, now, now, "fault", None, 0, 0, how))
+        return SimulatedTrace(engine.table, unfinished, engine.now if cut else None)
+
+
+def _pending(engine):
+    """Yield every side that has found no partner: op, way, peer, number, size, since."""
+    for way, sides in ((OUT, engine.sends), (IN, engine.recvs)):
+        for key, waiting in sides.items():
+            src, dst = divmod(key, engine.world_size)
+            moved = engine.table.count(src, dst) if waiting else 0
+            for place, (op, thing, since, *_) in enumerate(waiting):
+                size = 0 if isinstance(thing, Box) else thing.nbytes
+                peer = dst if way == OUT else src
+                yield op, way, peer, moved + place + 1, size, since

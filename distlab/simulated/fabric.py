@@ -1,0 +1,263 @@
+"""What lies between simulated ranks: links, shared cards and switches, trouble.
+
+    Uniform      every rank has one port each way; any two are as near as any others
+    Nodes        ranks_per_node ranks share fast links inside, and cards to the outside
+    FatTree      leaf switches with fewer wires up than down
+    Wires        only the pairs that are named
+    Slowed, SlowRank, Jittered      one of these with something wrong
+
+A message of b bytes takes alpha + b beta seconds from when both sides are there and
+everything on its way is free. What it passes is busy with it meanwhile: the ports of
+both ranks for all of that time, a shared wire for as long as the bytes need on it.
+
+Source: Hockney, "The communication challenge for MPP" (1994), alpha and beta; Thakur,
+Rabenseifner and Gropp (2005), one port each way.
+"""
+
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from distlab.errors import InvalidArgument
+from distlab.links import Link
+
+__all__ = [
+    "Fabric",
+    "FatTree",
+    "Jittered",
+    "Nodes",
+    "SlowRank",
+    "Slowed",
+    "Uniform",
+    "Way",
+    "Wires",
+]
+
+
+class Way(NamedTuple):
+    """From one rank to another.
+
+    shared: (name, seconds per byte) of what other pairs use as well, besides ports.
+    """
+
+    latency_s: float
+    seconds_per_byte: float
+    shared: tuple[tuple[object, float], ...] = ()
+
+
+class Fabric(Protocol):
+    """Anything that knows the way between two ranks, and what each message adds to it.
+
+    seed: of the randomness in it, None if there is none.
+    """
+
+    seed: int | None
+
+    def way(self, src: int, dst: int) -> Way | None:
+        """Return the way from `src` to `dst`, None if there is none."""
+
+    def stretch(self, draw: random.Random) -> float:
+        """Return by what the next message's latency is multiplied."""
+
+
+@dataclass(frozen=True)
+class _Steady:
+    """A fabric without randomness."""
+
+    seed: None = field(default=None, init=False, repr=False)
+
+    def stretch(self, draw: random.Random) -> float:
+        """Return 1: nothing varies."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Uniform(_Steady):
+    """Equal links between all ranks."""
+
+    link: Link
+
+    def way(self, src: int, dst: int) -> Way:
+        """Return the link, whoever the two are."""
+        return Way(self.link.latency_s, 1 / self.link.bytes_per_s)
+
+
+@dataclass(frozen=True)
+class Nodes(_Steady):
+    """Ranks in nodes: `inside` a node one kind of link, `outside` another.
+
+    Rank r is in node r // ranks_per_node and uses card r % cards of it, so that several
+    ranks of a node share a card if there are fewer cards than ranks.
+    """
+
+    ranks_per_node: int
+    inside: Link
+    outside: Link
+    cards: int = 1
+
+    def __post_init__(self):
+        _check_count("ranks_per_node", self.ranks_per_node)
+        _check_count("cards", self.cards)
+
+    def way(self, src: int, dst: int) -> Way:
+        """Return the way inside the node, or through both nodes' cards."""
+        here, there = src // self.ranks_per_node, dst // self.ranks_per_node
+        if here == there:
+            return Way(self.inside.latency_s, 1 / self.inside.bytes_per_s)
+        per_byte = 1 / self.outside.bytes_per_s
+        shared = (
+            (("card out", here, src % self.cards), per_byte),
+            (("card in", there, dst % self.cards), per_byte),
+        )
+        return Way(self.outside.latency_s, per_byte, shared)
+
+
+@dataclass(frozen=True)
+class FatTree(_Steady):
+    """Leaf switches of `ranks_per_switch` ranks under a spine that connects them all.
+
+    Each leaf has ranks_per_switch / oversubscription wires up, at least one. A message
+    takes the wire that its rank's number falls on, as switches that hash addresses do,
+    and `spine_latency_s` longer.
+    """
+
+    ranks_per_switch: int
+    link: Link
+    oversubscription: float = 1.0
+    spine_latency_s: float = 0.0
+
+    def __post_init__(self):
+        _check_count("ranks_per_switch", self.ranks_per_switch)
+        if not self.oversubscription >= 1 or not self.spine_latency_s >= 0:
+            raise InvalidArgument(
+                "oversubscription is 1 or more, wires down for each wire up, and "
+                f"spine_latency_s 0 or more; got {self.oversubscription!r} and "
+                f"{self.spine_latency_s!r}."
+            )
+
+    def way(self, src: int, dst: int) -> Way:
+        """Return the way through one leaf, or up, over the spine and down."""
+        here, there = src // self.ranks_per_switch, dst // self.ranks_per_switch
+        per_byte = 1 / self.link.bytes_per_s
+        if here == there:
+            return Way(self.link.latency_s, per_byte)
+        wires = max(1, round(self.ranks_per_switch / self.oversubscription))
+        shared = (
+            (("up", here, src % wires), per_byte),
+            (("down", there, dst % wires), per_byte),
+        )
+        return Way(self.link.latency_s + self.spine_latency_s, per_byte, shared)
+
+
+@dataclass(frozen=True)
+class Wires(_Steady):
+    """Only the pairs in `links`, from (sender, receiver) to its link, are connected."""
+
+    links: Mapping[tuple[int, int], Link]
+
+    def way(self, src: int, dst: int) -> Way | None:
+        """Return the wire from `src` to `dst`, None if there is none."""
+        link = self.links.get((src, dst))
+        return link and Way(link.latency_s, 1 / link.bytes_per_s)
+
+
+@dataclass(frozen=True)
+class Slowed:
+    """A fabric in which the way from `src` to `dst` takes `factor` times as long."""
+
+    fabric: Fabric
+    src: int
+    dst: int
+    factor: float
+
+    def __post_init__(self):
+        _check_factor(self.factor)
+
+    @property
+    def seed(self):
+        """The seed of the fabric underneath."""
+        return self.fabric.seed
+
+    def way(self, src: int, dst: int) -> Way | None:
+        """Return the way, longer if it is the slow one."""
+        slow = (src, dst) == (self.src, self.dst)
+        return _longer(self.fabric.way(src, dst), self.factor if slow else 1)
+
+    def stretch(self, draw: random.Random) -> float:
+        """Return what the fabric underneath returns."""
+        return self.fabric.stretch(draw)
+
+
+@dataclass(frozen=True)
+class SlowRank:
+    """A fabric in which every message of `rank`, either way, takes `factor` as long."""
+
+    fabric: Fabric
+    rank: int
+    factor: float
+
+    def __post_init__(self):
+        _check_factor(self.factor)
+
+    @property
+    def seed(self):
+        """The seed of the fabric underneath."""
+        return self.fabric.seed
+
+    def way(self, src: int, dst: int) -> Way | None:
+        """Return the way, longer if the slow rank is at one of its ends."""
+        slow = self.rank in (src, dst)
+        return _longer(self.fabric.way(src, dst), self.factor if slow else 1)
+
+    def stretch(self, draw: random.Random) -> float:
+        """Return what the fabric underneath returns."""
+        return self.fabric.stretch(draw)
+
+
+@dataclass(frozen=True)
+class Jittered:
+    """A fabric whose latencies vary, each message's by its own draw.
+
+    A latency is multiplied by 1 plus an exponential draw of mean `spread`: mostly near
+    what it should be, now and then much more. The same `seed` draws the same.
+    """
+
+    fabric: Fabric
+    spread: float
+    seed: int = 0
+
+    def __post_init__(self):
+        if not self.spread > 0:
+            raise InvalidArgument(
+                f"spread is a share of the latency above 0, and got {self.spread!r}. "
+                "For example: Jittered(fabric, spread=0.1, seed=1)"
+            )
+
+    def way(self, src: int, dst: int) -> Way | None:
+        """Return the way of the fabric underneath."""
+        return self.fabric.way(src, dst)
+
+    def stretch(self, draw: random.Random) -> float:
+        """Return 1 or more, at random."""
+        return self.fabric.stretch(draw) * (1 + draw.expovariate(1 / self.spread))
+
+
+def _longer(way, factor):
+    if way is None or factor == 1:
+        return way
+    return way._replace(
+        latency_s=way.latency_s * factor, seconds_per_byte=way.seconds_per_byte * factor
+    )
+
+
+def _check_count(name, value):
+    if type(value) is not int or value < 1:
+        raise InvalidArgument(f"{name} is a whole number from 1 on, and got {value!r}.")
+
+
+def _check_factor(factor):
+    if not factor > 0:
+        raise InvalidArgument(
+            f"factor is how many times as long it takes, above 0, and got {factor!r}."
+        )
