@@ -1,17 +1,11 @@
-"""Links between ranks: how long a message takes, and what real ones are built for.
-
-The presets are what a link can do at its best, in one direction, as its maker states
-it; what software leaves of it has to be measured. Latencies are those of a message
-between two processes, as published for the usual software over that link.
-"""
+"""Links between ranks: how long a message takes."""
 
 import math
 from dataclasses import dataclass
 
 from distlab.errors import InvalidArgument
-from distlab.units import GB
 
-__all__ = ["LINKS", "Link"]
+__all__ = ["Link"]
 
 
 @dataclass(frozen=True)

@@ -15,18 +15,25 @@ __all__ = ["run_simulated"]
 
 
 def run_simulated(
-    fn: Callable, world_size: int, args: Sequence, fabric: Fabric, faults: list[Fault]
+    fn: Callable,
+    world_size: int,
+    *,
+    args: Sequence,
+    fabric: Fabric,
+    faults: Sequence[Fault],
+    timeout_s: float,
 ) -> Report:
     """Call `fn(comm, *args)` on simulated ranks; return their report.
 
-    Each rank gets its own copy of the arguments, as a process would.
+    Each rank gets its own copy of the arguments, as a process would. A world that only
+    waits for a rank that hangs has waited `timeout_s` as soon as nobody else can go on.
 
     Raises: WorldFailed as `run` does, with the same story.
     """
     engine = Engine(world_size, fabric, faults)
     engine.run([_body(engine, rank, fn, args) for rank in range(world_size)])
     board = SimulatedBoard(engine)
-    failure = _failure(engine, board)
+    failure = _failure(engine, board, timeout_s)
     if failure is not None:
         raise tell(failure, board, faults, [""] * world_size) from None
     return Report(
@@ -43,7 +50,7 @@ def _body(engine, rank, fn, args):
     return lambda: fn(comm, *own)
 
 
-def _failure(engine, board):
+def _failure(engine, board, timeout_s):
     """Return why the run could not finish, or None."""
     outcomes = {
         rank: _outcome(engine, rank, state)
@@ -54,6 +61,8 @@ def _failure(engine, board):
     facts = {"outcomes": outcomes, "stacks": engine.stacks}
     if failed:
         return Failure(failed[0].how, failed[0], **facts)
+    if "hung" in engine.states:
+        return Failure("timeout", timeout_s=timeout_s, **facts)
     if len(outcomes) < engine.world_size:
         return Failure("stuck", stuck=stuck_ranks(board, set(outcomes)), **facts)
     return None

@@ -57,7 +57,14 @@ def run(
     check_function(fn, args)
     faults = check_faults(faults, world_size)
     if fabric is not None:
-        return run_simulated(fn, world_size, args, fabric, faults)
+        return run_simulated(
+            fn,
+            world_size,
+            args=args,
+            fabric=fabric,
+            faults=faults,
+            timeout_s=_check_timeout(timeout_s),
+        )
     timeout_s = _check_timeout(timeout_s)
     task = pack_task(fn, args, faults)
     backend, notes = choose_backend(backend, world_size)

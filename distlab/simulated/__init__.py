@@ -1,9 +1,12 @@
 """Hundreds of ranks on a virtual clock: the same functions, the same trace, no machine.
 
     from distlab import run
-    from distlab.simulated import LINKS, Uniform
+    from distlab.links import Link
+    from distlab.simulated import Uniform
 
-    run(fn, 256, fabric=Uniform(LINKS["InfiniBand NDR"]))
+    run(fn, 256, fabric=Uniform(Link(latency_s=5e-6, bytes_per_s=12.5e9)))
+
+Ranks are coroutines of one process; what they hold is real, what they wait for is not.
 """
 
 from distlab.simulated.board import SimulatedBoard

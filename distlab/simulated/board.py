@@ -24,14 +24,13 @@ class SimulatedBoard:
         engine, op = self._engine, self._engine.current[rank]
         if op is None:
             return Now("running", "mark", *[-1] * 5, 0, 0, engine.steps[rank], "", 0.0)
-        sides = {way: (peer, n, size) for o, way, peer, n, size, _ in self._pending
-                 if o is op}  # fmt: skip
-        to, send_number, send_bytes = sides.get(OUT, (-1, -1, 0))
-        source, recv_number, recv_bytes = sides.get(IN, (-1, -1, 0))
+        sides = {way: (n, size) for o, way, _, n, size, _ in self._pending if o is op}
+        number_out, bytes_out = sides.get(OUT, (0, 0))  # 0: it has been handed over
+        number_in, bytes_in = sides.get(IN, (0, 0))
         call = engine.barriers[rank] if op.kind == "barrier" else -1
         return Now(
-            "blocked", op.kind, to, send_number, source, recv_number, call,
-            send_bytes, recv_bytes, engine.steps[rank], "", engine.now,
+            "blocked", op.kind, op.to, number_out, op.source, number_in, call,
+            bytes_out, bytes_in, engine.steps[rank], "", engine.now,
         )  # fmt: skip
 
     def posted(self, rank: int, peer: int, way: int) -> int:
@@ -74,7 +73,7 @@ class SimulatedBoard:
 
 
 def _pending(engine):
-    """Yield every side that has found no partner: op, way, peer, number, size, since."""
+    """Yield each side without a partner: op, way, peer, number, size, since."""
     for way, sides in ((OUT, engine.sends), (IN, engine.recvs)):
         for key, waiting in sides.items():
             src, dst = divmod(key, engine.world_size)

@@ -2,6 +2,8 @@
 
 import pickle
 
+from numpy import ndarray
+
 from distlab.errors import InvalidArgument
 from distlab.faults import Hang, Kill
 from distlab.peers import check_peer
@@ -50,14 +52,14 @@ class SimulatedComm:
 
     def send(self, tensor, dst: int) -> None:
         """Send a tensor or array to rank `dst`; ends when it has been taken."""
-        op = self._begin("send", 1)
+        op = self._begin("send", 1, to=dst)
         self._check(tensor, dst, "dst")
         self._engine.post_send(op, tensor, dst)
         self._engine.stand_still(self.rank, op)
 
     def recv(self, tensor, src: int):
         """Fill a tensor or array with the next message from rank `src`; return it."""
-        op = self._begin("recv", 1)
+        op = self._begin("recv", 1, source=src)
         self._check(tensor, src, "src")
         self._engine.post_recv(op, tensor, src)
         self._engine.stand_still(self.rank, op)
@@ -65,7 +67,7 @@ class SimulatedComm:
 
     def sendrecv(self, outgoing, incoming, *, dst: int, src: int):
         """Send `outgoing` to `dst` while filling `incoming` from `src`; return that."""
-        op = self._begin("sendrecv", 2)
+        op = self._begin("sendrecv", 2, dst, src)
         self._check(outgoing, dst, "dst")
         self._check(incoming, src, "src")
         engine = self._engine
@@ -76,14 +78,14 @@ class SimulatedComm:
 
     def isend(self, tensor, dst: int) -> SimulatedRequest:
         """Begin to send; the tensor must not change until the request's `wait()`."""
-        op = self._begin("send", 1, waiting=False)
+        op = self._begin("send", 1, to=dst, waiting=False)
         self._check(tensor, dst, "dst")
         self._engine.post_send(op, tensor, dst)
         return SimulatedRequest(self._engine, op, tensor)
 
     def irecv(self, tensor, src: int) -> SimulatedRequest:
         """Begin to receive; the tensor is filled once `wait()` has returned it."""
-        op = self._begin("recv", 1, waiting=False)
+        op = self._begin("recv", 1, source=src, waiting=False)
         self._check(tensor, src, "src")
         self._engine.post_recv(op, tensor, src)
         return SimulatedRequest(self._engine, op, tensor)
@@ -108,20 +110,20 @@ class SimulatedComm:
             raise InvalidArgument(f"a rank computes for 0 s or more, not {seconds!r}.")
         engine = self._engine
         engine.resume(self.rank, engine.now + seconds)
-        engine.stand_still(self.rank, Op(self.rank, "compute", 0, True))
+        engine.stand_still(self.rank, Op(self.rank, "compute", 0))
 
     def mark(self, label: str) -> None:
         """Write into the trace what this rank is doing from here on, in words."""
         engine = self._engine
         engine.table.mark(self.rank, engine.now, engine.steps[self.rank], label)
 
-    def _begin(self, kind, sides, waiting=True):
+    def _begin(self, kind, sides, to=-1, source=-1, waiting=True):
         """Count one call, and let a planned fault happen at it."""
         engine, rank = self._engine, self.rank
         engine.steps[rank] += 1
         if engine.faults:
             self._fail_if_planned()
-        return Op(rank, kind, sides, waiting)
+        return Op(rank, kind, sides, to, source, waiting)
 
     def _fail_if_planned(self):
         engine = self._engine
@@ -133,8 +135,8 @@ class SimulatedComm:
                 engine.end_here(self.rank, DIED if label == "kill" else HUNG)
 
     def _check(self, thing, peer, name):
-        if type(peer) is int and 0 <= peer < self.world_size and peer != self.rank:
+        usual = peer.__class__ is int and 0 <= peer < self.world_size
+        if not usual or peer == self.rank:
+            check_peer(peer, name, self.rank, self.world_size)
+        if thing.__class__ is not ndarray:
             check_cargo(thing)
-            return
-        check_peer(peer, name, self.rank, self.world_size)
-        check_cargo(thing)

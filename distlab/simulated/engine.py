@@ -1,8 +1,8 @@
 """The virtual clock: ranks as coroutines, and messages that take the time they should.
 
-    rank runs ── send, recv ──▶ posted; both sides there? ──▶ match: copy the data, book
-       ▲                                                            the way, note the row
-       └── the earliest event's rank ◀── heap of (time, rank) ◀───────────┘
+    rank runs ── send, recv ──▶ posted; both sides there? ──▶ match: copy the data,
+       ▲                                                      book the way, note it
+       └──── the earliest event's rank ◀──── heap of (time, rank) ◀────┘
 
 One rank runs at a time, always the one whose event is earliest, so ways are booked in
 the order of time. Nothing depends on the machine: same functions, same fabric, same
@@ -26,14 +26,16 @@ RUNNING, DONE, RAISED, DIED, HUNG = "running", "done", "raised", "died", "hung"
 class Op:
     """What a rank waits for: one call's sides of messages, or a barrier.
 
-    left: sides not yet matched. end: when the last of the others ends. round: the
-    latest round of its messages. waiting: whether its rank stands still for it.
+    to, source: whom it sends to and receives from, -1 for nobody. left: sides not yet
+    matched. end: when the last of the others ends. round: the latest round of its
+    messages. waiting: whether its rank stands still for it.
     """
 
-    __slots__ = ("end", "kind", "left", "rank", "round", "waiting")
+    __slots__ = ("end", "kind", "left", "rank", "round", "source", "to", "waiting")
 
-    def __init__(self, rank, kind, left, waiting):
+    def __init__(self, rank, kind, left, to=-1, source=-1, waiting=True):
         self.rank, self.kind, self.left, self.waiting = rank, kind, left, waiting
+        self.to, self.source = to, source
         self.end = 0.0
         self.round = 0
 
@@ -138,9 +140,9 @@ class Engine:
         key = src * self.world_size + dst
         asked = self.recvs.get(key)
         if asked:
-            self._match(src, dst, side, asked.pop(0), second=src)
+            self._match(src, dst, side, asked.pop(0))
         else:
-            self.sends.setdefault(key, []).append(side)
+            _line(self.sends, key).append(side)
 
     def post_recv(self, op, room, src) -> None:
         """Ask for the next message from `src`, into `room`."""
@@ -149,11 +151,11 @@ class Engine:
         key = src * self.world_size + dst
         offered = self.sends.get(key)
         if offered:
-            self._match(src, dst, offered.pop(0), side, second=dst)
+            self._match(src, dst, offered.pop(0), side)
         else:
-            self.recvs.setdefault(key, []).append(side)
+            _line(self.recvs, key).append(side)
 
-    def _match(self, src, dst, sent, asked, second):
+    def _match(self, src, dst, sent, asked):
         """Move a message: both sides are there."""
         sender, thing, sent_at, sent_step, sent_round = sent
         receiver, room, asked_at, asked_step, asked_round = asked
@@ -198,8 +200,8 @@ class Engine:
         found = self.fabric.way(src, dst)
         if found is None:
             raise InvalidArgument(
-                f"this fabric has no way from rank {src} to rank {dst}. Give it a link, "
-                "or let the message go through a rank that both can reach."
+                f"this fabric has no way from rank {src} to rank {dst}. Give it a "
+                "link, or let the message go through a rank that both can reach."
             )
         slowest = max([found.seconds_per_byte, *(rate for _, rate in found.shared)])
         wires = [(("out", src), None), (("in", dst), None), *found.shared]
@@ -232,6 +234,14 @@ class Engine:
                 self.table.meeting(entered.rank, since, self.now, step)
                 self.resume(entered.rank, self.now)
             self.in_barrier = []
+
+
+def _line(lines, key):
+    """Return the list of a key; setdefault would make a list in vain each time."""
+    line = lines.get(key)
+    if line is None:
+        line = lines[key] = []
+    return line
 
 
 def _frames(frame):
