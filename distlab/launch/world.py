@@ -56,17 +56,15 @@ def run(
     world_size = check_world_size(world_size, simulated=fabric is not None)
     check_function(fn, args)
     faults = check_faults(faults, world_size)
+    limit = {"faults": faults, "timeout_s": _check_timeout(timeout_s)}
     if fabric is not None:
-        return run_simulated(
-            fn,
-            world_size,
-            args=args,
-            fabric=fabric,
-            faults=faults,
-            timeout_s=_check_timeout(timeout_s),
-        )
-    timeout_s = _check_timeout(timeout_s)
+        return run_simulated(fn, world_size, args=args, fabric=fabric, **limit)
     task = pack_task(fn, args, faults)
+    return _run_once(task, world_size, backend=backend, quiet=quiet, **limit)
+
+
+def _run_once(task, world_size, *, backend, quiet, faults, timeout_s):
+    """Run a task on fresh ranks, which are gone afterwards, whatever happens."""
     backend, notes = choose_backend(backend, world_size)
     notes += start_notes()
     with Interrupts() as interrupts:

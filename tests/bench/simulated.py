@@ -48,9 +48,8 @@ def cpu_seconds(fn, *args):
 
 def main():
     """Print the table."""
-    print(
-        f"{'ranks':>6}{'messages':>11}{'s':>8}{'arithmetic, s':>15}{'ratio':>7}{'MB':>7}"
-    )
+    heads = f"{'ranks':>6}{'messages':>11}{'s':>8}{'arithmetic, s':>15}"
+    print(f"{heads}{'ratio':>7}{'MB':>7}")
     for n in (64, 256, 512, 1024):
         alone_s, _ = cpu_seconds(arithmetic, n)
         spent_s, report = cpu_seconds(lambda n=n: run(simulated, n, fabric=FABRIC))
