@@ -1,0 +1,46 @@
+"""What an all-reduce costs, by way of one rank, a tree or a ring."""
+
+from distlab.cost.model import Cost, checked, children, chunk_bytes, levels
+
+__all__ = ["naive_all_reduce", "ring_all_reduce", "tree_all_reduce"]
+
+
+def naive_all_reduce(world_size: int, tensor_bytes: int, *, itemsize: int = 1) -> Cost:
+    """Return the cost of gathering on rank 0 and sending back.
+
+    T = 2(n-1) (alpha + S beta) + (n-1) S gamma
+    """
+    n, size = world_size, checked(world_size, tensor_bytes, itemsize)
+    messages = (n - 1, *[1] * (n - 1))
+    sent = tuple(count * size for count in messages)
+    return Cost(2 * (n - 1), 2 * (n - 1) * size, (n - 1) * size, sent, messages)
+
+
+def tree_all_reduce(world_size: int, tensor_bytes: int, *, itemsize: int = 1) -> Cost:
+    """Return the cost of a binomial tree up and down.
+
+    T = ceil(log2 n) (2 alpha + 2 S beta + S gamma)
+
+    Source: Thakur, Rabenseifner and Gropp (2005).
+    """
+    n, size = world_size, checked(world_size, tensor_bytes, itemsize)
+    messages = tuple((place > 0) + children(place, n) for place in range(n))
+    sent = tuple(count * size for count in messages)
+    return Cost(2 * levels(n), 2 * levels(n) * size, levels(n) * size, sent, messages)
+
+
+def ring_all_reduce(world_size: int, tensor_bytes: int, *, itemsize: int = 1) -> Cost:
+    """Return the cost of two laps around a ring.
+
+    T = 2(n-1) alpha + 2(n-1)/n S beta + (n-1)/n S gamma
+
+    Rank r leaves out chunk r + 1 on the first lap, and chunk r + 2 on the second.
+
+    Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms
+        for clusters of workstations" (2009).
+    """
+    n, size = world_size, checked(world_size, tensor_bytes, itemsize)
+    chunks = chunk_bytes(size, n, itemsize)
+    lap = (n - 1) * chunks[0]
+    sent = tuple(2 * size - chunks[(r + 1) % n] - chunks[(r + 2) % n] for r in range(n))
+    return Cost(2 * (n - 1), 2 * lap, lap, sent, (2 * (n - 1),) * n)
