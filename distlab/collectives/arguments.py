@@ -9,7 +9,7 @@ import numpy as np
 from distlab.collectives.chunks import room_for, why_not_flat
 from distlab.errors import InvalidArgument
 
-__all__ = ["check_root", "flat_pieces", "flat_view", "rooms_for"]
+__all__ = ["check_at_least", "check_root", "flat_pieces", "flat_view", "rooms_for"]
 
 
 def flat_view(comm, tensor, op=None):
@@ -53,6 +53,18 @@ def check_root(comm, root: int) -> None:
         raise InvalidArgument(
             f"rank {comm.rank}: root={root!r} is no rank of this world, which go from "
             f"0 to {comm.world_size - 1}."
+        )
+
+
+def check_at_least(least: int, comm, name: str, number: int) -> None:
+    """Refuse an argument of that name that is no whole number, or too small.
+
+    Raises: InvalidArgument.
+    """
+    if type(number) is not int or number < least:
+        raise InvalidArgument(
+            f"rank {comm.rank}: {name} is a whole number from {least} up, and got "
+            f"{number!r}."
         )
 
 

@@ -15,10 +15,9 @@ parts, next to each other, and all-reduces them one after another.
 
 import itertools
 
-from distlab.collectives.arguments import flat_view
+from distlab.collectives.arguments import check_at_least, flat_view
 from distlab.collectives.chunks import chunk_edges, room_like, split
 from distlab.collectives.reductions import SUM
-from distlab.errors import InvalidArgument
 
 __all__ = ["hierarchical_all_reduce"]
 
@@ -36,7 +35,8 @@ def hierarchical_all_reduce(comm, tensor, *, ranks_per_node: int, op=SUM) -> Non
     """
     flat = flat_view(comm, tensor, op)
     n, rank = comm.world_size, comm.rank
-    parts = _check(comm, ranks_per_node)
+    check_at_least(1, comm, "ranks_per_node", ranks_per_node)
+    parts = min(ranks_per_node, n)
     edges = chunk_edges(len(flat), parts)
     nodes = [range(s, min(s + parts, n)) for s in range(0, n, parts)]
     mine = nodes[rank // parts]
@@ -72,12 +72,3 @@ def _all_gather(comm, chunks, ranks, where):
         comm.mark(f"all-gather {where}, step {step + 1} of {n - 1}")
         outgoing, target = chunks[(k - step) % n], chunks[(k - step - 1) % n]
         comm.sendrecv(outgoing, target, dst=right, src=left)
-
-
-def _check(comm, ranks_per_node):
-    if type(ranks_per_node) is not int or ranks_per_node < 1:
-        raise InvalidArgument(
-            f"rank {comm.rank}: ranks_per_node is a number from 1 up, and got "
-            f"{ranks_per_node!r}."
-        )
-    return min(ranks_per_node, comm.world_size)

@@ -1,8 +1,16 @@
 """What an all-reduce costs, by way of one rank, a tree or a ring."""
 
-from distlab.cost.model import Cost, checked, children, chunk_bytes, levels
+from dataclasses import replace
 
-__all__ = ["naive_all_reduce", "ring_all_reduce", "tree_all_reduce"]
+from distlab.cost.model import Cost, checked, children, chunk_bytes, levels
+from distlab.errors import InvalidArgument
+
+__all__ = [
+    "naive_all_reduce",
+    "pipelined_ring_all_reduce",
+    "ring_all_reduce",
+    "tree_all_reduce",
+]
 
 
 def naive_all_reduce(world_size: int, tensor_bytes: int, *, itemsize: int = 1) -> Cost:
@@ -44,3 +52,25 @@ def ring_all_reduce(world_size: int, tensor_bytes: int, *, itemsize: int = 1) ->
     lap = (n - 1) * chunks[0]
     sent = tuple(2 * size - chunks[(r + 1) % n] - chunks[(r + 2) % n] for r in range(n))
     return Cost(2 * (n - 1), 2 * lap, lap, sent, (2 * (n - 1),) * n)
+
+
+def pipelined_ring_all_reduce(
+    world_size: int, tensor_bytes: int, *, itemsize: int = 1, pieces: int = 2
+) -> Cost:
+    """Return the cost of a ring whose chunks move in p pieces, two of them under way.
+
+    T = (n-1) p alpha + 2(n-1)/n S beta     as long as adding is faster than moving
+
+    Adding is no part of the chain: while one piece is added, the next one moves.
+
+    Source: Patarasuk and Yuan (2009).
+    """
+    if type(pieces) is not int or pieces < 2:
+        raise InvalidArgument(f"pieces is a whole number from 2 up: {pieces!r}.")
+    plain = ring_all_reduce(world_size, tensor_bytes, itemsize=itemsize)
+    return replace(
+        plain,
+        rounds=plain.rounds * pieces // 2,
+        added_bytes=0,
+        messages=tuple(count * pieces for count in plain.messages),
+    )

@@ -35,6 +35,7 @@ LITERATURE = {
         2 * (n - 1) / n * S,
         (n - 1) / n * S,
     ),
+    "pipelined_ring_all_reduce": lambda n, k: (2 * (n - 1), 2 * (n - 1) / n * S, 0),
     "recursive_doubling_all_reduce": lambda n, k: (k, k * S, k * S),
     "halving_doubling_all_reduce": lambda n, k: (
         2 * k,
@@ -90,7 +91,7 @@ def test_every_algorithm_has_a_cost_and_its_options():
     for name in NAMES:
         algorithm = inspect.signature(getattr(collectives, name)).parameters
         formula = inspect.signature(getattr(cost, name)).parameters
-        for option in ("root", "ranks_per_node"):
+        for option in ("root", "ranks_per_node", "pieces"):
             assert (option in algorithm) == (option in formula), name
         assert "T = " in getattr(cost, name).__doc__, name
 
@@ -146,6 +147,17 @@ def test_five_ranks_as_drawn_on_paper():
     assert trees.sent_bytes == (20, 40, 40, 30, 30)
     bruck = cost.bruck_all_to_all(5, 10)  # ways 1, 3; 2, 3; 4
     assert bruck.sent_bytes == (50,) * 5 and bruck.rounds == 3
+
+
+def test_pieces_change_nothing_but_messages_and_rounds():
+    ring = cost.ring_all_reduce(4, 41)
+    for pieces in (2, 3, 8):
+        found = cost.pipelined_ring_all_reduce(4, 41, pieces=pieces)
+        assert found.messages == (6 * pieces,) * 4 and found.rounds == 3 * pieces
+        assert found.sent_bytes == ring.sent_bytes
+        assert found.chain_bytes == ring.chain_bytes
+    with pytest.raises(InvalidArgument, match="pieces"):
+        cost.pipelined_ring_all_reduce(4, 41, pieces=1)
 
 
 def test_no_rank_of_two_trees_sends_more_than_twice_the_tensor():

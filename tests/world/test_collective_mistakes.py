@@ -110,8 +110,15 @@ def test_the_pieces_of_a_scatter_must_fit_the_roots_tensor(world, name):
         assert isinstance(cause, InvalidArgument) and rank == 2
 
 
-def test_ranks_per_node_must_be_a_number_above_0(world):
-    for number in (0, -1, 2.0, None):
+def test_pieces_and_nodes_must_be_enough(world):
+    cause, _ = reason(
+        world,
+        lambda comm: collectives.pipelined_ring_all_reduce(
+            comm, torch.zeros(3), pieces=1
+        ),
+    )
+    assert isinstance(cause, InvalidArgument) and "pieces" in str(cause)
+    for number in (0, 2.0, None):
         cause, _ = reason(
             world,
             lambda comm, number: collectives.hierarchical_all_reduce(
