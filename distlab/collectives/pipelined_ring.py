@@ -19,7 +19,9 @@ from distlab.collectives.reductions import SUM
 __all__ = ["pipelined_ring_all_reduce"]
 
 
-def pipelined_ring_all_reduce(comm, tensor, *, op=SUM, pieces: int = 2) -> None:
+def pipelined_ring_all_reduce(
+    comm, tensor, *, op=SUM, pieces_per_chunk: int = 2
+) -> None:
     """Go two laps around a ring with chunks in pieces, two of them under way; in place.
 
     What a rank sends in a step is what it added up in the step before, one chunk of
@@ -30,13 +32,13 @@ def pipelined_ring_all_reduce(comm, tensor, *, op=SUM, pieces: int = 2) -> None:
     Source: Patarasuk and Yuan (2009).
     """
     flat, n, rank = flat_view(comm, tensor, op), comm.world_size, comm.rank
-    check_at_least(2, comm, "pieces", pieces)
+    check_at_least(2, comm, "pieces_per_chunk", pieces_per_chunk)
     right, left, last = (rank + 1) % n, (rank - 1) % n, n - 2
-    chunks = [split(chunk, pieces) for chunk in split(flat, n)]
+    chunks = [split(chunk, pieces_per_chunk) for chunk in split(flat, n)]
     rooms = [room_like(chunks[0][0]) for _ in range(2)]
 
     def begin(number):
-        step, piece = divmod(number, pieces)
+        step, piece = divmod(number, pieces_per_chunk)
         if piece == 0:
             lap = "reduce-scatter" if step <= last else "all-gather"
             comm.mark(f"{lap}, step {step % (n - 1) + 1} of {n - 1}")
@@ -46,7 +48,7 @@ def pipelined_ring_all_reduce(comm, tensor, *, op=SUM, pieces: int = 2) -> None:
         going = comm.isend(chunks[(rank - step) % n][piece], right)
         return step, target, arriving, going
 
-    count = 2 * (n - 1) * pieces
+    count = 2 * (n - 1) * pieces_per_chunk
     following = begin(0) if count else None
     for number in range(count):
         step, target, arriving, going = following

@@ -55,7 +55,7 @@ def ring_all_reduce(world_size: int, tensor_bytes: int, *, itemsize: int = 1) ->
 
 
 def pipelined_ring_all_reduce(
-    world_size: int, tensor_bytes: int, *, itemsize: int = 1, pieces: int = 2
+    world_size: int, tensor_bytes: int, *, itemsize: int = 1, pieces_per_chunk: int = 2
 ) -> Cost:
     """Return the cost of a ring whose chunks move in p pieces, two of them under way.
 
@@ -65,12 +65,14 @@ def pipelined_ring_all_reduce(
 
     Source: Patarasuk and Yuan (2009).
     """
-    if type(pieces) is not int or pieces < 2:
-        raise InvalidArgument(f"pieces is a whole number from 2 up: {pieces!r}.")
+    if type(pieces_per_chunk) is not int or pieces_per_chunk < 2:
+        raise InvalidArgument(
+            f"pieces_per_chunk is a whole number from 2 up: {pieces_per_chunk!r}."
+        )
     plain = ring_all_reduce(world_size, tensor_bytes, itemsize=itemsize)
     return replace(
         plain,
-        rounds=plain.rounds * pieces // 2,
+        rounds=plain.rounds * pieces_per_chunk // 2,
         added_bytes=0,
-        messages=tuple(count * pieces for count in plain.messages),
+        messages=tuple(count * pieces_per_chunk for count in plain.messages),
     )

@@ -91,7 +91,7 @@ def test_every_algorithm_has_a_cost_and_its_options():
     for name in NAMES:
         algorithm = inspect.signature(getattr(collectives, name)).parameters
         formula = inspect.signature(getattr(cost, name)).parameters
-        for option in ("root", "ranks_per_node", "pieces"):
+        for option in ("root", "ranks_per_node", "pieces_per_chunk"):
             assert (option in algorithm) == (option in formula), name
         assert "T = " in getattr(cost, name).__doc__, name
 
@@ -152,12 +152,12 @@ def test_five_ranks_as_drawn_on_paper():
 def test_pieces_change_nothing_but_messages_and_rounds():
     ring = cost.ring_all_reduce(4, 41)
     for pieces in (2, 3, 8):
-        found = cost.pipelined_ring_all_reduce(4, 41, pieces=pieces)
+        found = cost.pipelined_ring_all_reduce(4, 41, pieces_per_chunk=pieces)
         assert found.messages == (6 * pieces,) * 4 and found.rounds == 3 * pieces
         assert found.sent_bytes == ring.sent_bytes
         assert found.chain_bytes == ring.chain_bytes
     with pytest.raises(InvalidArgument, match="pieces"):
-        cost.pipelined_ring_all_reduce(4, 41, pieces=1)
+        cost.pipelined_ring_all_reduce(4, 41, pieces_per_chunk=1)
 
 
 def test_no_rank_of_two_trees_sends_more_than_twice_the_tensor():

@@ -114,10 +114,10 @@ def test_pieces_and_nodes_must_be_enough(world):
     cause, _ = reason(
         world,
         lambda comm: collectives.pipelined_ring_all_reduce(
-            comm, torch.zeros(3), pieces=1
+            comm, torch.zeros(3), pieces_per_chunk=1
         ),
     )
-    assert isinstance(cause, InvalidArgument) and "pieces" in str(cause)
+    assert isinstance(cause, InvalidArgument) and "pieces_per_chunk" in str(cause)
     for number in (0, 2.0, None):
         cause, _ = reason(
             world,

@@ -67,7 +67,7 @@ def cases_of(collective, n):
                 "root": place % n,
                 "ranks_per_node": place % (n + 1) + 1,
             }
-            options["pieces"] = place % 3 + 2
+            options["pieces_per_chunk"] = place % 3 + 2
             options = {key: value for key, value in options.items() if key in takes}
             cases.append(Case(name, shape, dtype, options))
     return cases
