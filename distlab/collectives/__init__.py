@@ -1,14 +1,81 @@
 """The collectives, each algorithm one function of `comm` first.
 
 A collective is a pattern of messages in which every rank takes part. Each function
-here is written from `Comm`'s send and receive alone, works in place on a torch tensor
-or numpy array, and has the cost that `distlab.cost` predicts; tests hold it to that.
+here is written from `Comm`'s send and receive alone, works on torch tensors and numpy
+arrays, and has the cost that the function of its name in `distlab.cost` predicts;
+tests hold it to that.
+
+    ring_all_reduce                the ring, one of the all-reduces
+    variants("all_reduce")         all of them, by name
+
+The modules of this folder are looked through when a name is first asked for. Whatever
+they export whose name ends in that of a collective is an algorithm of it, so that a new
+one is a new function in the `__all__` of a file here, and nothing else.
 """
 
-from distlab.collectives.all_reduce import (
-    naive_all_reduce,
-    ring_all_reduce,
-    tree_all_reduce,
-)
+import pkgutil
+from collections.abc import Callable
+from importlib import import_module
 
-__all__ = ["naive_all_reduce", "ring_all_reduce", "tree_all_reduce"]
+from distlab.collectives.reductions import AVERAGE, MAX, MIN, PRODUCT, SUM  # noqa: F401
+from distlab.errors import InvalidArgument
+
+_COLLECTIVES = (
+    "broadcast",
+    "reduce",
+    "all_reduce",
+    "gather",
+    "all_gather",
+    "scatter",
+    "reduce_scatter",
+    "all_to_all",
+    "barrier",
+)
+_OFFERED = ["AVERAGE", "MAX", "MIN", "PRODUCT", "SUM", "variants"]
+
+
+def variants(collective: str) -> dict[str, Callable]:
+    """Return the algorithms of a collective, by name.
+
+    Raises: InvalidArgument if there is no such collective.
+    """
+    if collective not in _COLLECTIVES:
+        raise InvalidArgument(
+            f"there is no collective {collective!r}, but {', '.join(_COLLECTIVES)}."
+        )
+    return {
+        name: function
+        for name, function in _algorithms().items()
+        if _collective_of(name) == collective
+    }
+
+
+def _collective_of(name):
+    """Return which collective a name is an algorithm of, the longest that fits."""
+    endings = [each for each in _COLLECTIVES if name.endswith(f"_{each}")]
+    return max(endings, key=len, default="")
+
+
+def _algorithms():
+    """Return the algorithms that the modules of this folder export, by name."""
+    found = {}
+    for module in pkgutil.iter_modules(__path__):
+        home = import_module(f"{__name__}.{module.name}")
+        found |= {
+            name: getattr(home, name) for name in home.__all__ if _collective_of(name)
+        }
+    return dict(sorted(found.items()))
+
+
+def __getattr__(name):
+    if name == "__all__":
+        return sorted([*_algorithms(), *_OFFERED])
+    function = _algorithms().get(name) if _collective_of(name) else None
+    if function is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = function
+    return function
+
+
+def __dir__():
+    return [*globals(), *_algorithms()]

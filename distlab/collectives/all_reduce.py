@@ -1,11 +1,14 @@
 """All-reduce: every rank starts with a tensor and ends with the sum of all of them."""
 
+from distlab.collectives.arguments import flat_view
 from distlab.collectives.chunks import room_like, split
+from distlab.collectives.powers import powers_below
+from distlab.collectives.reductions import SUM
 
 __all__ = ["naive_all_reduce", "ring_all_reduce", "tree_all_reduce"]
 
 
-def naive_all_reduce(comm, tensor) -> None:
+def naive_all_reduce(comm, tensor, *, op=SUM) -> None:
     """Add everything up on rank 0, then send the sum to everybody; in place.
 
     Rank 0 handles n - 1 tensors in and n - 1 tensors out, one after another, while the
@@ -13,21 +16,23 @@ def naive_all_reduce(comm, tensor) -> None:
 
     Cost: 2(n-1) rounds; rank 0 sends (n-1) S, every other rank S.
     """
-    if comm.rank == 0:
-        arrived = room_like(tensor)
-        for peer in range(1, comm.world_size):
-            comm.mark(f"gather, from rank {peer}")
-            comm.recv(arrived, peer)
-            tensor += arrived
-        for peer in range(1, comm.world_size):
-            comm.mark(f"send back, to rank {peer}")
-            comm.send(tensor, peer)
-    else:
-        comm.send(tensor, 0)
-        comm.recv(tensor, 0)
+    flat = flat_view(comm, tensor, op)
+    if comm.rank != 0:
+        comm.send(flat, 0)
+        comm.recv(flat, 0)
+        return
+    arrived = room_like(flat)
+    for peer in range(1, comm.world_size):
+        comm.mark(f"gather, from rank {peer}")
+        comm.recv(arrived, peer)
+        op.combine(flat, arrived)
+    op.finish(flat, comm.world_size)
+    for peer in range(1, comm.world_size):
+        comm.mark(f"send back, to rank {peer}")
+        comm.send(flat, peer)
 
 
-def tree_all_reduce(comm, tensor) -> None:
+def tree_all_reduce(comm, tensor, *, op=SUM) -> None:
     """Add up along a binomial tree to rank 0, and send the sum back; in place.
 
     In every round half of the ranks that are left hand their sum to a neighbour, and
@@ -36,26 +41,27 @@ def tree_all_reduce(comm, tensor) -> None:
 
     Cost: 2 ceil(log2 n) rounds; the busiest rank sends ceil(log2 n) S.
     """
-    arrived = room_like(tensor)
-    distances = [
-        2**k for k in range(comm.world_size.bit_length()) if 2**k < comm.world_size
-    ]
+    flat = flat_view(comm, tensor, op)
+    n, rank = comm.world_size, comm.rank
+    arrived, distances = room_like(flat), powers_below(n)
     for distance in distances:
         comm.mark(f"reduce, distance {distance}")
-        if comm.rank % (2 * distance) == distance:
-            comm.send(tensor, comm.rank - distance)
-        elif comm.rank % (2 * distance) == 0 and comm.rank + distance < comm.world_size:
-            comm.recv(arrived, comm.rank + distance)
-            tensor += arrived
+        if rank % (2 * distance) == distance:
+            comm.send(flat, rank - distance)
+        elif rank % (2 * distance) == 0 and rank + distance < n:
+            comm.recv(arrived, rank + distance)
+            op.combine(flat, arrived)
+    if rank == 0:
+        op.finish(flat, n)
     for distance in reversed(distances):
         comm.mark(f"broadcast, distance {distance}")
-        if comm.rank % (2 * distance) == 0 and comm.rank + distance < comm.world_size:
-            comm.send(tensor, comm.rank + distance)
-        elif comm.rank % (2 * distance) == distance:
-            comm.recv(tensor, comm.rank - distance)
+        if rank % (2 * distance) == 0 and rank + distance < n:
+            comm.send(flat, rank + distance)
+        elif rank % (2 * distance) == distance:
+            comm.recv(flat, rank - distance)
 
 
-def ring_all_reduce(comm, tensor) -> None:
+def ring_all_reduce(comm, tensor, *, op=SUM) -> None:
     """Pass chunks around a ring in place: the first lap adds, the second copies.
 
     The tensor is cut into n chunks. In each step every rank sends one chunk to its
@@ -69,14 +75,15 @@ def ring_all_reduce(comm, tensor) -> None:
     """
     n, rank = comm.world_size, comm.rank
     right, left = (rank + 1) % n, (rank - 1) % n
-    chunks = split(tensor, n)
+    chunks = split(flat_view(comm, tensor, op), n)
     arrived = room_like(chunks[0])  # the first chunk is the longest
     for step in range(n - 1):
         comm.mark(f"reduce-scatter, step {step + 1} of {n - 1}")
         outgoing, target = chunks[(rank - step) % n], chunks[(rank - step - 1) % n]
         room = arrived[: len(target)]
         partial_sum = comm.sendrecv(outgoing, room, dst=right, src=left)
-        target += partial_sum
+        op.combine(target, partial_sum)
+    op.finish(chunks[(rank + 1) % n], n)
     for step in range(n - 1):
         comm.mark(f"all-gather, step {step + 1} of {n - 1}")
         outgoing, target = chunks[(rank + 1 - step) % n], chunks[(rank - step) % n]

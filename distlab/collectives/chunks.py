@@ -1,10 +1,20 @@
-"""Cut a tensor into one chunk per rank."""
+"""Cut a tensor into one chunk per rank, and make room for what arrives."""
+
+import itertools
 
 import numpy as np
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["chunk_lengths", "room_like", "split"]
+__all__ = [
+    "chunk_edges",
+    "chunk_lengths",
+    "copy_of",
+    "room_for",
+    "room_like",
+    "split",
+    "why_not_flat",
+]
 
 
 def chunk_lengths(count: int, parts: int) -> list[int]:
@@ -18,11 +28,36 @@ def chunk_lengths(count: int, parts: int) -> list[int]:
     return [count // parts + (index < count % parts) for index in range(parts)]
 
 
+def chunk_edges(count: int, parts: int) -> list[int]:
+    """Return where each chunk begins, and the end of the last.
+
+        >>> chunk_edges(10, 4)
+        [0, 3, 6, 8, 10]
+
+    Chunks a to b - 1 lie between edges a and b, next to each other.
+    """
+    return list(itertools.accumulate(chunk_lengths(count, parts), initial=0))
+
+
 def room_like(tensor):
     """Return a tensor or array of the same shape and type, to receive into."""
     if isinstance(tensor, np.ndarray):
         return np.empty_like(tensor)
     return tensor.new_empty(tensor.shape)
+
+
+def room_for(tensor, count: int):
+    """Return a flat tensor or array of `count` numbers of the same type."""
+    if isinstance(tensor, np.ndarray):
+        return np.empty(count, tensor.dtype)
+    return tensor.new_empty(count)
+
+
+def copy_of(tensor):
+    """Return a copy that has its own memory."""
+    copy = room_like(tensor)
+    copy[...] = tensor
+    return copy
 
 
 def split(tensor, parts: int) -> list:
@@ -32,18 +67,29 @@ def split(tensor, parts: int) -> list:
 
     Raises: InvalidArgument if the tensor is not contiguous: views would be copies.
     """
-    if not hasattr(tensor, "dtype") or not hasattr(tensor, "reshape"):
-        raise InvalidArgument(
-            f"a collective works on a tensor or array, and got {type(tensor).__name__}."
-        )
-    contiguous = getattr(tensor, "is_contiguous", lambda: tensor.flags.c_contiguous)
-    if not contiguous():
-        raise InvalidArgument(
+    reason = why_not_flat(tensor)
+    if reason:
+        raise InvalidArgument(reason)
+    flat = tensor.reshape(-1)
+    edges = chunk_edges(len(flat), parts)
+    return [flat[start:end] for start, end in itertools.pairwise(edges)]
+
+
+def why_not_flat(tensor) -> str:
+    """Return why a thing has no flat view that writes to it; "" if it has one."""
+    if isinstance(tensor, np.ndarray):
+        contiguous = tensor.flags.c_contiguous
+    elif hasattr(tensor, "is_contiguous"):
+        contiguous = tensor.is_contiguous()
+    else:
+        return f"a collective works on a tensor or array, and got {_named(tensor)}."
+    if not contiguous:
+        return (
             "this tensor is not contiguous in memory, so it has no flat chunks. "
             "Take tensor.contiguous() first (for an array, numpy.ascontiguousarray)."
         )
-    flat, start, views = tensor.reshape(-1), 0, []
-    for length in chunk_lengths(len(flat), parts):
-        views.append(flat[start : start + length])
-        start += length
-    return views
+    return ""
+
+
+def _named(thing):
+    return type(thing).__name__

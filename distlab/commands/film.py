@@ -1,5 +1,6 @@
 """`distlab film`: a short film of one algorithm, from a run of it on this machine."""
 
+import inspect
 from pathlib import Path
 from typing import Annotated
 
@@ -21,14 +22,15 @@ def film(
     ranks: Annotated[int, typer.Option(help="How many processes run it.")] = 4,
 ) -> None:
     """Run an algorithm on real processes and write a film of what they did."""
-    if algorithm not in collectives.__all__:
+    algorithms = _filmable()
+    if algorithm not in algorithms:
         raise InvalidArgument(
-            f"there is no algorithm {algorithm!r}. These are there: "
-            f"{', '.join(collectives.__all__)}."
+            f"there is no algorithm {algorithm!r} to film. These are there: "
+            f"{', '.join(algorithms)}."
         )
     console = Console()
     with console.status(f"{algorithm} on {ranks} processes, then its film ..."):
-        report = follow(getattr(collectives, algorithm), ranks)
+        report = follow(algorithms[algorithm], ranks)
         bound = cost.all_reduce_bound_bytes(
             ranks, 10 * ranks * (4 if ranks <= 8 else 8)
         )
@@ -37,3 +39,12 @@ def film(
         save(report, path, title, bound_bytes=bound, bound_label="bound 2(n-1)/n S")
     size = readable_bytes(path.stat().st_size)
     console.print(f"{path}: {report.trace.rounds()} rounds, {size}", highlight=False)
+
+
+def _filmable():
+    """Return the all-reduces that need nothing but a tensor, by name."""
+    return {
+        name: function
+        for name, function in collectives.variants("all_reduce").items()
+        if "ranks_per_node" not in inspect.signature(function).parameters
+    }

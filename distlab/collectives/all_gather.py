@@ -1,0 +1,92 @@
+"""All-gather: every rank has a tensor; afterwards every rank has a list of them all."""
+
+from distlab.collectives.arguments import flat_view, rooms_for
+from distlab.collectives.powers import Places, powers_below
+
+__all__ = ["bruck_all_gather", "recursive_doubling_all_gather", "ring_all_gather"]
+
+
+def ring_all_gather(comm, tensor) -> list:
+    """Pass the tensors around a ring; each rank keeps a copy of what it passes on.
+
+    Returns: a list, of which index r is a copy of rank r's tensor.
+    Cost: n-1 rounds; every rank sends (n-1) S, the least possible.
+    Source: Thakur, Rabenseifner and Gropp (2005).
+    """
+    flat_view(comm, tensor)
+    n, rank = comm.world_size, comm.rank
+    _, gathered = rooms_for(tensor, n)
+    gathered[rank][...] = tensor
+    for step in range(n - 1):
+        comm.mark(f"all-gather, step {step + 1} of {n - 1}")
+        outgoing, target = gathered[(rank - step) % n], gathered[(rank - step - 1) % n]
+        comm.sendrecv(outgoing, target, dst=(rank + 1) % n, src=(rank - 1) % n)
+    return gathered
+
+
+def recursive_doubling_all_gather(comm, tensor) -> list:
+    """Exchange all that one has with a partner at distance 1, 2, 4 and so on.
+
+    What a rank has doubles with every step, and always lies side by side. If n is no
+    power of two, guests hand their tensor in before, and get the whole after; see
+    `powers`.
+
+    Returns: a list, of which index r is a copy of rank r's tensor.
+    Cost: log2 n rounds, and every rank sends (n-1) S, for a power of two; else
+        floor(log2 n) + 2 rounds, the last of them with n S.
+    Source: Thakur, Rabenseifner and Gropp (2005).
+    """
+    flat = flat_view(comm, tensor)
+    n, rank, size = comm.world_size, comm.rank, len(flat)
+    places = Places(rank, n)
+    whole, gathered = rooms_for(tensor, n)
+    gathered[rank][...] = tensor
+    if places.host is not None:
+        comm.send(flat, places.host)
+        comm.recv(whole, places.host)
+        return gathered
+    if places.guest is not None:
+        comm.mark("take in the guests, step 1 of 1")
+        comm.recv(gathered[places.guest], places.guest)
+
+    def block(first, distance):
+        start, end = places.rank_at(first), places.rank_at(first + distance)
+        return whole[start * size : end * size]
+
+    distances = powers_below(places.count)
+    for step, distance in enumerate(distances, 1):
+        comm.mark(f"all-gather, step {step} of {len(distances)}")
+        first = places.place - places.place % distance
+        partner = places.rank_at(places.place ^ distance)
+        mine, theirs = block(first, distance), block(first ^ distance, distance)
+        comm.sendrecv(mine, theirs, dst=partner, src=partner)
+    if places.guest is not None:
+        comm.mark("tell the guests, step 1 of 1")
+        comm.send(whole, places.guest)
+    return gathered
+
+
+def bruck_all_gather(comm, tensor) -> list:
+    """Fetch as much as one has from the ranks 1, 2, 4 and so on further; any n.
+
+    A rank collects its own tensor first, then those of the ranks after it, in order, so
+    that what it has is a beginning of its list; the last message is cut to what is
+    missing.
+
+    Returns: a list, of which index r is a copy of rank r's tensor.
+    Cost: ceil(log2 n) rounds; every rank sends (n-1) S: the least of both.
+    Source: Bruck et al., "Efficient algorithms for all-to-all communications in
+        multiport message-passing systems" (1997).
+    """
+    flat = flat_view(comm, tensor)
+    n, rank, size = comm.world_size, comm.rank, len(flat)
+    whole, collected = rooms_for(tensor, n)
+    whole[:size] = flat
+    distances = powers_below(n)
+    for step, distance in enumerate(distances, 1):
+        comm.mark(f"all-gather, step {step} of {len(distances)}")
+        count = min(distance, n - distance)
+        target = whole[distance * size : (distance + count) * size]
+        behind, ahead = (rank - distance) % n, (rank + distance) % n
+        comm.sendrecv(whole[: count * size], target, dst=behind, src=ahead)
+    return [collected[(r - rank) % n] for r in range(n)]

@@ -1,0 +1,102 @@
+"""What every collective checks before it sends anything.
+
+A rank that finds a mistake after its first message leaves the others in the middle of
+theirs; found here, it is the first thing that goes wrong, and is named with its rank.
+"""
+
+import numpy as np
+
+from distlab.collectives.chunks import room_for, why_not_flat
+from distlab.errors import InvalidArgument
+
+__all__ = ["check_at_least", "check_root", "flat_pieces", "flat_view", "rooms_for"]
+
+
+def flat_view(comm, tensor, op=None):
+    """Return a flat view of the tensor, which writes to it.
+
+    op: the reduction that the tensor must suit, if there is one.
+
+    Raises: InvalidArgument, also for an array that cannot be written to.
+    """
+    reason = why_not_flat(tensor)
+    if not reason and isinstance(tensor, np.ndarray) and not tensor.flags.writeable:
+        reason = "this array is read-only, and a collective works in place."
+    if reason:
+        raise InvalidArgument(f"rank {comm.rank}: {reason}")
+    if op is not None:
+        _check_reduction(comm, op, tensor)
+    if not isinstance(tensor, np.ndarray):
+        tensor = tensor.detach()  # a parameter is changed, not differentiated
+    return tensor.reshape(-1)
+
+
+def _check_reduction(comm, op, tensor):
+    if not all(hasattr(op, part) for part in ("check", "combine", "finish")):
+        raise InvalidArgument(
+            f"rank {comm.rank}: op is a reduction, such as SUM or MAX from "
+            f"distlab.collectives, and got {op!r}."
+        )
+    try:
+        op.check(tensor)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"rank {comm.rank}: {error}") from None
+
+
+def check_root(comm, root: int) -> None:
+    """Refuse a root that is no rank of this world.
+
+    Raises: InvalidArgument.
+    """
+    whole = type(root) is int or isinstance(root, np.integer)  # a bool is neither
+    if not whole or not 0 <= root < comm.world_size:
+        raise InvalidArgument(
+            f"rank {comm.rank}: root={root!r} is no rank of this world, which go from "
+            f"0 to {comm.world_size - 1}."
+        )
+
+
+def check_at_least(least: int, comm, name: str, number: int) -> None:
+    """Refuse an argument of that name that is no whole number, or too small.
+
+    Raises: InvalidArgument.
+    """
+    if type(number) is not int or number < least:
+        raise InvalidArgument(
+            f"rank {comm.rank}: {name} is a whole number from {least} up, and got "
+            f"{number!r}."
+        )
+
+
+def flat_pieces(comm, pieces) -> list:
+    """Return a flat view of each of the n tensors of a list, one for every rank.
+
+    Raises: InvalidArgument if they are not n, or not all of one shape and type.
+    """
+    n = comm.world_size
+    if not isinstance(pieces, list | tuple) or len(pieces) != n:
+        given = len(pieces) if isinstance(pieces, list | tuple) else type(pieces)
+        raise InvalidArgument(
+            f"rank {comm.rank}: there must be a list of {n} tensors, one for each "
+            f"rank, and got {getattr(given, '__name__', given)}."
+        )
+    views = [flat_view(comm, piece) for piece in pieces]
+    kinds = {(type(p), str(p.dtype), tuple(p.shape)) for p in pieces}
+    if len(kinds) > 1:
+        shown = sorted(f"{type_} {list(shape)}" for _, type_, shape in kinds)
+        raise InvalidArgument(
+            f"rank {comm.rank}: the tensors of a list must have one shape and type, "
+            f"and got {' and '.join(shown)}."
+        )
+    return views
+
+
+def rooms_for(tensor, count: int) -> tuple:
+    """Return a flat room for `count` such tensors, and a view of its shape for each."""
+    size = tensor.reshape(-1).shape[0]
+    whole = room_for(tensor, count * size)
+    shaped = [
+        whole[place * size : (place + 1) * size].reshape(tensor.shape)
+        for place in range(count)
+    ]
+    return whole, shaped

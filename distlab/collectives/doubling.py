@@ -1,0 +1,89 @@
+"""All-reduce in about log n rounds: exchange with partners 1, 2, 4 and so on away."""
+
+from distlab.collectives.arguments import flat_view
+from distlab.collectives.chunks import chunk_edges, room_like
+from distlab.collectives.powers import Places, powers_below
+from distlab.collectives.reductions import SUM
+
+__all__ = ["halving_doubling_all_reduce", "recursive_doubling_all_reduce"]
+
+
+def recursive_doubling_all_reduce(comm, tensor, *, op=SUM) -> None:
+    """Swap whole tensors with a partner at distance 1, 2, 4 and so on; in place.
+
+    Both add what the other has, so that each sum covers twice as many ranks as before.
+    If n is no power of two, guests hand their tensor in before, and get the result
+    after; see `powers`.
+
+    Cost: log2 n rounds of S for a power of two, the fewest possible; else
+        floor(log2 n) + 2.
+    Source: Thakur, Rabenseifner and Gropp (2005).
+    """
+    flat = flat_view(comm, tensor, op)
+    places = Places(comm.rank, comm.world_size)
+    if places.host is not None:
+        comm.send(flat, places.host)
+        comm.recv(flat, places.host)
+        return
+    arrived = room_like(flat)
+    if places.guest is not None:
+        comm.mark("take in the guests, step 1 of 1")
+        op.combine(flat, comm.recv(arrived, places.guest))
+    distances = powers_below(places.count)
+    for step, distance in enumerate(distances, 1):
+        comm.mark(f"all-reduce, step {step} of {len(distances)}")
+        partner = places.rank_at(places.place ^ distance)
+        op.combine(flat, comm.sendrecv(flat, arrived, dst=partner, src=partner))
+    op.finish(flat, comm.world_size)
+    if places.guest is not None:
+        comm.mark("tell the guests, step 1 of 1")
+        comm.send(flat, places.guest)
+
+
+def halving_doubling_all_reduce(comm, tensor, *, op=SUM) -> None:
+    """Reduce-scatter by halving, then all-gather by doubling; in place.
+
+    The bytes of a ring in the rounds of a tree: partners swap halves of the tensor,
+    then quarters, until each has one chunk of the sum, and go the same way back. If n
+    is no power of two, guests hand their tensor in before, and get the result after;
+    see `powers`.
+
+    Cost: 2 log2 n rounds, and every rank sends 2(n-1)/n S, the least possible, for a
+        power of two; else 2 floor(log2 n) + 2 rounds, two of them with S.
+    Source: Rabenseifner, "Optimization of collective reduction operations" (2004).
+    """
+    flat = flat_view(comm, tensor, op)
+    places = Places(comm.rank, comm.world_size)
+    if places.host is not None:
+        comm.send(flat, places.host)
+        comm.recv(flat, places.host)
+        return
+    arrived = room_like(flat)
+    if places.guest is not None:
+        comm.mark("take in the guests, step 1 of 1")
+        op.combine(flat, comm.recv(arrived, places.guest))
+    place, distances = places.place, powers_below(places.count)
+    edges = chunk_edges(len(flat), places.count)
+
+    def halves(distance):
+        """Return my half and my partner's of what we share, and who that is."""
+        first = place - place % distance
+        spans = [
+            flat[edges[start] : edges[start + distance]]
+            for start in (first, first ^ distance)
+        ]
+        return *spans, places.rank_at(place ^ distance)
+
+    for step, distance in enumerate(reversed(distances), 1):
+        comm.mark(f"reduce-scatter, step {step} of {len(distances)}")
+        mine, theirs, partner = halves(distance)
+        room = arrived[: len(mine)]
+        op.combine(mine, comm.sendrecv(theirs, room, dst=partner, src=partner))
+    op.finish(flat[edges[place] : edges[place + 1]], comm.world_size)
+    for step, distance in enumerate(distances, 1):
+        comm.mark(f"all-gather, step {step} of {len(distances)}")
+        mine, theirs, partner = halves(distance)
+        comm.sendrecv(mine, theirs, dst=partner, src=partner)
+    if places.guest is not None:
+        comm.mark("tell the guests, step 1 of 1")
+        comm.send(flat, places.guest)

@@ -1,0 +1,63 @@
+"""The ring in pieces: while one piece is being added, the next one is on its way.
+
+    step 1   piece 1  moves  adds
+             piece 2         moves  adds
+    step 2   piece 1                moves  adds
+             piece 2                       moves  adds
+
+In the plain ring nothing moves while a chunk is added. Here two pieces are always in
+somebody's hands, one moving and one being added. It pays where different hands do that,
+such as a network card and a processor, or a core to spare. Where the ranks fill all
+cores, one processor does both, and there is nothing to win. More than two pieces only
+make more messages.
+"""
+
+from distlab.collectives.arguments import check_at_least, flat_view
+from distlab.collectives.chunks import room_like, split
+from distlab.collectives.reductions import SUM
+
+__all__ = ["pipelined_ring_all_reduce"]
+
+
+def pipelined_ring_all_reduce(
+    comm, tensor, *, op=SUM, pieces_per_chunk: int = 2
+) -> None:
+    """Go two laps around a ring with chunks in pieces, two of them under way; in place.
+
+    What a rank sends in a step is what it added up in the step before, one chunk of
+    pieces earlier. With two pieces or more that is done when its turn comes.
+
+    Cost: 2(n-1) p messages in (n-1) p rounds for p pieces to a chunk; every rank sends
+        2(n-1)/n S, the least possible.
+    Source: Patarasuk and Yuan (2009).
+    """
+    flat, n, rank = flat_view(comm, tensor, op), comm.world_size, comm.rank
+    check_at_least(2, comm, "pieces_per_chunk", pieces_per_chunk)
+    right, left, last = (rank + 1) % n, (rank - 1) % n, n - 2
+    chunks = [split(chunk, pieces_per_chunk) for chunk in split(flat, n)]
+    rooms = [room_like(chunks[0][0]) for _ in range(2)]
+
+    def begin(number):
+        step, piece = divmod(number, pieces_per_chunk)
+        if piece == 0:
+            lap = "reduce-scatter" if step <= last else "all-gather"
+            comm.mark(f"{lap}, step {step % (n - 1) + 1} of {n - 1}")
+        target = chunks[(rank - step - 1) % n][piece]
+        room = rooms[number % 2][: len(target)] if step <= last else target
+        arriving = comm.irecv(room, left)
+        going = comm.isend(chunks[(rank - step) % n][piece], right)
+        return step, target, arriving, going
+
+    count = 2 * (n - 1) * pieces_per_chunk
+    following = begin(0) if count else None
+    for number in range(count):
+        step, target, arriving, going = following
+        following = begin(number + 1) if number + 1 < count else None
+        arrived = arriving.wait()
+        if step <= last:
+            op.combine(target, arrived)
+        if step == last:
+            op.finish(target, n)
+        going.wait()
+    if n == 1:
+        op.finish(flat, n)

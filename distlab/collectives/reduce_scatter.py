@@ -1,0 +1,102 @@
+"""Reduce-scatter: every rank has a tensor; afterwards each has one chunk of the sum.
+
+The chunks are those of `chunks.split`, and rank r gets chunk r. It works in place: the
+result is a view into the tensor that was given. The other chunks are left in pieces.
+"""
+
+from distlab.collectives.arguments import flat_view
+from distlab.collectives.chunks import chunk_edges, room_for, room_like, split
+from distlab.collectives.powers import Places, powers_below
+from distlab.collectives.reductions import SUM
+
+__all__ = [
+    "pairwise_reduce_scatter",
+    "recursive_halving_reduce_scatter",
+    "ring_reduce_scatter",
+]
+
+
+def pairwise_reduce_scatter(comm, tensor, *, op=SUM):
+    """Send every rank one's share of its chunk, straight, a different rank each step.
+
+    The order of adding is that of the ranks before this one. Only a rank's own chunk
+    changes.
+
+    Returns: this rank's chunk of the result, a flat view into `tensor`.
+    Cost: n-1 rounds; every rank sends S less its own chunk, the least possible.
+    Source: Thakur, Rabenseifner and Gropp (2005).
+    """
+    n, rank = comm.world_size, comm.rank
+    chunks = split(flat_view(comm, tensor, op), n)
+    mine = chunks[rank]
+    arrived = room_like(mine)
+    for step in range(1, n):
+        comm.mark(f"reduce-scatter, step {step} of {n - 1}")
+        ahead, behind = (rank + step) % n, (rank - step) % n
+        op.combine(mine, comm.sendrecv(chunks[ahead], arrived, dst=ahead, src=behind))
+    op.finish(mine, n)
+    return mine
+
+
+def ring_reduce_scatter(comm, tensor, *, op=SUM):
+    """Pass partial sums around a ring; each rank adds its share to what comes by.
+
+    The sum of chunk r begins on rank r + 1 and ends, complete, on rank r.
+
+    Returns: this rank's chunk of the result, a flat view into `tensor`.
+    Cost: n-1 rounds; every rank sends S less its own chunk, the least possible.
+    Source: Patarasuk and Yuan (2009).
+    """
+    n, rank = comm.world_size, comm.rank
+    right, left = (rank + 1) % n, (rank - 1) % n
+    chunks = split(flat_view(comm, tensor, op), n)
+    arrived = room_like(chunks[0])  # the first chunk is the longest
+    for step in range(n - 1):
+        comm.mark(f"reduce-scatter, step {step + 1} of {n - 1}")
+        outgoing, target = chunks[(rank - step - 1) % n], chunks[(rank - step - 2) % n]
+        room = arrived[: len(target)]
+        op.combine(target, comm.sendrecv(outgoing, room, dst=right, src=left))
+    op.finish(chunks[rank], n)
+    return chunks[rank]
+
+
+def recursive_halving_reduce_scatter(comm, tensor, *, op=SUM):
+    """Swap halves with a partner n/2 away, quarters with one n/4 away, and so on.
+
+    Each rank keeps the half that its own chunk is in, and adds the partner's share of
+    it. If n is no power of two, guests hand their tensor in before, and get their chunk
+    after; see `powers`.
+
+    Returns: this rank's chunk of the result, a flat view into `tensor`.
+    Cost: log2 n rounds, and every rank sends S less its own chunk, for a power of two;
+        else floor(log2 n) + 2 rounds, the first of them with S.
+    Source: Thakur, Rabenseifner and Gropp (2005).
+    """
+    flat = flat_view(comm, tensor, op)
+    n, rank = comm.world_size, comm.rank
+    chunks, edges, places = split(flat, n), chunk_edges(len(flat), n), Places(rank, n)
+    if places.host is not None:
+        comm.send(flat, places.host)
+        return comm.recv(chunks[rank], places.host)
+    arrived = room_for(flat, len(flat))
+    if places.guest is not None:
+        comm.mark("take in the guests, step 1 of 1")
+        op.combine(flat, comm.recv(arrived, places.guest))
+
+    def span(first, distance):
+        start, end = places.rank_at(first), places.rank_at(first + distance)
+        return flat[edges[start] : edges[end]]
+
+    distances = powers_below(places.count)
+    for step, distance in enumerate(reversed(distances), 1):
+        comm.mark(f"reduce-scatter, step {step} of {len(distances)}")
+        first = places.place - places.place % distance
+        partner = places.rank_at(places.place ^ distance)
+        mine, theirs = span(first, distance), span(first ^ distance, distance)
+        room = arrived[: len(mine)]
+        op.combine(mine, comm.sendrecv(theirs, room, dst=partner, src=partner))
+    op.finish(span(places.place, 1), n)
+    if places.guest is not None:
+        comm.mark("tell the guests, step 1 of 1")
+        comm.send(chunks[places.guest], places.guest)
+    return chunks[rank]

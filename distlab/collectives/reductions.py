@@ -1,0 +1,99 @@
+"""How two tensors become one: sum, maximum, minimum, product and average.
+
+A reduction has three parts. `check` refuses a tensor that it cannot work on, before any
+message is sent. `combine` takes in what arrived from another rank. `finish` is called
+once on a tensor in which every rank's share has been combined.
+
+Any object with these three will do as `op`. The algorithms combine in different orders,
+so its result must not depend on the order, as far as rounding lets it.
+"""
+
+import numpy as np
+
+from distlab.errors import InvalidArgument
+
+__all__ = ["AVERAGE", "MAX", "MIN", "PRODUCT", "SUM", "Reduction"]
+
+
+class Reduction:
+    """Base of the reductions, and the sum itself.
+
+    target, arrived: tensors or arrays of one shape and type.
+    """
+
+    name = "SUM"
+
+    def __repr__(self):
+        return self.name
+
+    def check(self, tensor) -> None:
+        """Refuse a tensor that this reduction has no answer for.
+
+        Raises: InvalidArgument.
+        """
+
+    def combine(self, target, arrived) -> None:
+        """Put `arrived` into `target`, in place."""
+        target += arrived
+
+    def finish(self, target, world_size: int) -> None:
+        """Make the result of `target`, which holds all shares, in place."""
+
+
+class _Average(Reduction):
+    """Adds, and divides at the end: one rounding more than the sum, not n."""
+
+    name = "AVERAGE"
+
+    def check(self, tensor):
+        if not _is_inexact(tensor):
+            raise InvalidArgument(
+                f"the average of {str(tensor.dtype).removeprefix('torch.')} numbers is "
+                "not one of them. Take SUM, or give it floating-point numbers."
+            )
+
+    def finish(self, target, world_size):
+        target /= world_size
+
+
+class _Product(Reduction):
+    name = "PRODUCT"
+
+    def combine(self, target, arrived):
+        target *= arrived
+
+
+class _Max(Reduction):
+    name = "MAX"
+
+    def combine(self, target, arrived):
+        _library_of(target).maximum(target, arrived, out=target)
+
+
+class _Min(Reduction):
+    name = "MIN"
+
+    def combine(self, target, arrived):
+        _library_of(target).minimum(target, arrived, out=target)
+
+
+def _library_of(tensor):
+    """Return numpy or torch, whichever made the tensor."""
+    if isinstance(tensor, np.ndarray):
+        return np
+    import torch  # here, because for an array it would be loaded in vain
+
+    return torch
+
+
+def _is_inexact(tensor):
+    if isinstance(tensor, np.ndarray):
+        return tensor.dtype.kind in "fc"
+    return tensor.dtype.is_floating_point or tensor.dtype.is_complex
+
+
+SUM = Reduction()
+AVERAGE = _Average()
+PRODUCT = _Product()
+MAX = _Max()
+MIN = _Min()

@@ -1,0 +1,29 @@
+"""What a collective must cost, before anybody runs it: rounds, bytes, seconds.
+
+For every algorithm of `distlab.collectives` there is a function of the same name here:
+
+    cost.ring_all_reduce(4, 10 * 4, itemsize=4)      ten float32 on four ranks
+
+tensor_bytes: S, the bytes of the tensor that a rank passes in. For a gather or an
+    all-gather that is one rank's share of the result, for a scatter the piece that it
+    gets, for an all-to-all each of the tensors in its list.
+itemsize: bytes of one number; chunks are cut between numbers, so that the counts are
+    exact also where n does not divide S.
+
+The model is the field's usual one: a message of b bytes takes alpha + b * beta seconds
+(alpha: latency, beta: seconds per byte), a rank sends one message and receives one at
+the same time, and adding up b bytes takes b * gamma. Rounds, messages and bytes are
+exact and are tested against traces; seconds are as good as the model.
+
+Source: Thakur, Rabenseifner and Gropp, "Optimization of collective communication
+operations in MPICH" (2005).
+"""
+
+import pkgutil
+from importlib import import_module
+
+__all__ = []
+for _module in pkgutil.iter_modules(__path__):
+    _home = import_module(f"{__name__}.{_module.name}")
+    __all__ += _home.__all__
+    globals().update({name: getattr(_home, name) for name in _home.__all__})

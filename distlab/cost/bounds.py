@@ -1,0 +1,76 @@
+"""What no algorithm can do better, as long as ranks do the adding.
+
+Each `..._bound_bytes` is the least that the busiest rank must send or receive. Divided
+by the rate of a link it is the least time, whatever the latency; and it is what busbw
+is made from, see `bandwidth`. tensor_bytes is S as everywhere in `cost`.
+"""
+
+__all__ = [
+    "all_gather_bound_bytes",
+    "all_reduce_bound_bytes",
+    "all_to_all_bound_bytes",
+    "barrier_bound_bytes",
+    "bound_rounds",
+    "broadcast_bound_bytes",
+    "gather_bound_bytes",
+    "reduce_bound_bytes",
+    "reduce_scatter_bound_bytes",
+    "scatter_bound_bytes",
+]
+
+
+def bound_rounds(world_size: int) -> int:
+    """Return ceil(log2 n): no collective is over in fewer rounds.
+
+    In each of them, some rank has to hear of all the others or all of one rank; and in
+    one round those that have heard of something can at most double.
+    """
+    return (world_size - 1).bit_length()
+
+
+def all_reduce_bound_bytes(world_size: int, tensor_bytes: int) -> float:
+    """Return 2(n-1)/n S: for each number n-1 shares and n-1 results have to travel.
+
+    Source: Patarasuk and Yuan (2009), theorem 1.
+    """
+    return 2 * (world_size - 1) * tensor_bytes / world_size
+
+
+def reduce_scatter_bound_bytes(world_size: int, tensor_bytes: int) -> float:
+    """Return (n-1)/n S: for each number n-1 shares have to travel."""
+    return (world_size - 1) * tensor_bytes / world_size
+
+
+def all_gather_bound_bytes(world_size: int, tensor_bytes: int) -> float:
+    """Return (n-1) S: a rank has to receive all tensors but its own."""
+    return (world_size - 1) * tensor_bytes
+
+
+def gather_bound_bytes(world_size: int, tensor_bytes: int) -> float:
+    """Return (n-1) S: the root has to receive all tensors but its own."""
+    return (world_size - 1) * tensor_bytes
+
+
+def scatter_bound_bytes(world_size: int, tensor_bytes: int) -> float:
+    """Return (n-1) S: the root has to send all pieces but its own."""
+    return (world_size - 1) * tensor_bytes
+
+
+def all_to_all_bound_bytes(world_size: int, tensor_bytes: int) -> float:
+    """Return (n-1) S: a rank has to send all its tensors but one."""
+    return (world_size - 1) * tensor_bytes
+
+
+def broadcast_bound_bytes(world_size: int, tensor_bytes: int) -> float:
+    """Return S: the root has to send every number once."""
+    return tensor_bytes if world_size > 1 else 0
+
+
+def reduce_bound_bytes(world_size: int, tensor_bytes: int) -> float:
+    """Return S: the root has to receive every number's sum, or a part of it, once."""
+    return tensor_bytes if world_size > 1 else 0
+
+
+def barrier_bound_bytes(world_size: int, tensor_bytes: int = 0) -> float:
+    """Return 0: what has to travel is the fact, not bytes."""
+    return 0

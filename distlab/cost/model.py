@@ -1,0 +1,135 @@
+"""`Cost`, and the arithmetic of chunks and trees that the formulas share."""
+
+import itertools
+import operator
+from dataclasses import dataclass
+
+from distlab.errors import InvalidArgument
+
+__all__ = ["Cost"]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """The cost of one collective on n ranks.
+
+    rounds: messages one after another on the longest chain.
+    chain_bytes: bytes that move one after another on that chain; where chunks are
+        uneven, the longest message of each round counts.
+    added_bytes: bytes that are added up, or otherwise combined, on that chain.
+    sent_bytes, messages: what each rank sends, exactly; index r is rank r.
+    """
+
+    rounds: int
+    chain_bytes: int
+    added_bytes: int
+    sent_bytes: tuple[int, ...]
+    messages: tuple[int, ...]
+
+    @property
+    def busiest_bytes(self) -> int:
+        """Bytes sent by the rank that sends most."""
+        return max(self.sent_bytes)
+
+    def seconds(
+        self,
+        latency_s: float,
+        bytes_per_s: float,
+        add_bytes_per_s: float | None = None,
+    ) -> float:
+        """Return the time on links of this latency and rate.
+
+        add_bytes_per_s: how fast a rank adds; without it, adding takes no time.
+        """
+        moving = self.rounds * latency_s + self.chain_bytes / bytes_per_s
+        return moving + (self.added_bytes / add_bytes_per_s if add_bytes_per_s else 0)
+
+
+def checked(
+    world_size: int, tensor_bytes: int, itemsize: int = 1, root: int = 0
+) -> int:
+    """Return `tensor_bytes` as an int, if a world and a tensor can be like that.
+
+    Raises: InvalidArgument.
+    """
+    for name, value, least in (
+        ("world_size", world_size, 1),
+        ("itemsize", itemsize, 1),
+        ("root", root, 0),
+    ):
+        if type(value) is not int or value < least:
+            raise InvalidArgument(f"{name} is a number from {least} up: {value!r}.")
+    if root >= world_size:
+        raise InvalidArgument(f"root={root} is no rank of a world of {world_size}.")
+    whole = (
+        int(tensor_bytes) if tensor_bytes == tensor_bytes // 1 else -1
+    )  # 4e6 is fine
+    if whole < 0 or whole % itemsize:
+        raise InvalidArgument(
+            f"tensor_bytes={tensor_bytes!r} is no number of items of {itemsize} bytes."
+        )
+    return operator.index(whole)
+
+
+def chunk_bytes(tensor_bytes: int, parts: int, itemsize: int) -> list[int]:
+    """Return the bytes of each of `parts` chunks, cut as `collectives.chunks` does."""
+    whole, longer = divmod(tensor_bytes // itemsize, parts)
+    return [(whole + (part < longer)) * itemsize for part in range(parts)]
+
+
+def edges_of(chunks: list[int]) -> list[int]:
+    """Return where each chunk begins, and the end of the last."""
+    return list(itertools.accumulate(chunks, initial=0))
+
+
+def levels(n: int) -> int:
+    """Return ceil(log2 n), the rounds of a binomial tree."""
+    return (n - 1).bit_length()
+
+
+def subtree(place: int, n: int) -> int:
+    """Return how many places a binomial tree has from this place on, downwards."""
+    return min(place & -place or n, n - place)
+
+
+def children(place: int, n: int) -> int:
+    """Return how many children a place of a binomial tree has."""
+    return levels(subtree(place, n))
+
+
+def by_rank(of_place: list[int], root: int) -> tuple[int, ...]:
+    """Return for each rank what holds for its place, counted from the root."""
+    n = len(of_place)
+    return tuple(of_place[(rank - root) % n] for rank in range(n))
+
+
+class Pairing:
+    """n = p + extra ranks as p places; the first 2 extra ranks share a place in twos.
+
+    See `collectives.powers`: of a pair the odd rank is the guest of the even one.
+    """
+
+    def __init__(self, n: int):
+        self.places = 2 ** (n.bit_length() - 1)
+        self.extra = n - self.places
+        self.steps = self.places.bit_length() - 1  # log2 p
+        self.folds = bool(self.extra)  # how often guests come in, and go out
+        self.distances = [2**k for k in range(self.steps)]
+
+    def first(self, place: int) -> int:
+        """Return the lowest rank at a place."""
+        return place + min(place, self.extra)
+
+    def by_rank(self, of_guest, of_place) -> tuple:
+        """Return for each rank what holds for it.
+
+        of_guest: function of the rank, for guests.
+        of_place: function of the place, and whether it has a guest, for the others.
+        """
+        found = []
+        for place in range(self.places):
+            has_guest = place < self.extra
+            found.append(of_place(place, has_guest))
+            if has_guest:
+                found.append(of_guest(self.first(place) + 1))
+        return tuple(found)

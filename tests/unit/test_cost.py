@@ -1,0 +1,195 @@
+"""The formulas of cost, against the literature's, bounds and counting by hand."""
+
+import inspect
+import math
+
+import pytest
+
+from distlab import InvalidArgument, collectives, cost
+
+NAMES = [name for name in collectives.__all__ if "_" in name]
+POWERS = [1, 2, 4, 8, 16, 64]
+ANY = [1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33, 100]
+S = 64 * 16 * 8  # bytes that every power here divides, twice
+
+
+def of(name, n, size=S, **options):
+    """Return the cost of any algorithm."""
+    if "hierarchical" in name:
+        options.setdefault("ranks_per_node", 2)
+    return getattr(cost, name)(n, size, **options)
+
+
+# For powers of two: rounds, bytes on the chain, added bytes, each of n and S, where
+# k is log2 n. As in the tables of Thakur, Rabenseifner and Gropp (2005).
+LITERATURE = {
+    "naive_broadcast": lambda n, k: (n - 1, (n - 1) * S, 0),
+    "tree_broadcast": lambda n, k: (k, k * S, 0),
+    "scatter_all_gather_broadcast": lambda n, k: (k + n - 1, 2 * (n - 1) / n * S, 0),
+    "naive_reduce": lambda n, k: (n - 1, (n - 1) * S, (n - 1) * S),
+    "tree_reduce": lambda n, k: (k, k * S, k * S),
+    "naive_all_reduce": lambda n, k: (2 * (n - 1), 2 * (n - 1) * S, (n - 1) * S),
+    "tree_all_reduce": lambda n, k: (2 * k, 2 * k * S, k * S),
+    "ring_all_reduce": lambda n, k: (
+        2 * (n - 1),
+        2 * (n - 1) / n * S,
+        (n - 1) / n * S,
+    ),
+    "pipelined_ring_all_reduce": lambda n, k: (2 * (n - 1), 2 * (n - 1) / n * S, 0),
+    "recursive_doubling_all_reduce": lambda n, k: (k, k * S, k * S),
+    "halving_doubling_all_reduce": lambda n, k: (
+        2 * k,
+        2 * (n - 1) / n * S,
+        (n - 1) / n * S,
+    ),
+    "double_tree_all_reduce": lambda n, k: (
+        2 * k,
+        (2 * k - (n > 1)) * S,
+        (k - (n > 1) / 2) * S,
+    ),
+    "naive_gather": lambda n, k: (n - 1, (n - 1) * S, 0),
+    "tree_gather": lambda n, k: (k, (n - 1) * S, 0),
+    "naive_scatter": lambda n, k: (n - 1, (n - 1) * S, 0),
+    "tree_scatter": lambda n, k: (k, (n - 1) * S, 0),
+    "ring_all_gather": lambda n, k: (n - 1, (n - 1) * S, 0),
+    "recursive_doubling_all_gather": lambda n, k: (k, (n - 1) * S, 0),
+    "bruck_all_gather": lambda n, k: (k, (n - 1) * S, 0),
+    "ring_reduce_scatter": lambda n, k: (n - 1, (n - 1) / n * S, (n - 1) / n * S),
+    "pairwise_reduce_scatter": lambda n, k: (n - 1, (n - 1) / n * S, (n - 1) / n * S),
+    "recursive_halving_reduce_scatter": lambda n, k: (
+        k,
+        (n - 1) / n * S,
+        (n - 1) / n * S,
+    ),
+    "pairwise_all_to_all": lambda n, k: (n - 1, (n - 1) * S, 0),
+    "bruck_all_to_all": lambda n, k: (k, k * n / 2 * S, 0),
+    "naive_barrier": lambda n, k: (2 * (n - 1), 0, 0),
+    "tree_barrier": lambda n, k: (2 * k, 0, 0),
+    "dissemination_barrier": lambda n, k: (k, 0, 0),
+}
+
+
+@pytest.mark.parametrize("n", POWERS)
+@pytest.mark.parametrize("name", LITERATURE)
+def test_formulas_are_the_literatures_for_powers_of_two(name, n):
+    found = of(name, n)
+    expected = LITERATURE[name](n, n.bit_length() - 1)
+    assert (found.rounds, found.chain_bytes, found.added_bytes) == expected
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 8])
+@pytest.mark.parametrize("g", [1, 2, 4, 8])
+def test_a_hierarchy_of_full_nodes_moves_what_a_ring_does_in_fewer_rounds(g, nodes):
+    n, size = g * nodes, 3 * S
+    found = cost.hierarchical_all_reduce(n, size, ranks_per_node=g)
+    assert found.rounds == 2 * (g - 1) + 2 * (nodes - 1)
+    assert found.sent_bytes == cost.ring_all_reduce(n, size).sent_bytes
+    assert found.chain_bytes == 2 * (n - 1) / n * size == 2 * found.added_bytes
+
+
+def test_every_algorithm_has_a_cost_and_its_options():
+    for name in NAMES:
+        algorithm = inspect.signature(getattr(collectives, name)).parameters
+        formula = inspect.signature(getattr(cost, name)).parameters
+        for option in ("root", "ranks_per_node", "pieces_per_chunk"):
+            assert (option in algorithm) == (option in formula), name
+        assert "T = " in getattr(cost, name).__doc__, name
+
+
+@pytest.mark.parametrize("n", ANY)
+@pytest.mark.parametrize("name", NAMES)
+def test_nothing_beats_the_bounds(name, n):
+    (kind,) = [c for c in BOUNDS if name in collectives.variants(c)]
+    for numbers in (0, 1, 5, 100, 1001):
+        found = of(name, n, 8 * numbers, itemsize=8)
+        least = BOUNDS[kind](n, 8 * numbers)
+        assert len(found.sent_bytes) == len(found.messages) == n
+        assert found.rounds >= cost.bound_rounds(n)
+        assert max(found.chain_bytes, found.busiest_bytes) >= least
+        assert all(each % 8 == 0 for each in found.sent_bytes)
+        if n == 1:
+            assert found == cost.Cost(0, 0, 0, (0,), (0,))
+
+
+BOUNDS = {
+    "broadcast": cost.broadcast_bound_bytes,
+    "reduce": cost.reduce_bound_bytes,
+    "all_reduce": cost.all_reduce_bound_bytes,
+    "gather": cost.gather_bound_bytes,
+    "all_gather": cost.all_gather_bound_bytes,
+    "scatter": cost.scatter_bound_bytes,
+    "reduce_scatter": cost.reduce_scatter_bound_bytes,
+    "all_to_all": cost.all_to_all_bound_bytes,
+    "barrier": cost.barrier_bound_bytes,
+}
+
+
+def test_the_ring_of_ten_numbers_on_four_ranks_as_counted_by_hand():
+    found = cost.ring_all_reduce(4, 40, itemsize=4)  # chunks of 12, 12, 8 and 8 bytes
+    assert found.sent_bytes == (60, 64, 60, 56)
+    assert found.messages == (6, 6, 6, 6) and found.busiest_bytes == 64
+    assert (found.rounds, found.chain_bytes, found.added_bytes) == (6, 72, 36)
+
+
+def test_five_ranks_as_drawn_on_paper():
+    tree = cost.tree_all_reduce(5, 10)  # 0 has children 1, 2, 4; 2 has 3
+    assert tree.messages == (3, 1, 2, 1, 1)
+    scattered = cost.tree_scatter(
+        5, 10, root=3
+    )  # places 0 to 4 are ranks 3, 4, 0, 1, 2
+    assert scattered.sent_bytes == (10, 0, 0, 40, 0)
+    assert scattered.messages == (1, 0, 0, 3, 0)
+    paired = cost.recursive_doubling_all_reduce(5, 10)  # 1 is the guest of 0
+    assert paired.messages == (3, 1, 2, 2, 2) and paired.rounds == 4
+    trees = cost.double_tree_all_reduce(5, 20)
+    # labels 1 to 5, then 5 1 2 3 4: inner ranks are 1 and 3 (root), then 2 and 4 (root)
+    assert trees.messages == (2, 4, 4, 3, 3)
+    assert trees.sent_bytes == (20, 40, 40, 30, 30)
+    bruck = cost.bruck_all_to_all(5, 10)  # ways 1, 3; 2, 3; 4
+    assert bruck.sent_bytes == (50,) * 5 and bruck.rounds == 3
+
+
+def test_pieces_change_nothing_but_messages_and_rounds():
+    ring = cost.ring_all_reduce(4, 41)
+    for pieces in (2, 3, 8):
+        found = cost.pipelined_ring_all_reduce(4, 41, pieces_per_chunk=pieces)
+        assert found.messages == (6 * pieces,) * 4 and found.rounds == 3 * pieces
+        assert found.sent_bytes == ring.sent_bytes
+        assert found.chain_bytes == ring.chain_bytes
+    with pytest.raises(InvalidArgument, match="pieces"):
+        cost.pipelined_ring_all_reduce(4, 41, pieces_per_chunk=1)
+
+
+def test_no_rank_of_two_trees_sends_more_than_twice_the_tensor():
+    for n in ANY:
+        assert max(cost.double_tree_all_reduce(n, S).sent_bytes) <= 2 * S
+
+
+def test_seconds_add_latency_moving_and_adding():
+    found = cost.ring_all_reduce(4, 400)
+    assert found.seconds(1, 100) == 6 + 6
+    assert found.seconds(1, 100, 50) == 6 + 6 + 6
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_worlds_and_tensors_that_cannot_be_are_refused(name):
+    for arguments in (
+        {"n": 0},
+        {"n": 2.5},
+        {"n": 4, "size": -8},
+        {"n": 4, "size": 0.5},
+    ):
+        with pytest.raises(InvalidArgument):
+            of(name, **arguments)
+    with pytest.raises(InvalidArgument, match="no number of items of 4 bytes"):
+        of(name, 4, 10, itemsize=4)
+    assert of(name, 4, 4e6) == of(name, 4, 4_000_000)
+    if "root" in inspect.signature(getattr(cost, name)).parameters:
+        with pytest.raises(InvalidArgument, match="no rank of a world of 4"):
+            of(name, 4, root=4)
+
+
+def test_thousands_of_ranks_are_soon_counted():
+    for name in NAMES:
+        found = of(name, 1024, 1000 * S)
+        assert math.isfinite(found.seconds(1e-6, 1e9)) and found.rounds <= 2046

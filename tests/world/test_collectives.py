@@ -1,0 +1,256 @@
+"""Every collective on real ranks: results against one process, traces against cost.
+
+The ranks of a world play many cases in one call. A mark begins each case, so that the
+kernel can cut the trace into one for each, and compare it with what `cost` says.
+"""
+
+import inspect
+import time
+from collections import defaultdict
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import torch
+import torch.distributed as dist
+
+from distlab import Trace, World, collectives, cost
+from distlab.collectives import AVERAGE, MAX, MIN, PRODUCT, SUM
+from distlab.collectives.chunks import chunk_edges
+
+SIZES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 16]
+SHAPES = [(), (0,), (1,), (3,), (5, 2), (0, 3), (23,)]
+TYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64]
+TYPES += [np.dtype(kind) for kind in ("float32", "float64", "int64")]
+FOLDED = {
+    "SUM": np.add.reduce,
+    "MAX": np.maximum.reduce,
+    "MIN": np.minimum.reduce,
+    "PRODUCT": np.multiply.reduce,
+    "AVERAGE": lambda stack: np.add.reduce(stack) / len(stack),
+}
+
+
+class Case(NamedTuple):
+    """One call: which algorithm, on what tensor, with which options."""
+
+    algorithm: str
+    shape: tuple
+    dtype: object
+    options: dict
+
+    def cost(self, world_size):
+        size = int(np.prod(self.shape)) * self.dtype.itemsize
+        options = {k: v for k, v in self.options.items() if k != "op"}
+        formula = getattr(cost, self.algorithm)
+        return formula(world_size, size, itemsize=self.dtype.itemsize, **options)
+
+
+def cases_of(collective, n):
+    """Return cases of all its algorithms: all shapes, types, reductions and roots."""
+    cases = []
+    for name, algorithm in collectives.variants(collective).items():
+        takes = inspect.signature(algorithm).parameters
+        ops = [SUM, MAX, MIN, PRODUCT, AVERAGE] if "op" in takes else [SUM]
+        kinds = [(dtype, op) for op in ops for dtype in TYPES]
+        if n > 5:  # enough of them to see every type and every reduction
+            kinds = kinds[:: len(kinds) // 7]
+        tensors = [(shape, TYPES[n % 2 * 4], SUM) for shape in [*SHAPES, (2 * n,)]]
+        tensors += [
+            ((n + 3,), dtype, op)
+            for dtype, op in kinds
+            if op is not AVERAGE or "int" not in str(dtype)
+        ]
+        for place, (shape, dtype, op) in enumerate(tensors):
+            options = {
+                "op": op,
+                "root": place % n,
+                "ranks_per_node": place % (n + 1) + 1,
+            }
+            options["pieces_per_chunk"] = place % 3 + 2
+            options = {key: value for key, value in options.items() if key in takes}
+            cases.append(Case(name, shape, dtype, options))
+    return cases
+
+
+@pytest.fixture(scope="module", params=SIZES)
+def world(request):
+    with World(request.param) as world:
+        yield world
+
+
+def tensor_of(values, dtype):
+    values = np.asarray(values)
+    if isinstance(dtype, np.dtype):
+        return values.astype(dtype)
+    return torch.tensor(values).to(dtype)
+
+
+def play(comm, collective, cases):
+    """Play the cases; return what went wrong, in words."""
+    wrong = []
+    for number, case in enumerate(cases):
+        many = comm.world_size ** (2 if collective == "all_to_all" else 1)
+        draw = np.random.default_rng(number)
+        values = draw.choice([-2, -1, 1, 2], (many, *case.shape))
+        function = getattr(collectives, case.algorithm)
+        comm.mark("case")
+        got, expected = PLAYS[collective](comm, function, case, values)
+        if not same(got, expected, case.options.get("op")):
+            wrong.append(f"{case}: got {got}, expected {expected}")
+    return wrong
+
+
+def same(got, expected, op):
+    """Return whether both are equal, of one shape; an average may be rounded."""
+    if isinstance(got, list):
+        return len(got) == len(expected) and all(
+            map(same, got, expected, [op] * len(got))
+        )
+    if expected is None or got is None:
+        return expected is got
+    found = got.double().numpy() if isinstance(got, torch.Tensor) else got
+    close = 1e-2 if "bfloat16" in str(got.dtype) else 1e-6
+    close = close if op is not None and op.name == "AVERAGE" else 0
+    return found.shape == expected.shape and np.allclose(found, expected, close, 0)
+
+
+def in_place(expectation):
+    """Return a player of collectives that change the tensor they are given."""
+
+    def player(comm, function, case, values):
+        tensor = tensor_of(values[comm.rank], case.dtype)
+        assert function(comm, tensor, **case.options) is None
+        return tensor, expectation(comm, case, values)
+
+    return player
+
+
+def folded(comm, case, values):
+    return np.asarray(FOLDED[case.options["op"].name](values))
+
+
+def reduced(comm, case, values):
+    here = comm.rank == case.options["root"]
+    return folded(comm, case, values) if here else values[comm.rank]
+
+
+def play_gather(comm, function, case, values):
+    got = function(comm, tensor_of(values[comm.rank], case.dtype), **case.options)
+    here = comm.rank == case.options.get("root", comm.rank)
+    return got, values if here else None
+
+
+def play_scatter(comm, function, case, values):
+    tensor = tensor_of(np.zeros(case.shape), case.dtype)
+    pieces = None
+    if comm.rank == case.options["root"]:
+        pieces = [tensor_of(each, case.dtype) for each in values]
+    function(comm, tensor, pieces, **case.options)
+    return tensor, values[comm.rank]
+
+
+def play_reduce_scatter(comm, function, case, values):
+    tensor = tensor_of(values[comm.rank], case.dtype)
+    got = function(comm, tensor, **case.options)
+    everything = folded(comm, case, values).reshape(-1)
+    edges = chunk_edges(len(everything), comm.world_size)
+    start, end = edges[comm.rank : comm.rank + 2]
+    got[...] = got + 0  # writes to the tensor, of which it is a view
+    return tensor.reshape(-1)[start:end], everything[start:end]
+
+
+def play_all_to_all(comm, function, case, values):
+    n, rank = comm.world_size, comm.rank
+    mine = [tensor_of(each, case.dtype) for each in values[rank * n : (rank + 1) * n]]
+    return function(comm, mine), [values[peer * n + rank] for peer in range(n)]
+
+
+PLAYS = {
+    "broadcast": in_place(lambda comm, case, values: values[case.options["root"]]),
+    "reduce": in_place(reduced),
+    "all_reduce": in_place(folded),
+    "gather": play_gather,
+    "all_gather": play_gather,
+    "scatter": play_scatter,
+    "reduce_scatter": play_reduce_scatter,
+    "all_to_all": play_all_to_all,
+}
+
+
+def traces_of(trace):
+    """Return the trace of each case."""
+    events, case = defaultdict(list), defaultdict(int)
+    for event in trace.events:
+        if event.label == "case":
+            case[event.rank] += 1
+        events[case[event.rank]].append(event)
+    return [Trace(trace.world_size, events[number]) for number in sorted(events)]
+
+
+@pytest.mark.parametrize("collective", PLAYS)
+def test_results_are_right_and_traces_cost_what_they_should(world, collective):
+    n = world.world_size
+    cases = cases_of(collective, n)
+    report = world.run(play, collective, cases)
+    wrong = [line for lines in report.results for line in lines]
+    assert not wrong, f"{len(wrong)} are wrong, such as {wrong[0]}"
+    for case, trace in zip(cases, traces_of(report.trace), strict=True):
+        expected = case.cost(n)
+        sent = tuple(trace.bytes_sent(rank) for rank in range(n))
+        messages = tuple(trace.messages_sent(rank) for rank in range(n))
+        assert (sent, messages) == (expected.sent_bytes, expected.messages), case
+        assert trace.rounds() == expected.rounds, case
+
+
+def test_all_ranks_end_with_the_same_bits_and_near_torchs_own_sum(world):
+    def compare(comm):
+        n = comm.world_size
+        share = torch.randn(n + 40, generator=torch.Generator().manual_seed(comm.rank))
+        expected = share.clone()
+        dist.all_reduce(expected)
+        results = {}
+        for name, function in collectives.variants("all_reduce").items():
+            options = {"ranks_per_node": 3} if "hierarchical" in name else {}
+            tensor = share.clone()
+            function(comm, tensor, **options)
+            close = torch.allclose(tensor, expected, rtol=1e-5, atol=1e-5)
+            results[name] = close, tensor.tolist()
+        return results
+
+    report = world.run(compare)
+    for name, (close, numbers) in report.results[0].items():
+        assert close, name
+        assert all(each[name] == (True, numbers) for each in report.results), name
+
+
+@pytest.mark.parametrize("name", collectives.variants("barrier"))
+def test_nobody_leaves_a_barrier_before_the_last_has_come(world, name):
+    def meet(comm, late):
+        if comm.rank == late:
+            time.sleep(0.01)
+        came = time.monotonic()
+        getattr(collectives, name)(comm)
+        return came, time.monotonic()
+
+    n = world.world_size
+    expected = getattr(cost, name)(n)
+    for late in range(n):
+        report = world.run(meet, late)
+        came, left = zip(*report.results, strict=True)
+        assert min(left) >= max(came)
+        messages = tuple(report.trace.messages_sent(rank) for rank in range(n))
+        assert messages == expected.messages
+        assert not any(report.trace.bytes_sent(rank) for rank in range(n))
+        assert report.trace.rounds() == expected.rounds
+
+
+def test_a_parameter_is_changed_in_place_like_any_tensor(world):
+    def start(comm):
+        weight = torch.nn.Parameter(torch.full((4, 3), float(comm.rank)))
+        collectives.tree_broadcast(comm, weight, root=comm.world_size - 1)
+        collectives.ring_all_reduce(comm, weight)
+        return weight.requires_grad and weight.detach().unique().tolist()
+
+    n = world.world_size
+    assert world.run(start).results == [[float(n * (n - 1))]] * n
