@@ -1,0 +1,97 @@
+"""Every collective on simulated ranks: its messages, bytes, rounds and seconds."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+from distlab import collectives, cost, run
+from distlab.links import Link
+from distlab.simulated import Uniform
+
+LINK = Link(latency_s=3e-6, bytes_per_s=2e9)
+COLLECTIVES = [
+    "broadcast",
+    "reduce",
+    "all_reduce",
+    "gather",
+    "all_gather",
+    "scatter",
+    "reduce_scatter",
+    "all_to_all",
+    "barrier",
+]
+# Their closed forms let messages that a rank posts together move at the same time.
+SEVERAL_AT_ONCE = ["double_tree_all_reduce", "pipelined_ring_all_reduce"]
+ALGORITHMS = [name for each in COLLECTIVES for name in collectives.variants(each)]
+
+
+def options_of(name, n):
+    takes = inspect.signature(getattr(collectives, name)).parameters
+    every = {"root": n // 2, "ranks_per_node": 4}
+    return {key: value for key, value in every.items() if key in takes}
+
+
+def play(comm, name, numbers):
+    """Call a collective on arrays that tell whose they are; return what came of it."""
+    function, options = getattr(collectives, name), options_of(name, comm.world_size)
+    array = np.full(numbers, float(comm.rank))
+    if name.endswith("barrier"):
+        return function(comm)
+    if name.endswith("all_to_all"):
+        return function(comm, [array + 100 * peer for peer in range(comm.world_size)])
+    if name.endswith("_scatter") and "reduce" not in name:
+        pieces = [array * 0 + peer for peer in range(comm.world_size)]
+        pieces = pieces if comm.rank == options["root"] else None
+        function(comm, array, pieces, **options)
+        return array
+    got = function(comm, array, **options)
+    return array if got is None and "gather" not in name else got
+
+
+def simulated(name, n, numbers):
+    fabric = Uniform(LINK)
+    return run(play, n, args=(name, numbers), fabric=fabric)
+
+
+def cost_of(name, n, numbers):
+    formula = getattr(cost, name)
+    if name.endswith("barrier"):
+        return formula(n)
+    return formula(n, 8 * numbers, itemsize=8, **options_of(name, n))
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 12, 16, 33])
+@pytest.mark.parametrize("name", ALGORITHMS)
+def test_messages_bytes_and_rounds_are_those_that_cost_predicts(name, n):
+    for numbers in (0, 1, 7, 4 * n):
+        trace, expected = simulated(name, n, numbers).trace, cost_of(name, n, numbers)
+        sent = tuple(trace.bytes_sent(rank) for rank in range(n))
+        messages = tuple(trace.messages_sent(rank) for rank in range(n))
+        assert (sent, messages) == (expected.sent_bytes, expected.messages), numbers
+
+
+@pytest.mark.parametrize("n", [2, 4, 8, 16, 64])
+@pytest.mark.parametrize("name", sorted({*ALGORITHMS} - {*SEVERAL_AT_ONCE}))
+def test_on_equal_links_the_time_is_the_closed_form(name, n):
+    report, expected = simulated(name, n, 4 * n), cost_of(name, n, 4 * n)
+    seconds = expected.seconds(LINK.latency_s, LINK.bytes_per_s)
+    assert report.elapsed_s == pytest.approx(seconds, rel=1e-9)
+    assert report.trace.rounds() == expected.rounds
+
+
+@pytest.mark.parametrize("n", [4, 8, 16, 64])
+@pytest.mark.parametrize("name", SEVERAL_AT_ONCE)
+def test_messages_under_way_together_share_one_port(name, n):
+    report, expected = simulated(name, n, 4 * n), cost_of(name, n, 4 * n)
+    seconds = expected.seconds(LINK.latency_s, LINK.bytes_per_s)
+    assert seconds < report.elapsed_s <= 2.1 * seconds
+    assert report.trace.rounds() == expected.rounds
+
+
+def test_a_sum_is_everybodys_at_every_size():
+    for name in collectives.variants("all_reduce"):
+        for n in (2, 7, 32, 100):
+            report = simulated(name, n, 11)
+            for result in report.results:
+                assert (result == n * (n - 1) / 2).all(), (name, n)
