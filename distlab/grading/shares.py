@@ -1,6 +1,6 @@
 """What a check says of a sum: whose shares are in it, and what is wrong with that."""
 
-from distlab.trace import counts_in
+from distlab.trace import counts_in, shares_named
 
 __all__ = ["excerpt", "in_words", "what_is_wrong"]
 
@@ -10,8 +10,7 @@ def in_words(value: float, world_size: int) -> str:
     counts = counts_in(value, world_size)
     if counts is None:
         return "?"
-    ranks = [str(rank) for rank, count in enumerate(counts) for _ in range(count)]
-    return "+".join(ranks) or "nobody"
+    return shares_named(counts) or "nobody"
 
 
 def excerpt(words: list[str], start: int, width: int) -> str:

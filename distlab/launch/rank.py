@@ -12,7 +12,6 @@ import os
 import re
 import sys
 import time
-import traceback
 import warnings
 from datetime import timedelta
 
@@ -20,6 +19,7 @@ import torch
 import torch.distributed as dist
 
 from distlab.comm import Comm, Disagreement
+from distlab.launch.raised import described
 from distlab.launch.travel import Arrivals, pack
 from distlab.launch.witness import watch
 from distlab.processes import Child
@@ -110,30 +110,18 @@ def _outcome(comm, arrivals, data):
 
 def _describe(error):
     """Return what the kernel needs to tell the story of `error`."""
-    frames = traceback.extract_tb(error.__traceback__)
-    context = None if error.__suppress_context__ else error.__context__
-    chain = error.__cause__ or context
-    return {
-        "type": type(error).__name__,
-        "message": _message(error),
-        "frames": [(f.filename, f.lineno, f.name) for f in frames],
-        "because": f"{type(chain).__name__}: {chain}" if chain else "",
+    facts = described(error)
+    return facts | {
         "disagreement": isinstance(error, Disagreement),
-        "communication": _from_communication(error, frames),
+        "communication": _from_communication(error, facts["frames"]),
     }
-
-
-def _message(error):
-    if isinstance(error, SystemExit):
-        return f"sys.exit({error.code!r}) was called"
-    return str(error)
 
 
 def _from_communication(error, frames):
     """Return whether a broken connection, not the learner's code, raised `error`."""
     if not isinstance(error, RuntimeError):
         return False
-    last = frames[-1].filename if frames else ""
+    last = frames[-1][0] if frames else ""
     in_torch = last.endswith(("distributed_c10d.py", "c10d_logger.py"))
     in_transfer = "/distlab/comm/" in last
     return in_torch or in_transfer or bool(_BROKEN.search(str(error)))

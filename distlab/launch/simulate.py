@@ -1,11 +1,11 @@
 """`run` on a fabric: the ranks are simulated, the report and the story are the same."""
 
 import copy
-import traceback
 from collections.abc import Callable, Sequence
 
 from distlab.faults import Fault
 from distlab.launch.call import Failure, Outcome
+from distlab.launch.raised import described
 from distlab.launch.report import Report
 from distlab.launch.story import tell
 from distlab.launch.waits import stuck_ranks
@@ -74,12 +74,5 @@ def _outcome(engine, rank, state):
     if state == "died":
         value = -9
     if state == "raised":
-        frames = traceback.extract_tb(value.__traceback__)
-        because = value.__cause__
-        details = {
-            "type": type(value).__name__,
-            "message": str(value),
-            "frames": [(f.filename, f.lineno, f.name) for f in frames],
-            "because": f"{type(because).__name__}: {because}" if because else "",
-        }
+        details = described(value)
     return Outcome(rank, how, engine.now, value, details)

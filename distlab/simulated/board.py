@@ -17,7 +17,8 @@ class SimulatedBoard:
     def __init__(self, engine: Engine):
         self.world_size = engine.world_size
         self._engine = engine
-        self._pending = list(_pending(engine))
+        self._moved = engine.table.counts()
+        self._pending = list(_pending(engine, self._moved))
 
     def now(self, rank: int) -> Now:
         """Return what `rank` is doing."""
@@ -38,7 +39,7 @@ class SimulatedBoard:
         pair = (rank, peer) if way == OUT else (peer, rank)
         waiting = self._engine.sends if way == OUT else self._engine.recvs
         key = pair[0] * self.world_size + pair[1]
-        return self._engine.table.count(*pair) + len(waiting.get(key, ()))
+        return self._moved.get(pair, 0) + len(waiting.get(key, ()))
 
     def calls(self, rank: int) -> int:
         """Return how many collectives `rank` has entered."""
@@ -72,12 +73,12 @@ class SimulatedBoard:
         return SimulatedTrace(engine.table, unfinished, engine.now if cut else None)
 
 
-def _pending(engine):
+def _pending(engine, counts):
     """Yield each side without a partner: op, way, peer, number, size, since."""
     for way, sides in ((OUT, engine.sends), (IN, engine.recvs)):
         for key, waiting in sides.items():
             src, dst = divmod(key, engine.world_size)
-            moved = engine.table.count(src, dst) if waiting else 0
+            moved = counts.get((src, dst), 0)
             for place, (op, thing, since, *_) in enumerate(waiting):
                 size = 0 if isinstance(thing, Box) else thing.nbytes
                 peer = dst if way == OUT else src

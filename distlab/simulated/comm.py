@@ -115,7 +115,8 @@ class SimulatedComm:
     def mark(self, label: str) -> None:
         """Write into the trace what this rank is doing from here on, in words."""
         engine = self._engine
-        engine.table.mark(self.rank, engine.now, engine.steps[self.rank], label)
+        now, step = engine.now, engine.steps[self.rank]
+        engine.table.point(self.rank, now, now, step, label)
 
     def _begin(self, kind, sides, to=-1, source=-1, waiting=True):
         """Count one call, and let a planned fault happen at it."""
@@ -131,7 +132,8 @@ class SimulatedComm:
             hits = isinstance(fault, Kill | Hang) and fault.rank == self.rank
             if hits and fault.step == engine.steps[self.rank]:
                 label, step = type(fault).__name__.lower(), fault.step
-                engine.table.fault(self.rank, engine.now, step, label)
+                now = engine.now
+                engine.table.point(self.rank, now, now, step, ("fault", label))
                 engine.end_here(self.rank, DIED if label == "kill" else HUNG)
 
     def _check(self, thing, peer, name):

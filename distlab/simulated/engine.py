@@ -10,6 +10,7 @@ seed, same trace, bit for bit.
 """
 
 import random
+import traceback
 from heapq import heappop, heappush
 
 from greenlet import getcurrent, greenlet
@@ -217,7 +218,7 @@ class Engine:
         return self._names[name]
 
     def _refuse(self, src, dst, thing, room):
-        number = 1 + self.table.count(src, dst)
+        number = 1 + self.table.counts().get((src, dst), 0)
         raise MessageMismatch(
             f"message {number} from rank {src} to rank {dst} does not fit: "
             f"rank {src} sends {described(thing)}, "
@@ -231,7 +232,8 @@ class Engine:
         if len(self.in_barrier) == self.world_size:
             for entered, since in self.in_barrier:
                 step = self.steps[entered.rank]
-                self.table.meeting(entered.rank, since, self.now, step)
+                what = ("barrier", "")
+                self.table.point(entered.rank, since, self.now, step, what)
                 self.resume(entered.rank, self.now)
             self.in_barrier = []
 
@@ -245,9 +247,8 @@ def _line(lines, key):
 
 
 def _frames(frame):
-    found = []
-    while frame is not None:
-        code = frame.f_code
-        found.append((code.co_filename, frame.f_lineno, code.co_name))
-        frame = frame.f_back
+    found = [
+        (at.f_code.co_filename, line, at.f_code.co_name)
+        for at, line in traceback.walk_stack(frame)
+    ]
     return found[::-1]

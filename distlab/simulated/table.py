@@ -27,25 +27,15 @@ class Table:
         # ended, both sides' steps, and its round; this is called for each of millions.
         self.message = self._messages.extend
 
-    def mark(self, rank, time, step, label) -> None:
-        """Note a mark."""
-        number = self._labels.setdefault(label, len(self._labels))
-        self._points.extend((rank, time, time, step, number))
-
-    def fault(self, rank, time, step, label) -> None:
-        """Note a fault."""
-        number = self._labels.setdefault(("fault", label), len(self._labels))
-        self._points.extend((rank, time, time, step, number))
-
-    def meeting(self, rank, start, end, step) -> None:
-        """Note a barrier."""
-        number = self._labels.setdefault(("barrier", ""), len(self._labels))
+    def point(self, rank, start, end, step, what) -> None:
+        """Note what is no message: the label of a mark, or else (kind, label)."""
+        number = self._labels.setdefault(what, len(self._labels))
         self._points.extend((rank, start, end, step, number))
 
-    def count(self, src: int, dst: int) -> int:
-        """Return how many messages went from `src` to `dst`."""
-        rows = self.rows()
-        return int(np.sum((rows[:, 0] == src) & (rows[:, 1] == dst)))
+    def counts(self) -> dict[tuple[int, int], int]:
+        """Return (src, dst) -> how many messages went there."""
+        pairs, counts = np.unique(self.rows()[:, :2], axis=0, return_counts=True)
+        return dict(zip(map(tuple, pairs.tolist()), counts.tolist(), strict=True))
 
     def rows(self) -> np.ndarray:
         """Return the messages, one in a row."""

@@ -1,7 +1,14 @@
 """What every rank did, as data: events, counts made from them, whose shares moved."""
 
 from distlab.trace.event import Event, Message, moves
-from distlab.trace.shares import BASE, FIRST_PLACE, Payload, Shares, counts_in
+from distlab.trace.shares import (
+    BASE,
+    FIRST_PLACE,
+    Payload,
+    Shares,
+    counts_in,
+    shares_named,
+)
 from distlab.trace.trace import Trace
 
 __all__ = [
@@ -14,4 +21,5 @@ __all__ = [
     "Trace",
     "counts_in",
     "moves",
+    "shares_named",
 ]

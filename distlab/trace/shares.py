@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-__all__ = ["BASE", "FIRST_PLACE", "Payload", "Shares", "counts_in"]
+__all__ = ["BASE", "FIRST_PLACE", "Payload", "Shares", "counts_in", "shares_named"]
 
 BASE, FIRST_PLACE = 8, 4097
 
@@ -33,6 +33,12 @@ def counts_in(value: float, world_size: int) -> Counts:
         rest, count = divmod(rest, BASE)
         counts.append(count)
     return None if rest else tuple(counts)
+
+
+def shares_named(counts: tuple[int, ...]) -> str:
+    """Return the ranks whose shares are in a sum, as "0+1+3"; "" for nobody's."""
+    ranks = [str(rank) for rank, count in enumerate(counts) for _ in range(count)]
+    return "+".join(ranks)
 
 
 class Payload(NamedTuple):

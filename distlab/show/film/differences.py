@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import NamedTuple
 
+from distlab.trace import shares_named
 from distlab.units import readable_bytes
 
 __all__ = ["first_difference"]
@@ -159,10 +160,10 @@ def _chunk_at(film, place):
 def _shares(counts):
     if counts is None:
         return "no whole sum of shares"
-    ranks = [str(rank) for rank, count in enumerate(counts) for _ in range(count)]
-    if len(ranks) == 1:
-        return f"the share of {ranks[0]}"
-    return f"the shares {'+'.join(ranks)}" if ranks else "nobody's share"
+    named = shares_named(counts)
+    if sum(counts) == 1:
+        return f"the share of {named}"
+    return f"the shares {named}" if named else "nobody's share"
 
 
 def _capital(words):

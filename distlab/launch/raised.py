@@ -1,0 +1,24 @@
+"""What a rank raised, as the facts that its story is told from."""
+
+import traceback
+
+__all__ = ["described"]
+
+
+def described(error: BaseException) -> dict:
+    """Return type, message, frames (file, line, function) and what it came from."""
+    frames = traceback.extract_tb(error.__traceback__)
+    context = None if error.__suppress_context__ else error.__context__
+    chain = error.__cause__ or context
+    return {
+        "type": type(error).__name__,
+        "message": _message(error),
+        "frames": [(f.filename, f.lineno, f.name) for f in frames],
+        "because": f"{type(chain).__name__}: {chain}" if chain else "",
+    }
+
+
+def _message(error):
+    if isinstance(error, SystemExit):
+        return f"sys.exit({error.code!r}) was called"
+    return str(error)
