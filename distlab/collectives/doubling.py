@@ -26,18 +26,14 @@ def recursive_doubling_all_reduce(comm, tensor, *, op=SUM) -> None:
         comm.recv(flat, places.host)
         return
     arrived = room_like(flat)
-    if places.guest is not None:
-        comm.mark("take in the guests, step 1 of 1")
-        op.combine(flat, comm.recv(arrived, places.guest))
+    places.take_in(comm, flat, arrived, op)
     distances = powers_below(places.count)
     for step, distance in enumerate(distances, 1):
         comm.mark(f"all-reduce, step {step} of {len(distances)}")
         partner = places.rank_at(places.place ^ distance)
         op.combine(flat, comm.sendrecv(flat, arrived, dst=partner, src=partner))
     op.finish(flat, comm.world_size)
-    if places.guest is not None:
-        comm.mark("tell the guests, step 1 of 1")
-        comm.send(flat, places.guest)
+    places.tell(comm, flat)
 
 
 def halving_doubling_all_reduce(comm, tensor, *, op=SUM) -> None:
@@ -59,9 +55,7 @@ def halving_doubling_all_reduce(comm, tensor, *, op=SUM) -> None:
         comm.recv(flat, places.host)
         return
     arrived = room_like(flat)
-    if places.guest is not None:
-        comm.mark("take in the guests, step 1 of 1")
-        op.combine(flat, comm.recv(arrived, places.guest))
+    places.take_in(comm, flat, arrived, op)
     place, distances = places.place, powers_below(places.count)
     edges = chunk_edges(len(flat), places.count)
 
@@ -84,6 +78,4 @@ def halving_doubling_all_reduce(comm, tensor, *, op=SUM) -> None:
         comm.mark(f"all-gather, step {step} of {len(distances)}")
         mine, theirs, partner = halves(distance)
         comm.sendrecv(mine, theirs, dst=partner, src=partner)
-    if places.guest is not None:
-        comm.mark("tell the guests, step 1 of 1")
-        comm.send(flat, places.guest)
+    places.tell(comm, flat)

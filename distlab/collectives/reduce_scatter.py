@@ -79,9 +79,7 @@ def recursive_halving_reduce_scatter(comm, tensor, *, op=SUM):
         comm.send(flat, places.host)
         return comm.recv(chunks[rank], places.host)
     arrived = room_for(flat, len(flat))
-    if places.guest is not None:
-        comm.mark("take in the guests, step 1 of 1")
-        op.combine(flat, comm.recv(arrived, places.guest))
+    places.take_in(comm, flat, arrived, op)
 
     def span(first, distance):
         start, end = places.rank_at(first), places.rank_at(first + distance)
@@ -97,6 +95,5 @@ def recursive_halving_reduce_scatter(comm, tensor, *, op=SUM):
         op.combine(mine, comm.sendrecv(theirs, room, dst=partner, src=partner))
     op.finish(span(places.place, 1), n)
     if places.guest is not None:
-        comm.mark("tell the guests, step 1 of 1")
-        comm.send(chunks[places.guest], places.guest)
+        places.tell(comm, chunks[places.guest])
     return chunks[rank]

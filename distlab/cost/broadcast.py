@@ -7,6 +7,7 @@ from distlab.cost.model import (
     children,
     chunk_bytes,
     edges_of,
+    from_the_root,
     levels,
     subtree,
 )
@@ -21,9 +22,8 @@ def naive_broadcast(
 
     T = (n-1) (alpha + S beta)
     """
-    n, size = world_size, checked(world_size, tensor_bytes, itemsize, root)
-    sent = by_rank([(n - 1) * size] + [0] * (n - 1), root)
-    return Cost(n - 1, (n - 1) * size, 0, sent, by_rank([n - 1] + [0] * (n - 1), root))
+    size = checked(world_size, tensor_bytes, itemsize, root)
+    return from_the_root(world_size, size, root)
 
 
 def tree_broadcast(

@@ -1,6 +1,14 @@
 """What a gather and a scatter cost, which are each other backwards."""
 
-from distlab.cost.model import Cost, by_rank, checked, children, levels, subtree
+from distlab.cost.model import (
+    Cost,
+    by_rank,
+    checked,
+    children,
+    from_the_root,
+    levels,
+    subtree,
+)
 
 __all__ = ["naive_gather", "naive_scatter", "tree_gather", "tree_scatter"]
 
@@ -40,9 +48,8 @@ def naive_scatter(
 
     T = (n-1) (alpha + S beta)
     """
-    n, size = world_size, checked(world_size, tensor_bytes, itemsize, root)
-    sent = by_rank([(n - 1) * size] + [0] * (n - 1), root)
-    return Cost(n - 1, (n - 1) * size, 0, sent, by_rank([n - 1] + [0] * (n - 1), root))
+    size = checked(world_size, tensor_bytes, itemsize, root)
+    return from_the_root(world_size, size, root)
 
 
 def tree_scatter(

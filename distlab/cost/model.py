@@ -71,6 +71,12 @@ def checked(
     return operator.index(whole)
 
 
+def from_the_root(n: int, size: int, root: int) -> Cost:
+    """Return the cost of `size` bytes from the root to one rank after another."""
+    sent = by_rank([(n - 1) * size] + [0] * (n - 1), root)
+    return Cost(n - 1, (n - 1) * size, 0, sent, by_rank([n - 1] + [0] * (n - 1), root))
+
+
 def chunk_bytes(tensor_bytes: int, parts: int, itemsize: int) -> list[int]:
     """Return the bytes of each of `parts` chunks, cut as `collectives.chunks` does."""
     whole, longer = divmod(tensor_bytes // itemsize, parts)

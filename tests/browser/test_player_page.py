@@ -1,11 +1,11 @@
 """The player's page, opened from disk in a real browser, does what its keys say."""
 
 import pytest
+from traces import ring_trace
 
 from distlab import follow
 from distlab.collectives import ring_all_reduce
 from distlab.show import player
-from distlab.trace import Event, Trace
 
 SHARES = """root => [...root.querySelectorAll('.film svg:first-of-type path')]
     .filter(path => !path.closest('[clip-path]'))
@@ -13,22 +13,6 @@ SHARES = """root => [...root.querySelectorAll('.film svg:first-of-type path')]
     .map(path => path.getAttribute('d').split(/h[\\d.]+v/).length - 1)
     .reduce((sum, boxes) => sum + boxes, 0)"""
 PILLS = "root => root.querySelectorAll('.film svg .pill').length"
-
-
-def event(rank, start, end, kind, peer=None, size=0, label="", step=1):
-    return Event(rank, start, end, kind, peer, size, step, label)
-
-
-def ring_trace(n, rounds, size=40):
-    events = []
-    for step in range(rounds):
-        for rank in range(n):
-            at = step + 0.5 * rank / n, step + 0.6
-            label = f"lap, step {step + 1}"
-            events.append(event(rank, at[0], at[0], "mark", label=label, step=step))
-            for kind, peer in (("send", rank + 1), ("recv", rank - 1)):
-                events.append(event(rank, *at, kind, peer % n, size, step=step + 1))
-    return Trace(n, events)
 
 
 @pytest.fixture(scope="module")

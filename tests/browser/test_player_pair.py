@@ -1,27 +1,12 @@
 """Two players of one page work apart; two runs side by side play in step."""
 
 import pytest
+from traces import ring_trace
 
 from distlab import follow
 from distlab.collectives import ring_all_reduce
 from distlab.show import compare, player
-from distlab.trace import Event, Trace
-
-
-def event(rank, start, end, kind, peer=None, size=0, label="", step=1):
-    return Event(rank, start, end, kind, peer, size, step, label)
-
-
-def ring_trace(n, rounds, size=40):
-    events = []
-    for step in range(rounds):
-        for rank in range(n):
-            at = step + 0.5 * rank / n, step + 0.6
-            label = f"lap, step {step + 1}"
-            events.append(event(rank, at[0], at[0], "mark", label=label, step=step))
-            for kind, peer in (("send", rank + 1), ("recv", rank - 1)):
-                events.append(event(rank, *at, kind, peer % n, size, step=step + 1))
-    return Trace(n, events)
+from distlab.trace import Trace
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,5 @@
 """Figures of numbers draw the numbers that they are given, and say them in words."""
 
-import base64
-import io
 import itertools
 import subprocess
 import sys
@@ -9,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from artists import assert_legible, boxes, drawn, pixels, texts, words
 
 from distlab.errors import InvalidArgument
 from distlab.show import memory, pipeline, ratios, traffic
@@ -20,17 +19,6 @@ GB = 1e9
 
 
 # ---- what was drawn -------------------------------------------------------------
-
-
-def drawn(picture, gid):
-    return picture.figure.findobj(lambda artist: artist.get_gid() == gid)
-
-
-def boxes(picture, gid):
-    """Return the ends (left, low, right, high) of every bar called `gid`."""
-    paths = [path for bars in drawn(picture, gid) for path in bars.get_paths()]
-    corners = [path.vertices for path in paths]
-    return [(*points.min(axis=0), *points.max(axis=0)) for points in corners]
 
 
 def wide(picture, gid):
@@ -45,42 +33,6 @@ def line(picture, gid):
     """Return the ends (x0, y0), (x1, y1) of the one line called `gid`."""
     (artist,) = drawn(picture, gid)
     return artist.get_segments()[0]
-
-
-def texts(picture):
-    found = picture.figure.findobj(sys.modules["matplotlib.text"].Text)
-    return [text for text in found if text.get_text() and text.get_visible()]
-
-
-def words(picture):
-    return [text.get_text() for text in texts(picture)]
-
-
-def pixels(picture):
-    from matplotlib.image import imread
-
-    data = base64.b64decode(picture._repr_mimebundle_()["image/png"])
-    return (imread(io.BytesIO(data))[:, :, :3] * 255).round().astype(int)
-
-
-def assert_legible(picture):
-    """Hold that no text overlaps another or is cut by the edge of the page."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    renderer = FigureCanvasAgg(picture.figure).get_renderer()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        placed = [(t.get_text(), t.get_window_extent(renderer)) for t in texts(picture)]
-    page = picture.figure.bbox
-    for text, box in placed:
-        assert page.x0 <= box.x0 and box.x1 <= page.x1, f"{text!r} is cut"
-        assert page.y0 <= box.y0 and box.y1 <= page.y1, f"{text!r} is cut"
-    placed.sort(key=lambda each: each[1].y0)
-    for at, (one, a) in enumerate(placed):
-        for other, b in itertools.takewhile(
-            lambda each, top=a.y1: each[1].y0 < top - 1, placed[at + 1 :]
-        ):
-            assert min(a.x1, b.x1) - max(a.x0, b.x0) <= 1, f"{one!r} lies on {other!r}"
 
 
 # ---- what is given --------------------------------------------------------------

@@ -5,6 +5,7 @@ import random
 from collections import Counter
 
 import pytest
+from traces import barrier, message, point
 
 from distlab.show import player
 from distlab.show.film.data import film_data
@@ -12,21 +13,6 @@ from distlab.show.film.film import Film
 from distlab.trace import Event, Trace
 
 STUCK = ("waiting", "awaited")
-
-
-def message(src, dst, start, end, size=8, step=1, label=""):
-    return [
-        Event(src, start, end, "send", dst, size, step, label),
-        Event(dst, start, end, "recv", src, size, step, ""),
-    ]
-
-
-def point(rank, at, label, kind="mark", end=None):
-    return Event(rank, at, at if end is None else end, kind, None, 0, 0, label)
-
-
-def barrier(rank, start, end, step=1, kind="barrier", label=""):
-    return Event(rank, start, end, kind, None, 0, step, label)
 
 
 def random_trace(seed):

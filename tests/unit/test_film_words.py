@@ -1,25 +1,11 @@
 """What a film says in words is so: who sends, what goes wrong, and how it ended."""
 
 import pytest
+from traces import barrier, message, point
 
 from distlab.show.film.film import Film
 from distlab.show.film.painter import Painter
 from distlab.trace import Event, Payload, Shares, Trace
-
-
-def message(src, dst, start, end, size=8, step=1, label=""):
-    return [
-        Event(src, start, end, "send", dst, size, step, label),
-        Event(dst, start, end, "recv", src, size, step, ""),
-    ]
-
-
-def point(rank, at, label, kind="mark", end=None):
-    return Event(rank, at, at if end is None else end, kind, None, 0, 0, label)
-
-
-def barrier(rank, start, end, step=1, kind="barrier", label=""):
-    return Event(rank, start, end, kind, None, 0, step, label)
 
 
 def said(trace):

@@ -1,7 +1,5 @@
 """Pictures say what their trace says, in their artists, pixels and words."""
 
-import base64
-import io
 import itertools
 import subprocess
 import sys
@@ -9,6 +7,7 @@ import warnings
 
 import numpy as np
 import pytest
+from artists import assert_legible, boxes, drawn, pixels, texts, words
 
 from distlab.errors import InvalidArgument
 from distlab.show import scaling, steps, timeline
@@ -48,54 +47,9 @@ def open_fonts():
         draw(STRANGE["hostile"], HOSTILE)._repr_mimebundle_()
 
 
-def drawn(picture, gid):
-    return picture.figure.findobj(lambda artist: artist.get_gid() == gid)
-
-
-def boxes(picture, gid):
-    """Return the ends (left, low, right, high) of every bar called `gid`."""
-    paths = [path for bars in drawn(picture, gid) for path in bars.get_paths()]
-    corners = [path.vertices for path in paths]
-    return [(*points.min(axis=0), *points.max(axis=0)) for points in corners]
-
-
-def texts(picture):
-    found = picture.figure.findobj(sys.modules["matplotlib.text"].Text)
-    return [text for text in found if text.get_text() and text.get_visible()]
-
-
-def words(picture):
-    return [text.get_text() for text in texts(picture)]
-
-
-def pixels(picture):
-    from matplotlib.image import imread
-
-    data = base64.b64decode(picture._repr_mimebundle_()["image/png"])
-    return (imread(io.BytesIO(data))[:, :, :3] * 255).round().astype(int)
-
-
 def count_pixels(image, color):
     rgb = [int(color[at : at + 2], 16) for at in (1, 3, 5)]
     return int((abs(image - rgb).max(axis=2) <= 2).sum())
-
-
-def assert_legible(picture):
-    """Hold that no text overlaps another or is cut by the edge of the page."""
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-
-    renderer = FigureCanvasAgg(picture.figure).get_renderer()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing")
-        placed = [(t.get_text(), t.get_window_extent(renderer)) for t in texts(picture)]
-    page = picture.figure.bbox
-    for text, box in placed:
-        assert page.x0 <= box.x0 and box.x1 <= page.x1, f"{text!r} is cut"
-        assert page.y0 <= box.y0 and box.y1 <= page.y1, f"{text!r} is cut"
-    for (one, a), (other, b) in itertools.combinations(placed, 2):
-        wide = min(a.x1, b.x1) - max(a.x0, b.x0)
-        high = min(a.y1, b.y1) - max(a.y0, b.y0)
-        assert wide <= 1 or high <= 1, f"{one!r} lies on {other!r}"
 
 
 DEADLOCK = Trace(3, [event(r, r, None, "recv", (r + 1) % 3, 40) for r in range(3)])
