@@ -131,3 +131,14 @@ def test_a_partition_is_told_with_its_sides():
     film = Film(Trace(2, [*message(0, 1, 0, 1), split, *message(1, 0, 4, 5)]))
     assert "The network splits, partition 0 | 1." in film.frames[1].text
     assert not film.frames[-1].broken
+
+
+@pytest.mark.parametrize(
+    ("label", "fate"), [("kill", "is gone"), ("died", "is gone"), ("hang", "hangs")]
+)
+def test_who_waits_for_a_lost_rank_is_told_what_became_of_it(label, fate):
+    stuck = [Event(0, 1, None, "recv", 2, 8, 1, ""), point(2, 0, label, "fault")]
+    stuck.append(Event(1, 1, None, "recv", 0, 8, 1, ""))
+    text = Film(Trace(3, stuck, cut_s=2)).frames[-1].text
+    assert f"rank 0 is left in recv from 2, which {fate}; rank 1 is left" in text
+    assert "rank 1 is left in recv from 0." in text

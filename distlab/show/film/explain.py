@@ -212,18 +212,20 @@ def fault_told(event) -> str:
     return f"{rank} {verb}" if verb else f"{rank}: {literal(event.label, 40)}"
 
 
-def _with_gone(words, gone):
-    peer = words.rpartition(" ")[2]
-    return f"{words}, which is gone" if peer in map(str, gone) else words
+def _with_fate(words, fates):
+    """Add to "send to 2" what has become of rank 2, if anything has."""
+    fate = fates.get(words.rpartition(" ")[2])
+    return f"{words}, which {fate}" if fate else words
 
 
 def _ending(reading):
     """Say what struck, who waits for whom, and when it was stopped."""
     faults = [event for event in reading.trace.events if event.kind == "fault"]
     said = [fault_told(event) for event in faults]
-    gone = gone_ranks(reading.trace)
+    fates = {str(rank): "is gone" for rank in gone_ranks(reading.trace)}
+    fates |= {str(event.rank): "hangs" for event in faults if event.label == "hang"}
     for rank in sorted(reading.stuck):
-        where = [_with_gone(words, gone) for words in reading.stuck[rank]]
+        where = [_with_fate(words, fates) for words in reading.stuck[rank]]
         said.append(f"rank {rank} is left in {listed(where, 2)}")
     told = listed(said, 8, "; ") + "."
     told = told[0].upper() + told[1:]
