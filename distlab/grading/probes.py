@@ -6,23 +6,23 @@ from types import FunctionType
 from distlab import collectives
 from distlab.collectives.chunks import split
 
-__all__ = ["all_reduce_probe", "reduce_scatter_probe"]
+__all__ = ["all_reduce_probe", "lock_the_library", "reduce_scatter_probe", "shown"]
 
 
 def all_reduce_probe(comm, function, inputs) -> dict:
     """Return what the tensor holds after each call, and what the function returned."""
-    _lock_the_library()
+    lock_the_library()
     runs, returned = [], None
     for numbers in inputs:
         tensor = _tensor(comm, numbers)
         returned = function(comm, tensor)
         runs.append(tensor.tolist())
-    return {"runs": runs, "returned": _shown(returned)}
+    return {"runs": runs, "returned": shown(returned)}
 
 
 def reduce_scatter_probe(comm, function, inputs) -> dict:
     """Return the same for a function that is given the tensor in chunks."""
-    _lock_the_library()
+    lock_the_library()
     runs, returned = [], None
     for numbers in inputs:
         tensor = _tensor(comm, numbers)
@@ -30,7 +30,7 @@ def reduce_scatter_probe(comm, function, inputs) -> dict:
         runs.append(tensor.tolist())
     whole = isinstance(returned, int) and 0 <= returned < comm.world_size
     owner = int(returned) if whole else None
-    return {"runs": runs, "owner": owner, "returned": _shown(returned)}
+    return {"runs": runs, "owner": owner, "returned": shown(returned)}
 
 
 def _tensor(comm, numbers):
@@ -40,11 +40,12 @@ def _tensor(comm, numbers):
     return torch.tensor(numbers[comm.rank], dtype=dtype)
 
 
-def _shown(value):
+def shown(value) -> str:
+    """Return a value as one short line."""
     return " ".join(reprlib.repr(value).split())
 
 
-def _lock_the_library():
+def lock_the_library():
     """Make distlab's own collectives unusable in this rank, also under another name."""
     for name in collectives.__all__:
         offered = getattr(collectives, name)
