@@ -1,22 +1,33 @@
-"""Links between ranks: how long a message takes."""
+"""Links between ranks: how long a message takes, and `LINKS`, those that one can buy.
+
+    LINKS["InfiniBand NDR"].seconds(25 * MB)
+
+A rate is that of one direction, in bytes. Data sheets of NVLink add both directions up,
+and those of networks count bits. What is lost to headers is not taken off, so measured
+rates are lower. Latencies depend on much more than the wire; these are the figures of
+their sources, to compare kinds of links with. `distlab.cost.fit_link` finds your own.
+"""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from distlab.errors import InvalidArgument
+from distlab.units import GB
 
-__all__ = ["Link"]
+__all__ = ["LINKS", "Link"]
 
 
 @dataclass(frozen=True)
 class Link:
     """A way for messages: `latency_s` for each, then `bytes_per_s`, in one direction.
 
+    source: where the two numbers are from, in words.
     Raises: InvalidArgument for a negative or infinite latency, or no rate above 0.
     """
 
     latency_s: float
     bytes_per_s: float
+    source: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self):
         numbers = [self.latency_s, self.bytes_per_s]
@@ -31,3 +42,38 @@ class Link:
     def seconds(self, message_bytes: float) -> float:
         """Return how long a message takes."""
         return self.latency_s + message_bytes / self.bytes_per_s
+
+
+_NCCL = "latency: what NCCL reckons for a hop of a ring (LL), src/graph/tuning.cc"
+_RDMA = "latency: 1.93 µs by ping-pong past the kernel, 40 Gb/s, J. Squyres, Cisco 2014"
+_TCP = "latency: half of a round trip through two kernels, 20 to 60 µs, kentino.com"
+_EFA = "latency: 15.5 µs for MPI, P. DeSantis, AWS re:Invent 2018"
+_ETHERNET = "rate: IEEE 802.3"
+
+LINKS = {
+    "NVLink 3": Link(
+        0.6e-6, 300 * GB, f"rate: 12 links of 25 GB/s, A100 whitepaper; {_NCCL}"
+    ),
+    "NVLink 4": Link(
+        0.6e-6, 450 * GB, f"rate: 18 links of 25 GB/s, H100 whitepaper; {_NCCL}"
+    ),
+    "NVLink 5": Link(
+        0.6e-6, 900 * GB, f"rate: 18 links of 50 GB/s, Blackwell brief; {_NCCL}"
+    ),
+    "PCIe 4": Link(
+        1.0e-6, 16 / 8 * 16 * 128 / 130 * GB, f"rate: 16 lanes of 16 GT/s; {_NCCL}"
+    ),
+    "PCIe 5": Link(
+        1.0e-6, 32 / 8 * 16 * 128 / 130 * GB, f"rate: 16 lanes of 32 GT/s; {_NCCL}"
+    ),
+    "InfiniBand HDR": Link(2.7e-6, 200 / 8 * GB, f"rate: IBTA, 4 lanes; {_NCCL}"),
+    "InfiniBand NDR": Link(2.7e-6, 400 / 8 * GB, f"rate: IBTA, 4 lanes; {_NCCL}"),
+    "EFA": Link(15.5e-6, 100 / 8 * GB, f"rate: one card of a p4d or p5; {_EFA}"),
+    **{
+        f"Ethernet {rate}G {kind}": Link(
+            latency_s, rate / 8 * GB, f"{_ETHERNET}; {source}"
+        )
+        for kind, latency_s, source in (("TCP", 20e-6, _TCP), ("RDMA", 2e-6, _RDMA))
+        for rate in (10, 25, 100, 400)
+    },
+}

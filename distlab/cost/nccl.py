@@ -1,0 +1,47 @@
+"""How long NCCL itself reckons that its smallest all-reduce takes.
+
+NCCL chooses between ring and tree by a model of latency and rate, with constants that
+were measured once, in µs. Here it is for its protocol for short messages (LL), GPUs
+connected by NVLink, and one network step at a time.
+
+    ring   6.6 + (2(gN - 1) - 2N) i + 2N 2.7    i = 0.6 on one node, else 1.0
+    tree   6.8 + 2 ((g - 1) 0.6 + log2(N) 5.0)
+
+for N nodes of g GPUs; a ring that does not leave its node has no steps of 2.7.
+
+Source: NCCL, src/graph/tuning.cc, commit b647562, with the network overhead of Intel's
+    processors (1.0 µs, which is more than a step inside a node).
+"""
+
+from distlab.errors import InvalidArgument
+
+__all__ = ["nccl_ring_latency_s", "nccl_tree_latency_s"]
+
+_NVLINK_S, _NETWORK_RING_S, _NETWORK_TREE_S = 0.6e-6, 2.7e-6, 5.0e-6
+_RING_START_S, _TREE_START_S, _POSTING_S = 6.6e-6, 6.8e-6, 1.0e-6
+
+
+def nccl_ring_latency_s(nodes: int, gpus_per_node: int = 8) -> float:
+    """Return the time of an all-reduce of next to nothing around a ring, in seconds."""
+    steps = 2 * (_gpus(nodes, gpus_per_node) - 1)
+    between = 2 * nodes if nodes > 1 else 0
+    inside_s = _NVLINK_S if nodes == 1 else max(_NVLINK_S, _POSTING_S)
+    return _RING_START_S + (steps - between) * inside_s + between * _NETWORK_RING_S
+
+
+def nccl_tree_latency_s(nodes: int, gpus_per_node: int = 8) -> float:
+    """Return the time of an all-reduce of next to nothing along trees, in seconds.
+
+    Inside a node a tree of NCCL's is a chain.
+    """
+    _gpus(nodes, gpus_per_node)
+    levels = nodes.bit_length() - 1
+    one_way = (gpus_per_node - 1) * _NVLINK_S + levels * _NETWORK_TREE_S
+    return _TREE_START_S + 2 * one_way
+
+
+def _gpus(nodes, gpus_per_node):
+    for name, count in (("nodes", nodes), ("gpus_per_node", gpus_per_node)):
+        if type(count) is not int or count < 1:
+            raise InvalidArgument(f"{name} is a number from 1 up, and got {count!r}.")
+    return nodes * gpus_per_node
