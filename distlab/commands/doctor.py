@@ -44,7 +44,9 @@ def doctor() -> None:
 
     The status is 1 if no world of ranks can run here.
     """
-    console = Console(highlight=False)
+    # A kernel asks for colours, and then gets the codes of a spinner as well.
+    plain = None if sys.stdout.isatty() else False
+    console = Console(highlight=False, force_jupyter=False, force_terminal=plain)
     table = Table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)

@@ -28,6 +28,7 @@ TICK_S = 0.05
 _GRACE_S = 0.25
 _SLOW_PERIOD_S = 0.008
 _SLOW_TICK_S = 0.001
+_LOOKS, _STILL_S = 5, 0.005  # at ranks that go on while their stacks are asked for
 
 
 @dataclass
@@ -160,10 +161,21 @@ class Call:
         for fault in self._slow:
             self._processes.signal(fault.rank, signal.SIGCONT)
         busy = set(range(self._board.world_size)) - set(self.outcomes)
-        stacks = self._processes.stacks(busy)
+        stacks = self._stacks(busy)
+        self._take(self._processes.poll(0))
         return Failure(
             kind, first, outcomes=dict(self.outcomes), stacks=stacks, **facts
         )
+
+    def _stacks(self, busy):
+        """Return where these ranks are, asked again while one of them goes on."""
+        for _ in range(_LOOKS):
+            before = [self._board.now(rank) for rank in busy]
+            stacks = self._processes.stacks(busy)
+            time.sleep(_STILL_S)
+            if before == [self._board.now(rank) for rank in busy]:
+                break
+        return stacks
 
 
 def _is_echo(outcome):

@@ -44,8 +44,11 @@ def explain(stop, before: dict, reading) -> str:
     if before:
         after = before | stop.tables
         said += _what_becomes(stop, before, after)
-        said += _mistakes(stop, before, after, whole)
-        said += _standing(stop, before, after, world_size, whole)
+        if _only_copies(reading.trace.shares):
+            said += _who_has_what(stop, whole)
+        else:
+            said += _mistakes(stop, before, after, whole)
+            said += _standing(stop, before, after, world_size, whole)
     return " ".join(said)
 
 
@@ -136,6 +139,29 @@ def _fate(old, carried, new):
     if new == old:
         return "unused"
     return "replaced" if new == carried else "other"
+
+
+def _only_copies(shares):
+    """Return whether nothing is ever added and all end with the same: a broadcast."""
+    seen = [chunks for looks in shares.held for _, chunks in looks]
+    single = all(c is not None and sum(c) <= 1 for chunks in seen for c in chunks)
+    return single and len({looks[-1][1] for looks in shares.held}) == 1
+
+
+def _who_has_what(stop, whole):
+    """Say whose numbers came where."""
+    came = {key: counts.index(1) for key, counts in stop.tables.items() if any(counts)}
+    said = []
+    if 0 < len(came) <= _LISTED:
+        told = [
+            f"{_place(*key, whole)} now holds what was rank {owner}'s"
+            for key, owner in came.items()
+        ]
+        said = ["; ".join(told) + "."]
+        said[0] = said[0][0].upper() + said[0][1:]
+    if stop.last:
+        said.append("At the end all ranks hold the same, and nothing was ever added.")
+    return said
 
 
 def _mistakes(stop, before, after, whole):
