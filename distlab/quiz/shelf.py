@@ -27,7 +27,7 @@ def cards(lesson: str | int, level: str | None = None) -> list[Card]:
 
 def _file_of(lesson):
     files = sorted(_FOLDER.glob("*.txt"))
-    wanted = str(lesson).zfill(2)
+    wanted = f"{lesson}".zfill(2) if f"{lesson}".isdecimal() else lesson
     for file in files:
         if wanted in (file.stem, file.stem.partition("_")[0]):
             return file
