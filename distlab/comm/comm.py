@@ -1,11 +1,13 @@
 """What a learner's algorithm calls: messages, the barrier and marks."""
 
 import pickle
+from collections.abc import Callable
 
 import numpy as np
 import torch
 
 from distlab.comm.carry import Tensor, filled, refuse_overlap
+from distlab.comm.started import Started
 from distlab.comm.transfer import Transfers
 from distlab.peers import check_peer
 from distlab.recorder import IN, OUT, UNKNOWN_SIZE
@@ -125,6 +127,14 @@ class Comm(Transfers):
         self.next_step()
         with self.meeting("barrier", "barrier"):
             self._group.barrier().wait()
+
+    def start(self, collective: Callable, *args, **options) -> Started:
+        """Run `collective(comm, *args)` on the side, after those started before.
+
+        The rank goes on; the request's `wait()` ends it. Tensors that it is given must
+        be left alone until then. Any other call of this Comm waits for it first.
+        """
+        return self.started.start(collective, self, *args, **options)
 
     def mark(self, label: str) -> None:
         """Write into the trace what this rank is doing from here on, in words."""

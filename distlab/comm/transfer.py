@@ -21,6 +21,7 @@ import torch
 import torch.distributed as dist
 
 from distlab.comm.carry import carried, filled
+from distlab.comm.started import StartedCalls
 from distlab.errors import MessageMismatch
 from distlab.faults import Fault, Hang, Kill
 from distlab.peers import check_peer
@@ -58,15 +59,17 @@ class Transfers:
         self.device = device or torch.device("cpu")
         self.recorder = recorder or Recorder(rank, world_size)
         self.faults = faults
+        self.started = StartedCalls(self.device)
         self._group = dist.group.WORLD
 
     def next_step(self) -> None:
         """Count one call, and let a planned fault happen at it."""
+        self.started.drain()
         recorder = self.recorder
         recorder.step += 1
         if self.faults:
             self.fail_if_planned()
-        if threading.active_count() > 1:
+        if threading.active_count() > 1 + self.started.threads:
             recorder.raise_flag(THREADED)
 
     def fail_if_planned(self) -> None:

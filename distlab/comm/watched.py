@@ -23,6 +23,7 @@ class WatchedComm(Comm):
             recorder=comm.recorder,
             faults=comm.faults,
         )
+        self.started = comm.started
         self._tensor = tensor
         self.held = []
         self.sent = []

@@ -96,7 +96,9 @@ def _outcome(comm, arrivals, data):
     try:
         fn, args, comm.faults = arrivals.unpack_task(data)
         comm.fail_if_planned()
-        payload = pack(fn(comm, *args))
+        result = fn(comm, *args)
+        comm.started.finish()
+        payload = pack(result)
         report = {"outcome": "returned", "group": dist.is_initialized()}
         comm.recorder.now("done")
     except BaseException as error:

@@ -2,6 +2,7 @@
 
 import mmap
 import struct
+import threading
 import time
 import zlib
 
@@ -35,7 +36,9 @@ class Recorder(Notes):
     """One rank's pen.
 
     `descriptor` is the shared block's; without one the notes stay in this process.
-    Only the rank's main thread writes.
+
+    Invariant: one thread at a time is in a call of Comm, and only that one writes; but
+    events and words may come from others too, such as marks, and so have a lock.
     """
 
     def __init__(self, rank: int, world_size: int, descriptor: int = -1):
@@ -53,6 +56,7 @@ class Recorder(Notes):
         self._words_end = 4
         self._written = 0
         self._version = 0
+        self._pen = threading.Lock()
         self.step = 0
         self.place("…")  # stands for what finds no room any more
 
@@ -151,16 +155,17 @@ class Recorder(Notes):
 
         An `end` of nan says that it was broken off.
         """
-        while self._written - self._cells[self._read_cell] >= KEPT_EVENTS:
-            time.sleep(0.001)
         place = self.place(label) if label else 0
-        EVENT_ROW.pack_into(
-            self._memory,
-            self._events + self._written % KEPT_EVENTS * EVENT_ROW.size,
-            start, end, _KIND_CODES[kind], peer, size, self.step, place,
-        )  # fmt: skip
-        self._written += 1
-        self._cells[self._written_cell] = self._written
+        with self._pen:
+            while self._written - self._cells[self._read_cell] >= KEPT_EVENTS:
+                time.sleep(0.001)
+            EVENT_ROW.pack_into(
+                self._memory,
+                self._events + self._written % KEPT_EVENTS * EVENT_ROW.size,
+                start, end, _KIND_CODES[kind], peer, size, self.step, place,
+            )  # fmt: skip
+            self._written += 1
+            self._cells[self._written_cell] = self._written
 
     def point(self, kind: str, label: str) -> None:
         """Note an event that takes no time."""
@@ -170,8 +175,11 @@ class Recorder(Notes):
     def place(self, text: str) -> int:
         """Return where `text` is kept in this rank's words, keeping it first if new."""
         place = self._places.get(text)
-        if place is None:
-            encoded = text.encode(errors="replace")[:4096]
+        return self._keep(text) if place is None else place
+
+    def _keep(self, text):
+        encoded = text.encode(errors="replace")[:4096]
+        with self._pen:
             if self._words_end + 4 + len(encoded) > WORDS_BYTES:
                 return self._places["…"]
             place = self._words_end

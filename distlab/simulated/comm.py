@@ -35,6 +35,21 @@ class SimulatedRequest:
         return self._room
 
 
+class SimulatedResult:
+    """What `start` returns: the collective has ended when it does."""
+
+    def __init__(self, result):
+        self._result = result
+
+    def is_completed(self) -> bool:
+        """Return True."""
+        return True
+
+    def wait(self):
+        """Return what the collective returned."""
+        return self._result
+
+
 class SimulatedComm:
     """What one simulated rank may do; see `distlab.comm.Comm`.
 
@@ -103,6 +118,10 @@ class SimulatedComm:
         op = self._begin("barrier", 1)
         self._engine.enter_barrier(op)
         self._engine.stand_still(self.rank, op)
+
+    def start(self, collective, *args, **options) -> SimulatedResult:
+        """Run `collective(comm, *args)`; simulated ranks do one thing at a time."""
+        return SimulatedResult(collective(self, *args, **options))
 
     def compute(self, seconds: float) -> None:
         """Let time pass on this rank's clock."""

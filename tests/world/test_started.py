@@ -1,0 +1,123 @@
+"""`Comm.start`: collectives on the side, in one order, never lost, never hung."""
+
+import time
+
+import pytest
+import torch
+
+from distlab import Deadlock, Kill, RankDied, RankRaised, run
+from distlab.collectives import ring_all_reduce, tree_all_reduce
+from distlab.links import Link
+from distlab.simulated import Uniform
+
+
+def sums(comm, count):
+    tensors = [torch.full((1000,), float(comm.rank + k)) for k in range(count)]
+    requests = [comm.start(ring_all_reduce, tensor) for tensor in tensors]
+    for request in requests:
+        request.wait()
+    return [tensor[0].item() for tensor in tensors]
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4])
+def test_what_was_started_computes_what_it_would_have_at_once(n):
+    total = n * (n - 1) / 2
+    assert run(sums, n, args=(3,)).results == [[total, total + n, total + 2 * n]] * n
+
+
+def test_a_simulated_rank_starts_collectives_too():
+    results = run(sums, 5, args=(2,), fabric=Uniform(Link(1e-6, 1e9))).results
+    assert results == [[10.0, 15.0]] * 5
+
+
+def test_the_rank_goes_on_while_a_collective_waits_for_the_others():
+    def both(comm):
+        if comm.rank == 0:
+            request = comm.start(tree_all_reduce, torch.ones(10))
+            time.sleep(0.05)
+            return request.is_completed(), request.wait()
+        time.sleep(0.2)
+        tree_all_reduce(comm, torch.ones(10))
+        return None
+
+    assert run(both, 2).results[0] == (False, None)
+
+
+def test_what_is_started_later_runs_later():
+    def in_order(comm):
+        done = []
+        for name in "abc":
+            comm.start(lambda comm, name=name: done.append(name))
+        comm.barrier()
+        return done
+
+    assert run(in_order, 2).results == [["a", "b", "c"]] * 2
+
+
+def test_another_call_waits_for_what_was_started_before():
+    def mixes(comm):
+        tensor = torch.full((100_000,), float(comm.rank))
+        comm.start(ring_all_reduce, tensor)
+        comm.barrier()
+        return tensor.unique().tolist()
+
+    assert run(mixes, 3).results == [[3.0]] * 3
+
+
+def test_a_function_that_returns_has_its_collectives_ended_first():
+    def forgets(comm):
+        tensor = torch.full((100_000,), float(comm.rank))
+        comm.start(ring_all_reduce, tensor)
+        return tensor
+
+    for tensor in run(forgets, 3).results:
+        assert tensor.unique().tolist() == [3.0]
+
+
+def test_an_error_in_a_collective_comes_out_of_its_wait_or_of_the_call():
+    def fails(comm):
+        raise ValueError("inside")
+
+    def waits(comm):
+        comm.start(fails).wait()
+
+    def returns(comm):
+        comm.start(fails)
+
+    for fn in (waits, returns):
+        with pytest.raises(RankRaised, match="ValueError: inside"):
+            run(fn, 2)
+
+
+def test_a_deadlock_on_the_side_is_recognised_and_not_timed_out():
+    def one_skips(comm):
+        if comm.rank != 2:
+            comm.start(ring_all_reduce, torch.ones(4)).wait()
+
+    began = time.monotonic()
+    with pytest.raises(Deadlock, match="rank 2 has returned"):
+        run(one_skips, 4, timeout_s=60)
+    assert time.monotonic() - began < 10
+
+
+def test_a_rank_that_dies_is_named_while_the_others_wait_on_the_side():
+    with pytest.raises(RankDied, match="rank 1 was killed"):
+        run(sums, 4, args=(3,), faults=[Kill(rank=1, step=4)])
+
+
+def test_steps_and_marks_of_both_threads_are_all_in_the_trace():
+    def marks(comm):
+        requests = []
+        for k in range(50):
+            comm.mark(f"layer {k}")
+            requests.append(comm.start(ring_all_reduce, torch.ones(8)))
+        for request in requests:
+            request.wait()
+
+    trace = run(marks, 2).trace
+    for rank in range(2):
+        labels = [event.label for event in trace.of(rank, "mark")]
+        assert [x for x in labels if x.startswith("layer")] == [
+            f"layer {k}" for k in range(50)
+        ]
+        assert trace.messages_sent(rank) == 100
