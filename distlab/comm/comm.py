@@ -1,7 +1,9 @@
 """What a learner's algorithm calls: messages, the barrier and marks."""
 
 import pickle
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
@@ -135,6 +137,13 @@ class Comm(Transfers):
         be left alone until then. Any other call of this Comm waits for it first.
         """
         return self.started.start(collective, self, *args, **options)
+
+    @contextmanager
+    def work(self, label: str) -> Iterator[None]:
+        """Write into the trace how long the body takes, such as "backward"."""
+        start = time.monotonic()
+        yield
+        self.recorder.event("work", start, time.monotonic(), label=str(label))
 
     def mark(self, label: str) -> None:
         """Write into the trace what this rank is doing from here on, in words."""

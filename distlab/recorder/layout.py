@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 __all__ = ["DESTROYED", "IN", "OUT", "THREADED", "Layout", "Notes", "Now", "Post"]
 
-KINDS = ("send", "recv", "sendrecv", "barrier", "collective", "mark", "fault")
+KINDS = ("send", "recv", "sendrecv", "barrier", "collective", "work", "mark", "fault")
 STATES = ("starting", "running", "blocked", "done", "raised")
 OUT, IN = 0, 1
 THREADED, DESTROYED = 1, 2

@@ -5,11 +5,11 @@ from collections import defaultdict
 from distlab.show.lettering import fitted, literal, width_of
 from distlab.show.sheet import arrow, bars, points, strokes, underlay, write
 from distlab.show.telling import listed
-from distlab.show.theme import GRID, INK, WAITING, WARNING, rank_color, tint
+from distlab.show.theme import GRID, INK, PAPER, WAITING, WARNING, rank_color, tint
 
 __all__ = ["Lanes"]
 
-_SIZE, _STUCK_WIDTH = 8, 1.8
+_SIZE, _SMALL, _STUCK_WIDTH, _STRIP = 8, 6.5, 1.8, 0.8
 
 
 class Lanes:
@@ -46,6 +46,7 @@ class Lanes:
         self._draw_messages()
         self._draw_faults()
         self._draw_together()
+        self._draw_work()
         self._draw_marks()
         if arrows:
             self._draw_arrows()
@@ -102,6 +103,21 @@ class Lanes:
                 if wide + 0.2 <= right - left:
                     self._write_in(span.rank, (left + right - wide) / 2, words, INK)
 
+    def _draw_work(self):
+        """Draw own work as a strip below, so that messages meanwhile can be seen."""
+        strip = _STRIP * self.half
+        for boxes in self._boxes("working").values():
+            below = [(a, bottom, b, bottom + strip) for a, _, b, bottom in boxes]
+            bars(self.panel, below, INK, edge=PAPER, gid="working", zorder=2)
+        for span in self.spans:
+            if span.state == "working":
+                words = literal(span.label, 40)
+                left, right = self.clock.inch(span.start), self.clock.inch(span.end)
+                if width_of(words, _SMALL) + 0.1 <= right - left and self.pitch > 0.3:
+                    y = self._middle(span.rank) + (1 + _STRIP / 2) * self.half
+                    x = self._time_at(left + 0.05)
+                    write(self.panel, x, y, words, size=_SMALL, color=PAPER)
+
     def _draw_faults(self):
         for event in self.reading.trace.events:
             if event.kind == "fault" and event.rank in self.lane:
@@ -121,10 +137,13 @@ class Lanes:
         if any(left < b + 0.08 and a < right + 0.08 for a, b in self._texts[rank]):
             return
         self._texts[rank].append((left, right))
-        first, last = self.clock.limits
-        share = (left - self.clock.left) / (self.clock.right - self.clock.left)
-        x, y = first + share * (last - first), self._middle(rank)
+        x, y = self._time_at(left), self._middle(rank)
         underlay(write(self.panel, x, y, words, size=self.size, color=color))
+
+    def _time_at(self, inches):
+        first, last = self.clock.limits
+        share = (inches - self.clock.left) / (self.clock.right - self.clock.left)
+        return first + share * (last - first)
 
     def _draw_marks(self):
         lines = []

@@ -26,8 +26,8 @@ _MESSAGES = ("send", "recv")
 class Span(NamedTuple):
     """A stretch of one rank's time, in seconds.
 
-    state: "waiting", "moving", "stuck" or "together"; the last is for barriers,
-    collectives and whatever else is no message. label: what stands in it.
+    state: "waiting", "moving", "stuck", "working", or "together", for barriers and
+    collectives. label: what stands in it.
     """
 
     rank: int
@@ -82,8 +82,9 @@ class Reading:
             if event.end is None and event.kind not in _POINTS:
                 stuck[event.rank].append((event.start, edge_s))
             elif event.kind not in (*_POINTS, *_MESSAGES):
+                state = "working" if event.kind == "work" else "together"
                 name, end = event.label or event.kind, max(event.start, event.end)
-                spans.append(Span(event.rank, "together", event.start, end, name))
+                spans.append(Span(event.rank, state, event.start, end, name))
         for rank in inside.keys() | stuck.keys():
             moved = _merged(moving[rank])
             waited = _gaps(_merged(inside[rank]), moved)

@@ -28,6 +28,7 @@ _KEY = {
     "waiting": ({"color": WAITING}, "grey: waiting for the partner"),
     "stuck": (_STUCK, "dashed: never ended"),
     "together": (_TOGETHER, "hatched: barrier or collective"),
+    "working": ({"color": INK}, "dark strip: its own work"),
 }
 
 

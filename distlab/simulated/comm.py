@@ -1,6 +1,7 @@
 """`SimulatedComm`: the face of `Comm`, on a virtual clock."""
 
 import pickle
+from contextlib import contextmanager
 
 from numpy import ndarray
 
@@ -130,6 +131,14 @@ class SimulatedComm:
         engine = self._engine
         engine.resume(self.rank, engine.now + seconds)
         engine.stand_still(self.rank, Op(self.rank, "compute", 0))
+
+    @contextmanager
+    def work(self, label: str):
+        """Write into the trace how long the body takes on this rank's clock."""
+        engine, start = self._engine, self._engine.now
+        yield
+        step = engine.steps[self.rank]
+        engine.table.point(self.rank, start, engine.now, step, ("work", label))
 
     def mark(self, label: str) -> None:
         """Write into the trace what this rank is doing from here on, in words."""

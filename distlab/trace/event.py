@@ -10,13 +10,13 @@ class Event(NamedTuple):
 
     rank: who did it.
     start, end: seconds since the world began; `end` is None if it never ended.
-    kind: "send", "recv", "barrier", "collective", "mark" or "fault".
+    kind: "send", "recv", "barrier", "collective", "work", "mark" or "fault".
     peer: the other rank of a send or recv, else None.
     bytes: payload of a send or recv, else 0.
     step: the rank's n-th Comm call, counted from 1; 0 outside any call.
-    label: the words of a mark, the name of a collective, "dropped" on a send that the
-        network lost, or what a fault is: "kill", "hang", "died", "raised ValueError",
-        "crash", "restart", or "partition 0 1 | 2" from start to end.
+    label: the words of a mark or of work, the name of a collective, "dropped" on a send
+        that the network lost, or what a fault is: "kill", "hang", "died", "raised
+        ValueError", "crash", "restart", or "partition 0 1 | 2" from start to end.
     """
 
     rank: int

@@ -121,3 +121,26 @@ def test_steps_and_marks_of_both_threads_are_all_in_the_trace():
             f"layer {k}" for k in range(50)
         ]
         assert trace.messages_sent(rank) == 100
+
+
+def test_work_is_an_event_that_can_overlap_with_messages():
+    def overlaps(comm):
+        request = comm.start(ring_all_reduce, torch.ones(400_000))
+        with comm.work("backward"):
+            request.wait()
+
+    trace = run(overlaps, 2).trace
+    for rank in range(2):
+        (work,) = trace.of(rank, "work")
+        sends = trace.of(rank, "send")
+        assert work.label == "backward"
+        assert work.start < sends[-1].end <= work.end
+
+
+def test_simulated_work_takes_the_time_of_the_virtual_clock():
+    def works(comm):
+        with comm.work("forward"):
+            comm.compute(0.5)
+
+    (work,) = run(works, 1, fabric=Uniform(Link(1e-6, 1e9))).trace.of(0, "work")
+    assert (work.label, work.start, work.end) == ("forward", 0.0, 0.5)

@@ -84,6 +84,7 @@ class Panel:
     def _more_colors(self):
         """Say what the other colours mean that are there."""
         words = {"stuck": "red: it never ended", "together": "dark: they are together"}
+        words["working"] = "strip: its own work"
         states = {span.state for span in self.film.spans}
         return "   ".join(told for state, told in words.items() if state in states)
 
@@ -99,8 +100,10 @@ class Panel:
             wide = max(0.3, (min(span.end, until_s) - span.start) * scale)
             moving = span.state == "moving"
             name = f"f{color_of(span.rank)}" if moving else span.state
-            y = top + rows[span.rank] * pitch
-            groups[name].append(rect(x, y, wide, 0.66 * pitch))
+            y, tall = top + rows[span.rank] * pitch, 0.66 * pitch
+            if span.state == "working":
+                y, tall = y + 0.76 * tall, 0.24 * tall
+            groups[name].append(rect(x, y, wide, tall))
         return groups
 
 

@@ -16,9 +16,10 @@ function lanes(film, svg) {
 
   function spans(row, parts) {
     for (const state in film.lanes[row]) {
-      const list = film.lanes[row][state], d = [];
+      const list = film.lanes[row][state], d = [], strip = state === "working";
+      const above = y(rows[row]) + (strip ? 0.76 * tall : 0), high = strip ? 0.24 * tall : tall;
       let begin = -9, end = -9;  // what is nearer than a third of a pixel becomes one
-      const flush = () => { if (end > left && begin < right) d.push(rectangle(Math.max(left, begin), y(rows[row]), Math.max(0.4, Math.min(right, end) - Math.max(left, begin)), tall)); };
+      const flush = () => { if (end > left && begin < right) d.push(rectangle(Math.max(left, begin), above, Math.max(0.4, Math.min(right, end) - Math.max(left, begin)), high)); };
       for (let i = 0; i < list.length; i += 2) {
         const a = x(list[i]), b = x(list[i + 1]);
         if (b < left || a > right) continue;
@@ -88,7 +89,7 @@ function lanes(film, svg) {
     labels(parts);
     const kinds = new Set(film.lanes.flatMap(Object.keys));
     const legend = [kinds.has("moving") && "colour: its message moves", kinds.has("waiting") && "grey: it waits for its partner",
-      kinds.has("together") && "dark: a barrier or collective", kinds.has("stuck") && "red: it never ended", "empty: its own work"].filter(Boolean).join(" · ");
+      kinds.has("together") && "dark: a barrier or collective", kinds.has("stuck") && "red: it never ended", kinds.has("working") ? "strip: its own work" : "empty: its own work"].filter(Boolean).join(" · ");
     parts.push(tag("text", { class: "muted", x: left, y: bottom + 40, "font-size": 11 }, left_out || legend));
     fixed.replaceChildren(...parts);
   }
