@@ -29,6 +29,7 @@ FLOORS = {
     "simulated": 3,
     "launch": 4,
     "collectives": 4,
+    "train": 5,
     "grading": 6,
     "quiz": 6,
     "commands": 7,

@@ -1,0 +1,83 @@
+"""Buckets: gradients that travel together, as views of one flat buffer.
+
+    parameters    w1  b1  w2  b2  w3  b3        as they are registered
+    buckets      [b3 w3] [b2 w2 b1] [w1]        the last registered come first
+
+Source: Li et al., "PyTorch Distributed" (2020), section 4.2.
+"""
+
+from torch import nn
+
+from distlab.errors import InvalidArgument
+from distlab.units import MiB
+
+__all__ = ["BUCKET_BYTES", "FIRST_BUCKET_BYTES", "Bucket", "in_buckets"]
+
+FIRST_BUCKET_BYTES, BUCKET_BYTES = 1 * MiB, 25 * MiB  # PyTorch's defaults
+
+
+class Bucket:
+    """Parameters of one type, and a buffer with room for their gradients.
+
+    parameters: in the order in which they lie in the buffer. buffer: flat. missing:
+    those whose gradient of this step is not there yet.
+    """
+
+    def __init__(self, parameters: list[nn.Parameter]):
+        self.parameters = parameters
+        self.missing = set(parameters)
+        total = sum(parameter.numel() for parameter in parameters)
+        self.buffer = parameters[0].new_empty(total).detach()
+        self._views = [
+            piece.view_as(parameter)
+            for piece, parameter in zip(
+                self.buffer.split([p.numel() for p in parameters]),
+                parameters,
+                strict=True,
+            )
+        ]
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of the buffer."""
+        return self.buffer.nbytes
+
+    def take_in(self) -> None:
+        """Copy the gradients in; zeros for a parameter that has none."""
+        for parameter, view in zip(self.parameters, self._views, strict=True):
+            if parameter.grad is None:
+                view.zero_()
+            elif parameter.grad is not view:
+                view.copy_(parameter.grad)
+
+    def hand_out(self, world_size: int) -> None:
+        """Divide by the number of ranks, and let the gradients be views of the buffer.
+
+        From then on backward writes where the bucket is, and taking in copies nothing.
+        """
+        self.buffer /= world_size
+        for parameter, view in zip(self.parameters, self._views, strict=True):
+            parameter.grad = view
+
+
+def in_buckets(
+    parameters: list[nn.Parameter], first_bytes: int, bucket_bytes: int
+) -> list[Bucket]:
+    """Return the buckets of these parameters, which are in order of registration.
+
+    A bucket is full once it has reached its limit, `first_bytes` for the first and
+    `bucket_bytes` for the others, or when the next parameter is of another type.
+
+    Raises: InvalidArgument for a limit that is not above 0.
+    """
+    for name, limit in (("first_bytes", first_bytes), ("bucket_bytes", bucket_bytes)):
+        if not limit > 0:
+            raise InvalidArgument(f"{name} is above 0, and got {limit!r}.")
+    groups, room = [], 0
+    for parameter in reversed(parameters):
+        if room <= 0 or groups[-1][-1].dtype != parameter.dtype:
+            groups.append([])
+            room = first_bytes if len(groups) == 1 else bucket_bytes
+        groups[-1].append(parameter)
+        room -= parameter.nbytes
+    return [Bucket(group) for group in groups]

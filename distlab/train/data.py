@@ -1,0 +1,79 @@
+"""Something to learn from, without a download: Python's own source, and digits."""
+
+import random
+import sysconfig
+from functools import cache
+from pathlib import Path
+
+import torch
+
+from distlab.errors import InvalidArgument
+
+__all__ = ["ShardedSampler", "digits", "library_text", "windows"]
+
+_FILES = 120
+
+
+@cache
+def library_text() -> torch.Tensor:
+    """Return source code of Python's standard library, as bytes: uint8, about 3 MB."""
+    folder = Path(sysconfig.get_path("stdlib"))
+    files = sorted(folder.glob("*.py"))[:_FILES]
+    text = b"\n".join(file.read_bytes() for file in files)
+    return torch.frombuffer(bytearray(text), dtype=torch.uint8)
+
+
+def windows(text: torch.Tensor, starts: torch.Tensor, length: int) -> torch.Tensor:
+    """Return the bytes from each start on: int64, [len(starts), length + 1]."""
+    places = starts[:, None] + torch.arange(length + 1)
+    return text[places].long()
+
+
+@cache
+def digits() -> tuple[torch.Tensor, torch.Tensor]:
+    """Return scikit-learn's 1797 digits: pixels [1797, 64] from 0 to 1, and labels.
+
+    Raises: InvalidArgument, saying how to add it, if scikit-learn is not there.
+    """
+    try:
+        from sklearn.datasets import load_digits
+    except ImportError:
+        raise InvalidArgument(
+            "the digits come with scikit-learn: pip install scikit-learn"
+        )
+    found = load_digits()
+    pixels = torch.tensor(found.data, dtype=torch.float32) / 16
+    return pixels, torch.tensor(found.target)
+
+
+class ShardedSampler:
+    """The indices of one rank's samples: all ranks together see each of them once.
+
+    The order is drawn anew in each epoch, the same on every rank. Where the ranks do
+    not divide the samples, the first few come twice, so that all have equally many.
+
+    count: how many samples there are. seed: the same on every rank.
+    Source: torch.utils.data.DistributedSampler, whose face this is.
+    """
+
+    def __init__(self, count: int, rank: int, world_size: int, *, seed: int = 0):
+        if not 0 <= rank < world_size or count < 1:
+            raise InvalidArgument(
+                f"rank {rank} of {world_size} cannot share {count} samples out."
+            )
+        self.count, self.rank, self.world_size = count, rank, world_size
+        self.seed, self.epoch = seed, 0
+
+    def set_epoch(self, epoch: int) -> None:
+        """Have the next iteration in another order; forgotten, all are in the same."""
+        self.epoch = epoch
+
+    def __len__(self):
+        return -(-self.count // self.world_size)
+
+    def __iter__(self):
+        order = list(range(self.count))
+        random.Random(f"{self.seed} {self.epoch}").shuffle(order)
+        while len(order) < len(self) * self.world_size:
+            order += order[: len(self) * self.world_size - len(order)]
+        return iter(order[self.rank :: self.world_size])

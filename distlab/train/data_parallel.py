@@ -1,0 +1,211 @@
+"""Data parallel training: every rank a whole model, a share of the batch, one gradient.
+
+    rank 0   forward ▌ backward of its samples ▐ ─┐
+    rank 1   forward ▌ backward of its samples ▐ ─┼─ all-reduce ─▶ the same mean
+    rank 2   forward ▌ backward of its samples ▐ ─┘                 on every rank
+
+Three rungs of one ladder: an all-reduce for each parameter after backward; one for each
+bucket of parameters; and one for each bucket as soon as it is full, while backward goes
+on with the layers before it.
+
+    model = OverlappedDataParallel(comm, model)
+    loss(model(x), y).backward()
+    model.average_gradients()
+    optimizer.step()
+
+Source: Li et al., "PyTorch Distributed: experiences on accelerating data parallel
+training" (2020).
+"""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import torch
+from torch import nn
+
+from distlab.collectives import ring_all_reduce
+from distlab.errors import InvalidArgument
+from distlab.train.buckets import BUCKET_BYTES, FIRST_BUCKET_BYTES, in_buckets
+from distlab.train.sameness import check_same_model, copy_from_rank_0
+
+__all__ = [
+    "BucketedDataParallel",
+    "NaiveDataParallel",
+    "OverlappedDataParallel",
+    "share_of_batch",
+]
+
+
+def share_of_batch(comm, samples: int) -> float:
+    """Return what to multiply a rank's mean loss with, so that all samples count alike.
+
+    Ranks average their gradients, and so give each rank the same weight. Where batches
+    differ in length, as the last one of an epoch may, a rank's loss has to count by its
+    part of all samples, n times over.
+
+    samples: how many this rank has in this step; 0 is fine, if others have some.
+    Raises: InvalidArgument if no rank has any.
+    """
+    total = torch.tensor([float(samples)], dtype=torch.float64, device=comm.device)
+    ring_all_reduce(comm, total)
+    if not total.item() > 0:
+        raise InvalidArgument("no rank has a sample in this step.")
+    return samples * comm.world_size / total.item()
+
+
+class NaiveDataParallel(nn.Module):
+    """A model whose gradients are averaged after backward, one parameter at a time.
+
+    comm: this rank's Comm. module: the same on every rank; rank 0's values are copied.
+    all_reduce: a function of (comm, tensor) that adds up in place.
+
+    Raises: InvalidArgument, on every rank, naming the first parameter that differs in
+        name, shape or type between ranks.
+    Cost: an all-reduce per parameter, 2(n-1)/n times the gradients' bytes per rank.
+    """
+
+    def __init__(
+        self, comm, module: nn.Module, *, all_reduce: Callable = ring_all_reduce
+    ):
+        super().__init__()
+        self.comm, self.module = comm, module
+        self.all_reduce = all_reduce
+        self.synchronizes = True
+        check_same_model(comm, module)
+        copy_from_rank_0(comm, module)
+        self.parameters_with_gradient = [
+            parameter for parameter in module.parameters() if parameter.requires_grad
+        ]
+
+    def forward(self, *args, **kwargs):
+        """Call the module."""
+        return self.module(*args, **kwargs)
+
+    def average_gradients(self) -> None:
+        """Replace every gradient by its mean over all ranks; call it after backward."""
+        if not self.synchronizes:
+            return
+        for parameter in reversed(self.parameters_with_gradient):
+            gradient = gradient_of(parameter)
+            self.all_reduce(self.comm, gradient)
+            gradient /= self.comm.world_size
+
+    @contextmanager
+    def no_sync(self) -> Iterator[None]:
+        """Only add gradients up in here; the step after it averages the sum of all."""
+        self.synchronizes = False
+        try:
+            yield
+        finally:
+            self.synchronizes = True
+
+
+class BucketedDataParallel(NaiveDataParallel):
+    """The same with gradients packed into buckets: few all-reduces, and long ones.
+
+    Buckets are filled in reverse order of registration, which is about the order in
+    which backward finishes gradients. The first is small, so that it is full early.
+
+    first_bytes, bucket_bytes: where a bucket ends.
+    Cost: an all-reduce per bucket; the bytes are those of the naive way.
+    """
+
+    def __init__(
+        self,
+        comm,
+        module: nn.Module,
+        *,
+        first_bytes: int = FIRST_BUCKET_BYTES,
+        bucket_bytes: int = BUCKET_BYTES,
+        all_reduce: Callable = ring_all_reduce,
+    ):
+        super().__init__(comm, module, all_reduce=all_reduce)
+        parameters = self.parameters_with_gradient
+        self.buckets = in_buckets(parameters, first_bytes, bucket_bytes)
+
+    def average_gradients(self) -> None:
+        """Replace every gradient by its mean over all ranks; call it after backward."""
+        if not self.synchronizes:
+            return
+        for bucket in self.buckets:
+            bucket.take_in()
+            self.all_reduce(self.comm, bucket.buffer)
+            bucket.hand_out(self.comm.world_size)
+
+
+class OverlappedDataParallel(BucketedDataParallel):
+    """The same while backward goes on: a bucket travels as soon as it is full.
+
+    A hook on each parameter notes that its gradient is there. Buckets start in their
+    order, also if a later one is full first, so that all ranks make the same calls.
+
+    unused: what to do with a parameter that has no gradient after backward. "error"
+        names it, since on one rank only it would be a mistake that stalls the others;
+        "zero" counts it as zero.
+    Raises: InvalidArgument in `average_gradients`, for a parameter without a gradient.
+    """
+
+    def __init__(self, comm, module: nn.Module, *, unused: str = "error", **options):
+        super().__init__(comm, module, **options)
+        if unused not in ("error", "zero"):
+            raise InvalidArgument(f'unused is "error" or "zero", and got {unused!r}.')
+        self.unused = unused
+        self._of = {p: bucket for bucket in self.buckets for p in bucket.parameters}
+        for parameter in self._of:
+            parameter.register_post_accumulate_grad_hook(self._is_ready)
+        self._begin_step()
+
+    def average_gradients(self) -> None:
+        """Wait for the buckets under way; start those that are not full, or refuse."""
+        if not self.synchronizes:
+            return
+        missing = [p for bucket in self.buckets for p in bucket.missing]
+        if missing and self.unused == "error":
+            self._begin_step()
+            raise InvalidArgument(self._told(missing))
+        self._start(self.buckets[len(self._requests) :])
+        for bucket, request in zip(self.buckets, self._requests, strict=True):
+            request.wait()
+            bucket.hand_out(self.comm.world_size)
+        self._begin_step()
+
+    def _begin_step(self):
+        self._requests = []
+        for bucket in self.buckets:
+            bucket.missing = set(bucket.parameters)
+
+    def _is_ready(self, parameter):
+        if not self.synchronizes:
+            return
+        bucket = self._of[parameter]
+        if parameter not in bucket.missing:
+            raise InvalidArgument(
+                "backward ran twice in one step, and buckets of the first are on their "
+                "way. Put all but the last backward of a step into `with no_sync():`."
+            )
+        bucket.missing.discard(parameter)
+        waiting = self.buckets[len(self._requests) :]
+        full = next((k for k, b in enumerate(waiting) if b.missing), len(waiting))
+        self._start(waiting[:full])
+
+    def _start(self, buckets):
+        for bucket in buckets:
+            bucket.take_in()
+            request = self.comm.start(self.all_reduce, bucket.buffer)
+            self._requests.append(request)
+
+    def _told(self, missing):
+        names = {id(p): name for name, p in self.module.named_parameters()}
+        listed = ", ".join(names[id(parameter)] for parameter in missing)
+        return (
+            f"rank {self.comm.rank} has no gradient for {listed}: the loss of this "
+            "step does not depend on it. If that is as it should be, pass "
+            'unused="zero" on all ranks, or freeze it with requires_grad_(False).'
+        )
+
+
+def gradient_of(parameter: nn.Parameter) -> torch.Tensor:
+    """Return a parameter's gradient, made of zeros if there is none."""
+    if parameter.grad is None:
+        parameter.grad = torch.zeros_like(parameter)
+    return parameter.grad
