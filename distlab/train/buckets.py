@@ -11,7 +11,7 @@ from torch import nn
 from distlab.errors import InvalidArgument
 from distlab.units import MiB
 
-__all__ = ["BUCKET_BYTES", "FIRST_BUCKET_BYTES", "Bucket", "in_buckets"]
+__all__ = ["BUCKET_BYTES", "FIRST_BUCKET_BYTES", "Bucket", "grouped", "in_buckets"]
 
 FIRST_BUCKET_BYTES, BUCKET_BYTES = 1 * MiB, 25 * MiB  # PyTorch's defaults
 
@@ -65,19 +65,29 @@ def in_buckets(
 ) -> list[Bucket]:
     """Return the buckets of these parameters, which are in order of registration.
 
-    A bucket is full once it has reached its limit, `first_bytes` for the first and
-    `bucket_bytes` for the others, or when the next parameter is of another type.
+    Raises: InvalidArgument for a limit that is not above 0.
+    """
+    named = [("", parameter) for parameter in parameters]
+    groups = grouped(named, first_bytes, bucket_bytes)
+    return [Bucket([parameter for _, parameter in group]) for group in groups]
+
+
+def grouped(named: list[tuple], first_bytes: int, group_bytes: int) -> list[list]:
+    """Return (name, parameter) in groups, from the last registered to the first.
+
+    A group is full once it has reached its limit, `first_bytes` for the first and
+    `group_bytes` for the others, or when the next parameter is of another type.
 
     Raises: InvalidArgument for a limit that is not above 0.
     """
-    for name, limit in (("first_bytes", first_bytes), ("bucket_bytes", bucket_bytes)):
+    for limit in (first_bytes, group_bytes):
         if not limit > 0:
-            raise InvalidArgument(f"{name} is above 0, and got {limit!r}.")
+            raise InvalidArgument(f"a limit in bytes is above 0, and got {limit!r}.")
     groups, room = [], 0
-    for parameter in reversed(parameters):
-        if room <= 0 or groups[-1][-1].dtype != parameter.dtype:
+    for name, parameter in reversed(named):
+        if room <= 0 or groups[-1][-1][1].dtype != parameter.dtype:
             groups.append([])
-            room = first_bytes if len(groups) == 1 else bucket_bytes
-        groups[-1].append(parameter)
+            room = first_bytes if len(groups) == 1 else group_bytes
+        groups[-1].append((name, parameter))
         room -= parameter.nbytes
-    return [Bucket(group) for group in groups]
+    return groups

@@ -1,0 +1,82 @@
+"""Flat groups: parameters as views of one tensor, of which each rank owns one part.
+
+    full     │ w1 │ b1 │ w2 │ b2 │ padding │
+    parts    │  rank 0  │  rank 1  │  rank 2  │      equal, whatever the parameters are
+    shard               ▲ on rank 1: what its optimizer steps
+
+Cutting by position and not by parameter gives every rank the same work; a parameter may
+lie on two ranks.
+
+Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion
+parameter models" (2020); Zhao et al., "PyTorch FSDP" (2023), section 3.2.1.
+"""
+
+import torch
+from torch import nn
+
+from distlab.collectives import ring_reduce_scatter
+
+__all__ = ["FlatGroup", "all_gather_parts", "mean_part"]
+
+
+class FlatGroup:
+    """Parameters of one type, flat and padded to n equal parts.
+
+    names, parameters: in the order in which they lie in `full`. shard: this rank's part
+    of it, as a parameter for an optimizer. missing: those without a gradient yet.
+    """
+
+    def __init__(self, comm, named_parameters: list[tuple[str, nn.Parameter]]):
+        self.comm = comm
+        self.names = [name for name, _ in named_parameters]
+        self.parameters = [parameter for _, parameter in named_parameters]
+        self.shapes = [parameter.shape for parameter in self.parameters]
+        self.numbers = sum(parameter.numel() for parameter in self.parameters)
+        self.part = -(-self.numbers // comm.world_size)
+        self.missing = set(self.parameters)
+        first = self.parameters[0]
+        self.full = first.new_zeros(self.part * comm.world_size).detach()
+        for parameter, view in zip(self.parameters, self.views(self.full), strict=True):
+            view.copy_(parameter.detach())
+
+    def views(self, flat: torch.Tensor) -> list[torch.Tensor]:
+        """Return a view of `flat` for each parameter, in its shape."""
+        counts = [shape.numel() for shape in self.shapes]
+        pieces = flat[: self.numbers].split(counts)
+        return [p.view(shape) for p, shape in zip(pieces, self.shapes, strict=True)]
+
+    def own(self, flat: torch.Tensor) -> torch.Tensor:
+        """Return this rank's part of `flat`, a view."""
+        start = self.comm.rank * self.part
+        return flat[start : start + self.part]
+
+    def flat_gradient(self) -> torch.Tensor:
+        """Return all gradients in one new tensor, zeros for none; then drop them."""
+        flat = torch.zeros_like(self.full)
+        for parameter, view in zip(self.parameters, self.views(flat), strict=True):
+            if parameter.grad is not None:
+                view.copy_(parameter.grad)
+                parameter.grad = None
+        return flat
+
+
+def all_gather_parts(comm, flat: torch.Tensor) -> None:
+    """Fill `flat`, of which every rank has its own part, around a ring; in place.
+
+    Cost: n-1 rounds; every rank sends (n-1)/n of it.
+    """
+    n, rank = comm.world_size, comm.rank
+    parts = flat.view(n, -1)
+    for step in range(n - 1):
+        comm.mark(f"all-gather, step {step + 1} of {n - 1}")
+        outgoing, target = parts[(rank - step) % n], parts[(rank - step - 1) % n]
+        comm.sendrecv(outgoing, target, dst=(rank + 1) % n, src=(rank - 1) % n)
+
+
+def mean_part(comm, flat: torch.Tensor) -> torch.Tensor:
+    """Return this rank's part of the mean of all ranks' tensors, in memory of its own.
+
+    Cost: n-1 rounds; every rank sends (n-1)/n of the tensor, which is used up.
+    """
+    mine = ring_reduce_scatter(comm, flat)
+    return mine / comm.world_size
