@@ -54,7 +54,7 @@ class SpeaksInOrder(WorldCheck):
         )
 
     def _unseen(self, report):
-        """Return a verdict if the trace doesn't show all that the ranks did."""
+        """Return a verdict if the trace does not show all that the ranks did."""
         for rank, calls in enumerate(report.results):
             for act in self._acts:
                 shown = len(_turns_of(report.trace, rank, act))
