@@ -7,7 +7,7 @@ HINT = "without a message that is luck"
 
 
 def speak_in_order(comm, speak):
-    time.sleep(0.2 * comm.rank)
+    time.sleep(0.4 * comm.rank)
     speak()
 
 
