@@ -12,6 +12,16 @@ from distlab.grading.all_reduce import (
     AllReduceTraffic,
     ReduceScatterSums,
 )
+from distlab.grading.turns import PreparesAndSpeaks, SpeaksInOrder, SpeaksInRounds
 from distlab.grading.verdict import Verdict, grade
 
-__all__ = ["AllReduceSums", "AllReduceTraffic", "ReduceScatterSums", "Verdict", "grade"]
+__all__ = [
+    "AllReduceSums",
+    "AllReduceTraffic",
+    "PreparesAndSpeaks",
+    "ReduceScatterSums",
+    "SpeaksInOrder",
+    "SpeaksInRounds",
+    "Verdict",
+    "grade",
+]

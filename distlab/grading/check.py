@@ -18,11 +18,14 @@ class WorldCheck:
 
     A check names its `_probe`, which calls the function on a rank and returns what is
     there afterwards, and says in `_compare(report)` what is wrong with that, as a
-    `Verdict`, or None. `_arguments()` are handed to the probe after the function.
+    `Verdict`, or None. `_arguments()` are handed to the probe after the function, and
+    `_hint_for_failure` has a nudge for a run that failed.
     """
 
     function: object
     world_size: int
+
+    _hint_for_failure = staticmethod(hint_for_failure)
 
     @property
     def title(self):
@@ -48,7 +51,7 @@ class WorldCheck:
         return ()
 
     def _failed(self, failure):
-        return self._fail(story_of(failure), hint_for_failure(failure))
+        return self._fail(story_of(failure), self._hint_for_failure(failure))
 
     def _fail(self, found, hint):
         return Verdict("fail", self.title, found, hint)

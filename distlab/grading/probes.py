@@ -1,12 +1,23 @@
 """What a check has the ranks do: make inputs, call the learner's function, look."""
 
 import reprlib
+import time
 from types import FunctionType
 
 from distlab import collectives
 from distlab.collectives.chunks import split
 
-__all__ = ["all_reduce_probe", "lock_the_library", "reduce_scatter_probe", "shown"]
+__all__ = [
+    "MARKS",
+    "all_reduce_probe",
+    "lock_the_library",
+    "reduce_scatter_probe",
+    "shown",
+    "turns_probe",
+]
+
+MARKS = "(check) {} begins", "(check) {} has ended"
+_SPEAK_S, _PREPARE_S = 0.01, 0.06
 
 
 def all_reduce_probe(comm, function, inputs) -> dict:
@@ -31,6 +42,36 @@ def reduce_scatter_probe(comm, function, inputs) -> dict:
     whole = isinstance(returned, int) and 0 <= returned < comm.world_size
     owner = int(returned) if whole else None
     return {"runs": runs, "owner": owner, "returned": shown(returned)}
+
+
+def turns_probe(comm, function, prepares=False, *more) -> dict:
+    """Return how often the function had this rank "speak", and "prepare" if it does.
+
+    All begin together, and lower ranks speak longer, so that ranks which do not wait
+    end in the wrong order. The barrier for it is the first event of each rank.
+    """
+    lock_the_library()
+    comm.barrier()
+    acts = {"prepare": _Act(comm, "prepare", _PREPARE_S)} if prepares else {}
+    seconds = _SPEAK_S * (comm.world_size - comm.rank)
+    acts["speak"] = _Act(comm, "speak", seconds)
+    function(comm, *acts.values(), *more)
+    return {name: act.calls for name, act in acts.items()}
+
+
+class _Act:
+    """What the learner's function calls: it takes a while, and marks both its ends."""
+
+    def __init__(self, comm, name, seconds):
+        self._comm, self._seconds = comm, seconds
+        self._begins, self._ended = (mark.format(name) for mark in MARKS)
+        self.calls = 0
+
+    def __call__(self):
+        self.calls += 1
+        self._comm.mark(self._begins)
+        time.sleep(self._seconds)
+        self._comm.mark(self._ended)
 
 
 def _tensor(comm, numbers):

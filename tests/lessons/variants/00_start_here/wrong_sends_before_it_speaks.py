@@ -1,0 +1,20 @@
+"""Hands the turn on, and uses it afterwards."""
+
+POINTS = 0.0
+HINT = "Speak first, then send"
+
+
+def speak_in_order(comm, speak):
+    if comm.rank > 0:
+        comm.recv_object(comm.rank - 1)
+    if comm.rank < comm.world_size - 1:
+        comm.send_object("your turn", comm.rank + 1)
+    speak()
+
+
+def speak_in_rounds(comm, speak, rounds):
+    pass
+
+
+def prepare_and_speak(comm, prepare, speak):
+    pass
