@@ -29,6 +29,7 @@ FLOORS = {
     "simulated": 3,
     "launch": 4,
     "collectives": 4,
+    "engines": 5,
     "grading": 6,
     "quiz": 6,
     "commands": 7,
