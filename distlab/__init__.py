@@ -18,6 +18,8 @@ _HOME = {
         "CollectiveMismatch",
         "Deadlock",
         "DistlabError",
+        "EngineFailed",
+        "EngineMissing",
         "InvalidArgument",
         "MessageMismatch",
         "NestedWorld",

@@ -12,6 +12,8 @@ __all__ = [
     "CollectiveMismatch",
     "Deadlock",
     "DistlabError",
+    "EngineFailed",
+    "EngineMissing",
     "InvalidArgument",
     "MessageMismatch",
     "NestedWorld",
@@ -50,6 +52,14 @@ class WorldClosed(DistlabError, RuntimeError):
 
 class ProcessServerFailed(DistlabError, RuntimeError):
     """The helper process that forks ranks could not start, or died."""
+
+
+class EngineMissing(DistlabError, ImportError):
+    """A real system, such as MPI, that is not installed here; nothing was started."""
+
+
+class EngineFailed(DistlabError, RuntimeError):
+    """A real system's own program, such as mpirun, could not start, or ended early."""
 
 
 class MessageMismatch(DistlabError, ValueError):

@@ -46,6 +46,7 @@ def whereabouts(stack: Iterable) -> str:
 
 def _is_learners(name):
     ours = name.startswith(("<frozen", "<string>", _PACKAGE))
+    ours = ours or name.endswith((".pyx", ".pxi"))  # compiled: a library's
     return not (ours or "/site-packages/" in name or name.startswith(_LIBRARIES))
 
 

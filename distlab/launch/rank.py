@@ -11,7 +11,6 @@ import json
 import os
 import re
 import sys
-import time
 import warnings
 from datetime import timedelta
 
@@ -19,8 +18,9 @@ import torch
 import torch.distributed as dist
 
 from distlab.comm import Comm, Disagreement
+from distlab.launch.outcome import outcome_of
 from distlab.launch.raised import described
-from distlab.launch.travel import Arrivals, pack
+from distlab.launch.travel import Arrivals
 from distlab.launch.witness import watch
 from distlab.processes import Child
 from distlab.recorder import Recorder
@@ -91,23 +91,19 @@ def _join(rank, world_size, settings, meeting_place):
 
 
 def _outcome(comm, arrivals, data):
-    """Run one call; return its outcome: a line of JSON, then the pickled value."""
-    comm.recorder.begin()
-    try:
+    """Run one call; return its outcome."""
+
+    def work():
         fn, args, comm.faults = arrivals.unpack_task(data)
         comm.fail_if_planned()
         result = fn(comm, *args)
         comm.started.finish()
-        payload = pack(result)
-        report = {"outcome": "returned", "group": dist.is_initialized()}
-        comm.recorder.now("done")
-    except BaseException as error:
-        report = {"outcome": "raised", "time": time.monotonic(), **_describe(error)}
-        payload = _pack_error(error)
-        comm.recorder.now("raised")
-    sys.stdout.flush()
-    sys.stderr.flush()
-    return json.dumps(report).encode() + b"\n" + payload
+        return result
+
+    def facts():
+        return {"group": dist.is_initialized()}
+
+    return outcome_of(work, comm.recorder, facts=facts, describe=_describe)
 
 
 def _describe(error):
@@ -127,10 +123,3 @@ def _from_communication(error, frames):
     in_torch = last.endswith(("distributed_c10d.py", "c10d_logger.py"))
     in_transfer = "/distlab/comm/" in last
     return in_torch or in_transfer or bool(_BROKEN.search(str(error)))
-
-
-def _pack_error(error):
-    try:
-        return pack(error.with_traceback(None))
-    except Exception:
-        return pack(RuntimeError(f"{type(error).__name__}: {error}"))

@@ -14,10 +14,12 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from distlab.errors import WorldFailed
 from distlab.faults import Fault
 from distlab.launch.call import TICK_S, Call, Failure, Outcome
 from distlab.launch.console import Console
 from distlab.launch.machine import PRELOAD, usable_cores
+from distlab.launch.story import tell
 from distlab.processes import (
     Ended,
     Frame,
@@ -37,8 +39,11 @@ class Ranks:
     """`world_size` processes that share one process group.
 
     intact: whether the last call left the process group up and no message behind.
+    noted: whether the ranks note what they send and receive.
     `close` may be called at any time, twice too, and leaves nothing behind.
     """
+
+    noted = True
 
     def __init__(
         self, world_size: int, backend: str, *, persistent: bool, start_method: str
@@ -52,11 +57,9 @@ class Ranks:
         self._folder = None
         self.processes = None
         try:
-            self.processes = Processes(
-                world_size,
-                "distlab.launch.rank:main",
-                preload=PRELOAD,
+            self.processes = self._start(
                 shared=[self._block, self._meeting],
+                preload=PRELOAD,
                 start_method=start_method,
             )
             settings = json.dumps(self._settings(persistent)).encode()
@@ -65,6 +68,9 @@ class Ranks:
         except BaseException:
             self.close()
             raise
+
+    def _start(self, **how):
+        return Processes(self.world_size, "distlab.launch.rank:main", **how)
 
     def _settings(self, persistent):
         place = None
@@ -126,6 +132,12 @@ class Ranks:
         alive = len(self.processes.alive) == self.world_size
         self.intact = alive and grouped and not self.loose_ends()
         return [call.outcomes[rank] for rank in sorted(call.outcomes)]
+
+    def story(
+        self, failure: Failure, faults: Sequence[Fault], output: list[str]
+    ) -> WorldFailed:
+        """Return the exception that tells the story of a `Failure` of these ranks."""
+        return tell(failure, self.board, faults, output, noted=self.noted)
 
     def loose_ends(self) -> list[str]:
         """Return in sentences which messages and collectives were begun but not met."""

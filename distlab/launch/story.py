@@ -24,22 +24,30 @@ _SEE_IT = "The trace up to here is in the exception's `trace`; show.player() pla
 
 
 def tell(
-    failure: Failure, board: Blackboard, faults: Sequence[Fault], output: list[str]
+    failure: Failure,
+    board: Blackboard,
+    faults: Sequence[Fault],
+    output: list[str],
+    *,
+    noted: bool = True,
 ) -> WorldFailed:
     """Return the exception that tells the story of a `Failure`.
 
     board: the ranks' notes at the moment of failure.
     faults: what was planned.
     output: what each rank printed.
+    noted: whether the ranks note what they send and receive. Where they do not, the
+    story doesn't speak of it.
     """
-    return _Story(Scene(failure, board, faults, output)).error()
+    return _Story(Scene(failure, board, faults, output), noted).error()
 
 
 class _Story:
     """Chooses the kind of failure, and writes the story down."""
 
-    def __init__(self, scene):
+    def __init__(self, scene, noted):
         self.scene = scene
+        self.noted = noted
         self.failure = scene.failure
         self.board = scene.board
 
@@ -81,7 +89,7 @@ class _Story:
         last = self.scene.last_event(first.rank)
         if last:
             lines.append(f"    {last}")
-        elif not first.details:
+        elif self.noted and not first.details:
             lines.append("    It had not finished any Comm call.")
         said = self.scene.last_words().strip().splitlines()[-5:]
         lines += [f"    It said: {line}" for line in said]
@@ -186,7 +194,7 @@ class _Story:
         if others and not starting:
             lines += ["", "  Meanwhile:" if told else "  What each rank was doing:"]
             lines += self._doings(others)
-            lines += ["", f"  {_SEE_IT}"]
+            lines += ["", f"  {_SEE_IT}"] if self.noted else []
         scene = self.scene
         return kind(
             "\n".join(lines),

@@ -21,8 +21,10 @@ from distlab.errors import CannotTravel, InvalidArgument
 __all__ = ["Arrivals", "check_function", "pack", "pack_task", "unpack"]
 
 
-def check_function(fn: Callable, args: Sequence) -> None:
+def check_function(fn: Callable, args: Sequence, first: str = "comm") -> None:
     """Refuse what cannot be called as `fn(comm, *args)`.
+
+    first: what its first argument is called.
 
     Raises: InvalidArgument.
     """
@@ -46,9 +48,10 @@ def check_function(fn: Callable, args: Sequence) -> None:
         name = getattr(fn, "__name__", "the function")
         extra = f" and then the {len(args)} of args" if args else ""
         raise InvalidArgument(
-            f"each rank calls {name}(comm{', *args' if args else ''}), but "
+            f"each rank calls {name}({first}{', *args' if args else ''}), but "
             f"{name}{signature} does not take that: {error}. "
-            f"Its first argument is the rank's Comm{extra}: def {name}(comm, ...)."
+            f"Its first argument is the rank's {first}{extra}: "
+            f"def {name}({first}, ...)."
         ) from None
 
 

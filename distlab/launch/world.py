@@ -5,6 +5,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from distlab.errors import InvalidArgument, NestedWorld, WorldClosed
 from distlab.faults import Fault, check_faults
@@ -19,12 +20,11 @@ from distlab.launch.machine import (
 from distlab.launch.ranks import Ranks
 from distlab.launch.report import Report
 from distlab.launch.simulate import run_simulated
-from distlab.launch.story import tell
 from distlab.launch.travel import check_function, pack_task
 from distlab.processes import Interrupts, inside
 from distlab.simulated import Fabric
 
-__all__ = ["World", "run"]
+__all__ = ["World", "check_timeout", "refuse_nested", "run", "run_once"]
 
 
 def run(
@@ -52,23 +52,32 @@ def run(
     collective or takes too long; InvalidArgument, CannotTravel, NestedWorld before
     anything has started; KeyboardInterrupt. No process is left behind in any of these.
     """
-    _refuse_nested("run")
+    refuse_nested("run")
     world_size = check_world_size(world_size, simulated=fabric is not None)
     check_function(fn, args)
     faults = check_faults(faults, world_size)
-    limit = {"faults": faults, "timeout_s": _check_timeout(timeout_s)}
+    limit = {"faults": faults, "timeout_s": check_timeout(timeout_s)}
     if fabric is not None:
         return run_simulated(fn, world_size, args=args, fabric=fabric, **limit)
     task = pack_task(fn, args, faults)
-    return _run_once(task, world_size, backend=backend, quiet=quiet, **limit)
-
-
-def _run_once(task, world_size, *, backend, quiet, faults, timeout_s):
-    """Run a task on fresh ranks, which are gone afterwards, whatever happens."""
     backend, notes = choose_backend(backend, world_size)
     notes += start_notes()
+    start = partial(_new_ranks, world_size, backend, persistent=False)
+    return run_once(start, task, quiet=quiet, notes=notes, **limit)
+
+
+def run_once(
+    start: Callable[[], Ranks],
+    task: bytes,
+    *,
+    timeout_s: float,
+    faults: Sequence[Fault] = (),
+    quiet: bool = False,
+    notes: Sequence[str] = (),
+) -> Report:
+    """Run a task on fresh ranks, which are gone afterwards, whatever happens."""
     with Interrupts() as interrupts:
-        ranks = _start(world_size, backend, False, interrupts)
+        ranks = _ready(start(), interrupts)
         try:
             report = _call(ranks, task, timeout_s, faults, quiet, interrupts, notes)
             if not interrupts.pending:
@@ -97,7 +106,7 @@ class World:
     """
 
     def __init__(self, world_size: int, *, backend: str = "auto"):
-        _refuse_nested("World")
+        refuse_nested("World")
         self.world_size = check_world_size(world_size)
         self.backend, self._notes = choose_backend(backend, self.world_size)
         self._notes += start_notes()
@@ -122,9 +131,9 @@ class World:
 
         Raises: as the function `run` does; WorldClosed.
         """
-        _refuse_nested("World.run")
+        refuse_nested("World.run")
         check_function(fn, args)
-        timeout_s = _check_timeout(self.timeout_s)
+        timeout_s = check_timeout(self.timeout_s)
         task = pack_task(fn, args, ())
         with self._lock, Interrupts() as interrupts:
             notes = [*self._notes, *self._renewed(interrupts)]
@@ -154,7 +163,8 @@ class World:
         return [f"Fresh ranks: {self._lost}, so what they had in memory is gone."]
 
     def _open_ranks(self, interrupts):
-        self._ranks = _start(self.world_size, self.backend, True, interrupts)
+        ranks = _new_ranks(self.world_size, self.backend, persistent=True)
+        self._ranks = _ready(ranks, interrupts)
         self._finalizer = weakref.finalize(self, self._ranks.close)
 
     def _drop(self, why):
@@ -176,14 +186,17 @@ class World:
         self.close()
 
 
-def _start(world_size, backend, persistent, interrupts):
-    ranks = Ranks(
-        world_size, backend, persistent=persistent, start_method=start_method()[0]
-    )
+def _new_ranks(world_size, backend, *, persistent):
+    method = start_method()[0]
+    return Ranks(world_size, backend, persistent=persistent, start_method=method)
+
+
+def _ready(ranks, interrupts):
+    """Return the ranks once they have joined their process group."""
     try:
         ranks.wait_ready(interrupts)
     except Failure as failure:
-        error = tell(failure, ranks.board, (), [""] * world_size)
+        error = ranks.story(failure, (), [""] * ranks.world_size)
         ranks.close()
         raise error from None
     except BaseException:
@@ -205,7 +218,7 @@ def _call(ranks, task, timeout_s, faults, quiet, interrupts, notes):
             interrupts=interrupts,
         )
     except Failure as failure:
-        raise tell(failure, ranks.board, faults, console.output()) from None
+        raise ranks.story(failure, faults, console.output()) from None
     finally:
         console.close()
     if interrupts.pending:
@@ -220,7 +233,11 @@ def _call(ranks, task, timeout_s, faults, quiet, interrupts, notes):
     )
 
 
-def _refuse_nested(what):
+def refuse_nested(what: str) -> None:
+    """Refuse to open a world inside a rank of another.
+
+    Raises: NestedWorld.
+    """
     if inside() is not None:
         raise NestedWorld(
             f"{what} was called inside rank {inside().index} of a world. A rank cannot "
@@ -228,7 +245,11 @@ def _refuse_nested(what):
         )
 
 
-def _check_timeout(timeout_s):
+def check_timeout(timeout_s: float) -> float:
+    """Return `timeout_s`.
+
+    Raises: InvalidArgument if it is not a number of seconds above 0.
+    """
     number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
     if not number or not timeout_s > 0 or math.isinf(timeout_s):
         raise InvalidArgument(

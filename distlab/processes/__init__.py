@@ -25,6 +25,7 @@ if sys.platform == "win32":
 
 from distlab.processes.child import Child, inside
 from distlab.processes.group import Ended, Frame, Lines, Processes
+from distlab.processes.guests import Guests
 from distlab.processes.interrupts import Interrupts
 from distlab.processes.memory import anonymous_file
 from distlab.processes.server_handle import warm_up
@@ -33,6 +34,7 @@ __all__ = [
     "Child",
     "Ended",
     "Frame",
+    "Guests",
     "Interrupts",
     "Lines",
     "Processes",

@@ -14,7 +14,7 @@ import types
 
 from distlab.processes.wire import Disconnected, receive_frame, send_frame
 
-__all__ = ["STACKS_SIGNAL", "Child", "execute", "inside", "live"]
+__all__ = ["STACKS_SIGNAL", "Child", "die_with", "execute", "inside", "live"]
 
 STACKS_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR2 - 7) + 7
 _PR_SET_PDEATHSIG = 1
@@ -57,11 +57,12 @@ class Child:
 def live(request: dict, descriptors: list[int]) -> None:
     """Set up this process as `request` says, call its entry point, and end it."""
     global _current
-    _die_with(os.getppid())
+    die_with(os.getppid())
     channel, output, stacks, *shared = _keep_only(descriptors)
     _take_output(output)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    os.setpgid(0, request["group"])
     faulthandler.register(STACKS_SIGNAL, file=stacks, all_threads=True)
     os.environ.clear()
     os.environ.update(request["environment"])
@@ -92,8 +93,8 @@ def execute(request: dict, descriptors: list[int]) -> None:
     os.execv(sys.executable, [sys.executable, "-c", code, argument])
 
 
-def _die_with(parent):
-    """Have the system kill this process when the process server dies."""
+def die_with(parent: int) -> None:
+    """Have the system kill this process when its parent dies."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:

@@ -3,9 +3,11 @@
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import sys
+import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
@@ -18,7 +20,7 @@ from distlab.processes.server_handle import ServerHandle
 from distlab.processes.stacks import Stack, read_stacks
 from distlab.processes.wire import Disconnected, FrameReader, send_frame, send_request
 
-__all__ = ["Ended", "Frame", "Lines", "Processes"]
+__all__ = ["Ended", "Frame", "Lines", "Processes", "close_theirs"]
 
 
 class Frame(NamedTuple):
@@ -48,6 +50,8 @@ class Processes:
     entry: "package.module:function", called with a `Child` in each process.
     preload: modules that the process server imports before it forks.
     shared: descriptors that every process gets a copy of.
+    private_folder: whether they get a folder, which is in memory where the system has
+    such folders, and gone when they are. `folder` is its path.
 
     Raises: ProcessServerFailed if the server cannot start or fork.
     If a peer dies: `poll` reports `Ended`; the others go on.
@@ -61,9 +65,11 @@ class Processes:
         preload: Sequence[str] = (),
         shared: Sequence[int] = (),
         start_method: str = "fork",
+        private_folder: bool = False,
     ):
         self.pids = [None] * count
         self.alive = set()
+        self.folder = None
         self._channels, self._readers, self._outputs, self._stacks = [], [], [], []
         self._selector = selectors.DefaultSelector()
         self._session, self._server = ServerHandle.open_session(preload, start_method)
@@ -71,9 +77,9 @@ class Processes:
         self._selector.register(self._session, selectors.EVENT_READ, "session")
         self._closed = False
         try:
-            surroundings = _surroundings(entry)
-            for index in range(count):
-                self._start(index, surroundings, shared)
+            if private_folder:
+                self.folder = _new_folder()
+            self._start_all(self._surroundings(entry), shared)
         except OSError as error:
             self.stop()
             raise self._server.failure() from error
@@ -81,7 +87,35 @@ class Processes:
             self.stop()
             raise
 
+    def _surroundings(self, entry):
+        try:
+            directory = os.getcwd()
+        except FileNotFoundError:
+            directory = None
+        return {
+            "entry": entry,
+            "group": os.getpgrp(),
+            "environment": dict(os.environ),
+            "path": sys.path,
+            "directory": directory,
+            "folder": self.folder,
+        }
+
+    def _start_all(self, surroundings, shared):
+        for index in range(len(self.pids)):
+            self._start(index, surroundings, shared)
+
     def _start(self, index, surroundings, shared):
+        """Have the server fork process `index`."""
+        descriptors = self._equip(index)
+        request = json.dumps(surroundings | {"index": index}).encode()
+        try:
+            send_request(self._session, request, [*descriptors, *shared])
+        finally:
+            close_theirs(descriptors)
+
+    def _equip(self, index):
+        """Return its ends of what is to connect process `index` with its owner."""
         ours, theirs = socket.socketpair()
         pipe, write_end = os.pipe()
         stacks = anonymous_file("stacks")
@@ -89,16 +123,10 @@ class Processes:
         self._readers.append(FrameReader(ours))
         self._outputs.append(LineReader(pipe))
         self._stacks.append(stacks)
-        request = json.dumps(surroundings | {"index": index}).encode()
-        descriptors = [theirs.fileno(), write_end, stacks, *shared]
-        try:
-            send_request(self._session, request, descriptors)
-        finally:
-            theirs.close()
-            os.close(write_end)
         self._selector.register(ours, selectors.EVENT_READ, index)
         self._selector.register(pipe, selectors.EVENT_READ, index)
         self.alive.add(index)
+        return [theirs.detach(), write_end, stacks]
 
     def send(self, index: int, payload: bytes) -> None:
         """Send one frame to a process; a dead one is reported by `poll`, not here."""
@@ -117,14 +145,18 @@ class Processes:
         """
         happened = []
         news = False
-        for index in {key.data for key, _ in self._selector.select(timeout_s)}:
-            if index == "session":
+        for source in {key.data for key, _ in self._selector.select(timeout_s)}:
+            if source == "session":
                 news = True
             else:
-                happened += self._drain(index)
+                happened += self._take(source)
         if news:
             happened += self._read_news()
         return happened
+
+    def _take(self, source):
+        """Return what has come from one of the sources; here each is a process."""
+        return self._drain(source)
 
     def _drain(self, index):
         """Return what a process has sent and printed by now."""
@@ -159,13 +191,16 @@ class Processes:
                     f"process {news['failed']} could not be started: {news['why']}"
                 )
             else:
-                index = news["ended"]
-                self.alive.discard(index)
-                happened += self._drain(index)
-                text = self._outputs[index].finish()
-                happened += [Lines(index, text)] if text else []
-                happened.append(Ended(index, news["status"]))
+                happened += self._end(news["ended"], news["status"])
         return happened
+
+    def _end(self, index, status):
+        """Return the last that a process has sent and printed, and that it is gone."""
+        self.alive.discard(index)
+        happened = self._drain(index)
+        text = self._outputs[index].finish()
+        happened += [Lines(index, text)] if text else []
+        return [*happened, Ended(index, status)]
 
     def signal(self, index: int, number: int) -> None:
         """Send a signal to a process that has not been reported as ended."""
@@ -223,17 +258,20 @@ class Processes:
             output.close()
         for stacks in self._stacks:
             os.close(stacks)
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
         self.alive.clear()
 
 
-def _surroundings(entry):
-    try:
-        directory = os.getcwd()
-    except FileNotFoundError:
-        directory = None
-    return {
-        "entry": entry,
-        "environment": dict(os.environ),
-        "path": sys.path,
-        "directory": directory,
-    }
+def _new_folder():
+    memory = "/dev/shm"
+    return tempfile.mkdtemp(
+        prefix="distlab-", dir=memory if os.access(memory, os.W_OK) else None
+    )
+
+
+def close_theirs(descriptors: Sequence[int]) -> None:
+    """Close what `_equip` returned, once its process has a copy."""
+    channel, output, _ = descriptors  # the file for stacks stays open here
+    os.close(channel)
+    os.close(output)

@@ -3,7 +3,8 @@
 It runs nothing of the user's. Requests come over sessions, socket pairs handed to it
 by the kernel; each session's processes are killed when the session closes, and
 everything closes when the kernel is gone. As a child subreaper the server inherits
-whatever its processes leave behind, and kills that too.
+whatever its processes leave behind, and kills that too. Their folder, if they have one,
+the owner removes, and the server only where the owner is gone.
 """
 
 import ctypes
@@ -12,6 +13,7 @@ import importlib
 import json
 import os
 import selectors
+import shutil
 import signal
 import socket
 import sys
@@ -26,11 +28,12 @@ _PR_SET_CHILD_SUBREAPER = 36
 
 
 class Session:
-    """One owner's processes: pid -> the owner's index for it."""
+    """One owner's processes: pid -> the owner's index for it, and their folder."""
 
     def __init__(self, sock: socket.socket):
         self.sock = sock
         self.processes = {}
+        self.folder = None
         self.closing = False
 
     def tell(self, **news) -> None:
@@ -99,6 +102,7 @@ class Server:
             self.selector.unregister(session.sock)
             return
         request = json.loads(payload)
+        session.folder = request["folder"]
         try:
             pid = os.fork()
         except OSError as error:
@@ -126,10 +130,13 @@ class Server:
             os._exit(1)
 
     def _close(self, session):
-        """Kill what the session still has; forget it once nothing is left."""
+        """Kill what the session still has; forget it once nothing is left.
+
+        What its processes have started may be dying still, and hold files open.
+        """
         for pid in session.processes:
             os.kill(pid, signal.SIGKILL)
-        if not session.processes:
+        if not session.processes and not self._kill_orphans():
             session.sock.close()
             self.sessions.discard(session)
 
@@ -150,11 +157,15 @@ class Server:
                         session.tell(ended=index, status=exited)
 
     def _kill_orphans(self):
-        """Kill every child that nobody asked for: what a dead process left behind."""
+        """Kill every child that nobody asked for: what a dead process left behind.
+
+        Returns those that there were.
+        """
         known = {pid for session in self.sessions for pid in session.processes}
-        for pid in _children():
-            if pid not in known:
-                os.kill(pid, signal.SIGKILL)
+        orphans = set(_children()) - known
+        for pid in orphans:
+            os.kill(pid, signal.SIGKILL)
+        return orphans
 
     def _shut_down(self):
         for session in self.sessions:
@@ -168,6 +179,9 @@ class Server:
                 known.discard(os.waitpid(-1, 0)[0])
             except ChildProcessError:
                 break
+        for session in self.sessions:
+            if session.folder is not None:
+                shutil.rmtree(session.folder, ignore_errors=True)
         os._exit(0)
 
 
@@ -187,6 +201,7 @@ def serve(
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    os.setpgid(0, 0)  # who kills the kernel's whole group leaves one to clean up
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     if start_method == "fork":

@@ -16,7 +16,7 @@ from distlab.errors import ProcessServerFailed
 from distlab.processes.memory import anonymous_file
 from distlab.processes.wire import send_request
 
-__all__ = ["ServerHandle", "warm_up"]
+__all__ = ["ServerHandle", "trusted_path", "warm_up"]
 
 
 class ServerHandle:
@@ -35,7 +35,7 @@ class ServerHandle:
         self.master = ours
         self.errors = anonymous_file("server-errors")
         arguments = [
-            _trusted_path(),
+            trusted_path(),
             theirs.fileno(),
             os.getpid(),
             start_method,
@@ -143,7 +143,7 @@ def warm_up(preload: Sequence[str], start_method: str = "fork") -> None:
     ServerHandle.start(preload, start_method)
 
 
-def _trusted_path():
+def trusted_path() -> list[str]:
     """Return the import path with the interpreter's own folders before the user's.
 
     A file `random.py` beside a notebook must not be what torch imports.

@@ -30,6 +30,7 @@ FLOORS = {
     "launch": 4,
     "collectives": 4,
     "train": 5,
+    "engines": 5,
     "grading": 6,
     "quiz": 6,
     "commands": 7,

@@ -1,0 +1,45 @@
+"""The outcome of one call in a rank: done, described, and as the bytes that travel."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+
+from distlab.launch.raised import described
+from distlab.launch.travel import pack
+from distlab.recorder import Recorder
+
+__all__ = ["outcome_of"]
+
+
+def outcome_of(
+    work: Callable[[], object],
+    recorder: Recorder,
+    *,
+    facts: Callable[[], dict] = dict,
+    describe: Callable[[BaseException], dict] = described,
+) -> bytes:
+    """Do one call's work; return its outcome: a line of JSON, then the pickled value.
+
+    facts: what to report besides once it has returned.
+    describe: what to report of an exception.
+    """
+    recorder.begin()
+    try:
+        payload = pack(work())
+        report = {"outcome": "returned", **facts()}
+        recorder.now("done")
+    except BaseException as error:
+        report = {"outcome": "raised", "time": time.monotonic(), **describe(error)}
+        payload = _pack_error(error)
+        recorder.now("raised")
+    sys.stdout.flush()
+    sys.stderr.flush()
+    return json.dumps(report).encode() + b"\n" + payload
+
+
+def _pack_error(error):
+    try:
+        return pack(error.with_traceback(None))
+    except Exception:
+        return pack(RuntimeError(f"{type(error).__name__}: {error}"))

@@ -1,0 +1,191 @@
+"""Processes that another program starts, such as mpirun: they come in by a door.
+
+    owner                process server        host          guests
+    ─────                ──────────────        ────          ──────
+    Guests ── session ─▶ fork() ────────────▶  mpirun ────▶  come_in(door)
+      ▲ door ◀───────────────────────────────── "I am 2" ──────┤
+      ├────── channel, output, stacks ───────────────────────▶ │
+      └─────────────────────────────────────── "I ended" ◀──── │ entry(child)
+
+The door is a Unix socket in a folder that nobody else can open. What a guest gets there
+is what the process server would have given it, so from then on it is a process like any
+other. When the owner is gone, the server kills the host; the death of the host kills
+the guests, and the server whatever they leave behind.
+"""
+
+import json
+import os
+import select
+import selectors
+import signal
+import socket
+import sys
+import time
+from collections.abc import Callable, Mapping
+
+from distlab.errors import EngineFailed
+from distlab.processes.group import Processes, close_theirs
+from distlab.processes.server_handle import trusted_path
+from distlab.processes.wire import Disconnected, FrameReader, send_request
+
+__all__ = ["Guests"]
+
+_HOST_ENDS_S = 1.0
+
+
+class _Visit:
+    """A guest at the door. `index` is known once it has said so."""
+
+    def __init__(self, sock):
+        self.sock = sock
+        self.reader = FrameReader(sock)
+        self.index = None
+
+
+class Guests(Processes):
+    """`count` processes that a host starts, instead of the process server.
+
+    host: given the path of a private folder, returns the command of the host, to which
+    the command of one guest is added.
+    number: the environment variable in which the host tells a guest its index.
+    environment: the host's, from which it makes the guests'.
+
+    Raises: as `Processes` does; EngineFailed from `poll` if the host ends before they
+    do.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        entry: str,
+        *,
+        host: Callable[[str], list[str]],
+        number: str,
+        environment: Mapping[str, str],
+        **how,
+    ):
+        self._host, self._number, self._environment = host, number, environment
+        self._host_index = count
+        self._host_said = ""
+        self._door = None
+        self._visits = []
+        self._expected = {}  # index -> what it will be given when it comes
+        super().__init__(count, entry, private_folder=True, **how)
+
+    def _start_all(self, surroundings, shared):
+        door = os.path.join(self.folder, "door")
+        self._door = socket.socket(socket.AF_UNIX)
+        self._door.bind(door)
+        self._door.listen(self._host_index)
+        self._selector.register(self._door, selectors.EVENT_READ, "door")
+        surroundings["group"] = 0  # their own: mpirun would act on Ctrl-C, too
+        for index in range(self._host_index):
+            request = json.dumps(surroundings | {"index": index}).encode()
+            self._expected[index] = request, self._equip(index), shared
+        self._command = [*self._host(self.folder), *_guest(door, self._number)]
+        surroundings["entry"] = "distlab.processes.guest:host"
+        surroundings["environment"] = dict(self._environment)
+        self.pids.append(None)
+        self._start(self._host_index, surroundings, ())
+        self.alive.discard(self._host_index)  # nobody waits for it
+        self.send(self._host_index, json.dumps(self._command).encode())
+
+    def _take(self, source):
+        if source == "door":
+            self._let_in()
+        elif isinstance(source, _Visit):
+            return self._hear(source)
+        elif source == self._host_index:
+            self._host_said += _text(self._drain(source))
+        else:
+            return self._drain(source)
+        return []
+
+    def _let_in(self):
+        visit = _Visit(self._door.accept()[0])
+        self._visits.append(visit)
+        self._selector.register(visit.sock, selectors.EVENT_READ, visit)
+
+    def _hear(self, visit):
+        """Return what follows from what a guest's first process has said."""
+        try:
+            frames = visit.reader.read()
+        except Disconnected:
+            self._forget(visit.sock)
+            return self._gone(visit.index) if visit.index in self.alive else []
+        happened = []
+        for news in map(json.loads, frames):
+            if "index" in news:
+                visit.index = news["index"]
+                self._welcome(visit)
+            elif "pid" in news:
+                self.pids[visit.index] = news["pid"]
+            else:
+                happened += self._end(visit.index, news["ended"])
+        return happened
+
+    def _welcome(self, visit):
+        request, descriptors, shared = self._expected.pop(visit.index)
+        try:
+            send_request(visit.sock, request, [*descriptors, *shared])
+        except OSError:
+            pass  # it is gone again, which will be heard next
+        finally:
+            close_theirs(descriptors)
+
+    def _gone(self, index):
+        """Return the end of a guest whose first process was killed.
+
+        Raises: EngineFailed if it went with the host, of which the server tells.
+        """
+        news = select.poll()
+        news.register(self._session, select.POLLIN)
+        deadline = time.monotonic() + _HOST_ENDS_S
+        while news.poll(max(0, deadline - time.monotonic()) * 1000):
+            self._read_news()
+        return self._end(index, -signal.SIGKILL)
+
+    def _end(self, index, status):
+        happened = super()._end(index, status)
+        if index != self._host_index:
+            return happened
+        self._host_said += _text(happened)
+        if self.alive:
+            raise self._failure(status)
+        return []
+
+    def _failure(self, status):
+        """Return the error that says how the host ended, and what it said."""
+        name = os.path.basename(self._command[0])
+        how = f"it left with exit status {status}"
+        if status < 0:
+            how = f"it was killed by {signal.Signals(-status).name}"
+        said = [line for line in self._host_said.splitlines() if line.strip(" -")]
+        lines = [f"{name} ended before the processes that it started: {how}.", ""]
+        lines += [f"    It said: {line}" for line in said[-12:]]
+        return EngineFailed("\n".join(lines).rstrip())
+
+    def stop(self) -> None:
+        """Kill what is left, the host first; give everything back."""
+        super().stop()
+        if self._door is not None:
+            self._door.close()
+        for visit in self._visits:
+            visit.sock.close()
+        for _, descriptors, _ in self._expected.values():
+            close_theirs(descriptors)
+        self._expected.clear()
+
+
+def _guest(door, number):
+    """Return the command that starts one guest."""
+    code = (
+        "import json, sys; sys.path[:], *rest = json.loads(sys.argv[1]); "
+        "from distlab.processes.guest import come_in; come_in(*rest)"
+    )
+    argument = json.dumps([trusted_path(), door, number])
+    return [sys.executable, "-c", code, argument]
+
+
+def _text(happened):
+    return "".join(what.text for what in happened if hasattr(what, "text"))

@@ -1,0 +1,149 @@
+"""Processes that another program starts: as well watched as those of the server."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from distlab.errors import EngineFailed
+from distlab.launch.machine import PRELOAD
+from distlab.processes import Ended, Guests, Lines
+
+STARTS_THREE = 'for i in 0 1 2; do NUMBER=$i "$@" & done; wait'
+
+
+@pytest.fixture
+def guests():
+    """Yield three guests of a shell; each becomes the command that it is sent."""
+    guests = guests_of(STARTS_THREE)
+    yield guests
+    guests.stop()
+
+
+def guests_of(script):
+    return Guests(
+        3,
+        "distlab.processes.guest:host",
+        host=lambda folder: ["bash", "-c", script, "bash"],
+        number="NUMBER",
+        environment=os.environ,
+        preload=PRELOAD,
+    )
+
+
+def become(guests, index, script):
+    guests.send(index, json.dumps(["bash", "-c", script]).encode())
+
+
+def what_happens(guests, until):
+    """Return all that `poll` reports, up to the moment that `until` speaks of."""
+    happened, deadline = [], time.monotonic() + 20
+    while not until(happened) and time.monotonic() < deadline:
+        happened += guests.poll(0.1)
+    return happened
+
+
+def ends(happened):
+    return {what.index: what.status for what in happened if isinstance(what, Ended)}
+
+
+def test_each_guest_is_the_one_it_was_started_as(guests):
+    for index in range(3):
+        become(guests, index, f"echo $NUMBER is {index}")
+    happened = what_happens(guests, lambda happened: len(ends(happened)) == 3)
+    lines = {what.index: what.text for what in happened if isinstance(what, Lines)}
+    assert lines == {index: f"{index} is {index}\n" for index in range(3)}
+
+
+def test_a_guest_that_fails_is_reported_and_the_others_go_on(guests):
+    become(guests, 0, "exit 3")
+    become(guests, 1, "kill -SEGV $$")
+    happened = what_happens(guests, lambda happened: len(ends(happened)) == 2)
+    assert ends(happened) == {0: 3, 1: -signal.SIGSEGV}
+    become(guests, 2, "echo still here")
+    happened = what_happens(guests, ends)
+    assert happened == [Lines(2, "still here\n"), Ended(2, 0)]
+
+
+def test_a_guest_whose_first_process_is_killed_is_gone_with_it(guests):
+    become(guests, 1, "sleep 1000")
+    while guests.pids[1] is None:
+        guests.poll(0.1)
+    second = psutil.Process(guests.pids[1])
+    second.parent().kill()
+    assert ends(what_happens(guests, ends)) == {1: -signal.SIGKILL}
+    psutil.wait_procs([second], timeout=2)
+    assert not second.is_running()
+
+
+@pytest.mark.parametrize(
+    ("script", "how"),
+    [("printf 'no room here'; exit 5", "exit status 5"), ("kill -9 $$", "SIGKILL")],
+)
+def test_a_host_that_ends_early_is_told_with_its_last_words(script, how):
+    guests = guests_of(script)
+    with pytest.raises(EngineFailed, match=f"bash ended before.*{how}") as raised:
+        what_happens(guests, lambda happened: False)
+    guests.stop()
+    assert ("It said: no room here" in str(raised.value)) == ("no room" in script)
+
+
+def test_a_host_that_is_killed_takes_its_guests_along():
+    guests = guests_of(STARTS_THREE)
+    while None in guests.pids[:3]:
+        guests.poll(0.1)
+    seconds = [psutil.Process(pid) for pid in guests.pids[:3]]
+    seconds[0].parent().parent().kill()
+    with pytest.raises(EngineFailed, match="SIGKILL"):
+        what_happens(guests, lambda happened: False)
+    guests.stop()
+    assert not psutil.wait_procs(seconds, timeout=2)[1]
+    assert not os.path.exists(guests.folder)
+
+
+SERVER_KILLED = f"""
+STARTS_THREE = {STARTS_THREE!r}
+import os
+import psutil
+from distlab.processes import Guests
+guests = Guests(
+    3,
+    "distlab.processes.guest:host",
+    host=lambda folder: ["bash", "-c", STARTS_THREE, "bash"],
+    number="NUMBER",
+    environment=os.environ,
+)
+for index in range(3):
+    guests.send(index, b'["sleep", "1000"]')
+while None in guests.pids[:3]:
+    guests.poll(0.1)
+(server,) = psutil.Process().children()
+print(*(process.pid for process in server.children(recursive=True)))
+server.kill()
+guests.stop()
+print(os.path.exists(guests.folder))
+"""
+
+
+def test_when_the_process_server_is_killed_its_host_and_guests_die_too():
+    code = [sys.executable, "-c", SERVER_KILLED]
+    done = subprocess.run(code, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+    *pids, folder_exists = done.stdout.split()
+    assert len(pids) == 7, "the host, and two processes for each guest"
+    _, alive = psutil.wait_procs(map(psutil.Process, running(pids)), timeout=2)
+    assert not alive and folder_exists == "False"
+
+
+def running(pids):
+    return [
+        int(pid)
+        for pid in pids
+        if psutil.pid_exists(int(pid))
+        and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
+    ]
