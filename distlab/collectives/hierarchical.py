@@ -9,14 +9,15 @@ only after it has been added up inside:
     node 1  rank 2: part 0
             rank 3: part 1
 
-If the ranks do not fill the last node, each of those it has takes charge of several
-parts, next to each other, and all-reduces them one after another.
+If the ranks do not fill the last node, each node is taken as several that are equal
+and as large as can be, so that all ranks have as much to do: with 8 ranks in a node and
+20 in all, five nodes of 4. With 31 in all that makes nodes of one, a plain ring.
 """
 
-import itertools
+import math
 
 from distlab.collectives.arguments import check_at_least, flat_view
-from distlab.collectives.chunks import chunk_edges, room_like, split
+from distlab.collectives.chunks import room_like, split
 from distlab.collectives.reductions import SUM
 
 __all__ = ["hierarchical_all_reduce"]
@@ -25,38 +26,34 @@ __all__ = ["hierarchical_all_reduce"]
 def hierarchical_all_reduce(comm, tensor, *, ranks_per_node: int, op=SUM) -> None:
     """Use a ring inside each node, and one between the nodes for each part; in place.
 
-    ranks_per_node: g; ranks 0 to g - 1 are node 0, the next g node 1, and so on. The
-        tensor has g parts, and the last node may have fewer ranks.
+    ranks_per_node: g; ranks 0 to g - 1 are node 0, the next g node 1, and so on. If g
+        does not divide n, the greatest common divisor of both takes its place.
 
     Cost: 2(g-1) + 2(n/g-1) rounds; every rank sends 2(n-1)/n S, of which only
-        2(n/g-1)/n S leave its node. Both as long as every node is full.
+        2(n/g-1)/n S leave its node.
     Source: Cho et al., "BlueConnect: decomposing all-reduce for deep learning on
         heterogeneous network hierarchy" (2019), with two levels.
     """
     flat = flat_view(comm, tensor, op)
     n, rank = comm.world_size, comm.rank
     check_at_least(1, comm, "ranks_per_node", ranks_per_node)
-    parts = min(ranks_per_node, n)
-    edges = chunk_edges(len(flat), parts)
-    nodes = [range(s, min(s + parts, n)) for s in range(0, n, parts)]
-    mine = nodes[rank // parts]
-    firsts = [k * parts // len(mine) for k in range(len(mine) + 1)]
-    spans = [flat[edges[a] : edges[b]] for a, b in itertools.pairwise(firsts)]
-    _reduce_scatter(comm, spans, mine, op, "inside")
-    for part in range(firsts[rank - mine[0]], firsts[rank - mine[0] + 1]):
-        owners = [node[((part + 1) * len(node) - 1) // parts] for node in nodes]
-        chunks = split(flat[edges[part] : edges[part + 1]], len(owners))
-        _reduce_scatter(comm, chunks, owners, op, "between nodes")
-        _all_gather(comm, chunks, owners, "between nodes")
-    op.finish(spans[rank - mine[0]], n)
-    _all_gather(comm, spans, mine, "inside")
+    g = math.gcd(min(ranks_per_node, n), n)
+    place = rank % g
+    node, peers = range(rank - place, rank - place + g), range(place, n, g)
+    parts = split(flat, g)
+    chunks = split(parts[place], len(peers))
+    _reduce_scatter(comm, parts, node, op, "inside")
+    _reduce_scatter(comm, chunks, peers, op, "between nodes")
+    _all_gather(comm, chunks, peers, "between nodes")
+    op.finish(parts[place], n)
+    _all_gather(comm, parts, node, "inside")
 
 
 def _reduce_scatter(comm, chunks, ranks, op, where):
     """Go once around a ring of these ranks; the k-th ends with chunk k added up."""
     n, k = len(ranks), ranks.index(comm.rank)
     right, left = ranks[(k + 1) % n], ranks[(k - 1) % n]
-    arrived = room_like(max(chunks, key=len))
+    arrived = room_like(chunks[0])  # the first chunk is the longest
     for step in range(n - 1):
         comm.mark(f"reduce-scatter {where}, step {step + 1} of {n - 1}")
         outgoing, target = chunks[(k - step - 1) % n], chunks[(k - step - 2) % n]

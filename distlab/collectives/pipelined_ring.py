@@ -22,13 +22,13 @@ __all__ = ["pipelined_ring_all_reduce"]
 def pipelined_ring_all_reduce(
     comm, tensor, *, op=SUM, pieces_per_chunk: int = 2
 ) -> None:
-    """Go two laps around a ring with chunks in pieces, two of them under way; in place.
+    """Go two laps around a ring, one piece moving while another is added; in place.
 
     What a rank sends in a step is what it added up in the step before, one chunk of
     pieces earlier. With two pieces or more that is done when its turn comes.
 
-    Cost: 2(n-1) p messages in (n-1) p rounds for p pieces to a chunk; every rank sends
-        2(n-1)/n S, the least possible.
+    Cost: 2(n-1) p rounds for p pieces to a chunk; every rank sends 2(n-1)/n S, the
+        least possible.
     Source: Patarasuk and Yuan (2009).
     """
     flat, n, rank = flat_view(comm, tensor, op), comm.world_size, comm.rank
@@ -49,15 +49,15 @@ def pipelined_ring_all_reduce(
         return step, target, arriving, going
 
     count = 2 * (n - 1) * pieces_per_chunk
-    following = begin(0) if count else None
+    under_way = begin(0) if count else None
     for number in range(count):
-        step, target, arriving, going = following
-        following = begin(number + 1) if number + 1 < count else None
+        step, target, arriving, going = under_way
         arrived = arriving.wait()
+        going.wait()
+        under_way = begin(number + 1) if number + 1 < count else None
         if step <= last:
             op.combine(target, arrived)
         if step == last:
             op.finish(target, n)
-        going.wait()
     if n == 1:
         op.finish(flat, n)

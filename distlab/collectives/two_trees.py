@@ -28,50 +28,62 @@ __all__ = ["double_tree_all_reduce"]
 def double_tree_all_reduce(comm, tensor, *, op=SUM) -> None:
     """Add up along two trees and send back, half of the tensor on each; in place.
 
-    Both halves are under way together. NCCL's algorithm of this kind also cuts each
-    half into pieces that follow one another down the tree, which this one does not.
+    Both halves are under way together. The way down is the way up backwards, message by
+    message. NCCL's algorithm of this kind also cuts each half into pieces that follow
+    one another down the tree, which this one does not.
 
-    Cost: 2 floor(log2 n) rounds; no rank sends more than 2 S.
+    Cost: 2 d rounds of S/2 with d = floor(log2 n) + floor(log2 (n+1)) - 1; no rank
+        sends more than 2 S.
     Source: Sanders, Speck and Träff (2009).
     """
     flat, n = flat_view(comm, tensor, op), comm.world_size
     if n == 1:
         op.finish(flat, n)
         return
-    # A rank has children in one of the trees at most: that one is called inner here.
-    (half, (parent, children)), (leaf_half, (leaf_parent, _)) = sorted(
+    # A rank has children in one of the trees at most. Rank 0 of an odd n has none, and
+    # takes the first tree as the one to serve first: there it is the first child.
+    (leaf_half, (leaf_parent, _)), (half, (parent, children)) = sorted(
         zip(split(flat, 2), _families(comm.rank, n), strict=True),
-        key=lambda tree: -len(tree[1][1]),
+        key=lambda tree: len(tree[1][1]),
     )
     comm.mark("reduce on both trees, step 1 of 1")
-    arriving = [comm.irecv(room_like(half), child) for child in children]
-    going = [comm.isend(leaf_half, leaf_parent)]
-    for request in arriving:
-        op.combine(half, request.wait())
+    going, arrived = comm.isend(leaf_half, leaf_parent), room_like(half)
+    for child in children:
+        op.combine(half, comm.recv(arrived, child))
+    going.wait()
     if parent is not None:
-        going.append(comm.isend(half, parent))
-    for request in going:
-        request.wait()
+        comm.send(half, parent)
     comm.mark("broadcast on both trees, step 1 of 1")
-    leaf_result = comm.irecv(leaf_half, leaf_parent)
     if parent is not None:
         comm.recv(half, parent)
-    going = [comm.isend(half, child) for child in children]
-    for request in [leaf_result, *going]:
-        request.wait()
+    arriving = comm.irecv(leaf_half, leaf_parent)
+    for child in reversed(children):
+        comm.send(half, child)
+    arriving.wait()
     op.finish(flat, n)
 
 
 def _families(rank, n):
-    """Return this rank's parent, or None, and its children, in each of both trees."""
+    """Return this rank's parent, or None, and its children, in each of both trees.
+
+    The smaller child comes first, or else the left one: it has added up first.
+    """
     second = [n, *range(1, n)] if n % 2 else list(range(n, 0, -1))
     families = []
     for labels in (list(range(1, n + 1)), second):
         ranks = {label: owner for owner, label in enumerate(labels)}
         own = labels[rank]
-        below = [ranks[label] for label in labels if _parent(label, n) == own]
-        families.append((ranks.get(_parent(own, n)), below))
+        below = [label for label in range(1, n + 1) if _parent(label, n) == own]
+        below.sort(key=lambda label: _size(label, n))
+        children = [ranks[label] for label in below]
+        families.append((ranks.get(_parent(own, n)), children))
     return families
+
+
+def _size(label, n):
+    """Return how many labels the tree has from this one on, downwards."""
+    height = label & -label
+    return min(label + height - 1, n) - (label - height)
 
 
 def _parent(label, n):

@@ -57,9 +57,9 @@ def ring_all_reduce(world_size: int, tensor_bytes: int, *, itemsize: int = 1) ->
 def pipelined_ring_all_reduce(
     world_size: int, tensor_bytes: int, *, itemsize: int = 1, pieces_per_chunk: int = 2
 ) -> Cost:
-    """Return the cost of a ring whose chunks move in p pieces, two of them under way.
+    """Return the cost of a ring whose chunks move in p pieces, one after another.
 
-    T = (n-1) p alpha + 2(n-1)/n S beta     as long as adding is faster than moving
+    T = 2(n-1) p alpha + 2(n-1)/n S beta     as long as adding is faster than moving
 
     Adding is no part of the chain: while one piece is added, the next one moves.
 
@@ -72,7 +72,7 @@ def pipelined_ring_all_reduce(
     plain = ring_all_reduce(world_size, tensor_bytes, itemsize=itemsize)
     return replace(
         plain,
-        rounds=plain.rounds * pieces_per_chunk // 2,
+        rounds=plain.rounds * pieces_per_chunk,
         added_bytes=0,
         messages=tuple(count * pieces_per_chunk for count in plain.messages),
     )

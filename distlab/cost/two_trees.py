@@ -10,28 +10,36 @@ def double_tree_all_reduce(
 ) -> Cost:
     """Return the cost of two trees at once, half of the tensor on each, in one piece.
 
-    T = 2k alpha + (2k - e) S beta + (k - e/2) S gamma
-    with k = floor(log2 n), and e = 1 where n is a power of two, else 0
+    T = 2 d (alpha + S/2 beta) + d S/2 gamma
+    with d = floor(log2 n) + floor(log2 (n+1)) - 1
 
-    On each level a rank takes two halves in, one after the other, since both come
-    through its one port; the root of a power of two has one child only. So in one piece
-    two trees are hardly faster than one, and what they gain is that no rank sends more
-    than 2 S. Cut into pieces that follow each other, T approaches 2 S beta.
+    d is how many messages follow one another until a root has the sum of its half. A
+    rank takes in two halves on each level, one after the other through its one port,
+    that of the smaller subtree first. Below the root, label 2^k, the left subtree is
+    full and has its sum after 2(k-1) messages. The right one, a tree of n - 2^k labels,
+    is ready sooner, so that its message is hidden, unless it is full as well. So d is
+    2k - 1, and 2k for n = 2^(k+1) - 1. What a rank sends as a leaf of the other tree is
+    gone before it has something to hand up. The way down is the way up backwards. Where
+    one half is longer, all of the chain is in its tree.
+
+    So in one piece two trees are hardly faster than one, and what they gain is that no
+    rank sends more than 2 S. Cut into pieces that follow each other, T approaches
+    2 S beta.
 
     Source: Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast,
         reduction and scan" (2009).
     """
     n, size = world_size, checked(world_size, tensor_bytes, itemsize)
     halves = chunk_bytes(size, 2, itemsize)
-    height = n.bit_length() - 1
+    depth = n.bit_length() + (n + 1).bit_length() - 3
     sent, messages = [], []
     for rank in range(n):
         labels = rank + 1, n - rank if n % 2 == 0 else (rank - 1) % n + 1
         counts = [_messages(label, n) for label in labels]
         messages.append(sum(counts))
         sent.append(sum(c * half for c, half in zip(counts, halves, strict=True)))
-    one_way = max(0, 2 * height - (n == 2**height)) * halves[0]
-    return Cost(2 * height, 2 * one_way, one_way, tuple(sent), tuple(messages))
+    one_way = depth * halves[0]
+    return Cost(2 * depth, 2 * one_way, one_way, tuple(sent), tuple(messages))
 
 
 def _messages(label, n):

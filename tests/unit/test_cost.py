@@ -35,7 +35,7 @@ LITERATURE = {
         2 * (n - 1) / n * S,
         (n - 1) / n * S,
     ),
-    "pipelined_ring_all_reduce": lambda n, k: (2 * (n - 1), 2 * (n - 1) / n * S, 0),
+    "pipelined_ring_all_reduce": lambda n, k: (4 * (n - 1), 2 * (n - 1) / n * S, 0),
     "recursive_doubling_all_reduce": lambda n, k: (k, k * S, k * S),
     "halving_doubling_all_reduce": lambda n, k: (
         2 * k,
@@ -43,7 +43,7 @@ LITERATURE = {
         (n - 1) / n * S,
     ),
     "double_tree_all_reduce": lambda n, k: (
-        2 * k,
+        2 * (2 * k - (n > 1)),
         (2 * k - (n > 1)) * S,
         (k - (n > 1) / 2) * S,
     ),
@@ -85,6 +85,13 @@ def test_a_hierarchy_of_full_nodes_moves_what_a_ring_does_in_fewer_rounds(g, nod
     assert found.rounds == 2 * (g - 1) + 2 * (nodes - 1)
     assert found.sent_bytes == cost.ring_all_reduce(n, size).sent_bytes
     assert found.chain_bytes == 2 * (n - 1) / n * size == 2 * found.added_bytes
+
+
+def test_nodes_that_the_ranks_do_not_fill_are_cut_to_equal_ones():
+    for n, nominal, actual in ((20, 8, 4), (9, 6, 3), (31, 8, 1), (6, 8, 6)):
+        found = cost.hierarchical_all_reduce(n, S, ranks_per_node=nominal)
+        assert found == cost.hierarchical_all_reduce(n, S, ranks_per_node=actual)
+        assert found.rounds == 2 * (actual - 1) + 2 * (n // actual - 1)
 
 
 def test_every_algorithm_has_a_cost_and_its_options():
@@ -153,11 +160,17 @@ def test_pieces_change_nothing_but_messages_and_rounds():
     ring = cost.ring_all_reduce(4, 41)
     for pieces in (2, 3, 8):
         found = cost.pipelined_ring_all_reduce(4, 41, pieces_per_chunk=pieces)
-        assert found.messages == (6 * pieces,) * 4 and found.rounds == 3 * pieces
+        assert found.messages == (6 * pieces,) * 4 and found.rounds == 6 * pieces
         assert found.sent_bytes == ring.sent_bytes
         assert found.chain_bytes == ring.chain_bytes
     with pytest.raises(InvalidArgument, match="pieces"):
         cost.pipelined_ring_all_reduce(4, 41, pieces_per_chunk=1)
+
+
+def test_two_trees_are_as_deep_as_counted_by_hand():
+    for n, deep in ((2, 1), (3, 2), (4, 3), (5, 3), (6, 3), (7, 4), (8, 5), (15, 6)):
+        found = cost.double_tree_all_reduce(n, S)
+        assert (found.rounds, found.chain_bytes) == (2 * deep, deep * S)
 
 
 def test_no_rank_of_two_trees_sends_more_than_twice_the_tensor():
@@ -192,4 +205,4 @@ def test_worlds_and_tensors_that_cannot_be_are_refused(name):
 def test_thousands_of_ranks_are_soon_counted():
     for name in NAMES:
         found = of(name, 1024, 1000 * S)
-        assert math.isfinite(found.seconds(1e-6, 1e9)) and found.rounds <= 2046
+        assert math.isfinite(found.seconds(1e-6, 1e9)) and found.rounds <= 2 * 2046
