@@ -37,7 +37,8 @@ def explain(stop, before: dict, reading) -> str:
     world_size = reading.trace.world_size
     if stop.meeting:
         return _meeting(stop, world_size)
-    whole = {chunk for _, chunk in before} == {0}
+    chunks = {chunk for _, chunk in before}
+    whole = chunks == {0}
     said = [_who_sends(stop, world_size, whole)] if stop.moves else []
     if stop.broken:
         said = _ending(reading)
@@ -45,7 +46,8 @@ def explain(stop, before: dict, reading) -> str:
         after = before | stop.tables
         said += _what_becomes(stop, before, after)
         said += _mistakes(stop, before, after, whole)
-        said += _standing(stop, before, after, world_size, whole)
+        complete = {chunk: reading.trace.shares.complete(chunk) for chunk in chunks}
+        said += _standing(stop, before, after, complete)
     return " ".join(said)
 
 
@@ -116,6 +118,7 @@ def _what_becomes(stop, before, after):
     words = {
         "added": "is added to what is there",
         "replaced": "replaces what was there",
+        "filled": "fills what was empty",
         "unused": "has not yet changed the receiver's tensor",
     }
     told = [words[fate] for fate in words if became[fate]]
@@ -135,7 +138,9 @@ def _fate(old, carried, new):
         return "added"
     if new == old:
         return "unused"
-    return "replaced" if new == carried else "other"
+    if new != carried:
+        return "other"
+    return "replaced" if any(old) else "filled"
 
 
 def _mistakes(stop, before, after, whole):
@@ -168,22 +173,26 @@ def _shares_of(ranks):
     )
 
 
-def _standing(stop, before, after, n, whole):
-    """Say how far the sum has come, and at the end what is complete."""
-    full = (1,) * n
-    done = [key for key, counts in after.items() if counts == full]
+def _standing(stop, before, after, complete):
+    """Say how far it has come, and at the end what is complete.
+
+    complete: chunk -> the counts that it has when it is.
+    """
+    n, whole = len({rank for rank, _ in after}), len(complete) == 1
+    done = [key for key, counts in after.items() if counts == complete[key[1]]]
     if len(done) == len(after):
         return ["Every chunk is now complete on every rank."] if stop.tables else []
     if stop.last:
         return [_at_the_end(done, after, n, whole)]
-    new = [(r, c) for r, c in done if before[r, c] != full]
+    new = [(r, c) for r, c in done if before[r, c] != complete[c]]
     if new and len(new) <= n:
         where = [_place(*key, whole) for key in new]
         return [f"Newly complete: {listed(where, 4)}."]
     if not done:
         most = max(sum(map(bool, counts or ())) for counts in after.values())
         what = "tensor" if whole else "chunk"
-        return [f"The fullest {what} holds {most} of {n} shares."]
+        there = max(map(sum, complete.values()))
+        return [f"The fullest {what} holds {most} of {plural(there, 'share')}."]
     return []
 
 
