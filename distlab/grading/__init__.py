@@ -7,17 +7,21 @@ to the cell; the value is a plain float between 0 and the points, which is what
 nbgrader reads.
 """
 
+from distlab.grading.all_gather import AllGatherInRounds
 from distlab.grading.all_reduce import (
     AllReduceSums,
     AllReduceTraffic,
     ReduceScatterSums,
 )
+from distlab.grading.broadcast import BroadcastInRounds
 from distlab.grading.turns import PreparesAndSpeaks, SpeaksInOrder, SpeaksInRounds
 from distlab.grading.verdict import Verdict, grade
 
 __all__ = [
+    "AllGatherInRounds",
     "AllReduceSums",
     "AllReduceTraffic",
+    "BroadcastInRounds",
     "PreparesAndSpeaks",
     "ReduceScatterSums",
     "SpeaksInOrder",

@@ -2,7 +2,7 @@
 
 import re
 
-from distlab.errors import Deadlock, MessageMismatch, WorldTimeout
+from distlab.errors import Deadlock, InvalidArgument, MessageMismatch, WorldTimeout
 
 __all__ = ["hint_for_counts", "hint_for_failure", "hint_for_traffic"]
 
@@ -54,47 +54,54 @@ def hint_for_counts(
     )
 
 
-def hint_for_failure(failure) -> str:
-    """Return a nudge for a run that ended in a `WorldFailed`."""
-    cause = failure.cause
+def hint_for_failure(failure, words: dict[str, str]) -> str:
+    """Return a nudge for a run that ended in a `WorldFailed`.
+
+    words: an exercise's own, by kind of failure, where it has any.
+    """
+    return (_FAILURES | words)[_kind_of(failure)]
+
+
+_ANYTHING_ELSE = "The message above names the rank and the line."
+_FAILURES = {
+    "unwritten": "Nothing of your own is written yet. Which chunk does rank r send "
+    "first, and into which does it add?",
+    "left": "One rank left while others still wait for it. Does every rank make the "
+    "same number of steps?",
+    "all swap": "Everybody waits. Does each rank's dst expect it as its src? "
+    "Send to the right, receive from the left.",
+    "all wait": "Everybody waits. A send ends only when the receiver asks for it, so "
+    "all ranks cannot send first; comm.sendrecv does both at once.",
+    "dtype": "The buffer has another dtype than what arrives. torch.empty_like(chunk) "
+    "makes one that fits.",
+    "length": "Chunks can differ in length: receive into a buffer as long as what "
+    "will arrive.",
+    "outside": _ANYTHING_ELSE,
+    "itself": _ANYTHING_ELSE,
+    "timeout": "It ran for too long. Is there a loop that never ends?",
+    "other": _ANYTHING_ELSE,
+}
+
+
+def _kind_of(failure):
+    """Return which of the usual mistakes a failure looks like."""
+    cause, said = failure.cause, str(failure.cause)
     if isinstance(cause, NotImplementedError):
-        return (
-            "Nothing of your own is written yet. Which chunk does rank r send first, "
-            "and into which does it add?"
-        )
+        return "unwritten"
     if isinstance(failure, Deadlock):
-        return _hint_for_deadlock(failure)
-    types = re.findall(r"bytes of (\w+)", str(cause))
+        if not failure.cycle:
+            return "left"
+        return "all swap" if "waited in sendrecv" in str(failure) else "all wait"
+    types = re.findall(r"bytes of (\w+)", said)
     if isinstance(cause, MessageMismatch) and len(set(types)) > 1:
-        return (
-            "The buffer has another dtype than what arrives. torch.empty_like(chunk) "
-            "makes one that fits."
-        )
-    if isinstance(cause, MessageMismatch) or "size of tensor" in str(cause):
-        return (
-            "Chunks can differ in length: receive into a buffer as long as what "
-            "will arrive."
-        )
-    if isinstance(failure, WorldTimeout):
-        return "It ran for too long. Is there a loop that never ends?"
-    return "The message above names the rank and the line."
-
-
-def _hint_for_deadlock(failure):
-    if not failure.cycle:
-        return (
-            "One rank left while others still wait for it. Does every rank make the "
-            "same number of steps?"
-        )
-    if "waited in sendrecv" in str(failure):
-        return (
-            "Everybody waits. Does each rank's dst expect it as its src? "
-            "Send to the right, receive from the left."
-        )
-    return (
-        "Everybody waits. A send ends only when the receiver asks for it, so all "
-        "ranks cannot send first; comm.sendrecv does both at once."
-    )
+        return "dtype"
+    if isinstance(cause, MessageMismatch) or "size of tensor" in said:
+        return "length"
+    if isinstance(cause, InvalidArgument) and "is no rank of this world" in said:
+        return "outside"
+    if isinstance(cause, InvalidArgument) and "from itself" in said:
+        return "itself"
+    return "timeout" if isinstance(failure, WorldTimeout) else "other"
 
 
 def hint_for_traffic(sent, tensor_bytes: int) -> str:

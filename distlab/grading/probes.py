@@ -6,18 +6,57 @@ from types import FunctionType
 
 from distlab import collectives
 from distlab.collectives.chunks import split
+from distlab.launch.simulate import Simulated, simulate
 
 __all__ = [
     "MARKS",
+    "all_gather_probe",
     "all_reduce_probe",
+    "broadcast_probe",
     "lock_the_library",
     "reduce_scatter_probe",
     "shown",
+    "simulation",
     "turns_probe",
 ]
 
 MARKS = "(check) {} begins", "(check) {} has ended"
 _SPEAK_S, _PREPARE_S = 0.01, 0.06
+
+
+def simulation(comm, probe, world_size, args, fabric) -> Simulated:
+    """Have simulated ranks do it, inside of this one."""
+    return simulate(probe, world_size, args=args, fabric=fabric)
+
+
+def broadcast_probe(comm, function, inputs, root) -> dict:
+    """Return what the tensor holds after the call; root: () or (root,)."""
+    lock_the_library()
+    tensor = _tensor(comm, inputs)
+    returned = function(comm, tensor, *root)
+    return {"held": tensor.tolist(), "returned": shown(returned)}
+
+
+def all_gather_probe(comm, function, inputs) -> dict:
+    """Return what the pieces hold after the call, and what stands in their list."""
+    import torch  # here, because only ranks may load it
+
+    lock_the_library()
+    pieces = [torch.tensor(numbers) for numbers in inputs[comm.rank]]
+    given = list(pieces)
+    returned = function(comm, pieces)
+    return {
+        "held": [piece.tolist() for piece in given],
+        "listed": _lists(pieces),
+        "returned": _lists(returned),
+    }
+
+
+def _lists(things):
+    """Return tensors as lists of numbers; anything else is none."""
+    if not isinstance(things, list | tuple):
+        return []
+    return [thing.tolist() for thing in things if hasattr(thing, "tolist")]
 
 
 def all_reduce_probe(comm, function, inputs) -> dict:

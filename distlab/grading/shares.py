@@ -2,7 +2,7 @@
 
 from distlab.trace import counts_in, shares_named
 
-__all__ = ["excerpt", "in_words", "what_is_wrong"]
+__all__ = ["in_words", "what_is_wrong"]
 
 
 def in_words(value: float, world_size: int) -> str:
@@ -11,18 +11,6 @@ def in_words(value: float, world_size: int) -> str:
     if counts is None:
         return "?"
     return shares_named(counts) or "nobody"
-
-
-def excerpt(words: list[str], start: int, width: int) -> str:
-    """Return as many of `words` as fit, from `start` on; dots for those left out."""
-    before = "… " * bool(start)
-    shown = words[start : start + 1]
-    for word in words[start + 1 :]:
-        if len(before + ", ".join([*shown, word])) + 2 > width:
-            break
-        shown.append(word)
-    after = " …" * (start + len(shown) < len(words))
-    return before + ", ".join(shown) + after
 
 
 def what_is_wrong(counts: tuple[int, ...] | None) -> str:

@@ -1,4 +1,4 @@
-"""`follow`: run an all-reduce on inputs that tell whose they are."""
+"""`follow`: run a collective on inputs that tell whose they are."""
 
 import operator
 from collections.abc import Callable
@@ -21,6 +21,7 @@ def follow(
     world_size: int = 4,
     *,
     numbers: int | None = None,
+    holds: Callable[[int, int], bool] | None = None,
     timeout_s: float = 15,
 ) -> Report:
     """Call `fn(comm, tensor)` on real ranks; the trace knows whose share is where.
@@ -30,6 +31,9 @@ def follow(
     out which chunk is in which message. Pictures of the trace show both.
 
     numbers: length of the tensor, float32 up to 8 ranks, else float64; 10 a rank.
+    holds: (rank, chunk) -> whether that rank begins with its share of that chunk, of
+        one chunk per rank, and not with zeros; without it, everybody has everything.
+        For a broadcast: lambda rank, chunk: rank == 0.
     timeout_s: how long the function may take.
 
     Raises: as `run` does, and InvalidArgument for more than 17 ranks, whose digits no
@@ -39,8 +43,9 @@ def follow(
     world_size = check_world_size(world_size)
     numbers = _check(world_size, 10 * world_size if numbers is None else numbers)
     limit = {"timeout_s": timeout_s}
-    report = run(_probe, world_size, args=(fn, numbers, False), **limit)
-    places = run(_probe, world_size, args=(fn, numbers, True), quiet=True, **limit)
+    there = _there(world_size, numbers, holds)
+    report = run(_probe, world_size, args=(fn, there, False), **limit)
+    places = run(_probe, world_size, args=(fn, there, True), quiet=True, **limit)
     report.trace.shares = Shares.read(
         [seen for _, seen in report.results], [seen for _, seen in places.results]
     )
@@ -67,18 +72,30 @@ def _check(world_size, numbers):
     return numbers
 
 
-def _probe(comm, fn, numbers, by_place):
+def _there(world_size, numbers, holds):
+    """Return for each rank and place whether the rank begins with its share there."""
+    ranks, (short, longer) = range(world_size), divmod(numbers, world_size)
+    lengths = [short + (chunk < longer) for chunk in ranks]
+    return [
+        [
+            holds is None or bool(holds(rank, chunk))
+            for chunk in ranks
+            for _ in range(lengths[chunk])
+        ]
+        for rank in ranks
+    ]
+
+
+def _probe(comm, fn, there, by_place):
     import torch  # here, because only ranks may load it
 
     from distlab.comm.watched import WatchedComm
 
     dtype = torch.float32 if comm.world_size <= _FLOAT32 else torch.float64
-    if by_place:
-        places = range(FIRST_PLACE, FIRST_PLACE + numbers)
-        tensor = torch.tensor(places, dtype=dtype, device=comm.device)
-    else:
-        weight = float(BASE**comm.rank)
-        tensor = torch.full((numbers,), weight, dtype=dtype, device=comm.device)
+    places = enumerate(there[comm.rank], FIRST_PLACE)
+    weight = BASE**comm.rank
+    numbers = [held * (place if by_place else weight) for place, held in places]
+    tensor = torch.tensor(numbers, dtype=dtype, device=comm.device)
     watched = WatchedComm(comm, tensor)
     returned = fn(watched, tensor)
     watched.look()

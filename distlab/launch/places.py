@@ -18,8 +18,7 @@ def learners_frames(frames: Iterable) -> list[tuple[str, int, str]]:
     """Return the frames of the learner's code, or else those of the collectives."""
     frames = [tuple(frame) for frame in frames]
     own = [frame for frame in frames if _is_learners(frame[0])]
-    library = [frame for frame in frames if "/collectives/" in frame[0]]
-    return own or [frame for frame in library if frame[2] != "<module>"]
+    return own or [frame for frame in frames if _is_algorithm(*frame)]
 
 
 def source_lines(frames: Iterable) -> list[str]:
@@ -48,6 +47,12 @@ def _is_learners(name):
     ours = name.startswith(("<frozen", "<string>", _PACKAGE))
     ours = ours or name.endswith((".pyx", ".pxi"))  # compiled: a library's
     return not (ours or "/site-packages/" in name or name.startswith(_LIBRARIES))
+
+
+def _is_algorithm(name, _, function):
+    """Whether a frame is one of the collectives, and not the search for one."""
+    search = name.endswith("__init__.py") or function == "<module>"
+    return "/collectives/" in name and not search
 
 
 def _place(name, line):

@@ -2,6 +2,7 @@
 
 import copy
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from distlab.faults import Fault
 from distlab.launch.call import Failure, Outcome
@@ -11,7 +12,35 @@ from distlab.launch.story import tell
 from distlab.launch.waits import stuck_ranks
 from distlab.simulated import Engine, Fabric, SimulatedBoard, SimulatedComm
 
-__all__ = ["run_simulated"]
+__all__ = ["Simulated", "run_simulated", "simulate"]
+
+
+class Simulated(NamedTuple):
+    """A simulated run that is over; it can travel.
+
+    values: rank -> what it returned. failure: why the run could not finish, or None.
+    """
+
+    values: list
+    elapsed_s: float
+    board: SimulatedBoard
+    failure: Failure | None
+
+    def report(self, faults: Sequence[Fault] = ()) -> Report:
+        """Return what `run` returns.
+
+        Raises: WorldFailed as `run` does, with the same story.
+        """
+        if self.failure is not None:
+            silent = [""] * self.board.world_size
+            raise tell(self.failure, self.board, faults, silent) from None
+        return Report(
+            results=self.values,
+            trace=self.board.trace(),
+            output=[""] * self.board.world_size,
+            elapsed_s=self.elapsed_s,
+            backend="a simulated fabric",
+        )
 
 
 def run_simulated(
@@ -25,24 +54,33 @@ def run_simulated(
 ) -> Report:
     """Call `fn(comm, *args)` on simulated ranks; return their report.
 
-    Each rank gets its own copy of the arguments, as a process would. A world that only
-    waits for a rank that hangs has waited `timeout_s` as soon as nobody else can go on.
-
     Raises: WorldFailed as `run` does, with the same story.
+    """
+    limits = {"faults": faults, "timeout_s": timeout_s}
+    ended = simulate(fn, world_size, args=args, fabric=fabric, **limits)
+    return ended.report(faults)
+
+
+def simulate(
+    fn: Callable,
+    world_size: int,
+    *,
+    args: Sequence,
+    fabric: Fabric,
+    faults: Sequence[Fault] = (),
+    timeout_s: float = 60,
+) -> Simulated:
+    """Call `fn(comm, *args)` on simulated ranks, and return how that ended.
+
+    Each rank gets its own copy of the arguments, as a process would. A world that only
+    waits for a rank that hangs has waited `timeout_s` as soon as nobody else can go on;
+    nothing ends a rank that computes for ever.
     """
     engine = Engine(world_size, fabric, faults)
     engine.run([_body(engine, rank, fn, args) for rank in range(world_size)])
     board = SimulatedBoard(engine)
     failure = _failure(engine, board, timeout_s)
-    if failure is not None:
-        raise tell(failure, board, faults, [""] * world_size) from None
-    return Report(
-        results=engine.values,
-        trace=board.trace(),
-        output=[""] * world_size,
-        elapsed_s=engine.clock.now,
-        backend="a simulated fabric",
-    )
+    return Simulated(engine.values, engine.clock.now, board, failure)
 
 
 def _body(engine, rank, fn, args):

@@ -135,10 +135,10 @@ class SimulatedComm:
     @contextmanager
     def work(self, label: str):
         """Write into the trace how long the body takes on this rank's clock."""
-        engine, start = self._engine, self._engine.now
+        clock, start = self._engine.clock, self._engine.clock.now
         yield
-        step = engine.steps[self.rank]
-        engine.table.point(self.rank, start, engine.now, step, ("work", label))
+        step = self._engine.steps[self.rank]
+        self._engine.table.point(self.rank, start, clock.now, step, ("work", label))
 
     def mark(self, label: str) -> None:
         """Write into the trace what this rank is doing from here on, in words."""

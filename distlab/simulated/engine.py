@@ -82,6 +82,7 @@ class Engine:
         for coroutine in self._coroutines:
             if not coroutine.dead:
                 coroutine.throw()  # ends what is left standing
+        self._coroutines, self._main = [], None  # the rest can travel
 
     def _live(self, rank, body):
         self._main.switch()

@@ -122,6 +122,11 @@ class Shares:
         """How many chunks there are."""
         return len(self.bounds) - 1
 
+    def complete(self, chunk: int) -> tuple[int, ...]:
+        """Return the counts of `chunk` with every share that there was at the start."""
+        starts = [tables[0][1][chunk] for tables in self.held]
+        return tuple(map(sum, zip(*starts, strict=True)))
+
     def after(self, rank: int, step: int) -> tuple[Counts, ...]:
         """Return the counts of each chunk that `rank` held after its `step`-th call."""
         tables = self.held[rank]

@@ -140,6 +140,21 @@ def test_a_tree_has_its_root_on_top_and_children_below_their_parents():
         assert nodes[child][1] > nodes[parent][1]
 
 
+@pytest.mark.parametrize("n", [4, 6, 8])
+@pytest.mark.parametrize("root", [1, 3])
+def test_a_tree_of_one_direction_has_its_source_or_its_sink_on_top(n, root):
+    down = {((a + root) % n, (b + root) % n) for a, b in binomial(n) if a < b}
+    for pairs in (down, {(b, a) for a, b in down}):
+        heights = [y for _, y in Geometry.of(pairs, n, 0).nodes]
+        assert heights.index(min(heights)) == root
+        assert all(heights[b] > heights[a] for a, b in down)
+
+
+def test_a_star_of_one_direction_has_its_source_in_the_middle():
+    nodes = Geometry.of({(2, rank) for rank in (0, 1, 3, 4)}, 5, 0, "tree").nodes
+    assert nodes[2] == pytest.approx((WIDTH / 2, 225))
+
+
 def test_rows_and_columns_of_a_grid_are_straight():
     nodes = Geometry.of(grid(3, 4), 12, 0).nodes
     assert len({round(x, 6) for x, _ in nodes}) == 4

@@ -1,5 +1,7 @@
 """Simulated ranks: the closed forms to the last digits, and real ranks' own stories."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -16,6 +18,7 @@ from distlab import (
     run,
 )
 from distlab.collectives import naive_all_reduce, ring_all_reduce, tree_all_reduce
+from distlab.launch.simulate import simulate
 from distlab.links import Link
 from distlab.simulated import (
     FatTree,
@@ -184,6 +187,18 @@ def everybody_sends_first(comm):
     array = np.ones(3)
     comm.send(array, (comm.rank + 1) % comm.world_size)
     comm.recv(array, (comm.rank - 1) % comm.world_size)
+
+
+@pytest.mark.parametrize("fn", [everybody_sends_first, lambda comm: comm.barrier()])
+def test_a_simulated_run_that_is_over_tells_the_same_after_a_journey(fn):
+    def told(ended):
+        try:
+            return repr(ended.report())
+        except Deadlock as failure:
+            return str(failure)
+
+    ended = simulate(fn, 3, args=(), fabric=EVEN)
+    assert told(pickle.loads(pickle.dumps(ended))) == told(ended)
 
 
 def one_skips_the_barrier(comm):

@@ -5,7 +5,13 @@ import torch
 import torch.distributed as dist
 
 from distlab import Deadlock, InvalidArgument, RankRaised, follow
-from distlab.collectives import naive_all_reduce, ring_all_reduce, tree_all_reduce
+from distlab.collectives import (
+    bruck_all_gather,
+    naive_all_reduce,
+    ring_all_reduce,
+    tree_all_reduce,
+    tree_broadcast,
+)
 from distlab.collectives.chunks import chunk_lengths, split
 from distlab.show import compare, player
 from distlab.show.film.film import Film
@@ -138,6 +144,60 @@ def test_a_page_of_eight_ranks_is_small(capsys):
     with capsys.disabled():
         print(f"\nthe page of an 8-rank ring: {size / 1e3:.0f} kB")
     assert size < 150_000
+
+
+# ---- who holds what at the start -------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 3, 7])
+def test_a_broadcast_is_complete_when_everybody_has_the_share_of_the_root(n):
+    def from_rank_1(comm, tensor):
+        tree_broadcast(comm, tensor, root=1)
+
+    frames = frames_of(from_rank_1, n, holds=lambda rank, chunk: rank == 1)
+    root = tuple(int(rank == 1) for rank in range(n))
+    first, last = frames[0], frames[-1]
+    assert first.tables == {(r, 0): root if r == 1 else (0,) * n for r in range(n)}
+    assert "an empty cell holds nothing yet" in first.text
+    assert set(last.tables.values()) == {root}
+    assert "What arrives fills what was empty." in last.text
+    assert "Every chunk is now complete on every rank." in last.text
+
+
+def test_an_all_gather_is_complete_when_each_chunk_has_the_share_of_its_rank():
+    def gathers(comm, tensor):
+        pieces = split(tensor, comm.world_size)
+        arrived = bruck_all_gather(comm, pieces[comm.rank])
+        for piece, new in zip(pieces, arrived, strict=True):
+            piece.copy_(new)
+
+    frames = frames_of(gathers, 3, numbers=6, holds=lambda rank, chunk: rank == chunk)
+    own = {0: (1, 0, 0), 1: (0, 1, 0), 2: (0, 0, 1)}
+    assert frames[0].tables == {
+        (r, c): own[c] if r == c else (0, 0, 0) for r in range(3) for c in range(3)
+    }
+    assert frames[-1].tables == {(r, c): own[c] for r in range(3) for c in range(3)}
+    assert "Every chunk is now complete on every rank." in frames[-1].text
+
+
+def test_a_rank_that_is_left_out_is_not_complete():
+    def to_rank_1(comm, tensor):
+        if comm.rank < 2:
+            (comm.recv if comm.rank else comm.send)(tensor, 1 - comm.rank)
+
+    last = frames_of(to_rank_1, 3, holds=lambda rank, chunk: rank == 0)[-1]
+    assert "At the end 2 of 3 tensors are complete: rank 0, rank 1." in last.text
+
+
+def test_chunks_of_a_start_are_cut_as_those_of_the_algorithms():
+    trace = follow(
+        lambda comm, tensor: None,
+        4,
+        numbers=10,
+        holds=lambda rank, chunk: rank == chunk,
+    ).trace
+    lengths = chunk_lengths(10, 4)
+    assert trace.shares.bounds == [sum(lengths[:k]) for k in range(5)]
 
 
 # ---- anything else that a function may do ---------------------------------------

@@ -45,10 +45,10 @@ class Comparison(Player):
         """Whether both runs leave the same shares on every rank, however they did."""
         if not self._shares or self.film.bounds[-1] != self.ideal.bounds[-1]:
             return False
-        full = (1,) * self.film.world_size
-        last = self.film.frames[-1].tables, self.ideal.frames[-1].tables
-        equal = self.film.bounds == self.ideal.bounds and last[0] == last[1]
-        return equal or all(c == full for table in last for c in table.values())
+        films = self.film, self.ideal
+        last = [film.frames[-1].tables for film in films]
+        equal = films[0].bounds == films[1].bounds and last[0] == last[1]
+        return equal or all(film.complete_at_end for film in films)
 
     def _agreement(self, steps):
         sent = sum(len(frame.moves) for frame in self.film.frames)

@@ -37,18 +37,17 @@ def explain(stop, before: dict, reading) -> str:
     world_size = reading.trace.world_size
     if stop.meeting:
         return _meeting(stop, world_size)
-    whole = {chunk for _, chunk in before} == {0}
+    chunks = {chunk for _, chunk in before}
+    whole = chunks == {0}
     said = [_who_sends(stop, world_size, whole)] if stop.moves else []
     if stop.broken:
         said = _ending(reading)
     if before:
         after = before | stop.tables
         said += _what_becomes(stop, before, after)
-        if _only_copies(reading.trace.shares):
-            said += _who_has_what(stop, whole)
-        else:
-            said += _mistakes(stop, before, after, whole)
-            said += _standing(stop, before, after, world_size, whole)
+        said += _mistakes(stop, before, after, whole)
+        complete = {chunk: reading.trace.shares.complete(chunk) for chunk in chunks}
+        said += _standing(stop, before, after, complete)
     return " ".join(said)
 
 
@@ -119,6 +118,7 @@ def _what_becomes(stop, before, after):
     words = {
         "added": "is added to what is there",
         "replaced": "replaces what was there",
+        "filled": "fills what was empty",
         "unused": "has not yet changed the receiver's tensor",
     }
     told = [words[fate] for fate in words if became[fate]]
@@ -138,30 +138,9 @@ def _fate(old, carried, new):
         return "added"
     if new == old:
         return "unused"
-    return "replaced" if new == carried else "other"
-
-
-def _only_copies(shares):
-    """Return whether nothing is ever added and all end with the same: a broadcast."""
-    seen = [chunks for looks in shares.held for _, chunks in looks]
-    single = all(c is not None and sum(c) <= 1 for chunks in seen for c in chunks)
-    return single and len({looks[-1][1] for looks in shares.held}) == 1
-
-
-def _who_has_what(stop, whole):
-    """Say whose numbers came where."""
-    came = {key: counts.index(1) for key, counts in stop.tables.items() if any(counts)}
-    said = []
-    if 0 < len(came) <= _LISTED:
-        told = [
-            f"{_place(*key, whole)} now holds what was rank {owner}'s"
-            for key, owner in came.items()
-        ]
-        said = ["; ".join(told) + "."]
-        said[0] = said[0][0].upper() + said[0][1:]
-    if stop.last:
-        said.append("At the end all ranks hold the same, and nothing was ever added.")
-    return said
+    if new != carried:
+        return "other"
+    return "replaced" if any(old) else "filled"
 
 
 def _mistakes(stop, before, after, whole):
@@ -194,22 +173,26 @@ def _shares_of(ranks):
     )
 
 
-def _standing(stop, before, after, n, whole):
-    """Say how far the sum has come, and at the end what is complete."""
-    full = (1,) * n
-    done = [key for key, counts in after.items() if counts == full]
+def _standing(stop, before, after, complete):
+    """Say how far it has come, and at the end what is complete.
+
+    complete: chunk -> the counts that it has when it is.
+    """
+    n, whole = len({rank for rank, _ in after}), len(complete) == 1
+    done = [key for key, counts in after.items() if counts == complete[key[1]]]
     if len(done) == len(after):
         return ["Every chunk is now complete on every rank."] if stop.tables else []
     if stop.last:
         return [_at_the_end(done, after, n, whole)]
-    new = [(r, c) for r, c in done if before[r, c] != full]
+    new = [(r, c) for r, c in done if before[r, c] != complete[c]]
     if new and len(new) <= n:
         where = [_place(*key, whole) for key in new]
         return [f"Newly complete: {listed(where, 4)}."]
     if not done:
         most = max(sum(map(bool, counts or ())) for counts in after.values())
         what = "tensor" if whole else "chunk"
-        return [f"The fullest {what} holds {most} of {n} shares."]
+        there = max(map(sum, complete.values()))
+        return [f"The fullest {what} holds {most} of {plural(there, 'share')}."]
     return []
 
 

@@ -114,10 +114,12 @@ class Film:
             )
         if not self.chunks:
             return "Nothing has been sent yet."
-        return (
-            "Every rank holds its own tensor. A stripe in a cell is one rank's share "
-            "of that chunk."
-        )
+        shares = self.reading.trace.shares
+        starts = [counts for tables in shares.held for counts in tables[0][1]]
+        stripe = "A stripe in a cell is one rank's share of that chunk"
+        if all(map(any, starts)):
+            return f"Every rank holds its own tensor. {stripe}."
+        return f"{stripe}; an empty cell holds nothing yet."
 
     def _notes(self):
         notes = []
@@ -145,6 +147,13 @@ class Film:
         """The bytes that fill a bar: the bound, or the most that a rank sends."""
         most = max(self.frames[-1].sent, default=0)
         return max(most, self.bound[0] if self.bound else 0) or 1
+
+    @property
+    def complete_at_end(self) -> bool:
+        """Whether every rank ends with every share that there was at the start."""
+        shares = self.reading.trace.shares
+        last = self.frames[-1].tables
+        return all(counts == shares.complete(key[1]) for key, counts in last.items())
 
     def alt(self) -> str:
         """Return in words and numbers what the film shows."""

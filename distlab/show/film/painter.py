@@ -23,6 +23,7 @@ from distlab.show.film.svg import (
     rect,
     text,
 )
+from distlab.show.telling import plural
 from distlab.units import readable_bytes
 
 __all__ = ["MOST_PILLS", "Painter"]
@@ -121,10 +122,12 @@ class Painter:
 
     def _key(self):
         """Say in the middle of a ring what a stripe is."""
-        x, y, n = WIDTH / 2, self.height / 2, self.film.world_size
+        x, y = WIDTH / 2, self.height / 2
+        shares = self.film.reading.trace.shares
+        most = max(sum(shares.complete(chunk)) for chunk in range(self.film.chunks))
         lines = (
             "each stripe in a cell is one rank's share",
-            f"{n} stripes: the chunk is complete",
+            f"{plural(most, 'stripe')}: the chunk is complete",
             "black frame: it has just changed",
         )
         return "".join(

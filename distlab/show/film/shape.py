@@ -1,7 +1,8 @@
 """Where ranks sit: on a ring, as a star or tree, a hypercube, a grid, or in a circle.
 
 The shape is read from who sends to whom. Places are in the units of a stage that is
-`WIDTH` wide; y grows downwards, and rank 0 is at the top where there is a top.
+`WIDTH` wide; y grows downwards. At the top, where there is one, is rank 0; in a tree
+it is the rank from which all messages come, or to which all go, if there is such a one.
 """
 
 import math
@@ -20,7 +21,7 @@ def shape_of(pairs: set[tuple[int, int]], world_size: int) -> str:
     n, links = world_size, {(min(pair), max(pair)) for pair in pairs}
     if not links or all((b - a) in (1, n - 1) for a, b in links):
         return "ring"
-    if _levels(links, n):
+    if _levels(links, n, 0):
         return "tree"
     if n & (n - 1) == 0 and n <= 16 and all(_one_bit(a ^ b) for a, b in links):
         return "hypercube"
@@ -39,9 +40,10 @@ def places(shape: str, pairs, world_size: int, height: float) -> list:
     if shape in ("ring", "circle"):
         return _round(n, center, radius)
     if shape == "tree":
-        levels = _levels(links, n)
+        root = _root(pairs)
+        levels = _levels(links, n, root)
         if levels:
-            return _tree(levels, center, radius, height)
+            return _tree(levels, root, center, radius, height)
         raise InvalidArgument(
             "these ranks form no tree: their messages close a circle, or leave a rank "
             'out. Leave shape="auto", which takes what fits.'
@@ -73,7 +75,15 @@ def _on_circle(center, radius, angle):
     return center[0] + radius * math.cos(angle), center[1] + radius * math.sin(angle)
 
 
-def _levels(links, n):
+def _root(pairs):
+    """Return the one rank that only sends, or the one that only receives, or else 0."""
+    senders, receivers = ({pair[side] for pair in pairs} for side in (0, 1))
+    ends = [senders - receivers, receivers - senders]
+    alone = [end.pop() for end in ends if len(end) == 1]
+    return alone[0] if len(alone) == 1 else 0
+
+
+def _levels(links, n, root):
     """Return the depth and parent of each rank, or nothing if it is no tree."""
     if len(links) != n - 1 or n < 3:
         return {}
@@ -81,7 +91,7 @@ def _levels(links, n):
     for a, b in sorted(links):
         near[a].append(b)
         near[b].append(a)
-    found, waiting = {0: (0, None)}, deque([0])
+    found, waiting = {root: (0, None)}, deque([root])
     while waiting:
         rank = waiting.popleft()
         for other in near[rank]:
@@ -91,13 +101,14 @@ def _levels(links, n):
     return found if len(found) == n else {}
 
 
-def _tree(levels, center, radius, height):
+def _tree(levels, root, center, radius, height):
     """Lay a tree out from the top; one of depth one is a star around its root."""
     n, depth = len(levels), max(level for level, _ in levels.values())
     if depth == 1:
         first = math.pi / 2 + math.pi / (n - 1)
         leaves = [first + 2 * math.pi * leaf / (n - 1) for leaf in range(n - 1)]
-        return [center, *(_on_circle(center, radius, angle) for angle in leaves)]
+        spots = [_on_circle(center, radius, angle) for angle in leaves]
+        return [*spots[:root], center, *spots[root:]]
     children = defaultdict(list)
     for rank in sorted(levels):
         children[levels[rank][1]].append(rank)
@@ -108,7 +119,7 @@ def _tree(levels, center, radius, height):
         spread[rank] = sum(under) / len(under) if under else next(next_leaf)
         return spread[rank]
 
-    settle(0)
+    settle(root)
     last = max(spread.values()) or 1
     gap = (height - 130) / depth
     return [

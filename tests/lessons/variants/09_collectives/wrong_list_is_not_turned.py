@@ -1,0 +1,38 @@
+"""Collects the pieces in the order in which they come, and leaves them so."""
+
+POINTS = 7.0
+HINT = "in other places"
+
+
+def broadcast(comm, tensor):
+    rank, distance = comm.rank, 1
+    while distance < comm.world_size:
+        if rank < distance:
+            comm.send(tensor, rank + distance)
+        elif rank < 2 * distance:
+            comm.recv(tensor, rank - distance)
+        distance *= 2
+
+
+def broadcast_from(comm, tensor, root):
+    n, rank = comm.world_size, comm.rank
+    place, distance = (rank - root) % n, 1
+    while distance < n:
+        if place < distance and place + distance < n:
+            comm.send(tensor, (rank + distance) % n)
+        elif distance <= place < 2 * distance:
+            comm.recv(tensor, (rank - distance) % n)
+        distance *= 2
+
+
+def all_gather(comm, pieces):
+    n, rank, length = comm.world_size, comm.rank, len(pieces[0])
+    collected = pieces[rank].clone()
+    while len(collected) < n * length:
+        have = len(collected) // length
+        outgoing = collected[: min(have, n - have) * length]
+        arrived = torch.empty_like(outgoing)
+        comm.sendrecv(outgoing, arrived, dst=(rank - have) % n, src=(rank + have) % n)
+        collected = torch.cat([collected, arrived])
+    for target, piece in zip(pieces, collected.split(length), strict=True):
+        target.copy_(piece)
