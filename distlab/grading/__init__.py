@@ -12,6 +12,17 @@ from distlab.grading.all_reduce import (
     AllReduceTraffic,
     ReduceScatterSums,
 )
+from distlab.grading.best_world_size import BestWorldSize
 from distlab.grading.verdict import Verdict, grade
+from distlab.grading.work import BalancedWork, SharedWork
 
-__all__ = ["AllReduceSums", "AllReduceTraffic", "ReduceScatterSums", "Verdict", "grade"]
+__all__ = [
+    "AllReduceSums",
+    "AllReduceTraffic",
+    "BalancedWork",
+    "BestWorldSize",
+    "ReduceScatterSums",
+    "SharedWork",
+    "Verdict",
+    "grade",
+]

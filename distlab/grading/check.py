@@ -9,8 +9,6 @@ from distlab.launch import run
 
 __all__ = ["WorldCheck"]
 
-_TIMEOUT_S = 15
-
 
 @dataclass
 class WorldCheck:
@@ -18,11 +16,15 @@ class WorldCheck:
 
     A check names its `_probe`, which calls the function on a rank and returns what is
     there afterwards, and says in `_compare(report)` what is wrong with that, as a
-    `Verdict`, or None. `_arguments()` are handed to the probe after the function.
+    `Verdict`, or None. `_arguments()` are handed to the probe after the function, and
+    `_hint_for_failure` has a nudge for a run that failed.
     """
 
     function: object
     world_size: int
+
+    _timeout_s = 15
+    _hint_for_failure = staticmethod(hint_for_failure)
 
     @property
     def title(self):
@@ -37,10 +39,12 @@ class WorldCheck:
                 self.world_size,
                 args=(self.function, *self._arguments()),
                 backend="gloo",
-                timeout_s=_TIMEOUT_S,
+                timeout_s=self._timeout_s,
                 quiet=True,
             )
         except WorldFailed as failure:
+            if "did not start" in str(failure.cause):  # the machine's fault, no answer
+                return Verdict("inconclusive", self.title, story_of(failure))
             return self._failed(failure)
         return self._compare(report) or Verdict("pass", self.title)
 
@@ -48,7 +52,7 @@ class WorldCheck:
         return ()
 
     def _failed(self, failure):
-        return self._fail(story_of(failure), hint_for_failure(failure))
+        return self._fail(story_of(failure), self._hint_for_failure(failure))
 
     def _fail(self, found, hint):
         return Verdict("fail", self.title, found, hint)

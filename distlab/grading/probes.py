@@ -1,12 +1,19 @@
 """What a check has the ranks do: make inputs, call the learner's function, look."""
 
 import reprlib
+from numbers import Real
 from types import FunctionType
 
 from distlab import collectives
 from distlab.collectives.chunks import split
 
-__all__ = ["all_reduce_probe", "lock_the_library", "reduce_scatter_probe", "shown"]
+__all__ = [
+    "all_reduce_probe",
+    "lock_the_library",
+    "number_in",
+    "reduce_scatter_probe",
+    "shown",
+]
 
 
 def all_reduce_probe(comm, function, inputs) -> dict:
@@ -43,6 +50,18 @@ def _tensor(comm, numbers):
 def shown(value) -> str:
     """Return a value as one short line."""
     return " ".join(reprlib.repr(value).split())
+
+
+def number_in(value) -> int | float | None:
+    """Return a number of Python, numpy or torch as Python's own; None for the rest."""
+    if hasattr(value, "item"):
+        try:
+            value = value.item()
+        except (ValueError, RuntimeError):  # numpy's and torch's word for several
+            return None
+    if isinstance(value, int):
+        return value
+    return float(value) if isinstance(value, Real) else None
 
 
 def lock_the_library():

@@ -19,7 +19,7 @@ def learners_frames(frames: Iterable) -> list[tuple[str, int, str]]:
     frames = [tuple(frame) for frame in frames]
     own = [frame for frame in frames if _is_learners(frame[0])]
     library = [frame for frame in frames if "/collectives/" in frame[0]]
-    return own or [frame for frame in library if frame[2] != "<module>"]
+    return own or [frame for frame in library if not _imports(frame)]
 
 
 def source_lines(frames: Iterable) -> list[str]:
@@ -42,6 +42,11 @@ def whereabouts(stack: Iterable) -> str:
     code = linecache.getline(name, line).strip()
     code = code if len(code) <= 76 else code[:75] + "…"
     return f", {_place(name, line)}" + (f": {code}" if code else "")
+
+
+def _imports(frame):
+    """Whether a frame of the library only looks for or loads its modules."""
+    return frame[0].endswith("/__init__.py") or frame[2] == "<module>"
 
 
 def _is_learners(name):
