@@ -13,17 +13,22 @@ from distlab.grading.all_reduce import (
     AllReduceTraffic,
     ReduceScatterSums,
 )
+from distlab.grading.best_world_size import BestWorldSize
 from distlab.grading.broadcast import BroadcastInRounds
 from distlab.grading.turns import PreparesAndSpeaks, SpeaksInOrder, SpeaksInRounds
 from distlab.grading.verdict import Verdict, grade
+from distlab.grading.work import BalancedWork, SharedWork
 
 __all__ = [
     "AllGatherInRounds",
     "AllReduceSums",
     "AllReduceTraffic",
+    "BalancedWork",
+    "BestWorldSize",
     "BroadcastInRounds",
     "PreparesAndSpeaks",
     "ReduceScatterSums",
+    "SharedWork",
     "SpeaksInOrder",
     "SpeaksInRounds",
     "Verdict",

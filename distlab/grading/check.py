@@ -19,7 +19,6 @@ from distlab.simulated import Uniform
 
 __all__ = ["WorldCheck"]
 
-_TIMEOUT_S = 15
 _MOST_PROCESSES = 8
 _ONE_SECOND_EACH = Uniform(Link(latency_s=1.0, bytes_per_s=math.inf))
 
@@ -42,6 +41,7 @@ class WorldCheck:
     world_size: int
 
     _words: ClassVar[dict[str, str]] = {}
+    _timeout_s = 15
 
     @property
     def title(self):
@@ -60,12 +60,14 @@ class WorldCheck:
         try:
             report = self._run()
         except WorldFailed as failure:
+            if "did not start" in str(failure.cause):  # the machine's fault, no answer
+                return Verdict("inconclusive", self.title, story_of(failure))
             return self._failed(failure)
         return self._compare(report) or Verdict("pass", self.title)
 
     def _run(self):
         args = (self.function, *self._arguments())
-        options = {"backend": "gloo", "timeout_s": _TIMEOUT_S, "quiet": True}
+        options = {"backend": "gloo", "timeout_s": self._timeout_s, "quiet": True}
         if not self.simulated:
             return run(self._probe, self.world_size, args=args, **options)
         args = (self._probe, self.world_size, args, _ONE_SECOND_EACH)
@@ -78,7 +80,9 @@ class WorldCheck:
         story = story_of(failure)
         if self.simulated and isinstance(failure, WorldTimeout):
             where = story.rpartition("rank 0 was running, ")[2]
-            story = f"The simulated ranks still ran after {_TIMEOUT_S} s, in {where}"
+            story = (
+                f"The simulated ranks still ran after {self._timeout_s} s, in {where}"
+            )
         return self._fail(story, self._hint_for_failure(failure))
 
     def _hint_for_failure(self, failure):

@@ -2,6 +2,7 @@
 
 import reprlib
 import time
+from numbers import Real
 from types import FunctionType
 
 from distlab import collectives
@@ -14,6 +15,7 @@ __all__ = [
     "all_reduce_probe",
     "broadcast_probe",
     "lock_the_library",
+    "number_in",
     "reduce_scatter_probe",
     "shown",
     "simulation",
@@ -123,6 +125,18 @@ def _tensor(comm, numbers):
 def shown(value) -> str:
     """Return a value as one short line."""
     return " ".join(reprlib.repr(value).split())
+
+
+def number_in(value) -> int | float | None:
+    """Return a number of Python, numpy or torch as Python's own; None for the rest."""
+    if hasattr(value, "item"):
+        try:
+            value = value.item()
+        except (ValueError, RuntimeError):  # numpy's and torch's word for several
+            return None
+    if isinstance(value, int):
+        return value
+    return float(value) if isinstance(value, Real) else None
 
 
 def lock_the_library():

@@ -69,10 +69,10 @@ def place_marks(trace, ranks, inch, right: float) -> tuple[list[Label], int]:
 
 
 def _groups(trace, ranks):
-    """Yield each label once, with the time of the earliest of its marks."""
+    """Yield each label with words once, with the time of the earliest of its marks."""
     written, seen = Counter(), set()
     for event in trace.events:
-        if event.kind == "mark" and event.rank in ranks:
+        if event.kind == "mark" and event.rank in ranks and event.label:
             written[event.rank, event.label] += 1
             group = event.label, written[event.rank, event.label]
             if group not in seen:

@@ -11,6 +11,7 @@ from artists import assert_legible, boxes, drawn, pixels, texts, words
 
 from distlab.errors import InvalidArgument
 from distlab.show import scaling, steps, timeline
+from distlab.show.marks import place_marks
 from distlab.show.theme import RANK_COLORS, WAITING, WARNING, rank_color
 from distlab.trace import Event, Trace
 
@@ -273,6 +274,14 @@ def test_every_mark_is_a_tick_and_every_label_written_once():
     assert words(picture).count("reduce-scatter") == 1
     assert words(picture).count("all-gather") == 1
     assert words(picture).count("step 2 of 3") == 2
+
+
+def test_a_mark_without_words_is_a_tick_on_its_lane_and_no_label():
+    trace = Trace(2, [mark(0, 1, ""), mark(1, 2, ""), mark(0, 3, "here")])
+    (ticks,) = drawn(timeline(trace), "marks")
+    assert len(ticks.get_segments()) == 3
+    labels, skipped = place_marks(trace, [0, 1], lambda time_s: time_s / MS, 9)
+    assert [label.words for label in labels] == ["here"] and not skipped
 
 
 def test_labels_without_room_are_skipped_and_counted():
