@@ -141,7 +141,7 @@ def test_when_the_process_server_is_killed_its_host_and_guests_die_too():
     assert done.returncode == 0, done.stderr
     *pids, folder_exists = done.stdout.split()
     assert len(pids) == 7, "the host, and two processes for each guest"
-    _, alive = psutil.wait_procs(map(psutil.Process, running(pids)), timeout=2)
+    _, alive = psutil.wait_procs(running(pids), timeout=2)
     assert not alive and folder_exists == "False"
 
 
@@ -159,9 +159,12 @@ def test_guests_that_their_owner_forgets_end_with_their_folder():
 
 
 def running(pids):
-    return [
-        int(pid)
-        for pid in pids
-        if psutil.pid_exists(int(pid))
-        and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
-    ]
+    """Return those of the processes that are there still."""
+    found = []
+    for pid in map(int, pids):
+        try:
+            process = psutil.Process(pid)
+            found += [process] if process.status() != psutil.STATUS_ZOMBIE else []
+        except psutil.NoSuchProcess:
+            pass
+    return found
