@@ -12,7 +12,9 @@ seconds) and nothing of the user's; each process is then a fork of it, in
 milliseconds. Nothing listens anywhere: every connection is an inherited pair of
 sockets. A session is the life of its processes: when it closes, for whatever reason,
 the server kills them and everything they started. When the kernel dies, every
-session closes. This package knows no torch, no rank and no task.
+session closes. Where a program like mpirun insists on starting them itself, they are
+its `Guests`, and live and end in the same way. This package knows no torch, no rank and
+no task.
 """
 
 import sys

@@ -258,7 +258,7 @@ class Processes:
             output.close()
         for stacks in self._stacks:
             os.close(stacks)
-        if self.folder is not None:
+        if self.folder is not None:  # the server has removed it, unless it is gone
             shutil.rmtree(self.folder, ignore_errors=True)
         self.alive.clear()
 

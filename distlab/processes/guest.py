@@ -4,6 +4,8 @@ A guest is two processes. The one that the host started stays what it is and wai
 the other, its fork, which lives as the owner says. So the owner hears how a guest
 ended, and the host does not: of a guest that fails it learns nothing, and leaves the
 others alone until the owner has seen what they were doing.
+
+The host itself is an ordinary process of the server, until it becomes the host.
 """
 
 import json

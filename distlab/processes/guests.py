@@ -163,7 +163,9 @@ class Guests(Processes):
         said = [line for line in self._host_said.splitlines() if line.strip(" -")]
         lines = [f"{name} ended before the processes that it started: {how}.", ""]
         lines += [f"    It said: {line}" for line in said[-12:]]
-        return EngineFailed("\n".join(lines).rstrip())
+        lines.append("    The next call starts it again. If it ends as early, see in a")
+        lines.append(f"    terminal what {name} does there.")
+        return EngineFailed("\n".join(lines))
 
     def stop(self) -> None:
         """Kill what is left, the host first; give everything back."""

@@ -4,7 +4,7 @@ It runs nothing of the user's. Requests come over sessions, socket pairs handed 
 by the kernel; each session's processes are killed when the session closes, and
 everything closes when the kernel is gone. As a child subreaper the server inherits
 whatever its processes leave behind, and kills that too. Their folder, if they have one,
-the owner removes, and the server only where the owner is gone.
+goes last.
 """
 
 import ctypes
@@ -42,6 +42,12 @@ class Session:
             send_frame(self.sock, json.dumps(news).encode())
         except Disconnected:
             self.closing = True
+
+    def end(self) -> None:
+        """Remove the folder; then, by the end of the session, tell that all is gone."""
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)
+        self.sock.close()
 
 
 class Server:
@@ -137,7 +143,7 @@ class Server:
         for pid in session.processes:
             os.kill(pid, signal.SIGKILL)
         if not session.processes and not self._kill_orphans():
-            session.sock.close()
+            session.end()
             self.sessions.discard(session)
 
     def _reap(self):
@@ -180,8 +186,7 @@ class Server:
             except ChildProcessError:
                 break
         for session in self.sessions:
-            if session.folder is not None:
-                shutil.rmtree(session.folder, ignore_errors=True)
+            session.end()
         os._exit(0)
 
 

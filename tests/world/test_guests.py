@@ -106,9 +106,9 @@ def test_a_host_that_is_killed_takes_its_guests_along():
     assert not os.path.exists(guests.folder)
 
 
-SERVER_KILLED = f"""
+OWNER = f"""
 STARTS_THREE = {STARTS_THREE!r}
-import os
+import gc, os, sys, time
 import psutil
 from distlab.processes import Guests
 guests = Guests(
@@ -122,6 +122,11 @@ for index in range(3):
     guests.send(index, b'["sleep", "1000"]')
 while None in guests.pids[:3]:
     guests.poll(0.1)
+if "forget" in sys.argv:
+    print(guests.folder)
+    del guests
+    gc.collect()
+    time.sleep(1000)
 (server,) = psutil.Process().children()
 print(*(process.pid for process in server.children(recursive=True)))
 server.kill()
@@ -131,19 +136,35 @@ print(os.path.exists(guests.folder))
 
 
 def test_when_the_process_server_is_killed_its_host_and_guests_die_too():
-    code = [sys.executable, "-c", SERVER_KILLED]
+    code = [sys.executable, "-c", OWNER]
     done = subprocess.run(code, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     *pids, folder_exists = done.stdout.split()
     assert len(pids) == 7, "the host, and two processes for each guest"
-    _, alive = psutil.wait_procs(map(psutil.Process, running(pids)), timeout=2)
+    _, alive = psutil.wait_procs(running(pids), timeout=2)
     assert not alive and folder_exists == "False"
 
 
+def test_guests_that_their_owner_forgets_end_with_their_folder():
+    code = [sys.executable, "-c", OWNER, "forget"]
+    owner = subprocess.Popen(code, stdout=subprocess.PIPE, text=True)
+    folder = owner.stdout.readline().strip()
+    deadline = time.monotonic() + 2
+    while os.path.exists(folder) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert folder and not os.path.exists(folder)
+    assert len(psutil.Process(owner.pid).children(recursive=True)) == 1, "the server"
+    owner.kill()
+    owner.communicate()
+
+
 def running(pids):
-    return [
-        int(pid)
-        for pid in pids
-        if psutil.pid_exists(int(pid))
-        and psutil.Process(int(pid)).status() != psutil.STATUS_ZOMBIE
-    ]
+    """Return those of the processes that are there still."""
+    found = []
+    for pid in map(int, pids):
+        try:
+            process = psutil.Process(pid)
+            found += [process] if process.status() != psutil.STATUS_ZOMBIE else []
+        except psutil.NoSuchProcess:
+            pass
+    return found
