@@ -40,7 +40,7 @@ def run_simulated(
         results=engine.values,
         trace=board.trace(),
         output=[""] * world_size,
-        elapsed_s=engine.now,
+        elapsed_s=engine.clock.now,
         backend="a simulated fabric",
     )
 
@@ -75,4 +75,4 @@ def _outcome(engine, rank, state):
         value = -9
     if state == "raised":
         details = described(value)
-    return Outcome(rank, how, engine.now, value, details)
+    return Outcome(rank, how, engine.clock.now, value, details)

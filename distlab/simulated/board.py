@@ -1,6 +1,7 @@
 """`SimulatedBoard`: a simulated run as the story of a failure wants to read it."""
 
 from collections.abc import Mapping
+from functools import cached_property
 
 from distlab.recorder import IN, OUT, Now
 from distlab.simulated.cargo import Box
@@ -17,21 +18,36 @@ class SimulatedBoard:
     def __init__(self, engine: Engine):
         self.world_size = engine.world_size
         self._engine = engine
-        self._moved = engine.table.counts()
-        self._pending = list(_pending(engine, self._moved))
+
+    @cached_property
+    def _moved(self):
+        return self._engine.table.counts()
+
+    @cached_property
+    def _pending(self):
+        """Each side without a partner: op, way, peer, number of the message, bytes."""
+        found = []
+        for way, sides in ((OUT, self._engine.sends), (IN, self._engine.recvs)):
+            for key, waiting in sides.items():
+                pair = divmod(key, self.world_size)
+                for place, (op, thing) in enumerate(waiting, 1):
+                    number = self._moved.get(pair, 0) + place
+                    size = 0 if isinstance(thing, Box) else thing.nbytes
+                    found.append((op, way, pair[way == OUT], number, size))
+        return found
 
     def now(self, rank: int) -> Now:
         """Return what `rank` is doing."""
         engine, op = self._engine, self._engine.current[rank]
         if op is None:
             return Now("running", "mark", *[-1] * 5, 0, 0, engine.steps[rank], "", 0.0)
-        sides = {way: (n, size) for o, way, _, n, size, _ in self._pending if o is op}
+        sides = {way: (n, size) for o, way, _, n, size in self._pending if o is op}
         number_out, bytes_out = sides.get(OUT, (0, 0))  # 0: it has been handed over
         number_in, bytes_in = sides.get(IN, (0, 0))
         call = engine.barriers[rank] if op.kind == "barrier" else -1
         return Now(
             "blocked", op.kind, op.to, number_out, op.source, number_in, call,
-            bytes_out, bytes_in, engine.steps[rank], "", engine.now,
+            bytes_out, bytes_in, engine.steps[rank], "", engine.clock.now,
         )  # fmt: skip
 
     def posted(self, rank: int, peer: int, way: int) -> int:
@@ -59,27 +75,17 @@ class SimulatedBoard:
         """Return what has happened, and what never ended; see `Blackboard.trace`."""
         engine = self._engine
         unfinished = [
-            Event(op.rank, since, None, "send" if way == OUT else "recv", peer,
+            Event(op.rank, op.since, None, "send" if way == OUT else "recv", peer,
                   max(0, size), engine.steps[op.rank], "")
-            for op, way, peer, _, size, since in self._pending
+            for op, way, peer, _, size in self._pending
         ]  # fmt: skip
-        for op, since in engine.in_barrier:
-            where = (op.rank, since, None, "barrier", None, 0, engine.steps[op.rank])
+        for op in engine.in_barrier:
+            where = (op.rank, op.since, None, "barrier", None, 0, engine.steps[op.rank])
             unfinished.append(Event(*where, ""))
         for rank, (_, how) in (ended or {}).items():
             if how != "died":  # its own fault is in the table
-                now = engine.now
+                now = engine.clock.now
                 unfinished.append(Event(rank, now, now, "fault", None, 0, 0, how))
-        return SimulatedTrace(engine.table, unfinished, engine.now if cut else None)
-
-
-def _pending(engine, counts):
-    """Yield each side without a partner: op, way, peer, number, size, since."""
-    for way, sides in ((OUT, engine.sends), (IN, engine.recvs)):
-        for key, waiting in sides.items():
-            src, dst = divmod(key, engine.world_size)
-            moved = counts.get((src, dst), 0)
-            for place, (op, thing, since, *_) in enumerate(waiting):
-                size = 0 if isinstance(thing, Box) else thing.nbytes
-                peer = dst if way == OUT else src
-                yield op, way, peer, moved + place + 1, size, since
+        return SimulatedTrace(
+            engine.table, unfinished, engine.clock.now if cut else None
+        )

@@ -21,7 +21,7 @@ class SimulatedRequest:
 
     def is_completed(self) -> bool:
         """Return whether `wait()` would return at once."""
-        return not self._op.left and self._op.end <= self._engine.now
+        return not self._op.left and self._op.end <= self._engine.clock.now
 
     def wait(self):
         """Wait until the message has been handed over; return its tensor or array."""
@@ -30,8 +30,8 @@ class SimulatedRequest:
             self._op = None
             op.waiting = True
             if not op.left:
-                engine.resume(op.rank, max(op.end, engine.now))
-            engine.stand_still(op.rank, op)
+                engine.clock.wake(op.rank, max(op.end, engine.clock.now))
+            engine.stand_still(op)
         return self._room
 
 
@@ -55,14 +55,14 @@ class SimulatedComm:
         op = self._begin("send", 1, to=dst)
         self._check(tensor, dst, "dst")
         self._engine.post_send(op, tensor, dst)
-        self._engine.stand_still(self.rank, op)
+        self._engine.stand_still(op)
 
     def recv(self, tensor, src: int):
         """Fill a tensor or array with the next message from rank `src`; return it."""
         op = self._begin("recv", 1, source=src)
         self._check(tensor, src, "src")
         self._engine.post_recv(op, tensor, src)
-        self._engine.stand_still(self.rank, op)
+        self._engine.stand_still(op)
         return tensor
 
     def sendrecv(self, outgoing, incoming, *, dst: int, src: int):
@@ -73,7 +73,7 @@ class SimulatedComm:
         engine = self._engine
         engine.post_recv(op, incoming, src)
         engine.post_send(op, outgoing, dst)
-        engine.stand_still(self.rank, op)
+        engine.stand_still(op)
         return incoming
 
     def isend(self, tensor, dst: int) -> SimulatedRequest:
@@ -102,20 +102,20 @@ class SimulatedComm:
         """Wait until every rank has called `barrier`; it costs only the waiting."""
         op = self._begin("barrier", 1)
         self._engine.enter_barrier(op)
-        self._engine.stand_still(self.rank, op)
+        self._engine.stand_still(op)
 
     def compute(self, seconds: float) -> None:
         """Let time pass on this rank's clock."""
         if not seconds >= 0:
             raise InvalidArgument(f"a rank computes for 0 s or more, not {seconds!r}.")
         engine = self._engine
-        engine.resume(self.rank, engine.now + seconds)
-        engine.stand_still(self.rank, Op(self.rank, "compute", 0))
+        engine.clock.wake(self.rank, engine.clock.now + seconds)
+        engine.stand_still(Op(engine, self.rank, "compute", 0))
 
     def mark(self, label: str) -> None:
         """Write into the trace what this rank is doing from here on, in words."""
         engine = self._engine
-        now, step = engine.now, engine.steps[self.rank]
+        now, step = engine.clock.now, engine.steps[self.rank]
         engine.table.point(self.rank, now, now, step, label)
 
     def _begin(self, kind, sides, to=-1, source=-1, waiting=True):
@@ -124,7 +124,7 @@ class SimulatedComm:
         engine.steps[rank] += 1
         if engine.faults:
             self._fail_if_planned()
-        return Op(rank, kind, sides, to, source, waiting)
+        return Op(engine, rank, kind, sides, to, source, waiting)
 
     def _fail_if_planned(self):
         engine = self._engine
@@ -132,7 +132,7 @@ class SimulatedComm:
             hits = isinstance(fault, Kill | Hang) and fault.rank == self.rank
             if hits and fault.step == engine.steps[self.rank]:
                 label, step = type(fault).__name__.lower(), fault.step
-                now = engine.now
+                now = engine.clock.now
                 engine.table.point(self.rank, now, now, step, ("fault", label))
                 engine.end_here(self.rank, DIED if label == "kill" else HUNG)
 

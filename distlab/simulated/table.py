@@ -1,19 +1,27 @@
 """What happened in a simulated run, row by row, and the trace that it makes.
 
-A run of a thousand ranks has millions of messages; as rows of numbers they take 72
-bytes each, and most counts need no more than that. Events are made when asked for.
+A run of a thousand ranks has millions of messages; as rows of bytes they take 52 each,
+and most counts need no more than that. Events are made when asked for.
 """
 
-from array import array
 from functools import cached_property
+from struct import Struct
 
 import numpy as np
 
 from distlab.trace import Event, Trace
 
-__all__ = ["SimulatedTrace", "Table"]
+__all__ = ["SimulatedTrace", "Table", "message_row"]
 
-_MESSAGE, _POINT = 9, 5  # numbers in a row
+# A message: from, to, bytes; when it was sent, asked for, and had arrived; the steps of
+# its sender and its receiver; its round.
+_MESSAGE = [("src", "i4"), ("dst", "i4"), ("bytes", "i8"), ("sent", "f8")]
+_MESSAGE += [("asked", "f8"), ("end", "f8"), ("step", "i4"), ("other", "i4")]
+_MESSAGE += [("round", "i4")]
+message_row = Struct("=2iq3d3i").pack
+
+# Anything else: whose, from when to when, step, number of its label.
+_POINT = Struct("=i2d2i")
 
 
 class Table:
@@ -21,40 +29,37 @@ class Table:
 
     def __init__(self, world_size: int):
         self.world_size = world_size
-        self._messages, self._points = array("d"), array("d")
+        self._messages, self._points = bytearray(), bytearray()
         self._labels = {}
-        # A message is noted as src, dst, bytes, when it was sent and asked for, when it
-        # ended, both sides' steps, and its round; this is called for each of millions.
-        self.message = self._messages.extend
+        self.message = self._messages.extend  # takes a `message_row`, millions of times
 
     def point(self, rank, start, end, step, what) -> None:
         """Note what is no message: the label of a mark, or else (kind, label)."""
         number = self._labels.setdefault(what, len(self._labels))
-        self._points.extend((rank, start, end, step, number))
+        self._points.extend(_POINT.pack(rank, start, end, step, number))
 
     def counts(self) -> dict[tuple[int, int], int]:
         """Return (src, dst) -> how many messages went there."""
-        pairs, counts = np.unique(self.rows()[:, :2], axis=0, return_counts=True)
-        return dict(zip(map(tuple, pairs.tolist()), counts.tolist(), strict=True))
+        rows, n = self.rows(), self.world_size
+        pairs, counts = np.unique(rows["src"] * n + rows["dst"], return_counts=True)
+        found = zip(pairs.tolist(), counts.tolist(), strict=True)
+        return {divmod(pair, n): count for pair, count in found}
 
     def rows(self) -> np.ndarray:
         """Return the messages, one in a row."""
-        return np.frombuffer(self._messages, dtype=float).reshape(-1, _MESSAGE).copy()
+        return np.frombuffer(self._messages, dtype=_MESSAGE).copy()
 
     def events(self) -> list[Event]:
         """Return everything as events, ordered by start."""
         events = []
         for src, dst, size, sent, asked, end, step, other, _ in self.rows().tolist():
-            a, b, size = int(src), int(dst), int(size)
-            events.append(Event(a, sent, end, "send", b, size, int(step), ""))
-            events.append(Event(b, asked, end, "recv", a, size, int(other), ""))
+            events.append(Event(src, sent, end, "send", dst, size, step, ""))
+            events.append(Event(dst, asked, end, "recv", src, size, other, ""))
         labels = list(self._labels)
-        points = np.frombuffer(self._points, dtype=float).reshape(-1, _POINT)
-        for rank, start, end, step, number in points.tolist():
-            label = labels[int(number)]
+        for rank, start, end, step, number in _POINT.iter_unpack(self._points):
+            label = labels[number]
             kind, words = label if isinstance(label, tuple) else ("mark", label)
-            where = (int(rank), start, end, kind, None, 0, int(step), words)
-            events.append(Event(*where))
+            events.append(Event(rank, start, end, kind, None, 0, step, words))
         return events
 
 
@@ -80,22 +85,23 @@ class SimulatedTrace(Trace):
 
     def bytes_sent(self, rank: int) -> int:
         """Return the payload bytes of the messages that `rank` handed over, exactly."""
-        return int(self._rows[self._rows[:, 0] == rank, 2].sum())
+        return int(self._rows["bytes"][self._rows["src"] == rank].sum())
 
     def bytes_received(self, rank: int) -> int:
         """Return the payload bytes of the messages that `rank` was given."""
-        return int(self._rows[self._rows[:, 1] == rank, 2].sum())
+        return int(self._rows["bytes"][self._rows["dst"] == rank].sum())
 
     def messages_sent(self, rank: int) -> int:
         """Return the number of messages that `rank` handed over."""
-        return int((self._rows[:, 0] == rank).sum())
+        return int((self._rows["src"] == rank).sum())
 
     def rounds(self) -> int:
         """Return the length of the longest chain of messages, one after another."""
-        return int(self._rows[:, 8].max(initial=0))
+        return int(self._rows["round"].max(initial=0))
 
     def duration_s(self) -> float:
         """Return the seconds from the first event's start to the last event's end."""
-        if self._unfinished or not len(self._rows):
+        rows = self._rows
+        if self._unfinished or not len(rows):
             return super().duration_s()
-        return float(self._rows[:, 5].max() - self._rows[:, 3:5].min())
+        return float(rows["end"].max() - min(rows["sent"].min(), rows["asked"].min()))

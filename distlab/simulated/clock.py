@@ -1,0 +1,52 @@
+"""The virtual clock: which rank goes on next, and when.
+
+    now 1.0     7, 4, 0     the next is rank 0, then 4
+    1.5         3           later moments, in a heap
+    2.0         5, 1, 6
+
+In a collective hundreds of ranks go on at the same moment. They lie in one list, so
+that the heap is asked once for a moment, not once for a message.
+"""
+
+from bisect import insort
+from heapq import heappop, heappush
+from operator import neg
+
+__all__ = ["Clock"]
+
+
+class Clock:
+    """Ranks in the order of (moment, rank).
+
+    now: seconds from the start. It moves on when nobody is left at a moment.
+    """
+
+    def __init__(self):
+        self.now = 0.0
+        self._at_now = []  # the lowest rank is last
+        self._later, self._moments = {}, []
+
+    def wake(self, rank: int, at: float) -> None:
+        """Let `rank` go on at a moment, now or later."""
+        ranks = self._later.get(at)
+        if ranks is not None:
+            ranks.append(rank)
+        elif at > self.now:
+            self._later[at] = [rank]
+            heappush(self._moments, at)
+        else:
+            insort(self._at_now, rank, key=neg)
+
+    def next(self) -> int | None:
+        """Return the rank that goes on next, None if nobody does."""
+        if not self._at_now:
+            if not self._moments:
+                return None
+            self.now = heappop(self._moments)
+            self._at_now = self._later.pop(self.now)
+            self._at_now.sort(reverse=True)
+        return self._at_now.pop()
+
+    def stop(self) -> None:
+        """Let nobody go on."""
+        self._at_now, self._later, self._moments = [], {}, []
