@@ -1,10 +1,11 @@
 """The virtual clock: which rank goes on next, and when.
 
-    heap of moments ──▶ 1.0   1.5   2.0          due at 1.0: ranks 7, 4, 0
-                         now                                      ◀── taken from here
+    now 1.0     7, 4, 0     the next is rank 0, then 4
+    1.5         3           later moments, in a heap
+    2.0         5, 1, 6
 
 In a collective hundreds of ranks go on at the same moment. They lie in one list, so
-that the heap holds moments, and is asked once for each, not once for each message.
+that the heap is asked once for a moment, not once for a message.
 """
 
 from bisect import insort

@@ -138,7 +138,7 @@ class Engine:
             receiver, room = asked.pop(0)
             self._match(op, thing, receiver, room)
         else:
-            _line(self.sends, key).append((op, thing))
+            self.sends.setdefault(key, []).append((op, thing))
 
     def post_recv(self, op, room, src) -> None:
         """Ask for the next message from `src`, into `room`."""
@@ -148,7 +148,7 @@ class Engine:
             sender, thing = offered.pop(0)
             self._match(sender, thing, op, room)
         else:
-            _line(self.recvs, key).append((op, room))
+            self.recvs.setdefault(key, []).append((op, room))
 
     def _match(self, sender, thing, receiver, room):
         """Move a message: both sides are there."""
@@ -160,7 +160,8 @@ class Engine:
         else:
             room.data = thing.data
         end = self._book(src, dst, size, self.clock.now)
-        number = max(sender.before, receiver.before) + 1
+        number = sender.before if sender.before > receiver.before else receiver.before
+        number += 1
         self._note(
             message_row(
                 src, dst, size, sender.since, receiver.since, end,
@@ -195,14 +196,6 @@ class Engine:
                 self.table.point(each.rank, each.since, now, each.step, what)
                 self.clock.wake(each.rank, now)
             self.in_barrier = []
-
-
-def _line(lines, key):
-    """Return the list of a key; setdefault would make a list in vain each time."""
-    line = lines.get(key)
-    if line is None:
-        line = lines[key] = []
-    return line
 
 
 def _frames(frame):

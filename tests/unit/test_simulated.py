@@ -1,6 +1,8 @@
 """Simulated ranks: the closed forms to the last digits, and real ranks' own stories."""
 
+import heapq
 import pickle
+import random
 
 import numpy as np
 import pytest
@@ -29,6 +31,7 @@ from distlab.simulated import (
     Uniform,
     Wires,
 )
+from distlab.simulated.clock import Clock
 from distlab.units import GB
 
 LINK = Link(latency_s=5e-6, bytes_per_s=12.5 * GB)
@@ -163,6 +166,20 @@ def test_requests_overlap_with_work_and_a_port_carries_one_message_at_a_time():
     without = run(one_message, 2, args=(0, 1, 1000), fabric=EVEN).elapsed_s
     ends = sorted(e.end for e in report.trace.events if e.kind == "recv")
     assert ends == pytest.approx([without, 2 * without, 3 * without])
+
+
+def test_ranks_go_on_in_the_order_of_one_heap_of_moments_and_ranks():
+    draw, clock, heap = random.Random(1), Clock(), []
+    for number in range(2000):
+        while heap and draw.random() < 0.5:
+            moment, rank = heapq.heappop(heap)
+            assert (clock.next(), clock.now) == (rank, moment)
+        at = clock.now + draw.choice([0, 0, 1, 2, 2.5])
+        rank = number * 7919 % 2000
+        clock.wake(rank, at)
+        heapq.heappush(heap, (at, rank))
+    assert [clock.next() for _ in heap] == [rank for _, rank in sorted(heap)]
+    assert clock.next() is None
 
 
 def test_objects_travel_and_a_barrier_waits_for_the_last():
