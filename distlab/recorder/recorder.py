@@ -13,6 +13,7 @@ from distlab.recorder.layout import (
     FIRST_VERSION,
     FLAGS,
     KEPT_EVENTS,
+    KEPT_POSTS,
     KINDS,
     LAST_VERSION,
     NOW,
@@ -112,9 +113,13 @@ class Recorder(Notes):
         return number
 
     def fits(self, peer: int, way: int, number: int) -> bool:
-        """Return whether both sides of a message agree, as far as both are posted."""
+        """Return whether both sides of a message agree, as far as both are known.
+
+        Of each side the last KEPT_POSTS are kept.
+        """
         cells, layout = self._cells, self._layout
-        if cells[layout.count(peer, self.rank, 1 - way)] < number:
+        ahead = cells[layout.count(peer, self.rank, 1 - way)] - number
+        if not 0 <= ahead < KEPT_POSTS - 1:  # not there yet, or perhaps written over
             return True
         mine = layout.post(self.rank, peer, way, number)
         theirs = layout.post(peer, self.rank, 1 - way, number)

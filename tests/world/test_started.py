@@ -144,3 +144,18 @@ def test_simulated_work_takes_the_time_of_the_virtual_clock():
 
     (work,) = run(works, 1, fabric=Uniform(Link(1e-6, 1e9))).trace.of(0, "work")
     assert (work.label, work.start, work.end) == ("forward", 0.0, 0.5)
+
+
+@pytest.mark.parametrize("count", [63, 64, 65, 200])
+def test_many_messages_may_be_under_way_together(count):
+    def floods(comm):
+        other, rooms = 1 - comm.rank, [torch.zeros(1 + k % 3) for k in range(count)]
+        arriving = [comm.irecv(room, other) for room in rooms]
+        going = [
+            comm.isend(torch.full((1 + k % 3,), float(k)), other) for k in range(count)
+        ]
+        for request in [*arriving, *going]:
+            request.wait()
+        return [room[0].item() for room in rooms]
+
+    assert run(floods, 2).results == [[float(k) for k in range(count)]] * 2
