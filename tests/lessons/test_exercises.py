@@ -10,6 +10,8 @@ import re
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -54,49 +56,69 @@ def with_answers(exercise, source):
     return notebook
 
 
+class Course:
+    """A folder in which nbgrader grades some submissions of one exercise."""
+
+    def __init__(self, folder, stem):
+        self.folder, self.stem = folder, stem
+        folder.mkdir()
+        shutil.copy(ROOT / "nbgrader_config.py", folder)
+        shutil.copytree(ROOT / "solutions" / stem, folder / "solutions" / stem)
+        nbgrader(folder, "generate_assignment", stem)
+        self.released = folder / "exercises" / stem / f"{stem}.ipynb"
+        self.submitted = []
+
+    def submit(self, name, notebook):
+        folder = self.folder / "submitted" / name / self.stem
+        folder.mkdir(parents=True)
+        (folder / f"{self.stem}.ipynb").write_text(json.dumps(notebook))
+        self.submitted.append(name)
+
+    def autograde(self):
+        nbgrader(self.folder, "autograde", self.stem)
+
+    def score(self, name):
+        """Return points and most points."""
+        from nbgrader.api import Gradebook
+
+        with Gradebook(f"sqlite:///{self.folder}/gradebook.db") as gradebook:
+            submission = gradebook.find_submission(self.stem, name)
+            return submission.score, submission.max_score
+
+    def words(self, name):
+        """Return everything that the graded cells printed, white space folded."""
+        folder = self.folder / "autograded" / name / self.stem
+        printed = [
+            "".join(output.get("text", ""))
+            for cell in json.loads((folder / f"{self.stem}.ipynb").read_text())["cells"]
+            if cell["metadata"].get("nbgrader", {}).get("grade")
+            for output in cell["outputs"]
+        ]
+        return " ".join(" ".join(printed).split())
+
+
 @pytest.fixture(scope="module", params=STEMS)
 def graded(request, tmp_path_factory):
-    """Autograde the solution, the untouched exercise and every variant."""
+    """Autograde the solution, the untouched exercise and every variant.
+
+    Two courses at a time, since most of a submission's time is its kernel's start.
+    Returns the stem, and for each submission the course that graded it.
+    """
     stem = request.param
-    course = tmp_path_factory.mktemp("course")
-    shutil.copy(ROOT / "nbgrader_config.py", course)
-    shutil.copytree(ROOT / "solutions" / stem, course / "solutions" / stem)
-    nbgrader(course, "generate_assignment", stem)
-    released = course / "exercises" / stem / f"{stem}.ipynb"
+    home = tmp_path_factory.mktemp("courses")
+    courses = [Course(home / side, stem) for side in ("left", "right")]
+    released, solved = courses[0].released, ROOT / "solutions" / stem / f"{stem}.ipynb"
     submissions = {
         "untouched": json.loads(released.read_text()),
-        "solution": json.loads(
-            (ROOT / "solutions" / stem / f"{stem}.ipynb").read_text()
-        ),
+        "solution": json.loads(solved.read_text()),
     }
     for name, source in variants_of(stem).items():
         submissions[name] = with_answers(released, source)
-    for name, notebook in submissions.items():
-        folder = course / "submitted" / name / stem
-        folder.mkdir(parents=True)
-        (folder / f"{stem}.ipynb").write_text(json.dumps(notebook))
-    nbgrader(course, "autograde", stem)
-    return stem, course
-
-
-def score_of(course, stem, name):
-    from nbgrader.api import Gradebook
-
-    with Gradebook(f"sqlite:///{course}/gradebook.db") as gradebook:
-        submission = gradebook.find_submission(stem, name)
-        return submission.score, submission.max_score
-
-
-def words_of(course, stem, name):
-    """Return everything that the graded cells printed, white space folded."""
-    path = course / "autograded" / name / stem / f"{stem}.ipynb"
-    printed = [
-        "".join(output.get("text", ""))
-        for cell in json.loads(path.read_text())["cells"]
-        if cell["metadata"].get("nbgrader", {}).get("grade")
-        for output in cell["outputs"]
-    ]
-    return " ".join(" ".join(printed).split())
+    for course, (name, notebook) in zip(cycle(courses), submissions.items()):
+        course.submit(name, notebook)
+    with ThreadPoolExecutor() as pool:
+        list(pool.map(Course.autograde, courses))
+    return stem, {name: course for course in courses for name in course.submitted}
 
 
 @pytest.mark.parametrize("stem", STEMS)
@@ -117,14 +139,14 @@ def test_the_exercise_holds_no_solution_and_no_hidden_check(stem):
 
 @pytest.mark.timeout(900)
 def test_the_solution_gets_full_points_and_the_untouched_exercise_none(graded):
-    stem, course = graded
-    assert score_of(course, stem, "solution") == (10.0, 10.0)
-    assert score_of(course, stem, "untouched") == (0.0, 10.0)
+    _, course_of = graded
+    assert course_of["solution"].score("solution") == (10.0, 10.0)
+    assert course_of["untouched"].score("untouched") == (0.0, 10.0)
 
 
 @pytest.mark.timeout(900)
 def test_every_variant_gets_its_points_and_the_hint_that_fits(graded):
-    stem, course = graded
+    stem, course_of = graded
     sources = variants_of(stem)
     right = [name for name in sources if name.startswith("right")]
     wrong = [name for name in sources if name.startswith("wrong")]
@@ -134,5 +156,5 @@ def test_every_variant_gets_its_points_and_the_hint_that_fits(graded):
         hint = re.search(r'^HINT = "(.*)"$', source, re.MULTILINE).group(1)
         assert (points == 10.0) == (name in right), name
         assert (hint == "") == (name in right), name
-        assert score_of(course, stem, name)[0] == points, name
-        assert hint in words_of(course, stem, name), name
+        assert course_of[name].score(name)[0] == points, name
+        assert hint in course_of[name].words(name), name

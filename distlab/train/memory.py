@@ -1,0 +1,67 @@
+"""Memory by kind, measured: the bytes of tensors that are there.
+
+    parameters, gradients, optimizer state     tensors that somebody holds
+    activations                                what autograd keeps for backward
+
+A view has no bytes of its own: what counts are storages, each once.
+"""
+
+from collections.abc import Iterable
+
+import torch
+
+__all__ = ["SavedForBackward", "optimizer_bytes", "storage_bytes"]
+
+
+def storage_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
+    """Return the bytes of the storages under these tensors, each counted once."""
+    storages = {}
+    for tensor in tensors:
+        if tensor is not None:
+            storage = tensor.untyped_storage()
+            storages[storage.data_ptr(), storage.nbytes()] = storage.nbytes()
+    return sum(storages.values())
+
+
+def optimizer_bytes(optimizer: torch.optim.Optimizer) -> int:
+    """Return the bytes of an optimizer's state, without its counts of steps."""
+    state = [t for each in optimizer.state.values() for t in each.values()]
+    return storage_bytes(t for t in state if torch.is_tensor(t) and t.dim())
+
+
+class SavedForBackward:
+    """Counts what autograd keeps for backward while the block runs.
+
+        with SavedForBackward(model.parameters()) as kept:
+            loss = model(x)
+        kept.nbytes
+
+    but: tensors that are there anyway, such as parameters, which are not counted.
+    """
+
+    def __init__(self, but: Iterable[torch.Tensor] = ()):
+        self._known = {tensor.untyped_storage().data_ptr() for tensor in but}
+        self._kept = {}
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._keep, _same)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes that were kept, each storage once."""
+        return sum(storage.nbytes() for storage in self._kept.values())
+
+    def __enter__(self):
+        self._hooks.__enter__()
+        return self
+
+    def __exit__(self, *exception):
+        self._hooks.__exit__(*exception)
+
+    def _keep(self, tensor):
+        storage = tensor.untyped_storage()
+        if storage.data_ptr() not in self._known:
+            self._kept[storage.data_ptr()] = storage  # held, so that no address returns
+        return tensor
+
+
+def _same(tensor):
+    return tensor
