@@ -2,9 +2,9 @@
 
     python tests/bench/training.py [ranks] [times]
 
-All take turns on the same ranks. A time is that of the slowest rank, from before forward
-to after the optimizer's step. "torch / this" is the median over the turns of the time of
-PyTorch's own of the same kind, divided by this one's: above 1 it is faster.
+All take turns on the same ranks. A time is that of the slowest rank, from before
+forward to after the optimizer's step. "torch / this" is the median over the turns of
+the time of PyTorch's own of the same kind, divided by this one's: above 1 is faster.
 """
 
 import statistics
