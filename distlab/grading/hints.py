@@ -54,12 +54,12 @@ def hint_for_counts(
     )
 
 
-def hint_for_failure(failure, words: dict[str, str]) -> str:
+def hint_for_failure(failure, words: dict[str, str] | None = None) -> str:
     """Return a nudge for a run that ended in a `WorldFailed`.
 
     words: an exercise's own, by kind of failure, where it has any.
     """
-    return (_FAILURES | words)[_kind_of(failure)]
+    return (_FAILURES | (words or {}))[_kind_of(failure)]
 
 
 _ANYTHING_ELSE = "The message above names the rank and the line."

@@ -279,7 +279,7 @@ def test_doubling_passes(n):
 
 
 def test_a_loop_without_end_on_simulated_ranks_ends_with_its_line(monkeypatch):
-    monkeypatch.setattr(check, "_TIMEOUT_S", 2)
+    monkeypatch.setattr(check.WorldCheck, "_timeout_s", 2)
     verdict = BroadcastInRounds(for_ever_in_large_worlds, 9).judge()
     assert "The simulated ranks still ran after 2 s, in test_coll" in verdict.found
     assert "Is there a loop that never ends" in verdict.hint

@@ -132,7 +132,7 @@ def waits_for_a_shared_list(comm, speak):
     ],
 )
 def test_one_round_that_goes_wrong_meets_the_hint_that_fits(monkeypatch, answer, hint):
-    monkeypatch.setattr(check, "_TIMEOUT_S", 2)
+    monkeypatch.setattr(check.WorldCheck, "_timeout_s", 2)
     verdict = SpeaksInOrder(answer, 4).judge()
     assert verdict.outcome == "fail"
     assert hint in verdict.hint
