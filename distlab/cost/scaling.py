@@ -58,7 +58,7 @@ def karp_flatt(n: float, speedup: float) -> float:
     """Return the serial part that Amdahl's law would need for this speed-up on n.
 
     If it stays the same for all n, the job has such a serial part. If it grows with n,
-    something else does: communication, or uneven work.
+    so does something else, such as communication. Uneven shares make it fall or jump.
     """
     if _workers(n) == 1:
         raise InvalidArgument("one worker has no speed-up to explain: n is 2 or more.")

@@ -14,7 +14,7 @@ TensorFlow" (2018).
 import torch
 from torch import nn
 
-from distlab.collectives import ring_all_reduce
+from distlab.collectives import AVERAGE, ring_all_reduce
 from distlab.train.data_parallel import gradient_of
 from distlab.train.sameness import check_same_model, copy_from_rank_0
 
@@ -40,9 +40,7 @@ class DistributedOptimizer:
         """Average the gradients, then step."""
         for group in self.optimizer.param_groups:
             for parameter in group["params"]:
-                gradient = gradient_of(parameter)
-                ring_all_reduce(self.comm, gradient)
-                gradient /= self.comm.world_size
+                ring_all_reduce(self.comm, gradient_of(parameter), op=AVERAGE)
         self.optimizer.step()
 
     def zero_grad(self) -> None:

@@ -14,7 +14,7 @@ parameter models" (2020); Zhao et al., "PyTorch FSDP" (2023), section 3.2.1.
 import torch
 from torch import nn
 
-from distlab.collectives import ring_reduce_scatter
+from distlab.collectives import AVERAGE, ring_reduce_scatter
 
 __all__ = ["FlatGroup", "all_gather_parts", "mean_part"]
 
@@ -78,5 +78,4 @@ def mean_part(comm, flat: torch.Tensor) -> torch.Tensor:
 
     Cost: n-1 rounds; every rank sends (n-1)/n of the tensor, which is used up.
     """
-    mine = ring_reduce_scatter(comm, flat)
-    return mine / comm.world_size
+    return ring_reduce_scatter(comm, flat, op=AVERAGE).clone()
