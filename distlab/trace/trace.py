@@ -15,6 +15,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field
 from os import PathLike
 
+from distlab.errors import InvalidArgument
 from distlab.trace.event import Event, Message, moves
 from distlab.trace.perfetto import perfetto_rows
 from distlab.trace.shares import Shares
@@ -61,6 +62,22 @@ class Trace:
         return [
             e for e in self.events if e.rank == rank and (not kinds or e.kind in kinds)
         ]
+
+    def since(self, label: str) -> "Trace":
+        """Return what each rank did from its last mark `label` on, and no shares.
+
+        Messages stay whole if the ranks met, as in a barrier, just before the mark.
+
+        Raises: InvalidArgument if a rank has set no such mark.
+        """
+        began = {
+            e.rank: e.start for e in self.events if (e.kind, e.label) == ("mark", label)
+        }
+        for rank in range(self.world_size):
+            if rank not in began:
+                raise InvalidArgument(f"rank {rank} has set no mark {label!r}.")
+        events = [e for e in self.events if e.start >= began[e.rank]]
+        return Trace(self.world_size, events, self.cut_s)
 
     def bytes_sent(self, rank: int) -> int:
         """Return the payload bytes of the messages that `rank` handed over, exactly.

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from distlab import Event, Trace
+from distlab import Event, InvalidArgument, Trace
 
 
 def message(src, dst, start, end, size=8):
@@ -116,3 +116,19 @@ def test_perfetto_flows_lead_from_each_send_to_its_receive(tmp_path):
     assert {(begins[k]["tid"], ends[k]["tid"]) for k in begins} == {(0, 1), (1, 2)}
     for number, end in ends.items():
         assert begins[number]["ts"] <= end["ts"] and end["bp"] == "e"
+
+
+def test_since_a_mark_is_what_each_rank_did_from_its_last_one_on():
+    def marks(start):
+        return [Event(r, start + r, start + r, "mark", None, 0, 0, "go") for r in (0, 1)]
+
+    before, after = message(0, 1, 0.0, 1.0, 3), message(1, 0, 12.0, 13.0, 4)
+    since = Trace(2, [*before, *marks(2.0), *marks(10.0), *after]).since("go")
+    assert [event.start for event in since.events] == [10.0, 11.0, 12.0, 12.0]
+    assert [since.bytes_sent(rank) for rank in (0, 1)] == [0, 4]
+
+
+def test_since_names_the_rank_that_has_not_set_the_mark():
+    only_rank_0 = Trace(2, [Event(0, 0.0, 0.0, "mark", None, 0, 0, "go")])
+    with pytest.raises(InvalidArgument, match="rank 1 has set no mark 'go'"):
+        only_rank_0.since("go")
