@@ -1,5 +1,6 @@
 """Something to learn from, without a download: Python's own source, and digits."""
 
+import itertools
 import random
 import sysconfig
 from collections.abc import Iterable
@@ -71,19 +72,16 @@ def _badly_shared(shares):
                 f"rank {rank} has {len(share)} samples and rank 0 has "
                 f"{len(shares[0])}: the others would wait for a batch that never comes."
             )
-    owner, shared, first = {}, 0, None
-    for rank, share in enumerate(shares):
-        for sample in set(share.tolist()):
-            if owner.setdefault(sample, rank) != rank:
-                shared += 1
-                first = first or (owner[sample], rank, sample)
-    if shared < len(shares):
+    sets = [set(share.tolist()) for share in shares]
+    if sum(map(len, sets)) - len(set().union(*sets)) < len(shares):
         return ""
-    one, other, sample = first
+    pairs = itertools.combinations(range(len(shares)), 2)
+    one, other = next(pair for pair in pairs if sets[pair[0]] & sets[pair[1]])
+    both = sets[one] & sets[other]
     return (
-        f"rank {one} and rank {other} both have sample {sample}, and ranks share "
-        f"{shared - 1} more: there is no ShardedSampler, or it has another seed, epoch "
-        "or world size on some rank."
+        f"rank {one} and rank {other} both have sample {min(both)}, and "
+        f"{len(both) - 1} more: there is no ShardedSampler, or it has another seed, "
+        "epoch or world size on one of them."
     )
 
 

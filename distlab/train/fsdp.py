@@ -22,6 +22,7 @@ from distlab.train.shards import (
     FlatGroup,
     add_to_gradient,
     all_gather_parts,
+    first_names,
     mean_part,
 )
 from distlab.train.watch import Watch
@@ -40,7 +41,7 @@ class FullySharded:
 
     unit: a class; each submodule of it is a unit, and the rest of the module is one.
     prefetch: whether the next unit is gathered while one computes.
-    names: the name of each parameter that is shared out, by every name that it has.
+    names: the first name of every parameter, by each name that it has.
 
     Frozen parameters stay whole, on every rank. Backwards before a step add up.
 
@@ -55,11 +56,7 @@ class FullySharded:
         copy_from_rank_0(comm, module)
         self.comm, self.module = comm, module
         first_name = {p: name for name, p in module.named_parameters()}
-        self.names = {
-            name: first_name[p]
-            for name, p in module.named_parameters(remove_duplicate=False)
-            if p.requires_grad
-        }
+        self.names = first_names(module)
         inner = [each for each in module.modules() if isinstance(each, unit)]
         order = [*inner, module]
         homes = {each: _own_parameters(each, order) for each in order}
@@ -69,7 +66,7 @@ class FullySharded:
         ]
         self.groups = [each.group for each in self.units]
         self.shards = [each.shard for each in self.units]
-        self._watch = Watch(comm, {g.shard: g.names_in_shard() for g in self.groups})
+        self.watch = Watch(comm, {g.shard: g.names_in_shard() for g in self.groups})
         blocks = [each for each in self.units if each.module is not module]
         if prefetch:
             for one, following in itertools.pairwise(blocks):
@@ -82,7 +79,7 @@ class FullySharded:
 
     def accept_changes(self) -> None:
         """Go on from shards that were changed on all ranks, not by an optimizer."""
-        self._watch.forget()
+        self.watch.forget()
 
 
 class _Unit:

@@ -17,7 +17,13 @@ from torch import nn
 from distlab.collectives import AVERAGE, ring_reduce_scatter
 from distlab.errors import InvalidArgument
 
-__all__ = ["FlatGroup", "add_to_gradient", "all_gather_parts", "mean_part"]
+__all__ = [
+    "FlatGroup",
+    "add_to_gradient",
+    "all_gather_parts",
+    "first_names",
+    "mean_part",
+]
 
 
 class FlatGroup:
@@ -76,6 +82,13 @@ class FlatGroup:
                 view.copy_(parameter.grad)
                 parameter.grad = None
         return flat
+
+
+def first_names(module: nn.Module) -> dict[str, str]:
+    """Return the first name of every parameter, by each name that it has."""
+    first = {parameter: name for name, parameter in module.named_parameters()}
+    every = module.named_parameters(remove_duplicate=False)
+    return {name: first[parameter] for name, parameter in every}
 
 
 def add_to_gradient(shard: nn.Parameter, arrived: torch.Tensor) -> None:

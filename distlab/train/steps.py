@@ -27,9 +27,10 @@ def clip_gradients(parameters: Iterable[nn.Parameter], most: float, comm=None) -
         total = total.to(comm.device).reshape(1)
         ring_all_reduce(comm, total)
     norm = total.sqrt().item()
-    if norm > most:
+    scale = most / (norm + 1e-6)  # as torch's, which never divides by zero
+    if scale < 1:
         for gradient in gradients:
-            gradient *= most / norm
+            gradient *= scale
     return norm
 
 

@@ -28,6 +28,7 @@ from distlab.train.shards import (
     FlatGroup,
     add_to_gradient,
     all_gather_parts,
+    first_names,
     mean_part,
 )
 from distlab.train.watch import Watch, about_to_step, stepped
@@ -47,6 +48,7 @@ class ZeroOptimizer:
     stage: 1 keeps gradients until the step; 2 gives them away during backward, a group
         at a time, and keeps this rank's part only.
     shards: this rank's parts, with their mean gradients after `reduce_gradients`.
+    names: the first name of every parameter, by each name that it has.
 
     Backwards before a step add up. Stage 1 then still reduces once, in the step; stage
     2, which has no room for whole gradients, reduces in each backward.
@@ -69,6 +71,7 @@ class ZeroOptimizer:
         if stage not in (1, 2):
             raise InvalidArgument(f"stage is 1 or 2, and got {stage!r}; 3 is `fsdp`.")
         self.comm, self.module, self.stage = comm, module, stage
+        self.names = first_names(module)
         check_same_model(comm, module)
         copy_from_rank_0(comm, module)
         named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
@@ -81,7 +84,7 @@ class ZeroOptimizer:
         self.shards = [group.shard for group in self.groups]
         self.optimizer = make_optimizer(self.shards)
         self.parameters = [p for group in self.groups for p in group.parameters]
-        self._watch = Watch(comm, {p: [(name, 0)] for name, p in named})
+        self.watch = Watch(comm, {p: [(name, 0)] for name, p in named})
         self._under_way, self._reduced = [], False
         self._waiting = None  # in a backward: the groups that have not been started
         if stage == 2:
@@ -122,7 +125,7 @@ class ZeroOptimizer:
             _place(group)
         if hasattr(self.optimizer, "accept_changes"):
             self.optimizer.accept_changes()
-        self._watch.forget()
+        self.watch.forget()
 
     def _is_ready(self, parameter):
         if self._waiting is None:
