@@ -15,6 +15,7 @@ from importlib import import_module
 _HOME = {
     "distlab.errors": (
         "CannotTravel",
+        "CheckpointError",
         "CollectiveMismatch",
         "Deadlock",
         "DistlabError",

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 __all__ = [
     "CannotTravel",
+    "CheckpointError",
     "CollectiveMismatch",
     "Deadlock",
     "DistlabError",
@@ -40,6 +41,13 @@ class InvalidArgument(DistlabError, ValueError, TypeError):
 
 class CannotTravel(DistlabError, TypeError):
     """An object that cannot be sent to a rank, or back from one."""
+
+
+class CheckpointError(DistlabError, OSError):
+    """A checkpoint that is not there, torn, or of something else; nothing was loaded.
+
+    Or one that could not be written; the one before it is still there.
+    """
 
 
 class NestedWorld(DistlabError, RuntimeError):

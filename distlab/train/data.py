@@ -1,15 +1,18 @@
 """Something to learn from, without a download: Python's own source, and digits."""
 
+import itertools
 import random
 import sysconfig
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
 import torch
 
 from distlab.errors import InvalidArgument
+from distlab.train.sameness import judged_by_rank_0
 
-__all__ = ["ShardedSampler", "digits", "library_text", "windows"]
+__all__ = ["ShardedSampler", "check_sharing", "digits", "library_text", "windows"]
 
 _FILES = 120
 
@@ -44,6 +47,42 @@ def digits() -> tuple[torch.Tensor, torch.Tensor]:
     found = load_digits()
     pixels = torch.tensor(found.data, dtype=torch.float32) / 16
     return pixels, torch.tensor(found.target)
+
+
+def check_sharing(comm, indices: Iterable[int]) -> None:
+    """Compare which samples the ranks are going to see in an epoch.
+
+    indices: those of this rank's samples, such as `list(sampler)`.
+    A sampler repeats up to n-1 samples for evenness; so many may be shared.
+
+    Raises: InvalidArgument on every rank, if two ranks share more, or if one has more
+        samples than another.
+    Cost: all indices travel to rank 0.
+    """
+    mine = torch.as_tensor(list(indices), dtype=torch.int64)
+    found = judged_by_rank_0(comm, mine, _badly_shared)
+    if found:
+        raise InvalidArgument(found)
+
+
+def _badly_shared(shares):
+    for rank, share in enumerate(shares):
+        if len(share) != len(shares[0]):
+            return (
+                f"rank {rank} has {len(share)} samples and rank 0 has "
+                f"{len(shares[0])}: the others would wait for a batch that never comes."
+            )
+    sets = [set(share.tolist()) for share in shares]
+    if sum(map(len, sets)) - len(set().union(*sets)) < len(shares):
+        return ""
+    pairs = itertools.combinations(range(len(shares)), 2)
+    one, other = next(pair for pair in pairs if sets[pair[0]] & sets[pair[1]])
+    both = sets[one] & sets[other]
+    return (
+        f"rank {one} and rank {other} both have sample {min(both)}, and "
+        f"{len(both) - 1} more: there is no ShardedSampler, or it has another seed, "
+        "epoch or world size on one of them."
+    )
 
 
 class ShardedSampler:

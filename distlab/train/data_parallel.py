@@ -26,7 +26,12 @@ from torch import nn
 from distlab.collectives import ring_all_reduce
 from distlab.errors import InvalidArgument
 from distlab.train.buckets import BUCKET_BYTES, FIRST_BUCKET_BYTES, in_buckets
-from distlab.train.sameness import check_same_model, copy_from_rank_0
+from distlab.train.sameness import (
+    check_same_model,
+    check_same_values,
+    copy_from_rank_0,
+)
+from distlab.train.watch import Watch
 
 __all__ = [
     "BucketedDataParallel",
@@ -76,6 +81,10 @@ class NaiveDataParallel(nn.Module):
         self.parameters_with_gradient = [
             parameter for parameter in module.parameters() if parameter.requires_grad
         ]
+        names = {
+            parameter: [(name, 0)] for name, parameter in module.named_parameters()
+        }
+        self.watch = Watch(comm, names)
 
     def forward(self, *args, **kwargs):
         """Call the module."""
@@ -98,6 +107,14 @@ class NaiveDataParallel(nn.Module):
             yield
         finally:
             self.synchronizes = True
+
+    def accept_changes(self) -> None:
+        """Go on from values that were loaded into the module, on all ranks.
+
+        Raises: InvalidArgument on every rank if they are not the same on all.
+        """
+        check_same_values(self.comm, self.module)
+        self.watch.forget()
 
 
 class BucketedDataParallel(NaiveDataParallel):

@@ -16,8 +16,16 @@ import itertools
 
 from torch import nn
 
+from distlab.errors import InvalidArgument
 from distlab.train.sameness import check_same_model, copy_from_rank_0
-from distlab.train.shards import FlatGroup, all_gather_parts, mean_part
+from distlab.train.shards import (
+    FlatGroup,
+    add_to_gradient,
+    all_gather_parts,
+    first_names,
+    mean_part,
+)
+from distlab.train.watch import Watch
 
 __all__ = ["FullySharded"]
 
@@ -33,20 +41,32 @@ class FullySharded:
 
     unit: a class; each submodule of it is a unit, and the rest of the module is one.
     prefetch: whether the next unit is gathered while one computes.
+    names: the first name of every parameter, by each name that it has.
 
-    Raises: InvalidArgument for models that differ between ranks.
+    Frozen parameters stay whole, on every rank. Backwards before a step add up.
+
+    Raises: InvalidArgument for models that differ between ranks, and for a parameter
+        that two units share.
     Cost: 3(n-1)/n times the parameters' bytes per rank and step: gathered in forward
-        and in backward, and reduce-scattered.
+        and in backward, and reduce-scattered; as much again for every further backward.
     """
 
     def __init__(self, comm, module: nn.Module, unit: type, *, prefetch: bool = True):
         check_same_model(comm, module)
         copy_from_rank_0(comm, module)
+        self.comm, self.module = comm, module
+        first_name = {p: name for name, p in module.named_parameters()}
+        self.names = first_names(module)
         inner = [each for each in module.modules() if isinstance(each, unit)]
         order = [*inner, module]
-        self.units = [_Unit(comm, each, order) for each in order]
-        self.units = [each for each in self.units if each.group is not None]
+        homes = {each: _own_parameters(each, order) for each in order}
+        _refuse_shared(homes, first_name)
+        self.units = [
+            _Unit(comm, each, own, first_name) for each, own in homes.items() if own
+        ]
+        self.groups = [each.group for each in self.units]
         self.shards = [each.shard for each in self.units]
+        self.watch = Watch(comm, {g.shard: g.names_in_shard() for g in self.groups})
         blocks = [each for each in self.units if each.module is not module]
         if prefetch:
             for one, following in itertools.pairwise(blocks):
@@ -57,25 +77,29 @@ class FullySharded:
         for each in self.units:
             each.settle()
 
+    def accept_changes(self) -> None:
+        """Go on from shards that were changed on all ranks, not by an optimizer."""
+        self.watch.forget()
+
 
 class _Unit:
-    """One module's own parameters, without those of the units inside it."""
+    """One module's own parameters, without those of the units inside it.
+
+    homes: for each parameter the places, (module, name), where forward looks for it.
+    """
 
     after = before = None
 
-    def __init__(self, comm, module, others):
+    def __init__(self, comm, module, own, names):
         self.comm, self.module = comm, module
-        self.homes = _own_parameters(module, [m for m in others if m is not module])
-        named = [(name, owner._parameters[name]) for owner, name in self.homes]
-        self.group = FlatGroup(comm, named) if named else None
-        if self.group is None:
-            return
+        self.homes = list(own.values())
+        self.group = FlatGroup(comm, [(names[p], p) for p in own])
         full = self.group.full
-        self.shard = nn.Parameter(self.group.own(full).clone())
+        self.shard = self.group.shard = nn.Parameter(self.group.own(full).clone())
         self.full = full.requires_grad_()
         self.full.register_post_accumulate_grad_hook(self._reduce)
         self._arriving = self._leaving = None
-        for owner, name in self.homes:
+        for owner, name in itertools.chain(*self.homes):
             del owner._parameters[name]
         self._free()
         module.register_forward_pre_hook(self._before_forward)
@@ -92,11 +116,8 @@ class _Unit:
     def settle(self) -> None:
         """Wait for the mean gradient of this rank's part, and keep it in the shard."""
         if self._leaving is not None:
-            arrived, self._leaving = self._leaving.wait(), None
-            if self.shard.grad is None:
-                self.shard.grad = arrived
-            else:
-                self.shard.grad += arrived
+            add_to_gradient(self.shard, self._leaving.wait())
+            self._leaving = None
 
     def _gather(self):
         self.start_gathering()
@@ -111,8 +132,9 @@ class _Unit:
         if self.after:
             self.after.start_gathering()
         views = self.group.views(self.full)
-        for (owner, name), view in zip(self.homes, views, strict=True):
-            setattr(owner, name, view)
+        for homes, view in zip(self.homes, views, strict=True):
+            for owner, name in homes:
+                setattr(owner, name, view)
 
     def _after_forward(self, module, inputs, output):
         self._free()
@@ -131,22 +153,33 @@ class _Unit:
         self._leaving = self.comm.start(mean_part, gradient)
 
 
-def _own_parameters(module, others):
-    """Return (owner, name) of each parameter that belongs to no unit inside."""
+def _own_parameters(module, units):
+    """Return the trained parameters that belong to no unit inside, and their homes."""
     inside = {
-        id(each)
-        for other in others
-        if _contains(module, other)
-        for each in other.modules()
+        each
+        for unit in module.modules()
+        if unit is not module and unit in units
+        for each in unit.modules()
     }
-    return [
-        (owner, name)
-        for owner in module.modules()
-        if id(owner) not in inside
-        for name in owner._parameters
-        if owner._parameters[name] is not None
-    ]
+    own = {}
+    for owner in module.modules():
+        for name, parameter in owner._parameters.items():
+            if (
+                owner not in inside
+                and parameter is not None
+                and parameter.requires_grad
+            ):
+                own.setdefault(parameter, []).append((owner, name))
+    return own
 
 
-def _contains(module, other):
-    return any(each is other for each in module.modules())
+def _refuse_shared(homes, names):
+    seen = set()
+    for own in homes.values():
+        shared = [names[parameter] for parameter in own if parameter in seen]
+        if shared:
+            raise InvalidArgument(
+                f"two units share {shared[0]}, and one would free it while the other "
+                "is at work. Choose units of which only one has it."
+            )
+        seen |= own.keys()

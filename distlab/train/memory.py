@@ -7,10 +7,51 @@ A view has no bytes of its own: what counts are storages, each once.
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import torch
+from torch import nn
 
-__all__ = ["SavedForBackward", "optimizer_bytes", "storage_bytes"]
+from distlab.train.fsdp import FullySharded
+from distlab.train.steps import MasterWeights
+from distlab.train.zero import ZeroOptimizer
+
+__all__ = ["Held", "SavedForBackward", "measured", "optimizer_bytes", "storage_bytes"]
+
+
+@dataclass(frozen=True)
+class Held:
+    """The bytes of the tensors that a rank holds for a model, by kind."""
+
+    parameter_bytes: int
+    gradient_bytes: int
+    state_bytes: int
+
+    @property
+    def total_bytes(self) -> int:
+        """The bytes of all three."""
+        return self.parameter_bytes + self.gradient_bytes + self.state_bytes
+
+
+def measured(module: nn.Module, optimizer, sharded: FullySharded | None = None) -> Held:
+    """Count what this rank holds now for a module that is trained.
+
+    optimizer: a torch optimizer, `MasterWeights`, `ZeroOptimizer` or what is made of
+        these. sharded: the `FullySharded` of the module, if there is one.
+    What is under way is not counted; after `finish_backward` nothing is.
+    """
+    groups = []
+    if sharded is not None:
+        groups = sharded.groups
+    elif isinstance(optimizer, ZeroOptimizer):
+        groups = optimizer.groups
+    parameters = [*module.parameters(), *(group.shard for group in groups)]
+    whole = [group.full for group in groups]
+    return Held(
+        storage_bytes([*parameters, *whole]),
+        storage_bytes(tensor.grad for tensor in [*parameters, *whole]),
+        optimizer_bytes(optimizer),
+    )
 
 
 def storage_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
@@ -23,8 +64,15 @@ def storage_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
     return sum(storages.values())
 
 
-def optimizer_bytes(optimizer: torch.optim.Optimizer) -> int:
-    """Return the bytes of an optimizer's state, without its counts of steps."""
+def optimizer_bytes(optimizer) -> int:
+    """Return the bytes of an optimizer's state, without its counts of steps.
+
+    Master weights are state, as is what the optimizer of them keeps.
+    """
+    if isinstance(optimizer, ZeroOptimizer):
+        return optimizer_bytes(optimizer.optimizer)
+    if isinstance(optimizer, MasterWeights):
+        return storage_bytes(optimizer.masters) + optimizer_bytes(optimizer.optimizer)
     state = [t for each in optimizer.state.values() for t in each.values()]
     return storage_bytes(t for t in state if torch.is_tensor(t) and t.dim())
 

@@ -1,11 +1,36 @@
 """Whether all ranks have the same model, before gradients are added up by position."""
 
+import hashlib
+from collections.abc import Callable
+
+import torch
 from torch import nn
 
 from distlab.collectives import tree_broadcast
 from distlab.errors import InvalidArgument
 
-__all__ = ["check_same_model", "copy_from_rank_0"]
+__all__ = [
+    "check_same_model",
+    "check_same_values",
+    "copy_from_rank_0",
+    "judged_by_rank_0",
+]
+
+
+def judged_by_rank_0(comm, mine: object, judge: Callable) -> object:
+    """Return on every rank what `judge` says, on rank 0, of what the ranks hand in.
+
+    judge: a function of the list of all ranks' `mine`.
+    Cost: a message to rank 0 and one back, for each other rank.
+    """
+    peers = range(1, comm.world_size)
+    if comm.rank > 0:
+        comm.send_object(mine, 0)
+        return comm.recv_object(0)
+    verdict = judge([mine, *(comm.recv_object(peer) for peer in peers)])
+    for peer in peers:
+        comm.send_object(verdict, peer)
+    return verdict
 
 
 def check_same_model(comm, module: nn.Module) -> None:
@@ -14,18 +39,21 @@ def check_same_model(comm, module: nn.Module) -> None:
     Raises: InvalidArgument on every rank, naming the first rank and parameter that
         differ from rank 0.
     """
-    mine = _described(module)
-    peers = range(1, comm.world_size)
-    if comm.rank == 0:
-        theirs = {peer: comm.recv_object(peer) for peer in peers}
-        found = next(
-            (_differs(mine, theirs[p], p) for p in peers if theirs[p] != mine), ""
-        )
-        for peer in peers:
-            comm.send_object(found, peer)
-    else:
-        comm.send_object(mine, 0)
-        found = comm.recv_object(0)
+    found = judged_by_rank_0(comm, _described(module), _first_other_model)
+    if found:
+        raise InvalidArgument(found)
+
+
+def check_same_values(comm, module: nn.Module) -> None:
+    """Compare the values of all parameters with rank 0's, by a checksum of each.
+
+    Buffers may differ: the statistics of batch norm are each rank's own.
+
+    Raises: InvalidArgument on every rank, naming the first rank and parameter that
+        differ from rank 0.
+    """
+    mine = {name: _digest(p) for name, p in module.named_parameters()}
+    found = judged_by_rank_0(comm, mine, _first_other_values)
     if found:
         raise InvalidArgument(found)
 
@@ -45,6 +73,31 @@ def _described(module):
         (name, tuple(p.shape), str(p.dtype).removeprefix("torch."), p.requires_grad)
         for name, p in module.named_parameters()
     ]
+
+
+def _first_other_model(models):
+    pairs = (_differs(models[0], m, p) for p, m in enumerate(models) if m != models[0])
+    return next(pairs, "")
+
+
+def _first_other_values(models):
+    for peer, model in enumerate(models):
+        other = [
+            name for name, digest in model.items() if models[0].get(name) != digest
+        ]
+        if other:
+            more = f", and so have {len(other) - 1} more" if len(other) > 1 else ""
+            return (
+                f"{other[0]} has other values on rank {peer} than on rank 0{more}. "
+                "Ranks that step the same gradients from other values train other "
+                "models."
+            )
+    return ""
+
+
+def _digest(parameter):
+    values = parameter.detach().cpu().contiguous().flatten()
+    return hashlib.sha256(values.view(torch.uint8).numpy()).hexdigest()
 
 
 def _differs(mine, theirs, peer):

@@ -15,8 +15,15 @@ import torch
 from torch import nn
 
 from distlab.collectives import AVERAGE, ring_reduce_scatter
+from distlab.errors import InvalidArgument
 
-__all__ = ["FlatGroup", "all_gather_parts", "mean_part"]
+__all__ = [
+    "FlatGroup",
+    "add_to_gradient",
+    "all_gather_parts",
+    "first_names",
+    "mean_part",
+]
 
 
 class FlatGroup:
@@ -24,6 +31,8 @@ class FlatGroup:
 
     names, parameters: in the order in which they lie in `full`. shard: this rank's part
     of it, as a parameter for an optimizer. missing: those without a gradient yet.
+
+    Raises: InvalidArgument for parameters of several types, which fit no one tensor.
     """
 
     def __init__(self, comm, named_parameters: list[tuple[str, nn.Parameter]]):
@@ -35,6 +44,12 @@ class FlatGroup:
         self.part = -(-self.numbers // comm.world_size)
         self.missing = set(self.parameters)
         first = self.parameters[0]
+        other = [n for n, p in named_parameters if p.dtype != first.dtype]
+        if other:
+            raise InvalidArgument(
+                f"{self.names[0]} is {first.dtype} and {other[0]} is not; parameters "
+                "that are gathered together have one type."
+            )
         self.full = first.new_zeros(self.part * comm.world_size).detach()
         for parameter, view in zip(self.parameters, self.views(self.full), strict=True):
             view.copy_(parameter.detach())
@@ -50,6 +65,15 @@ class FlatGroup:
         start = self.comm.rank * self.part
         return flat[start : start + self.part]
 
+    def names_in_shard(self) -> list[tuple[str, int]]:
+        """Return the parameters in this rank's part, and where each begins in it."""
+        start, found, place = self.comm.rank * self.part, [], 0
+        for name, shape in zip(self.names, self.shapes, strict=True):
+            if place < start + self.part and place + shape.numel() > start:
+                found.append((name, max(place - start, 0)))
+            place += shape.numel()
+        return found or [("padding", 0)]
+
     def flat_gradient(self) -> torch.Tensor:
         """Return all gradients in one new tensor, zeros for none; then drop them."""
         flat = torch.zeros_like(self.full)
@@ -58,6 +82,21 @@ class FlatGroup:
                 view.copy_(parameter.grad)
                 parameter.grad = None
         return flat
+
+
+def first_names(module: nn.Module) -> dict[str, str]:
+    """Return the first name of every parameter, by each name that it has."""
+    first = {parameter: name for name, parameter in module.named_parameters()}
+    every = module.named_parameters(remove_duplicate=False)
+    return {name: first[parameter] for name, parameter in every}
+
+
+def add_to_gradient(shard: nn.Parameter, arrived: torch.Tensor) -> None:
+    """Keep a mean gradient in a shard, or add it to that of the backwards before."""
+    if shard.grad is None:
+        shard.grad = arrived
+    else:
+        shard.grad += arrived
 
 
 def all_gather_parts(comm, flat: torch.Tensor) -> None:

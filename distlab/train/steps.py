@@ -5,21 +5,32 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import nn
 
+from distlab.collectives import ring_all_reduce
+from distlab.train.watch import about_to_step, stepped
+
 __all__ = ["MasterWeights", "clip_gradients", "scaled_rate"]
 
 
-def clip_gradients(parameters: Iterable[nn.Parameter], most: float) -> float:
+def clip_gradients(parameters: Iterable[nn.Parameter], most: float, comm=None) -> float:
     """Shrink all gradients together so that their norm is `most` at most; return it.
 
     After averaging all ranks have the same gradients and so find the same norm. Before
-    it each would shrink by its own.
+    it each would shrink by its own. Where ranks hold shards, the norm is of all shards
+    together: pass the shards, once their gradients are averaged, and `comm`.
+
+    Cost: nothing; with `comm`, an all-reduce of one number.
     """
     gradients = [p.grad for p in parameters if p.grad is not None]
-    norms = [torch.linalg.vector_norm(gradient.float()) for gradient in gradients]
-    norm = torch.linalg.vector_norm(torch.stack(norms)).item() if norms else 0.0
-    if norm > most:
+    squares = [torch.linalg.vector_norm(g, dtype=torch.float64) ** 2 for g in gradients]
+    total = sum(squares, torch.zeros((), dtype=torch.float64))
+    if comm is not None:
+        total = total.to(comm.device).reshape(1)
+        ring_all_reduce(comm, total)
+    norm = total.sqrt().item()
+    scale = most / (norm + 1e-6)  # as torch's, which never divides by zero
+    if scale < 1:
         for gradient in gradients:
-            gradient *= most / norm
+            gradient *= scale
     return norm
 
 
@@ -38,6 +49,8 @@ def scaled_rate(rate: float, times: float, step: int, warmup: int) -> float:
 class MasterWeights:
     """Train a bfloat16 model by an optimizer on float32 copies of its parameters.
 
+        optimizer = MasterWeights(model.parameters(), lambda p: torch.optim.Adam(p))
+
     A bfloat16 has 8 bits of precision: adding a step smaller than 1/256 of a weight
     changes nothing. So steps are added up in float32, and the model gets the rounding.
 
@@ -47,20 +60,52 @@ class MasterWeights:
 
     def __init__(self, parameters: Iterable[nn.Parameter], make_optimizer: Callable):
         self.parameters = [p for p in parameters if p.requires_grad]
-        self.masters = [nn.Parameter(p.detach().float()) for p in self.parameters]
+        self.masters = [nn.Parameter(self.fetch(p.detach())) for p in self.parameters]
         self.optimizer = make_optimizer(self.masters)
 
     def step(self) -> None:
         """Take a step with the model's gradients, and round the result into it."""
-        pairs = list(zip(self.parameters, self.masters, strict=True))
-        for parameter, master in pairs:
-            gradient = parameter.grad
-            master.grad = None if gradient is None else gradient.float()
+        about_to_step(self.parameters)
+        for parameter, master in zip(self.parameters, self.masters, strict=True):
+            if parameter.grad is not None:
+                master.grad = self.fetch(parameter.grad)
         self.optimizer.step()
-        for parameter, master in pairs:
-            parameter.detach().copy_(master.detach())
+        for parameter, master in zip(self.parameters, self.masters, strict=True):
+            self.give_back(master.detach(), parameter.detach())
+            master.grad = None  # 4 bytes a number, which nobody needs until next time
+        stepped(self.parameters)
+
+    def fetch(self, tensor: torch.Tensor) -> torch.Tensor:
+        """Return a copy of a tensor for the optimizer: float32, or more if it is so."""
+        return tensor.to(_at_least_float32(tensor), copy=True)
+
+    def give_back(self, master: torch.Tensor, parameter: torch.Tensor) -> None:
+        """Copy a master's values into a parameter, rounded."""
+        parameter.copy_(master)
 
     def zero_grad(self) -> None:
         """Drop all gradients."""
-        for parameter in [*self.parameters, *self.masters]:
+        for parameter in self.parameters:
             parameter.grad = None
+
+    def accept_changes(self) -> None:
+        """Take the model's values over, as after loading them from elsewhere."""
+        for parameter, master in zip(self.parameters, self.masters, strict=True):
+            master.detach().copy_(parameter.detach())
+
+    def state_dict(self) -> dict:
+        """Return the masters and the optimizer's own state."""
+        masters = [master.detach() for master in self.masters]
+        return {"masters": masters, "optimizer": self.optimizer.state_dict()}
+
+    def load_state_dict(self, state: dict) -> None:
+        """Take over what `state_dict` returned, and round it into the model."""
+        for master, values in zip(self.masters, state["masters"], strict=True):
+            master.detach().copy_(values)
+        self.optimizer.load_state_dict(state["optimizer"])
+        for parameter, master in zip(self.parameters, self.masters, strict=True):
+            self.give_back(master.detach(), parameter.detach())
+
+
+def _at_least_float32(tensor):
+    return torch.promote_types(tensor.dtype, torch.float32)

@@ -14,12 +14,24 @@ Source: Rajbhandari et al., "ZeRO" (2020).
 
 from collections.abc import Callable
 
+import torch
 from torch import nn
 
 from distlab.errors import InvalidArgument
 from distlab.train.buckets import BUCKET_BYTES, FIRST_BUCKET_BYTES, grouped
-from distlab.train.sameness import check_same_model, copy_from_rank_0
-from distlab.train.shards import FlatGroup, all_gather_parts, mean_part
+from distlab.train.sameness import (
+    check_same_model,
+    check_same_values,
+    copy_from_rank_0,
+)
+from distlab.train.shards import (
+    FlatGroup,
+    add_to_gradient,
+    all_gather_parts,
+    first_names,
+    mean_part,
+)
+from distlab.train.watch import Watch, about_to_step, stepped
 
 __all__ = ["ZeroOptimizer"]
 
@@ -35,9 +47,15 @@ class ZeroOptimizer:
         number by itself, as SGD with momentum and Adam do: parts are cut anywhere.
     stage: 1 keeps gradients until the step; 2 gives them away during backward, a group
         at a time, and keeps this rank's part only.
+    shards: this rank's parts, with their mean gradients after `reduce_gradients`.
+    names: the first name of every parameter, by each name that it has.
+
+    Backwards before a step add up. Stage 1 then still reduces once, in the step; stage
+    2, which has no room for whole gradients, reduces in each backward.
 
     Raises: InvalidArgument for another stage, or models that differ between ranks.
-    Cost: 2(n-1)/n times the parameters' bytes per rank and step.
+    Cost: 2(n-1)/n times the parameters' bytes per rank and step; in stage 2, (n-1)/n
+        more for every further backward.
     """
 
     def __init__(
@@ -52,7 +70,8 @@ class ZeroOptimizer:
     ):
         if stage not in (1, 2):
             raise InvalidArgument(f"stage is 1 or 2, and got {stage!r}; 3 is `fsdp`.")
-        self.comm, self.stage = comm, stage
+        self.comm, self.module, self.stage = comm, module, stage
+        self.names = first_names(module)
         check_same_model(comm, module)
         copy_from_rank_0(comm, module)
         named = [(name, p) for name, p in module.named_parameters() if p.requires_grad]
@@ -60,43 +79,84 @@ class ZeroOptimizer:
             FlatGroup(comm, group) for group in grouped(named, first_bytes, group_bytes)
         ]
         for group in self.groups:
-            views = group.views(group.full)
-            for parameter, view in zip(group.parameters, views, strict=True):
-                parameter.data = view
+            _place(group)
             group.shard = nn.Parameter(group.own(group.full))
-        self.optimizer = make_optimizer([group.shard for group in self.groups])
-        self._under_way = []
+        self.shards = [group.shard for group in self.groups]
+        self.optimizer = make_optimizer(self.shards)
+        self.parameters = [p for group in self.groups for p in group.parameters]
+        self.watch = Watch(comm, {p: [(name, 0)] for name, p in named})
+        self._under_way, self._reduced = [], False
+        self._waiting = None  # in a backward: the groups that have not been started
         if stage == 2:
             self._of = {p: group for group in self.groups for p in group.parameters}
             for parameter in self._of:
                 parameter.register_post_accumulate_grad_hook(self._is_ready)
 
+    def reduce_gradients(self) -> None:
+        """Leave the mean gradients in `shards`, as for clipping; else `step` does it.
+
+        Call it after the last backward of a step.
+        """
+        if self.stage == 1:
+            for group in self.groups:
+                self._reduce(group)
+            self._settle()
+        self._reduced = True
+
     def step(self) -> None:
         """Average the gradients, step this rank's part, and get the others' parts."""
-        started = len(self._under_way)
-        for group in self.groups[started:]:
-            self._reduce(group)
-        self._settle()
+        about_to_step(self.parameters)
+        if not self._reduced:
+            self.reduce_gradients()
         self.optimizer.step()
         for group in self.groups:
             group.shard.grad = None
-            group.missing = set(group.parameters)
             all_gather_parts(self.comm, group.full)
-        self._under_way = []
+        self._reduced = False
+        stepped(self.parameters)
+
+    def accept_changes(self) -> None:
+        """Go on from values that were loaded into the module, on all ranks.
+
+        Raises: InvalidArgument on every rank if they are not the same on all.
+        """
+        check_same_values(self.comm, self.module)
+        for group in self.groups:
+            _place(group)
+        if hasattr(self.optimizer, "accept_changes"):
+            self.optimizer.accept_changes()
+        self.watch.forget()
 
     def _is_ready(self, parameter):
+        if self._waiting is None:
+            self._waiting = list(self.groups)
+            torch.autograd.Variable._execution_engine.queue_callback(self._end_backward)
         self._of[parameter].missing.discard(parameter)
-        for group in self.groups[len(self._under_way) :]:
-            if group.missing:
-                break
+        while self._waiting and not self._waiting[0].missing:
             self._settle()  # one group's full gradient at a time
+            self._reduce(self._waiting.pop(0))
+
+    def _end_backward(self):
+        # A parameter that this loss does not depend on holds its group up until here.
+        for group in self._waiting:
             self._reduce(group)
+        self._settle()
+        self._waiting = None
 
     def _reduce(self, group):
         flat = group.flat_gradient()
+        group.missing = set(group.parameters)
         self._under_way.append((group, self.comm.start(mean_part, flat)))
 
     def _settle(self):
         for group, request in self._under_way:
-            if group.shard.grad is None:
-                group.shard.grad = request.wait()
+            add_to_gradient(group.shard, request.wait())
+        self._under_way = []
+
+
+def _place(group):
+    """Let a group's parameters be views of its flat tensor, with their values."""
+    views = group.views(group.full)
+    for parameter, view in zip(group.parameters, views, strict=True):
+        view.copy_(parameter.detach())
+        parameter.data = view

@@ -60,16 +60,14 @@ def fully(comm, name, prefetch):
 
 
 def whole(comm, sharded):
-    """Return every parameter, gathered; those of a block by its module's name."""
+    """Return every parameter, gathered."""
     found = {}
-    modules = {id(m): name for name, m in sharded.units[-1].module.named_modules()}
     for unit in sharded.units:
         flat = torch.empty(unit.group.part * comm.world_size, dtype=torch.float64)
         unit.group.own(flat).copy_(unit.shard.detach())
         all_gather_parts(comm, flat)
-        for (owner, name), view in zip(unit.homes, unit.group.views(flat), strict=True):
-            prefix = modules[id(owner)]
-            found[f"{prefix}.{name}" if prefix else name] = view.clone()
+        for name, view in zip(unit.group.names, unit.group.views(flat), strict=True):
+            found[name] = view.clone()
     return found
 
 

@@ -1,0 +1,77 @@
+"""What ZeRO's stages hold and move per rank, from the number of parameters alone.
+
+    stage   parameters   gradients   state     bytes sent, in times the parameters
+      0         1            1         1       2 (n-1)/n
+      1         1            1        1/n      2 (n-1)/n
+      2         1           1/n       1/n      2 (n-1)/n
+      3        1/n          1/n       1/n      3 (n-1)/n
+
+Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion
+parameter models" (2020), sections 5 and 7.
+"""
+
+from dataclasses import dataclass
+
+from distlab.errors import InvalidArgument
+
+__all__ = ["ModelStates", "zero_memory", "zero_traffic_bytes"]
+
+
+@dataclass(frozen=True)
+class ModelStates:
+    """The bytes that one rank holds for a model, without its activations."""
+
+    parameter_bytes: float
+    gradient_bytes: float
+    state_bytes: float
+
+    @property
+    def total_bytes(self) -> float:
+        """The bytes of all three."""
+        return self.parameter_bytes + self.gradient_bytes + self.state_bytes
+
+
+def zero_memory(
+    parameters: float,
+    world_size: int,
+    stage: int,
+    *,
+    parameter_bytes: float = 2,
+    gradient_bytes: float = 2,
+    state_bytes: float = 12,
+) -> ModelStates:
+    """Return what a rank holds of a model's parameters, gradients and optimizer state.
+
+    parameters: how many numbers the model has. The bytes are those for each of them;
+        the paper's are 2 + 2 + 12, for 16-bit training with Adam: 4 bytes for each of
+        a float32 copy and two moments. Adam in float32 takes 4 + 4 + 8.
+
+    Raises: InvalidArgument for a stage other than 0 to 3, or no rank at all.
+    """
+    _check(world_size, stage)
+    return ModelStates(
+        parameters * parameter_bytes / (world_size if stage >= 3 else 1),
+        parameters * gradient_bytes / (world_size if stage >= 2 else 1),
+        parameters * state_bytes / (world_size if stage >= 1 else 1),
+    )
+
+
+def zero_traffic_bytes(parameter_bytes: float, world_size: int, stage: int) -> float:
+    """Return the bytes that a rank sends in a step of one forward and one backward.
+
+    parameter_bytes: of all parameters together; gradients are taken to be as long.
+    With k backwards in a step, stages 2 and 3 reduce gradients k times, and stage 3
+    gathers parameters 2k times.
+
+    Raises: InvalidArgument for a stage other than 0 to 3, or no rank at all.
+    """
+    _check(world_size, stage)
+    times = 3 if stage == 3 else 2
+    return times * parameter_bytes * (world_size - 1) / world_size
+
+
+def _check(world_size, stage):
+    if stage not in (0, 1, 2, 3):
+        raise InvalidArgument(f"ZeRO has stages 0 to 3, and got {stage!r}.")
+    if not world_size >= 1:
+        raise InvalidArgument(f"there is one rank at least, and got {world_size!r}.")

@@ -1,0 +1,200 @@
+"""Checkpoints of sharded training: a file of each rank, or one of the whole model.
+
+    sharded   every rank writes and reads its own part, and another number of ranks
+              may cut the parts anew
+    full      rank 0 writes one file, which a process without shards can load:
+
+        saved = torch.load(file, weights_only=True)
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+
+All of a full state passes through the memory of rank 0, so that a model which is too
+large for one rank can't have one.
+"""
+
+import copy
+import itertools
+from collections.abc import Iterable
+from pathlib import Path
+
+import torch
+
+from distlab.collectives import naive_gather, naive_scatter
+from distlab.errors import CheckpointError
+from distlab.train.checkpoint_files import (
+    make_it_count,
+    make_room,
+    on_all_ranks,
+    part_file,
+    read_full,
+    read_index,
+    read_part,
+    write_whole,
+)
+from distlab.train.full_state import (
+    as_full,
+    by_name,
+    check_full,
+    flat_parts,
+    kinds_of_state,
+)
+from distlab.train.state import Learned
+
+__all__ = ["load_full", "load_sharded", "save_full", "save_sharded"]
+
+
+def save_sharded(comm, folder: str | Path, trained, optimizer=None) -> None:
+    """Write every rank's part; the save before counts until all have done so.
+
+    folder: the same for all ranks, and seen by all.
+    trained: a `FullySharded`, with its optimizer, or a `ZeroOptimizer`.
+
+    Raises: CheckpointError on every rank if one could not write.
+    Cost: a rank writes its own part; nothing but names and checksums travels.
+    """
+    folder, learned = Path(folder), Learned(trained, optimizer)
+    name = on_all_ranks(comm, make_room, folder, only=0)[0]
+    file = folder / name / part_file(comm.rank)
+    checksums = on_all_ranks(comm, write_whole, file, learned.taken())
+    index = {
+        "save": name,
+        "world_size": comm.world_size,
+        "optimizer": learned.kind,
+        "groups": learned.layout(),
+        "checksums": checksums,
+    }
+    on_all_ranks(comm, make_it_count, folder, index, only=0)
+
+
+def load_sharded(
+    comm, folder: str | Path, trained, optimizer=None, *, reshard: bool = False
+) -> None:
+    """Go on from the last complete save.
+
+    reshard: whether it may have been saved by another number of ranks.
+
+    Raises: CheckpointError on every rank, before anything was changed: nothing there, a
+        file missing or changed, another world size, model or optimizer.
+    Cost: a rank reads its own part; with another world size it reads all, one by one.
+    """
+    folder, learned = Path(folder), Learned(trained, optimizer)
+    index = on_all_ranks(comm, read_index, folder, only=0)[0]
+    on_all_ranks(comm, _check_fits, index, learned, comm.world_size, reshard)
+    found = []
+
+    def read():
+        saved = folder / index["save"]
+        if index["world_size"] == comm.world_size:
+            found.append(read_part(saved, comm.rank, index))
+        else:
+            files = (read_part(saved, r, index) for r in range(index["world_size"]))
+            found.append(_resharded(files, trained.groups, comm.rank))
+
+    on_all_ranks(comm, read)
+    learned.put_back(found[0])
+
+
+def save_full(comm, file: str | Path, trained, optimizer=None) -> None:
+    """Gather everything on rank 0, which writes it as an ordinary state of torch.
+
+    With `MasterWeights`, "optimizer" is what its `load_state_dict` takes.
+
+    Raises: CheckpointError on every rank if rank 0 could not write.
+    """
+    learned = Learned(trained, optimizer)
+    mine = learned.taken()
+    states = {}  # of each parameter, by its name
+    for group, flat, single in zip(
+        trained.groups, mine["flat"], mine["single"], strict=True
+    ):
+        # Copies: an optimizer that loads a count of steps goes on counting in it.
+        states |= {name: copy.deepcopy(single) for name in group.names}
+        for key, part in flat.items():
+            parts = naive_gather(comm, part.to(comm.device))
+            if comm.rank == 0:
+                views = group.views(torch.cat(parts).cpu())
+                for name, view in zip(group.names, views, strict=True):
+                    states[name][key] = view
+    content = as_full(learned, mine, states) if comm.rank == 0 else None
+    on_all_ranks(comm, write_whole, Path(file), content, only=0)
+
+
+def load_full(comm, file: str | Path, trained, optimizer=None) -> None:
+    """Have rank 0 read the file, and send every rank its parts.
+
+    Raises: CheckpointError on every rank, before anything was changed: no such file, a
+        torn one, another model or optimizer.
+    """
+    learned, states = Learned(trained, optimizer), {}
+
+    def read():
+        content = read_full(Path(file))
+        plan = check_full(content, learned)
+        states.update(by_name(content, learned))
+        return plan | {"keys": [kinds_of_state(g, states) for g in trained.groups]}
+
+    plan = on_all_ranks(comm, read, only=0)[0]
+    flat, single = [], []
+    for group, (keys, numbers) in zip(trained.groups, plan.pop("keys"), strict=True):
+        single.append(numbers)
+        flat.append({})
+        for key, dtype in keys.items():
+            part, parts = torch.empty(group.part, dtype=dtype, device=comm.device), None
+            if comm.rank == 0:
+                parts = flat_parts(group, states, key, comm.world_size, like=part)
+            naive_scatter(comm, part, parts)
+            flat[-1][key] = part
+    learned.put_back(plan | {"flat": flat, "single": single})
+
+
+def _check_fits(index, learned, world_size, reshard):
+    saved_by, layout = index["world_size"], learned.layout()
+    every = [list(itertools.chain(*groups)) for groups in (index["groups"], layout)]
+    for saved, ours in zip(*every, strict=False):
+        if saved != ours:
+            raise CheckpointError(
+                f"it is of another model: it has {_words(saved)} where this one has "
+                f"{_words(ours)}."
+            )
+    if index["groups"] != layout:
+        raise CheckpointError(
+            "it is of another model, or the same one cut into other groups: build it "
+            "with the same layers, and the same unit or bytes per group."
+        )
+    if index["optimizer"] != learned.kind:
+        raise CheckpointError(
+            f"it was saved with {index['optimizer']}, and this is {learned.kind}."
+        )
+    if saved_by != world_size and not reshard:
+        raise CheckpointError(
+            f"it was saved by {saved_by} ranks, and here are {world_size}. Pass "
+            "reshard=True to cut it into other parts."
+        )
+
+
+def _words(parameter):
+    name, shape, dtype = parameter
+    return f"{name} {dtype}{shape}"
+
+
+def _resharded(contents: Iterable[dict], groups, rank):
+    """Return this rank's parts, cut out of those of another number of ranks."""
+    mine = None
+    for old_rank, content in enumerate(contents):
+        if mine is None:
+            mine = {**content, "flat": [{} for _ in groups]}
+        for group, parts, new in zip(
+            groups, content["flat"], mine["flat"], strict=True
+        ):
+            for key, part in parts.items():
+                room = new.setdefault(key, part.new_zeros(group.part))
+                _copy_overlap(part, old_rank * len(part), room, rank * group.part)
+    return mine
+
+
+def _copy_overlap(part, part_begins, room, room_begins):
+    begin = max(part_begins, room_begins)
+    end = min(part_begins + len(part), room_begins + len(room))
+    if begin < end:
+        found = part[begin - part_begins : end - part_begins]
+        room[begin - room_begins : end - room_begins] = found

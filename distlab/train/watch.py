@@ -1,0 +1,118 @@
+"""Whether parameters are as their optimizer left them, found out without a message.
+
+    step ─▶ note a checksum of each parameter ...... compare ─▶ the next step
+
+Data parallel ranks stay equal because all take the same steps from the same values. A
+parameter that something else changes on one rank makes that rank train another model,
+which no error would ever tell.
+
+Only what an optimizer has stepped is watched, so steps written by hand are fine.
+"""
+
+import itertools
+import weakref
+from collections.abc import Iterable
+
+import torch
+from torch import nn
+from torch.optim.optimizer import (
+    register_optimizer_step_post_hook,
+    register_optimizer_step_pre_hook,
+)
+
+from distlab.errors import InvalidArgument
+
+__all__ = ["Watch", "about_to_step", "stepped"]
+
+_BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_watches = weakref.WeakSet()
+
+
+class Watch:
+    """The checksums of a rank's parameters, from the end of one step to the next.
+
+    A checksum is the sum of all values' bits, as integers: a change of one value never
+    escapes it, but values that swap places do.
+
+    names: what lies in each parameter, and where it begins: one name at 0, or several
+        in a flat shard.
+    Cost: two passes over the parameters per step.
+    """
+
+    def __init__(self, comm, names: dict[nn.Parameter, list[tuple[str, int]]]):
+        self.comm, self._names = comm, names
+        self._seen = {}
+        _watches.add(self)
+
+    def note(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Keep the checksums of those of these parameters that are watched."""
+        mine = [p for p in parameters if p in self._names]
+        self._seen |= self._checksums(mine)
+
+    def check(self, parameters: Iterable[nn.Parameter]) -> None:
+        """Compare them with what was noted.
+
+        Raises: InvalidArgument, naming the first parameter that has changed.
+        """
+        mine = [p for p in parameters if p in self._seen]
+        for parameter, now in self._checksums(mine).items():
+            if now != self._seen[parameter]:
+                raise InvalidArgument(self._told(parameter, now))
+
+    def forget(self) -> None:
+        """Take all parameters as they are; the next step notes them."""
+        self._seen.clear()
+
+    def _checksums(self, parameters):
+        """Return where each parameter lies, and the checksums of what is in it."""
+        sums, counts = [], []
+        for parameter in parameters:
+            bits = parameter.detach().reshape(-1).view(_BITS[parameter.element_size()])
+            pieces = bits.tensor_split([at for _, at in self._names[parameter][1:]])
+            sums += [piece.sum(dtype=torch.int64) for piece in pieces]
+            counts.append(len(pieces))
+        found = iter(torch.stack(sums).tolist() if sums else [])
+        return {
+            parameter: (parameter.data_ptr(), list(itertools.islice(found, count)))
+            for parameter, count in zip(parameters, counts, strict=True)
+        }
+
+    def _told(self, parameter, now):
+        (_, sums), (_, seen) = now, self._seen[parameter]
+        pairs = zip(self._names[parameter], sums, seen, strict=True)
+        name = next(
+            (name for (name, _), one, other in pairs if one != other),
+            self._names[parameter][0][0],  # the same values in another place
+        )
+        return (
+            f"on rank {self.comm.rank}, {name} is not as the last step left it: "
+            "something other than the optimizer has changed it. Ranks with other "
+            "values train other models. If you loaded or changed it on all ranks, call "
+            "accept_changes() on all ranks before the next step."
+        )
+
+
+def about_to_step(parameters: Iterable[nn.Parameter]) -> None:
+    """Have whoever watches these parameters compare; a step is about to change them.
+
+    Raises: InvalidArgument, as `Watch.check` does.
+    """
+    parameters = list(parameters)
+    for watch in list(_watches):
+        watch.check(parameters)
+
+
+def stepped(parameters: Iterable[nn.Parameter]) -> None:
+    """Have whoever watches these parameters note how a step has left them."""
+    parameters = list(parameters)
+    for watch in list(_watches):
+        watch.note(parameters)
+
+
+def _parameters_of(optimizer):
+    return [p for group in optimizer.param_groups for p in group["params"]]
+
+
+# Every torch optimizer tells, whoever made it and wherever its parameters are.
+register_optimizer_step_pre_hook(lambda o, *_: about_to_step(_parameters_of(o)))
+register_optimizer_step_post_hook(lambda o, *_: stepped(_parameters_of(o)))

@@ -1,0 +1,300 @@
+"""Held and moved by sharded training: bytes by kind, mixed precision, accumulation."""
+
+import pytest
+import torch
+from torch import nn
+
+from distlab import World, cost
+from distlab.train.fsdp import FullySharded
+from distlab.train.memory import SavedForBackward, measured
+from distlab.train.models import GPT, Block
+from distlab.train.offload import Offloaded
+from distlab.train.recompute import Recomputed
+from distlab.train.steps import MasterWeights, clip_gradients
+from distlab.train.zero import ZeroOptimizer
+
+N = 4
+STEPS = 3
+LIMITS = {"first_bytes": 4_000, "group_bytes": 30_000}
+
+
+@pytest.fixture(scope="module")
+def worlds():
+    with World(2) as two, World(N) as four:
+        yield {2: two, N: four}
+
+
+@pytest.fixture
+def world(worlds):
+    return worlds[N]
+
+
+def sgd(parameters):
+    return torch.optim.SGD(parameters, 0.1, momentum=0.9)
+
+
+def adam(parameters):
+    return torch.optim.Adam(parameters, 1e-3)
+
+
+OPTIMIZERS = {"sgd": sgd, "adam": adam}
+
+
+def masters_of_adam(parameters):
+    return MasterWeights(parameters, adam)
+
+
+# What an optimizer needs per number, and the bytes of parameter, gradient and state.
+WAYS = {
+    "sgd": (sgd, torch.float32, (4, 4, 4)),
+    "adam": (adam, torch.float32, (4, 4, 8)),
+    "masters": (masters_of_adam, torch.bfloat16, (2, 2, 12)),
+}
+
+
+def model(dtype=torch.float64):
+    torch.manual_seed(0)
+    return GPT(width=16, layers=3, heads=2, length=12).to(dtype)
+
+
+def text(step, rank=0, n=1):
+    draw = torch.Generator().manual_seed(step)
+    return torch.randint(0, 256, (12, 13), generator=draw)[rank::n]
+
+
+class Trained:
+    """A GPT in one of the stages; `loss`, then `ready`, then `step`, whatever it is."""
+
+    def __init__(self, comm, stage, make, gpt):
+        self.gpt, self.sharded = gpt, None
+        self.ready = lambda: None
+        if stage == 3:
+            self.sharded = FullySharded(comm, gpt, Block)
+            self.optimizer = make(self.sharded.shards)
+            self.shards, self.ready = self.sharded.shards, self.sharded.finish_backward
+        elif stage:
+            self.optimizer = ZeroOptimizer(comm, gpt, make, stage=stage, **LIMITS)
+            self.shards, self.ready = (
+                self.optimizer.shards, self.optimizer.reduce_gradients
+            )  # fmt: skip
+        else:
+            self.optimizer = make(list(gpt.parameters()))
+
+    def step(self):
+        self.ready()
+        self.optimizer.step()
+        if self.sharded is not None:
+            self.optimizer.zero_grad()
+
+    def whole(self):
+        """Return this rank's part of everything, by group."""
+        groups = (self.sharded or self.optimizer).groups
+        return {tuple(g.names): g.shard.detach().clone() for g in groups}
+
+
+def holds(comm, way, stage):
+    make, dtype, _ = WAYS[way]
+    trained = Trained(comm, stage, make, model(dtype))
+    trained.gpt.loss(text(0)).backward()
+    trained.step()
+    trained.gpt.loss(text(1)).backward()  # now there is a state, and no gradient yet
+    if stage == 3:
+        trained.ready()
+    return measured(trained.gpt, trained.optimizer, trained.sharded)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("stage", range(4))
+@pytest.mark.parametrize("n", [2, N])
+def test_what_a_rank_holds_is_what_the_paper_says(worlds, way, stage, n):
+    kinds = ("parameter_bytes", "gradient_bytes", "state_bytes")
+    bytes_each = dict(zip(kinds, WAYS[way][2], strict=True))
+    numbers = sum(p.numel() for p in model().parameters())
+    expected = cost.zero_memory(numbers, n, stage, **bytes_each)
+    for held in worlds[n].run(holds, way, stage).results:
+        for kind in (*kinds, "total_bytes"):
+            ours, theirs = getattr(held, kind), getattr(expected, kind)
+            assert ours == pytest.approx(theirs, rel=0.02), kind
+
+
+def most_blocks_at_once(comm):
+    gpt = model()
+    sharded = FullySharded(comm, gpt, Block)
+    blocks, seen = sharded.units[:-1], []
+
+    def look(*_):
+        seen.append(sum(u.full.untyped_storage().nbytes() > 0 for u in blocks))
+
+    for block in gpt.blocks:
+        for layer in block.modules():
+            layer.register_forward_hook(look)
+            layer.register_full_backward_hook(look)
+    gpt.loss(text(0)).backward()
+    sharded.finish_backward()
+    look()
+    return len(blocks), max(seen), seen[-1], len(seen)
+
+
+def test_no_more_than_two_blocks_exist_at_once_in_forward_and_backward(world):
+    for blocks, most, at_the_end, looks in world.run(most_blocks_at_once).results:
+        assert (blocks, most, at_the_end) == (3, 2, 0)
+        assert looks > 30
+
+
+def test_recomputed_blocks_keep_their_inputs_and_no_more():
+    batch, length, width, layers = 6, 12, 16, 3
+    blocks = [Block(width, 2) for _ in range(layers)]
+    x = torch.randn(batch, length, width)
+    inputs = layers * batch * length * width * 4
+    parameters = [p for block in blocks for p in block.parameters()]
+    with SavedForBackward(parameters) as kept:
+        nn.Sequential(*[Recomputed(block) for block in blocks])(x)
+    assert kept.nbytes == pytest.approx(inputs, rel=0.02)
+    with SavedForBackward(parameters) as kept:
+        nn.Sequential(*blocks)(x)
+    assert kept.nbytes > 10 * inputs
+
+
+def in_bfloat16(comm, stage, name):
+    def make(parameters):
+        return MasterWeights(parameters, OPTIMIZERS[name])
+
+    trained = Trained(comm, stage, make, model(torch.bfloat16))
+    for step in range(20):
+        trained.gpt.loss(text(step, comm.rank, comm.world_size)).backward()
+        trained.step()
+    optimizer = trained.optimizer if stage == 3 else trained.optimizer.optimizer
+    names = trained.whole().keys()
+    for master, shard in zip(optimizer.masters, trained.shards, strict=True):
+        assert torch.equal(master.bfloat16(), shard)
+    return {n: m.detach() for n, m in zip(names, optimizer.masters, strict=True)}
+
+
+@pytest.mark.parametrize("name, bound", [("sgd", 0.02), ("adam", 0.05)])
+def test_masters_of_a_bfloat16_model_go_where_those_of_one_process_go(
+    world, name, bound
+):
+    """What gradients rounded to 8 bits make them differ, in parts of the way gone."""
+    gpt = model(torch.bfloat16)
+    names = [name for name, _ in gpt.named_parameters()]
+    optimizer = MasterWeights(gpt.parameters(), OPTIMIZERS[name])
+    start = [master.detach().clone() for master in optimizer.masters]
+    for step in range(20):
+        optimizer.zero_grad()
+        gpt.loss(text(step)).backward()
+        optimizer.step()
+    expected = dict(zip(names, optimizer.masters, strict=True))
+    gone = squared(zip(start, optimizer.masters, strict=True)) ** 0.5
+    for stage in (1, 2, 3):
+        results = world.run(in_bfloat16, stage, name).results
+        pairs = together(results, expected)
+        assert squared(pairs) ** 0.5 < bound * gone
+
+
+def squared(pairs):
+    return sum(((a.detach() - b.detach()) ** 2).sum().item() for a, b in pairs)
+
+
+def together(wholes, expected):
+    """Return, for each group, all ranks' parts in one beside what is expected."""
+    for names in wholes[0]:
+        values = torch.cat([expected[name].detach().flatten() for name in names])
+        yield torch.cat([whole[names] for whole in wholes])[: len(values)], values
+
+
+def assert_same(wholes, expected):
+    for ours, theirs in together(wholes, expected):
+        assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
+
+
+def accumulates(comm, stage):
+    trained = Trained(comm, stage, adam, model())
+    sends = []
+    for step in range(STEPS):
+        for half in range(2):
+            began = comm.recorder.step
+            texts = text(step, comm.rank, comm.world_size)
+            (trained.gpt.loss(texts[half::2][:1]) / 2).backward()
+            if stage == 3:
+                trained.ready()
+            sends.append(comm.recorder.step - began)
+        trained.step()
+    return trained.whole(), sends
+
+
+def accumulates_alone():
+    gpt = model()
+    optimizer = adam(gpt.parameters())
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        for rank in range(N):
+            for half in range(2):
+                (gpt.loss(text(step, rank, N)[half::2][:1]) / 2 / N).backward()
+        optimizer.step()
+    return dict(gpt.named_parameters())
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_backwards_before_a_step_add_up_and_stage_1_is_quiet_until_then(world, stage):
+    results = world.run(accumulates, stage).results
+    assert_same([whole for whole, _ in results], accumulates_alone())
+    for _, sends in results:
+        assert all(sends) if stage > 1 else not any(sends)
+
+
+def offloads(comm, stage, dtype, away):
+    def make(parameters):
+        if away:
+            return Offloaded(parameters, adam, device="cpu")
+        return (
+            MasterWeights(parameters, adam)
+            if dtype != torch.float64
+            else adam(parameters)
+        )
+
+    trained = Trained(comm, stage, make, model(dtype))
+    for step in range(STEPS):
+        trained.gpt.loss(text(step, comm.rank, comm.world_size)).backward()
+        trained.step()
+    optimizer = trained.optimizer if stage == 3 else trained.optimizer.optimizer
+    moved = optimizer.moved_bytes if away else None
+    return trained.whole(), moved, sum(shard.nbytes for shard in trained.shards)
+
+
+@pytest.mark.parametrize("stage", [1, 3])
+@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16])
+def test_an_offloaded_optimizer_takes_the_same_steps_and_moves_a_shard_each_way(
+    world, stage, dtype
+):
+    here = world.run(offloads, stage, dtype, False).results
+    away = world.run(offloads, stage, dtype, True).results
+    for (ours, moved, shard_bytes), (theirs, _, _) in zip(away, here, strict=True):
+        assert all(torch.equal(ours[names], theirs[names]) for names in theirs)
+        assert moved == 2 * STEPS * shard_bytes
+
+
+def clipped(comm, stage, most):
+    trained = Trained(comm, stage, sgd, model())
+    norms = []
+    for step in range(STEPS):
+        trained.gpt.loss(text(step, comm.rank, comm.world_size)).backward()
+        trained.ready()
+        norms.append(clip_gradients(trained.shards, most, comm))
+        trained.step()
+    return norms, trained.whole()
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_clipping_over_shards_is_torchs_of_the_whole_model(world, stage):
+    gpt, norms, most = model(), [], 0.5
+    optimizer = sgd(gpt.parameters())
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        gpt.loss(text(step)).backward()
+        norms.append(nn.utils.clip_grad_norm_(gpt.parameters(), most).item())
+        optimizer.step()
+    assert min(norms) > most
+    results = world.run(clipped, stage, most).results
+    for ours, _ in results:
+        assert ours == pytest.approx(norms, rel=1e-12)
+    assert_same([whole for _, whole in results], dict(gpt.named_parameters()))
