@@ -388,11 +388,10 @@ def quietly(comm):
     engine = deepspeed.engine(nn.Linear(2, 2), torch.optim.SGD, 2)
     engine.backward(engine(torch.ones(1, 2)).sum())
     engine.step()
-    import deepspeed as real
+    from deepspeed.ops import __compatible_ops__ as compiled
 
-    assert real.ops.__compatible_ops__ == {}
-    me = psutil.Process()
-    return type(engine).__name__, os.environ == before, me.children(), os.listdir()
+    left = [*compiled, *psutil.Process().children(), *os.listdir()]
+    return type(engine).__name__, dict(os.environ) == before, left
 
 
 def test_deepspeed_says_nothing_compiles_nothing_and_leaves_nothing(
@@ -401,7 +400,7 @@ def test_deepspeed_says_nothing_compiles_nothing_and_leaves_nothing(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
     report = run(quietly, 2)
-    assert report.results == [("DeepSpeedEngine", True, [], [])] * 2
+    assert report.results == [("DeepSpeedEngine", True, [])] * 2
     assert report.output == ["", ""]
     assert list(tmp_path.iterdir()) == [] and "deepspeed" not in sys.modules
 
