@@ -73,21 +73,25 @@ def in_buckets(
 
 
 def grouped(named: list[tuple], first_bytes: int, group_bytes: int) -> list[list]:
-    """Return (name, parameter) in groups, from the last registered to the first.
+    """Return (name, parameter) in groups of one type, from the last to the first.
 
-    A group is full once it has reached its limit, `first_bytes` for the first and
-    `group_bytes` for the others, or when the next parameter is of another type.
+    A group is full once it has reached its limit, `first_bytes` for the first of a type
+    and `group_bytes` for the others. Groups are in the order in which backward ends
+    them, if gradients come from the last registered parameter to the first.
 
     Raises: InvalidArgument for a limit that is not above 0.
     """
     for limit in (first_bytes, group_bytes):
         if not limit > 0:
             raise InvalidArgument(f"a limit in bytes is above 0, and got {limit!r}.")
-    groups, room = [], 0
-    for name, parameter in reversed(named):
-        if room <= 0 or groups[-1][-1][1].dtype != parameter.dtype:
-            groups.append([])
-            room = first_bytes if len(groups) == 1 else group_bytes
-        groups[-1].append((name, parameter))
-        room -= parameter.nbytes
-    return groups
+    groups, last, room = [], {}, {}  # of each type its last group, and the room in it
+    for place, (name, parameter) in enumerate(reversed(named)):
+        dtype = parameter.dtype
+        if room.get(dtype, 0) <= 0:
+            room[dtype] = group_bytes if dtype in last else first_bytes
+            last[dtype] = []
+            groups.append(last[dtype])
+        last[dtype].append((place, name, parameter))
+        room[dtype] -= parameter.nbytes
+    groups.sort(key=lambda group: group[-1][0])
+    return [[(name, p) for _, name, p in group] for group in groups]
