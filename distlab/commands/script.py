@@ -47,8 +47,11 @@ _MAIN = '''def main():
         torch.cuda.set_device(device)
     torch.distributed.init_process_group(backend, device_id=device)
     try:
+        first = torch.distributed.get_rank() == 0
+        if first:
+            print(f"{{torch.distributed.get_world_size()}} ranks, {{backend}}")
         loss = {function}(**vars(options))
-        if torch.distributed.get_rank() == 0:
+        if first:
             print(f"last loss: {{loss:.6f}}")
     finally:
         torch.distributed.destroy_process_group()
@@ -126,20 +129,29 @@ def _cannot_call(statement, function, what):
 
 
 def _arguments(options):
-    """Return the lines that give each parameter an option."""
+    """Return the lines that give each parameter an option, as a formatter would."""
     lines = []
     for name, value in options.items():
-        shown = f'"{value}"' if repr(value) == f"'{value}'" else repr(value)
         kind = f"type={type(value).__name__}"
         if isinstance(value, bool):
             kind = "action=argparse.BooleanOptionalAction"
-        option = f'"--{name.replace("_", "-")}"'
-        rest = f'{option}, {kind}, default={shown}, help="default: %(default)s"'
-        line = f"    parser.add_argument({rest})\n"
+        given = [f'"--{name.replace("_", "-")}"', kind, f"default={_literal(value)}"]
+        given.append('help="default: %(default)s"')
+        line = f"    parser.add_argument({', '.join(given)})\n"
         if len(line) > _WIDTH + 1:
-            line = f"    parser.add_argument(\n        {rest}\n    )\n"
+            line = f"        {', '.join(given)}\n"
+            if len(line) > _WIDTH + 1:
+                line = "".join(f"        {each},\n" for each in given)
+            line = f"    parser.add_argument(\n{line}    )\n"
         lines.append(line)
     return "".join(lines)
+
+
+def _literal(value):
+    shown = repr(value)
+    if isinstance(value, str) and shown[0] == "'" and '"' not in value:
+        return f'"{shown[1:-1]}"'
+    return shown
 
 
 def _import_block(imports: Iterable[Import]):

@@ -60,13 +60,13 @@ class _Slicer:
         self.needs = {notebook.name: set()}
         self.owners = dict(reserved)
 
-    def take(self, source, statement):
-        """Take a statement, and whatever it needs."""
+    def take(self, source, statement, asker=None):
+        """Take a statement that `asker` needs, and whatever it needs itself."""
         if statement.place in self.taken[source.name]:
             return
         one = statement.imported
         if one and _is_ours(one.module):
-            self._take_from_library(source, statement)
+            self._take_from_library(source, statement, asker)
             return
         self.taken[source.name][statement.place] = statement
         if one:
@@ -76,7 +76,7 @@ class _Slicer:
                     self._take_twin(source, one, other)
             return
         _refuse_hidden_imports(statement)
-        for name in sorted(statement.binds):
+        for name in sorted(statement.binds - statement.now):
             self._own(name, source.name)
         for name in sorted(statement.now):
             self._follow(source, statement, name, source.binding(name, statement.place))
@@ -109,22 +109,27 @@ class _Slicer:
 
     def _follow(self, source, statement, name, found):
         if found is not None:
-            self.take(source, found)
+            self.take(source, found, statement)
         elif name not in _OF_EVERY_MODULE and not hasattr(builtins, name):
             raise DistlabError(_missing(self.notebook, statement, name))
 
-    def _take_from_library(self, source, statement):
+    def _take_from_library(self, source, statement, asker):
         one = statement.imported
-        _refuse_what_needs_distlab(statement)
+        _refuse_what_needs_distlab(statement, asker)
         if one.module not in self.modules:
             module = self.modules[one.module] = module_source(one.module)
             self.taken[module.name], self.needs[module.name] = {}, set()
         module = self.modules[one.module]
         found = module.binding(one.name)
         if found is None:
-            raise DistlabError(f"{statement.where}: no {one.name} in {one.module}.")
+            raise DistlabError(
+                f"{statement.where} imports {one.name}, which is not in {one.module}."
+            )
         self.needs[source.name].add(module.name)
-        self.take(module, found)
+        try:
+            self.take(module, found)
+        except DistlabError as error:
+            raise DistlabError(f"{asker.where} needs {one.name}, and {error}")
 
 
 def _is_ours(module):
@@ -146,19 +151,21 @@ def _refuse_hidden_imports(statement):
             )
 
 
-def _refuse_what_needs_distlab(statement):
+def _refuse_what_needs_distlab(statement, asker):
     one = statement.imported
-    said = f"{statement.where} imports {imported_path(one)}"
+    said = f"{asker.where} needs {one.bound}"
+    if asker.where != statement.where:
+        said += f" (imported in {statement.where})"
     if one.name is None or one.module == "distlab.train" or one.alias:
         raise DistlabError(
-            f"{said}{f' as {one.alias}' if one.alias else ''}. What a script is to "
-            "take along is imported by its own name, as in "
-            "`from distlab.train.models import GPT`."
+            f"{said}. What a script is to take along is imported by its own name, as "
+            "in `from distlab.train.models import GPT`."
         )
     if not one.module.startswith(_TAKEN_ALONG):
         raise DistlabError(
-            f"{said}, which needs distlab's launcher or its Comm, and the script has "
-            "to do without. Use torch.distributed in what is to be exported."
+            f"{said}, which is {imported_path(one)} and works inside distlab only, "
+            "with its launcher or its Comm. A script that is to run without them uses "
+            "torch.distributed for it."
         )
 
 
