@@ -1,4 +1,4 @@
-"""The command line: `distlab lab`, `run`, `doctor` and `film`."""
+"""The command line: `distlab lab`, `run`, `doctor`, `film` and `export`."""
 
 import typer
 from rich.console import Console
@@ -6,6 +6,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from distlab.commands.doctor import doctor
+from distlab.commands.export import export
 from distlab.commands.film import film
 from distlab.commands.lab import lab
 from distlab.commands.lessons import UnknownLesson
@@ -37,6 +38,7 @@ app.command("lab")(lab)
 app.command("run")(run)
 app.command("doctor")(doctor)
 app.command("film")(film)
+app.command("export")(export)
 
 
 def main() -> None:

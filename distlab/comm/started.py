@@ -6,6 +6,11 @@
 
 A rank has one thread for this, and what is started runs in the order of starting, so
 that all ranks make the same calls in the same order, as with a stream of NCCL.
+
+On a GPU the thread has a CUDA stream of its own, else its additions would queue behind
+all of backward. What is started waits on that stream for what the caller's stream has
+been given so far, and has ended only when the GPU has done it. So whoever has waited
+may read the tensors, or free them, on any stream.
 """
 
 import threading
@@ -29,28 +34,42 @@ class Started:
 
     def wait(self) -> object:
         """Wait until the collective has ended; return, or raise, what it did."""
-        return self._future.result()
+        result = self._future.result()
+        for each in result if isinstance(result, list | tuple) else [result]:
+            if isinstance(each, torch.Tensor) and each.is_cuda:
+                # It is memory of the other stream, which must not take it back while
+                # kernels of this one read it.
+                each.record_stream(torch.cuda.current_stream(each.device))
+        return result
 
 
 class StartedCalls:
-    """The communication thread of one rank; it exists once something was started."""
+    """The communication thread of one rank; it exists once something was started.
+
+    threads: how many more Python threads there are for it. It is 2 if the first start
+        came from a hook on a GPU: Python then counts autograd's own thread as well.
+    """
 
     def __init__(self, device: torch.device):
         self._device = device
         self._thread = self._ident = None
         self._pending = []
-
-    @property
-    def threads(self) -> int:
-        """How many threads this takes: 0 or 1."""
-        return int(self._thread is not None)
+        self.threads = 0
 
     def start(self, call: Callable, *args, **options) -> Started:
         """Have `call(*args, **options)` run after those started before."""
         if self._thread is None:
+            before = threading.active_count()
             self._thread = ThreadPoolExecutor(1, "distlab-comm", self._enter)
-        self._pending.append(self._thread.submit(call, *args, **options))
-        return Started(self._pending[-1])
+            self._thread.submit(int).result()
+            self.threads = threading.active_count() - before
+        if self._device.type == "cuda":
+            ready = torch.cuda.current_stream(self._device).record_event()
+            future = self._thread.submit(_on_own_stream, ready, call, *args, **options)
+        else:
+            future = self._thread.submit(call, *args, **options)
+        self._pending.append(future)
+        return Started(future)
 
     def drain(self) -> None:
         """Wait until all that was started has ended, if this is not its own thread.
@@ -73,3 +92,13 @@ class StartedCalls:
         self._ident = threading.get_ident()
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
+            torch.cuda.set_stream(torch.cuda.Stream(self._device))
+
+
+def _on_own_stream(ready, call, *args, **options):
+    """Call it after what the starting stream had to do, and see it done on the GPU."""
+    stream = torch.cuda.current_stream()
+    stream.wait_event(ready)
+    result = call(*args, **options)
+    stream.synchronize()
+    return result

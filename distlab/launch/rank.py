@@ -88,6 +88,9 @@ def _join(rank, world_size, settings, meeting_place):
             world_size=world_size,
             timeout=timedelta(days=1),  # whoever waits for ever is found by the kernel
         )
+        if settings["backend"] == "nccl":
+            # Only once all have met may some of them exchange messages in a batch.
+            dist.barrier(device_ids=[rank])
 
 
 def _outcome(comm, arrivals, data):

@@ -28,7 +28,7 @@ def library_text() -> torch.Tensor:
 
 def windows(text: torch.Tensor, starts: torch.Tensor, length: int) -> torch.Tensor:
     """Return the bytes from each start on: int64, [len(starts), length + 1]."""
-    places = starts[:, None] + torch.arange(length + 1)
+    places = starts[:, None] + torch.arange(length + 1, device=starts.device)
     return text[places].long()
 
 

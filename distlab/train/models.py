@@ -107,10 +107,11 @@ class DigitReader(nn.Module):
 def spell(model: GPT, start: str, count: int, *, seed: int = 0) -> str:
     """Return `start` and `count` more bytes, each drawn as the model thinks likely."""
     draw = torch.Generator().manual_seed(seed)
-    text = torch.tensor([list(start.encode())])
+    device = model.scores.weight.device
+    text = torch.tensor([list(start.encode())], device=device)
     for _ in range(count):
         scores = model(text[:, -model.length :])[0, -1].float()
         chances = functional.softmax(scores / 0.8, dim=0)
         drawn = torch.multinomial(chances.cpu(), 1, generator=draw)
-        text = torch.cat([text, drawn[None]], dim=1)
+        text = torch.cat([text, drawn[None].to(device)], dim=1)
     return bytes(text[0].tolist()).decode(errors="replace")

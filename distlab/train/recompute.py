@@ -34,6 +34,7 @@ class _ComputedTwice(torch.autograd.Function):
     @staticmethod
     def forward(ctx, module, x, needed):
         ctx.module, ctx.random = module, torch.get_rng_state()
+        ctx.random_on_gpu = torch.cuda.get_rng_state(x.device) if x.is_cuda else None
         ctx.save_for_backward(x)
         return module(x)
 
@@ -41,8 +42,11 @@ class _ComputedTwice(torch.autograd.Function):
     def backward(ctx, gradient):
         (x,) = ctx.saved_tensors
         x = x.detach().requires_grad_(x.is_floating_point())
-        with torch.random.fork_rng(), torch.enable_grad():
+        gpus = [x.device] if x.is_cuda else []
+        with torch.random.fork_rng(gpus), torch.enable_grad():
             torch.set_rng_state(ctx.random)
+            if gpus:
+                torch.cuda.set_rng_state(ctx.random_on_gpu, x.device)
             output = ctx.module(x)
         torch.autograd.backward(output, gradient)
         return None, x.grad, None

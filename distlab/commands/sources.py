@@ -1,0 +1,99 @@
+"""Where an exported script comes from: the cells of a notebook, and distlab's files."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import distlab
+from distlab.commands.statements import Statement, statements_of
+from distlab.errors import DistlabError
+
+__all__ = ["Source", "exported_name", "module_source", "notebook_source"]
+
+_END = 10**9
+
+
+@dataclass
+class Source:
+    """A notebook or a module: its statements, in order.
+
+    name: in words. unread: the cells that are not plain Python, in words.
+    until: the place up to which it has been run when its functions are called.
+    """
+
+    name: str
+    statements: list[Statement]
+    unread: list[str] = field(default_factory=list)
+    until: int = _END
+
+    def binding(self, name: str, before: int = _END) -> Statement | None:
+        """Return the last statement before a place that binds `name`."""
+        found = [s for s in self.statements if name in s.binds and s.place < before]
+        return found[-1] if found else None
+
+    def binding_once_called(self, name: str) -> Statement | None:
+        """Return the statement whose `name` a function sees when it is called."""
+        last = self.binding(name, self.until)
+        return last or next((s for s in self.statements if name in s.binds), None)
+
+    def run_until_cell_of(self, statement: Statement) -> None:
+        """Have it run up to the end of the cell in which `statement` is."""
+        same = [s.place for s in self.statements if s.where == statement.where]
+        self.until = max(same) + 1
+
+
+def exported_name(path: Path) -> str | None:
+    """Return the function that a notebook's metadata names for export, if any.
+
+    Raises: DistlabError if the file is not a notebook.
+    """
+    return _read(path).get("metadata", {}).get("distlab", {}).get("export")
+
+
+def notebook_source(path: Path) -> Source:
+    """Return the code cells of a notebook; cells with magics are left out.
+
+    Raises: DistlabError if the file is not a notebook, or a cell imports a star.
+    """
+    source = Source(path.name, [])
+    for number, cell in enumerate(_read(path)["cells"], 1):
+        if cell.get("cell_type") != "code":
+            continue
+        where = f"cell {cell.get('id', number)}"
+        text = "".join(cell["source"])
+        try:
+            found = statements_of(text, where, len(source.statements))
+        except SyntaxError:
+            source.unread.append(where)
+            continue
+        for statement in found:
+            if statement.imported and statement.imported.name == "*":
+                raise DistlabError(
+                    f"{where} of {path.name} imports * from "
+                    f"{statement.imported.module}, so that nobody can tell where a "
+                    "name comes from. Import the names themselves."
+                )
+        source.statements += found
+    return source
+
+
+def module_source(name: str) -> Source:
+    """Return a module of distlab, such as "distlab.train.models".
+
+    Raises: DistlabError if there is none.
+    """
+    inside = Path(*name.split(".")[1:]).with_suffix(".py")
+    path = Path(distlab.__file__).parent / inside
+    if not path.is_file():
+        raise DistlabError(f"there is no module {name} in distlab.")
+    where = f"distlab/{inside}"
+    return Source(where, statements_of(path.read_text(), where))
+
+
+def _read(path):
+    try:
+        notebook = json.loads(path.read_text())
+        notebook["cells"], notebook["metadata"]
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DistlabError(f"{path} is not a notebook that can be read: {error!r}")
+    return notebook

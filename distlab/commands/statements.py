@@ -1,0 +1,148 @@
+"""Statements of Python source: what each one binds, and what it needs.
+
+    width = 64                       binds width
+    def make(n=width): GPT(n)        binds make; needs width now, and GPT once called
+
+What is needed now must be bound by a statement before it. What is needed later only has
+to be there when the function is called, and so may come after it.
+"""
+
+import ast
+import symtable
+from dataclasses import dataclass
+
+__all__ = ["Import", "Statement", "imported_path", "statements_of"]
+
+_AT_ONCE = ("listcomp", "setcomp", "dictcomp", "genexpr")
+
+
+@dataclass(frozen=True)
+class Import:
+    """One name of an import: `import module as bound`, or `from module import name`."""
+
+    module: str
+    name: str | None
+    bound: str
+    alias: str | None = None
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One or more statements that begin in the same line, with the comments above.
+
+    where: the cell or file, in words. line: the first one, comments included.
+    place: where it stands among all statements of its source.
+    imported: what it is if it is one name of an import; such a one has no text.
+    """
+
+    text: str
+    where: str
+    place: int
+    line: int
+    binds: frozenset[str]
+    now: frozenset[str] = frozenset()
+    later: frozenset[str] = frozenset()
+    imported: Import | None = None
+
+    @property
+    def is_block(self) -> bool:
+        """Whether it is a function or class, which stands alone between blank lines."""
+        first = ast.parse(self.text).body[0]
+        return isinstance(first, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
+
+
+def statements_of(source: str, where: str, first: int = 0) -> list[Statement]:
+    """Return the statements of `source`, each name of a plain import by itself.
+
+    first: the place of the first one.
+    Raises: SyntaxError.
+    """
+    lines, found, end = source.splitlines(), [], 0
+    for nodes in _by_line(ast.parse(source).body):
+        start = min(_first_line(node) for node in nodes) - 1
+        while start > end and lines[start - 1].startswith("#"):
+            start -= 1
+        end = max(node.end_lineno for node in nodes)
+        named = [name for node in nodes for name in _imports(node)]
+        if all(isinstance(node, ast.Import | ast.ImportFrom) for node in nodes):
+            for name in named:
+                bound = frozenset([name.bound])
+                place = first + len(found)
+                found.append(Statement("", where, place, start, bound, imported=name))
+            continue
+        text = "\n".join(lines[start:end])
+        names = _names(text, nodes)
+        found.append(Statement(text, where, first + len(found), start, *names))
+    return found
+
+
+def imported_path(one: Import) -> str:
+    """Return what is bound, as a dotted path: two ways to import it have the same."""
+    if one.name:
+        return f"{one.module}.{one.name}"
+    return one.module if one.alias else one.bound
+
+
+def _by_line(body):
+    """Return the statements in groups that share a line."""
+    groups = []
+    for node in body:
+        if groups and _first_line(node) <= groups[-1][-1].end_lineno:
+            groups[-1].append(node)
+        else:
+            groups.append([node])
+    return groups
+
+
+def _first_line(node):
+    decorators = getattr(node, "decorator_list", [])
+    return min(each.lineno for each in (node, *decorators))
+
+
+def _imports(node):
+    """Return the names that an import statement binds."""
+    if isinstance(node, ast.Import):
+        for each in node.names:
+            bound = each.asname or each.name.split(".")[0]
+            yield Import(each.name, None, bound, each.asname)
+    elif isinstance(node, ast.ImportFrom):
+        module = "." * node.level + (node.module or "")
+        for each in node.names:
+            yield Import(module, each.name, each.asname or each.name, each.asname)
+
+
+def _names(text, nodes):
+    """Return what a statement binds, what it needs now, and what later."""
+    table = symtable.symtable(text, "cell", "exec")
+    symbols = table.get_symbols()
+    binds = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
+    now = {s.get_name() for s in symbols if s.is_referenced()}
+    later = set()
+    for child in table.get_children():
+        _add_globals(child, now, later)
+    changed = set(_changed(nodes))
+    return frozenset(binds | changed), frozenset(now | changed), frozenset(later)
+
+
+def _add_globals(table, now, later):
+    """Add the globals of a function or class, and of all that is inside it."""
+    runs_now = table.get_type() == "class" or table.get_name() in _AT_ONCE
+    names = now if runs_now else later
+    for symbol in table.get_symbols():
+        if symbol.is_global():
+            names.add(symbol.get_name())
+    for child in table.get_children():
+        _add_globals(child, names, later)
+
+
+def _changed(nodes):
+    """Return the names whose value is changed in place: `x += 1`, `x["a"] = 1`."""
+    for node in nodes:
+        targets = getattr(node, "targets", [getattr(node, "target", None)])
+        for target in targets:
+            if isinstance(node, ast.AugAssign) and isinstance(target, ast.Name):
+                yield target.id
+            while isinstance(target, ast.Attribute | ast.Subscript):
+                target = target.value
+                if isinstance(target, ast.Name):
+                    yield target.id
