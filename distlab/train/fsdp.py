@@ -27,7 +27,7 @@ from distlab.train.shards import (
 )
 from distlab.train.watch import Watch
 
-__all__ = ["FullySharded"]
+__all__ = ["FullySharded", "Unit"]
 
 
 class FullySharded:
@@ -62,7 +62,7 @@ class FullySharded:
         homes = {each: _own_parameters(each, order) for each in order}
         _refuse_shared(homes, first_name)
         self.units = [
-            _Unit(comm, each, own, first_name) for each, own in homes.items() if own
+            Unit(comm, each, own, first_name) for each, own in homes.items() if own
         ]
         self.groups = [each.group for each in self.units]
         self.shards = [each.shard for each in self.units]
@@ -82,10 +82,12 @@ class FullySharded:
         self.watch.forget()
 
 
-class _Unit:
+class Unit:
     """One module's own parameters, without those of the units inside it.
 
     homes: for each parameter the places, (module, name), where forward looks for it.
+    full: all of them in one tensor, without memory between uses. shard: this rank's
+    part. after, before: the units to prefetch in forward and in backward.
     """
 
     after = before = None

@@ -15,6 +15,7 @@ from torch import nn
 from distlab.train.fsdp import FullySharded
 from distlab.train.steps import MasterWeights
 from distlab.train.zero import ZeroOptimizer
+from distlab.units import readable_bytes
 
 __all__ = ["Held", "SavedForBackward", "measured", "optimizer_bytes", "storage_bytes"]
 
@@ -31,6 +32,13 @@ class Held:
     def total_bytes(self) -> int:
         """The bytes of all three."""
         return self.parameter_bytes + self.gradient_bytes + self.state_bytes
+
+    def __str__(self):
+        return (
+            f"parameters {readable_bytes(self.parameter_bytes)}, "
+            f"gradients {readable_bytes(self.gradient_bytes)}, "
+            f"optimizer state {readable_bytes(self.state_bytes)}"
+        )
 
 
 def measured(module: nn.Module, optimizer, sharded: FullySharded | None = None) -> Held:

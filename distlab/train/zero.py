@@ -115,6 +115,11 @@ class ZeroOptimizer:
         self._reduced = False
         stepped(self.parameters)
 
+    def zero_grad(self) -> None:
+        """Drop all gradients."""
+        for parameter in [*self.parameters, *self.shards]:
+            parameter.grad = None
+
     def accept_changes(self) -> None:
         """Go on from values that were loaded into the module, on all ranks.
 
