@@ -1,0 +1,215 @@
+"""What a rank does while gradients are checked: steps of training, beside the whole.
+
+Every rank has the learner's model, and another one that it trains alone on the samples
+of all ranks. After each step the gradients of the two are compared, and at the end the
+parameters.
+"""
+
+from collections.abc import Iterator
+
+import torch
+
+from distlab.grading.gradient_likeness import alike, first_difference, is_exact
+from distlab.grading.layout import laid_out
+from distlab.grading.notes import Difference, note
+from distlab.grading.probes import lock_the_library, shown
+from distlab.grading.trained import LIMITS, made, mean_loss, microbatch, rows_of
+from distlab.grading.watched_ring import Expected, WatchedRing, own_ring
+
+__all__ = ["PROBES"]
+
+_RATE = 0.1
+
+
+class _Training:
+    """The learner's model on this rank, one that is trained alone, and their data.
+
+    counts: for each step, rank and microbatch how many samples.
+    """
+
+    def __init__(self, comm, name, counts, *, looks_inside=False):
+        ring = own_ring()
+        lock_the_library()
+        _lock_training()
+        self.comm, self.counts = WatchedRing(comm, ring), counts
+        self.model, self.whole = made(name), made(name)
+        self.rows = rows_of(self.model)
+        self.parameters = dict(self.model.named_parameters())
+        names = laid_out(self.rows, *LIMITS[name])
+        self.buckets = [[self.parameters[n] for n in bucket] for bucket in names]
+        self.names, self._looks_inside = names, looks_inside
+        self.difference = None
+        torch.manual_seed(1000 + comm.rank)
+
+    def steps(self) -> Iterator[list[torch.Tensor]]:
+        """Yield this rank's microbatches of each step; then compare, and go on."""
+        for step, counts in enumerate(self.counts):
+            batches = [
+                [microbatch(step, rank, k, count) for k, count in enumerate(own)]
+                for rank, own in enumerate(counts)
+            ]
+            self.total = sum(map(sum, counts))
+            self.model.zero_grad()
+            mine = batches[self.comm.rank]
+            self._expect(mine)
+            note(self.comm, "step")
+            yield mine
+            note(self.comm, "end")
+            self._train_alone(torch.cat([x for own in batches for x in own]))
+            self._compare(step, batches)
+            _descend(self.model)
+
+    def losses(self, mine):
+        """Yield (loss, count) for each microbatch, and note how many were asked for."""
+        for number, x in enumerate(mine):
+            note(self.comm, "microbatch", f"{number}")
+            yield mean_loss(self.model, x), len(x)
+        note(self.comm, "last")
+
+    def weight(self, x) -> float:
+        """Return what a mean loss counts, so that ranks may be averaged."""
+        return len(x) * self.comm.world_size / self.total
+
+    def result(self, **more) -> dict:
+        """Return what the check compares."""
+        if self.difference is None:
+            self.difference = self._parameters_differ()
+        size = sum(row.bytes for row in self.rows if not row.frozen)
+        found = {"names": self.names, "bytes": size, "difference": self.difference}
+        return found | more
+
+    def _expect(self, mine):
+        final = self._final(mine) if self._looks_inside else None
+        self.comm.expect(
+            [
+                Expected(
+                    names,
+                    [self.parameters[n] for n in names],
+                    final and [final[n] for n in names],
+                )
+                for names in self.names
+            ]
+        )
+
+    def _final(self, mine):
+        """Return by name this rank's gradient of all its microbatches."""
+        trained = {n: p for n, p in self.parameters.items() if p.requires_grad}
+        total = {n: torch.zeros_like(p) for n, p in trained.items()}
+        for x in mine:
+            loss = mean_loss(self.model, x) * self.weight(x)
+            found = torch.autograd.grad(loss, trained.values(), materialize_grads=True)
+            for part, gradient in zip(total.values(), found, strict=True):
+                part += gradient
+        return total
+
+    def _train_alone(self, x):
+        self.whole.zero_grad()
+        mean_loss(self.whole, x).backward()
+
+    def _compare(self, step, batches):
+        if self.difference is None:
+            self.difference = first_difference(
+                self.model, self.whole, self.comm.rank, step, batches
+            )
+        _descend(self.whole)
+
+    def _parameters_differ(self):
+        """Return a difference if a parameter is not as alone, though gradients were."""
+        theirs = dict(self.whole.named_parameters())
+        for name, parameter in self.parameters.items():
+            right = theirs[name]
+            if not alike(parameter, right, is_exact(self.model)):
+                place = (parameter - right).abs().argmax().item()
+                pair = right.flatten()[place].item(), parameter.flatten()[place].item()
+                return Difference(len(self.counts) - 1, name, place, *pair, "parameter")
+        return None
+
+
+def averaged(comm, functions, name, counts) -> dict:
+    """Return how the learner lays buckets out, and what averaging them makes."""
+    in_buckets, average = functions
+    training = _Training(comm, name, counts)
+    parameters = list(training.model.parameters())
+    limits = [LIMITS[name], (1, 1), (10**6, 10**6)]
+    held = [in_buckets(parameters, *limit) for limit in limits]
+    name_of = {id(p): n for n, p in training.parameters.items()}
+    laid = {"rows": training.rows, "limits": limits, "shown": shown(held[0])}
+    try:
+        laid["yours"] = [[[name_of[id(p)] for p in b] for b in one] for one in held]
+    except (TypeError, KeyError):
+        return training.result(**laid, yours=None)
+    if laid["yours"] == [laid_out(training.rows, *limit) for limit in limits]:
+        for (x,) in training.steps():
+            mean_loss(training.model, x).backward()
+            average(training.comm, held[0], training.comm.all_reduce)
+    return training.result(**laid)
+
+
+def accumulated(comm, accumulate, name, counts) -> dict:
+    """Return what several microbatches make, on ranks with more of them or less."""
+    training = _Training(comm, name, counts)
+    for mine in training.steps():
+        accumulate(
+            training.comm,
+            training.losses(mine),
+            training.total,
+            training.buckets,
+            training.comm.all_reduce,
+        )
+    return training.result()
+
+
+def overlapped(comm, kind, name, counts) -> dict:
+    """Return the same for what is averaged from hooks; the notes say when."""
+    training = _Training(comm, name, counts, looks_inside=True)
+    for parameter_name, parameter in training.parameters.items():
+        if parameter.requires_grad:
+            parameter.register_post_accumulate_grad_hook(
+                lambda p, n=parameter_name: note(comm, "gradient", n)
+            )
+    learners = kind(training.comm, training.buckets, training.comm.all_reduce)
+    for mine in training.steps():
+        learners.begin(len(mine))
+        for x, (loss, _) in zip(mine, training.losses(mine), strict=True):
+            (loss * training.weight(x)).backward()
+        note(comm, "finish")
+        learners.finish()
+    return training.result()
+
+
+PROBES = {
+    "averaged": averaged,
+    "accumulated": accumulated,
+    "overlapped": overlapped,
+}
+
+
+@torch.no_grad()
+def _descend(model):
+    for parameter in model.parameters():
+        if parameter.requires_grad and parameter.grad is not None:
+            parameter -= _RATE * parameter.grad
+
+
+def _lock_training():
+    """Make distlab's own training unusable in this rank, also under another name."""
+    from distlab.train import buckets, data_parallel, fsdp, horovod, zero
+
+    def locked(*args, **options):
+        raise NotImplementedError(
+            "this exercise asks for your own; distlab's training is locked here"
+        )
+
+    for module in (buckets, data_parallel, fsdp, horovod, zero):
+        for name in module.__all__:
+            offered = getattr(module, name)
+            if isinstance(offered, type):
+                offered.__init__ = locked
+            elif callable(offered):
+                offered.__code__ = _refusal.__code__
+
+
+def _refusal(*args, **options):
+    raise NotImplementedError(
+        "this exercise asks for your own; distlab's training is locked here"
+    )
