@@ -59,16 +59,19 @@ class _Training:
             self._compare(step, batches)
             _descend(self.model)
 
-    def losses(self, mine):
-        """Yield (loss, count) for each microbatch, and note how many were asked for."""
-        for number, x in enumerate(mine):
-            note(self.comm, "microbatch", f"{number}")
-            yield mean_loss(self.model, x), len(x)
-        note(self.comm, "last")
+    def step_with(self, function, mine) -> None:
+        """Have the learner's function take one step on these microbatches."""
+        microbatches = [(self._forward(k, x), len(x)) for k, x in enumerate(mine)]
+        function(
+            self.comm, microbatches, self.total, self.buckets, self.comm.all_reduce
+        )
 
-    def weight(self, x) -> float:
-        """Return what a mean loss counts, so that ranks may be averaged."""
-        return len(x) * self.comm.world_size / self.total
+    def _forward(self, number, x):
+        def forward():
+            note(self.comm, "microbatch", f"{number}")
+            return mean_loss(self.model, x)
+
+        return forward
 
     def result(self, **more) -> dict:
         """Return what the check compares."""
@@ -96,7 +99,7 @@ class _Training:
         trained = {n: p for n, p in self.parameters.items() if p.requires_grad}
         total = {n: torch.zeros_like(p) for n, p in trained.items()}
         for x in mine:
-            loss = mean_loss(self.model, x) * self.weight(x)
+            loss = mean_loss(self.model, x) * len(x)
             found = torch.autograd.grad(loss, trained.values(), materialize_grads=True)
             for part, gradient in zip(total.values(), found, strict=True):
                 part += gradient
@@ -145,35 +148,24 @@ def averaged(comm, functions, name, counts) -> dict:
     return training.result(**laid)
 
 
-def accumulated(comm, accumulate, name, counts) -> dict:
+def accumulated(comm, function, name, counts) -> dict:
     """Return what several microbatches make, on ranks with more of them or less."""
     training = _Training(comm, name, counts)
     for mine in training.steps():
-        accumulate(
-            training.comm,
-            training.losses(mine),
-            training.total,
-            training.buckets,
-            training.comm.all_reduce,
-        )
+        training.step_with(function, mine)
     return training.result()
 
 
-def overlapped(comm, kind, name, counts) -> dict:
-    """Return the same for what is averaged from hooks; the notes say when."""
+def overlapped(comm, function, name, counts) -> dict:
+    """Return the same for what is started from hooks; the notes say when."""
     training = _Training(comm, name, counts, looks_inside=True)
     for parameter_name, parameter in training.parameters.items():
         if parameter.requires_grad:
             parameter.register_post_accumulate_grad_hook(
                 lambda p, n=parameter_name: note(comm, "gradient", n)
             )
-    learners = kind(training.comm, training.buckets, training.comm.all_reduce)
     for mine in training.steps():
-        learners.begin(len(mine))
-        for x, (loss, _) in zip(mine, training.losses(mine), strict=True):
-            (loss * training.weight(x)).backward()
-        note(comm, "finish")
-        learners.finish()
+        training.step_with(function, mine)
     return training.result()
 
 

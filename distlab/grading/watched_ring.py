@@ -97,19 +97,12 @@ class WatchedRing(Comm):
         yield from [str(number), *early]
 
     def _early(self, tensor, bucket):
-        """Return the names whose piece is not their gradient, whole or divided by n."""
+        """Return the names whose piece is not their gradient, but for a factor."""
         if bucket.gradients is None:
             return []
         pieces = tensor.detach().flatten().split([part.numel() for part in bucket.like])
         triples = zip(bucket.names, pieces, bucket.gradients, strict=True)
-        return [
-            name
-            for name, piece, gradient in triples
-            if not any(
-                torch.allclose(piece * times, gradient.flatten(), 1e-5, 1e-12)
-                for times in (1, self.world_size)
-            )
-        ]
+        return [name for name, piece, whole in triples if not _parallel(piece, whole)]
 
     def _alone(self, tensor, bucket):
         """Return the names that this could be the gradient of, if it is of one only."""
@@ -140,3 +133,10 @@ class _Request:
 
 def _one_tensor(args):
     return len(args) == 1 and isinstance(args[0], torch.Tensor)
+
+
+def _parallel(piece, whole):
+    """Return whether two are equal but for a factor, which is a way to weigh."""
+    whole = whole.flatten()
+    factor = whole.dot(piece) / piece.dot(piece).clamp(min=1e-30)
+    return torch.allclose(factor * piece, whole, 1e-4, 1e-6 * whole.abs().max().item())
