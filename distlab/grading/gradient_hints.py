@@ -10,6 +10,7 @@ __all__ = [
     "hint_for_failed_training",
     "hint_for_gradient",
     "hint_for_misstep",
+    "hint_for_raised",
 ]
 
 NOTHING_SENT = (
@@ -34,17 +35,20 @@ _MISSTEPS = {
     "every microbatch of the step. What do you count in the hook?",
     "order": "Hooks fire in another order on other ranks, and all-reduces meet in the "
     "order of starting. A bucket that is full has to wait for those before it.",
-    "repeated": "A bucket travels once in a step. Does begin forget what was started "
-    "in the step before, and does finish leave out what the hooks have started?",
-    "missing": "Every bucket travels in every step, on every rank. What is left for "
-    "finish, if a parameter had no gradient?",
+    "repeated": "A bucket travels once in a step. What is sent at the end leaves out "
+    "what the hooks have started.",
+    "missing": "Every bucket travels in every step on every rank, since the others "
+    "wait for it: as zeros, where no sample has used its parameters or there was none.",
     "blocking": "all_reduce returns when it has ended, and so does your hook. "
     "comm.start(all_reduce, buffer) returns at once.",
     "after": "A hook that you register on a parameter is called when its gradient is "
     "there. What could be started there, while backward goes on?",
     "late": "Look in every hook whether the next bucket in turn is full now, and "
     "after it perhaps another one.",
-    "waits": "A wait inside of a hook stops backward. All waits belong into finish.",
+    "waits": "A wait inside of a hook stops backward. All waits belong behind the last "
+    "backward.",
+    "left": "A hook stays until its handle's remove(), and is called in the next step "
+    "too, with what it knows of this one.",
     "never waits": "comm.start returns before anything has arrived. The sum is in the "
     "buffer once the request's wait() has returned.",
 }
@@ -88,38 +92,30 @@ def hint_for_misstep(kind: str) -> str:
     return _MISSTEPS[kind]
 
 
-def hint_for_failed_training(failure, calls: list[list[str]] | None) -> str:
-    """Return a nudge for a run that ended in a `WorldFailed`.
-
-    calls: for each rank what it sent in the first step in which ranks differ, if any.
-    """
-    cause, said = failure.cause, str(failure.cause)
-    if isinstance(cause, NotImplementedError):
-        return (
-            "Borrowing is refused: the exercise is to write it."
-            if "locked here" in said
-            else "Nothing of your own is written yet. Which gradients travel together, "
-            "and what happens to the buffer after the all-reduce?"
-        )
-    raised = _hint_for_raised(cause, said)
-    if raised:
-        return raised
-    if calls:
-        return _hint_for_calls(calls)
+def hint_for_failed_training(failure) -> str:
+    """Return a nudge for a failed run of which the notes say no more."""
     if isinstance(failure, Deadlock):
         return (
             "Some ranks wait for an all-reduce that another one never begins. Does "
             "every rank make every call in every step, also without samples?"
         )
-    if isinstance(cause, MessageMismatch):
+    if isinstance(failure.cause, MessageMismatch):
         return _MISSTEPS["size"]
     if isinstance(failure, WorldTimeout):
         return "It ran for too long. Is there a loop that never ends?"
     return "The message above names the rank and the line."
 
 
-def _hint_for_raised(cause, said):
-    """Return a nudge for the usual exceptions of training, or None."""
+def hint_for_raised(failure) -> str | None:
+    """Return a nudge for one of the exceptions that training often raises, or None."""
+    cause, said = failure.cause, str(failure.cause)
+    if "locked here" in said:
+        return "Borrowing is refused: the exercise is to write it."
+    if isinstance(cause, NotImplementedError):
+        return (
+            "Nothing of your own is written yet. Which gradients travel together, and "
+            "what happens to the buffer after the all-reduce?"
+        )
     if (
         "'NoneType' object has no attribute" in said
         or "must be Tensor, not None" in said
@@ -135,8 +131,6 @@ def _hint_for_raised(cause, said):
             "== and `in` compare tensors number by number. To find a parameter again, "
             "use it as the key of a dict or set, or compare with `is`."
         )
-    if "can't register a hook on a tensor that doesn't require gradient" in said:
-        return "A frozen parameter has no gradient, and no hook."
     if "a leaf Variable that requires grad" in said:
         return "This changes the parameter itself. What travels is p.grad."
     if isinstance(cause, InvalidArgument) and "contiguous" in said:
@@ -144,17 +138,3 @@ def _hint_for_raised(cause, said):
             "A buffer that travels is one flat stretch of memory; torch.cat makes one."
         )
     return None
-
-
-def _hint_for_calls(calls):
-    """Return a nudge for ranks that sent something else than others and so hung."""
-    shortest = min(map(len, calls))
-    if len({tuple(own[:shortest]) for own in calls}) == 1:
-        return (
-            "One rank ended its step with fewer all-reduces than the others, which "
-            "wait for it. A bucket whose parameters had no gradient travels all the "
-            "same, as zeros."
-        )
-    if any("?" in own for own in calls):
-        return _MISSTEPS["size"]
-    return _MISSTEPS["order"]

@@ -107,7 +107,7 @@ def _weights(rank, batches) -> Iterator[tuple[str, list[list[float]]]]:
     last = [[float(k == len(own) - 1) for k in range(len(own))] for own in batches]
     alone = [[len(x) / max(1, sum(map(len, own))) for x in own] for own in batches]
     equal = [[1 / n] * len(own) for own in batches]
-    per_batch = [[1 / n / len(own)] * len(own) for own in batches]
+    per_batch = [[1 / n / max(1, len(own))] * len(own) for own in batches]
     for times in (n, 1, n * n, total, 1 / n):
         yield "own", _times(times, _both(mine, right))
     yield "own", mine

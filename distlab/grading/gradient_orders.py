@@ -28,7 +28,7 @@ class Misstep(NamedTuple):
     """What went wrong in a step: which mistake, where in the notes, and in a sentence.
 
     kind: "accumulating", "side", "single", "size", "early", "order", "repeated",
-        "missing", "blocking", "after", "late", "waits" or "never waits".
+        "missing", "blocking", "after", "late", "waits", "never waits" or "left".
     """
 
     kind: str
@@ -45,14 +45,15 @@ def first_misstep(
     step: list[Seen], buckets: list[list[str]], microbatches: int
 ) -> Misstep | None:
     """Return the first thing that a rank did wrong in a step with hooks, or None."""
-    return (
+    wrong = (
         accumulating(step, microbatches)
         or _incomplete(step, buckets)
         or _out_of_turn(step)
         or wrong_calls(step, buckets)
-        or _too_late(step, buckets, microbatches)
-        or _wrong_wait(step)
     )
+    if wrong or not _has_ended(step):
+        return wrong
+    return _too_late(step, buckets, microbatches) or _wrong_wait(step)
 
 
 def accumulating(step: list[Seen], microbatches: int) -> Misstep | None:
@@ -70,7 +71,10 @@ def accumulating(step: list[Seen], microbatches: int) -> Misstep | None:
 
 
 def wrong_calls(step: list[Seen], buckets: list[list[str]]) -> Misstep | None:
-    """Return the first all-reduce that is of no bucket, or one too many or missing."""
+    """Return the first all-reduce that is of no bucket, or one too many or missing.
+
+    In a step that has not ended nothing is missing yet.
+    """
     calls = [(at, seen) for at, seen in enumerate(step) if seen.kind in _CALLS]
     sent = set()
     for at, seen in calls:
@@ -81,11 +85,15 @@ def wrong_calls(step: list[Seen], buckets: list[list[str]]) -> Misstep | None:
             told = f"bucket {number} was sent more than once."
             return Misstep("repeated", at, told)
         sent.add(number)
-    for number, bucket in enumerate(buckets):
+    for number, bucket in enumerate(buckets if _has_ended(step) else []):
         if f"{number}" not in sent:
             told = f"bucket {number}, {in_words(bucket)}, was never sent."
             return Misstep("missing", len(step) - 1, told)
     return None
+
+
+def _has_ended(step):
+    return bool(step) and step[-1].kind == "end"
 
 
 def _incomplete(step, buckets):
@@ -152,7 +160,7 @@ def _too_late(step, buckets, microbatches):
 
 
 def _wrong_wait(step):
-    """Return a wait inside of backward, or one that is missing."""
+    """Return a wait inside of backward, one that is missing, or a hook that is left."""
     arrived = [at for at, seen in enumerate(step) if seen.kind == "gradient"]
     for at, seen in enumerate(step):
         if seen.kind == "wait" and arrived and at < arrived[-1]:
@@ -163,6 +171,9 @@ def _wrong_wait(step):
         if seen.kind == "start" and seen.what[0] not in waited:
             told = f"nothing waited for bucket {seen.what[0]}."
             return Misstep("never waits", at, told)
+        if seen.kind == "left":
+            told = f"{seen.what[0]} still has a hook of yours after the step."
+            return Misstep("left", at, told)
     return None
 
 
@@ -187,23 +198,15 @@ def _shown(seen):
 
 
 def disagreement(steps: list[list[list[Seen]]]) -> tuple[int, list[list[str]]] | None:
-    """Return the first step in which ranks sent something else than others.
+    """Return the first step in which ranks sent buckets in another order than others.
 
     steps: for each rank its steps. A rank that is behind does not differ by that.
     Returns: the step, and for each rank what it sent there.
     """
-    for number in range(max(map(len, steps), default=0)):
-        calls = [calls_of(own[number]) if number < len(own) else [] for own in steps]
+    for number in range(min(map(len, steps), default=0)):
+        calls = [calls_of(own[number]) for own in steps]
         shortest = min(map(len, calls))
-        starts = {tuple(own[:shortest]) for own in calls}
-        ended = any(
-            len(own) > number
-            and own[number]
-            and own[number][-1].kind == "end"
-            and len(sent) < max(map(len, calls))
-            for own, sent in zip(steps, calls, strict=True)
-        )
-        if len(starts) > 1 or ended:
+        if len({tuple(own[:shortest]) for own in calls}) > 1:
             return number, calls
     return None
 

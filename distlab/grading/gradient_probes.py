@@ -39,6 +39,8 @@ class _Training:
         self.buckets = [[self.parameters[n] for n in bucket] for bucket in names]
         self.names, self._looks_inside = names, looks_inside
         self.difference = None
+        for bucket in names:
+            note(comm, "bucket", *bucket)
         torch.manual_seed(1000 + comm.rank)
 
     def steps(self) -> Iterator[list[torch.Tensor]]:
@@ -57,7 +59,6 @@ class _Training:
             note(self.comm, "end")
             self._train_alone(torch.cat([x for own in batches for x in own]))
             self._compare(step, batches)
-            _descend(self.model)
 
     def step_with(self, function, mine) -> None:
         """Have the learner's function take one step on these microbatches."""
@@ -75,11 +76,8 @@ class _Training:
 
     def result(self, **more) -> dict:
         """Return what the check compares."""
-        if self.difference is None:
-            self.difference = self._parameters_differ()
         size = sum(row.bytes for row in self.rows if not row.frozen)
-        found = {"names": self.names, "bytes": size, "difference": self.difference}
-        return found | more
+        return {"bytes": size, "difference": self.difference} | more
 
     def _expect(self, mine):
         final = self._final(mine) if self._looks_inside else None
@@ -110,21 +108,20 @@ class _Training:
         mean_loss(self.whole, x).backward()
 
     def _compare(self, step, batches):
-        if self.difference is None:
-            self.difference = first_difference(
-                self.model, self.whole, self.comm.rank, step, batches
-            )
+        """Keep the first difference: of gradients, or of parameters after the step."""
+        found = first_difference(self.model, self.whole, self.comm.rank, step, batches)
         _descend(self.whole)
+        _descend(self.model)
+        self.difference = self.difference or found or self._parameters_differ(step)
 
-    def _parameters_differ(self):
-        """Return a difference if a parameter is not as alone, though gradients were."""
+    def _parameters_differ(self, step):
         theirs = dict(self.whole.named_parameters())
         for name, parameter in self.parameters.items():
             right = theirs[name]
             if not alike(parameter, right, is_exact(self.model)):
                 place = (parameter - right).abs().argmax().item()
                 pair = right.flatten()[place].item(), parameter.flatten()[place].item()
-                return Difference(len(self.counts) - 1, name, place, *pair, "parameter")
+                return Difference(step, name, place, *pair, "parameter")
         return None
 
 
@@ -159,13 +156,16 @@ def accumulated(comm, function, name, counts) -> dict:
 def overlapped(comm, function, name, counts) -> dict:
     """Return the same for what is started from hooks; the notes say when."""
     training = _Training(comm, name, counts, looks_inside=True)
-    for parameter_name, parameter in training.parameters.items():
-        if parameter.requires_grad:
-            parameter.register_post_accumulate_grad_hook(
-                lambda p, n=parameter_name: note(comm, "gradient", n)
-            )
+    trained = {n: p for n, p in training.parameters.items() if p.requires_grad}
+    for parameter_name, parameter in trained.items():
+        parameter.register_post_accumulate_grad_hook(
+            lambda p, n=parameter_name: note(comm, "gradient", n)
+        )
     for mine in training.steps():
         training.step_with(function, mine)
+        for parameter_name, parameter in trained.items():
+            if len(parameter._post_accumulate_grad_hooks) > 1:  # one is this probe's
+                note(comm, "left", parameter_name)
     return training.result()
 
 

@@ -14,6 +14,7 @@ from distlab.grading.gradient_hints import (
     hint_for_failed_training,
     hint_for_gradient,
     hint_for_misstep,
+    hint_for_raised,
 )
 from distlab.grading.gradient_orders import (
     accumulating,
@@ -25,7 +26,7 @@ from distlab.grading.gradient_orders import (
     wrong_calls,
 )
 from distlab.grading.layout import hint_for_layout, laid_out, layout_told
-from distlab.grading.notes import steps_of
+from distlab.grading.notes import buckets_of, steps_of
 from distlab.grading.verdict import Verdict
 
 __all__ = ["AccumulatedGradients", "AveragedGradients", "OverlappedGradients"]
@@ -61,7 +62,7 @@ class _TrainingCheck(WorldCheck):
         """For each step and rank how many samples are in each microbatch."""
         ranks = range(self.world_size)
         return [
-            [[3, 3]] * self.world_size,
+            [[4, 2 + rank % 2] for rank in ranks],
             [_UNEVEN[rank % len(_UNEVEN)] for rank in ranks],
             [[5 - rank % 2] for rank in ranks],
         ]
@@ -70,65 +71,66 @@ class _TrainingCheck(WorldCheck):
         return self._kind, self.model, self._counts
 
     def _compare(self, report):
-        self._names = report.results[0]["names"]
-        steps = [steps_of(report.trace, rank) for rank in range(self.world_size)]
         return (
             self._badly_laid_out(report.results)
             or self._ready_made(report, "Gradients were exchanged", "all_reduce")
-            or self._misstep(steps)
-            or self._wrong_gradient(report.results)
+            or self._silent(report)
+            or self._misstep(report.trace)
+            or self._wrong_gradient(report)
             or self._too_much(report)
         )
 
     def _badly_laid_out(self, results):
         return None
 
-    def _misstep(self, steps):
-        """Return a verdict for the first thing that ranks did wrong in a step."""
-        if self.world_size == 1:
+    def _silent(self, report):
+        """Return a verdict if nothing was all-reduced at all."""
+        ranks = range(self.world_size)
+        steps = [step for rank in ranks for step in steps_of(report.trace, rank)]
+        if self.world_size == 1 or any(map(calls_of, steps)):
             return None
-        if not any(calls_of(step) for own in steps for step in own):
-            return self._fail("all_reduce was never called.", NOTHING_SENT)
+        return self._fail("all_reduce was never called.", NOTHING_SENT)
+
+    def _misstep(self, trace, story=""):
+        """Return a verdict for the first thing that a rank did wrong, or None."""
+        if self.world_size == 1:  # which needs no message, and may send none
+            return None
+        buckets = buckets_of(trace)
+        steps = [steps_of(trace, rank) for rank in range(self.world_size)]
         for number, counts in enumerate(self._counts):
             for rank, own in enumerate(steps):
-                found = self._looked_at(own[number], len(counts[rank]))
+                step = own[number] if number < len(own) else []
+                found = self._looked_at(step, buckets, len(counts[rank]))
                 if found:
-                    told = (
-                        f"Rank {rank}, step {number + 1}: {found.told}\n"
-                        f"Its order: {around(own[number], found.at)}"
-                    )
-                    return self._fail(told, hint_for_misstep(found.kind))
+                    told = f"Rank {rank}, step {number + 1}: {found.told}"
+                    order = f"Its order: {around(step, found.at)}"
+                    lines = [*story.splitlines(), told, order]
+                    return self._fail("\n".join(lines), hint_for_misstep(found.kind))
         return None
 
-    def _looked_at(self, step, microbatches):
-        return accumulating(step, microbatches) or wrong_calls(step, self._names)
+    def _looked_at(self, step, buckets, microbatches):
+        return accumulating(step, microbatches) or wrong_calls(step, buckets)
 
-    def _wrong_gradient(self, results):
+    def _wrong_gradient(self, report):
         """Return a verdict for the first gradient that is not that of one process."""
-        found = [(r["difference"], rank) for rank, r in enumerate(results)]
+        found = [(r["difference"], rank) for rank, r in enumerate(report.results)]
         found = [(d, rank) for d, rank in found if d]
         if not found:
             return None
         first, rank = min(found, key=lambda pair: (pair[0].step, pair[1]))
-        alike = [
-            f"{other}" for d, other in found
-            if (d.step, d.parameter) == (first.step, first.parameter)
-        ]  # fmt: skip
-        what = "parameter" if first.likeness == "parameter" else "gradient of"
-        many = "s" * (len(alike) > 1)
+        same = (first.step, first.parameter)
+        alike = [f"{r}" for d, r in found if (d.step, d.parameter) == same]
+        buckets = enumerate(buckets_of(report.trace))
+        place = next((k for k, names in buckets if first.parameter in names), "?")
+        what = "" if first.likeness == "parameter" else "gradient of "
         told = (
-            f"Step {first.step + 1}, {what} {first.parameter}, {self._place(first)}"
-            f", position {first.place}:\n"
+            f"Step {first.step + 1}, {what}{first.parameter} (bucket {place}), "
+            f"position {first.place}:\n"
             f"expected {first.expected:.6g}, found {first.found:.6g} on rank {rank}.\n"
-            f"It is wrong on rank{many} {in_words(alike)} of {self.world_size}."
+            f"It is wrong on rank{'s' * (len(alike) > 1)} {in_words(alike)} "
+            f"of {self.world_size}."
         )
         return self._fail(told, hint_for_gradient(first.likeness))
-
-    def _place(self, difference):
-        for number, bucket in enumerate(self._names):
-            if difference.parameter in bucket:
-                return f"in bucket {number}"
-        return "in no bucket"
 
     def _too_much(self, report):
         n = self.world_size
@@ -143,18 +145,21 @@ class _TrainingCheck(WorldCheck):
         )
 
     def _failed(self, failure) -> Verdict:
-        steps = [steps_of(failure.trace, rank) for rank in range(self.world_size)]
-        differ = disagreement(steps)
-        story, calls = story_of(failure), None
-        if differ:
-            number, calls = differ
-            lines = [f"Sent in step {number + 1}, by bucket (? is none of them):"]
-            lines += [
-                f"  rank {rank}: {', '.join(own) or 'nothing'}"
-                for rank, own in enumerate(calls)
-            ]
-            story = "\n".join([story, *lines])
-        return self._fail(story, hint_for_failed_training(failure, calls))
+        story, raised = story_of(failure), hint_for_raised(failure)
+        if raised:
+            return self._fail(story, raised)
+        misstep = self._misstep(failure.trace, story)
+        if misstep:
+            return misstep
+        ranks = range(self.world_size)
+        differ = disagreement([steps_of(failure.trace, rank) for rank in ranks])
+        if not differ:
+            return self._fail(story, hint_for_failed_training(failure))
+        number, calls = differ
+        lines = [story, f"Sent in step {number + 1}, by bucket:"]
+        for rank, own in enumerate(calls):
+            lines.append(f"  rank {rank}: {', '.join(own) or 'nothing'}")
+        return self._fail("\n".join(lines), hint_for_misstep("order"))
 
 
 class AveragedGradients(_TrainingCheck):
@@ -196,5 +201,5 @@ class OverlappedGradients(_TrainingCheck):
 
     _kind = "overlapped"
 
-    def _looked_at(self, step, microbatches):
-        return first_misstep(step, self._names, microbatches)
+    def _looked_at(self, step, buckets, microbatches):
+        return first_misstep(step, buckets, microbatches)

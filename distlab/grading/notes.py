@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-__all__ = ["Difference", "Seen", "note", "steps_of"]
+__all__ = ["Difference", "Seen", "buckets_of", "note", "steps_of"]
 
 _SIGN = "(check)"
 
@@ -33,16 +33,24 @@ def note(comm, kind: str, *what: str) -> None:
     comm.mark(" ".join([_SIGN, kind, *what]))
 
 
+def buckets_of(trace) -> list[list[str]]:
+    """Return the names in each bucket, from the notes "bucket" of rank 0."""
+    return [seen.what for seen in _notes(trace, 0) if seen.kind == "bucket"]
+
+
 def steps_of(trace, rank: int) -> list[list[Seen]]:
     """Return a rank's notes in their order, one list for each note "step"."""
     steps = []
-    for event in trace.of(rank, "mark"):
-        sign, *words = event.label.split(" ")
-        if sign != _SIGN:
-            continue
-        seen = Seen(words[0], words[1:])
+    for seen in _notes(trace, rank):
         if seen.kind == "step":
             steps.append([])
         elif steps:
             steps[-1].append(seen)
     return steps
+
+
+def _notes(trace, rank):
+    for event in trace.of(rank, "mark"):
+        sign, *words = event.label.split(" ")
+        if sign == _SIGN:
+            yield Seen(words[0], words[1:])
