@@ -100,8 +100,6 @@ def hint_for_layout(
 
 def _hint_for_sizes(back, first, most, yours, row_of):
     """Return a nudge where every parameter is in one bucket, of one type."""
-    if yours == _filled(back, first, most, "numbers"):
-        return "The limits are in bytes. A parameter has p.numel() numbers of how many?"
     if yours == _filled(back, first, most, "bytes", overflows=True):
         return (
             "Your bucket ends once it has reached its limit, and so it is larger. Look "
@@ -118,6 +116,8 @@ def _hint_for_sizes(back, first, most, yours, row_of):
             "Each parameter has a bucket of its own, which makes an all-reduce for "
             "each. When does a parameter join the bucket before it?"
         )
+    if yours == _filled(back, first, most, "numbers"):
+        return "The limits are in bytes. A parameter has p.numel() numbers of how many?"
     limits = [first] + [most] * len(yours)
     for number, (bucket, limit) in enumerate(zip(yours, limits, strict=False)):
         size = sum(row_of[name].bytes for name in bucket)
