@@ -6,6 +6,7 @@ parameters.
 """
 
 from collections.abc import Iterator
+from types import FunctionType
 
 import torch
 
@@ -15,6 +16,7 @@ from distlab.grading.notes import Difference, note
 from distlab.grading.probes import lock_the_library, shown
 from distlab.grading.trained import LIMITS, made, mean_loss, microbatch, rows_of
 from distlab.grading.watched_ring import Expected, WatchedRing, own_ring
+from distlab.train import buckets, data_parallel, fsdp, horovod, zero
 
 __all__ = ["PROBES"]
 
@@ -185,23 +187,16 @@ def _descend(model):
 
 def _lock_training():
     """Make distlab's own training unusable in this rank, also under another name."""
-    from distlab.train import buckets, data_parallel, fsdp, horovod, zero
-
-    def locked(*args, **options):
-        raise NotImplementedError(
-            "this exercise asks for your own; distlab's training is locked here"
-        )
-
     for module in (buckets, data_parallel, fsdp, horovod, zero):
         for name in module.__all__:
             offered = getattr(module, name)
             if isinstance(offered, type):
-                offered.__init__ = locked
-            elif callable(offered):
-                offered.__code__ = _refusal.__code__
+                offered.__init__ = _refuse
+            elif isinstance(offered, FunctionType):
+                offered.__code__ = _refuse.__code__
 
 
-def _refusal(*args, **options):
+def _refuse(*args, **options):
     raise NotImplementedError(
         "this exercise asks for your own; distlab's training is locked here"
     )
