@@ -6,6 +6,7 @@ parameters.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from types import FunctionType
 
 import torch
@@ -134,17 +135,26 @@ def averaged(comm, functions, name, counts) -> dict:
     parameters = list(training.model.parameters())
     limits = [LIMITS[name], (1, 1), (10**6, 10**6)]
     held = [in_buckets(parameters, *limit) for limit in limits]
-    name_of = {id(p): n for n, p in training.parameters.items()}
     laid = {"rows": training.rows, "limits": limits, "shown": shown(held[0])}
-    try:
-        laid["yours"] = [[[name_of[id(p)] for p in b] for b in one] for one in held]
-    except (TypeError, KeyError):
-        return training.result(**laid, yours=None)
+    laid["yours"] = _named(held, training.parameters)
     if laid["yours"] == [laid_out(training.rows, *limit) for limit in limits]:
         for (x,) in training.steps():
             mean_loss(training.model, x).backward()
             average(training.comm, held[0], training.comm.all_reduce)
     return training.result(**laid)
+
+
+def _named(held, parameters):
+    """Return the names in each bucket; None if these are no lists of parameters."""
+    name_of = {id(p): name for name, p in parameters.items()}
+    if not all(isinstance(one, list) for one in held):
+        return None
+    buckets = list(chain(*held))
+    if not all(isinstance(bucket, list | tuple) for bucket in buckets):
+        return None
+    if not all(id(p) in name_of for p in chain(*buckets)):
+        return None
+    return [[[name_of[id(p)] for p in bucket] for bucket in one] for one in held]
 
 
 def accumulated(comm, function, name, counts) -> dict:

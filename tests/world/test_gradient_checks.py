@@ -140,12 +140,17 @@ def test_a_mistake_in_averaging_meets_the_hint_that_fits(function, hint):
     told(AveragedGradients([in_buckets, function], 2, "tied"), hint)
 
 
-def test_what_is_no_list_of_buckets_is_shown():
-    def first_only(parameters, first_bytes, bucket_bytes):
-        return parameters[:1]
+@pytest.mark.parametrize("change, shown", [
+    (lambda buckets: buckets[0], "[Parameter"),
+    (iter, "<list_iter"),
+    (lambda buckets: [map(torch.Tensor.flatten, b) for b in buckets], "[<map"),
+])  # fmt: skip
+def test_what_is_no_list_of_buckets_is_shown(change, shown):
+    def changed(*arguments):
+        return change(in_buckets(*arguments))
 
-    found = told(AveragedGradients([first_only, average], 1, "tied"), "a list of buck")
-    assert "in_buckets returned [Parameter" in found
+    found = told(AveragedGradients([changed, average], 1, "tied"), "a list of buckets")
+    assert f"in_buckets returned {shown}" in found
 
 
 def test_a_wrong_gradient_is_named_with_rank_bucket_and_both_numbers():
@@ -229,8 +234,11 @@ class Overlap:
         self.remove(hooks)
         self.end()
         for bucket, buffer, request in self.under_way:
-            request.wait()
+            self.wait(request)
             hand_out(bucket, buffer, comm.world_size)
+
+    def wait(self, request):
+        request.wait()
 
     def hook(self, p):
         self.missing[p] -= 1
@@ -299,6 +307,17 @@ class NeverStartsTheUnused(Overlap):
         pass
 
 
+class ForgetsToWait(Overlap):
+    def wait(self, request):
+        pass
+
+
+class FullInTheFirstMicrobatch(Overlap):
+    def hook(self, p):
+        self.missing[p] = 0
+        self.start_full()
+
+
 class InReverse(Overlap):
     def hook(self, p):
         pass
@@ -316,6 +335,8 @@ OVERLAPPED = [
     (SendsTwice, "leaves out what the hooks have started"),
     (LeavesHooks, "A hook stays until its handle's remove()"),
     (NeverStartsTheUnused, "as zeros, where no sample has used"),
+    (ForgetsToWait, "comm.start returns before anything has arrived"),
+    (FullInTheFirstMicrobatch, "Until the last microbatch gradients only add up"),
     (InReverse, "all-reduces meet in the order of starting"),
 ]
 
