@@ -39,6 +39,8 @@ _MISSTEPS = {
     "what the hooks have started.",
     "missing": "Every bucket travels in every step on every rank, since the others "
     "wait for it: as zeros, where no sample has used its parameters or there was none.",
+    "left full": "It was full, and stayed. A gradient that fills one bucket may find "
+    "the next one full already: in each hook, start as many as are.",
     "blocking": "all_reduce returns when it has ended, and so does your hook. "
     "comm.start(all_reduce, buffer) returns at once.",
     "after": "A hook that you register on a parameter is called when its gradient is "
@@ -109,8 +111,13 @@ def hint_for_failed_training(failure) -> str:
 def hint_for_raised(failure) -> str | None:
     """Return a nudge for one of the exceptions that training often raises, or None."""
     cause, said = failure.cause, str(failure.cause)
-    if "locked here" in said:
+    if "training is locked here" in said:
         return "Borrowing is refused: the exercise is to write it."
+    if "locked here" in said:
+        return (
+            "Call the all_reduce that your function is given, which is a ring too, and "
+            "whose calls are counted."
+        )
     if isinstance(cause, NotImplementedError):
         return (
             "Nothing of your own is written yet. Which gradients travel together, and "

@@ -28,7 +28,8 @@ class Misstep(NamedTuple):
     """What went wrong in a step: which mistake, where in the notes, and in a sentence.
 
     kind: "accumulating", "side", "single", "size", "early", "order", "repeated",
-        "missing", "blocking", "after", "late", "waits", "never waits" or "left".
+        "missing", "left full", "blocking", "after", "late", "waits", "never waits" or
+        "left".
     """
 
     kind: str
@@ -88,7 +89,8 @@ def wrong_calls(step: list[Seen], buckets: list[list[str]]) -> Misstep | None:
     for number, bucket in enumerate(buckets if _has_ended(step) else []):
         if f"{number}" not in sent:
             told = f"bucket {number}, {in_words(bucket)}, was never sent."
-            return Misstep("missing", len(step) - 1, told)
+            full = {s.what[0] for s in step if s.kind == "gradient"}.issuperset(bucket)
+            return Misstep("left full" if full else "missing", len(step) - 1, told)
     return None
 
 

@@ -3,8 +3,8 @@
     registered   w1  b1  w2  b2  w3  b3
     buckets      [b3 w3] [b2] [w2 b1] [w1]     each with room for so many bytes
 
-A parameter goes into the bucket before it if that is of its dtype and has room; if not,
-it begins the next. The first bucket has a limit of its own.
+A parameter goes into the bucket that was opened last, if that is of its dtype and has
+room; if not, it opens the next. The first bucket has a limit of its own.
 """
 
 from collections import Counter
@@ -114,7 +114,7 @@ def _hint_for_sizes(back, first, most, yours, row_of):
     if all(len(bucket) == 1 for bucket in yours):
         return (
             "Each parameter has a bucket of its own, which makes an all-reduce for "
-            "each. When does a parameter join the bucket before it?"
+            "each. When does a parameter join the bucket that is open?"
         )
     if yours == _filled(back, first, most, "numbers"):
         return "The limits are in bytes. A parameter has p.numel() numbers of how many?"

@@ -7,6 +7,7 @@ import torch
 import torch.distributed as dist
 
 from distlab import run
+from distlab.collectives import ring_all_reduce
 from distlab.grading import (
     AccumulatedGradients,
     AveragedGradients,
@@ -116,6 +117,10 @@ def with_the_librarys_weights(comm, buckets, all_reduce):
     share_of_batch(comm, 4)
 
 
+def with_the_librarys_ring(comm, buckets, all_reduce):
+    average(comm, buckets, ring_all_reduce)
+
+
 def unwritten(comm, buckets, all_reduce):
     raise NotImplementedError("write this step")
 
@@ -131,6 +136,7 @@ AVERAGES = [
     (of_torch, "the algorithm itself is the exercise"),
     (moves_parameters, "All gradients were right, and the parameters are not"),
     (with_the_librarys_weights, "Borrowing is refused"),
+    (with_the_librarys_ring, "Call the all_reduce that your function is given"),
     (unwritten, "Nothing of your own"),
 ]
 
@@ -284,6 +290,11 @@ class OneForEachHook(Overlap):
             self.start(bucket)
 
 
+class OneForEachHookAndNoMore(OneForEachHook):
+    def end(self):
+        pass
+
+
 class OnTheSide(Overlap):
     def start(self, bucket):
         buffer = flat(bucket)
@@ -331,6 +342,7 @@ OVERLAPPED = [
     (Blocks, "returns when it has ended, and so does your hook"),
     (WaitsInside, "A wait inside of a hook stops backward"),
     (OneForEachHook, "whether the next bucket in turn is full now"),
+    (OneForEachHookAndNoMore, "in each hook, start as many as are"),
     (OnTheSide, "Start all_reduce itself"),
     (SendsTwice, "leaves out what the hooks have started"),
     (LeavesHooks, "A hook stays until its handle's remove()"),
