@@ -329,6 +329,23 @@ class FullInTheFirstMicrobatch(Overlap):
         self.start_full()
 
 
+class NotYetFull(Overlap):
+    def start_full(self):
+        for bucket in self.buckets[len(self.under_way) :]:
+            if all(self.missing[p] for p in bucket):
+                break
+            self.start(bucket)
+
+
+class ReadsBeforeItWaits(Overlap):
+    def end(self):
+        super().end()
+        for bucket, buffer, request in self.under_way:
+            mean = buffer / self.comm.world_size
+            request.wait()
+            buffer.copy_(mean * self.comm.world_size)
+
+
 class InReverse(Overlap):
     def hook(self, p):
         pass
@@ -349,6 +366,8 @@ OVERLAPPED = [
     (NeverStartsTheUnused, "as zeros, where no sample has used"),
     (ForgetsToWait, "comm.start returns before anything has arrived"),
     (FullInTheFirstMicrobatch, "Until the last microbatch gradients only add up"),
+    (NotYetFull, "A bucket is full when each of its parameters"),
+    (ReadsBeforeItWaits, "is made of this rank's samples only"),
     (InReverse, "all-reduces meet in the order of starting"),
 ]
 
