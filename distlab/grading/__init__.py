@@ -15,17 +15,25 @@ from distlab.grading.all_reduce import (
 )
 from distlab.grading.best_world_size import BestWorldSize
 from distlab.grading.broadcast import BroadcastInRounds
+from distlab.grading.gradients import (
+    AccumulatedGradients,
+    AveragedGradients,
+    OverlappedGradients,
+)
 from distlab.grading.turns import PreparesAndSpeaks, SpeaksInOrder, SpeaksInRounds
 from distlab.grading.verdict import Verdict, grade
 from distlab.grading.work import BalancedWork, SharedWork
 
 __all__ = [
+    "AccumulatedGradients",
     "AllGatherInRounds",
     "AllReduceSums",
     "AllReduceTraffic",
+    "AveragedGradients",
     "BalancedWork",
     "BestWorldSize",
     "BroadcastInRounds",
+    "OverlappedGradients",
     "PreparesAndSpeaks",
     "ReduceScatterSums",
     "SharedWork",

@@ -1,0 +1,414 @@
+"""The checks of exercise 11 say what went wrong; further mistakes than its variants."""
+
+import time
+from itertools import chain
+
+import pytest
+import torch
+import torch.distributed as dist
+
+from distlab import run
+from distlab.collectives import ring_all_reduce
+from distlab.grading import (
+    AccumulatedGradients,
+    AveragedGradients,
+    OverlappedGradients,
+)
+from distlab.grading.layout import laid_out
+from distlab.train.data_parallel import share_of_batch
+
+
+def flat(bucket):
+    parts = [torch.zeros_like(p) if p.grad is None else p.grad for p in bucket]
+    return torch.cat([part.flatten() for part in parts])
+
+
+def hand_out(bucket, buffer, divisor):
+    pieces = buffer.split([p.numel() for p in bucket])
+    for p, piece in zip(bucket, pieces, strict=True):
+        p.grad = (piece / divisor).view_as(p)
+
+
+def in_buckets(parameters, first_bytes, bucket_bytes):
+    buckets, room = [], 0
+    for p in [p for p in reversed(parameters) if p.requires_grad]:
+        if not buckets or buckets[-1][0].dtype != p.dtype or p.nbytes > room:
+            room = bucket_bytes if buckets else first_bytes
+            buckets.append([])
+        buckets[-1].append(p)
+        room -= p.nbytes
+    return buckets
+
+
+def average(comm, buckets, all_reduce):
+    for bucket in buckets:
+        buffer = flat(bucket)
+        all_reduce(comm, buffer)
+        hand_out(bucket, buffer, comm.world_size)
+
+
+def told(check, hint):
+    verdict = check.judge()
+    assert verdict.outcome == "fail", verdict
+    assert hint in verdict.hint, verdict
+    return verdict.found
+
+
+# ---- step 1: buckets and means ---------------------------------------------------
+
+
+def nothing(comm, buckets, all_reduce):
+    pass
+
+
+def not_copied_back(comm, buckets, all_reduce):
+    for bucket in buckets:
+        buffer = flat(bucket)
+        all_reduce(comm, buffer)
+        buffer /= comm.world_size
+
+
+def divided_twice(comm, buckets, all_reduce):
+    for bucket in buckets:
+        buffer = flat(bucket) / comm.world_size
+        all_reduce(comm, buffer)
+        hand_out(bucket, buffer, comm.world_size)
+
+
+def swapped(comm, buckets, all_reduce):
+    average(comm, buckets, all_reduce)
+    one, other = (p for p in chain(*buckets) if p.shape == (6,))
+    one.grad, other.grad = other.grad, one.grad
+
+
+def only_on_rank_0(comm, buckets, all_reduce):
+    average(comm, buckets, all_reduce)
+    if comm.rank:
+        for p in chain(*buckets):
+            p.grad.zero_()
+
+
+def looked_up(comm, buckets, all_reduce):
+    everything = list(chain(*buckets))
+    average(comm, [[p for p in everything if p in b] for b in buckets], all_reduce)
+
+
+def talkative(comm, buckets, all_reduce):
+    average(comm, buckets, all_reduce)
+    if comm.rank == 0:
+        comm.send_object("done", 1)
+    if comm.rank == 1:
+        comm.recv_object(0)
+
+
+def of_torch(comm, buckets, all_reduce):
+    for bucket in buckets:
+        buffer = flat(bucket)
+        dist.all_reduce(buffer)
+        hand_out(bucket, buffer, comm.world_size)
+
+
+def moves_parameters(comm, buckets, all_reduce):
+    average(comm, buckets, all_reduce)
+    with torch.no_grad():
+        buckets[0][0] += 0.1 * (comm.rank + 1)
+
+
+def with_the_librarys_weights(comm, buckets, all_reduce):
+    share_of_batch(comm, 4)
+
+
+def with_the_librarys_ring(comm, buckets, all_reduce):
+    average(comm, buckets, ring_all_reduce)
+
+
+def unwritten(comm, buckets, all_reduce):
+    raise NotImplementedError("write this step")
+
+
+AVERAGES = [
+    (nothing, "has to come out of an all-reduce of every bucket"),
+    (not_copied_back, "p.grad is another tensor until you copy"),
+    (divided_twice, "divided by n once more"),
+    (swapped, "This is the gradient of another parameter"),
+    (only_on_rank_0, "This gradient is zero afterwards"),
+    (looked_up, "compare tensors number by number"),
+    (talkative, "need no other message"),
+    (of_torch, "the algorithm itself is the exercise"),
+    (moves_parameters, "All gradients were right, and the parameters are not"),
+    (with_the_librarys_weights, "Borrowing is refused"),
+    (with_the_librarys_ring, "Call the all_reduce that your function is given"),
+    (unwritten, "Nothing of your own"),
+]
+
+
+@pytest.mark.parametrize("function, hint", AVERAGES)
+def test_a_mistake_in_averaging_meets_the_hint_that_fits(function, hint):
+    told(AveragedGradients([in_buckets, function], 2, "tied"), hint)
+
+
+@pytest.mark.parametrize("change, shown", [
+    (lambda buckets: buckets[0], "[Parameter"),
+    (iter, "<list_iter"),
+    (lambda buckets: [map(torch.Tensor.flatten, b) for b in buckets], "[<map"),
+])  # fmt: skip
+def test_what_is_no_list_of_buckets_is_shown(change, shown):
+    def changed(*arguments):
+        return change(in_buckets(*arguments))
+
+    found = told(AveragedGradients([changed, average], 1, "tied"), "a list of buckets")
+    assert f"in_buckets returned {shown}" in found
+
+
+def test_a_wrong_gradient_is_named_with_rank_bucket_and_both_numbers():
+    found = told(AveragedGradients([in_buckets, only_on_rank_0], 3, "tied"), "is zero")
+    assert found.startswith("Step 1, gradient of one.weight (bucket 2), position ")
+    assert ", found 0 on rank 1.\nIt is wrong on ranks 1 and 2 of 3." in found
+
+
+# ---- step 2: microbatches --------------------------------------------------------
+
+
+def accumulating(weight, before=lambda p: None, exchange=average):
+    def accumulate(comm, microbatches, total, buckets, all_reduce):
+        own = [count for _, count in microbatches]
+        for forward, count in microbatches:
+            for p in chain(*buckets):
+                before(p)
+            (forward() * weight(comm.world_size, count, total, own)).backward()
+        exchange(comm, buckets, all_reduce)
+
+    return accumulate
+
+
+def drop(p):
+    p.grad = None
+
+
+def idle_if_empty(comm, microbatches, total, buckets, all_reduce):
+    if microbatches:
+        right_weights(comm, microbatches, total, buckets, all_reduce)
+
+
+def without_zeros(comm, buckets, all_reduce):
+    for bucket in buckets:
+        buffer = torch.cat([p.grad.flatten() for p in bucket])
+        all_reduce(comm, buffer)
+        hand_out(bucket, buffer, comm.world_size)
+
+
+def right(n, count, total, own):
+    return count * n / total
+
+
+right_weights = accumulating(right)
+
+
+def in_an_order_of_its_own(comm, buckets, all_reduce):
+    average(comm, buckets[:: (-1) ** comm.rank], all_reduce)
+
+
+ACCUMULATED = [
+    (accumulating(right, exchange=in_an_order_of_its_own), "in the order of starting"),
+    (accumulating(lambda n, count, total, own: 1), "each counts the same"),
+    (accumulating(lambda n, count, total, own: 1 / len(own)), "Each rank counts"),
+    (accumulating(lambda n, count, total, own: count), "larger by the number of"),
+    (accumulating(lambda n, count, total, own: count / total), "by n once more"),
+    (accumulating(right, before=drop), "Only the last microbatch is in it"),
+    (accumulating(right, exchange=without_zeros), "has p.grad None"),
+    (idle_if_empty, "as zeros, where no sample has used"),
+]
+
+
+@pytest.mark.parametrize("function, hint", ACCUMULATED)
+def test_a_mistake_in_accumulation_meets_the_hint_that_fits(function, hint):
+    told(AccumulatedGradients(function, 3, "experts"), hint)
+
+
+# ---- step 3: overlapped ----------------------------------------------------------
+
+
+class Overlap:
+    """A right answer, of which each mistake below changes one method."""
+
+    def __call__(self, comm, microbatches, total, buckets, all_reduce):
+        self.comm, self.buckets, self.all_reduce = comm, buckets, all_reduce
+        self.missing = dict.fromkeys(chain(*buckets), len(microbatches))
+        self.under_way = []
+        hooks = [p.register_post_accumulate_grad_hook(self.hook) for p in self.missing]
+        for forward, count in microbatches:
+            (forward() * count * comm.world_size / total).backward()
+        self.remove(hooks)
+        self.end()
+        for bucket, buffer, request in self.under_way:
+            self.wait(request)
+            hand_out(bucket, buffer, comm.world_size)
+
+    def wait(self, request):
+        request.wait()
+
+    def hook(self, p):
+        self.missing[p] -= 1
+        self.start_full()
+
+    def start_full(self):
+        for bucket in self.buckets[len(self.under_way) :]:
+            if any(self.missing[p] for p in bucket):
+                break
+            self.start(bucket)
+
+    def start(self, bucket):
+        buffer = flat(bucket)
+        request = self.comm.start(self.all_reduce, buffer)
+        self.under_way.append((bucket, buffer, request))
+
+    def end(self):
+        for bucket in self.buckets[len(self.under_way) :]:
+            self.start(bucket)
+
+    def remove(self, hooks):
+        for hook in hooks:
+            hook.remove()
+
+
+class Blocks(Overlap):
+    def start(self, bucket):
+        buffer = flat(bucket)
+        self.all_reduce(self.comm, buffer)
+        self.under_way.append((bucket, buffer, self.comm.start(lambda comm: None)))
+
+
+class WaitsInside(Overlap):
+    def start(self, bucket):
+        super().start(bucket)
+        self.under_way[-1][-1].wait()
+
+
+class OneForEachHook(Overlap):
+    def start_full(self):
+        (bucket,) = self.buckets[len(self.under_way) :][:1] or [[]]
+        if bucket and not any(self.missing[p] for p in bucket):
+            self.start(bucket)
+
+
+class OneForEachHookAndNoMore(OneForEachHook):
+    def end(self):
+        pass
+
+
+class OnTheSide(Overlap):
+    def start(self, bucket):
+        buffer = flat(bucket)
+        request = self.comm.start(lambda comm: self.all_reduce(comm, buffer))
+        self.under_way.append((bucket, buffer, request))
+
+
+class SendsTwice(Overlap):
+    def end(self):
+        for bucket in self.buckets:
+            self.start(bucket)
+
+
+class LeavesHooks(Overlap):
+    def remove(self, hooks):
+        pass
+
+
+class NeverStartsTheUnused(Overlap):
+    def end(self):
+        pass
+
+
+class ForgetsToWait(Overlap):
+    def wait(self, request):
+        pass
+
+
+class FullInTheFirstMicrobatch(Overlap):
+    def hook(self, p):
+        self.missing[p] = 0
+        self.start_full()
+
+
+class NotYetFull(Overlap):
+    def start_full(self):
+        for bucket in self.buckets[len(self.under_way) :]:
+            if all(self.missing[p] for p in bucket):
+                break
+            self.start(bucket)
+
+
+class ReadsBeforeItWaits(Overlap):
+    def end(self):
+        super().end()
+        for _, buffer, request in self.under_way:
+            while not request.is_completed():
+                time.sleep(0.001)
+            read = buffer.clone()
+            request.wait()
+            buffer.copy_(read)
+
+
+class InReverse(Overlap):
+    def hook(self, p):
+        pass
+
+    def end(self):
+        for bucket in reversed(self.buckets):
+            self.start(bucket)
+
+
+OVERLAPPED = [
+    (Blocks, "returns when it has ended, and so does your hook"),
+    (WaitsInside, "A wait inside of a hook stops backward"),
+    (OneForEachHook, "whether the next bucket in turn is full now"),
+    (OneForEachHookAndNoMore, "in each hook, start as many as are"),
+    (OnTheSide, "Start all_reduce itself"),
+    (SendsTwice, "leaves out what the hooks have started"),
+    (LeavesHooks, "A hook stays until its handle's remove()"),
+    (NeverStartsTheUnused, "as zeros, where no sample has used"),
+    (ForgetsToWait, "comm.start returns before anything has arrived"),
+    (FullInTheFirstMicrobatch, "Until the last microbatch gradients only add up"),
+    (NotYetFull, "A bucket is full when each of its parameters"),
+    (ReadsBeforeItWaits, "is made of this rank's samples only"),
+    (InReverse, "all-reduces meet in the order of starting"),
+]
+
+
+@pytest.mark.parametrize("kind, hint", OVERLAPPED)
+def test_a_mistake_in_overlap_meets_the_hint_that_fits(kind, hint):
+    told(OverlappedGradients(kind(), 3, "experts"), hint)
+
+
+RIGHT = [
+    AveragedGradients([in_buckets, average], 2, "types"),
+    AccumulatedGradients(right_weights, 3, "experts"),
+    OverlappedGradients(Overlap(), 2, "tied"),
+    OverlappedGradients(Overlap(), 3, "experts"),
+]
+
+
+@pytest.mark.parametrize("check", RIGHT, ids=lambda check: check.title)
+def test_what_the_mistakes_are_made_from_is_right(check):
+    verdict = check.judge()
+    assert verdict.outcome == "pass", verdict
+
+
+def test_the_order_of_a_rank_is_shown_around_its_mistake():
+    found = told(OverlappedGradients(WaitsInside(), 2, "layers"), "A wait inside")
+    assert "Rank 0, step 1: backward stood still to wait for bucket 0." in found
+    assert "8.weight · 6.bias · start 0 · [wait 0] · 6.weight" in found
+
+
+def test_the_rule_of_the_exercise_is_the_rule_of_its_check():
+    def compared(comm):
+        from distlab.grading.trained import LIMITS, made, rows_of
+
+        for name, limits in LIMITS.items():
+            model = made(name)
+            names = {p: n for n, p in model.named_parameters()}
+            buckets = in_buckets(list(model.parameters()), *limits)
+            ours = [[names[p] for p in bucket] for bucket in buckets]
+            assert len(ours) > 2 and ours == laid_out(rows_of(model), *limits)
+
+    run(compared, 1)
