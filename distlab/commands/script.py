@@ -14,7 +14,7 @@ __all__ = ["script_of"]
 _WIDTH = 88
 _OWN_IMPORTS = [Import(name, None, name) for name in ("argparse", "os", "torch")]
 
-_HEADER = '''r"""The training of distlab's lesson {lesson}, as a plain script of PyTorch.
+_HEADER = '''r"""The training of distlab's lesson {lesson} as a plain PyTorch script.
 
 On one machine, with a rank for each GPU; without GPUs say how many, such as 2:
 
