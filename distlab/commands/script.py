@@ -14,7 +14,7 @@ __all__ = ["script_of"]
 _WIDTH = 88
 _OWN_IMPORTS = [Import(name, None, name) for name in ("argparse", "os", "torch")]
 
-_HEADER = '''"""The training of distlab's lesson {lesson}, as a plain script of PyTorch.
+_HEADER = '''r"""The training of distlab's lesson {lesson} as a plain PyTorch script.
 
 On one machine, with a rank for each GPU; without GPUs say how many, such as 2:
 
@@ -22,7 +22,7 @@ On one machine, with a rank for each GPU; without GPUs say how many, such as 2:
 
 On two machines, the same line on both; the first one's name is node0 here:
 
-    torchrun --nnodes 2 --nproc-per-node gpu --rdzv-backend c10d \\\\
+    torchrun --nnodes 2 --nproc-per-node gpu --rdzv-backend c10d \\
         --rdzv-id {lesson} --rdzv-endpoint node0:29500 {script}
 
 Options, such as --{option}, go behind the script's name. Made by `distlab export`.

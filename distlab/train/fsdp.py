@@ -126,6 +126,8 @@ class Unit:
         self._arriving.wait()
 
     def _free(self):
+        # A GPU may still be reading; whatever gets this memory next queues behind that.
+        # The gather, on its own stream, has ended: it was waited for.
         self._arriving = None
         self.full.data.untyped_storage().resize_(0)
 

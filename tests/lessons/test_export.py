@@ -60,7 +60,7 @@ def check_beside_run(path, folder, ranks, *options, **same):
     done = under_torchrun(script(path), folder, ranks, *options)
     assert done.returncode == 0, done.stderr
     train = in_the_notebook(path)
-    inside = run(lambda comm: train(**same), ranks).results
+    inside = run(lambda comm: train(**same), ranks, timeout_s=120, quiet=True).results
     said = re.fullmatch(
         rf"{ranks} ranks, gloo\n(?:.*\n)*last loss: (.*)\n", done.stdout
     )

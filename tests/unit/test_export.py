@@ -112,6 +112,8 @@ def test_of_two_definitions_the_later_before_the_use_counts(tmp_path):
     assert trained(tmp_path, *cells) == (1, 1)
     cells = "A = 1\nB = A", "A = 2", TRAIN.format("(A, B)")
     assert trained(tmp_path, *cells) == (2, 1)
+    cells = "A = 1\nclass B:\n    a = A", "C = [A for _ in 'c']", "A = 2"
+    assert trained(tmp_path, *cells, TRAIN.format("(A, B.a, C)")) == (2, 1, [1])
     cells = TRAIN.format("later()"), "def later():\n    return 4"
     assert trained(tmp_path, *cells) == 4
     assert trained(tmp_path, TRAIN.format("1"), TRAIN.format("2")) == 2
@@ -122,6 +124,13 @@ def test_what_is_changed_in_place_arrives_changed(tmp_path):
     assert trained(tmp_path, *cells) == (5, 3)
     cells = "import torch", "torch.nn.mine = 8", TRAIN.format("torch.nn.mine")
     assert trained(tmp_path, *cells) == 8
+
+
+def test_imports_that_share_a_name_come_together(tmp_path):
+    cells = "import xml.dom", "import xml.sax\nimport json as xml_", "import xml.sax"
+    both = TRAIN.format("(xml.dom.Node, xml.sax.parse)")
+    text = script_of_cells(tmp_path, *cells, both)
+    assert "import xml.dom\nimport xml.sax\n\n" in text and "json" not in text
 
 
 def test_comments_and_docstrings_come_along(tmp_path):

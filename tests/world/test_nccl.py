@@ -1,0 +1,270 @@
+"""Training on GPUs: the same numbers as on CPUs, whatever runs beside what.
+
+The parts that need GPUs are skipped where there are too few. One part needs none: on
+torch's device "meta", which computes nothing, a tensor that was made on the wrong
+device is an error all the same.
+"""
+
+import copy
+
+import pytest
+import torch
+from exported import notebook, script, under_torchrun
+from torch import nn
+
+from distlab import run
+from distlab.collectives import naive_all_reduce, ring_all_reduce, tree_all_reduce
+from distlab.comm import Comm
+from distlab.launch.machine import count_gpus
+from distlab.train.batch_norm import SyncBatchNorm
+from distlab.train.data import windows
+from distlab.train.data_parallel import OverlappedDataParallel
+from distlab.train.fsdp import FullySharded
+from distlab.train.models import GPT, Block, spell
+from distlab.train.recompute import Recomputed
+from distlab.train.shards import mean_part
+from distlab.train.steps import MasterWeights
+from distlab.train.zero import ZeroOptimizer
+
+GPUS = count_gpus()
+
+
+def ranks(*counts):
+    """Parametrize over counts of ranks; skip those that have no GPU for each."""
+    return pytest.mark.parametrize(
+        "n",
+        [
+            pytest.param(
+                n,
+                marks=pytest.mark.skipif(
+                    n > GPUS,
+                    reason=f"NCCL needs a GPU for each of {n} ranks; here: {GPUS}",
+                ),
+            )
+            for n in counts
+        ],
+    )
+
+
+def small_gpt(device, dtype=torch.float64):
+    torch.manual_seed(0)
+    return GPT(width=16, layers=3, heads=2, length=12).to(device, dtype)
+
+
+def overlapped(comm, gpt):
+    model = OverlappedDataParallel(comm, gpt, first_bytes=999, bucket_bytes=9999)
+    optimizer = torch.optim.AdamW(gpt.parameters(), 0.01)
+
+    def step(text):
+        optimizer.zero_grad()
+        gpt.loss(text).backward()
+        model.average_gradients()
+        optimizer.step()
+
+    return step, list(gpt.parameters())
+
+
+def zero(stage):
+    def made(comm, gpt):
+        optimizer = ZeroOptimizer(
+            comm, gpt, lambda p: torch.optim.AdamW(p, 0.01), stage=stage
+        )
+
+        def step(text):
+            gpt.loss(text).backward()
+            optimizer.step()
+
+        return step, list(gpt.parameters())
+
+    return made
+
+
+def fully_sharded(comm, gpt):
+    sharded = FullySharded(comm, gpt, Block)
+    optimizer = torch.optim.AdamW(sharded.shards, 0.01)
+
+    def step(text):
+        optimizer.zero_grad()
+        gpt.loss(text).backward()
+        sharded.finish_backward()
+        optimizer.step()
+
+    return step, sharded.shards
+
+
+def recomputed(comm, gpt):
+    for place, block in enumerate(gpt.blocks):
+        gpt.blocks[place] = Recomputed(nn.Sequential(block, nn.Dropout(0.0)))
+    return overlapped(comm, gpt)
+
+
+KINDS = {"overlapped": overlapped, "recomputed": recomputed, "sharded": fully_sharded}
+KINDS |= {"ZeRO 1": zero(1), "ZeRO 2": zero(2)}
+
+
+def trained(comm, kind, steps):
+    step, tensors = KINDS[kind](comm, small_gpt(comm.device))
+    draw = torch.Generator().manual_seed(comm.rank)
+    for _ in range(steps):
+        text = torch.randint(0, 256, (3, 13), generator=draw)
+        step(text.to(comm.device))
+    return [tensor.detach().cpu() for tensor in tensors]
+
+
+@ranks(1, 2)
+@pytest.mark.parametrize("kind", KINDS)
+def test_training_with_nccl_gives_what_gloo_gives(kind, n):
+    expected = run(trained, n, args=(kind, 10), backend="gloo").results
+    results = run(trained, n, args=(kind, 10), backend="nccl").results
+    for ours, theirs in zip(results, expected, strict=True):
+        for one, other in zip(ours, theirs, strict=True):
+            assert torch.allclose(one, other, rtol=0, atol=1e-9)
+
+
+def summed(comm, all_reduce):
+    found = []
+    for count in (1, 7, 1_000_003):
+        tensor = torch.arange(count, device=comm.device) * (comm.rank + 1)
+        all_reduce(comm, tensor)
+        factor = comm.world_size * (comm.world_size + 1) // 2
+        expected = torch.arange(count, device=comm.device) * factor
+        found.append(torch.equal(tensor, expected))
+    return found
+
+
+@ranks(1, 2)
+@pytest.mark.parametrize(
+    "all_reduce", [naive_all_reduce, tree_all_reduce, ring_all_reduce]
+)
+def test_an_all_reduce_adds_up_on_gpus(all_reduce, n):
+    assert (
+        run(summed, n, args=(all_reduce,), backend="nccl").results == [[True] * 3] * n
+    )
+
+
+def raced(comm, rounds):
+    """Start collectives on what slow kernels are about to write; count wrong results.
+
+    Tensors are dropped at once, so that their memory is wanted again while the GPU is
+    still at work on it.
+    """
+    wrong = 0
+    for number in range(rounds):
+        side = torch.cuda.Stream() if number % 2 else torch.cuda.current_stream()
+        with torch.cuda.stream(side):
+            given = torch.zeros(1 << 20, device=comm.device)
+            torch.cuda._sleep(20_000_000)
+            given += number
+            request = comm.start(mean_part, given)
+            del given
+            torch.full((1 << 20,), -1.0, device=comm.device)
+            part = request.wait()
+            torch.cuda._sleep(5_000_000)
+            bad = (part != number).sum()
+            del part, request
+            after = torch.full((1 << 20,), -2.0, device=comm.device)
+            comm.start(ring_all_reduce, after)
+        side.synchronize()
+        wrong += int(bad)
+    return wrong
+
+
+@ranks(1, 2)
+def test_what_is_started_waits_for_the_gpu_and_is_waited_for(n):
+    assert run(raced, n, args=(20,), backend="nccl").results == [0] * n
+
+
+def some_meet_first(comm):
+    """Exchange messages between two of the ranks only, before all have met."""
+    found = torch.zeros(5, device=comm.device)
+    if comm.rank < 2:
+        peer = 1 - comm.rank
+        mine = torch.full((5,), float(comm.rank), device=comm.device)
+        comm.sendrecv(mine, found, dst=peer, src=peer)
+    return found.tolist()
+
+
+@ranks(3)
+def test_two_ranks_may_exchange_messages_before_the_others_do(n):
+    results = run(some_meet_first, n, backend="nccl").results
+    assert results == [[1.0] * 5, [0.0] * 5, [0.0] * 5]
+
+
+def dropped_twice(comm):
+    torch.manual_seed(0)
+    layer = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)).to(comm.device)
+    x = torch.ones(4, 8, device=comm.device, requires_grad=True)
+    state = torch.cuda.get_rng_state(comm.device)
+    layer(x).square().sum().backward()
+    expected, x.grad = x.grad, None
+    torch.cuda.set_rng_state(state, comm.device)
+    Recomputed(layer)(x).square().sum().backward()
+    return torch.equal(x.grad, expected)
+
+
+@ranks(1)
+def test_recomputed_dropout_draws_the_same_on_a_gpu(n):
+    assert run(dropped_twice, n, backend="nccl").results == [True]
+
+
+def sampled(comm):
+    gpt = small_gpt(comm.device, torch.float32)
+    return spell(gpt, "def ", 20) == spell(copy.deepcopy(gpt).cpu(), "def ", 20)
+
+
+@ranks(1)
+def test_a_model_on_a_gpu_spells_the_same(n):
+    assert run(sampled, n, backend="nccl").results == [True]
+
+
+TRAIN = """
+import torch
+import torch.distributed as dist
+
+
+def train(*, steps=3):
+    total = torch.ones((), device="cuda" if dist.get_backend() == "nccl" else "cpu")
+    dist.all_reduce(total)
+    return total.item() * steps
+"""
+
+
+@ranks(1, 2)
+def test_an_exported_script_takes_a_gpu_for_each_rank(n, tmp_path):
+    path = notebook(tmp_path / "lesson.ipynb", {"train": TRAIN})
+    done = under_torchrun(script(path), tmp_path, n, "--steps", "5")
+    assert done.stdout == f"{n} ranks, nccl\nlast loss: {5 * n:.6f}\n", done.stderr
+
+
+def on_meta(comm):
+    """Take steps of every kind with all tensors on "meta"; return who complained."""
+    comm = Comm(0, 1, device=torch.device("meta"), recorder=comm.recorder)
+    device, complaints = comm.device, []
+
+    def with_master_weights(comm, gpt):
+        optimizer = MasterWeights(gpt.bfloat16().parameters(), torch.optim.AdamW)
+
+        def step(text):
+            gpt.loss(text).backward()
+            optimizer.step()
+
+        return step, []
+
+    def with_batch_norm(comm, _):
+        norm = SyncBatchNorm(comm, 13).to(device)
+        return lambda text: norm(text.float().requires_grad_()).sum().backward(), []
+
+    kinds = {**KINDS, "master": with_master_weights, "batch norm": with_batch_norm}
+    text = torch.zeros(99, dtype=torch.int64, device=device)
+    for name, kind in kinds.items():
+        try:
+            step, _ = kind(comm, small_gpt(device))
+            for _ in range(2):
+                step(windows(text, torch.zeros(3, device=device).long(), 12))
+        except (RuntimeError, NotImplementedError) as error:
+            complaints.append(f"{name}: {error}")
+    return complaints
+
+
+def test_whatever_training_makes_is_on_the_models_device():
+    assert run(on_meta, 1).results == [[]]
