@@ -300,6 +300,45 @@ def test_clipping_over_shards_is_torchs_of_the_whole_model(world, stage):
     assert_same([whole for _, whole in results], dict(gpt.named_parameters()))
 
 
+def backward_after_reducing(comm, leave_out):
+    trained = Trained(comm, 1, sgd, Two())
+    for _ in range(2):
+        trained.gpt(numbers(0, comm.rank), True).backward()
+        trained.ready()
+        if leave_out:
+            trained.optimizer.zero_grad()
+    try:
+        trained.gpt(numbers(0, comm.rank), True).backward()
+        trained.optimizer.step()
+    except InvalidArgument as error:
+        return str(error)
+    return trained.whole()
+
+
+def test_a_backward_after_reducing_is_refused_unless_gradients_were_dropped(world):
+    for rank, words in enumerate(world.run(backward_after_reducing, False).results):
+        assert words.startswith(f"rank {rank}: a backward ran after")
+    plain = Two()
+    optimizer = sgd(plain.parameters())
+    for rank in range(N):
+        (plain(numbers(0, rank), True) / N).backward()
+    optimizer.step()
+    results = world.run(backward_after_reducing, True).results
+    assert_same(results, dict(plain.named_parameters()))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_what_is_offloaded_is_not_on_the_gpu():
+    here, away = (nn.Linear(3, 3).cuda() for _ in range(2))
+    away.load_state_dict(here.state_dict())
+    ours, theirs = Offloaded(away.parameters(), adam), adam(here.parameters())
+    for layer, optimizer in ((away, ours), (here, theirs)):
+        layer(torch.ones(1, 3).cuda()).sum().backward()
+        optimizer.step()
+    assert torch.allclose(away.weight, here.weight, atol=1e-7)
+    assert {master.device.type for master in ours.masters} == {"cpu"}
+
+
 def with_blocks_recomputed(comm, stage):
     gpt = model()
     gpt.blocks = nn.ModuleList(Recomputed(block) for block in gpt.blocks)
