@@ -14,6 +14,7 @@ Source: Zhao et al., "PyTorch FSDP: experiences on scaling fully sharded data pa
 
 import itertools
 
+import torch
 from torch import nn
 
 from distlab.errors import InvalidArgument
@@ -76,6 +77,7 @@ class FullySharded:
         """Wait until every gradient under way has arrived at its shard."""
         for each in self.units:
             each.settle()
+            each.free()  # gathered ahead for a backward that never came to it
 
     def accept_changes(self) -> None:
         """Go on from shards that were changed on all ranks, not by an optimizer."""
@@ -103,7 +105,7 @@ class Unit:
         self._arriving = self._leaving = None
         for owner, name in itertools.chain(*self.homes):
             del owner._parameters[name]
-        self._free()
+        self.free()
         module.register_forward_pre_hook(self._before_forward)
         module.register_forward_hook(self._after_forward)
 
@@ -121,27 +123,31 @@ class Unit:
             add_to_gradient(self.shard, self._leaving.wait())
             self._leaving = None
 
+    def free(self) -> None:
+        """Give the memory of the full parameters back."""
+        if self._arriving is not None:
+            self._arriving.wait()
+            self._arriving = None
+        # A GPU may still be reading; whatever gets this memory next queues behind that.
+        self.full.data.untyped_storage().resize_(0)
+
     def _gather(self):
         self.start_gathering()
         self._arriving.wait()
 
-    def _free(self):
-        # A GPU may still be reading; whatever gets this memory next queues behind that.
-        # The gather, on its own stream, has ended: it was waited for.
-        self._arriving = None
-        self.full.data.untyped_storage().resize_(0)
-
     def _before_forward(self, module, inputs):
         self._gather()
-        if self.after:
-            self.after.start_gathering()
+        following = self.before if _in_backward() else self.after
+        if following:
+            following.start_gathering()
         views = self.group.views(self.full)
         for homes, view in zip(self.homes, views, strict=True):
             for owner, name in homes:
                 setattr(owner, name, view)
 
     def _after_forward(self, module, inputs, output):
-        self._free()
+        if not _in_backward():  # in which it is computed again to be used at once
+            self.free()
         if output.requires_grad:
             output.register_hook(self._before_backward)
 
@@ -152,9 +158,13 @@ class Unit:
 
     def _reduce(self, full):
         gradient, full.grad = full.grad, None
-        self._free()
+        self.free()
         self.settle()
         self._leaving = self.comm.start(mean_part, gradient)
+
+
+def _in_backward():
+    return torch._C._current_graph_task_id() != -1  # as torch's own checkpoint asks
 
 
 def _own_parameters(module, units):

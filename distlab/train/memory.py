@@ -54,10 +54,10 @@ def measured(module: nn.Module, optimizer, sharded: FullySharded | None = None) 
     elif isinstance(optimizer, ZeroOptimizer):
         groups = optimizer.groups
     parameters = [*module.parameters(), *(group.shard for group in groups)]
-    whole = [group.full for group in groups]
+    parameters += [group.full for group in groups]
     return Held(
-        storage_bytes([*parameters, *whole]),
-        storage_bytes(tensor.grad for tensor in [*parameters, *whole]),
+        storage_bytes(parameters),
+        storage_bytes(tensor.grad for tensor in [*parameters, *_masters(optimizer)]),
         optimizer_bytes(optimizer),
     )
 
@@ -77,12 +77,17 @@ def optimizer_bytes(optimizer) -> int:
 
     Master weights are state, as is what the optimizer of them keeps.
     """
-    if isinstance(optimizer, ZeroOptimizer):
-        return optimizer_bytes(optimizer.optimizer)
-    if isinstance(optimizer, MasterWeights):
-        return storage_bytes(optimizer.masters) + optimizer_bytes(optimizer.optimizer)
+    masters = storage_bytes(_masters(optimizer))
+    while isinstance(optimizer, ZeroOptimizer | MasterWeights):
+        optimizer = optimizer.optimizer
     state = [t for each in optimizer.state.values() for t in each.values()]
-    return storage_bytes(t for t in state if torch.is_tensor(t) and t.dim())
+    return masters + storage_bytes(t for t in state if torch.is_tensor(t) and t.dim())
+
+
+def _masters(optimizer):
+    if isinstance(optimizer, ZeroOptimizer):
+        optimizer = optimizer.optimizer
+    return optimizer.masters if isinstance(optimizer, MasterWeights) else []
 
 
 class SavedForBackward:

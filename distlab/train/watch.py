@@ -31,8 +31,8 @@ _watches = weakref.WeakSet()
 class Watch:
     """The checksums of a rank's parameters, from the end of one step to the next.
 
-    A checksum is the sum of all values' bits, as integers: a change of one value never
-    escapes it, but values that swap places do.
+    A checksum is the sum of all values' bits, as integers of their width: a change of
+    one value never escapes it, but values that swap places do.
 
     names: what lies in each parameter, and where it begins: one name at 0, or several
         in a flat shard.
@@ -41,7 +41,7 @@ class Watch:
 
     def __init__(self, comm, names: dict[nn.Parameter, list[tuple[str, int]]]):
         self.comm, self._names = comm, names
-        self._seen = {}
+        self._seen, self._views = {}, {}
         _watches.add(self)
 
     def note(self, parameters: Iterable[nn.Parameter]) -> None:
@@ -65,17 +65,23 @@ class Watch:
 
     def _checksums(self, parameters):
         """Return where each parameter lies, and the checksums of what is in it."""
-        sums, counts = [], []
-        for parameter in parameters:
-            bits = parameter.detach().reshape(-1).view(_BITS[parameter.element_size()])
-            pieces = bits.tensor_split([at for _, at in self._names[parameter][1:]])
-            sums += [piece.sum(dtype=torch.int64) for piece in pieces]
-            counts.append(len(pieces))
+        pieces = [self._bits(parameter) for parameter in parameters]
+        sums = [bits.sum(dtype=bits.dtype) for each in pieces for bits in each]
         found = iter(torch.stack(sums).tolist() if sums else [])
         return {
-            parameter: (parameter.data_ptr(), list(itertools.islice(found, count)))
-            for parameter, count in zip(parameters, counts, strict=True)
+            parameter: (parameter.data_ptr(), list(itertools.islice(found, len(each))))
+            for parameter, each in zip(parameters, pieces, strict=True)
         }
+
+    def _bits(self, parameter):
+        """Return a parameter's pieces as integers: views, made once per place."""
+        place, pieces = self._views.get(parameter, (None, []))
+        if place != parameter.data_ptr():
+            bits = parameter.detach().view(_BITS[parameter.element_size()])
+            ends = [begin for _, begin in self._names[parameter][1:]]
+            pieces = bits.tensor_split(ends) if ends else [bits]
+            self._views[parameter] = (parameter.data_ptr(), pieces)
+        return pieces
 
     def _told(self, parameter, now):
         (_, sums), (_, seen) = now, self._seen[parameter]

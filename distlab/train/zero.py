@@ -106,19 +106,24 @@ class ZeroOptimizer:
     def step(self) -> None:
         """Average the gradients, step this rank's part, and get the others' parts."""
         about_to_step(self.parameters)
+        if self._reduced and any(p.grad is not None for p in self.parameters):
+            raise InvalidArgument(
+                f"rank {self.comm.rank}: a backward ran after reduce_gradients(), and "
+                "its gradients are in no shard. Reduce after the last one of a step."
+            )
         if not self._reduced:
             self.reduce_gradients()
         self.optimizer.step()
         for group in self.groups:
-            group.shard.grad = None
             all_gather_parts(self.comm, group.full)
-        self._reduced = False
+        self.zero_grad()
         stepped(self.parameters)
 
     def zero_grad(self) -> None:
-        """Drop all gradients."""
+        """Drop all gradients, so as to leave a step out; `step` itself does so too."""
         for parameter in [*self.parameters, *self.shards]:
             parameter.grad = None
+        self._reduced = False
 
     def accept_changes(self) -> None:
         """Go on from values that were loaded into the module, on all ranks.

@@ -199,6 +199,7 @@ def loaded(comm, path, kind):
 def test_a_save_that_was_cut_off_leaves_the_one_before(worlds, tmp_path):
     n, kind = 3, "fully sharded"
     begins, ends = run(saves_twice, n, args=(tmp_path / "whole", kind)).results[1]
+    assert [path.name for path in (tmp_path / "whole").glob("save-*")] == ["save-2"]
     assert ends == begins + 6  # asks and is told: a folder, checksums, that it counts
     for at, can_be in ((1, {0}), (3, {0}), (5, {0, STEPS})):
         folder = tmp_path / f"cut-{at}"

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from distlab import World, cost
+from distlab import InvalidArgument, World, cost
 from distlab.train.fsdp import FullySharded
 from distlab.train.memory import SavedForBackward, measured
 from distlab.train.models import GPT, Block
@@ -298,3 +298,130 @@ def test_clipping_over_shards_is_torchs_of_the_whole_model(world, stage):
     for ours, _ in results:
         assert ours == pytest.approx(norms, rel=1e-12)
     assert_same([whole for _, whole in results], dict(gpt.named_parameters()))
+
+
+def backward_after_reducing(comm, leave_out):
+    trained = Trained(comm, 1, sgd, Two())
+    for _ in range(2):
+        trained.gpt(numbers(0, comm.rank), True).backward()
+        trained.ready()
+        if leave_out:
+            trained.optimizer.zero_grad()
+    try:
+        trained.gpt(numbers(0, comm.rank), True).backward()
+        trained.optimizer.step()
+    except InvalidArgument as error:
+        return str(error)
+    return trained.whole()
+
+
+def test_a_backward_after_reducing_is_refused_unless_gradients_were_dropped(world):
+    for rank, words in enumerate(world.run(backward_after_reducing, False).results):
+        assert words.startswith(f"rank {rank}: a backward ran after")
+    plain = Two()
+    optimizer = sgd(plain.parameters())
+    for rank in range(N):
+        (plain(numbers(0, rank), True) / N).backward()
+    optimizer.step()
+    results = world.run(backward_after_reducing, True).results
+    assert_same(results, dict(plain.named_parameters()))
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU here")
+def test_what_is_offloaded_is_not_on_the_gpu():
+    here, away = (nn.Linear(3, 3).cuda() for _ in range(2))
+    away.load_state_dict(here.state_dict())
+    ours, theirs = Offloaded(away.parameters(), adam), adam(here.parameters())
+    for layer, optimizer in ((away, ours), (here, theirs)):
+        layer(torch.ones(1, 3).cuda()).sum().backward()
+        optimizer.step()
+    assert torch.allclose(away.weight, here.weight, atol=1e-7)
+    assert {master.device.type for master in ours.masters} == {"cpu"}
+
+
+def with_blocks_recomputed(comm, stage):
+    gpt = model()
+    gpt.blocks = nn.ModuleList(Recomputed(block) for block in gpt.blocks)
+    trained = Trained(comm, stage, adam, gpt)
+    for step in range(STEPS):
+        gpt.loss(text(step, comm.rank, comm.world_size)).backward()
+        trained.step()
+    whole = trained.whole()
+    return {
+        tuple(n.replace("module.", "") for n in names): whole[names] for names in whole
+    }
+
+
+def unused_on_one_rank(comm, stage):
+    trained = Trained(comm, stage, adam, Two())
+    for step in range(STEPS):
+        for half in range(2):
+            both = comm.rank != 1 and half == 0
+            (trained.gpt(numbers(step, comm.rank), both) / 2).backward()
+        trained.step()
+    return trained.whole()
+
+
+class Two(nn.Module):
+    """Two layers, of which the second is not always used."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.one = nn.Linear(3, 3).double()
+        self.two = nn.Linear(3, 3).double()
+
+    def forward(self, x, both):
+        x = self.one(x)
+        return (self.two(x) if both else x).pow(2).mean()
+
+
+def numbers(step, rank):
+    draw = torch.Generator().manual_seed(10 * step + rank)
+    return torch.randn(4, 3, generator=draw, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("stage", [1, 2, 3])
+def test_recomputed_blocks_train_as_plain_ones_do(world, stage):
+    gpt = model()
+    optimizer = adam(gpt.parameters())
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        gpt.loss(text(step)).backward()
+        optimizer.step()
+    results = world.run(with_blocks_recomputed, stage).results
+    assert_same(results, dict(gpt.named_parameters()))
+
+
+@pytest.mark.parametrize("stage", [1, 2])
+def test_a_layer_that_one_rank_does_not_use_counts_as_zero_there(world, stage):
+    plain = Two()
+    optimizer = adam(plain.parameters())
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        for rank in range(N):
+            for half in range(2):
+                both = rank != 1 and half == 0
+                (plain(numbers(step, rank), both) / 2 / N).backward()
+        optimizer.step()
+    results = world.run(unused_on_one_rank, stage).results
+    assert_same(results, dict(plain.named_parameters()))
+
+
+def refusals(comm):
+    torch.manual_seed(0)
+    tied = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    tied[1].weight = tied[0].weight
+    mixed = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3).double())
+    said = []
+    for module, unit in ((tied, nn.Linear), (mixed, nn.Sequential)):
+        with pytest.raises(InvalidArgument) as refused:
+            FullySharded(comm, module, unit)
+        said.append(str(refused.value))
+    return said
+
+
+def test_a_parameter_of_two_units_or_of_another_type_is_refused_by_name(world):
+    for shared, mixed in world.run(refusals).results:
+        assert shared.startswith("two units share 0.weight")
+        assert mixed.startswith("0.weight is torch.float32 and 1.weight is not")
