@@ -1,5 +1,6 @@
 """Each way of training beside the one that the world uses: same data, same losses."""
 
+import copy
 import os
 import sys
 
@@ -241,6 +242,24 @@ def test_every_rung_of_the_ladder_trains_as_ddp_does(world, name, optimizer):
 def test_horovods_three_calls_train_as_ddp_does(world, name, optimizer):
     expected = results(world, by_ddp, name, optimizer)
     assert_equal(results(world, by_horovod, name, optimizer), expected, 1e-12)
+
+
+def one_frozen(comm):
+    torch.manual_seed(comm.rank)
+    model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
+    broadcast_parameters(comm, model)
+    model[0].requires_grad_(False)
+    before = copy.deepcopy(model[0].weight)
+    plain = torch.optim.SGD(model.parameters(), 0.1, weight_decay=0.5)
+    optimizer = DistributedOptimizer(comm, plain)
+    model(torch.ones(2, 3)).sum().backward()
+    optimizer.step()
+    return torch.equal(before, model[0].weight), model[1].weight.detach()
+
+
+def test_horovods_optimizer_leaves_frozen_parameters_alone(world):
+    (same, values), *others = world.run(one_frozen).results
+    assert same and all(torch.equal(values, other) for _, other in others)
 
 
 @cases
