@@ -6,11 +6,11 @@
 
 What it brought was this: a training loop for one GPU becomes one for many by three
 lines. The package itself can't be installed any more with current versions of PyTorch:
-its last release, 0.28.1 of June 2023, is compiled as C++14, and PyTorch's headers ask
-for C++17 since 2.1 (horovod/horovod, issue 3996).
+its last release, 0.28.1 of 2023, is compiled as C++14, and PyTorch's headers ask for
+C++17 since 2.1 (horovod/horovod, issue 3996).
 
 Horovod starts to average a gradient as soon as backward has it, and sends several that
-are ready as one message, its "tensor fusion". Here that waits for `step`, one at a time.
+are ready as one message, its "tensor fusion". Here all of that waits for `step`.
 
 Source: Sergeev and Del Balso, "Horovod: fast and easy distributed deep learning in
 TensorFlow" (2018).
