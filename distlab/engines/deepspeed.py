@@ -44,7 +44,8 @@ def configuration(stage: int, *, batch: int = 1) -> dict:
 
     Gradients are not clipped, which by default they are, at a norm of 1. In stage 3
     small parameters are shared out as large ones are; by default each rank keeps those
-    under 100,000 numbers whole.
+    under 100,000 numbers whole. And PyTorch's `linear` stays what it is; by default
+    stage 3 replaces it, for every model of the process and for good.
 
     batch: samples per rank and step. DeepSpeed refuses to start without a number, and
         uses it for its report of throughput only.
@@ -59,6 +60,7 @@ def configuration(stage: int, *, batch: int = 1) -> dict:
         "zero_optimization": {
             "stage": stage,
             "stage3_param_persistence_threshold": 0,
+            "memory_efficient_linear": False,
         },
     }
 

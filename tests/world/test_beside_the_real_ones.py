@@ -403,15 +403,16 @@ def test_each_type_has_a_first_bucket_and_buckets_are_in_the_order_of_ending(lim
 
 
 def quietly(comm):
-    before = dict(os.environ)
-    engine = deepspeed.engine(nn.Linear(2, 2), torch.optim.SGD, 2)
+    before, linear = dict(os.environ), nn.functional.linear
+    engine = deepspeed.engine(nn.Linear(2, 2), torch.optim.SGD, 3)
     engine.backward(engine(torch.ones(1, 2)).sum())
     engine.step()
     from deepspeed.ops import __compatible_ops__ as compiled
 
     loaded = {"torch._inductor.lowering"} & sys.modules.keys()
     left = [*compiled, *loaded, *psutil.Process().children(), *os.listdir()]
-    return type(engine).__name__, dict(os.environ) == before, left
+    unchanged = dict(os.environ) == before and nn.functional.linear is linear
+    return type(engine).__name__, unchanged, left
 
 
 def test_deepspeed_says_nothing_compiles_nothing_and_leaves_nothing(
