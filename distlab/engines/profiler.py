@@ -64,7 +64,7 @@ def profiled(comm) -> Iterator[Profile]:
     try:
         dist.group.WORLD.barrier().wait()
         yield found
-        for _ in range(5):
+        for _ in range(10):
             with record_function(_CLOCK):
                 moments.append(time.monotonic_ns())
     finally:

@@ -4,8 +4,13 @@
     optimizer = DistributedOptimizer(comm, torch.optim.SGD(model.parameters(), rate))
     rate = rate * comm.world_size
 
-The package itself can't be installed any more with current versions of PyTorch; what it
-brought was this: a training loop for one GPU becomes one for many by three lines.
+What it brought was this: a training loop for one GPU becomes one for many by three
+lines. The package itself can't be installed any more with current versions of PyTorch:
+its last release, 0.28.1 of 2023, is compiled as C++14, and PyTorch's headers ask for
+C++17 since 2.1 (horovod/horovod, issue 3996).
+
+Horovod starts to average a gradient as soon as backward has it, and sends several that
+are ready as one message, its "tensor fusion". Here all of that waits for `step`.
 
 Source: Sergeev and Del Balso, "Horovod: fast and easy distributed deep learning in
 TensorFlow" (2018).
@@ -31,7 +36,10 @@ def broadcast_parameters(comm, module: nn.Module) -> None:
 
 
 class DistributedOptimizer:
-    """An optimizer that averages all gradients over the ranks before each step."""
+    """An optimizer that averages all gradients over the ranks before each step.
+
+    A parameter without a gradient counts as zero; frozen ones are left alone.
+    """
 
     def __init__(self, comm, optimizer: torch.optim.Optimizer):
         self.comm, self.optimizer = comm, optimizer
@@ -40,7 +48,8 @@ class DistributedOptimizer:
         """Average the gradients, then step."""
         for group in self.optimizer.param_groups:
             for parameter in group["params"]:
-                ring_all_reduce(self.comm, gradient_of(parameter), op=AVERAGE)
+                if parameter.requires_grad:
+                    ring_all_reduce(self.comm, gradient_of(parameter), op=AVERAGE)
         self.optimizer.step()
 
     def zero_grad(self) -> None:
