@@ -120,7 +120,9 @@ def test_perfetto_flows_lead_from_each_send_to_its_receive(tmp_path):
 
 def test_since_a_mark_is_what_each_rank_did_from_its_last_one_on():
     def marks(start):
-        return [Event(r, start + r, start + r, "mark", None, 0, 0, "go") for r in (0, 1)]
+        return [
+            Event(r, start + r, start + r, "mark", None, 0, 0, "go") for r in (0, 1)
+        ]
 
     before, after = message(0, 1, 0.0, 1.0, 3), message(1, 0, 12.0, 13.0, 4)
     since = Trace(2, [*before, *marks(2.0), *marks(10.0), *after]).since("go")
