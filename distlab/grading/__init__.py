@@ -18,6 +18,9 @@ from distlab.grading.broadcast import BroadcastInRounds
 from distlab.grading.turns import PreparesAndSpeaks, SpeaksInOrder, SpeaksInRounds
 from distlab.grading.verdict import Verdict, grade
 from distlab.grading.work import BalancedWork, SharedWork
+from distlab.grading.zero_layers import FreedLayers, ShardedLayers
+from distlab.grading.zero_optimizer import ShardedOptimizer
+from distlab.grading.zero_watch import memory_over_a_pass
 
 __all__ = [
     "AllGatherInRounds",
@@ -26,11 +29,15 @@ __all__ = [
     "BalancedWork",
     "BestWorldSize",
     "BroadcastInRounds",
+    "FreedLayers",
     "PreparesAndSpeaks",
     "ReduceScatterSums",
+    "ShardedLayers",
+    "ShardedOptimizer",
     "SharedWork",
     "SpeaksInOrder",
     "SpeaksInRounds",
     "Verdict",
     "grade",
+    "memory_over_a_pass",
 ]
