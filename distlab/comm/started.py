@@ -49,6 +49,8 @@ class StartedCalls:
         """Have `call(*args, **options)` run after those started before."""
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "distlab-comm", self._enter)
+        # what has ended well is forgotten, for a future holds the tensors it returned
+        self._pending = [f for f in self._pending if not f.done() or f.exception()]
         self._pending.append(self._thread.submit(call, *args, **options))
         return Started(self._pending[-1])
 
