@@ -4,11 +4,11 @@ from distlab.errors import Deadlock, MessageMismatch, RankDied
 from distlab.grading.hints import hint_for_failure
 
 __all__ = [
+    "ONLY_PARTS",
     "hint_for_failed_training",
     "hint_for_flat",
     "hint_for_layer",
     "hint_for_sent",
-    "hint_for_start",
     "hint_for_state",
 ]
 
@@ -16,19 +16,21 @@ _SAID = {
     "non-leaf": "An optimizer steps tensors that nothing was computed from: make the "
     "part with detach() or clone() of a tensor without gradient.",
     "takes a list of tensors": "make_optimizer([part]): a list, also of one tensor.",
+    "parameters, and was given only": "Some positions are in nobody's part: n does not "
+    "divide the length, and the parts were rounded down.",
     "parameters, and was given": "Padding belongs to the parts, not to the layer: cut "
-    "it off before the layer is called, and gather with n parts of equal length.",
+    "it off before the layer is called.",
     "does not require grad": "In backward, full and x both need requires_grad_() "
     "before the layer is called, outside of torch.no_grad().",
     "appears to not have been used": "A gradient is asked for a tensor that the layer "
     "was not called with: ask for the same full and x that you hand to it.",
     "leaf Variable that requires grad": "A tensor that requires grad is written to. A "
     "part needs no requires_grad: you put its gradient there yourself.",
-    "modified by an inplace": "ring_reduce_scatter uses up the tensor that it is "
-    "given, and somebody still needs it.",
+    "modified by an inplace": "A tensor that backward still needs was written to. "
+    "ring_reduce_scatter, for one, uses up the tensor that it is given.",
     "backward through the graph a second time": "backward went through a layer twice.",
-    "assigned grad has data of a different": "A part and its gradient must be the same "
-    "numbers: the same positions of the padded flat tensor.",
+    "attempting to assign a gradient of size": "A part and its gradient are the same "
+    "positions of the padded tensor. Which of the two is padded, and which is not?",
     "NoneType": "Something is None there. Is the gradient of a part read before it is "
     "set, or after it was cleared?",
 }
@@ -55,6 +57,11 @@ _MISTAKES = {
     "order": "The right numbers are there at other places: in the list that "
     "ring_all_gather returns, index r is rank r's. Whose part lies where?",
 }
+ONLY_PARTS = (
+    "A rank keeps its parts only. A slice is a view, and keeps all of the tensor that "
+    "it is a slice of; so does an attribute that holds the list. clone() makes a part "
+    "with memory of its own."
+)
 _TAIL = (
     "The last numbers are never trained: n does not divide the length, and the parts "
     "were rounded down. Pad, so that n equal parts hold everything."
@@ -178,20 +185,6 @@ def hint_for_layer(fault: dict, result: dict) -> str:
         "The gradients are not those of one process. Is the gradient that goes down "
         "to the layer below that of x, and does each part get its own positions?"
     )
-
-
-def hint_for_start(look: dict) -> str:
-    """Return a nudge for a rank that begins with more than its parts.
-
-    look: what was in use.
-    """
-    if look["first"]:
-        return (
-            "A rank keeps its parts only. A slice is a view, and keeps all of the "
-            "tensor that it is a slice of; so does an attribute that holds the list. "
-            "clone() makes a part with memory of its own."
-        )
-    return "A rank keeps its parts only, and there are copies of more than that."
 
 
 def hint_for_state(result: dict, part: int, whole: int) -> str:

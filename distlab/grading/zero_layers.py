@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from distlab.grading.zero_check import NEEDED, NUMBER, ZeroCheck
-from distlab.grading.zero_hints import hint_for_layer, hint_for_start
+from distlab.grading.zero_hints import ONLY_PARTS, hint_for_layer
 from distlab.grading.zero_memory_hints import hint_for_layers_sent, hint_for_memory
 
 __all__ = ["FreedLayers", "ShardedLayers"]
@@ -76,9 +76,9 @@ class ShardedLayers(ZeroCheck):
             "output": "what forward returned",
         }[fault["what"]]
         if fault["place"] is None:
-            return f"{what} is not as it should be: expected {expected}, found {got}."
+            return f"{what}: expected {expected}, found {got}."
         return (
-            f"{what} differs from those of one process.\nAt position "
+            f"{what}: not as in one process.\nAt position "
             f"{fault['place']}: expected {expected:.6g}, found {got:.6g}; "
             f"{fault['differ']} numbers differ."
         )
@@ -95,7 +95,7 @@ class ShardedLayers(ZeroCheck):
                 if look["first"]:
                     named = ", ".join(map(str, look["first"]))
                     found += f"\nThe flat tensors of layers {named} are still there."
-                return self._fail(found, hint_for_start(look))
+                return self._fail(found, ONLY_PARTS)
         return None
 
 
@@ -148,11 +148,13 @@ class FreedLayers(ShardedLayers):
         Two whole layers while a layer works, for one may be on its way, and the full
         gradients of two in backward; then what lies between layers.
         """
-        between = 4 * self._count * 2 * self.width * NUMBER
-        units = {"forward": 2, "backward": 4, "between": 2}.get(look["phase"], 0.5)
+        x_bytes = 2 * self.width * NUMBER
+        if look["phase"] in ("start", "rest"):
+            return self._unit / 2 + (self._count + 1) * x_bytes
+        units = 4 if look["phase"] == "backward" else 2
         parts = 0 if look["grads"] else self._parts * NUMBER
         later = parts if look["phase"] == "backward" else 0
-        return units * self._unit + between + later
+        return units * self._unit + 4 * self._count * x_bytes + later
 
     def _memory_told(self, rank, looks, place):
         look = looks[place]

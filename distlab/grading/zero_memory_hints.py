@@ -87,7 +87,8 @@ def hint_for_layers_sent(sent: list[tuple[int, int]], once: int) -> str:
         )
     if round(backward / once, 1) == 3:
         return (
-            "Backward sends what a gathering and an all-reduce send. Of the mean "
+            "Backward sends as much as three gatherings, and two are enough. Is a "
+            "layer gathered once more there, or its gradient all-reduced? Of the mean "
             "gradient a rank needs its own part only: a reduce-scatter."
         )
     return (

@@ -182,8 +182,9 @@ class _Layers:
     def _given(self, i, full, x):
         length = self.task.lengths[i]
         if len(full) != length:
+            only = "only " * (len(full) < length)
             raise ValueError(
-                f"layer {i} has {length} parameters, and was given {len(full)}"
+                f"layer {i} has {length} parameters, and was given {only}{len(full)}"
             )
         storage = full.untyped_storage()
         self._fulls[storage._cdata] = WeakStorage(storage), i
