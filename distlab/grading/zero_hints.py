@@ -12,6 +12,10 @@ __all__ = [
     "hint_for_state",
 ]
 
+_FLOAT32 = (
+    "A tensor on the way has fewer digits than the parameters: torch.zeros makes "
+    "float32 unless told otherwise. flat.new_zeros makes what fits flat."
+)
 _SAID = {
     "non-leaf": "An optimizer steps tensors that nothing was computed from: make the "
     "part with detach() or clone() of a tensor without gradient.",
@@ -31,6 +35,7 @@ _SAID = {
     "backward through the graph a second time": "backward went through a layer twice.",
     "attempting to assign a gradient of size": "A part and its gradient are the same "
     "positions of the padded tensor. Which of the two is padded, and which is not?",
+    "same dtype": _FLOAT32,
     "NoneType": "Something is None there. Is the gradient of a part read before it is "
     "set, or after it was cleared?",
 }
@@ -72,6 +77,11 @@ def hint_for_failed_training(failure) -> str:
     """Return a nudge for a training that ended in a `WorldFailed`."""
     cause, said = failure.cause, str(failure.cause)
     if isinstance(cause, NotImplementedError):
+        if "in forward" in str(failure) or "in backward" in str(failure):
+            return (
+                "Nothing of your own is written yet. When does a layer's full tensor "
+                "have to be there, and from when on can it go?"
+            )
         return (
             "Nothing of your own is written yet. Which positions are rank r's, and how "
             "many are they if n does not divide the length?"
@@ -107,6 +117,8 @@ def hint_for_flat(ranks: list, step: int, right: list, mistakes: dict) -> str:
     apart = [_differ(own, wanted) for own in ranks]
     if any(number != number for own in ranks for number in own):
         return "Some are no numbers. Is a part used before anything was written to it?"
+    if all(_same(own, wanted, 1e-5) for own in ranks):
+        return _FLOAT32
     if not all(_same(own, ranks[0]) for own in ranks):
         kept = [
             all(place // part != rank for place in places)
@@ -227,13 +239,13 @@ def hint_for_sent(sent: list[int], once: float) -> str:
     )
 
 
-def _differ(own, wanted):
+def _differ(own, wanted, most=1e-9):
     return [
         place
         for place, (a, b) in enumerate(zip(own, wanted, strict=True))
-        if not abs(a - b) <= 1e-9 * max(1.0, abs(b))
+        if not abs(a - b) <= most * max(1.0, abs(b))
     ]
 
 
-def _same(own, wanted):
-    return not _differ(own, wanted)
+def _same(own, wanted, most=1e-9):
+    return not _differ(own, wanted, most)

@@ -79,7 +79,7 @@ class ShardedLayers(ZeroCheck):
             return f"{what}: expected {expected}, found {got}."
         return (
             f"{what}: not as in one process.\nAt position "
-            f"{fault['place']}: expected {expected:.6g}, found {got:.6g}; "
+            f"{fault['place']}: expected {expected:.9g}, found {got:.9g}; "
             f"{fault['differ']} numbers differ."
         )
 

@@ -61,8 +61,10 @@ class ShardedOptimizer(ZeroCheck):
         return None
 
     def _told(self, flats, right, mistakes, step, rank, places):
-        wanted = [f"{number:.4g}" for number in right[step]]
-        rows = [(wanted, [f"{x:.4g}" for x in own[step]]) for own in flats]
+        apart = abs(flats[rank][step][places[0]] - right[step][places[0]])
+        digits = ".12g" if apart < 1e-3 else ".4g"
+        wanted = [format(number, digits) for number in right[step]]
+        rows = [(wanted, [format(x, digits) for x in own[step]]) for own in flats]
         lines = [f"The parameters after step {step}:"]
         lines += side_by_side(rows, rank, places[0])
         count = len(places)

@@ -146,6 +146,11 @@ class UnevenParts(Unpadded):
         return ring_reduce_scatter(self.comm, gradient, op=AVERAGE)
 
 
+class Float32(Zero1):
+    def reduced(self, gradient):
+        return super().reduced(gradient.float()).double()
+
+
 class NotALeaf(Zero1):
     def __init__(self, comm, flat, make_optimizer):
         make_optimizer([own_part(comm, flat.requires_grad_())])
@@ -178,6 +183,7 @@ OPTIMIZERS = [
     (TorchsOwn, "Write it from ring_reduce_scatter"),
     (Unpadded, "Which of the two is padded"),
     (UnevenParts, "All parts must be equally long"),
+    (Float32, "torch.zeros makes float32"),
     (NotALeaf, "nothing was computed from"),
     (NoOptimizer, "made by make_optimizer"),
     (NotWritten, "Nothing of your own"),
@@ -258,6 +264,16 @@ class PaddingToTheLayer(Zero3):
         return torch.cat(ring_all_gather(self.comm, self.parts[i]))
 
 
+class PartInFloat32(Zero3):
+    def cut(self, flat):
+        return super().cut(flat.float())
+
+
+class ForwardNotWritten(Zero3):
+    def forward(self, x):
+        raise NotImplementedError("write this step")
+
+
 class NoGradients(Zero3):
     def back(self, i, full, gradient):
         return super().back(i, full.detach(), gradient)
@@ -309,6 +325,8 @@ STACKS = [
     (PartIsAView, "A slice is a view"),
     (KeepsTheFlats, "A slice is a view"),
     (PaddingToTheLayer, "Padding belongs to the parts"),
+    (PartInFloat32, "torch.zeros makes float32"),
+    (ForwardNotWritten, "from when on can it go"),
     (NoGradients, "both need requires_grad_()"),
     (InputsInOrder, "the x that it had in forward"),
     (ReturnsNothing, "forward returns what the last layer returned"),
