@@ -68,6 +68,8 @@ class StartedCalls:
             future = self._thread.submit(_on_own_stream, ready, call, *args, **options)
         else:
             future = self._thread.submit(call, *args, **options)
+        # What has ended well is forgotten, for a future holds what it returned.
+        self._pending = [f for f in self._pending if not f.done() or f.exception()]
         self._pending.append(future)
         return Started(future)
 

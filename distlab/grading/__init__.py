@@ -23,6 +23,9 @@ from distlab.grading.gradients import (
 from distlab.grading.turns import PreparesAndSpeaks, SpeaksInOrder, SpeaksInRounds
 from distlab.grading.verdict import Verdict, grade
 from distlab.grading.work import BalancedWork, SharedWork
+from distlab.grading.zero_layers import FreedLayers, ShardedLayers
+from distlab.grading.zero_optimizer import ShardedOptimizer
+from distlab.grading.zero_watch import memory_over_a_pass
 
 __all__ = [
     "AccumulatedGradients",
@@ -33,12 +36,16 @@ __all__ = [
     "BalancedWork",
     "BestWorldSize",
     "BroadcastInRounds",
+    "FreedLayers",
     "OverlappedGradients",
     "PreparesAndSpeaks",
     "ReduceScatterSums",
+    "ShardedLayers",
+    "ShardedOptimizer",
     "SharedWork",
     "SpeaksInOrder",
     "SpeaksInRounds",
     "Verdict",
     "grade",
+    "memory_over_a_pass",
 ]

@@ -1,0 +1,97 @@
+"""Nudges for full parameters and gradients that are there for too long."""
+
+__all__ = ["hint_for_layers_sent", "hint_for_memory"]
+
+_KEPT = 3  # so many layers at once are no prefetch
+
+
+def hint_for_memory(looks: list[dict], place: int, sent: list, unit: int) -> str:
+    """Return a nudge for the first look at which too much was in use.
+
+    looks: those of one rank, in order; `place` is that one's. sent: per rank the bytes
+    of its first forward and of its backward. unit: the bytes of a whole layer.
+    """
+    look = looks[place]
+    phase, whole, large = look["phase"], look["whole"], look["large"]
+    calls = [each for each in looks[: place + 1] if each["layer"] is not None]
+    first = len([each for each in calls if each["phase"] == phase]) == 1
+    if first and phase in ("forward", "backward") and len(whole) + large >= _KEPT:
+        return (
+            "Several layers are gathered before the first of them works. Gather each "
+            "one just before its own turn."
+        )
+    if phase == "backward" and large >= _KEPT:
+        return (
+            "Full gradients of several layers are in memory. What ring_reduce_scatter "
+            "returns is a view of the tensor that it was given, and a view keeps all "
+            "of it: clone() the part."
+        )
+    if len(whole) >= _KEPT:
+        return _for_kept_layers(look, calls, sent)
+    if large >= _KEPT:
+        return (
+            "There are tensors as large as whole layers that no layer was called with: "
+            "copies, or gathered pieces. Who holds them?"
+        )
+    if phase == "rest":
+        return (
+            "The step is over, and a whole layer is still there. Which attribute, or "
+            "which list, holds it?"
+        )
+    return "Which names, lists or attributes hold a full tensor at that moment?"
+
+
+def _for_kept_layers(look, calls, sent):
+    """Return a nudge for whole layers that have had their turn."""
+    if look["phase"] == "backward":
+        return (
+            "Layers that backward is done with are still there. What keeps them: a "
+            "list, or an output whose graph was never let go?"
+        )
+    if any(each.get("graph") for each in calls):
+        return (
+            "Nothing of yours may hold the full parameters, but autograd does: it "
+            "keeps what a layer's backward will need, and the weights are among it. "
+            "Run forward under torch.no_grad(), keep x, and call the layer again in "
+            "backward, where you gather again."
+        )
+    if _gathers_once(sent):
+        return (
+            "Backward gathers nothing: it uses full parameters that were kept since "
+            "forward. Let them go there, and gather again."
+        )
+    return (
+        "Layers that have had their turn are still there. Which list or attribute "
+        "holds what was gathered for them?"
+    )
+
+
+def _gathers_once(sent):
+    """Return whether forward gathers, and backward sends no more than that."""
+    return all(backward <= 1.05 * forward for forward, backward in sent)
+
+
+def hint_for_layers_sent(sent: list[tuple[int, int]], once: int) -> str:
+    """Return a nudge for more bytes than ZeRO 3 needs.
+
+    sent: per rank the bytes of a forward and of its backward. once: those of one
+    gathering of all layers, or of one reduce-scatter.
+    """
+    forward, backward = (max(each) for each in zip(*sent, strict=True))
+    if max(map(sum, sent)) > 1.5 * min(map(sum, sent)):
+        return "One rank sends much more than another. In ZeRO nobody is special."
+    if forward > once:
+        return (
+            "In forward each layer is gathered once. What else is sent there, or is "
+            "more gathered than the parts?"
+        )
+    if round(backward / once, 1) == 3:
+        return (
+            "Backward sends as much as three gatherings, and two are enough. Is a "
+            "layer gathered once more there, or its gradient all-reduced? Of the mean "
+            "gradient a rank needs its own part only: a reduce-scatter."
+        )
+    return (
+        "Backward needs one gathering and one reduce-scatter of each layer. What else "
+        "is sent there?"
+    )
