@@ -11,6 +11,7 @@ from distlab.processes import Frame, Processes
 from distlab.units import MB, readable_bytes
 
 __all__ = [
+    "FOR_TRAINING",
     "PRELOAD",
     "available_bytes",
     "check_world_size",
@@ -21,6 +22,8 @@ __all__ = [
 ]
 
 PRELOAD = ("torch", "torch.distributed", "numpy", "cloudpickle", "distlab.launch.rank")
+# What the first optimizer and the first backward would import, in each rank by itself.
+FOR_TRAINING = ("torch._dynamo", "torch.fx.experimental.symbolic_shapes")
 RANK_BYTES = 40 * MB  # room for one rank; idle it takes 10, see tests/bench/memory.py
 _OWN_DESCRIPTORS = 128
 _DESCRIPTORS_PER_RANK = 3

@@ -9,6 +9,7 @@ The loop runs in the thread that called, so output lands in the cell that caused
 
 import json
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -18,7 +19,7 @@ from distlab.errors import WorldFailed
 from distlab.faults import Fault
 from distlab.launch.call import TICK_S, Call, Failure, Outcome
 from distlab.launch.console import Console
-from distlab.launch.machine import PRELOAD, usable_cores
+from distlab.launch.machine import FOR_TRAINING, PRELOAD, usable_cores
 from distlab.launch.story import tell
 from distlab.processes import (
     Ended,
@@ -60,6 +61,7 @@ class Ranks:
             self.processes = self._start(
                 shared=[self._block, self._meeting],
                 preload=PRELOAD,
+                also=FOR_TRAINING if "distlab.train" in sys.modules else (),
                 start_method=start_method,
             )
             settings = json.dumps(self._settings(persistent)).encode()

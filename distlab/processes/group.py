@@ -48,7 +48,8 @@ class Processes:
     """`count` processes that run one entry point, and end together.
 
     entry: "package.module:function", called with a `Child` in each process.
-    preload: modules that the process server imports before it forks.
+    preload: modules that the process server imports before it forks. also: further ones
+    that only some groups need, imported when the first of them starts.
     shared: descriptors that every process gets a copy of.
     private_folder: whether they get a folder, which is in memory where the system has
     such folders, and gone when they are. `folder` is its path.
@@ -63,6 +64,7 @@ class Processes:
         entry: str,
         *,
         preload: Sequence[str] = (),
+        also: Sequence[str] = (),
         shared: Sequence[int] = (),
         start_method: str = "fork",
         private_folder: bool = False,
@@ -79,7 +81,7 @@ class Processes:
         try:
             if private_folder:
                 self.folder = _new_folder()
-            self._start_all(self._surroundings(entry), shared)
+            self._start_all(self._surroundings(entry, also), shared)
         except OSError as error:
             self.stop()
             raise self._server.failure() from error
@@ -87,13 +89,14 @@ class Processes:
             self.stop()
             raise
 
-    def _surroundings(self, entry):
+    def _surroundings(self, entry, also):
         try:
             directory = os.getcwd()
         except FileNotFoundError:
             directory = None
         return {
             "entry": entry,
+            "also": list(also),
             "group": os.getpgrp(),
             "environment": dict(os.environ),
             "path": sys.path,

@@ -109,6 +109,9 @@ class Server:
             return
         request = json.loads(payload)
         session.folder = request["folder"]
+        if self.start_method == "fork":
+            for name in request["also"]:
+                importlib.import_module(name)
         try:
             pid = os.fork()
         except OSError as error:
