@@ -50,12 +50,11 @@ class Bucket:
             elif parameter.grad is not view:
                 view.copy_(parameter.grad)
 
-    def hand_out(self, world_size: int) -> None:
-        """Divide by the number of ranks, and let the gradients be views of the buffer.
+    def hand_out(self) -> None:
+        """Let the gradients be views of the buffer.
 
         From then on backward writes where the bucket is, and taking in copies nothing.
         """
-        self.buffer /= world_size
         for parameter, view in zip(self.parameters, self._views, strict=True):
             parameter.grad = view
 

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 import torch
 from torch import nn
 
-from distlab.collectives import ring_all_reduce
+from distlab.collectives import AVERAGE, ring_all_reduce
 from distlab.errors import InvalidArgument
 from distlab.train.buckets import BUCKET_BYTES, FIRST_BUCKET_BYTES, in_buckets
 from distlab.train.sameness import (
@@ -62,7 +62,7 @@ class NaiveDataParallel(nn.Module):
     """A model whose gradients are averaged after backward, one parameter at a time.
 
     comm: this rank's Comm. module: the same on every rank; rank 0's values are copied.
-    all_reduce: a function of (comm, tensor) that adds up in place.
+    all_reduce: a function of (comm, tensor, op=AVERAGE) that works in place.
 
     Raises: InvalidArgument, on every rank, naming the first parameter that differs in
         name, shape or type between ranks.
@@ -96,8 +96,7 @@ class NaiveDataParallel(nn.Module):
             return
         for parameter in reversed(self.parameters_with_gradient):
             gradient = gradient_of(parameter)
-            self.all_reduce(self.comm, gradient)
-            gradient /= self.comm.world_size
+            self.all_reduce(self.comm, gradient, op=AVERAGE)
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
@@ -146,8 +145,8 @@ class BucketedDataParallel(NaiveDataParallel):
             return
         for bucket in self.buckets:
             bucket.take_in()
-            self.all_reduce(self.comm, bucket.buffer)
-            bucket.hand_out(self.comm.world_size)
+            self.all_reduce(self.comm, bucket.buffer, op=AVERAGE)
+            bucket.hand_out()
 
 
 class OverlappedDataParallel(BucketedDataParallel):
@@ -183,7 +182,7 @@ class OverlappedDataParallel(BucketedDataParallel):
         self._start(self.buckets[len(self._requests) :])
         for bucket, request in zip(self.buckets, self._requests, strict=True):
             request.wait()
-            bucket.hand_out(self.comm.world_size)
+            bucket.hand_out()
         self._begin_step()
 
     def _begin_step(self):
@@ -208,7 +207,7 @@ class OverlappedDataParallel(BucketedDataParallel):
     def _start(self, buckets):
         for bucket in buckets:
             bucket.take_in()
-            request = self.comm.start(self.all_reduce, bucket.buffer)
+            request = self.comm.start(self.all_reduce, bucket.buffer, op=AVERAGE)
             self._requests.append(request)
 
     def _told(self, missing):

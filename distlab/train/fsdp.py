@@ -23,6 +23,7 @@ from distlab.train.shards import (
     FlatGroup,
     add_to_gradient,
     all_gather_parts,
+    at_the_end_of_backward,
     first_names,
     mean_part,
 )
@@ -37,7 +38,6 @@ class FullySharded:
         sharded = FullySharded(comm, model, Block)
         optimizer = torch.optim.Adam(sharded.shards)
         model.loss(x).backward()
-        sharded.finish_backward()
         optimizer.step()
 
     unit: a class; each submodule of it is a unit, and the rest of the module is one.
@@ -65,6 +65,10 @@ class FullySharded:
         self.units = [
             Unit(comm, each, own, first_name) for each, own in homes.items() if own
         ]
+        self._ends = False
+        module.register_forward_hook(self._after_forward)
+        for each in self.units:
+            each.full.register_post_accumulate_grad_hook(self._in_backward)
         self.groups = [each.group for each in self.units]
         self.shards = [each.shard for each in self.units]
         self.watch = Watch(comm, {g.shard: g.names_in_shard() for g in self.groups})
@@ -73,8 +77,19 @@ class FullySharded:
             for one, following in itertools.pairwise(blocks):
                 one.after, following.before = following, one
 
-    def finish_backward(self) -> None:
-        """Wait until every gradient under way has arrived at its shard."""
+    def _after_forward(self, module, inputs, output):
+        # Backward comes by here first; a gradient may come in a backward within it, of
+        # a block that is computed again.
+        if output.requires_grad:
+            output.register_hook(self._in_backward)
+
+    def _in_backward(self, tensor):
+        if not self._ends:
+            self._ends = True
+            at_the_end_of_backward(self._end_backward)
+
+    def _end_backward(self):
+        self._ends = False
         for each in self.units:
             each.settle()
             each.free()  # gathered ahead for a backward that never came to it

@@ -46,7 +46,7 @@ def measured(module: nn.Module, optimizer, sharded: FullySharded | None = None) 
 
     optimizer: a torch optimizer, `MasterWeights`, `ZeroOptimizer` or what is made of
         these. sharded: the `FullySharded` of the module, if there is one.
-    What is under way is not counted; after `finish_backward` nothing is.
+    What is under way is not counted; after a backward nothing is.
     """
     groups = []
     if sharded is not None:

@@ -11,6 +11,8 @@ Source: Rajbhandari et al., "ZeRO: memory optimizations toward training trillion
 parameter models" (2020); Zhao et al., "PyTorch FSDP" (2023), section 3.2.1.
 """
 
+from collections.abc import Callable
+
 import torch
 from torch import nn
 
@@ -21,6 +23,7 @@ __all__ = [
     "FlatGroup",
     "add_to_gradient",
     "all_gather_parts",
+    "at_the_end_of_backward",
     "first_names",
     "mean_part",
 ]
@@ -110,6 +113,11 @@ def all_gather_parts(comm, flat: torch.Tensor) -> None:
         comm.mark(f"all-gather, step {step + 1} of {n - 1}")
         outgoing, target = parts[(rank - step) % n], parts[(rank - step - 1) % n]
         comm.sendrecv(outgoing, target, dst=(rank + 1) % n, src=(rank - 1) % n)
+
+
+def at_the_end_of_backward(call: Callable) -> None:
+    """Have a call made at the end of the backward pass that runs now, from a hook."""
+    torch.autograd.Variable._execution_engine.queue_callback(call)
 
 
 def mean_part(comm, flat: torch.Tensor) -> torch.Tensor:

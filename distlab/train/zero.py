@@ -14,7 +14,6 @@ Source: Rajbhandari et al., "ZeRO" (2020).
 
 from collections.abc import Callable
 
-import torch
 from torch import nn
 
 from distlab.errors import InvalidArgument
@@ -28,6 +27,7 @@ from distlab.train.shards import (
     FlatGroup,
     add_to_gradient,
     all_gather_parts,
+    at_the_end_of_backward,
     first_names,
     mean_part,
 )
@@ -140,7 +140,7 @@ class ZeroOptimizer:
     def _is_ready(self, parameter):
         if self._waiting is None:
             self._waiting = list(self.groups)
-            torch.autograd.Variable._execution_engine.queue_callback(self._end_backward)
+            at_the_end_of_backward(self._end_backward)
         self._of[parameter].missing.discard(parameter)
         while self._waiting and not self._waiting[0].missing:
             self._settle()  # one group's full gradient at a time

@@ -46,7 +46,7 @@ def stepper(comm, name):
         parameters = gpt.parameters()
     elif name == "fully sharded":
         sharded = FullySharded(comm, gpt, Block)
-        after, parameters = sharded.finish_backward, sharded.shards
+        parameters = sharded.shards
     else:
         kinds = {"naive": NaiveDataParallel, "bucketed": BucketedDataParallel}
         kinds["overlapped"] = OverlappedDataParallel

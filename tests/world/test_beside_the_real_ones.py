@@ -165,7 +165,6 @@ def by_full_sharding(comm, model, optimizer, name):
         optimizer.zero_grad()
         loss = model(*samples)
         loss.backward()
-        sharded.finish_backward()
         optimizer.step()
         return loss.item()
 

@@ -80,7 +80,6 @@ def train(comm, steps, plain, trained, optimizer):
         if optimizer is None:
             trained.step()
         else:
-            trained.finish_backward()
             optimizer.step()
             optimizer.zero_grad()
 

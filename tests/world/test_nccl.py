@@ -86,7 +86,6 @@ def fully_sharded(comm, gpt):
     def step(text):
         optimizer.zero_grad()
         gpt.loss(text).backward()
-        sharded.finish_backward()
         optimizer.step()
 
     return step, sharded.shards

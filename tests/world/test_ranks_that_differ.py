@@ -40,7 +40,6 @@ class Trained:
             )
         elif way == "fully sharded":
             self.trained = FullySharded(comm, self.plain, nn.Linear)
-            self.between = self.trained.finish_backward
             self.optimizer = make(self.trained.shards)
         else:
             kinds = {"naive": NaiveDataParallel, "overlapped": OverlappedDataParallel}

@@ -53,7 +53,6 @@ def fully(comm, name, prefetch):
     optimizer = OPTIMIZERS[name](sharded.shards)
     for step in range(STEPS):
         gpt.loss(texts(step)[comm.rank :: comm.world_size]).backward()
-        sharded.finish_backward()
         optimizer.step()
         optimizer.zero_grad()
     return whole(comm, sharded)
@@ -104,8 +103,6 @@ def moved(comm, stage):
     comm.barrier()
     first = comm.recorder.step
     gpt.loss(texts(0)[comm.rank :: comm.world_size]).backward()
-    if stage == 3:
-        sharded.finish_backward()
     optimizer.step()
     return first, padded
 
@@ -133,7 +130,6 @@ def held(comm):
     loss = gpt.loss(texts(0))
     look()
     loss.backward()
-    sharded.finish_backward()
     look()
     grads = [p.grad is None for p in gpt.parameters()]
     state = sum(u.shard.nbytes for u in sharded.units)

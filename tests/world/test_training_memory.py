@@ -71,7 +71,7 @@ class Trained:
         if stage == 3:
             self.sharded = FullySharded(comm, gpt, Block)
             self.optimizer = make(self.sharded.shards)
-            self.shards, self.ready = self.sharded.shards, self.sharded.finish_backward
+            self.shards = self.sharded.shards
         elif stage:
             self.optimizer = ZeroOptimizer(comm, gpt, make, stage=stage, **LIMITS)
             self.shards, self.ready = (
@@ -130,7 +130,6 @@ def most_blocks_at_once(comm):
             layer.register_forward_hook(look)
             layer.register_full_backward_hook(look)
     gpt.loss(text(0)).backward()
-    sharded.finish_backward()
     look()
     return len(blocks), max(seen), seen[-1], len(seen)
 

@@ -17,7 +17,7 @@ def average_gradients(comm, buckets, all_reduce):
     for bucket in map(Bucket, buckets):
         bucket.take_in()
         all_reduce(comm, bucket.buffer)
-        bucket.hand_out(comm.world_size)
+        bucket.hand_out()
 
 
 def accumulate(comm, microbatches, total, buckets, all_reduce):
