@@ -16,6 +16,7 @@ import itertools
 
 import torch
 from torch import nn
+from torch.utils._pytree import tree_leaves
 
 from distlab.errors import InvalidArgument
 from distlab.train.sameness import check_same_model, copy_from_rank_0
@@ -80,8 +81,8 @@ class FullySharded:
     def _after_forward(self, module, inputs, output):
         # Backward comes by here first; a gradient may come in a backward within it, of
         # a block that is computed again.
-        if output.requires_grad:
-            output.register_hook(self._in_backward)
+        for each in _with_gradient(output):
+            each.register_hook(self._in_backward)
 
     def _in_backward(self, tensor):
         if not self._ends:
@@ -163,8 +164,8 @@ class Unit:
     def _after_forward(self, module, inputs, output):
         if not _in_backward():  # in which it is computed again to be used at once
             self.free()
-        if output.requires_grad:
-            output.register_hook(self._before_backward)
+        for each in _with_gradient(output):
+            each.register_hook(self._before_backward)
 
     def _before_backward(self, gradient):
         self._gather()
@@ -180,6 +181,12 @@ class Unit:
 
 def _in_backward():
     return torch._C._current_graph_task_id() != -1  # as torch's own checkpoint asks
+
+
+def _with_gradient(output):
+    """Return the tensors in what a module returned that backward may come from."""
+    tensors = filter(torch.is_tensor, tree_leaves(output))
+    return [tensor for tensor in tensors if tensor.requires_grad]
 
 
 def _own_parameters(module, units):

@@ -172,3 +172,40 @@ def test_models_that_differ_are_refused_before_anything_is_shared():
     assert "weight float32[3, 3], on rank 1 weight float32[4, 3]" in str(
         failure.value.cause
     )
+
+
+class Remembering(nn.Module):
+    """A recurrent layer, which returns a tuple of tensors, in a model around it."""
+
+    def __init__(self):
+        super().__init__()
+        torch.manual_seed(0)
+        self.memory, self.head = nn.LSTM(5, 7, batch_first=True), nn.Linear(7, 1)
+
+    def forward(self, x):
+        outputs, (last, _) = self.memory(x)
+        return self.head(outputs).mean() + last.pow(2).mean()
+
+
+def remembering(comm, sharded):
+    model = Remembering().double()
+    parameters = model.parameters()
+    if sharded:
+        parameters = FullySharded(comm, model, nn.LSTM).shards
+    optimizer = torch.optim.SGD(parameters, 0.5)
+    draw = torch.Generator().manual_seed(1)
+    x = torch.randn(12, 4, 5, generator=draw, dtype=torch.float64)
+    losses = []
+    for _ in range(STEPS):
+        optimizer.zero_grad()
+        model(x[comm.rank :: comm.world_size]).backward()
+        optimizer.step()
+        losses.append(model(x).item())
+    return losses
+
+
+def test_a_unit_may_return_several_tensors():
+    expected = run(remembering, 1, args=(False,)).results[0]
+    assert expected[0] != expected[-1]
+    for losses in run(remembering, 3, args=(True,)).results:
+        assert losses == pytest.approx(expected, rel=1e-12)
