@@ -15,7 +15,9 @@ def headline(reading) -> str:
     duration_s = trace.duration_s()
     lasted = f", {readable_seconds(duration_s)}" if duration_s else ""
     if not count:
-        return f"{ranks}, no messages were sent{lasted}"
+        calls = sum(event.kind == "collective" for event in trace.events)
+        said = plural(calls, "collective call") if calls else "no messages were sent"
+        return f"{ranks}, {said}{lasted}"
     moved = readable_bytes(sum(reading.sent_bytes.values()))
     rounds = plural(reading.rounds, "round")
     return f"{ranks}, {plural(count, 'message')}, {moved} sent in {rounds}{lasted}"

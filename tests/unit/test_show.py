@@ -249,6 +249,11 @@ def test_what_never_ended_reaches_the_edge_dashed_and_in_words():
     assert "no messages were sent" in picture.alt
 
 
+def test_a_trace_of_collective_calls_is_headed_by_their_number():
+    calls = [Event(r, 0.0, 1.0, "collective", None, 8, 1, "all_reduce") for r in (0, 1)]
+    assert "2 ranks, 2 collective calls, 1 s" in timeline(Trace(2, calls)).alt
+
+
 def test_a_fault_is_a_cross_with_its_word():
     picture = timeline(KILLED)
     lines = picture.figure.findobj(sys.modules["matplotlib.lines"].Line2D)
