@@ -49,6 +49,8 @@ _MISSTEPS = {
     "after it perhaps another one.",
     "waits": "A wait inside of a hook stops backward. All waits belong behind the last "
     "backward.",
+    "between": "A bucket that is not started yet stands still during a wait. After the "
+    "last start, and not before, wait.",
     "left": "A hook stays until its handle's remove(), and is called in the next step "
     "too, with what it knows of this one.",
     "never waits": "comm.start returns before anything has arrived. The sum is in the "

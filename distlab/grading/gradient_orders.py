@@ -28,8 +28,8 @@ class Misstep(NamedTuple):
     """What went wrong in a step: which mistake, where in the notes, and in a sentence.
 
     kind: "accumulating", "side", "single", "size", "early", "order", "repeated",
-        "missing", "left full", "blocking", "after", "late", "waits", "never waits" or
-        "left".
+        "missing", "left full", "blocking", "after", "late", "waits", "between",
+        "never waits" or "left".
     """
 
     kind: str
@@ -162,12 +162,19 @@ def _too_late(step, buckets, microbatches):
 
 
 def _wrong_wait(step):
-    """Return a wait inside of backward, one that is missing, or a hook that is left."""
+    """Return a wait too early, one that is missing, or a hook that is left."""
     arrived = [at for at, seen in enumerate(step) if seen.kind == "gradient"]
     for at, seen in enumerate(step):
         if seen.kind == "wait" and arrived and at < arrived[-1]:
             told = f"backward stood still to wait for bucket {seen.what[0]}."
             return Misstep("waits", at, told)
+    starts = [at for at, seen in enumerate(step) if seen.kind in _CALLS]
+    for at, seen in enumerate(step):
+        later = [step[start].what[0] for start in starts if start > at]
+        if seen.kind in ("wait", "call") and later:
+            told = f"it waited for bucket {seen.what[0]}, "
+            told += f"while bucket {later[0]} was not started yet."
+            return Misstep("between", at, told)
     waited = {seen.what[0] for seen in step if seen.kind == "wait"}
     for at, seen in enumerate(step):
         if seen.kind == "start" and seen.what[0] not in waited:

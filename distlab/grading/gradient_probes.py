@@ -12,7 +12,7 @@ from types import FunctionType
 import torch
 
 from distlab.grading.gradient_likeness import alike, first_difference, is_exact
-from distlab.grading.layout import laid_out
+from distlab.grading.layout import just_reached, laid_out
 from distlab.grading.notes import Difference, note
 from distlab.grading.probes import lock_the_library, shown
 from distlab.grading.trained import LIMITS, made, mean_loss, microbatch, rows_of
@@ -134,6 +134,7 @@ def averaged(comm, functions, name, counts) -> dict:
     training = _Training(comm, name, counts)
     parameters = list(training.model.parameters())
     limits = [LIMITS[name], (1, 1), (10**6, 10**6)]
+    limits.append(just_reached(training.rows, *LIMITS[name]))
     held = [in_buckets(parameters, *limit) for limit in limits]
     laid = {"rows": training.rows, "limits": limits, "shown": shown(held[0])}
     laid["yours"] = _named(held, training.parameters)

@@ -147,6 +147,40 @@ def test_a_mistake_in_averaging_meets_the_hint_that_fits(function, hint):
     told(AveragedGradients([in_buckets, function], 2, "tied"), hint)
 
 
+def blind_to_types(parameters, first_bytes, bucket_bytes):
+    buckets, room = [], 0
+    for p in [p for p in reversed(parameters) if p.requires_grad]:
+        if not buckets or p.nbytes > room:
+            room = bucket_bytes if buckets else first_bytes
+            buckets.append([])
+        buckets[-1].append(p)
+        room -= p.nbytes
+    return buckets
+
+
+def blind_to_types_with_room_for_all(parameters, first_bytes, bucket_bytes):
+    if sum(p.nbytes for p in parameters) <= first_bytes:
+        return [[p for p in reversed(parameters) if p.requires_grad]]
+    return in_buckets(parameters, first_bytes, bucket_bytes)
+
+
+def never_quite_full(parameters, first_bytes, bucket_bytes):
+    return in_buckets(parameters, first_bytes - 1, bucket_bytes - 1)
+
+
+LAYOUTS = [
+    (blind_to_types, "types", "A buffer has one dtype"),
+    (blind_to_types_with_room_for_all, "types", "A buffer has one dtype"),
+    (never_quite_full, "layers", "exactly as many bytes as are left"),
+    (never_quite_full, "tied", "exactly as many bytes as are left"),
+]
+
+
+@pytest.mark.parametrize("function, model, hint", LAYOUTS)
+def test_a_rule_that_is_nearly_the_right_one_is_refused(function, model, hint):
+    told(AveragedGradients([function, average], 2, model), hint)
+
+
 @pytest.mark.parametrize("change, shown", [
     (lambda buckets: buckets[0], "[Parameter"),
     (iter, "<list_iter"),
@@ -284,6 +318,20 @@ class WaitsInside(Overlap):
         self.under_way[-1][-1].wait()
 
 
+class WaitsAfterEachStart(Overlap):
+    def end(self):
+        for bucket in self.buckets[len(self.under_way) :]:
+            self.start(bucket)
+            self.under_way[-1][-1].wait()
+
+
+class WaitsBeforeItStartsTheRest(Overlap):
+    def end(self):
+        for *_, request in self.under_way:
+            request.wait()
+        super().end()
+
+
 class OneForEachHook(Overlap):
     def start_full(self):
         (bucket,) = self.buckets[len(self.under_way) :][:1] or [[]]
@@ -361,6 +409,8 @@ class InReverse(Overlap):
 OVERLAPPED = [
     (Blocks, "returns when it has ended, and so does your hook"),
     (WaitsInside, "A wait inside of a hook stops backward"),
+    (WaitsAfterEachStart, "After the last start, and not before, wait"),
+    (WaitsBeforeItStartsTheRest, "After the last start, and not before, wait"),
     (OneForEachHook, "whether the next bucket in turn is full now"),
     (OneForEachHookAndNoMore, "in each hook, start as many as are"),
     (OnTheSide, "Start all_reduce itself"),
