@@ -27,9 +27,9 @@ _AROUND = 7
 class Misstep(NamedTuple):
     """What went wrong in a step: which mistake, where in the notes, and in a sentence.
 
-    kind: "accumulating", "side", "single", "size", "early", "order", "repeated",
-        "missing", "left full", "blocking", "after", "late", "waits", "between",
-        "never waits" or "left".
+    kind: "accumulating", "side", "single", "type", "size", "early", "order",
+        "repeated", "missing", "left full", "blocking", "after", "late", "waits",
+        "between", "never waits" or "left".
     """
 
     kind: str
@@ -126,6 +126,10 @@ def _out_of_turn(step):
 
 
 def _not_a_bucket(at, seen):
+    if len(seen.what) == 3:
+        _, found, right = seen.what
+        told = f"one all-reduce is of {found}, and its bucket's parameters of {right}."
+        return Misstep("type", at, told)
     if seen.what[1:]:
         told = f"one all-reduce is as long as the gradient of {seen.what[1]} alone."
         return Misstep("single", at, told)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from distlab.grading.check import WorldCheck, story_of
 from distlab.grading.gradient_hints import (
+    CHANGED,
     NOTHING_SENT,
     UNASKED,
     hint_for_failed_training,
@@ -130,7 +131,9 @@ class _TrainingCheck(WorldCheck):
             f"It is wrong on rank{'s' * (len(alike) > 1)} {in_words(alike)} "
             f"of {self.world_size}."
         )
-        return self._fail(told, hint_for_gradient(first.likeness))
+        steps = steps_of(report.trace, rank)
+        started = any(seen.kind == "start" for step in steps for seen in step)
+        return self._fail(told, hint_for_gradient(first.likeness, started=started))
 
     def _too_much(self, report):
         n = self.world_size
@@ -176,6 +179,8 @@ class AveragedGradients(_TrainingCheck):
 
     def _badly_laid_out(self, results):
         found = results[0]
+        if found["changed"]:
+            return self._fail("in_buckets changed the list that it was given.", CHANGED)
         if found["yours"] is None:
             return self._fail(
                 f"in_buckets returned {found['shown']}",

@@ -126,7 +126,28 @@ def unwritten(comm, buckets, all_reduce):
     raise NotImplementedError("write this step")
 
 
+def bound_to_what_it_returns(comm, buckets, all_reduce):
+    for bucket in buckets:
+        buffer = flat(bucket)
+        buffer = all_reduce(comm, buffer)
+        hand_out(bucket, buffer, comm.world_size)
+
+
+def divides_what_it_returns(comm, buckets, all_reduce):
+    for bucket in buckets:
+        hand_out(bucket, all_reduce(comm, flat(bucket)) / comm.world_size, 1)
+
+
+def half_of_it(comm, buckets, all_reduce):
+    average(comm, buckets, all_reduce)
+    for p in chain(*buckets):
+        p.grad = p.grad / 3 + 1
+
+
 AVERAGES = [
+    (bound_to_what_it_returns, "works in place and returns None"),
+    (divides_what_it_returns, "works in place and returns None"),
+    (half_of_it, "Which samples are in what you found"),
     (nothing, "has to come out of an all-reduce of every bucket"),
     (not_copied_back, "p.grad is another tensor until you copy"),
     (divided_twice, "divided by n once more"),
@@ -168,7 +189,13 @@ def never_quite_full(parameters, first_bytes, bucket_bytes):
     return in_buckets(parameters, first_bytes - 1, bucket_bytes - 1)
 
 
+def reversed_in_place(parameters, first_bytes, bucket_bytes):
+    parameters.reverse()
+    return in_buckets(parameters[::-1], first_bytes, bucket_bytes)
+
+
 LAYOUTS = [
+    (reversed_in_place, "layers", "is the caller's, who finds it changed"),
     (blind_to_types, "types", "A buffer has one dtype"),
     (blind_to_types_with_room_for_all, "types", "A buffer has one dtype"),
     (never_quite_full, "layers", "exactly as many bytes as are left"),
@@ -231,6 +258,26 @@ def without_zeros(comm, buckets, all_reduce):
         hand_out(bucket, buffer, comm.world_size)
 
 
+def of_another_type(comm, buckets, all_reduce):
+    for bucket in buckets:
+        parts = [torch.zeros(p.shape) if p.grad is None else p.grad for p in bucket]
+        buffer = torch.cat([part.flatten() for part in parts])
+        all_reduce(comm, buffer)
+        hand_out(bucket, buffer, comm.world_size)
+
+
+def only_what_is_there(comm, buckets, all_reduce):
+    for bucket in buckets:
+        parts = [p.grad.flatten() for p in bucket if p.grad is not None]
+        all_reduce(comm, torch.cat(parts))
+
+
+def sum_of_losses(comm, microbatches, total, buckets, all_reduce):
+    loss = sum(forward() * count for forward, count in microbatches)
+    (loss * comm.world_size / total).backward()
+    average(comm, buckets, all_reduce)
+
+
 def right(n, count, total, own):
     return count * n / total
 
@@ -250,6 +297,10 @@ ACCUMULATED = [
     (accumulating(lambda n, count, total, own: count / total), "by n once more"),
     (accumulating(right, before=drop), "Only the last microbatch is in it"),
     (accumulating(right, exchange=without_zeros), "has p.grad None"),
+    (accumulating(lambda n, count, total, own: n / total), "each counts the same"),
+    (accumulating(right, exchange=of_another_type), "has the dtype of its parameters"),
+    (accumulating(right, exchange=only_what_is_there), "zeros, for each that has none"),
+    (sum_of_losses, "over no microbatches a sum of losses is the number 0"),
     (idle_if_empty, "as zeros, where no sample has used"),
 ]
 
@@ -271,12 +322,18 @@ class Overlap:
         self.under_way = []
         hooks = [p.register_post_accumulate_grad_hook(self.hook) for p in self.missing]
         for forward, count in microbatches:
-            (forward() * count * comm.world_size / total).backward()
+            (forward() * self.weight(count, total)).backward()
         self.remove(hooks)
         self.end()
         for bucket, buffer, request in self.under_way:
             self.wait(request)
-            hand_out(bucket, buffer, comm.world_size)
+            self.hand_out(bucket, buffer, comm.world_size)
+
+    def weight(self, count, total):
+        return count * self.comm.world_size / total
+
+    def hand_out(self, *arguments):
+        hand_out(*arguments)
 
     def wait(self, request):
         request.wait()
@@ -351,6 +408,34 @@ class OnTheSide(Overlap):
         self.under_way.append((bucket, buffer, request))
 
 
+class StartsWhatItReturns(Overlap):
+    def start(self, bucket):
+        buffer = flat(bucket)
+        request = self.comm.start(self.all_reduce(self.comm, buffer))
+        self.under_way.append((bucket, buffer, request))
+
+
+class StartsWithComm(Overlap):
+    def start(self, bucket):
+        buffer = flat(bucket)
+        request = self.comm.start(self.all_reduce, self.comm, buffer)
+        self.under_way.append((bucket, buffer, request))
+
+
+class ForgetsWeights(Overlap):
+    def weight(self, count, total):
+        return 1
+
+
+class UnpacksAndThenWaits(Overlap):
+    def wait(self, request):
+        self.late = [*getattr(self, "late", []), request]
+
+    def hand_out(self, *arguments):
+        hand_out(*arguments)
+        self.late[-1].wait()
+
+
 class SendsTwice(Overlap):
     def end(self):
         for bucket in self.buckets:
@@ -420,7 +505,11 @@ OVERLAPPED = [
     (ForgetsToWait, "comm.start returns before anything has arrived"),
     (FullInTheFirstMicrobatch, "Until the last microbatch gradients only add up"),
     (NotYetFull, "A bucket is full when each of its parameters"),
-    (ReadsBeforeItWaits, "is made of this rank's samples only"),
+    (ReadsBeforeItWaits, "before its request's `wait` has returned"),
+    (UnpacksAndThenWaits, "before its request's `wait` has returned"),
+    (ForgetsWeights, "each counts the same"),
+    (StartsWhatItReturns, "works in place and returns None"),
+    (StartsWithComm, "works in place and returns None"),
     (InReverse, "all-reduces meet in the order of starting"),
 ]
 
