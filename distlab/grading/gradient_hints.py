@@ -65,7 +65,7 @@ _MISSTEPS = {
 }
 
 _GRADIENTS = {
-    "none": "This parameter has no gradient at all afterwards. Where does what the "
+    "none": "Nothing has given this parameter a gradient. Where does what the "
     "all-reduce wrote into the buffer go?",
     "zero": "This gradient is zero afterwards. Is the buffer filled with the gradients "
     "before it travels, and read after that?",

@@ -5,6 +5,7 @@ gradient 4.bias · gradient 4.weight · start 0 · gradient 2.bias · ... · wai
 """
 
 from collections import Counter
+from itertools import zip_longest
 from typing import NamedTuple
 
 from distlab.grading.notes import Seen
@@ -38,8 +39,12 @@ class Misstep(NamedTuple):
 
 
 def calls_of(step: list[Seen]) -> list[str]:
-    """Return which buckets were all-reduced, in their order, "?" for none of them."""
-    return [seen.what[0] for seen in step if seen.kind in _CALLS]
+    """Return which buckets were all-reduced, in their order, or "no bucket"."""
+    return [_bucket_of(seen) for seen in step if seen.kind in _CALLS]
+
+
+def _bucket_of(seen):
+    return "no bucket" if seen.what[0] == "?" else seen.what[0]
 
 
 def first_misstep(
@@ -160,9 +165,13 @@ def _too_late(step, buckets, microbatches):
             if starts[0] > arrived[-1]:
                 told = "the first all-reduce was started when backward had ended."
                 return Misstep("after", starts[0], told)
-            told += f" and was started {len(meanwhile)} gradients later."
+            told += f" and was started {_counted(len(meanwhile))} later."
             return Misstep("late", starts[number], told)
     return None
+
+
+def _counted(gradients):
+    return "1 gradient" if gradients == 1 else f"{gradients} gradients"
 
 
 def _wrong_wait(step):
@@ -206,7 +215,9 @@ def _shown(seen):
         return f"microbatch {int(seen.what[0]) + 1}"
     if seen.kind in _CALLS:
         verb = "start" if seen.kind == "start" else "all_reduce"
-        return f"{verb} {seen.what[0]}"
+        return (
+            f"{verb} of no bucket" if seen.what[0] == "?" else f"{verb} {seen.what[0]}"
+        )
     return " ".join([seen.kind, *seen.what])
 
 
@@ -216,10 +227,9 @@ def disagreement(steps: list[list[list[Seen]]]) -> tuple[int, list[list[str]]] |
     steps: for each rank its steps. A rank that is behind does not differ by that.
     Returns: the step, and for each rank what it sent there.
     """
-    for number in range(min(map(len, steps), default=0)):
-        calls = [calls_of(own[number]) for own in steps]
-        shortest = min(map(len, calls))
-        if len({tuple(own[:shortest]) for own in calls}) > 1:
+    for number, at_once in enumerate(zip_longest(*steps, fillvalue=[])):
+        calls = [calls_of(step) for step in at_once]
+        if any(len(set(one) - {None}) > 1 for one in zip_longest(*calls)):
             return number, calls
     return None
 

@@ -5,6 +5,7 @@ import pytest
 from distlab.grading.gradient_orders import (
     accumulating,
     around,
+    calls_of,
     disagreement,
     first_misstep,
     wrong_calls,
@@ -151,6 +152,22 @@ def test_what_happened_around_a_misstep_is_told_with_it_in_brackets():
     )
 
 
+def test_an_all_reduce_of_no_bucket_is_told_as_that():
+    step = seen("#0 d >? !? end")
+    shown = "microbatch 1 · d · [start of no bucket] · all_reduce of no bucket · end"
+    assert around(step, 2) == shown
+    assert calls_of(step) == ["no bucket", "no bucket"]
+
+
+@pytest.mark.parametrize("words, later", [
+    ("#0 d >0 c b >1 >2 a >3 end", "started 1 gradient later."),
+    ("#0 d >0 c b a >1 >2 >3 end", "started 2 gradients later."),
+])  # fmt: skip
+def test_how_much_later_a_bucket_was_started_is_counted(words, later):
+    found = first_misstep(seen(words), [["d"], ["c"], ["b"], ["a"]], 1)
+    assert found.kind == "late" and found.told.endswith(later)
+
+
 def test_ranks_differ_in_the_first_step_whose_orders_do():
     one, other, behind = seen("!0 !1 !2 end"), seen("!0 !2 !1"), seen("!0")
     assert disagreement([[one, one], [one, other]]) == (
@@ -158,6 +175,10 @@ def test_ranks_differ_in_the_first_step_whose_orders_do():
         [["0", "1", "2"], ["0", "2", "1"]],
     )
     assert disagreement([[one, one], [one, behind]]) is None
+    assert disagreement([[], [one], [behind], [other]]) == (
+        0,
+        [[], ["0", "1", "2"], ["0"], ["0", "2", "1"]],
+    )
     assert disagreement([[one], []]) is None
 
 

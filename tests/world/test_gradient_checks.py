@@ -223,8 +223,21 @@ def test_what_is_no_list_of_buckets_is_shown(change, shown):
 
 def test_a_wrong_gradient_is_named_with_rank_bucket_and_both_numbers():
     found = told(AveragedGradients([in_buckets, only_on_rank_0], 3, "tied"), "is zero")
-    assert found.startswith("Step 1, gradient of one.weight (bucket 2), position ")
+    assert found.startswith(
+        "Training step 1, gradient of one.weight (bucket 2), position "
+    )
     assert ", found 0 on rank 1.\nIt is wrong on ranks 1 and 2 of 3." in found
+
+
+def leaves_one_without(comm, buckets, all_reduce):
+    average(comm, buckets, all_reduce)
+    buckets[0][0].grad = None
+
+
+def test_a_gradient_that_is_missing_is_not_told_as_the_number_0():
+    check = AveragedGradients([in_buckets, leaves_one_without], 2, "tied")
+    found = told(check, "Nothing has given this parameter a gradient")
+    assert ", found none at all on rank 0." in found
 
 
 # ---- step 2: microbatches --------------------------------------------------------
@@ -535,7 +548,9 @@ def test_what_the_mistakes_are_made_from_is_right(check):
 
 def test_the_order_of_a_rank_is_shown_around_its_mistake():
     found = told(OverlappedGradients(WaitsInside(), 2, "layers"), "A wait inside")
-    assert "Rank 0, step 1: backward stood still to wait for bucket 0." in found
+    assert (
+        "Rank 0, training step 1: backward stood still to wait for bucket 0." in found
+    )
     assert "8.weight · 6.bias · start 0 · [wait 0] · 6.weight" in found
 
 
