@@ -5,6 +5,7 @@ import re
 from distlab.errors import Deadlock, InvalidArgument, MessageMismatch, WorldTimeout
 
 __all__ = [
+    "CHANGED",
     "NOTHING_SENT",
     "UNASKED",
     "hint_for_failed_training",
@@ -13,6 +14,10 @@ __all__ = [
     "hint_for_raised",
 ]
 
+CHANGED = (
+    "The list of parameters is the caller's, who finds it changed afterwards. "
+    "reversed(parameters) and parameters[::-1] leave it as it is."
+)
 NOTHING_SENT = (
     "Every rank has other samples, so what it knows of the others' gradients has to "
     "come out of an all-reduce of every bucket."
@@ -29,6 +34,8 @@ _MISSTEPS = {
     "before, and take it apart after its wait().",
     "single": "One all-reduce for each parameter pays its latency each time. Pack a "
     "bucket's gradients into one buffer and reduce that.",
+    "type": "A buffer has the dtype of its parameters. torch.zeros makes float32 "
+    "unless you say another; torch.zeros_like(p) takes the type of p.",
     "size": "A buffer holds the gradients of the parameters of one bucket, of each as "
     "many numbers as it has, and zeros for one that has no gradient.",
     "early": "A bucket is full when each of its parameters has had its gradient from "
@@ -49,6 +56,8 @@ _MISSTEPS = {
     "after it perhaps another one.",
     "waits": "A wait inside of a hook stops backward. All waits belong behind the last "
     "backward.",
+    "between": "A bucket that is not started yet stands still during a wait. After the "
+    "last start, and not before, wait.",
     "left": "A hook stays until its handle's remove(), and is called in the next step "
     "too, with what it knows of this one.",
     "never waits": "comm.start returns before anything has arrived. The sum is in the "
@@ -56,7 +65,7 @@ _MISSTEPS = {
 }
 
 _GRADIENTS = {
-    "none": "This parameter has no gradient at all afterwards. Where does what the "
+    "none": "Nothing has given this parameter a gradient. Where does what the "
     "all-reduce wrote into the buffer go?",
     "zero": "This gradient is zero afterwards. Is the buffer filled with the gradients "
     "before it travels, and read after that?",
@@ -80,13 +89,57 @@ _GRADIENTS = {
     "parameter": "All gradients were right, and the parameters are not: something "
     "other than the optimizer changes them.",
     "?": "Compare with what it should be: the mean over the ranks, of each bucket "
+    "after its all-reduce. Which samples are in what you found, and how much does each "
+    "count?",
+}
+_GRADIENTS_OF_STARTED = {
+    "own": "This gradient is made of this rank's samples only. Is the buffer read "
+    "before its request's `wait` has returned? Or does the result never reach p.grad?",
+    "?": "Compare with what it should be: the mean over the ranks, of each bucket "
     "after its all-reduce. Is a buffer changed or read while it is still on its way?",
 }
+_IN_PLACE = (
+    "all_reduce works in place and returns None. comm.start takes the function, and "
+    "after it the arguments that come after comm: comm.start(all_reduce, buffer)."
+)
+_RAISED = [
+    (r"'NoneType' object is not (callable|subscriptable)", _IN_PLACE),
+    (r"'NoneType' object has no attribute 'split'", _IN_PLACE),
+    (r"all_reduce\(\) takes \d positional arguments but", _IN_PLACE),
+    (
+        r"'NoneType' object has no attribute|must be Tensor, not None",
+        "A parameter that no sample of this rank has used has p.grad None. The others "
+        "have sums to make with it, so it counts as zero.",
+    ),
+    (
+        r"expected a non-empty list of Tensors",
+        "None of this bucket's parameters has a gradient on this rank. The others wait "
+        "for as many numbers as always: zeros, for each that has none.",
+    ),
+    (
+        r"'(int|float)' object has no attribute 'backward'",
+        "A number has no backward, and over no microbatches a sum of losses is the "
+        "number 0. What does a rank do in a step in which it has none?",
+    ),
+    (
+        r"Boolean value of Tensor|size of tensor a \(\d+\)",
+        "== and `in` compare tensors number by number. To find a parameter again, use "
+        "it as the key of a dict or set, or compare with `is`.",
+    ),
+    (
+        r"a leaf Variable that requires grad",
+        "This changes the parameter itself. What travels is p.grad.",
+    ),
+]
 
 
-def hint_for_gradient(likeness: str) -> str:
-    """Return a nudge for a gradient that is like this instead."""
-    return _GRADIENTS[likeness.split(" ")[0] if likeness[:3] == "of " else likeness]
+def hint_for_gradient(likeness: str, *, started: bool) -> str:
+    """Return a nudge for a gradient that is like this instead.
+
+    started: whether the rank has used comm.start, so that buffers were on their way.
+    """
+    hints = _GRADIENTS | (_GRADIENTS_OF_STARTED if started else {})
+    return hints["of" if likeness.startswith("of ") else likeness]
 
 
 def hint_for_misstep(kind: str) -> str:
@@ -123,23 +176,11 @@ def hint_for_raised(failure) -> str | None:
             "Nothing of your own is written yet. Which gradients travel together, and "
             "what happens to the buffer after the all-reduce?"
         )
-    if (
-        "'NoneType' object has no attribute" in said
-        or "must be Tensor, not None" in said
-    ):
-        return (
-            "A parameter that no sample of this rank has used has p.grad None. The "
-            "others have sums to make with it, so it counts as zero."
-        )
-    if "Boolean value of Tensor" in said or re.search(
-        r"size of tensor a \(\d+\)", said
-    ):
-        return (
-            "== and `in` compare tensors number by number. To find a parameter again, "
-            "use it as the key of a dict or set, or compare with `is`."
-        )
-    if "a leaf Variable that requires grad" in said:
-        return "This changes the parameter itself. What travels is p.grad."
+    if "for /: 'NoneType'" in said and ".grad" not in str(failure):
+        return _IN_PLACE
+    for pattern, hint in _RAISED:
+        if re.search(pattern, said):
+            return hint
     if isinstance(cause, InvalidArgument) and "contiguous" in said:
         return (
             "A buffer that travels is one flat stretch of memory; torch.cat makes one."

@@ -114,6 +114,7 @@ def _weights(rank, batches) -> Iterator[tuple[str, list[list[float]]]]:
     yield "own", _both(mine, alone)
     yield "equal microbatches", equal
     yield "equal microbatches", _times(n, equal)
+    yield "equal microbatches", _times(n / total, equal)
     yield "equal ranks", per_batch
     yield "equal ranks", _times(1 / n, alone)
     yield "equal ranks", alone

@@ -5,6 +5,7 @@ gradient 4.bias · gradient 4.weight · start 0 · gradient 2.bias · ... · wai
 """
 
 from collections import Counter
+from itertools import zip_longest
 from typing import NamedTuple
 
 from distlab.grading.notes import Seen
@@ -27,9 +28,9 @@ _AROUND = 7
 class Misstep(NamedTuple):
     """What went wrong in a step: which mistake, where in the notes, and in a sentence.
 
-    kind: "accumulating", "side", "single", "size", "early", "order", "repeated",
-        "missing", "left full", "blocking", "after", "late", "waits", "never waits" or
-        "left".
+    kind: "accumulating", "side", "single", "type", "size", "early", "order",
+        "repeated", "missing", "left full", "blocking", "after", "late", "waits",
+        "between", "never waits" or "left".
     """
 
     kind: str
@@ -38,8 +39,12 @@ class Misstep(NamedTuple):
 
 
 def calls_of(step: list[Seen]) -> list[str]:
-    """Return which buckets were all-reduced, in their order, "?" for none of them."""
-    return [seen.what[0] for seen in step if seen.kind in _CALLS]
+    """Return which buckets were all-reduced, in their order, or "no bucket"."""
+    return [_bucket_of(seen) for seen in step if seen.kind in _CALLS]
+
+
+def _bucket_of(seen):
+    return "no bucket" if seen.what[0] == "?" else seen.what[0]
 
 
 def first_misstep(
@@ -126,6 +131,10 @@ def _out_of_turn(step):
 
 
 def _not_a_bucket(at, seen):
+    if len(seen.what) == 3:
+        _, found, right = seen.what
+        told = f"one all-reduce is of {found}, and its bucket's parameters of {right}."
+        return Misstep("type", at, told)
     if seen.what[1:]:
         told = f"one all-reduce is as long as the gradient of {seen.what[1]} alone."
         return Misstep("single", at, told)
@@ -156,18 +165,29 @@ def _too_late(step, buckets, microbatches):
             if starts[0] > arrived[-1]:
                 told = "the first all-reduce was started when backward had ended."
                 return Misstep("after", starts[0], told)
-            told += f" and was started {len(meanwhile)} gradients later."
+            told += f" and was started {_counted(len(meanwhile))} later."
             return Misstep("late", starts[number], told)
     return None
 
 
+def _counted(gradients):
+    return "1 gradient" if gradients == 1 else f"{gradients} gradients"
+
+
 def _wrong_wait(step):
-    """Return a wait inside of backward, one that is missing, or a hook that is left."""
+    """Return a wait too early, one that is missing, or a hook that is left."""
     arrived = [at for at, seen in enumerate(step) if seen.kind == "gradient"]
     for at, seen in enumerate(step):
         if seen.kind == "wait" and arrived and at < arrived[-1]:
             told = f"backward stood still to wait for bucket {seen.what[0]}."
             return Misstep("waits", at, told)
+    starts = [at for at, seen in enumerate(step) if seen.kind in _CALLS]
+    for at, seen in enumerate(step):
+        later = [step[start].what[0] for start in starts if start > at]
+        if seen.kind in ("wait", "call") and later:
+            told = f"it waited for bucket {seen.what[0]}, "
+            told += f"while bucket {later[0]} was not started yet."
+            return Misstep("between", at, told)
     waited = {seen.what[0] for seen in step if seen.kind == "wait"}
     for at, seen in enumerate(step):
         if seen.kind == "start" and seen.what[0] not in waited:
@@ -195,7 +215,9 @@ def _shown(seen):
         return f"microbatch {int(seen.what[0]) + 1}"
     if seen.kind in _CALLS:
         verb = "start" if seen.kind == "start" else "all_reduce"
-        return f"{verb} {seen.what[0]}"
+        return (
+            f"{verb} of no bucket" if seen.what[0] == "?" else f"{verb} {seen.what[0]}"
+        )
     return " ".join([seen.kind, *seen.what])
 
 
@@ -205,10 +227,9 @@ def disagreement(steps: list[list[list[Seen]]]) -> tuple[int, list[list[str]]] |
     steps: for each rank its steps. A rank that is behind does not differ by that.
     Returns: the step, and for each rank what it sent there.
     """
-    for number in range(min(map(len, steps), default=0)):
-        calls = [calls_of(own[number]) for own in steps]
-        shortest = min(map(len, calls))
-        if len({tuple(own[:shortest]) for own in calls}) > 1:
+    for number, at_once in enumerate(zip_longest(*steps, fillvalue=[])):
+        calls = [calls_of(step) for step in at_once]
+        if any(len(set(one) - {None}) > 1 for one in zip_longest(*calls)):
             return number, calls
     return None
 

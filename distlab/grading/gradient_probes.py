@@ -12,7 +12,7 @@ from types import FunctionType
 import torch
 
 from distlab.grading.gradient_likeness import alike, first_difference, is_exact
-from distlab.grading.layout import laid_out
+from distlab.grading.layout import just_reached, laid_out
 from distlab.grading.notes import Difference, note
 from distlab.grading.probes import lock_the_library, shown
 from distlab.grading.trained import LIMITS, made, mean_loss, microbatch, rows_of
@@ -96,14 +96,21 @@ class _Training:
         )
 
     def _final(self, mine):
-        """Return by name this rank's gradient of all its microbatches."""
+        """Return by name this rank's gradient of all its microbatches, in two ways.
+
+        With a weight for every sample, and with a weight for every microbatch: that is
+        whole too, and what is wrong with it is seen in the gradients.
+        """
         trained = {n: p for n, p in self.parameters.items() if p.requires_grad}
-        total = {n: torch.zeros_like(p) for n, p in trained.items()}
+        total = {n: [torch.zeros_like(p) for _ in "ab"] for n, p in trained.items()}
         for x in mine:
-            loss = mean_loss(self.model, x) * len(x)
+            loss = mean_loss(self.model, x)
             found = torch.autograd.grad(loss, trained.values(), materialize_grads=True)
-            for part, gradient in zip(total.values(), found, strict=True):
-                part += gradient
+            for (by_sample, by_batch), gradient in zip(
+                total.values(), found, strict=True
+            ):
+                by_sample += gradient * len(x)
+                by_batch += gradient
         return total
 
     def _train_alone(self, x):
@@ -134,8 +141,13 @@ def averaged(comm, functions, name, counts) -> dict:
     training = _Training(comm, name, counts)
     parameters = list(training.model.parameters())
     limits = [LIMITS[name], (1, 1), (10**6, 10**6)]
-    held = [in_buckets(parameters, *limit) for limit in limits]
+    limits.append(just_reached(training.rows, *LIMITS[name]))
+    given = [list(parameters) for _ in limits]
+    held = [in_buckets(own, *limit) for own, limit in zip(given, limits, strict=True)]
     laid = {"rows": training.rows, "limits": limits, "shown": shown(held[0])}
+    laid["changed"] = any(
+        list(map(id, own)) != list(map(id, parameters)) for own in given
+    )
     laid["yours"] = _named(held, training.parameters)
     if laid["yours"] == [laid_out(training.rows, *limit) for limit in limits]:
         for (x,) in training.steps():

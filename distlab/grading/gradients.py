@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from distlab.grading.check import WorldCheck, story_of
 from distlab.grading.gradient_hints import (
+    CHANGED,
     NOTHING_SENT,
     UNASKED,
     hint_for_failed_training,
@@ -102,7 +103,7 @@ class _TrainingCheck(WorldCheck):
                 step = own[number] if number < len(own) else []
                 found = self._looked_at(step, buckets, len(counts[rank]))
                 if found:
-                    told = f"Rank {rank}, step {number + 1}: {found.told}"
+                    told = f"Rank {rank}, training step {number + 1}: {found.told}"
                     order = f"Its order: {around(step, found.at)}"
                     lines = [*story.splitlines(), told, order]
                     return self._fail("\n".join(lines), hint_for_misstep(found.kind))
@@ -123,14 +124,17 @@ class _TrainingCheck(WorldCheck):
         buckets = enumerate(buckets_of(report.trace))
         place = next((k for k, names in buckets if first.parameter in names), "?")
         what = "" if first.likeness == "parameter" else "gradient of "
+        seen = "none at all" if first.likeness == "none" else f"{first.found:.6g}"
         told = (
-            f"Step {first.step + 1}, {what}{first.parameter} (bucket {place}), "
-            f"position {first.place}:\n"
-            f"expected {first.expected:.6g}, found {first.found:.6g} on rank {rank}.\n"
+            f"Training step {first.step + 1}, {what}{first.parameter} "
+            f"(bucket {place}), position {first.place}:\n"
+            f"expected {first.expected:.6g}, found {seen} on rank {rank}.\n"
             f"It is wrong on rank{'s' * (len(alike) > 1)} {in_words(alike)} "
             f"of {self.world_size}."
         )
-        return self._fail(told, hint_for_gradient(first.likeness))
+        steps = steps_of(report.trace, rank)
+        started = any(seen.kind == "start" for step in steps for seen in step)
+        return self._fail(told, hint_for_gradient(first.likeness, started=started))
 
     def _too_much(self, report):
         n = self.world_size
@@ -156,7 +160,7 @@ class _TrainingCheck(WorldCheck):
         if not differ:
             return self._fail(story, hint_for_failed_training(failure))
         number, calls = differ
-        lines = [story, f"Sent in step {number + 1}, by bucket:"]
+        lines = [story, f"Sent in training step {number + 1}, by bucket:"]
         for rank, own in enumerate(calls):
             lines.append(f"  rank {rank}: {', '.join(own) or 'nothing'}")
         return self._fail("\n".join(lines), hint_for_misstep("order"))
@@ -176,6 +180,8 @@ class AveragedGradients(_TrainingCheck):
 
     def _badly_laid_out(self, results):
         found = results[0]
+        if found["changed"]:
+            return self._fail("in_buckets changed the list that it was given.", CHANGED)
         if found["yours"] is None:
             return self._fail(
                 f"in_buckets returned {found['shown']}",

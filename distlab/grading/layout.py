@@ -7,11 +7,12 @@ A parameter goes into the bucket that was opened last, if that is of its dtype a
 room; if not, it opens the next. The first bucket has a limit of its own.
 """
 
+import operator
 from collections import Counter
 from itertools import chain, zip_longest
 from typing import NamedTuple
 
-__all__ = ["Row", "hint_for_layout", "laid_out", "layout_told"]
+__all__ = ["Row", "hint_for_layout", "just_reached", "laid_out", "layout_told"]
 
 
 class Row(NamedTuple):
@@ -29,15 +30,23 @@ def laid_out(rows: list[Row], first_bytes: int, bucket_bytes: int) -> list[list[
     return _filled(rows[::-1], first_bytes, bucket_bytes, "bytes")
 
 
-def _filled(rows, first, most, unit, *, overflows=False):
-    """Return names in buckets. overflows: a bucket ends once its limit is reached."""
+def just_reached(
+    rows: list[Row], first_bytes: int, bucket_bytes: int
+) -> tuple[int, int]:
+    """Return limits that the first two buckets meet exactly, laid out as before."""
+    size_of = {row.name: row.bytes for row in rows}
+    one, other, *_ = laid_out(rows, first_bytes, bucket_bytes)
+    return sum(size_of[name] for name in one), sum(size_of[name] for name in other)
+
+
+def _filled(rows, first, most, unit, fits=operator.le):
+    """Return names in buckets. fits(size, room): whether one more may join."""
     buckets, room = [], 0
     for row in rows:
         if row.frozen:
             continue
         size = getattr(row, unit)
-        fits = room > 0 if overflows else size <= room
-        if not buckets or buckets[-1][-1].dtype != row.dtype or not fits:
+        if not buckets or buckets[-1][-1].dtype != row.dtype or not fits(size, room):
             room = most if buckets else first
             buckets.append([])
         buckets[-1].append(row)
@@ -100,10 +109,15 @@ def hint_for_layout(
 
 def _hint_for_sizes(back, first, most, yours, row_of):
     """Return a nudge where every parameter is in one bucket, of one type."""
-    if yours == _filled(back, first, most, "bytes", overflows=True):
+    if yours == _filled(back, first, most, "bytes", fits=lambda _, room: room > 0):
         return (
             "Your bucket ends once it has reached its limit, and so it is larger. Look "
             "whether the next parameter fits before you put it in."
+        )
+    if yours == _filled(back, first, most, "bytes", fits=operator.lt):
+        return (
+            "A bucket may be filled up to its limit: a parameter joins it also if it "
+            "has exactly as many bytes as are left."
         )
     if yours == _filled(back, first, first, "bytes"):
         return (

@@ -27,12 +27,13 @@ __all__ = ["Expected", "WatchedRing", "own_ring"]
 class Expected(NamedTuple):
     """What a bucket is about to be sent with: names, and this rank's final gradients.
 
-    gradients: None if their contents are not looked at.
+    wholes: for each name the gradients that have every sample in them, one for each
+        way to weigh microbatches; None if contents are not looked at.
     """
 
     names: list[str]
     like: list[torch.Tensor]
-    gradients: list[torch.Tensor] | None
+    wholes: list[list[torch.Tensor]] | None
 
 
 def own_ring() -> FunctionType:
@@ -89,8 +90,7 @@ class WatchedRing(Comm):
                 early = self._early(tensor, bucket)
                 found.append((len(early), number in self._sent, number, early))
         if not found:
-            names = [p for b in self._buckets for p in self._alone(tensor, b)]
-            yield from ["?", *names[:1]]
+            yield from ["?", *self._like_another(tensor)]
             return
         *_, number, early = min(found)
         self._sent.add(number)
@@ -98,16 +98,31 @@ class WatchedRing(Comm):
 
     def _early(self, tensor, bucket):
         """Return the names whose piece is not their gradient, but for a factor."""
-        if bucket.gradients is None:
+        if bucket.wholes is None:
             return []
         pieces = tensor.detach().flatten().split([part.numel() for part in bucket.like])
-        triples = zip(bucket.names, pieces, bucket.gradients, strict=True)
-        return [name for name, piece, whole in triples if not _parallel(piece, whole)]
+        return [
+            name
+            for name, piece, wholes in zip(
+                bucket.names, pieces, bucket.wholes, strict=True
+            )
+            if not any(_parallel(piece, whole) for whole in wholes)
+        ]
 
-    def _alone(self, tensor, bucket):
-        """Return the names that this could be the gradient of, if it is of one only."""
-        pairs = zip(bucket.names, bucket.like, strict=True)
-        return [name for name, part in pairs if part.numel() == tensor.numel()]
+    def _like_another(self, tensor):
+        """Return the name that this could be the gradient of, or nothing.
+
+        If only its type is not that of a bucket, return that type and the right one.
+        """
+        size = tensor.numel()
+        for bucket in self._buckets:
+            for name, part in zip(bucket.names, bucket.like, strict=True):
+                if (part.numel(), part.dtype) == (size, tensor.dtype):
+                    return [name]
+        for bucket in self._buckets:
+            if size == sum(part.numel() for part in bucket.like):
+                return [f"{tensor.dtype}", f"{bucket.like[0].dtype}"]
+        return []
 
 
 class _Request:

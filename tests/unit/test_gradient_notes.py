@@ -5,11 +5,18 @@ import pytest
 from distlab.grading.gradient_orders import (
     accumulating,
     around,
+    calls_of,
     disagreement,
     first_misstep,
     wrong_calls,
 )
-from distlab.grading.layout import Row, hint_for_layout, laid_out, layout_told
+from distlab.grading.layout import (
+    Row,
+    hint_for_layout,
+    just_reached,
+    laid_out,
+    layout_told,
+)
 from distlab.grading.notes import Seen, buckets_of, steps_of
 from distlab.trace import Event, Trace
 
@@ -52,11 +59,17 @@ def test_a_wrong_layout_meets_the_hint_that_fits(yours, hint):
 @pytest.mark.parametrize("yours, limits, hint", [
     ([["f", "e"], ["d"], ["c"], ["b", "a"]], (100, 480), "once it has reached its"),
     ([["f", "e", "d"], ["c"], ["b", "a"]], (70, 300), "The limits are in bytes"),
+    ([["f"], ["e"], ["d"], ["c"], ["b"], ["a"]], (400, 400), "as many bytes as are"),
     ([["f"], ["e", "d"], ["c"], ["b", "a"]], (1000, 420), "holds 480 bytes and has"),
     ([["f"], ["e"], ["d"], ["c"], ["b"], ["a"]], (400, 480), "a bucket of its own"),
 ])  # fmt: skip
 def test_limits_that_were_read_in_another_way_are_known(yours, limits, hint):
     assert hint in hint_for_layout(ROWS, limits, yours)
+
+
+def test_limits_are_found_that_buckets_meet_exactly():
+    assert just_reached(ROWS, 420, 1000) == (400, 80)
+    assert laid_out(ROWS, 420, 1000)[0] == laid_out(ROWS, 400, 80)[0] == ["f", "e"]
 
 
 def test_a_layout_is_shown_bucket_by_bucket_with_sizes():
@@ -92,7 +105,7 @@ def seen(words):
 
 STEPS = [
     ("#0 d c >0 b >1 a >2 w0 w1 w2 end", 1, None),
-    ("#0 c d >0 b >1 a w0 >2 w1 w2 end", 1, None),
+    ("#0 c d >0 b >1 a >2 w2 w0 w1 end", 1, None),
     ("#0 b d c >0 >1 a >2 w0 w1 w2 end", 1, None),
     ("#0 d c b a #1 d c >0 b >1 a >2 w0 w1 w2 end", 2, None),
     ("#0 d b a >0 >1 >2 w0 w1 w2 end", 1, None),  # c has no gradient here
@@ -110,6 +123,10 @@ STEPS = [
     ("#0 d c b a >0 >1 >2 w0 w1 w2 end", 1, "after"),
     ("#0 b d c >0 a >1 >2 w0 w1 w2 end", 1, "late"),
     ("#0 d c >0 w0 b >1 a >2 w1 w2 end", 1, "waits"),
+    ("#0 d c >0 b >1 a w0 >2 w1 w2 end", 1, "between"),
+    ("#0 d c >0 a w0 >1 w1 >2 w2 end", 1, "between"),
+    ("!0 >1 >2 w1 w2 end", 0, "between"),
+    ("#0 d c >0 a >1 !2 w0 w1 end", 1, None),
     ("#0 d c >0 b >1 a >2 w0 w2 end", 1, "never waits"),
 ]
 
@@ -135,6 +152,22 @@ def test_what_happened_around_a_misstep_is_told_with_it_in_brackets():
     )
 
 
+def test_an_all_reduce_of_no_bucket_is_told_as_that():
+    step = seen("#0 d >? !? end")
+    shown = "microbatch 1 · d · [start of no bucket] · all_reduce of no bucket · end"
+    assert around(step, 2) == shown
+    assert calls_of(step) == ["no bucket", "no bucket"]
+
+
+@pytest.mark.parametrize("words, later", [
+    ("#0 d >0 c b >1 >2 a >3 end", "started 1 gradient later."),
+    ("#0 d >0 c b a >1 >2 >3 end", "started 2 gradients later."),
+])  # fmt: skip
+def test_how_much_later_a_bucket_was_started_is_counted(words, later):
+    found = first_misstep(seen(words), [["d"], ["c"], ["b"], ["a"]], 1)
+    assert found.kind == "late" and found.told.endswith(later)
+
+
 def test_ranks_differ_in_the_first_step_whose_orders_do():
     one, other, behind = seen("!0 !1 !2 end"), seen("!0 !2 !1"), seen("!0")
     assert disagreement([[one, one], [one, other]]) == (
@@ -142,6 +175,10 @@ def test_ranks_differ_in_the_first_step_whose_orders_do():
         [["0", "1", "2"], ["0", "2", "1"]],
     )
     assert disagreement([[one, one], [one, behind]]) is None
+    assert disagreement([[], [one], [behind], [other]]) == (
+        0,
+        [[], ["0", "1", "2"], ["0"], ["0", "2", "1"]],
+    )
     assert disagreement([[one], []]) is None
 
 

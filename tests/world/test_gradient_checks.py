@@ -126,7 +126,28 @@ def unwritten(comm, buckets, all_reduce):
     raise NotImplementedError("write this step")
 
 
+def bound_to_what_it_returns(comm, buckets, all_reduce):
+    for bucket in buckets:
+        buffer = flat(bucket)
+        buffer = all_reduce(comm, buffer)
+        hand_out(bucket, buffer, comm.world_size)
+
+
+def divides_what_it_returns(comm, buckets, all_reduce):
+    for bucket in buckets:
+        hand_out(bucket, all_reduce(comm, flat(bucket)) / comm.world_size, 1)
+
+
+def half_of_it(comm, buckets, all_reduce):
+    average(comm, buckets, all_reduce)
+    for p in chain(*buckets):
+        p.grad = p.grad / 3 + 1
+
+
 AVERAGES = [
+    (bound_to_what_it_returns, "works in place and returns None"),
+    (divides_what_it_returns, "works in place and returns None"),
+    (half_of_it, "Which samples are in what you found"),
     (nothing, "has to come out of an all-reduce of every bucket"),
     (not_copied_back, "p.grad is another tensor until you copy"),
     (divided_twice, "divided by n once more"),
@@ -147,6 +168,46 @@ def test_a_mistake_in_averaging_meets_the_hint_that_fits(function, hint):
     told(AveragedGradients([in_buckets, function], 2, "tied"), hint)
 
 
+def blind_to_types(parameters, first_bytes, bucket_bytes):
+    buckets, room = [], 0
+    for p in [p for p in reversed(parameters) if p.requires_grad]:
+        if not buckets or p.nbytes > room:
+            room = bucket_bytes if buckets else first_bytes
+            buckets.append([])
+        buckets[-1].append(p)
+        room -= p.nbytes
+    return buckets
+
+
+def blind_to_types_with_room_for_all(parameters, first_bytes, bucket_bytes):
+    if sum(p.nbytes for p in parameters) <= first_bytes:
+        return [[p for p in reversed(parameters) if p.requires_grad]]
+    return in_buckets(parameters, first_bytes, bucket_bytes)
+
+
+def never_quite_full(parameters, first_bytes, bucket_bytes):
+    return in_buckets(parameters, first_bytes - 1, bucket_bytes - 1)
+
+
+def reversed_in_place(parameters, first_bytes, bucket_bytes):
+    parameters.reverse()
+    return in_buckets(parameters[::-1], first_bytes, bucket_bytes)
+
+
+LAYOUTS = [
+    (reversed_in_place, "layers", "is the caller's, who finds it changed"),
+    (blind_to_types, "types", "A buffer has one dtype"),
+    (blind_to_types_with_room_for_all, "types", "A buffer has one dtype"),
+    (never_quite_full, "layers", "exactly as many bytes as are left"),
+    (never_quite_full, "tied", "exactly as many bytes as are left"),
+]
+
+
+@pytest.mark.parametrize("function, model, hint", LAYOUTS)
+def test_a_rule_that_is_nearly_the_right_one_is_refused(function, model, hint):
+    told(AveragedGradients([function, average], 2, model), hint)
+
+
 @pytest.mark.parametrize("change, shown", [
     (lambda buckets: buckets[0], "[Parameter"),
     (iter, "<list_iter"),
@@ -162,8 +223,21 @@ def test_what_is_no_list_of_buckets_is_shown(change, shown):
 
 def test_a_wrong_gradient_is_named_with_rank_bucket_and_both_numbers():
     found = told(AveragedGradients([in_buckets, only_on_rank_0], 3, "tied"), "is zero")
-    assert found.startswith("Step 1, gradient of one.weight (bucket 2), position ")
+    assert found.startswith(
+        "Training step 1, gradient of one.weight (bucket 2), position "
+    )
     assert ", found 0 on rank 1.\nIt is wrong on ranks 1 and 2 of 3." in found
+
+
+def leaves_one_without(comm, buckets, all_reduce):
+    average(comm, buckets, all_reduce)
+    buckets[0][0].grad = None
+
+
+def test_a_gradient_that_is_missing_is_not_told_as_the_number_0():
+    check = AveragedGradients([in_buckets, leaves_one_without], 2, "tied")
+    found = told(check, "Nothing has given this parameter a gradient")
+    assert ", found none at all on rank 0." in found
 
 
 # ---- step 2: microbatches --------------------------------------------------------
@@ -197,6 +271,26 @@ def without_zeros(comm, buckets, all_reduce):
         hand_out(bucket, buffer, comm.world_size)
 
 
+def of_another_type(comm, buckets, all_reduce):
+    for bucket in buckets:
+        parts = [torch.zeros(p.shape) if p.grad is None else p.grad for p in bucket]
+        buffer = torch.cat([part.flatten() for part in parts])
+        all_reduce(comm, buffer)
+        hand_out(bucket, buffer, comm.world_size)
+
+
+def only_what_is_there(comm, buckets, all_reduce):
+    for bucket in buckets:
+        parts = [p.grad.flatten() for p in bucket if p.grad is not None]
+        all_reduce(comm, torch.cat(parts))
+
+
+def sum_of_losses(comm, microbatches, total, buckets, all_reduce):
+    loss = sum(forward() * count for forward, count in microbatches)
+    (loss * comm.world_size / total).backward()
+    average(comm, buckets, all_reduce)
+
+
 def right(n, count, total, own):
     return count * n / total
 
@@ -216,6 +310,10 @@ ACCUMULATED = [
     (accumulating(lambda n, count, total, own: count / total), "by n once more"),
     (accumulating(right, before=drop), "Only the last microbatch is in it"),
     (accumulating(right, exchange=without_zeros), "has p.grad None"),
+    (accumulating(lambda n, count, total, own: n / total), "each counts the same"),
+    (accumulating(right, exchange=of_another_type), "has the dtype of its parameters"),
+    (accumulating(right, exchange=only_what_is_there), "zeros, for each that has none"),
+    (sum_of_losses, "over no microbatches a sum of losses is the number 0"),
     (idle_if_empty, "as zeros, where no sample has used"),
 ]
 
@@ -237,12 +335,18 @@ class Overlap:
         self.under_way = []
         hooks = [p.register_post_accumulate_grad_hook(self.hook) for p in self.missing]
         for forward, count in microbatches:
-            (forward() * count * comm.world_size / total).backward()
+            (forward() * self.weight(count, total)).backward()
         self.remove(hooks)
         self.end()
         for bucket, buffer, request in self.under_way:
             self.wait(request)
-            hand_out(bucket, buffer, comm.world_size)
+            self.hand_out(bucket, buffer, comm.world_size)
+
+    def weight(self, count, total):
+        return count * self.comm.world_size / total
+
+    def hand_out(self, *arguments):
+        hand_out(*arguments)
 
     def wait(self, request):
         request.wait()
@@ -284,6 +388,20 @@ class WaitsInside(Overlap):
         self.under_way[-1][-1].wait()
 
 
+class WaitsAfterEachStart(Overlap):
+    def end(self):
+        for bucket in self.buckets[len(self.under_way) :]:
+            self.start(bucket)
+            self.under_way[-1][-1].wait()
+
+
+class WaitsBeforeItStartsTheRest(Overlap):
+    def end(self):
+        for *_, request in self.under_way:
+            request.wait()
+        super().end()
+
+
 class OneForEachHook(Overlap):
     def start_full(self):
         (bucket,) = self.buckets[len(self.under_way) :][:1] or [[]]
@@ -301,6 +419,34 @@ class OnTheSide(Overlap):
         buffer = flat(bucket)
         request = self.comm.start(lambda comm: self.all_reduce(comm, buffer))
         self.under_way.append((bucket, buffer, request))
+
+
+class StartsWhatItReturns(Overlap):
+    def start(self, bucket):
+        buffer = flat(bucket)
+        request = self.comm.start(self.all_reduce(self.comm, buffer))
+        self.under_way.append((bucket, buffer, request))
+
+
+class StartsWithComm(Overlap):
+    def start(self, bucket):
+        buffer = flat(bucket)
+        request = self.comm.start(self.all_reduce, self.comm, buffer)
+        self.under_way.append((bucket, buffer, request))
+
+
+class ForgetsWeights(Overlap):
+    def weight(self, count, total):
+        return 1
+
+
+class UnpacksAndThenWaits(Overlap):
+    def wait(self, request):
+        self.late = [*getattr(self, "late", []), request]
+
+    def hand_out(self, *arguments):
+        hand_out(*arguments)
+        self.late[-1].wait()
 
 
 class SendsTwice(Overlap):
@@ -361,6 +507,8 @@ class InReverse(Overlap):
 OVERLAPPED = [
     (Blocks, "returns when it has ended, and so does your hook"),
     (WaitsInside, "A wait inside of a hook stops backward"),
+    (WaitsAfterEachStart, "After the last start, and not before, wait"),
+    (WaitsBeforeItStartsTheRest, "After the last start, and not before, wait"),
     (OneForEachHook, "whether the next bucket in turn is full now"),
     (OneForEachHookAndNoMore, "in each hook, start as many as are"),
     (OnTheSide, "Start all_reduce itself"),
@@ -370,7 +518,11 @@ OVERLAPPED = [
     (ForgetsToWait, "comm.start returns before anything has arrived"),
     (FullInTheFirstMicrobatch, "Until the last microbatch gradients only add up"),
     (NotYetFull, "A bucket is full when each of its parameters"),
-    (ReadsBeforeItWaits, "is made of this rank's samples only"),
+    (ReadsBeforeItWaits, "before its request's `wait` has returned"),
+    (UnpacksAndThenWaits, "before its request's `wait` has returned"),
+    (ForgetsWeights, "each counts the same"),
+    (StartsWhatItReturns, "works in place and returns None"),
+    (StartsWithComm, "works in place and returns None"),
     (InReverse, "all-reduces meet in the order of starting"),
 ]
 
@@ -396,7 +548,9 @@ def test_what_the_mistakes_are_made_from_is_right(check):
 
 def test_the_order_of_a_rank_is_shown_around_its_mistake():
     found = told(OverlappedGradients(WaitsInside(), 2, "layers"), "A wait inside")
-    assert "Rank 0, step 1: backward stood still to wait for bucket 0." in found
+    assert (
+        "Rank 0, training step 1: backward stood still to wait for bucket 0." in found
+    )
     assert "8.weight · 6.bias · start 0 · [wait 0] · 6.weight" in found
 
 
