@@ -7,6 +7,7 @@ __all__ = [
     "ONLY_PARTS",
     "hint_for_failed_training",
     "hint_for_flat",
+    "hint_for_kept",
     "hint_for_layer",
     "hint_for_sent",
     "hint_for_state",
@@ -19,7 +20,8 @@ _FLOAT32 = (
 _SAID = {
     "non-leaf": "An optimizer steps tensors that nothing was computed from: make the "
     "part with detach() or clone() of a tensor without gradient.",
-    "takes a list of tensors": "make_optimizer([part]): a list, also of one tensor.",
+    "takes a list of tensors": "From what does make_optimizer make an optimizer, and "
+    "what did it get from you?",
     "parameters, and was given only": "Some positions are in nobody's part: n does not "
     "divide the length, and the parts were rounded down.",
     "parameters, and was given": "Padding belongs to the parts, not to the layer: cut "
@@ -44,10 +46,10 @@ _FREED = (
     "full tensor that you free? A clone() has memory of its own."
 )
 _MISTAKES = {
-    "summed": "The gradients are summed and not averaged: each step is n times too "
-    "long. The reduction has a mean: op=AVERAGE.",
-    "averaged twice": "The gradients are divided by n once too often. Does "
-    "op=AVERAGE do it already?",
+    "summed": "Each step is n times too long. What becomes of the ranks' gradients on "
+    "their way to a part, and what would one process have, with all the data?",
+    "averaged twice": "The gradients are divided by n once too often. What has the "
+    "reduction done to them already?",
     "own gradient": "Each part is stepped by its owner's gradient alone. The mean over "
     "all ranks has to arrive there first, by a reduce-scatter.",
     "kept": "The step before this one is added again. Clear the gradient of the part "
@@ -59,13 +61,17 @@ _MISTAKES = {
     "mean of passes": "The passes are averaged. Gradients of several passes add up.",
     "no step": "The parameters are as they were. Does the optimizer step the tensor "
     "that is gathered, and has that a .grad when it does?",
+    "not told": "The optimizer has stepped a part, and nothing was sent since: all "
+    "ranks have the parameters of before. After the step, who tells the others?",
+    "not written": "A part was stepped, something was gathered since, and `flat` is as "
+    "it was. Is the result written into `flat` itself, in place?",
     "order": "The right numbers are there at other places: in the list that "
     "ring_all_gather returns, index r is rank r's. Whose part lies where?",
 }
 ONLY_PARTS = (
     "A rank keeps its parts only. A slice is a view, and keeps all of the tensor that "
-    "it is a slice of; so does an attribute that holds the list. clone() makes a part "
-    "with memory of its own."
+    "it is a slice of; so does an attribute that holds the list. Does own_part return "
+    "memory of its own?"
 )
 _TAIL = (
     "The last numbers are never trained: n does not divide the length, and the parts "
@@ -103,16 +109,17 @@ def hint_for_failed_training(failure) -> str:
     return hint_for_failure(failure)
 
 
-def hint_for_flat(ranks: list, step: int, right: list, mistakes: dict) -> str:
+def hint_for_flat(ranks: list, step: int, right: list, mistakes: dict, since) -> str:
     """Return a nudge for parameters that are wrong after this step.
 
     ranks: what each rank has. right: after each step, one process. mistakes: name ->
-    the same with that mistake.
+    the same with that mistake. since: the bytes that were sent after the first
+    optimizer step, or None if that changed nothing.
     """
     n, wanted = len(ranks), right[step]
     for name, there in mistakes.items():
         if all(_same(own, there[step]) for own in ranks):
-            return _MISTAKES[name]
+            return _MISTAKES[_stepped(since, n) if name == "no step" else name]
     part = -(-len(wanted) // n)
     apart = [_differ(own, wanted) for own in ranks]
     if any(number != number for own in ranks for number in own):
@@ -149,12 +156,24 @@ def hint_for_flat(ranks: list, step: int, right: list, mistakes: dict) -> str:
     )
 
 
+def _stepped(since, n):
+    """Return what became of a step after which all parameters are as before."""
+    if since is None:
+        return "no step"
+    return "not written" if since or n == 1 else "not told"
+
+
 def hint_for_layer(fault: dict, result: dict) -> str:
     """Return a nudge for what a layer was given, or forward returned, that was wrong.
 
     result: what that rank reported besides.
     """
     what, like = fault["what"], fault["like"]
+    if _first_layer_first(fault, result["looks"]):
+        return (
+            "In backward layer 0 was called first. What arrives is the gradient of "
+            "what the last layer returned: in which order does it go through them?"
+        )
     if what == "output":
         return (
             "forward returns what the last layer returned, and each layer works on "
@@ -196,6 +215,26 @@ def hint_for_layer(fault: dict, result: dict) -> str:
     return (
         "The gradients are not those of one process. Is the gradient that goes down "
         "to the layer below that of x, and does each part get its own positions?"
+    )
+
+
+def _first_layer_first(fault, looks):
+    """Return whether backward began with layer 0, before the fault or at it."""
+    called = [
+        look["layer"]
+        for look in looks
+        if look["phase"] == "backward" and look["layer"] is not None
+    ]
+    if fault["step"] == 0 and fault["turn"] == 0 and fault["phase"] == "forward":
+        return False
+    return max(called, default=0) > 0 and called[0] == 0
+
+
+def hint_for_kept() -> str:
+    """Return a nudge for a part that is a view of a larger tensor."""
+    return (
+        "A slice or a chunk is a view, and keeps all of the tensor that it is a view "
+        "of. Does own_part return memory of its own?"
     )
 
 

@@ -21,11 +21,7 @@ def hint_for_memory(looks: list[dict], place: int, sent: list, unit: int) -> str
             "one just before its own turn."
         )
     if phase == "backward" and large >= _KEPT:
-        return (
-            "Full gradients of several layers are in memory. What ring_reduce_scatter "
-            "returns is a view of the tensor that it was given, and a view keeps all "
-            "of it: clone() the part."
-        )
+        return _for_gradients(look["views"])
     if len(whole) >= _KEPT:
         return _for_kept_layers(look, calls, sent)
     if large >= _KEPT:
@@ -33,12 +29,31 @@ def hint_for_memory(looks: list[dict], place: int, sent: list, unit: int) -> str
             "There are tensors as large as whole layers that no layer was called with: "
             "copies, or gathered pieces. Who holds them?"
         )
+    if not whole and not large:
+        return (
+            f"No whole layer is there, and {look['inputs']} tensors as large as a "
+            "layer's input. Of which passes are they, and which are still of use?"
+        )
     if phase == "rest":
         return (
             "The step is over, and a whole layer is still there. Which attribute, or "
             "which list, holds it?"
         )
     return "Which names, lists or attributes hold a full tensor at that moment?"
+
+
+def _for_gradients(views):
+    """Return a nudge for full gradients; views: whether a .grad is a view of one."""
+    if views:
+        return (
+            "Full gradients of several layers are in memory. What ring_reduce_scatter "
+            "returns is a view of the tensor that it was given, and a view keeps all "
+            "of it. What does the part's .grad have to be instead?"
+        )
+    return (
+        "Tensors as large as full gradients of several layers are in memory, and no "
+        ".grad is a view of one. Does a list or an attribute of yours hold them?"
+    )
 
 
 def _for_kept_layers(look, calls, sent):
@@ -50,10 +65,8 @@ def _for_kept_layers(look, calls, sent):
         )
     if any(each.get("graph") for each in calls):
         return (
-            "Nothing of yours may hold the full parameters, but autograd does: it "
-            "keeps what a layer's backward will need, and the weights are among it. "
-            "Run forward under torch.no_grad(), keep x, and call the layer again in "
-            "backward, where you gather again."
+            "What the layers returned in forward had graphs of autograd. What does "
+            "such a graph hold on to, and who needs it before backward comes?"
         )
     if _gathers_once(sent):
         return (
