@@ -7,10 +7,7 @@ __all__ = [
     "ONLY_PARTS",
     "hint_for_failed_training",
     "hint_for_flat",
-    "hint_for_kept",
     "hint_for_layer",
-    "hint_for_sent",
-    "hint_for_state",
 ]
 
 _FLOAT32 = (
@@ -228,54 +225,6 @@ def _first_layer_first(fault, looks):
     if fault["step"] == 0 and fault["turn"] == 0 and fault["phase"] == "forward":
         return False
     return max(called, default=0) > 0 and called[0] == 0
-
-
-def hint_for_kept() -> str:
-    """Return a nudge for a part that is a view of a larger tensor."""
-    return (
-        "A slice or a chunk is a view, and keeps all of the tensor that it is a view "
-        "of. Does own_part return memory of its own?"
-    )
-
-
-def hint_for_state(result: dict, part: int, whole: int) -> str:
-    """Return a nudge for too much optimizer state.
-
-    result: what that rank reported. part: numbers that a rank owns. whole: the bytes
-    of state if nothing is shared out.
-    """
-    if result["state"] >= 0.99 * whole:
-        return (
-            "The optimizer was made over all parameters, so its state is n times too "
-            "large. Which part of them does this rank step?"
-        )
-    if result["made"] > 1:
-        return "More than one optimizer was made for the same part. One is enough."
-    return f"This rank's part has {part:,} numbers, and the optimizer got more."
-
-
-def hint_for_sent(sent: list[int], once: float) -> str:
-    """Return a nudge for more bytes per rank than ZeRO 1 needs.
-
-    once: what a rank sends in a reduce-scatter, or an all-gather, of everything.
-    """
-    if max(sent) > 1.5 * min(sent):
-        return "One rank sends much more than another. In ZeRO nobody is special."
-    times = round(max(sent) / once, 2)
-    if times == 3:
-        return (
-            "That is three times (n-1)/n: an all-reduce alone is two. A rank needs the "
-            "mean of its own part, and no other: that is a reduce-scatter."
-        )
-    if times == 4:
-        return (
-            "That is two all-reduces. The gradients need half of one, a "
-            "reduce-scatter, and the parameters the other half, an all-gather."
-        )
-    return (
-        "A reduce-scatter moves (n-1)/n of the tensor, and an all-gather of the parts "
-        "as much. What else is sent, or are whole tensors gathered?"
-    )
 
 
 def _differ(own, wanted, most=1e-9):

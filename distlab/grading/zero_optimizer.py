@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from distlab.grading.tables import side_by_side
 from distlab.grading.zero_check import NEEDED, NUMBER, ZeroCheck
-from distlab.grading.zero_hints import hint_for_flat, hint_for_kept, hint_for_sent
+from distlab.grading.zero_hints import hint_for_flat
+from distlab.grading.zero_memory_hints import hint_for_kept, hint_for_sent
 
 __all__ = ["ShardedOptimizer"]
 
