@@ -171,18 +171,8 @@ def hint_for_layer(fault: dict, result: dict) -> str:
             "In backward layer 0 was called first. What arrives is the gradient of "
             "what the last layer returned: in which order does it go through them?"
         )
-    if what == "output":
-        return (
-            "forward returns what the last layer returned, and each layer works on "
-            "what the one before it returned."
-        )
-    if what == "input" and fault["phase"] == "backward":
-        return (
-            "In backward a layer works once more on the x that it had in forward. "
-            "Which of the kept inputs is that of the last layer?"
-        )
-    if what == "input":
-        return "Each layer works on what the one before it returned."
+    if what != "full":
+        return _for_what_goes_through(what, fault["phase"])
     if like == "remade" or result["made"] > len(result["handed"]):
         return _MISTAKES["remade"]
     if like in _MISTAKES:
@@ -213,6 +203,21 @@ def hint_for_layer(fault: dict, result: dict) -> str:
         "The gradients are not those of one process. Is the gradient that goes down "
         "to the layer below that of x, and does each part get its own positions?"
     )
+
+
+def _for_what_goes_through(what, phase):
+    """Return a nudge for a wrong input of a layer, or a wrong output of the last."""
+    if what == "output":
+        return (
+            "forward returns what the last layer returned, and each layer works on "
+            "what the one before it returned."
+        )
+    if phase == "backward":
+        return (
+            "In backward a layer works once more on the x that it had in forward. "
+            "Which of the kept inputs is that of the last layer?"
+        )
+    return "Each layer works on what the one before it returned."
 
 
 def _first_layer_first(fault, looks):
