@@ -6,7 +6,8 @@ those held, which are measured, and those sent, which are counted.
 """
 
 from distlab.grading.check import WorldCheck
-from distlab.grading.zero_hints import hint_for_failed_training, hint_for_state
+from distlab.grading.zero_hints import hint_for_failed_training
+from distlab.grading.zero_memory_hints import hint_for_state
 
 __all__ = ["NEEDED", "NUMBER", "ZeroCheck"]
 

@@ -8,8 +8,6 @@ __all__ = [
     "hint_for_failed_training",
     "hint_for_flat",
     "hint_for_layer",
-    "hint_for_sent",
-    "hint_for_state",
 ]
 
 _FLOAT32 = (
@@ -19,7 +17,8 @@ _FLOAT32 = (
 _SAID = {
     "non-leaf": "An optimizer steps tensors that nothing was computed from: make the "
     "part with detach() or clone() of a tensor without gradient.",
-    "takes a list of tensors": "make_optimizer([part]): a list, also of one tensor.",
+    "takes a list of tensors": "From what does make_optimizer make an optimizer, and "
+    "what did it get from you?",
     "parameters, and was given only": "Some positions are in nobody's part: n does not "
     "divide the length, and the parts were rounded down.",
     "parameters, and was given": "Padding belongs to the parts, not to the layer: cut "
@@ -44,10 +43,10 @@ _FREED = (
     "full tensor that you free? A clone() has memory of its own."
 )
 _MISTAKES = {
-    "summed": "The gradients are summed and not averaged: each step is n times too "
-    "long. The reduction has a mean: op=AVERAGE.",
-    "averaged twice": "The gradients are divided by n once too often. Does "
-    "op=AVERAGE do it already?",
+    "summed": "Each step is n times too long. What becomes of the ranks' gradients on "
+    "their way to a part, and what would one process have, with all the data?",
+    "averaged twice": "The gradients are divided by n once too often. What has the "
+    "reduction done to them already?",
     "own gradient": "Each part is stepped by its owner's gradient alone. The mean over "
     "all ranks has to arrive there first, by a reduce-scatter.",
     "kept": "The step before this one is added again. Clear the gradient of the part "
@@ -59,13 +58,17 @@ _MISTAKES = {
     "mean of passes": "The passes are averaged. Gradients of several passes add up.",
     "no step": "The parameters are as they were. Does the optimizer step the tensor "
     "that is gathered, and has that a .grad when it does?",
+    "not told": "The optimizer has stepped a part, and nothing was sent since: all "
+    "ranks have the parameters of before. After the step, who tells the others?",
+    "not written": "A part was stepped, something was gathered since, and `flat` is as "
+    "it was. Is the result written into `flat` itself, in place?",
     "order": "The right numbers are there at other places: in the list that "
     "ring_all_gather returns, index r is rank r's. Whose part lies where?",
 }
 ONLY_PARTS = (
     "A rank keeps its parts only. A slice is a view, and keeps all of the tensor that "
-    "it is a slice of; so does an attribute that holds the list. clone() makes a part "
-    "with memory of its own."
+    "it is a slice of; so does an attribute that holds the list. Does own_part return "
+    "memory of its own?"
 )
 _TAIL = (
     "The last numbers are never trained: n does not divide the length, and the parts "
@@ -103,16 +106,17 @@ def hint_for_failed_training(failure) -> str:
     return hint_for_failure(failure)
 
 
-def hint_for_flat(ranks: list, step: int, right: list, mistakes: dict) -> str:
+def hint_for_flat(ranks: list, step: int, right: list, mistakes: dict, since) -> str:
     """Return a nudge for parameters that are wrong after this step.
 
     ranks: what each rank has. right: after each step, one process. mistakes: name ->
-    the same with that mistake.
+    the same with that mistake. since: the bytes that were sent after the first
+    optimizer step, or None if that changed nothing.
     """
     n, wanted = len(ranks), right[step]
     for name, there in mistakes.items():
         if all(_same(own, there[step]) for own in ranks):
-            return _MISTAKES[name]
+            return _MISTAKES[_stepped(since, n) if name == "no step" else name]
     part = -(-len(wanted) // n)
     apart = [_differ(own, wanted) for own in ranks]
     if any(number != number for own in ranks for number in own):
@@ -149,24 +153,26 @@ def hint_for_flat(ranks: list, step: int, right: list, mistakes: dict) -> str:
     )
 
 
+def _stepped(since, n):
+    """Return what became of a step after which all parameters are as before."""
+    if since is None:
+        return "no step"
+    return "not written" if since or n == 1 else "not told"
+
+
 def hint_for_layer(fault: dict, result: dict) -> str:
     """Return a nudge for what a layer was given, or forward returned, that was wrong.
 
     result: what that rank reported besides.
     """
     what, like = fault["what"], fault["like"]
-    if what == "output":
+    if _first_layer_first(fault, result["looks"]):
         return (
-            "forward returns what the last layer returned, and each layer works on "
-            "what the one before it returned."
+            "In backward layer 0 was called first. What arrives is the gradient of "
+            "what the last layer returned: in which order does it go through them?"
         )
-    if what == "input" and fault["phase"] == "backward":
-        return (
-            "In backward a layer works once more on the x that it had in forward. "
-            "Which of the kept inputs is that of the last layer?"
-        )
-    if what == "input":
-        return "Each layer works on what the one before it returned."
+    if what != "full":
+        return _for_what_goes_through(what, fault["phase"])
     if like == "remade" or result["made"] > len(result["handed"]):
         return _MISTAKES["remade"]
     if like in _MISTAKES:
@@ -199,44 +205,31 @@ def hint_for_layer(fault: dict, result: dict) -> str:
     )
 
 
-def hint_for_state(result: dict, part: int, whole: int) -> str:
-    """Return a nudge for too much optimizer state.
-
-    result: what that rank reported. part: numbers that a rank owns. whole: the bytes
-    of state if nothing is shared out.
-    """
-    if result["state"] >= 0.99 * whole:
+def _for_what_goes_through(what, phase):
+    """Return a nudge for a wrong input of a layer, or a wrong output of the last."""
+    if what == "output":
         return (
-            "The optimizer was made over all parameters, so its state is n times too "
-            "large. Which part of them does this rank step?"
+            "forward returns what the last layer returned, and each layer works on "
+            "what the one before it returned."
         )
-    if result["made"] > 1:
-        return "More than one optimizer was made for the same part. One is enough."
-    return f"This rank's part has {part:,} numbers, and the optimizer got more."
-
-
-def hint_for_sent(sent: list[int], once: float) -> str:
-    """Return a nudge for more bytes per rank than ZeRO 1 needs.
-
-    once: what a rank sends in a reduce-scatter, or an all-gather, of everything.
-    """
-    if max(sent) > 1.5 * min(sent):
-        return "One rank sends much more than another. In ZeRO nobody is special."
-    times = round(max(sent) / once, 2)
-    if times == 3:
+    if phase == "backward":
         return (
-            "That is three times (n-1)/n: an all-reduce alone is two. A rank needs the "
-            "mean of its own part, and no other: that is a reduce-scatter."
+            "In backward a layer works once more on the x that it had in forward. "
+            "Which of the kept inputs is that of the last layer?"
         )
-    if times == 4:
-        return (
-            "That is two all-reduces. The gradients need half of one, a "
-            "reduce-scatter, and the parameters the other half, an all-gather."
-        )
-    return (
-        "A reduce-scatter moves (n-1)/n of the tensor, and an all-gather of the parts "
-        "as much. What else is sent, or are whole tensors gathered?"
-    )
+    return "Each layer works on what the one before it returned."
+
+
+def _first_layer_first(fault, looks):
+    """Return whether backward began with layer 0, before the fault or at it."""
+    called = [
+        look["layer"]
+        for look in looks
+        if look["phase"] == "backward" and look["layer"] is not None
+    ]
+    if fault["step"] == 0 and fault["turn"] == 0 and fault["phase"] == "forward":
+        return False
+    return max(called, default=0) > 0 and called[0] == 0
 
 
 def _differ(own, wanted, most=1e-9):

@@ -160,15 +160,18 @@ class FreedLayers(ShardedLayers):
 
     def _memory_told(self, rank, looks, place):
         look = looks[place]
-        lines = [f"{'':>22}  {'in use':>10}  {'allowed':>10}  whole layers in it"]
+        lines = [
+            f"{'':>22}  {'in use':>10}  {'allowed':>10}  {'inputs':>6}  whole layers"
+        ]
         for each in looks[max(0, place - 9) : place + 1]:
-            named = ", ".join(map(str, each["whole"])) or "none"
-            allowed = int(self._allowed(each))
-            row = f"{_named(each):>22}  {each['extra']:>10,}  {allowed:>10,}  {named}"
-            lines.append(row)
+            use = f"{each['extra']:>10,}  {int(self._allowed(each)):>10,}"
+            what = f"{each['inputs']:>6}  {_whole_told(each)}"
+            lines.append(f"{_named(each):>22}  {use}  {what}")
         lines.append(
             f"Bytes besides parts and optimizer state, on rank {rank}, step "
-            f"{look['step'] + 1}. One whole layer has {self._unit:,}."
+            f"{look['step'] + 1}. One whole layer has {self._unit:,}.\n"
+            "The last column names layers that were called, and counts other tensors "
+            "as large;\ninputs are tensors of an input's size."
         )
         return "\n".join(lines)
 
@@ -198,6 +201,13 @@ def _moment(fault):
     layer = fault["layer"]
     back = fault["phase"] == "backward"
     return fault["step"], fault["turn"], back, -layer if back else layer
+
+
+def _whole_told(look):
+    """Return which layers are whole in memory, and how many tensors as large."""
+    told = [", ".join(map(str, look["whole"]))] if look["whole"] else []
+    told += [f"{look['large']} more"] if look["large"] else []
+    return " and ".join(told) or "none"
 
 
 def _named(look):

@@ -1,6 +1,12 @@
-"""Nudges for full parameters and gradients that are there for too long."""
+"""Nudges for bytes: those that are there too long or for nothing, and those sent."""
 
-__all__ = ["hint_for_layers_sent", "hint_for_memory"]
+__all__ = [
+    "hint_for_kept",
+    "hint_for_layers_sent",
+    "hint_for_memory",
+    "hint_for_sent",
+    "hint_for_state",
+]
 
 _KEPT = 3  # so many layers at once are no prefetch
 
@@ -21,11 +27,7 @@ def hint_for_memory(looks: list[dict], place: int, sent: list, unit: int) -> str
             "one just before its own turn."
         )
     if phase == "backward" and large >= _KEPT:
-        return (
-            "Full gradients of several layers are in memory. What ring_reduce_scatter "
-            "returns is a view of the tensor that it was given, and a view keeps all "
-            "of it: clone() the part."
-        )
+        return _for_gradients(look["views"])
     if len(whole) >= _KEPT:
         return _for_kept_layers(look, calls, sent)
     if large >= _KEPT:
@@ -33,12 +35,31 @@ def hint_for_memory(looks: list[dict], place: int, sent: list, unit: int) -> str
             "There are tensors as large as whole layers that no layer was called with: "
             "copies, or gathered pieces. Who holds them?"
         )
+    if not whole and not large:
+        return (
+            f"No whole layer is there, and {look['inputs']} tensors as large as a "
+            "layer's input. Of which passes are they, and which are still of use?"
+        )
     if phase == "rest":
         return (
             "The step is over, and a whole layer is still there. Which attribute, or "
             "which list, holds it?"
         )
     return "Which names, lists or attributes hold a full tensor at that moment?"
+
+
+def _for_gradients(views):
+    """Return a nudge for full gradients; views: whether a .grad is a view of one."""
+    if views:
+        return (
+            "Full gradients of several layers are in memory. What ring_reduce_scatter "
+            "returns is a view of the tensor that it was given, and a view keeps all "
+            "of it. What does the part's .grad have to be instead?"
+        )
+    return (
+        "Tensors as large as full gradients of several layers are in memory, and no "
+        ".grad is a view of one. Does a list or an attribute of yours hold them?"
+    )
 
 
 def _for_kept_layers(look, calls, sent):
@@ -50,10 +71,8 @@ def _for_kept_layers(look, calls, sent):
         )
     if any(each.get("graph") for each in calls):
         return (
-            "Nothing of yours may hold the full parameters, but autograd does: it "
-            "keeps what a layer's backward will need, and the weights are among it. "
-            "Run forward under torch.no_grad(), keep x, and call the layer again in "
-            "backward, where you gather again."
+            "What the layers returned in forward had graphs of autograd. What does "
+            "such a graph hold on to, and who needs it before backward comes?"
         )
     if _gathers_once(sent):
         return (
@@ -94,4 +113,52 @@ def hint_for_layers_sent(sent: list[tuple[int, int]], once: int) -> str:
     return (
         "Backward needs one gathering and one reduce-scatter of each layer. What else "
         "is sent there?"
+    )
+
+
+def hint_for_kept() -> str:
+    """Return a nudge for a part that is a view of a larger tensor."""
+    return (
+        "A slice or a chunk is a view, and keeps all of the tensor that it is a view "
+        "of. Does own_part return memory of its own?"
+    )
+
+
+def hint_for_state(result: dict, part: int, whole: int) -> str:
+    """Return a nudge for too much optimizer state.
+
+    result: what that rank reported. part: numbers that a rank owns. whole: the bytes
+    of state if nothing is shared out.
+    """
+    if result["state"] >= 0.99 * whole:
+        return (
+            "The optimizer was made over all parameters, so its state is n times too "
+            "large. Which part of them does this rank step?"
+        )
+    if result["made"] > 1:
+        return "More than one optimizer was made for the same part. One is enough."
+    return f"This rank's part has {part:,} numbers, and the optimizer got more."
+
+
+def hint_for_sent(sent: list[int], once: float) -> str:
+    """Return a nudge for more bytes per rank than ZeRO 1 needs.
+
+    once: what a rank sends in a reduce-scatter, or an all-gather, of everything.
+    """
+    if max(sent) > 1.5 * min(sent):
+        return "One rank sends much more than another. In ZeRO nobody is special."
+    times = round(max(sent) / once, 2)
+    if times == 3:
+        return (
+            "That is three times (n-1)/n: an all-reduce alone is two. A rank needs the "
+            "mean of its own part, and no other: that is a reduce-scatter."
+        )
+    if times == 4:
+        return (
+            "That is two all-reduces. The gradients need half of one, a "
+            "reduce-scatter, and the parameters the other half, an all-gather."
+        )
+    return (
+        "A reduce-scatter moves (n-1)/n of the tensor, and an all-gather of the parts "
+        "as much. What else is sent, or are whole tensors gathered?"
     )

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from distlab.grading.tables import side_by_side
 from distlab.grading.zero_check import NEEDED, NUMBER, ZeroCheck
-from distlab.grading.zero_hints import hint_for_flat, hint_for_sent
+from distlab.grading.zero_hints import hint_for_flat
+from distlab.grading.zero_memory_hints import hint_for_kept, hint_for_sent
 
 __all__ = ["ShardedOptimizer"]
 
@@ -47,6 +48,7 @@ class ShardedOptimizer(ZeroCheck):
             or self._first_difference(report)
             or self._ready_made(report, "The parameters are right", NEEDED)
             or self._too_much_state(report)
+            or self._view_of_more(report)
             or self._too_much_sent(report)
         )
 
@@ -57,10 +59,11 @@ class ShardedOptimizer(ZeroCheck):
             for rank, own in enumerate(flats):
                 places = _unequal(own[step], right[step])
                 if places:
-                    return self._told(flats, right, mistakes, step, rank, places)
+                    return self._told(report, right, mistakes, step, rank, places)
         return None
 
-    def _told(self, flats, right, mistakes, step, rank, places):
+    def _told(self, report, right, mistakes, step, rank, places):
+        flats = [result["flats"] for result in report.results]
         apart = abs(flats[rank][step][places[0]] - right[step][places[0]])
         digits = ".12g" if apart < 1e-3 else ".4g"
         wanted = [format(number, digits) for number in right[step]]
@@ -72,8 +75,33 @@ class ShardedOptimizer(ZeroCheck):
             f"Position {places[0]} on rank {rank} is the first to differ; "
             f"{count} of {self.numbers} do there."
         )
-        hint = hint_for_flat([own[step] for own in flats], step, right, mistakes)
+        ranks, since = [own[step] for own in flats], self._sent_since_the_step(report)
+        hint = hint_for_flat(ranks, step, right, mistakes, since)
         return self._fail("\n".join(lines), hint)
+
+    def _sent_since_the_step(self, report):
+        """Return the bytes sent after the first optimizer step, before the second.
+
+        None if no rank's optimizer has changed anything.
+        """
+        sent = [
+            self._sent(report, rank, result["stepped"][0], result["begins"][1])
+            for rank, result in enumerate(report.results)
+            if result["stepped"]
+        ]
+        return sum(sent) if sent else None
+
+    def _view_of_more(self, report):
+        """Return a verdict if what the optimizer steps keeps more memory than it is."""
+        for rank, result in enumerate(report.results):
+            size = sum(result["handed"]) * NUMBER
+            if result["kept"] > size:
+                found = (
+                    f"The parameters are right. On rank {rank} the optimizer's part "
+                    f"has {size:,} bytes, and keeps {result['kept']:,} in memory."
+                )
+                return self._fail(found, hint_for_kept())
+        return None
 
     def _too_much_sent(self, report):
         n, size = self.world_size, self._parts * NUMBER

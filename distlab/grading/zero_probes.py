@@ -44,12 +44,20 @@ def _the_lessons(*args, **options):
 def train_flat(comm, function, numbers: int, steps: int, name: str) -> dict:
     """Train one flat tensor by the learner's ZeRO 1; return what was there each step.
 
-    begins: the rank's count of Comm calls before each step.
+    begins: the rank's count of Comm calls before each step. stepped: the same at each
+    optimizer step that changed something. kept: the bytes that the optimizer's tensors
+    keep in memory, except for those of `flat` itself.
     """
     lock_the_lesson()
     task, maker = FlatTask(comm.world_size, numbers, steps), Maker(name)
     (flat,) = task.start()
-    trainer = function(comm, flat, maker)
+    stepped = []
+
+    def make(tensors):
+        return _noted(maker(tensors), lambda: stepped.append(comm.recorder.step))
+
+    trainer = function(comm, flat, make)
+    kept = storage_bytes([flat, *maker.handed]) - storage_bytes([flat])
     flats, begins = [flat.tolist()], []
     for step in range(steps):
         (gradient,) = task.gradients(comm.rank, step, 0, [flat])
@@ -59,10 +67,27 @@ def train_flat(comm, function, numbers: int, steps: int, name: str) -> dict:
     return {
         "flats": flats,
         "begins": begins,
+        "stepped": stepped,
+        "kept": kept,
         "handed": [tensor.numel() for tensor in maker.handed],
         "made": len(maker.made),
         "state": storage_bytes(maker.state),
     }
+
+
+def _noted(optimizer, note):
+    """Return the optimizer; it calls `note` when a step of it has changed something."""
+    step = optimizer.step
+
+    def noted():
+        before = [tensor.clone() for tensor in optimizer.tensors]
+        step()
+        pairs = zip(before, optimizer.tensors, strict=True)
+        if not all(torch.equal(*pair) for pair in pairs):
+            note()
+
+    optimizer.step = noted
+    return optimizer
 
 
 def train_stack(comm, function, sizes: tuple, name: str) -> dict:
@@ -152,7 +177,7 @@ class _Layers:
         parts = self.maker.handed
         own = [
             *parts,
-            *(p.grad for p in parts if p.grad is not None),
+            *(grads := [p.grad for p in parts if p.grad is not None]),
             *self.maker.state,
         ]
         self._fulls = {key: pair for key, pair in self._fulls.items() if pair[0].nbytes}
@@ -165,7 +190,9 @@ class _Layers:
             "whole": whole,
             "large": sum(s >= unit for k, s in sizes.items() if k not in self._fulls),
             "first": [i for i, weak in enumerate(self._first_flats) if weak.nbytes],
-            "grads": any(p.grad is not None for p in parts),
+            "inputs": sum(s == self.task.x_bytes for s in sizes.values()),
+            "grads": bool(grads),
+            "views": any(g.untyped_storage().nbytes() > g.nbytes for g in grads),
         })  # fmt: skip
 
     def _function(self, i):

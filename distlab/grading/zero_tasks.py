@@ -148,6 +148,11 @@ class StackTask(_Task):
             for i, length in enumerate(self.lengths)
         ]
 
+    @property
+    def x_bytes(self) -> int:
+        """How many bytes an input of a layer has."""
+        return self.batch * self.width * 8
+
     def layer(self, i: int, full, x):
         """Return what layer i makes of x; odd ones have a gain besides."""
         w = self.width

@@ -97,6 +97,38 @@ class StepsAnother(Zero1):
         self.part = self.part.clone()
 
 
+class Rebinds(Zero1):
+    def step(self, gradient):
+        self.part.grad = self.reduced(gradient)
+        self.optimizer.step()
+        self.flat = self.gathered()
+
+
+class TellsNobody(Zero1):
+    def step(self, gradient):
+        self.part.grad = self.reduced(gradient)
+        self.optimizer.step()
+
+
+class GathersTooEarly(Zero1):
+    def step(self, gradient):
+        self.part.grad = self.reduced(gradient)
+        self.flat.copy_(self.gathered())
+        self.optimizer.step()
+
+
+class StepsAView(Zero1):
+    def __init__(self, comm, flat, make_optimizer):
+        self.comm, self.flat = comm, flat
+        self.part = padded(flat, comm.world_size).chunk(comm.world_size)[comm.rank]
+        self.optimizer = make_optimizer([self.part])
+
+
+class StepsATensor(Zero1):
+    def __init__(self, comm, flat, make_optimizer):
+        make_optimizer(own_part(comm, flat))
+
+
 class Reversed(Zero1):
     def gathered(self):
         return torch.cat(ring_all_gather(self.comm, self.part)[::-1])[: len(self.flat)]
@@ -170,12 +202,17 @@ class NotWritten:
 
 
 OPTIMIZERS = [
-    (Summed, "summed and not averaged"),
+    (Summed, "with all the data"),
     (AveragedTwice, "divided by n once too often"),
     (OwnGradient, "its owner's gradient alone"),
     (Kept, "The step before this one is added again"),
     (Remade, "The momentum is lost"),
     (StepsAnother, "The parameters are as they were"),
+    (Rebinds, "written into `flat` itself, in place"),
+    (TellsNobody, "After the step, who tells the others"),
+    (GathersTooEarly, "After the step, who tells the others"),
+    (StepsAView, "Does own_part return memory of its own"),
+    (StepsATensor, "what did it get from you"),
     (Reversed, "at other places"),
     (Alone, "The ranks have different parameters"),
     (ThroughRank0, "One rank sends much more"),
@@ -290,6 +327,19 @@ class ReturnsNothing(Zero3):
         super().forward(x)
 
 
+class FirstLayerFirst(Zero3):
+    def backward(self, gradient):
+        for i in range(len(self.layers)):
+            gradient = self.back(i, self.gather(i).requires_grad_(), gradient)
+
+
+class LastInputFirst(Zero3):
+    def backward(self, gradient):
+        for i in range(len(self.layers)):
+            full, self.inputs = self.gather(i), [self.inputs[-1]] * len(self.inputs)
+            gradient = self.back(i, full.requires_grad_(), gradient)
+
+
 class GradientStaysBehind(Zero3):
     def back(self, i, full, gradient):
         super().back(i, full, gradient)
@@ -330,6 +380,8 @@ STACKS = [
     (NoGradients, "both need requires_grad_()"),
     (InputsInOrder, "the x that it had in forward"),
     (ReturnsNothing, "forward returns what the last layer returned"),
+    (FirstLayerFirst, "in which order does it go"),
+    (LastInputFirst, "in which order does it go"),
     (GradientStaysBehind, "the gradient that goes down"),
     (NeverClears, "The step before this one is added again"),
     (OwnGradients, "its owner's gradient alone"),
@@ -387,6 +439,23 @@ class KeepsTheLast(Zero3):
         return self.last
 
 
+class KeepsInputs(Zero3):
+    held = ()
+
+    def forward(self, x):
+        x = super().forward(x)
+        self.held = [*self.held, *self.inputs]
+        return x
+
+
+class KeepsGradients(Zero3):
+    held = ()
+
+    def reduce(self, part, gradient):
+        self.held = [*self.held, gradient]
+        super().reduce(part, gradient)
+
+
 class KeepsOutputsOfBackward(Zero3):
     outputs = ()
 
@@ -440,6 +509,8 @@ KEPT = [
     (KeepsAList, "Which list or attribute holds"),
     (KeepsCopies, "copies, or gathered pieces"),
     (KeepsTheLast, "a whole layer is still there"),
+    (KeepsInputs, "tensors as large as a layer's input"),
+    (KeepsGradients, "no .grad is a view of one"),
     (KeepsOutputsOfBackward, "an output whose graph"),
     (GathersTwice, "gathered once more there"),
 ]
@@ -447,7 +518,13 @@ KEPT = [
 
 @pytest.mark.parametrize("mistake, hint", KEPT)
 def test_what_stays_or_moves_too_often_meets_the_hint_that_fits(mistake, hint):
-    judged(FreedLayers(mistake, 3, 40), hint)
+    passes = 2 if mistake is KeepsInputs else 1
+    judged(FreedLayers(mistake, 3, 40, passes=passes), hint)
+
+
+def test_layers_gathered_before_their_turn_are_counted_beside_those_called():
+    found = judged(FreedLayers(AllAtOnce, 3, 40), "").found
+    assert "0  0 and 7 more" in found
 
 
 @pytest.mark.parametrize("right, n, passes", [(Zero3, 3, 2), (WithCheckpoints, 2, 1)])

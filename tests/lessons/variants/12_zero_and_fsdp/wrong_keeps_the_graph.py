@@ -1,7 +1,7 @@
 """Runs backward through the graph of forward, which holds all layers."""
 
 POINTS = 7.0
-HINT = "but autograd does"
+HINT = "had graphs of autograd"
 
 
 def padded(flat, n):
