@@ -53,6 +53,7 @@ _MAIN = '''def main():
         loss = {function}(**vars(options))
         if first:
             print(f"last loss: {{loss:.6f}}")
+        torch.distributed.barrier()  # nobody leaves while another still receives
     finally:
         torch.distributed.destroy_process_group()
 
