@@ -27,14 +27,17 @@ _HOME = {
         "ProcessServerFailed",
         "RankDied",
         "RankRaised",
+        "TaskFailed",
+        "WorkdirError",
         "WorldClosed",
         "WorldFailed",
         "WorldTimeout",
     ),
-    "distlab.faults": ("Hang", "Kill", "Slow"),
+    "distlab.faults": ("Hang", "Kill", "KillWorker", "Slow", "SlowWorker"),
     "distlab.trace": ("Event", "Trace"),
     "distlab.launch": ("Report", "World", "follow", "run"),
     "distlab.comm": ("Comm",),
+    "distlab.dataflow": ("MapReduce",),
     "distlab.predictions": ("predict",),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}

@@ -21,6 +21,8 @@ __all__ = [
     "ProcessServerFailed",
     "RankDied",
     "RankRaised",
+    "TaskFailed",
+    "WorkdirError",
     "WorldClosed",
     "WorldFailed",
     "WorldTimeout",
@@ -72,6 +74,31 @@ class EngineFailed(DistlabError, RuntimeError):
 
 class MessageMismatch(DistlabError, ValueError):
     """A receive buffer that does not fit the message sent to it."""
+
+
+class WorkdirError(DistlabError, OSError):
+    """A folder for a job's files that cannot be written, or is full."""
+
+
+class TaskFailed(DistlabError, RuntimeError):
+    """A task that workers cannot finish; nothing of the job's output is left.
+
+    `task` names it, such as "map 3", and `worker` who had it last.
+    `cause` is the exception of the user's function, else a sentence.
+    `trace` holds what every worker did up to the failure.
+    """
+
+    def __init__(
+        self, story: str, *, task: str, worker: int, cause: object, trace: object
+    ):
+        super().__init__(story)
+        self.task = task
+        self.worker = worker
+        self.cause = cause
+        self.trace = trace
+
+    def __reduce__(self):
+        return _rebuild, (type(self), str(self), self.__dict__.copy())
 
 
 class WorldFailed(DistlabError):

@@ -3,6 +3,8 @@
 `run(fn, 4, faults=[Kill(rank=2, step=3)])` kills rank 2 with SIGKILL as it makes its
 third Comm call. A step is the rank's n-th Comm call, counted from 1, the same number
 that its trace events carry; step 0 is the moment before its function begins.
+
+Workers of a data job have tasks instead of steps: `KillWorker(worker=1, task=3)`.
 """
 
 from collections.abc import Iterable
@@ -10,7 +12,17 @@ from dataclasses import dataclass
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["Fault", "Hang", "Kill", "Slow", "check_faults"]
+__all__ = [
+    "Fault",
+    "Hang",
+    "Kill",
+    "KillWorker",
+    "Slow",
+    "SlowWorker",
+    "WorkerFault",
+    "check_faults",
+    "check_worker_faults",
+]
 
 
 @dataclass(frozen=True)
@@ -37,7 +49,28 @@ class Slow:
     factor: float
 
 
+@dataclass(frozen=True)
+class KillWorker:
+    """`worker` dies by SIGKILL in its `task`-th task, counted from 1.
+
+    It has done the task's work, and not yet committed it. The worker that takes its
+    place goes on counting.
+    """
+
+    worker: int
+    task: int
+
+
+@dataclass(frozen=True)
+class SlowWorker:
+    """`worker` gets its processor for only one `factor`-th of the time."""
+
+    worker: int
+    factor: float
+
+
 Fault = Kill | Hang | Slow
+WorkerFault = KillWorker | SlowWorker
 
 
 def check_faults(faults: Fault | Iterable[Fault], world_size: int) -> tuple[Fault, ...]:
@@ -62,17 +95,51 @@ def check_faults(faults: Fault | Iterable[Fault], world_size: int) -> tuple[Faul
                 f"ranks 0 to {world_size - 1}."
             )
         if isinstance(fault, Slow):
-            number = isinstance(fault.factor, int | float)
-            if not number or not 1 <= fault.factor < 1000:
-                raise InvalidArgument(
-                    f"{fault}: factor is how many times slower, from 1 to 999."
-                )
+            _check_factor(fault)
         elif not _whole(fault.step) or fault.step < 0:
             raise InvalidArgument(
                 f"{fault}: step is the n-th Comm call, counted from 1; "
                 "0 is before the first."
             )
     return faults
+
+
+def check_worker_faults(
+    faults: WorkerFault | Iterable[WorkerFault], workers: int
+) -> tuple[WorkerFault, ...]:
+    """Return `faults`, one or several, as a tuple.
+
+    Raises: InvalidArgument naming the first that does not fit so many workers.
+    """
+    if isinstance(faults, WorkerFault) or not isinstance(faults, Iterable):
+        faults = (faults,)
+    faults = tuple(faults)
+    for fault in faults:
+        if not isinstance(fault, WorkerFault):
+            raise InvalidArgument(
+                f"faults takes KillWorker and SlowWorker, and got {fault!r}. "
+                "For example: faults=[KillWorker(worker=1, task=3)]"
+            )
+        if not _whole(fault.worker) or not 0 <= fault.worker < workers:
+            raise InvalidArgument(
+                f"{fault} names worker {fault.worker!r}; of {workers} workers the last "
+                f"is {workers - 1}."
+            )
+        if isinstance(fault, SlowWorker):
+            _check_factor(fault)
+        elif not _whole(fault.task) or fault.task < 1:
+            raise InvalidArgument(
+                f"{fault}: task is the worker's n-th task, counted from 1."
+            )
+    return faults
+
+
+def _check_factor(fault):
+    number = isinstance(fault.factor, int | float)
+    if not number or not 1 <= fault.factor < 1000:
+        raise InvalidArgument(
+            f"{fault}: factor is how many times slower, from 1 to 999."
+        )
 
 
 def _whole(value):

@@ -27,10 +27,10 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 
+from distlab.calls.travel import check_function, pack_task
 from distlab.errors import EngineMissing
 from distlab.launch.machine import check_world_size, start_method
 from distlab.launch.ranks import Ranks
-from distlab.launch.travel import check_function, pack_task
 from distlab.launch.world import check_timeout, refuse_nested, run_once
 from distlab.processes import Guests
 

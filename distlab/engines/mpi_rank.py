@@ -6,8 +6,8 @@ The kernel's side of this conversation is in `distlab.launch.ranks`.
 import json
 import os
 
+from distlab.calls.travel import unpack
 from distlab.launch.outcome import outcome_of
-from distlab.launch.travel import unpack
 from distlab.processes import Child
 from distlab.recorder import Recorder
 

@@ -14,10 +14,10 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from distlab.calls.console import Console
+from distlab.calls.travel import unpack
 from distlab.errors import CannotTravel
 from distlab.faults import Fault, Slow
-from distlab.launch.console import Console
-from distlab.launch.travel import unpack
 from distlab.launch.waits import stuck_ranks
 from distlab.processes import Ended, Frame, Lines, Processes
 from distlab.recorder import Blackboard

@@ -3,10 +3,10 @@
 import operator
 from collections.abc import Callable
 
+from distlab.calls.travel import check_function
 from distlab.errors import InvalidArgument
 from distlab.launch.machine import check_world_size
 from distlab.launch.report import Report
-from distlab.launch.travel import check_function
 from distlab.launch.world import run
 from distlab.trace import BASE, FIRST_PLACE, Shares
 

@@ -5,8 +5,8 @@ import sys
 import time
 from collections.abc import Callable
 
-from distlab.launch.raised import described
-from distlab.launch.travel import pack
+from distlab.calls.raised import described
+from distlab.calls.travel import pack
 from distlab.recorder import Recorder
 
 __all__ = ["outcome_of"]

@@ -17,10 +17,10 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
+from distlab.calls.raised import described
+from distlab.calls.travel import Arrivals
 from distlab.comm import Comm, Disagreement
 from distlab.launch.outcome import outcome_of
-from distlab.launch.raised import described
-from distlab.launch.travel import Arrivals
 from distlab.launch.witness import watch
 from distlab.processes import Child
 from distlab.recorder import Recorder

@@ -15,10 +15,10 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from distlab.calls.console import Console
 from distlab.errors import WorldFailed
 from distlab.faults import Fault
 from distlab.launch.call import TICK_S, Call, Failure, Outcome
-from distlab.launch.console import Console
 from distlab.launch.machine import FOR_TRAINING, PRELOAD, usable_cores
 from distlab.launch.story import tell
 from distlab.processes import (

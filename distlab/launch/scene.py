@@ -3,9 +3,9 @@
 import signal
 from collections.abc import Iterable, Sequence
 
+from distlab.calls.places import learners_frames, whereabouts
 from distlab.faults import Fault, Kill
 from distlab.launch.call import Failure
-from distlab.launch.places import learners_frames, whereabouts
 from distlab.launch.waits import waits_for
 from distlab.recorder import DESTROYED, Blackboard, Now
 

@@ -4,9 +4,9 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from distlab.calls.raised import described
 from distlab.faults import Fault
 from distlab.launch.call import Failure, Outcome
-from distlab.launch.raised import described
 from distlab.launch.report import Report
 from distlab.launch.story import tell
 from distlab.launch.waits import stuck_ranks

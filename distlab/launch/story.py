@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from distlab.calls.places import source_lines
 from distlab.errors import (
     CollectiveMismatch,
     Deadlock,
@@ -12,7 +13,6 @@ from distlab.errors import (
 )
 from distlab.faults import Fault
 from distlab.launch.call import Failure
-from distlab.launch.places import source_lines
 from distlab.launch.scene import Scene, call_in_words, how_it_died, ranks_in_words
 from distlab.launch.waits import cycle_among, disagreement, waits_for
 from distlab.recorder import DESTROYED, Blackboard

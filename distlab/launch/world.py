@@ -7,10 +7,11 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 
+from distlab.calls.console import Console
+from distlab.calls.travel import check_function, pack_task
 from distlab.errors import InvalidArgument, NestedWorld, WorldClosed
 from distlab.faults import Fault, check_faults
 from distlab.launch.call import Failure
-from distlab.launch.console import Console
 from distlab.launch.machine import (
     check_world_size,
     choose_backend,
@@ -20,7 +21,6 @@ from distlab.launch.machine import (
 from distlab.launch.ranks import Ranks
 from distlab.launch.report import Report
 from distlab.launch.simulate import run_simulated
-from distlab.launch.travel import check_function, pack_task
 from distlab.processes import Interrupts, inside
 from distlab.simulated import Fabric
 

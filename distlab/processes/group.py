@@ -52,7 +52,8 @@ class Processes:
     that only some groups need, imported when the first of them starts.
     shared: descriptors that every process gets a copy of.
     private_folder: whether they get a folder, which is in memory where the system has
-    such folders, and gone when they are. `folder` is its path.
+    such folders, and gone when they are. `folder` is its path. It may also be the path
+    of a folder that is there already; that one, too, is gone when they are.
 
     Raises: ProcessServerFailed if the server cannot start or fork.
     If a peer dies: `poll` reports `Ended`; the others go on.
@@ -67,21 +68,22 @@ class Processes:
         also: Sequence[str] = (),
         shared: Sequence[int] = (),
         start_method: str = "fork",
-        private_folder: bool = False,
+        private_folder: bool | str = False,
     ):
         self.pids = [None] * count
         self.alive = set()
-        self.folder = None
-        self._channels, self._readers, self._outputs, self._stacks = [], [], [], []
+        self.folder = private_folder if isinstance(private_folder, str) else None
+        self._channels, self._readers, self._outputs, self._stacks = {}, {}, {}, {}
         self._selector = selectors.DefaultSelector()
         self._session, self._server = ServerHandle.open_session(preload, start_method)
         self._news = FrameReader(self._session)
         self._selector.register(self._session, selectors.EVENT_READ, "session")
         self._closed = False
         try:
-            if private_folder:
+            if private_folder and self.folder is None:
                 self.folder = _new_folder()
-            self._start_all(self._surroundings(entry, also), shared)
+            self._equipment = self._surroundings(entry, also), shared
+            self._start_all(*self._equipment)
         except OSError as error:
             self.stop()
             raise self._server.failure() from error
@@ -122,14 +124,30 @@ class Processes:
         ours, theirs = socket.socketpair()
         pipe, write_end = os.pipe()
         stacks = anonymous_file("stacks")
-        self._channels.append(ours)
-        self._readers.append(FrameReader(ours))
-        self._outputs.append(LineReader(pipe))
-        self._stacks.append(stacks)
+        self._channels[index] = ours
+        self._readers[index] = FrameReader(ours)
+        self._outputs[index] = LineReader(pipe)
+        self._stacks[index] = stacks
         self._selector.register(ours, selectors.EVENT_READ, index)
         self._selector.register(pipe, selectors.EVENT_READ, index)
         self.alive.add(index)
         return [theirs.detach(), write_end, stacks]
+
+    def _unequip(self, index):
+        self._channels.pop(index).close()
+        self._outputs.pop(index).close()
+        os.close(self._stacks.pop(index))
+
+    def replace(self, index: int) -> None:
+        """Start a new process in the place of one that was reported as ended."""
+        self._forget(self._channels[index])
+        self._forget(self._outputs[index].descriptor)
+        self._unequip(index)
+        self.pids[index] = None
+        try:
+            self._start(index, *self._equipment)
+        except OSError as error:
+            raise self._server.failure() from error
 
     def send(self, index: int, payload: bytes) -> None:
         """Send one frame to a process; a dead one is reported by `poll`, not here."""
@@ -255,12 +273,8 @@ class Processes:
             for index in self.alive:  # the server does not answer: it may be starting
                 self.signal(index, signal.SIGKILL)
         self._session.close()
-        for channel in self._channels:
-            channel.close()
-        for output in self._outputs:
-            output.close()
-        for stacks in self._stacks:
-            os.close(stacks)
+        for index in list(self._channels):
+            self._unequip(index)
         if self.folder is not None:  # the server has removed it, unless it is gone
             shutil.rmtree(self.folder, ignore_errors=True)
         self.alive.clear()

@@ -22,6 +22,7 @@ FLOORS = {
     "faults": 1,
     "show": 1.5,  # to the side: draws what floors 0 and 1 hold, for anybody above
     "predictions": 1.5,
+    "calls": 2,
     "processes": 2,
     "recorder": 2,
     "cost": 2,
@@ -29,6 +30,7 @@ FLOORS = {
     "simulated": 3,
     "launch": 4,
     "collectives": 4,
+    "dataflow": 5,
     "train": 5,
     "engines": 5,
     "grading": 6,

@@ -10,10 +10,10 @@ import pytest
 import torch
 
 from distlab import collectives
+from distlab.calls.places import learners_frames
 from distlab.collectives import bruck_all_gather, tree_broadcast
 from distlab.grading import AllGatherInRounds, BroadcastInRounds, check
 from distlab.grading.broadcast import _named
-from distlab.launch.places import learners_frames
 
 
 def tree(comm, tensor, root=0, *, factor=2, rounds=math.inf):

@@ -149,9 +149,9 @@ def test_when_the_process_server_is_killed_the_next_call_starts_another():
 
 
 SPAWNED = """
-from distlab.launch.console import Console
+from distlab.calls.console import Console
 from distlab.launch.ranks import Ranks
-from distlab.launch.travel import pack_task
+from distlab.calls.travel import pack_task
 from distlab.processes import Interrupts
 def work(comm):
     import torch

@@ -1,4 +1,4 @@
-"""What ranks print: shown as it comes, line by line, and kept."""
+"""What ranks, or workers, print: shown as it comes, line by line, and kept."""
 
 import sys
 
@@ -13,10 +13,13 @@ class Console:
 
     A cell that has to show a million lines freezes the browser, so only the first 500
     are shown; up to 64 million characters per rank are kept.
+
+    who: what those are called that print.
     """
 
-    def __init__(self, world_size: int, quiet: bool):
+    def __init__(self, world_size: int, quiet: bool, who: str = "rank"):
         self._quiet = quiet
+        self._who = who
         self._kept = [[] for _ in range(world_size)]
         self._size = [0] * world_size
         self._shown = self._hidden = 0
@@ -38,7 +41,9 @@ class Console:
         self._shown += len(visible)
         self._hidden += len(lines) - len(visible)
         if visible:
-            sys.stdout.write("".join(f"[rank {rank}] {line}\n" for line in visible))
+            sys.stdout.write(
+                "".join(f"[{self._who} {rank}] {line}\n" for line in visible)
+            )
             sys.stdout.flush()
 
     def close(self) -> None:

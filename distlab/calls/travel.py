@@ -1,4 +1,4 @@
-"""Functions, arguments and results on their way between the kernel and its ranks.
+"""Functions, arguments and results on their way between the kernel and its processes.
 
 Functions of a notebook or script travel by value, with the globals they use. In a
 rank those globals land in the rank's `__main__`, which is what makes state persist in
@@ -18,7 +18,14 @@ import cloudpickle
 
 from distlab.errors import CannotTravel, InvalidArgument
 
-__all__ = ["Arrivals", "check_function", "pack", "pack_task", "unpack"]
+__all__ = [
+    "Arrivals",
+    "check_function",
+    "pack",
+    "pack_functions",
+    "pack_task",
+    "unpack",
+]
 
 
 def check_function(fn: Callable, args: Sequence, first: str = "comm") -> None:
@@ -64,6 +71,22 @@ def pack_task(fn: Callable, args: Sequence, faults: tuple) -> bytes:
         return _dump((fn, tuple(args), faults))
     except Exception as error:
         raise CannotTravel(_blame(fn, args, error)) from None
+
+
+def pack_functions(functions: Sequence[Callable | None], to: str) -> bytes:
+    """Return functions as bytes, for those whom `to` names, such as "a worker".
+
+    Raises: CannotTravel naming the function, and the global that does not pickle.
+    """
+    try:
+        return _dump(functions)
+    except Exception:
+        for fn in functions:
+            try:
+                _dump(fn)
+            except Exception as error:
+                raise CannotTravel(_blame(fn, (), error, to)) from None
+        raise
 
 
 def pack(thing: object) -> bytes:
@@ -154,14 +177,14 @@ def _dump(thing):
     return file.getvalue()
 
 
-def _blame(fn, args, error):
+def _blame(fn, args, error, to="a rank"):
     """Say in one sentence which argument or global of `fn` does not pickle."""
     name = getattr(fn, "__name__", "the function")
     for number, value in enumerate(args):
         where, part = _culprit(value, f"args[{number}]")
         if part is not _FINE:
             return (
-                f"{where} is {_a(part)}, which cannot travel to a rank ({_why(error)})."
+                f"{where} is {_a(part)}, which cannot travel to {to} ({_why(error)})."
             )
     seen = inspect.getclosurevars(fn) if isinstance(fn, types.FunctionType) else None
     named = {**seen.globals, **seen.nonlocals} if seen else {}
@@ -170,10 +193,10 @@ def _blame(fn, args, error):
         if part is not _FINE:
             return (
                 f"the variable `{where}`, used by `{name}`, is {_a(part)}, which "
-                f"cannot travel to a rank ({_why(error)}). Make it inside `{name}` "
-                "instead, so that each rank has its own."
+                f"cannot travel to {to} ({_why(error)}). Make it inside `{name}` "
+                f"instead, so that each {to.split()[-1]} has its own."
             )
-    return f"{name} cannot travel to a rank: {_why(error)}."
+    return f"{name} cannot travel to {to}: {_why(error)}."
 
 
 _FINE = object()

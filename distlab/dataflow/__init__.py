@@ -1,0 +1,17 @@
+"""Data on many workers: MapReduce, on real worker processes, with files in between.
+
+    inputs ─ splits ─▶ map tasks ─ sorted runs, on local disks ─▶ reduce tasks ─▶ parts
+             lines     mapper,     one piece per partition        merge,
+                       combiner                                   reducer
+
+Read in this order: `mapreduce` (the face), `job` (who does what next, and what a death
+costs), `schedule` (those decisions alone, without a process or a clock), `splits`,
+`map_task`, `table` (memory, and what to do when it is short), `runs` (sorted pairs in a
+file), `reduce_task`. `workers` and `worker` are the two ends of a pool that knows
+nothing of any of these. No torch is loaded here.
+"""
+
+from distlab.dataflow.mapreduce import MapReduce
+from distlab.dataflow.output import Output
+
+__all__ = ["MapReduce", "Output"]

@@ -1,0 +1,169 @@
+"""The user's functions, as a worker calls them, and what is said when one fails.
+
+A mistake is told with the record or the key that it was made on, not only where in the
+code.
+"""
+
+import inspect
+import math
+import numbers
+import reprlib
+import types
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from distlab.dataflow.worker import AtRecord
+from distlab.errors import InvalidArgument
+
+__all__ = [
+    "Functions",
+    "check_functions",
+    "described_pairs",
+    "emitted",
+    "stable_hash",
+    "unordered",
+]
+
+_SHAPES = {
+    "mapper": [("line",), ("name", "line")],
+    "reducer": [("key", "values")],
+    "combiner": [("key", "values")],
+    "partitioner": [("key", "reducers")],
+}
+
+
+class Functions(NamedTuple):
+    """What a job is made of; the last two may be missing.
+
+    named: whether the mapper is called with the file's name before the line.
+    """
+
+    mapper: Callable
+    reducer: Callable
+    combiner: Callable | None
+    partitioner: Callable | None
+    named: bool
+
+
+def check_functions(mapper, reducer, combiner, partitioner) -> Functions:
+    """Return the functions.
+
+    Raises: InvalidArgument naming the one that cannot be called as it will be.
+    """
+    given = locals()
+    fits = {name: _shape(name, fn) for name, fn in given.items() if fn is not None}
+    for name in ("mapper", "reducer"):
+        if name not in fits:
+            raise InvalidArgument(f"{name} is missing; MapReduce(mapper, reducer).")
+    return Functions(*given.values(), named=len(fits["mapper"]) == 2)
+
+
+def _shape(what, fn):
+    """Return the arguments that `fn` takes, of those that it may take."""
+    calls = " or ".join(f"{what}({', '.join(shape)})" for shape in _SHAPES[what])
+    if not callable(fn):
+        raise InvalidArgument(
+            f"{what} is a function, called as {calls}, and got {reprlib.repr(fn)}."
+        )
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):
+        return _SHAPES[what][0]  # some built-ins do not tell
+    for shape in _SHAPES[what]:
+        try:
+            signature.bind(*shape)
+        except TypeError:
+            continue
+        return shape
+    name = getattr(fn, "__name__", what)
+    raise InvalidArgument(
+        f"{what} is called as {calls}, but {name}{signature} does not take that."
+    )
+
+
+def emitted(fn: Callable, role: str, key: object, values: Iterable) -> Iterator:
+    """Yield the values that a reducer or combiner makes of one key's.
+
+    It returns one value, or is a generator of any number of them.
+
+    Raises: AtRecord if it fails.
+    """
+    try:
+        result = fn(key, iter(values))
+        if isinstance(result, types.GeneratorType):
+            yield from result
+        else:
+            yield result
+    except Exception as error:
+        raise AtRecord(f"The {role} was at the key {reprlib.repr(key)}.") from error
+
+
+def unordered(some: object, other: object) -> TypeError:
+    """Return the exception that says that two keys cannot be sorted."""
+    return TypeError(
+        f"keys are sorted, and {some!r} and {other!r} cannot be. "
+        "Take keys of one type, such as strings, numbers or tuples."
+    )
+
+
+def described_pairs(mapper: Callable, line: str, error: Exception) -> Exception:
+    """Return the exception to tell of when the loop over a mapper's pairs failed."""
+    if error.__traceback__.tb_next is not None:
+        return error  # raised in the mapper itself
+    try:
+        pairs = mapper(line)
+        if not isinstance(pairs, Iterable):
+            return TypeError(
+                f"the mapper returned {reprlib.repr(pairs)}, and not (key, value) "
+                "pairs. Yield them: yield key, value"
+            )
+        for pair in pairs:
+            if not isinstance(pair, tuple | list) or len(pair) != 2:
+                return TypeError(
+                    f"the mapper gave {reprlib.repr(pair)}, which is no (key, value) "
+                    "pair. Yield pairs: yield key, value"
+                )
+            _check_hashable(pair[0])
+    except Exception as other:
+        return other
+    return error
+
+
+def _check_hashable(key):
+    try:
+        hash(key)
+    except TypeError:
+        raise TypeError(
+            f"the key {reprlib.repr(key)} is a {type(key).__name__}, which cannot be "
+            "hashed. A tuple can be a key, a list or dict cannot."
+        ) from None
+
+
+def stable_hash(key: object) -> int:
+    """Return a hash that is the same in every process; equal keys have equal ones.
+
+    Python's own `hash` of a string differs from process to process.
+
+    Raises: TypeError for a type that it does not know.
+    """
+    if isinstance(key, str):
+        return zlib.crc32(key.encode(errors="surrogatepass"))
+    if isinstance(key, bytes):
+        return zlib.crc32(key)
+    if key is None:
+        return 1
+    if isinstance(key, numbers.Number):
+        if isinstance(key, float) and math.isnan(key):
+            raise TypeError("the key nan equals no other and cannot be ordered.")
+        return hash(key)
+    if isinstance(key, tuple):
+        mixed = len(key)
+        for part in key:
+            mixed = (1000003 * mixed ^ stable_hash(part)) & 0xFFFFFFFF
+        return mixed
+    raise TypeError(
+        f"the key {reprlib.repr(key)} is a {type(key).__name__}, whose hash may differ "
+        "from process to process. Take strings, bytes, numbers or tuples of them as "
+        "keys, or give a partitioner."
+    )

@@ -1,0 +1,198 @@
+"""One job under way: the owner's loop around the workers.
+
+idle worker ─▶ schedule: which attempt? ─▶ workers: do it
+Returned ─▶ schedule: the first of its task? ─▶ keep its runs or its part
+Raised ──▶ skip the record, if that is allowed, or fail the job
+Lost ────▶ remove its folder; its maps wait again
+
+folder/worker-1.0/map-3      map 3's output, on the disk of worker 1, first process
+folder/output/part-00000     reduce 0's output, on a disk that all workers share
+"""
+
+import os
+import shutil
+from collections import Counter
+from functools import partial
+
+from distlab.calls.places import source_lines
+from distlab.dataflow.map_task import map_task
+from distlab.dataflow.reduce_task import reduce_task
+from distlab.dataflow.schedule import Schedule
+from distlab.dataflow.workers import Lost, Raised, Workers
+from distlab.errors import TaskFailed, WorkdirError
+from distlab.processes import Interrupts
+
+__all__ = ["Job"]
+
+_TICK_S = 0.02
+_MOST_DEATHS = 3  # of workers at one task, beside those that were planned
+_MOST_FAILURES = 2  # at one record, before it is skipped
+
+
+class Job:
+    """The tasks of one job, done on `workers`.
+
+    parts: the paths of the output's parts, by reduce task.
+    counts: of all completed tasks together, and the attempts.
+    shuffled: bytes from each map task to each reduce task.
+    skipped: (file, offset) of the records that were left out.
+    """
+
+    def __init__(
+        self,
+        splits: list,
+        reducers: int,
+        workers: Workers,
+        *,
+        folder: str,
+        memory_bytes: int,
+        skip_bad_records: int,
+    ):
+        self.schedule = Schedule(len(splits), reducers)
+        self.parts = [
+            os.path.join(folder, "output", f"part-{number:05}")
+            for number in range(reducers)
+        ]
+        self.skipped = set()
+        self._splits = splits
+        self._workers = workers
+        self._folder = folder
+        self._limits = {"reducers": reducers, "memory_bytes": memory_bytes}
+        self._skip_most = skip_bad_records
+        self._lives = [0] * workers.count
+        self._at = {}  # worker -> its attempt
+        self._results = {}  # task -> Mapped or Reduced, of its first attempt
+        self._deaths = Counter()
+        self._failures = Counter()
+
+    def run(self, interrupts: Interrupts) -> None:
+        """Do all tasks; return early if there is an interrupt.
+
+        Raises: TaskFailed, WorkdirError.
+        """
+        while not self.schedule.finished and not interrupts.pending:
+            self._hand_out()
+            for what in self._workers.wait(_TICK_S):
+                if isinstance(what, Lost):
+                    self._lost(what)
+                elif isinstance(what, Raised):
+                    self._raised(what)
+                else:
+                    self._returned(what)
+
+    def _hand_out(self):
+        for worker in sorted(self._workers.idle):
+            attempt = self.schedule.next_for(worker, self._workers.now())
+            if attempt is None:
+                return
+            self._at[worker] = attempt
+            do = self._do_map if attempt.task.kind == "map" else self._do_reduce
+            do(worker, attempt)
+
+    def _do_map(self, worker, attempt):
+        number = attempt.task.number
+        path = os.path.join(self._home(worker), f"map-{number}")
+        split = self._splits[number]
+        task = partial(map_task, **self._limits)
+        self._workers.give(worker, str(attempt), task, path, split, self.skipped)
+
+    def _do_reduce(self, worker, attempt):
+        number = attempt.task.number
+        runs = [self._results[task].runs[number] for task in self.schedule.maps]
+        runs = [run for run in runs if run.end > run.start]
+        final = self.parts[number]
+        temporary = f"{final}.attempt-{attempt.number}"
+        self._workers.give(worker, str(attempt), reduce_task, temporary, final, runs)
+
+    def _home(self, worker):
+        """Return the folder that stands for the disk of the worker's machine."""
+        return os.path.join(self._folder, f"worker-{worker}.{self._lives[worker]}")
+
+    def _returned(self, what):
+        attempt = self._at.pop(what.worker)
+        gone = getattr(what.value, "gone", None)
+        if gone is not None:
+            self._look_again(attempt, gone)
+        elif self.schedule.done(attempt, self._workers.now()):
+            self._results[attempt.task] = what.value
+
+    def _look_again(self, attempt, gone):
+        """Have a reduce done again that did not find a map's output.
+
+        The worker that had it is known to be lost, unless somebody else removed it.
+        """
+        self.schedule.failed(attempt)
+        for task in self.schedule.maps:
+            held = self._results[task].runs if task in self.schedule.completed else ()
+            if any(run.path == gone for run in held):
+                raise WorkdirError(
+                    f"{gone} is not there any more, and no worker has died: "
+                    "something else removes files in the job's folder."
+                )
+
+    def _raised(self, what):
+        attempt = self._at.pop(what.worker)
+        if attempt.task in self.schedule.completed:
+            self.schedule.failed(attempt)  # a backup's failure means nothing
+            return
+        place = what.facts["place"]
+        if place is None or len(self.skipped) >= self._skip_most:
+            raise self._failure(attempt, what.facts)
+        self.schedule.failed(attempt)
+        self._failures[place] += 1
+        if self._failures[place] >= _MOST_FAILURES:
+            self.skipped.add(place)
+
+    def _failure(self, attempt, facts):
+        """Return the exception that tells what a task raised, and on which record."""
+        said = f"{facts['type']}: {facts['message']}".rstrip(": ")
+        if facts["disk"] and not source_lines(facts["frames"]):
+            return WorkdirError(
+                f"worker {attempt.worker} could not write in {self._folder} during "
+                f"{attempt.task}: {said}. Give run a workdir with more room."
+            )
+        lines = [f"{attempt.task}, on worker {attempt.worker}, raised {said}", ""]
+        lines += source_lines(facts["frames"])
+        lines += [f"    {facts['where']}"] if facts["where"] else []
+        if facts["because"]:
+            lines.append(f"    because of {facts['because']}")
+        lines += ["", "  Nothing of the job's output is left."]
+        return self._failed(attempt, "\n".join(lines), facts["error"])
+
+    def _failed(self, attempt, story, cause):
+        return TaskFailed(
+            story,
+            task=str(attempt.task),
+            worker=attempt.worker,
+            cause=cause,
+            trace=self._workers.trace(),
+        )
+
+    def _lost(self, what):
+        """Have done again what the worker's death undid: its disk is gone, too."""
+        shutil.rmtree(self._home(what.worker), ignore_errors=True)
+        self._lives[what.worker] += 1
+        self.schedule.lost(what.worker)
+        attempt = self._at.pop(what.worker, None)
+        if attempt is not None and not what.planned:
+            self._deaths[attempt.task] += 1
+            if self._deaths[attempt.task] >= _MOST_DEATHS:
+                cause = f"its worker {what.how}, {_MOST_DEATHS} times"
+                story = f"{attempt.task} cannot be done: {cause}."
+                raise self._failed(attempt, story, cause)
+
+    @property
+    def shuffled(self) -> list[list[int]]:
+        """Bytes from each map task, a row each, to each reduce task."""
+        results = [self._results[task] for task in self.schedule.maps]
+        return [[run.end - run.start for run in each.runs] for each in results]
+
+    @property
+    def counts(self) -> Counter:
+        """What the tasks counted, each once, and how often they were tried."""
+        total = Counter()
+        for result in self._results.values():
+            total.update(result.counts)
+        for task, count in self.schedule.attempts.items():
+            total[f"{task.kind}_attempts"] += count
+        return total

@@ -1,0 +1,235 @@
+"""MapReduce: two functions, and everything between them.
+
+    def mapper(line):
+        for word in line.split():
+            yield word, 1
+
+    def reducer(word, counts):
+        return sum(counts)
+
+    output = MapReduce(mapper, reducer, combiner=reducer).run("folder", workers=2)
+
+Source: Dean and Ghemawat, "MapReduce: Simplified Data Processing on Large Clusters"
+(2004).
+"""
+
+import math
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from distlab.calls.travel import pack_functions
+from distlab.dataflow.counters import Counters
+from distlab.dataflow.functions import check_functions
+from distlab.dataflow.job import Job
+from distlab.dataflow.output import Output
+from distlab.dataflow.splits import files_of, line_number, splits_of
+from distlab.dataflow.workers import Workers
+from distlab.errors import InvalidArgument, NestedWorld, WorkdirError
+from distlab.faults import WorkerFault, check_worker_faults
+from distlab.processes import Interrupts, inside
+from distlab.units import MiB
+
+__all__ = ["MapReduce"]
+
+_LIMITS = {
+    "workers": (1, 64),
+    "reducers": (1, 512),
+    "memory_bytes": (2**16, math.inf),
+    "skip_bad_records": (0, math.inf),
+    "split_bytes": (1, math.inf),
+}
+_LARGEST_SPLIT, _SMALLEST_SPLIT = 64 * MiB, MiB // 4
+_SPLITS_PER_WORKER = 3
+
+
+class MapReduce:
+    """A job: what to do with every line, and with all values of every key.
+
+    mapper: called as mapper(line), or as mapper(name, line) if it takes two arguments,
+    with a line of the input without its end and the name of its file. It yields, or
+    returns, any number of (key, value) pairs.
+    reducer: called as reducer(key, values) once for each key, with an iterator over all
+    its values; it returns the key's value, or yields several.
+    combiner: called like the reducer on the way, with some of a key's values, any
+    number of times; what it returns takes their place. Where the order and grouping of
+    values do not matter, as for a sum, it is the reducer itself.
+    partitioner: called as partitioner(key, reducers); returns the number of the reducer
+    that gets the key. Without one it is a hash of the key.
+
+    Keys are strings, bytes, numbers or tuples of them, all of one kind, as they are
+    hashed and sorted.
+
+    Raises: InvalidArgument for functions that cannot be called so.
+    """
+
+    def __init__(
+        self,
+        mapper: Callable,
+        reducer: Callable,
+        *,
+        combiner: Callable | None = None,
+        partitioner: Callable | None = None,
+    ):
+        self.functions = check_functions(mapper, reducer, combiner, partitioner)
+
+    def run(
+        self,
+        inputs: str | os.PathLike | Iterable,
+        *,
+        workers: int = 2,
+        reducers: int = 2,
+        workdir: str | os.PathLike | None = None,
+        faults: WorkerFault | Sequence[WorkerFault] = (),
+        memory_bytes: int = 256 * MiB,
+        skip_bad_records: int = 0,
+        split_bytes: int | None = None,
+    ) -> Output:
+        """Run the job on `workers` processes; return its output.
+
+        inputs: the path of a file or folder, several such Paths, or strings of text.
+        workdir: where all is written and `output` stays; without it, temporary files.
+        faults: `KillWorker` and `SlowWorker`, to break the run on purpose.
+        memory_bytes: what a worker's pairs may take before they go to disk.
+        skip_bad_records: how many lines on which the mapper failed twice are left out.
+        split_bytes: how much one map task reads; follows from the input if None.
+
+        Raises: TaskFailed if a function raises or a task ends its worker again and
+        again; WorkdirError without room to write; InvalidArgument, CannotTravel,
+        NestedWorld before anything starts; KeyboardInterrupt. None leaves a process or
+        a file behind. If a worker dies: what it had mapped is mapped again by another.
+        """
+        _check_limits(
+            workers=workers,
+            reducers=reducers,
+            memory_bytes=memory_bytes,
+            skip_bad_records=skip_bad_records,
+            split_bytes=1 if split_bytes is None else split_bytes,
+        )
+        faults = check_worker_faults(faults, workers)
+        functions = pack_functions(self.functions, "a worker")
+        limits = {"memory_bytes": memory_bytes, "skip_bad_records": skip_bad_records}
+        with _folder(workdir) as folder:
+            splits = _splits(inputs, folder, workers, split_bytes)
+            pool = partial(Workers, workers, functions, folder=folder, faults=faults)
+            job = partial(Job, splits, reducers, folder=folder, **limits)
+            return _done(pool, job, workdir)
+
+
+def _check_limits(**given):
+    """Refuse a job inside another, and what is no whole number within its limits."""
+    if inside() is not None:
+        raise NestedWorld(
+            "MapReduce.run was called inside a worker or rank, which cannot start "
+            "a job of its own: return to the notebook and call it there."
+        )
+    for name, value in given.items():
+        least, most = _LIMITS[name]
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if not whole or not least <= value <= most:
+            limit = (
+                f"from {least} to {most}"
+                if most < math.inf
+                else f"of at least {least:,}"
+            )
+            raise InvalidArgument(
+                f"{name} is a whole number {limit}, and got {value!r}."
+            )
+
+
+@contextmanager
+def _folder(workdir):
+    """Make a folder for the job's files, which is gone when the body ends."""
+    folder = _new_folder(workdir)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _new_folder(workdir):
+    if workdir is None:
+        return tempfile.mkdtemp(prefix="distlab-")
+    final = os.path.join(workdir, "output")
+    if os.path.lexists(final):
+        raise InvalidArgument(
+            f"{final} is there already, perhaps of an earlier run. Remove it, or give "
+            "another workdir."
+        )
+    try:
+        os.makedirs(workdir, exist_ok=True)
+        return tempfile.mkdtemp(prefix=".distlab-", dir=os.path.abspath(workdir))
+    except OSError as error:
+        raise WorkdirError(
+            f"workdir {str(workdir)!r} cannot be used: {error}."
+        ) from None
+
+
+def _splits(inputs, folder, workers, split_bytes):
+    try:
+        files = files_of(inputs, folder)
+    except OSError as error:
+        if isinstance(error, InvalidArgument) or error.filename is None:
+            raise
+        raise WorkdirError(f"the inputs cannot be read or stored: {error}.") from None
+    if split_bytes is None:
+        total = sum(os.path.getsize(path) for _, path in files)
+        fair = -(-total // (workers * _SPLITS_PER_WORKER))
+        split_bytes = max(_SMALLEST_SPLIT, min(_LARGEST_SPLIT, fair))
+    return splits_of(files, split_bytes)
+
+
+def _done(start_pool, make_job, workdir):
+    """Do the job; return its output, which is taken out of the job's folder in time."""
+    with Interrupts() as interrupts:
+        pool = start_pool()
+        try:
+            job = make_job(workers=pool)
+            job.run(interrupts)
+            if not interrupts.pending:
+                output = _output(job, pool)
+                if workdir is not None:
+                    output.paths = _moved(job.parts, workdir)
+        finally:
+            pool.close()
+    if interrupts.pending:
+        raise KeyboardInterrupt
+    return output
+
+
+def _output(job, pool):
+    counts = job.counts
+    counts["map_tasks"] = len(job.schedule.maps)
+    counts["reduce_tasks"] = len(job.schedule.reduces)
+    return Output(
+        job.parts,
+        counters=Counters(**counts),
+        shuffled=job.shuffled,
+        trace=pool.trace(),
+        elapsed_s=pool.now(),
+        notes=_notes(job, counts),
+    )
+
+
+def _moved(parts, workdir):
+    """Commit the parts, all of them by one rename; return their new paths."""
+    final = os.path.join(os.path.abspath(workdir), "output")
+    os.rename(os.path.dirname(parts[0]), final)
+    return [os.path.join(final, os.path.basename(part)) for part in parts]
+
+
+def _notes(job, counts):
+    """Return what happened besides, one sentence each."""
+    notes = []
+    for kind in ("map", "reduce"):
+        more = counts[f"{kind}_attempts"] - counts[f"{kind}_tasks"]
+        if more:
+            times = "1 attempt" if more == 1 else f"{more} attempts"
+            notes.append(f"{times} more than there are {kind} tasks.")
+    for path, offset in sorted(job.skipped):
+        at = f"{os.path.basename(path)}, line {line_number(path, offset)}"
+        notes.append(f"Skipped, because the mapper failed on it twice: {at}.")
+    return notes

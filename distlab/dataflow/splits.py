@@ -1,0 +1,146 @@
+"""Inputs cut into splits by bytes, and read back line by line.
+
+    file  │the cat sat⏎on the│ mat⏎the end⏎│
+          └──── piece 0 ─────┴── piece 1 ──┘       a line belongs where it begins:
+           the cat sat, on the mat   the end       "on the mat" is piece 0's
+
+So no line is lost or read twice, wherever the cuts fall, and no file has to be read to
+be cut. A line ends with \\n, or \\r\\n; the last one may lack it. Bytes that are not
+UTF-8 become U+FFFD.
+"""
+
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from distlab.errors import InvalidArgument
+
+__all__ = ["Piece", "blocks_of", "files_of", "line_number", "lines_in", "splits_of"]
+
+_BLOCK_BYTES = 2**20
+_STRINGS = "strings"
+
+
+class Piece(NamedTuple):
+    """The lines of a file that begin at an offset from `start` to before `end`.
+
+    name: what a mapper is told of the file.
+    """
+
+    name: str
+    path: str
+    start: int
+    end: int
+
+
+def files_of(inputs: object, folder: str) -> list[tuple[str, str]]:
+    """Return (name, path) of every input file; strings are written to one in `folder`.
+
+    Raises: InvalidArgument for what is no input, or is not there.
+    """
+    if isinstance(inputs, str | os.PathLike):
+        return _files_at(inputs)
+    if not isinstance(inputs, Iterable) or isinstance(inputs, bytes):
+        raise InvalidArgument(
+            "inputs is the path of a file or a folder, several such Paths, or strings "
+            f"with the text itself, and got {inputs!r}."
+        )
+    items = list(inputs) if isinstance(inputs, list | tuple) else inputs
+    if isinstance(items, list) and any(isinstance(i, os.PathLike) for i in items):
+        if not all(isinstance(item, os.PathLike) for item in items):
+            raise InvalidArgument("inputs has both Paths and strings; choose one kind.")
+        return [file for item in items for file in _files_at(item)]
+    if isinstance(items, list) and items and all(map(_is_file, items)):
+        raise InvalidArgument(
+            f"inputs has strings, which are text, but {items[0]!r} is a file here. "
+            "For the files themselves: [Path(name) for name in inputs]."
+        )
+    return [(_STRINGS, _write_strings(items, folder))]
+
+
+def _is_file(item):
+    return isinstance(item, str) and 0 < len(item) < 4096 and os.path.isfile(item)
+
+
+def _files_at(place):
+    """Return (name, path) of the file, or of every file in the folder, sorted."""
+    path = Path(place).absolute()
+    if path.is_file():
+        files = [(os.fspath(place), path)]
+    elif path.is_dir():
+        found = sorted(p for p in path.rglob("*") if p.is_file())
+        files = [(p.relative_to(path).as_posix(), p) for p in found]
+    else:
+        raise InvalidArgument(f"inputs: there is no file or folder {str(place)!r}.")
+    for _, path in files:
+        if not os.access(path, os.R_OK):
+            raise InvalidArgument(f"inputs: {str(path)!r} cannot be read.")
+    return [(name, str(path)) for name, path in files]
+
+
+def _write_strings(strings, folder):
+    path = os.path.join(folder, _STRINGS)
+    with open(path, "wb") as file:
+        for number, text in enumerate(strings):
+            if not isinstance(text, str):
+                raise InvalidArgument(
+                    f"inputs has strings, except for number {number}: {text!r}."
+                )
+            line = text.removesuffix("\n") + "\n"
+            file.write(line.encode(errors="surrogatepass"))
+    return path
+
+
+def splits_of(files: list[tuple[str, str]], split_bytes: int) -> list[list[Piece]]:
+    """Return splits of about `split_bytes`, each one piece or several small files."""
+    splits, room = [], 0
+    for name, path in files:
+        start, size = 0, os.path.getsize(path)
+        while start < size:
+            if room <= 0:
+                splits.append([])
+                room = split_bytes
+            end = min(size, start + room)
+            splits[-1].append(Piece(name, path, start, end))
+            room -= end - start
+            start = end
+    return splits
+
+
+def blocks_of(piece: Piece) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, bytes) of the piece's lines, whole lines about a MiB at a time."""
+    with open(piece.path, "rb") as file:
+        if piece.start:
+            file.seek(piece.start - 1)
+            while (skipped := file.readline(_BLOCK_BYTES)) and skipped[-1:] != b"\n":
+                pass  # the line that began before belongs to the piece before
+        at = file.tell()
+        while at < piece.end:
+            block = file.read(min(_BLOCK_BYTES, piece.end - at))
+            if block[-1:] != b"\n":
+                block += file.readline()
+            if not block:
+                return
+            yield at, block
+            at += len(block)
+
+
+def lines_in(block: bytes) -> list[str]:
+    """Return the lines of a block as text, without their ends."""
+    lines = block.decode("utf-8", errors="replace").split("\n")
+    if not lines[-1]:
+        lines.pop()
+    if b"\r" in block:
+        lines = [line.removesuffix("\r") for line in lines]
+    return lines
+
+
+def line_number(path: str, offset: int) -> int:
+    """Return which line of the file begins at `offset`, counted from 1."""
+    count, left = 1, offset
+    with open(path, "rb") as file:
+        while left and (block := file.read(min(_BLOCK_BYTES, left))):
+            count += block.count(b"\n")
+            left -= len(block)
+    return count

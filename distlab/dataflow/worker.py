@@ -1,0 +1,79 @@
+"""The inside of a worker: take a task, do it, send back what came of it.
+
+    owner ── functions ──▶ worker
+          ── task ───────▶        fn(functions, *args) ── result or exception ──▶ owner
+          ── task ───────▶        ...
+
+The owner's side of this conversation is in `workers`.
+"""
+
+import os
+import pickle
+import signal
+import sys
+
+import cloudpickle
+
+from distlab.calls.raised import described
+from distlab.calls.travel import unpack
+from distlab.processes import Child
+
+__all__ = ["AtRecord", "commit", "main"]
+
+_doomed = False
+
+
+class AtRecord(Exception):
+    """A user's function failed; the cause is its exception.
+
+    where: the record or key that it failed on, in words. place: the record's file and
+    offset, where there is one.
+    """
+
+    def __init__(self, where: str, place: tuple | None = None):
+        super().__init__(where)
+        self.where = where
+        self.place = place
+
+
+def main(child: Child) -> None:
+    """Be a worker, from its functions to its end, which is its owner's."""
+    global _doomed
+    functions = unpack(child.receive())
+    while True:
+        fn, args, _doomed = unpack(child.receive())
+        try:
+            answer = True, fn(functions, *args)
+        except BaseException as error:
+            answer = False, _failure(error)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        _die_if_planned()
+        child.send(cloudpickle.dumps(answer))
+
+
+def commit(temporary: str, final: str) -> None:
+    """Give a file that is complete its name; it is there as a whole, or not at all."""
+    _die_if_planned()
+    os.replace(temporary, final)
+
+
+def _die_if_planned():
+    if _doomed:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _failure(error):
+    """Return what the owner needs to know of an exception."""
+    at = error if isinstance(error, AtRecord) else None
+    if at is not None:
+        error = at.__cause__
+    facts = described(error)
+    facts["where"] = at.where if at else ""
+    facts["place"] = at.place if at else None
+    facts["disk"] = isinstance(error, OSError) and at is None
+    try:
+        facts["error"] = pickle.loads(cloudpickle.dumps(error.with_traceback(None)))
+    except Exception:
+        facts["error"] = RuntimeError(f"{facts['type']}: {facts['message']}")
+    return facts

@@ -1,0 +1,178 @@
+"""A pool of worker processes: tasks out, results, exceptions and deaths back.
+
+    give(0, fn, ...) ──▶ worker 0 ──▶ Returned(0, value)
+    give(1, fn, ...) ──▶ worker 1 ──▶ Raised(1, facts)
+    give(2, fn, ...) ──▶ worker 2 ──▶ Lost(2, "was killed ...")   and a new worker 2
+
+A worker is a place: when its process dies, another one takes it, under the same number
+and with nothing of what the old one had. The pool does not know what a task is for.
+"""
+
+import pickle
+import signal
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import cloudpickle
+
+from distlab.calls.console import Console
+from distlab.faults import KillWorker, SlowWorker, WorkerFault
+from distlab.processes import Ended, Frame, Lines, Processes
+from distlab.trace import Event, Trace
+
+__all__ = ["Lost", "Raised", "Returned", "Workers"]
+
+_PRELOAD = ("cloudpickle", "distlab.dataflow", "distlab.dataflow.worker")
+_SLOW_PERIOD_S, _SLOW_TICK_S = 0.008, 0.001
+
+
+class Returned(NamedTuple):
+    """A worker's task is done."""
+
+    worker: int
+    value: object
+
+
+class Raised(NamedTuple):
+    """A worker's task raised; `facts` says what and where, and has the exception."""
+
+    worker: int
+    facts: dict
+
+
+class Lost(NamedTuple):
+    """A worker's process is gone, with all it had; a new one is in its place.
+
+    planned: whether a fault was to kill it. how: the same in words.
+    """
+
+    worker: int
+    planned: bool
+    how: str
+
+
+class Workers:
+    """`count` workers, given tasks one at a time each.
+
+    functions: what `pack_functions` packed; every task is given it first.
+    folder: a folder of theirs, which is gone when they are, however that comes.
+    faults: which of them die, in which of their tasks, and which are slow.
+    idle: the workers without a task. given: how many tasks each has been given.
+
+    Raises: ProcessServerFailed if no process can be started.
+    """
+
+    def __init__(
+        self,
+        count: int,
+        functions: bytes,
+        *,
+        folder: str,
+        faults: Sequence[WorkerFault] = (),
+    ):
+        self.count = count
+        self.idle = set(range(count))
+        self.given = [0] * count
+        self._functions = functions
+        self._faults = faults
+        self._slow = [f for f in faults if isinstance(f, SlowWorker) and f.factor > 1]
+        self._stopped = set()
+        self._doing = {}  # worker -> (when it began, label)
+        self._events = []
+        self._console = Console(count, quiet=False, who="worker")
+        self._began = time.monotonic()
+        self._processes = Processes(
+            count,
+            "distlab.dataflow.worker:main",
+            preload=_PRELOAD,
+            private_folder=folder,
+        )
+        for worker in range(count):
+            self._processes.send(worker, functions)
+
+    def now(self) -> float:
+        """Return the seconds since the pool began."""
+        return time.monotonic() - self._began
+
+    def give(self, worker: int, label: str, fn: Callable, *args) -> None:
+        """Have an idle worker call `fn(functions, *args)`."""
+        self.idle.remove(worker)
+        self.given[worker] += 1
+        self._doing[worker] = self.now(), label
+        task = fn, args, self._planned(worker)
+        self._processes.send(worker, cloudpickle.dumps(task))
+
+    def _planned(self, worker):
+        return KillWorker(worker, self.given[worker]) in self._faults
+
+    def wait(self, timeout_s: float) -> list[Returned | Raised | Lost]:
+        """Return what happened, waiting at most `timeout_s` for it."""
+        happened, deadline = [], time.monotonic() + timeout_s
+        while not happened and (left := deadline - time.monotonic()) > 0:
+            for what in self._processes.poll(self._pause(left)):
+                if isinstance(what, Lines):
+                    self._console.add(what.index, what.text)
+                elif isinstance(what, Frame):
+                    happened.append(self._answer(what))
+                elif isinstance(what, Ended):
+                    happened.append(self._replace(what))
+        return happened
+
+    def _pause(self, left_s):
+        """Return how long to wait; meanwhile stop and continue slow workers in turn."""
+        phase = time.monotonic() % _SLOW_PERIOD_S / _SLOW_PERIOD_S
+        for worker, factor in ((fault.worker, fault.factor) for fault in self._slow):
+            stop = phase * factor >= 1 and worker not in self.idle
+            if stop != (worker in self._stopped):
+                (self._stopped.add if stop else self._stopped.discard)(worker)
+                number = signal.SIGSTOP if stop else signal.SIGCONT
+                self._processes.signal(worker, number)
+        return min(left_s, _SLOW_TICK_S) if self._slow else left_s
+
+    def _answer(self, frame):
+        returned, value = pickle.loads(frame.payload)
+        self._note(frame.index)
+        self.idle.add(frame.index)
+        return (Returned if returned else Raised)(frame.index, value)
+
+    def _replace(self, ended):
+        """Put a new process where one has ended."""
+        worker, busy = ended.index, ended.index in self._doing
+        planned = busy and self._planned(worker)
+        self._note(worker, ", lost")
+        at = self.now()
+        label = "kill" if planned else "died"
+        step = self.given[worker]
+        self._events.append(Event(worker, at, at, "fault", None, 0, step, label))
+        self._stopped.discard(worker)
+        self._processes.replace(worker)
+        self._processes.send(worker, self._functions)
+        self.idle.add(worker)
+        return Lost(worker, planned, _how(ended.status))
+
+    def _note(self, worker, more=""):
+        """Write down what a worker has been doing until now."""
+        if worker in self._doing:
+            began, label = self._doing.pop(worker)
+            what = "work", None, 0, self.given[worker], label + more
+            self._events.append(Event(worker, began, self.now(), *what))
+
+    def trace(self) -> Trace:
+        """Return what every worker has done, one event for each attempt of a task."""
+        events = list(self._events)
+        for worker, (began, label) in self._doing.items():
+            what = "work", None, 0, self.given[worker], f"{label}, given up"
+            events.append(Event(worker, began, self.now(), *what))
+        return Trace(self.count, events)
+
+    def close(self) -> None:
+        """End every worker, whatever it does; remove their folder."""
+        self._processes.stop()
+        self._console.close()
+
+
+def _how(status):
+    if status < 0:
+        return f"was killed by {signal.Signals(-status).name}"
+    return f"left with exit status {status}"
