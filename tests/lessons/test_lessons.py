@@ -10,6 +10,8 @@ import pytest
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "lessons").glob("*.ipynb"))
 
+pytestmark = pytest.mark.timeout(1200)  # all lessons run in what is set up
+
 
 @pytest.fixture(scope="module")
 def executed(tmp_path_factory):
