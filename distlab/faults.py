@@ -78,11 +78,7 @@ def check_faults(faults: Fault | Iterable[Fault], world_size: int) -> tuple[Faul
 
     Raises: InvalidArgument naming the first that does not fit a world of this size.
     """
-    if isinstance(faults, Fault):
-        faults = (faults,)
-    if not isinstance(faults, Iterable):
-        faults = (faults,)  # refused below, by name
-    faults = tuple(faults)
+    faults = _one_or_several(faults, Fault)
     for fault in faults:
         if not isinstance(fault, Fault):
             raise InvalidArgument(
@@ -111,9 +107,7 @@ def check_worker_faults(
 
     Raises: InvalidArgument naming the first that does not fit so many workers.
     """
-    if isinstance(faults, WorkerFault) or not isinstance(faults, Iterable):
-        faults = (faults,)
-    faults = tuple(faults)
+    faults = _one_or_several(faults, WorkerFault)
     for fault in faults:
         if not isinstance(fault, WorkerFault):
             raise InvalidArgument(
@@ -132,6 +126,12 @@ def check_worker_faults(
                 f"{fault}: task is the worker's n-th task, counted from 1."
             )
     return faults
+
+
+def _one_or_several(faults, kind):
+    """Return a tuple; what is no fault is in it, too, to be refused by name."""
+    one = isinstance(faults, kind) or not isinstance(faults, Iterable)
+    return (faults,) if one else tuple(faults)
 
 
 def _check_factor(fault):

@@ -5,17 +5,13 @@ It is for runs that show whose share is where, on a few numbers; see `distlab.fo
 
 from distlab.comm.comm import Comm
 
-__all__ = ["WatchedComm"]
+__all__ = ["SameRank", "WatchedComm"]
 
 
-class WatchedComm(Comm):
-    """The Comm of a rank, and a record of what became of `tensor`.
+class SameRank(Comm):
+    """Another Comm of a rank, for a class that looks at what the rank does."""
 
-    held: (step, numbers of the tensor) after each call, the input first, as step 0.
-    sent: (peer, numbers) of each message, in order; of an object no numbers.
-    """
-
-    def __init__(self, comm: Comm, tensor):
+    def __init__(self, comm: Comm):
         super().__init__(
             comm.rank,
             comm.world_size,
@@ -24,6 +20,17 @@ class WatchedComm(Comm):
             faults=comm.faults,
         )
         self.started = comm.started
+
+
+class WatchedComm(SameRank):
+    """The Comm of a rank, and a record of what became of `tensor`.
+
+    held: (step, numbers of the tensor) after each call, the input first, as step 0.
+    sent: (peer, numbers) of each message, in order; of an object no numbers.
+    """
+
+    def __init__(self, comm: Comm, tensor):
+        super().__init__(comm)
         self._tensor = tensor
         self.held = []
         self.sent = []

@@ -13,6 +13,7 @@ parameter models" (2020), sections 5 and 7.
 from dataclasses import dataclass
 
 from distlab.errors import InvalidArgument
+from distlab.units import readable_bytes
 
 __all__ = ["ModelStates", "zero_memory", "zero_traffic_bytes"]
 
@@ -29,6 +30,13 @@ class ModelStates:
     def total_bytes(self) -> float:
         """The bytes of all three."""
         return self.parameter_bytes + self.gradient_bytes + self.state_bytes
+
+    def __str__(self):
+        return (
+            f"parameters {readable_bytes(self.parameter_bytes)}, "
+            f"gradients {readable_bytes(self.gradient_bytes)}, "
+            f"optimizer state {readable_bytes(self.state_bytes)}"
+        )
 
 
 def zero_memory(

@@ -18,13 +18,12 @@ import cloudpickle
 
 from distlab.calls.console import Console
 from distlab.faults import KillWorker, SlowWorker, WorkerFault
-from distlab.processes import Ended, Frame, Lines, Processes
+from distlab.processes import Ended, Frame, Lines, Processes, Pulse
 from distlab.trace import Event, Trace
 
 __all__ = ["Lost", "Raised", "Returned", "Workers"]
 
 _PRELOAD = ("cloudpickle", "distlab.dataflow", "distlab.dataflow.worker")
-_SLOW_PERIOD_S, _SLOW_TICK_S = 0.008, 0.001
 
 
 class Returned(NamedTuple):
@@ -76,8 +75,6 @@ class Workers:
         self.given = [0] * count
         self._functions = functions
         self._faults = faults
-        self._slow = [f for f in faults if isinstance(f, SlowWorker) and f.factor > 1]
-        self._stopped = set()
         self._doing = {}  # worker -> (when it began, label)
         self._events = []
         self._console = Console(count, quiet=False, who="worker")
@@ -88,6 +85,8 @@ class Workers:
             preload=_PRELOAD,
             private_folder=folder,
         )
+        slow = ((f.worker, f.factor) for f in faults if isinstance(f, SlowWorker))
+        self._pulse = Pulse(self._processes, slow)
         for worker in range(count):
             self._processes.send(worker, functions)
 
@@ -121,14 +120,10 @@ class Workers:
 
     def _pause(self, left_s):
         """Return how long to wait; meanwhile stop and continue slow workers in turn."""
-        phase = time.monotonic() % _SLOW_PERIOD_S / _SLOW_PERIOD_S
-        for worker, factor in ((fault.worker, fault.factor) for fault in self._slow):
-            stop = phase * factor >= 1 and worker not in self.idle
-            if stop != (worker in self._stopped):
-                (self._stopped.add if stop else self._stopped.discard)(worker)
-                number = signal.SIGSTOP if stop else signal.SIGCONT
-                self._processes.signal(worker, number)
-        return min(left_s, _SLOW_TICK_S) if self._slow else left_s
+        if not self._pulse:
+            return left_s
+        self._pulse.beat(spared=self.idle)
+        return min(left_s, Pulse.TICK_S)
 
     def _answer(self, frame):
         returned, value = pickle.loads(frame.payload)
@@ -145,7 +140,7 @@ class Workers:
         label = "kill" if planned else "died"
         step = self.given[worker]
         self._events.append(Event(worker, at, at, "fault", None, 0, step, label))
-        self._stopped.discard(worker)
+        self._pulse.replaced(worker)
         self._processes.replace(worker)
         self._processes.send(worker, self._functions)
         self.idle.add(worker)

@@ -7,14 +7,13 @@ parameters.
 
 from collections.abc import Iterator
 from itertools import chain
-from types import FunctionType
 
 import torch
 
 from distlab.grading.gradient_likeness import alike, first_difference, is_exact
 from distlab.grading.layout import just_reached, laid_out
 from distlab.grading.notes import Difference, note
-from distlab.grading.probes import lock_the_library, shown
+from distlab.grading.probes import lock, lock_the_library, shown
 from distlab.grading.trained import LIMITS, made, mean_loss, microbatch, rows_of
 from distlab.grading.watched_ring import Expected, WatchedRing, own_ring
 from distlab.train import buckets, data_parallel, fsdp, horovod, zero
@@ -33,7 +32,7 @@ class _Training:
     def __init__(self, comm, name, counts, *, looks_inside=False):
         ring = own_ring()
         lock_the_library()
-        _lock_training()
+        lock([buckets, data_parallel, fsdp, horovod, zero], _refuse)
         self.comm, self.counts = WatchedRing(comm, ring), counts
         self.model, self.whole = made(name), made(name)
         self.rows = rows_of(self.model)
@@ -205,17 +204,6 @@ def _descend(model):
     for parameter in model.parameters():
         if parameter.requires_grad and parameter.grad is not None:
             parameter -= _RATE * parameter.grad
-
-
-def _lock_training():
-    """Make distlab's own training unusable in this rank, also under another name."""
-    for module in (buckets, data_parallel, fsdp, horovod, zero):
-        for name in module.__all__:
-            offered = getattr(module, name)
-            if isinstance(offered, type):
-                offered.__init__ = _refuse
-            elif isinstance(offered, FunctionType):
-                offered.__code__ = _refuse.__code__
 
 
 def _refuse(*args, **options):

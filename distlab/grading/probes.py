@@ -2,6 +2,7 @@
 
 import reprlib
 import time
+from collections.abc import Iterable
 from numbers import Real
 from types import FunctionType
 
@@ -14,6 +15,7 @@ __all__ = [
     "all_gather_probe",
     "all_reduce_probe",
     "broadcast_probe",
+    "lock",
     "lock_the_library",
     "number_in",
     "reduce_scatter_probe",
@@ -141,10 +143,24 @@ def number_in(value) -> int | float | None:
 
 def lock_the_library():
     """Make distlab's own collectives unusable in this rank, also under another name."""
-    for name in collectives.__all__:
-        offered = getattr(collectives, name)
-        if isinstance(offered, FunctionType):
-            offered.__code__ = _library_call.__code__
+    lock([collectives], _library_call)
+
+
+def lock(modules: Iterable, refuse: FunctionType) -> None:
+    """Have every function and class that these modules offer do what `refuse` does.
+
+    refuse: takes any arguments, and uses nothing of a function around it.
+    """
+    for module in modules:
+        for name in module.__all__:
+            offered = getattr(module, name)
+            is_class = isinstance(offered, type)
+            own = vars(offered).get("__init__") if is_class else offered
+            # Code that uses a name around it, as super() does, cannot be exchanged.
+            if isinstance(own, FunctionType) and not own.__code__.co_freevars:
+                own.__code__ = refuse.__code__
+            elif is_class:
+                offered.__init__ = refuse
 
 
 def _library_call(*args, **options):

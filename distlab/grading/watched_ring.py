@@ -19,6 +19,7 @@ import torch
 
 from distlab.collectives import ring_all_reduce
 from distlab.comm import Comm
+from distlab.comm.watched import SameRank
 from distlab.grading.notes import note
 
 __all__ = ["Expected", "WatchedRing", "own_ring"]
@@ -43,18 +44,11 @@ def own_ring() -> FunctionType:
     return ring
 
 
-class WatchedRing(Comm):
+class WatchedRing(SameRank):
     """The Comm of a rank; `all_reduce` is the function to hand out beside it."""
 
     def __init__(self, comm: Comm, ring):
-        super().__init__(
-            comm.rank,
-            comm.world_size,
-            device=comm.device,
-            recorder=comm.recorder,
-            faults=comm.faults,
-        )
-        self.started = comm.started
+        super().__init__(comm)
         self._ring = ring
         self._buckets, self._sent = [], set()
 

@@ -5,12 +5,10 @@ the learner's class ──calls──▶ a layer of `_Layers` ─▶ looks at wh
                     ──calls──▶ `Maker`              ─▶ notes what it is to step
 """
 
-from types import FunctionType
-
 import torch
 
 from distlab.grading.live_memory import LiveTensors, WeakStorage
-from distlab.grading.probes import shown
+from distlab.grading.probes import lock, shown
 from distlab.grading.zero_tasks import (
     MISTAKES,
     FlatTask,
@@ -27,12 +25,7 @@ __all__ = ["lock_the_lesson", "train_flat", "train_stack"]
 
 def lock_the_lesson() -> None:
     """Make what lesson 12 shows unusable in this rank, also under another name."""
-    for module in (zero, shards, fsdp):
-        for name in module.__all__:
-            offered = getattr(module, name)
-            if not isinstance(offered, FunctionType):
-                offered = offered.__init__
-            offered.__code__ = _the_lessons.__code__
+    lock([zero, shards, fsdp], _the_lessons)
 
 
 def _the_lessons(*args, **options):

@@ -9,7 +9,6 @@ A failure that is only the echo of another one waits a moment for its cause.
 """
 
 import json
-import signal
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,15 +18,13 @@ from distlab.calls.travel import unpack
 from distlab.errors import CannotTravel
 from distlab.faults import Fault, Slow
 from distlab.launch.waits import stuck_ranks
-from distlab.processes import Ended, Frame, Lines, Processes
+from distlab.processes import Ended, Frame, Lines, Processes, Pulse
 from distlab.recorder import Blackboard
 
 __all__ = ["TICK_S", "Call", "Failure", "Outcome"]
 
 TICK_S = 0.05
 _GRACE_S = 0.25
-_SLOW_PERIOD_S = 0.008
-_SLOW_TICK_S = 0.001
 _LOOKS, _STILL_S = 5, 0.005  # at ranks that go on while their stacks are asked for
 
 
@@ -85,8 +82,8 @@ class Call:
         self._processes = processes
         self._board = board
         self._console = console
-        self._slow = [f for f in faults if isinstance(f, Slow) and f.factor > 1]
-        self._stopped = set()
+        slow = ((f.rank, f.factor) for f in faults if isinstance(f, Slow))
+        self._pulse = Pulse(processes, slow)
         self._suspects = None
         self._next_look = time.monotonic() + TICK_S
 
@@ -123,17 +120,10 @@ class Call:
 
     def _pause(self):
         """Return how long to wait; meanwhile stop and continue slow ranks in turn."""
-        now = time.monotonic()
-        if not self._slow:
-            return max(0.0, self._next_look - now)
-        phase = now % _SLOW_PERIOD_S / _SLOW_PERIOD_S
-        for fault in self._slow:
-            stop = phase * fault.factor >= 1 and fault.rank not in self.outcomes
-            if stop != (fault.rank in self._stopped):
-                (self._stopped.add if stop else self._stopped.discard)(fault.rank)
-                number = signal.SIGSTOP if stop else signal.SIGCONT
-                self._processes.signal(fault.rank, number)
-        return _SLOW_TICK_S
+        if not self._pulse:
+            return max(0.0, self._next_look - time.monotonic())
+        self._pulse.beat(spared=self.outcomes)
+        return Pulse.TICK_S
 
     def _settled(self, failed):
         """Return the failure that came first; for a broken connection, its cause."""
@@ -158,8 +148,7 @@ class Call:
 
     def failure(self, kind: str, first: Outcome | None = None, **facts) -> Failure:
         """Return a Failure with all that its story needs, also the ranks' stacks."""
-        for fault in self._slow:
-            self._processes.signal(fault.rank, signal.SIGCONT)
+        self._pulse.release()
         busy = set(range(self._board.world_size)) - set(self.outcomes)
         stacks = self._stacks(busy)
         self._take(self._processes.poll(0))

@@ -30,6 +30,7 @@ from distlab.processes.group import Ended, Frame, Lines, Processes
 from distlab.processes.guests import Guests
 from distlab.processes.interrupts import Interrupts
 from distlab.processes.memory import anonymous_file
+from distlab.processes.pulse import Pulse
 from distlab.processes.server_handle import warm_up
 
 __all__ = [
@@ -40,6 +41,7 @@ __all__ = [
     "Interrupts",
     "Lines",
     "Processes",
+    "Pulse",
     "anonymous_file",
     "inside",
     "warm_up",

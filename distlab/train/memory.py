@@ -7,41 +7,21 @@ A view has no bytes of its own: what counts are storages, each once.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import torch
 from torch import nn
 
+from distlab.cost.zero import ModelStates
 from distlab.train.fsdp import FullySharded
 from distlab.train.steps import MasterWeights
 from distlab.train.zero import ZeroOptimizer
-from distlab.units import readable_bytes
 
-__all__ = ["Held", "SavedForBackward", "measured", "optimizer_bytes", "storage_bytes"]
-
-
-@dataclass(frozen=True)
-class Held:
-    """The bytes of the tensors that a rank holds for a model, by kind."""
-
-    parameter_bytes: int
-    gradient_bytes: int
-    state_bytes: int
-
-    @property
-    def total_bytes(self) -> int:
-        """The bytes of all three."""
-        return self.parameter_bytes + self.gradient_bytes + self.state_bytes
-
-    def __str__(self):
-        return (
-            f"parameters {readable_bytes(self.parameter_bytes)}, "
-            f"gradients {readable_bytes(self.gradient_bytes)}, "
-            f"optimizer state {readable_bytes(self.state_bytes)}"
-        )
+__all__ = ["SavedForBackward", "measured", "optimizer_bytes", "storage_bytes"]
 
 
-def measured(module: nn.Module, optimizer, sharded: FullySharded | None = None) -> Held:
+def measured(
+    module: nn.Module, optimizer, sharded: FullySharded | None = None
+) -> ModelStates:
     """Count what this rank holds now for a module that is trained.
 
     optimizer: a torch optimizer, `MasterWeights`, `ZeroOptimizer` or what is made of
@@ -55,7 +35,7 @@ def measured(module: nn.Module, optimizer, sharded: FullySharded | None = None) 
         groups = optimizer.groups
     parameters = [*module.parameters(), *(group.shard for group in groups)]
     parameters += [group.full for group in groups]
-    return Held(
+    return ModelStates(
         storage_bytes(parameters),
         storage_bytes(tensor.grad for tensor in [*parameters, *_masters(optimizer)]),
         optimizer_bytes(optimizer),
