@@ -8,9 +8,9 @@ import inspect
 import math
 import numbers
 import reprlib
-import types
 import zlib
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from distlab.dataflow.worker import AtRecord
@@ -18,10 +18,12 @@ from distlab.errors import InvalidArgument
 
 __all__ = [
     "Functions",
+    "applied",
     "check_functions",
+    "check_mapped",
     "described_pairs",
-    "emitted",
     "stable_hash",
+    "stable_hashes",
     "unordered",
 ]
 
@@ -82,21 +84,32 @@ def _shape(what, fn):
     )
 
 
-def emitted(fn: Callable, role: str, key: object, values: Iterable) -> Iterator:
-    """Yield the values that a reducer or combiner makes of one key's.
+def applied(fn: Callable, role: str, groups: Iterable) -> Iterator:
+    """Yield (key, values) of what a reducer or combiner makes of every key's values.
 
     It returns one value, or is a generator of any number of them.
 
     Raises: AtRecord if it fails.
     """
+    for key, values in groups:
+        try:
+            result = fn(key, iter(values))
+        except Exception as error:
+            raise _at_key(role, key) from error
+        several = hasattr(result, "__next__")
+        yield key, _told(result, role, key) if several else [result]
+
+
+def _told(results, role, key):
+    """Yield what a generator gives; say at which key it failed."""
     try:
-        result = fn(key, iter(values))
-        if isinstance(result, types.GeneratorType):
-            yield from result
-        else:
-            yield result
+        yield from results
     except Exception as error:
-        raise AtRecord(f"The {role} was at the key {reprlib.repr(key)}.") from error
+        raise _at_key(role, key) from error
+
+
+def _at_key(role, key):
+    return AtRecord(f"The {role} was at the key {reprlib.repr(key)}.")
 
 
 def unordered(some: object, other: object) -> TypeError:
@@ -107,18 +120,30 @@ def unordered(some: object, other: object) -> TypeError:
     )
 
 
+def check_mapped(pairs: object) -> object:
+    """Return what a mapper has returned.
+
+    Raises: TypeError for what holds no pairs, and might look as if it did.
+    """
+    if isinstance(pairs, dict):
+        raise TypeError(
+            f"the mapper returned the dict {reprlib.repr(pairs)}, which gives its keys "
+            "alone. Return its items(), which are pairs."
+        )
+    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+        raise TypeError(
+            f"the mapper returned {reprlib.repr(pairs)}, and not (key, value) "
+            "pairs. Yield them: yield key, value"
+        )
+    return pairs
+
+
 def described_pairs(mapper: Callable, line: str, error: Exception) -> Exception:
     """Return the exception to tell of when the loop over a mapper's pairs failed."""
-    if error.__traceback__.tb_next is not None:
-        return error  # raised in the mapper itself
+    if error.__traceback__.tb_next.tb_next is not None:
+        return error  # raised in the mapper itself, below the loop
     try:
-        pairs = mapper(line)
-        if not isinstance(pairs, Iterable):
-            return TypeError(
-                f"the mapper returned {reprlib.repr(pairs)}, and not (key, value) "
-                "pairs. Yield them: yield key, value"
-            )
-        for pair in pairs:
+        for pair in check_mapped(mapper(line)):
             if not isinstance(pair, tuple | list) or len(pair) != 2:
                 return TypeError(
                     f"the mapper gave {reprlib.repr(pair)}, which is no (key, value) "
@@ -138,6 +163,13 @@ def _check_hashable(key):
             f"the key {reprlib.repr(key)} is a {type(key).__name__}, which cannot be "
             "hashed. A tuple can be a key, a list or dict cannot."
         ) from None
+
+
+def stable_hashes(keys: Iterable) -> Iterable[int]:
+    """Return the stable hash of each key; texts, which are most common, go faster."""
+    if set(map(type, keys)) == {str}:
+        return map(zlib.crc32, map(partial(str.encode, errors="surrogatepass"), keys))
+    return map(stable_hash, keys)
 
 
 def stable_hash(key: object) -> int:

@@ -6,7 +6,8 @@ Raised ──▶ skip the record, if that is allowed, or fail the job
 Lost ────▶ remove its folder; its maps wait again
 
 folder/worker-1.0/map-3      map 3's output, on the disk of worker 1, first process
-folder/output/part-00000     reduce 0's output, on a disk that all workers share
+folder/worker-1.0/part-00000 reduce 0's output, while it is not complete
+folder/output/part-00000     the same, committed, on a disk that all workers share
 """
 
 import os
@@ -57,7 +58,7 @@ class Job:
         self._splits = splits
         self._workers = workers
         self._folder = folder
-        self._limits = {"reducers": reducers, "memory_bytes": memory_bytes}
+        self._reducers, self._memory_bytes = reducers, memory_bytes
         self._skip_most = skip_bad_records
         self._lives = [0] * workers.count
         self._at = {}  # worker -> its attempt
@@ -93,7 +94,9 @@ class Job:
         number = attempt.task.number
         path = os.path.join(self._home(worker), f"map-{number}")
         split = self._splits[number]
-        task = partial(map_task, **self._limits)
+        task = partial(
+            map_task, reducers=self._reducers, memory_bytes=self._memory_bytes
+        )
         self._workers.give(worker, str(attempt), task, path, split, self.skipped)
 
     def _do_reduce(self, worker, attempt):
@@ -101,8 +104,9 @@ class Job:
         runs = [self._results[task].runs[number] for task in self.schedule.maps]
         runs = [run for run in runs if run.end > run.start]
         final = self.parts[number]
-        temporary = f"{final}.attempt-{attempt.number}"
-        self._workers.give(worker, str(attempt), reduce_task, temporary, final, runs)
+        temporary = os.path.join(self._home(worker), os.path.basename(final))
+        task = partial(reduce_task, memory_bytes=self._memory_bytes)
+        self._workers.give(worker, str(attempt), task, temporary, final, runs)
 
     def _home(self, worker):
         """Return the folder that stands for the disk of the worker's machine."""

@@ -3,11 +3,14 @@
 import gc
 import os
 import reprlib
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
+from itertools import chain, islice
+from operator import length_hint
 from typing import NamedTuple
 
-from distlab.dataflow.functions import Functions, described_pairs
+from distlab.dataflow.functions import Functions, check_mapped, described_pairs
 from distlab.dataflow.runs import Run
 from distlab.dataflow.splits import Piece, blocks_of, line_number, lines_in
 from distlab.dataflow.table import Table
@@ -36,90 +39,117 @@ def map_task(
 
     skip: (path, offset) of records to leave out.
 
-    Raises: AtRecord if the mapper fails on a line.
+    Raises: AtRecord if the mapper fails on a line, or an input cannot be read.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
     table = Table(functions, reducers, memory_bytes, path)
-    with _no_collector():
-        for piece in split:
-            mapper = functions.mapper
-            if functions.named:
-                mapper = partial(mapper, piece.name)
-            for offset, block in blocks_of(piece):
-                lines = _lines(piece, offset, block, skip, table.counts)
-                table.counts["input_bytes"] += len(block)
-                _map(mapper, lines, table, Place(piece, offset, block, skip))
+    records = _Records(functions, split, skip, memory_bytes, table.counts)
+    pairs = chain.from_iterable(chain.from_iterable(records.mapped()))
+    with _quiet_collector():
+        while not records.ended:
+            try:
+                table.take(pairs)
+            except Exception as error:
+                raise records.failed(error) from records.reason(error)
+            table.look()
+            gc.freeze()
         runs = table.finish()
     return Mapped(runs, dict(table.counts))
 
 
 @contextmanager
-def _no_collector():
-    """Keep the collector of cycles from reading a growing table over and over."""
-    gc.disable()
+def _quiet_collector():
+    """Let what is frozen meanwhile be collected in the end.
+
+    The collector of cycles would read the growing table over and over.
+    """
     try:
         yield
     finally:
-        gc.enable()
+        gc.unfreeze()
 
 
-def _map(mapper, lines, table, place):
-    """Put the pairs of all lines into the table."""
-    table.counts["input_records"] += len(lines)
-    values, done = table.values, 0
-    for batch in table.batches(lines):
-        line = None
+class _Records:
+    """The lines of a split on their way through the mapper.
+
+    It is asked which of them is at the mapper only when that has failed, so that the
+    way of all others is short.
+    """
+
+    def __init__(self, functions, split, skip, memory_bytes, counts):
+        self.ended = False
+        self._functions = functions
+        self._split = split
+        self._skip = skip
+        self._memory_bytes = memory_bytes
+        self._counts = counts
+        self._piece = self._mapper = None
+        self._offset, self._block = 0, b""
+        self._lines, self._left = [], iter(())
+
+    def mapped(self) -> Iterator[Iterator]:
+        """Yield iterators over what the mapper returns for each line."""
+        for piece in self._split:
+            self._piece, self._mapper = piece, self._functions.mapper
+            if self._functions.named:
+                self._mapper = partial(self._mapper, piece.name)
+            for offset, block in self._blocks():
+                self._offset, self._block = offset, block
+                self._lines = self._kept(lines_in(block))
+                self._counts["input_bytes"] += len(block)
+                self._counts["input_records"] += len(self._lines)
+                self._left = iter(self._lines)
+                for line in islice(self._left, 1):
+                    yield [check_mapped(self._mapper(line))]
+                yield map(self._mapper, self._left)
+        self.ended = True
+
+    def _blocks(self):
         try:
-            for number, line in enumerate(batch):  # noqa: B007
-                for key, value in mapper(line):
-                    values[key].append(value)
-        except Exception as error:
-            raise place.of(done + number, line) from described_pairs(
-                mapper, line, error
-            )
-        done += len(batch)
+            yield from blocks_of(self._piece, self._memory_bytes)
+        except (OSError, ValueError) as error:
+            where = f"It was reading the input {self._piece.name}."
+            raise AtRecord(where) from error
 
-
-def _lines(piece, offset, block, skip, counts):
-    """Return the lines of a block, without the records to skip."""
-    lines = lines_in(block)
-    if any(path == piece.path for path, _ in skip):
-        places = _offsets(offset, block)
+    def _kept(self, lines):
+        """Return the lines without the records to skip."""
+        if not any(path == self._piece.path for path, _ in self._skip):
+            return lines
         kept = [
             line
-            for line, place in zip(lines, places, strict=True)
-            if (piece.path, place) not in skip
+            for line, place in zip(lines, self._places(), strict=True)
+            if place not in self._skip
         ]
-        counts["skipped_records"] += len(lines) - len(kept)
+        self._counts["skipped_records"] += len(lines) - len(kept)
         return kept
-    return lines
 
+    def _places(self):
+        """Return (path, offset) of each line of the block."""
+        ends = self._block.removesuffix(b"\n").split(b"\n")
+        places, at = [], self._offset
+        for line in ends:
+            places.append((self._piece.path, at))
+            at += len(line) + 1
+        return places
 
-class Place(NamedTuple):
-    """Where a block of lines is from, to say which record a mapper failed on."""
+    def reason(self, error: Exception) -> Exception:
+        """Return what is to be told as the reason of a failure to take pairs."""
+        if isinstance(error, AtRecord):
+            return error.__cause__
+        return described_pairs(self._mapper, self._line(), error)
 
-    piece: Piece
-    offset: int
-    block: bytes
-    skip: set
+    def failed(self, error: Exception) -> AtRecord:
+        """Return the exception that names the record that was at the mapper."""
+        if isinstance(error, AtRecord):
+            return error
+        kept = [place for place in self._places() if place not in self._skip]
+        path, offset = kept[self._number()]
+        where = f"{self._piece.name}, line {line_number(path, offset)}"
+        line = reprlib.repr(self._line())
+        return AtRecord(f"The mapper was at {where}: {line}", (path, offset))
 
-    def of(self, number: int, line: str) -> AtRecord:
-        """Return the exception that names the n-th of the lines that were mapped."""
-        path = self.piece.path
-        kept = [
-            at
-            for at in _offsets(self.offset, self.block)
-            if (path, at) not in self.skip
-        ]
-        at = kept[number]
-        where = f"{self.piece.name}, line {line_number(path, at)}"
-        return AtRecord(f"The mapper was at {where}: {reprlib.repr(line)}", (path, at))
+    def _number(self):
+        return len(self._lines) - length_hint(self._left) - 1
 
-
-def _offsets(offset, block):
-    """Return the offset in the file of each line of a block."""
-    places = []
-    for line in block.split(b"\n"):
-        places.append(offset)
-        offset += len(line) + 1
-    return places[:-1] if block.endswith(b"\n") else places
+    def _line(self):
+        return self._lines[self._number()]

@@ -20,13 +20,14 @@ import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager
 from functools import partial
+from itertools import repeat
 
 from distlab.calls.travel import pack_functions
 from distlab.dataflow.counters import Counters
 from distlab.dataflow.functions import check_functions
 from distlab.dataflow.job import Job
 from distlab.dataflow.output import Output
-from distlab.dataflow.splits import files_of, line_number, splits_of
+from distlab.dataflow.splits import files_of, line_number, split_sizes, splits_of
 from distlab.dataflow.workers import Workers
 from distlab.errors import InvalidArgument, NestedWorld, WorkdirError
 from distlab.faults import WorkerFault, check_worker_faults
@@ -42,8 +43,6 @@ _LIMITS = {
     "skip_bad_records": (0, math.inf),
     "split_bytes": (1, math.inf),
 }
-_LARGEST_SPLIT, _SMALLEST_SPLIT = 64 * MiB, MiB // 4
-_SPLITS_PER_WORKER = 3
 
 
 class MapReduce:
@@ -175,11 +174,10 @@ def _splits(inputs, folder, workers, split_bytes):
         if isinstance(error, InvalidArgument) or error.filename is None:
             raise
         raise WorkdirError(f"the inputs cannot be read or stored: {error}.") from None
-    if split_bytes is None:
-        total = sum(os.path.getsize(path) for _, path in files)
-        fair = -(-total // (workers * _SPLITS_PER_WORKER))
-        split_bytes = max(_SMALLEST_SPLIT, min(_LARGEST_SPLIT, fair))
-    return splits_of(files, split_bytes)
+    if split_bytes is not None:
+        return splits_of(files, repeat(split_bytes))
+    total = sum(os.path.getsize(path) for _, path in files)
+    return splits_of(files, split_sizes(total, workers))
 
 
 def _done(start_pool, make_job, workdir):

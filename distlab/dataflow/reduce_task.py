@@ -3,8 +3,8 @@
 import os
 from typing import NamedTuple
 
-from distlab.dataflow.functions import Functions, emitted
-from distlab.dataflow.runs import Run, in_pieces, merged, narrowed, write
+from distlab.dataflow.functions import Functions, applied
+from distlab.dataflow.runs import Run, fan_in, merged, narrowed, write
 from distlab.dataflow.worker import commit
 
 __all__ = ["Reduced", "reduce_task"]
@@ -18,7 +18,12 @@ class Reduced(NamedTuple):
 
 
 def reduce_task(
-    functions: Functions, temporary: str, final: str, runs: list[Run]
+    functions: Functions,
+    temporary: str,
+    final: str,
+    runs: list[Run],
+    *,
+    memory_bytes: int,
 ) -> Reduced:
     """Reduce the merge of `runs` into the file `final`.
 
@@ -27,21 +32,17 @@ def reduce_task(
     Raises: AtRecord if the reducer fails on a key.
     """
 
-    def entries():
-        for key, values in merged(few):
-            yield key, emitted(functions.reducer, "reducer", key, values)
-
-    def fewer(key, values):
+    def combined(groups):
         combiner = functions.combiner
-        return (
-            values if combiner is None else emitted(combiner, "combiner", key, values)
-        )
+        return groups if combiner is None else applied(combiner, "combiner", groups)
 
-    os.makedirs(os.path.dirname(temporary), exist_ok=True)
+    for path in (temporary, final):
+        os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
-        few = narrowed(runs, f"{temporary}.merge", fewer)
+        few = narrowed(runs, fan_in(memory_bytes), f"{temporary}.merge", combined)
         with open(temporary, "wb") as file:
-            counts = {"output_records": write(file, in_pieces(entries()))}
+            reduced = applied(functions.reducer, "reducer", merged(few))
+            counts = {"output_records": write(file, reduced)}
             counts["output_bytes"] = file.tell()
     except FileNotFoundError as error:
         if error.filename in {run.path for run in runs}:

@@ -4,13 +4,13 @@
     run    a stretch of a file in which keys ascend
 
 A reader holds one block of each run, so merging takes memory for as many blocks as
-there are runs, whatever the runs hold. More runs than `FAN_IN` are merged in passes.
+there are runs, whatever the runs hold. More runs than that are merged in passes.
 """
 
-import heapq
 import os
 import pickle
 import struct
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import chain, groupby, islice
 from operator import itemgetter
@@ -20,21 +20,14 @@ import cloudpickle
 
 from distlab.dataflow.functions import unordered
 
-__all__ = [
-    "Run",
-    "in_pieces",
-    "merged",
-    "narrowed",
-    "read",
-    "short",
-    "write",
-]
+__all__ = ["Run", "fan_in", "merged", "narrowed", "read", "write"]
 
-FAN_IN = 64
 _BLOCK_BYTES = 2**16
-_MOST_ENTRIES = 4096
-_MOST_VALUES = 256
+_FIRST_VALUES, _MOST_VALUES = 16, 2048
+_LEAST_RUNS, _MOST_RUNS = 4, 64
+_READER_BYTES = 2**20  # what a block takes as objects, at most
 _SIZE = struct.Struct("<Q")
+_key, _values = itemgetter(0), itemgetter(1)
 
 
 class Run(NamedTuple):
@@ -45,58 +38,70 @@ class Run(NamedTuple):
     end: int
 
 
-def write(file, entries: Iterable) -> int:
-    """Write entries (key, list of values) to a binary file; return how many values.
+def fan_in(memory_bytes: int) -> int:
+    """Return how many runs may be merged at once."""
+    return max(_LEAST_RUNS, min(_MOST_RUNS, memory_bytes // _READER_BYTES))
 
-    How many entries make a block follows from the size of the block before, so the
-    bytes depend on the entries alone. A block's columns are flat lists, which pickle
-    much faster than a list of pairs.
+
+def write(file, entries: Iterable) -> int:
+    """Write entries (key, values) to a binary file; return how many values.
+
+    How many values make a block follows from the size of the block before, so the
+    bytes depend on the entries alone. Where the values of a key are more than that,
+    they are in several entries. A block's columns are flat lists, which pickle much
+    faster than a list of pairs.
     """
-    entries, count, total = iter(entries), 16, 0
-    while block := list(islice(entries, count)):
-        keys, lists = zip(*block, strict=True)
-        values = list(chain.from_iterable(lists))
-        counts = list(map(len, lists))
-        columns = list(keys), None if set(counts) == {1} else counts, values
-        payload = cloudpickle.dumps(columns, protocol=5)
-        file.write(_SIZE.pack(len(payload)))
-        file.write(payload)
-        total += len(values)
-        fitting = count * _BLOCK_BYTES // len(payload)
-        count = max(1, min(fitting, 4 * count, _MOST_ENTRIES))
-    return total
+    keys, counts, values = [], [], []
+    room, total = _FIRST_VALUES, 0
+    for key, more in entries:
+        if more.__class__ is list and 0 < len(more) < room - len(values):
+            keys.append(key)
+            counts.append(len(more))
+            values += more
+            continue
+        more = iter(more)
+        while piece := list(islice(more, room - len(values))):
+            keys.append(key)
+            counts.append(len(piece))
+            values += piece
+            if len(values) == room:
+                total += room
+                room = _write_block(file, keys, counts, values)
+                keys, counts, values = [], [], []
+    if values:
+        _write_block(file, keys, counts, values)
+    return total + len(values)
+
+
+def _write_block(file, keys, counts, values):
+    """Write one block; return how many values the next one may have."""
+    if len(counts) == len(values):
+        counts = None  # one each
+    payload = cloudpickle.dumps((keys, counts, values), protocol=5)
+    file.write(_SIZE.pack(len(payload)))
+    file.write(payload)
+    fitting = len(values) * _BLOCK_BYTES // len(payload)
+    return max(1, min(fitting, 4 * len(values), _MOST_VALUES))
 
 
 def read(descriptor: int, start: int, end: int) -> Iterator[tuple[object, Sequence]]:
     """Yield the entries between two offsets of an open file."""
+    return chain.from_iterable(_blocks(descriptor, start, end))
+
+
+def _blocks(descriptor, start, end):
+    """Yield the entries of each block, as a list."""
     while start < end:
         (size,) = _SIZE.unpack(os.pread(descriptor, _SIZE.size, start))
         start += _SIZE.size
         keys, counts, values = pickle.loads(os.pread(descriptor, size, start))
+        start += size
         if counts is None:
-            yield from zip(keys, zip(values, strict=True), strict=True)
+            yield list(zip(keys, zip(values, strict=True), strict=True))
         else:
             rest = iter(values)
-            for key, count in zip(keys, counts, strict=True):
-                yield key, list(islice(rest, count))
-        start += size
-
-
-def in_pieces(groups: Iterable) -> Iterator[tuple[object, list]]:
-    """Yield (key, values) with short lists, so that a block of them stays small."""
-    for key, values in groups:
-        values = iter(values)
-        while piece := list(islice(values, _MOST_VALUES)):
-            yield key, piece
-
-
-def short(entries: Iterable) -> Iterator[tuple[object, list]]:
-    """Yield (key, values) in the same way, where the values are lists already."""
-    for entry in entries:
-        if len(entry[1]) <= _MOST_VALUES:
-            yield entry
-        else:
-            yield from in_pieces((entry,))
+            lists = [list(islice(rest, count)) for count in counts]
+            yield list(zip(keys, lists, strict=True))
 
 
 def merged(runs: list[Run]) -> Iterator[tuple[object, Iterator]]:
@@ -109,49 +114,83 @@ def merged(runs: list[Run]) -> Iterator[tuple[object, Iterator]]:
     try:
         for run in runs:
             opened.append(os.open(run.path, os.O_RDONLY))
-        # The number decides between equal keys, so that values are never compared.
-        numbered = [
-            _numbered(number, read(descriptor, run.start, run.end))
-            for number, (descriptor, run) in enumerate(zip(opened, runs, strict=True))
+        heads = [
+            head
+            for descriptor, run in zip(opened, runs, strict=True)
+            if (head := _Head(_blocks(descriptor, run.start, run.end))).entries
         ]
-        for key, group in groupby(_in_order(numbered), itemgetter(0)):
-            yield key, chain.from_iterable(map(itemgetter(2), group))
+        for key, group in groupby(_in_order(heads), _key):
+            yield key, chain.from_iterable(map(_values, group))
     finally:
         for descriptor in opened:
             os.close(descriptor)
 
 
-def _in_order(numbered):
-    key = None
+class _Head:
+    """The front of a run: the entries that were read and are not yet merged."""
+
+    def __init__(self, blocks):
+        self._blocks = blocks
+        self.entries = next(blocks, [])
+
+    def below(self, limit, by):
+        """Take the entries before the limit."""
+        at = bisect_left(self.entries, limit, key=by)
+        taken = self.entries[:at]
+        del self.entries[:at]
+        return taken
+
+    def at(self, limit, by):
+        """Take those at the limit, of which further blocks may hold more."""
+        while self.entries:
+            at = bisect_right(self.entries, limit, key=by)
+            yield from self.entries[:at]
+            del self.entries[:at]
+            if self.entries:
+                return
+            self.entries = next(self._blocks, [])
+
+
+def _in_order(heads):
+    """Yield all entries, ascending.
+
+    Up to the smallest of the last keys held nothing can come in between any more, so
+    that much is sorted at once.
+    """
+    # None is equal to itself, but only a tuple with it can be compared.
+    by = itemgetter(slice(1)) if any(h.entries[0][0] is None for h in heads) else _key
     try:
-        for entry in heapq.merge(*numbered):
-            key = entry[0]
-            yield entry
+        while heads:
+            limit = min(by(head.entries[-1]) for head in heads)
+            ready = [entry for head in heads for entry in head.below(limit, by)]
+            ready.sort(key=by)
+            yield from ready
+            for head in heads:
+                yield from head.at(limit, by)
+            heads = [head for head in heads if head.entries]
     except TypeError:
-        raise unordered(key, "a key of another type") from None
-
-
-def _numbered(number, entries):
-    for key, values in entries:
-        yield key, number, values
+        some, *others = {type(head.entries[0][0]): head.entries[0][0] for head in heads}
+        raise unordered(some, others[0] if others else some) from None
 
 
 def narrowed(
-    runs: list[Run], temporary: str, combine: Callable[[object, Iterator], Iterable]
+    runs: list[Run],
+    most: int,
+    temporary: str,
+    combined: Callable[[Iterable], Iterable],
 ) -> list[Run]:
-    """Return at most `FAN_IN` runs with the same pairs, merged into files if need be.
+    """Return at most `most` runs with the same pairs, merged into files if need be.
 
-    temporary: path to which a number is added. combine: makes fewer of a key's values.
+    temporary: path to which a number is added. combined: makes fewer values of a key's,
+    for all keys.
     """
     passes = 0
-    while len(runs) > FAN_IN:
+    while len(runs) > most:
         wide, runs = runs, []
-        for at in range(0, len(wide), FAN_IN):
+        for at in range(0, len(wide), most):
             path = f"{temporary}.{passes}.{at}"
             with open(path, "wb") as file:
-                groups = merged(wide[at : at + FAN_IN])
-                fewer = ((key, combine(key, values)) for key, values in groups)
-                write(file, in_pieces(fewer))
+                write(file, combined(merged(wide[at : at + most])))
                 runs.append(Run(path, 0, file.tell()))
         passes += 1
     return runs

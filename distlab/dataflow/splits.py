@@ -11,27 +11,40 @@ UTF-8 become U+FFFD.
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import chain, repeat
 from pathlib import Path
 from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
+from distlab.units import MiB, readable_bytes
 
-__all__ = ["Piece", "blocks_of", "files_of", "line_number", "lines_in", "splits_of"]
+__all__ = [
+    "Piece",
+    "blocks_of",
+    "files_of",
+    "line_number",
+    "lines_in",
+    "split_sizes",
+    "splits_of",
+]
 
 _BLOCK_BYTES = 2**20
+_LARGEST_SPLIT, _SMALLEST_SPLIT = 64 * MiB, MiB // 4
 _STRINGS = "strings"
 
 
 class Piece(NamedTuple):
     """The lines of a file that begin at an offset from `start` to before `end`.
 
-    name: what a mapper is told of the file.
+    name: what a mapper is told of the file. state: its size and when it was written, as
+    found when the job began.
     """
 
     name: str
     path: str
     start: int
     end: int
+    state: tuple[int, int]
 
 
 def files_of(inputs: object, folder: str) -> list[tuple[str, str]]:
@@ -92,38 +105,84 @@ def _write_strings(strings, folder):
     return path
 
 
-def splits_of(files: list[tuple[str, str]], split_bytes: int) -> list[list[Piece]]:
-    """Return splits of about `split_bytes`, each one piece or several small files."""
+def split_sizes(total_bytes: int, workers: int) -> Iterator[int]:
+    """Yield how large to make the splits: two for each worker, the first of them large.
+
+    Few splits have little to sort and to merge, and small ones at the end let the
+    workers finish together.
+    """
+    large, small = (
+        max(
+            _SMALLEST_SPLIT,
+            min(_LARGEST_SPLIT, -(-total_bytes * tenths // 10 // workers)),
+        )
+        for tenths in (7, 3)
+    )
+    return chain(repeat(large, workers), repeat(small))
+
+
+def splits_of(files: list[tuple[str, str]], sizes: Iterator[int]) -> list[list[Piece]]:
+    """Return splits of about these sizes, each one piece or several small files."""
     splits, room = [], 0
     for name, path in files:
-        start, size = 0, os.path.getsize(path)
+        state = _state(os.stat(path))
+        start, size = 0, state[0]
         while start < size:
             if room <= 0:
                 splits.append([])
-                room = split_bytes
+                room = next(sizes)
             end = min(size, start + room)
-            splits[-1].append(Piece(name, path, start, end))
+            splits[-1].append(Piece(name, path, start, end, state))
             room -= end - start
             start = end
     return splits
 
 
-def blocks_of(piece: Piece) -> Iterator[tuple[int, bytes]]:
-    """Yield (offset, bytes) of the piece's lines, whole lines about a MiB at a time."""
+def blocks_of(piece: Piece, memory_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Yield (offset, bytes) of the piece's lines, whole lines about a MiB at a time.
+
+    Raises: OSError for a file that cannot be read any more, ValueError for one that has
+    changed, or has a line that takes more than an eighth of the memory.
+    """
+    most = memory_bytes // 8
     with open(piece.path, "rb") as file:
+        _check_unchanged(piece, file)
         if piece.start:
             file.seek(piece.start - 1)
             while (skipped := file.readline(_BLOCK_BYTES)) and skipped[-1:] != b"\n":
                 pass  # the line that began before belongs to the piece before
         at = file.tell()
         while at < piece.end:
-            block = file.read(min(_BLOCK_BYTES, piece.end - at))
+            block = file.read(min(_BLOCK_BYTES, most // 4, piece.end - at))
             if block[-1:] != b"\n":
-                block += file.readline()
+                block += file.readline(most)
+                _check_line(block, most, memory_bytes)
             if not block:
-                return
+                break
             yield at, block
             at += len(block)
+        _check_unchanged(piece, file)
+
+
+def _check_line(block, most, memory_bytes):
+    if len(block) > most and block[-1:] != b"\n":
+        raise ValueError(
+            f"a line of more than {readable_bytes(most)}, which is too long for "
+            f"memory_bytes={memory_bytes}: a line may be an eighth of that. Give more, "
+            "or an input with shorter lines."
+        )
+
+
+def _check_unchanged(piece, file):
+    if _state(os.fstat(file.fileno())) != piece.state:
+        raise ValueError(
+            f"{piece.path} has changed since the job began, so that tasks would not "
+            "agree on what is in it. Give a copy that nobody writes to."
+        )
+
+
+def _state(status):
+    return status.st_size, status.st_mtime_ns
 
 
 def lines_in(block: bytes) -> list[str]:

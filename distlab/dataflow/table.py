@@ -9,27 +9,24 @@ what is sorted, written and moved is one entry per key, not one per pair.
 """
 
 import os
-import pickle
 import reprlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
-from distlab.dataflow.functions import Functions, emitted, stable_hash, unordered
-from distlab.dataflow.runs import Run, in_pieces, merged, narrowed, short, write
+from distlab.dataflow.functions import Functions, applied, stable_hashes, unordered
+from distlab.dataflow.runs import Run, fan_in, merged, narrowed, write
+from distlab.dataflow.sizes import size_bytes
 from distlab.dataflow.worker import AtRecord, commit
 
 __all__ = ["Table"]
 
-_ENTRY_BYTES = 250  # of the dict, a short key and a list
 _LOOKS = 8  # while the memory fills
-_SAMPLE = 256
 
 
 class Table:
     """The pairs of one map task, in memory and in spilled runs.
 
-    values: key -> its values by now; the task puts pairs into it.
     counts: what the task's counters say so far.
     path: of the file that `finish` writes, and where names of temporary ones begin.
     Invariant: when it spills depends on the pairs alone, not on what the process's
@@ -39,125 +36,118 @@ class Table:
     def __init__(
         self, functions: Functions, reducers: int, memory_bytes: int, path: str
     ):
-        self.values = defaultdict(list)
         self.counts = Counter()
+        self._values = defaultdict(list)  # of each key
         self._functions = functions
         self._reducers = reducers
         self._most_bytes = memory_bytes // 2  # the rest is for sorting and writing
+        self._fan_in = fan_in(memory_bytes // 2)
         self._path = path
         self._spills = []  # each a list of runs, one per partition
-        self._next_look = self._lines = 1
+        self._room = 1  # how many pairs until the next look
         self._last_bytes = 0
         self._known = 0  # values that were in the table when last counted
 
-    def batches(self, lines: list[str]) -> Iterator[list[str]]:
-        """Yield the lines in batches; after each of them look whether memory is short.
+    def take(self, pairs: Iterator) -> None:
+        """Take in pairs, as many as are safe before the next look."""
+        values = self._values
+        for key, value in islice(pairs, self._room):
+            values[key].append(value)
 
-        How far the next look may be away follows from how fast the table has grown.
+    def look(self) -> None:
+        """Make room if memory is short; how far the next look may be away follows from
+        how fast the table has grown.
         """
-        at = 0
-        while at < len(lines):
-            batch = lines[at : at + self._next_look]
-            yield batch
-            at += len(batch)
-            self._next_look -= len(batch)
-            if not self._next_look:
-                self._look()
-
-    def _look(self):
-        size = self._size_bytes()
-        growth = max(1.0, (size - self._last_bytes) / self._lines)
+        size = size_bytes(self._values)
+        growth = max(1.0, (size - self._last_bytes) / self._room)
         if size > self._most_bytes:
             self._combine()
-            size = self._size_bytes()
+            size = size_bytes(self._values)
             if size > self._most_bytes // 2:
                 self._spill()
                 size = 0
         self._last_bytes = size
         fitting = int(self._most_bytes / _LOOKS / growth)
-        self._next_look = self._lines = max(1, min(fitting, 4 * self._lines))
-
-    def _size_bytes(self):
-        """Estimate the memory taken, from the pickled size of a few entries."""
-        table = self.values
-        count = sum(map(len, table.values()))
-        step = max(1, len(table) // _SAMPLE)
-        some = [(key, each[:4]) for key, each in islice(table.items(), 0, None, step)]
-        if not some:
-            return 0
-        keys_bytes = len(pickle.dumps([key for key, _ in some])) / len(some)
-        seen = sum(len(each) for _, each in some)
-        values_bytes = len(pickle.dumps([each for _, each in some])) / seen
-        per_key = _ENTRY_BYTES + 2 * keys_bytes
-        return len(table) * per_key + count * (8 + 2 * values_bytes)
+        self._room = max(1, min(fitting, 4 * self._room))
 
     def _count(self):
         """Count the pairs that came since the last time."""
-        count = sum(map(len, self.values.values()))
+        count = sum(map(len, self._values.values()))
         self.counts["mapped_records"] += count - self._known
         self._known = count
 
     def _combine(self):
+        """Make fewer values of each key's, where there is a combiner."""
         self._count()
-        combiner, table = self._functions.combiner, self.values
-        if combiner is not None:
-            for key, values in table.items():
-                if len(values) > 1:
-                    table[key] = list(emitted(combiner, "combiner", key, values))
+        if self._functions.combiner is not None:
+            table = self._values
+            several = ((key, each) for key, each in table.items() if len(each) > 1)
+            for key, fewer in self._combined(several):
+                table[key] = list(fewer)
             self._known = sum(map(len, table.values()))
+
+    def _combined(self, groups: Iterable) -> Iterable:
+        combiner = self._functions.combiner
+        return groups if combiner is None else applied(combiner, "combiner", groups)
 
     def _spill(self):
         path = f"{self._path}.spill-{len(self._spills)}"
-        runs = self._write(path)
-        self.counts["spilled_bytes"] += sum(run.end - run.start for run in runs)
-        self.counts["spilled_records"] += self._known
+        runs = self._write(path, "spilled")
         self._spills.append(runs)
-        self.values.clear()
+        self._values.clear()
         self._known = 0
 
-    def _write(self, path):
-        """Write the table to a file, sorted, a run for each partition."""
-        runs, table = [], self.values
+    def _write(self, path, what):
+        """Write the table to a file, sorted and combined, a run for each partition."""
+        runs, table = [], self._values
         with open(path, "wb") as file:
             for keys in self._partitions():
                 start = file.tell()
-                entries = zip(keys, map(table.__getitem__, keys), strict=True)
-                write(file, short(entries))
+                groups = zip(keys, map(table.__getitem__, keys), strict=True)
+                self.counts[f"{what}_records"] += write(file, self._combined(groups))
                 runs.append(Run(path, start, file.tell()))
+        self.counts[f"{what}_bytes"] += runs[-1].end
         return runs
 
     def _partitions(self):
         """Return the keys of each partition, in order."""
-        choose, count = self._functions.partitioner or _by_hash, self._reducers
-        parts = [[] for _ in range(count)]
+        parts = [[] for _ in range(self._reducers)]
+        for key, number in zip(self._values, self._numbers(), strict=True):
+            parts[number].append(key)
+        for keys in parts:
+            _sort(keys)
+        return parts
+
+    def _numbers(self):
+        """Yield the partition of each key."""
+        choose, count = self._functions.partitioner, self._reducers
+        if choose is None:
+            for number in stable_hashes(self._values):
+                yield number % count
+            return
         try:
-            for key in self.values:
+            for key in self._values:
                 number = choose(key, count)
                 if number.__class__ is not int or not 0 <= number < count:
                     raise ValueError(
                         f"the partitioner returned {number!r}; it returns a number "
                         f"from 0 to {count - 1}, of the reducer that gets the key."
                     )
-                parts[number].append(key)
+                yield number
         except Exception as error:
             raise AtRecord(f"It was at the key {reprlib.repr(key)}.") from error
-        for keys in parts:
-            _sort(keys)
-        return parts
 
     def finish(self) -> list[Run]:
         """Write all pairs to one file, committed as a whole; return a run for each
         partition.
         """
-        self._combine()
+        self._count()
         temporary = f"{self._path}.part"
         if self._spills:
             self._spill()
             runs = self._merge(temporary)
         else:
-            runs = self._write(temporary)
-            self.counts["shuffled_records"] = self._known
-        self.counts["shuffled_bytes"] = runs[-1].end
+            runs = self._write(temporary, "shuffled")
         commit(temporary, self._path)
         for spill in self._spills:
             os.remove(spill[0].path)
@@ -170,26 +160,15 @@ class Table:
             for number in range(self._reducers):
                 start = file.tell()
                 spilled = [spill[number] for spill in self._spills]
-                runs = narrowed(spilled, f"{self._path}.merge-{number}", self._fewer)
-                groups = merged(runs)
-                fewer = ((key, self._fewer(key, values)) for key, values in groups)
-                write(file, _counted(in_pieces(fewer), self.counts))
+                extra = f"{self._path}.merge-{number}"
+                runs = narrowed(spilled, self._fan_in, extra, self._combined)
+                written = write(file, self._combined(merged(runs)))
+                self.counts["shuffled_records"] += written
                 merges.append(Run(temporary, start, file.tell()))
                 for path in {run.path for run in runs} - {r.path for r in spilled}:
                     os.remove(path)
+        self.counts["shuffled_bytes"] = merges[-1].end
         return merges
-
-    def _fewer(self, key, values) -> Iterable:
-        combiner = self._functions.combiner
-        return (
-            values if combiner is None else emitted(combiner, "combiner", key, values)
-        )
-
-
-def _counted(pieces, counts):
-    for key, values in pieces:
-        counts["shuffled_records"] += len(values)
-        yield key, values
 
 
 def _sort(keys):
@@ -202,7 +181,3 @@ def _sort(keys):
     for kind in set(map(type, keys)):
         if issubclass(kind, set | frozenset):  # their `<` is no order
             raise unordered(keys[0], keys[-1])
-
-
-def _by_hash(key, count):
-    return stable_hash(key) % count

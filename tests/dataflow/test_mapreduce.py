@@ -11,9 +11,10 @@ import pytest
 
 from distlab.dataflow import MapReduce
 from distlab.dataflow.functions import stable_hash
-from distlab.dataflow.runs import FAN_IN, Run, merged, narrowed, write
+from distlab.dataflow.runs import Run, merged, narrowed, write
 from distlab.show import timeline
 
+FAN_IN = 64
 WORDS = ["the", "cat", "sat", "on", "a", "mat", "ä", "€uro", "x" * 50, "𝄞"]
 
 
@@ -249,7 +250,7 @@ def test_more_spills_than_can_be_open_at_once_are_merged_in_passes(tmp_path):
             start = file.tell()
             write(file, [(key, [number]) for key in range(number % 7, 40)])
             runs.append(Run(str(path), start, file.tell()))
-    few = narrowed(runs, str(tmp_path / "few"), lambda key, values: values)
+    few = narrowed(runs, FAN_IN, str(tmp_path / "few"), iter)
     assert len(few) == 3
     values = {key: list(each) for key, each in merged(few)}
     assert list(values) == list(range(40))

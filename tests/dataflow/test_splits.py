@@ -1,12 +1,12 @@
 """Every line is read once, wherever a file is cut."""
 
 import random
+from itertools import repeat
 from pathlib import Path
 
 import pytest
 
 from distlab.dataflow.splits import (
-    Piece,
     blocks_of,
     files_of,
     line_number,
@@ -39,7 +39,10 @@ def oracle(data):
 def read(splits):
     pieces = [piece for split in splits for piece in split]
     return [
-        line for p in pieces for _, block in blocks_of(p) for line in lines_in(block)
+        line
+        for p in pieces
+        for _, block in blocks_of(p, 2**24)
+        for line in lines_in(block)
     ]
 
 
@@ -48,7 +51,9 @@ def test_every_cut_gives_every_line_once(tmp_path, data):
     path = tmp_path / "file"
     path.write_bytes(data)
     for split_bytes in range(1, len(data) + 2):
-        assert read(splits_of([("file", str(path))], split_bytes)) == oracle(data)
+        assert read(splits_of([("file", str(path))], repeat(split_bytes))) == oracle(
+            data
+        )
 
 
 def test_random_files_with_random_cuts_give_every_line_once(tmp_path):
@@ -61,7 +66,7 @@ def test_random_files_with_random_cuts_give_every_line_once(tmp_path):
             path.write_bytes(bytes(rng.choices(b"ab \n\r\xc3\xa4", k=size)))
             files.append((path.name, str(path)))
         split_bytes = rng.randrange(1, 60)
-        splits = splits_of(files, split_bytes)
+        splits = splits_of(files, repeat(split_bytes))
         data = [Path(path).read_bytes() for _, path in files]
         whole = [line for each in data for line in oracle(each)]
         assert read(splits) == whole
@@ -72,7 +77,8 @@ def test_random_files_with_random_cuts_give_every_line_once(tmp_path):
 def test_a_large_file_is_read_in_small_blocks(tmp_path):
     path = tmp_path / "large"
     path.write_bytes(b"0123456789abcde\n" * 200_000)
-    blocks = [block for _, block in blocks_of(Piece("", str(path), 0, 3_200_000))]
+    (split,) = splits_of([("", str(path))], repeat(3_200_000))
+    blocks = [block for _, block in blocks_of(*split, 2**28)]
     assert b"".join(blocks) == path.read_bytes()
     assert max(map(len, blocks)) < 1.1 * 2**20
 
