@@ -5,13 +5,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
+from distlab.dataflow.cluster import Cluster
 from distlab.dataflow.schedule import Attempt, Task
 from distlab.trace import Event, Trace
-from distlab.units import MiB, readable_seconds
+from distlab.units import readable_seconds
 
 __all__ = ["Ran", "Simulated"]
 
-_SPLIT_BYTES = 64 * MiB
 _ROWS = ("input", "shuffle", "output")
 
 
@@ -38,8 +38,9 @@ class Simulated:
     completed map whose output was lost. deaths: (when, worker).
     """
 
-    workers: int
+    cluster: Cluster
     maps: int
+    reduces: int
     elapsed_s: float
     attempts: list[Ran]
     undone: list[tuple[float, Task]]
@@ -51,8 +52,9 @@ class Simulated:
             fates[ran.fate] = fates.get(ran.fate, 0) + 1
         told = ", ".join(f"{count:,} {fate}" for fate, count in fates.items())
         undone = f" {len(self.undone):,} maps undone." if self.undone else ""
+        took = readable_seconds(self.elapsed_s)
         return (
-            f"{self.workers:,} simulated workers, {readable_seconds(self.elapsed_s)}. "
+            f"{self.cluster.workers:,} simulated workers, {took}. "
             f"{len(self.attempts):,} attempts: {told}.{undone}"
         )
 
@@ -74,52 +76,54 @@ class Simulated:
         changes += [(when_s, -1) for when_s, task in self.undone if task.kind == kind]
         return _steps(changes)
 
-    def rates(
-        self, step_s: float = 10.0, *, fetch_share: float = 0.4, write_share=0.4
-    ) -> dict[str, list[tuple[float, float]]]:
+    def rates(self, step_s: float = 10.0) -> dict[str, list[tuple[float, float]]]:
         """Return "input", "shuffle" and "output": (when, bytes per second) each.
 
-        Every map reads 64 MiB, evenly over its time; the reduces fetch and write as
-        many in all. What a death undoes counts below zero, as in the paper's figure 3.
+        A map reads its split evenly over its time; the reduces fetch and write as many
+        bytes in all. Input that a death undoes counts below zero, as in figure 3 of
+        the paper.
         """
         bins = math.ceil(self.elapsed_s / step_s) + 1
         rows = {name: [0.0] * bins for name in _ROWS}
-        reduces = {r.attempt.task for r in self.attempts if r.attempt.task.kind[0] == "r"}
-        reduce_bytes = self.maps * _SPLIT_BYTES / len(reduces)
         for ran in self.attempts:
-            begun_s, takes_s = ran.attempt.begun_s, ran.takes_s
-            if ran.attempt.task.kind == "map":
-                parts = [("input", 0.0, 1.0, _SPLIT_BYTES)]
-            else:
-                parts = [("shuffle", 0.0, fetch_share, reduce_bytes)]
-                parts += [("output", 1 - write_share, 1.0, reduce_bytes)]
-            for name, first, last, size in parts:
-                start_s, end_s = begun_s + first * takes_s, begun_s + last * takes_s
+            begun_s = ran.attempt.begun_s
+            for name, first, last, size in self._parts(ran.attempt.task):
+                start_s = begun_s + first * ran.takes_s
+                end_s = begun_s + last * ran.takes_s
                 rate = size / (end_s - start_s)
                 _spread(rows[name], step_s, start_s, min(end_s, ran.end_s), rate)
         for when_s, _ in self.undone:
-            rows["input"][int(when_s // step_s)] -= _SPLIT_BYTES / step_s
+            rows["input"][int(when_s // step_s)] -= self.cluster.split_bytes / step_s
         return {
             name: [((at + 0.5) * step_s, rate) for at, rate in enumerate(row)]
             for name, row in rows.items()
         }
 
+    def _parts(self, task):
+        """Return what a task moves: row, from and to which share of its time, bytes."""
+        cluster = self.cluster
+        if task.kind == "map":
+            return [("input", 0.0, 1.0, cluster.split_bytes)]
+        each = self.maps * cluster.split_bytes / self.reduces
+        fetched = "shuffle", 0.0, cluster.fetch_share, each
+        return [fetched, ("output", 1 - cluster.write_share, 1.0, each)]
+
     @property
     def trace(self) -> Trace:
         """What every worker did, as the trace of a real job tells it."""
         events, given = [], {}
-        told = {"done": "", "too late": ""}
         for ran in sorted(self.attempts, key=lambda ran: ran.attempt.begun_s):
             worker = ran.attempt.worker
             given[worker] = given.get(worker, 0) + 1
-            label = f"{ran.attempt}{told.get(ran.fate, f', {ran.fate}')}"
+            ended = "" if ran.fate in ("done", "too late") else f", {ran.fate}"
+            label = f"{ran.attempt}{ended}"
             what = "work", None, 0, given[worker], label
             events.append(Event(worker, ran.attempt.begun_s, ran.end_s, *what))
         for when_s, worker in self.deaths:
             if when_s <= self.elapsed_s:
                 what = "fault", None, 0, 0, "kill"
                 events.append(Event(worker, when_s, when_s, *what))
-        return Trace(self.workers, events)
+        return Trace(self.cluster.workers, events)
 
 
 def _steps(changes):
