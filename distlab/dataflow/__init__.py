@@ -15,7 +15,17 @@ of machines in a `cluster` that is not there. No torch is loaded here.
 from distlab.dataflow.cluster import Cluster
 from distlab.dataflow.mapreduce import MapReduce
 from distlab.dataflow.output import Output
+from distlab.dataflow.rdd import RDD, Context, StorageLevel
 from distlab.dataflow.replay import simulate
 from distlab.dataflow.simulated import Simulated
 
-__all__ = ["Cluster", "MapReduce", "Output", "Simulated", "simulate"]
+__all__ = [
+    "RDD",
+    "Cluster",
+    "Context",
+    "MapReduce",
+    "Output",
+    "Simulated",
+    "StorageLevel",
+    "simulate",
+]
