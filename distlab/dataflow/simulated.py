@@ -123,7 +123,7 @@ class Simulated:
             if when_s <= self.elapsed_s:
                 what = "fault", None, 0, 0, "kill"
                 events.append(Event(worker, when_s, when_s, *what))
-        return Trace(self.cluster.workers, events)
+        return Trace(self.cluster.workers, events, who="worker")
 
 
 def _steps(changes):
