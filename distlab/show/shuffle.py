@@ -15,7 +15,7 @@ from distlab.show.lettering import literal, width_of
 from distlab.show.picture import Picture
 from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, bars, strokes, write
 from distlab.show.telling import listed, plural
-from distlab.show.theme import GRID, INK, MUTED, PAPER, TRACK, rank_color, tint
+from distlab.show.theme import GRID, INK, MUTED, PAPER, rank_color, tint
 from distlab.units import readable_bytes
 
 __all__ = ["shuffle"]
@@ -108,7 +108,8 @@ class _Shuffle:
                     write(self.page, x, y, text, size=_SIZE, align="center")
         rim = PAPER if min(self.wide, self.tall) > 0.08 else None
         for shade, some in boxes.items():
-            color = tint(_COLOR, strongest * shade / _SHADES) if shade else TRACK
+            share = 0.08 + (strongest - 0.08) * shade / _SHADES
+            color = tint(_COLOR, share) if shade else PAPER
             bars(self.page, some, color, edge=rim, gid="cell")
 
     def _box(self, row, column):
