@@ -26,7 +26,7 @@ _MOST_KINDS, _MOST_KILLS = 4, 6
 class Try(NamedTuple):
     """One attempt at a task.
 
-    kind: of its task, the name without its last number, such as "map".
+    kind: of its task: "map" of "map 3", "stage 1" of "stage 1, partition 3".
     fate: "done"; "undone", if its output was lost with its worker and made again;
     "late", if another attempt had been first; "lost" with its worker; "failed"; or
     "given up" at the end of the job.
@@ -108,7 +108,8 @@ class Attempts:
         event, number, mark = one
         backup = any(other.start < event.start < other.end for other, _, _ in some)
         fate = mark or self._fate(event, some)
-        kind = re.sub(r"\s*\d+$", "", task) or task
+        whole, _, part = task.rpartition(", ")
+        kind = whole or re.sub(r"\s*\d+$", "", part) or task
         where = event.rank, event.start, event.end
         return Try(task, kind, number, *where, fate, backup)
 
@@ -153,7 +154,7 @@ class Attempts:
         workers = plural(self.trace.world_size, self.trace.who)
         if not self.tries:
             return f"{workers}, no tasks"
-        kinds = [plural(self.tasks[kind], literal(kind, 20)) for kind in self.kinds]
+        kinds = [_counted(self.tasks[kind], literal(kind, 20)) for kind in self.kinds]
         parts = [workers, listed(kinds, _MOST_KINDS)]
         if len(self.tries) > sum(self.tasks.values()):
             parts.append(plural(len(self.tries), "attempt"))
@@ -182,6 +183,12 @@ class Attempts:
         if len(self.kills) > _MOST_KILLS:
             said.append(f"And {len(self.kills) - _MOST_KILLS} more deaths.")
         return said
+
+
+def _counted(count, kind):
+    """Return "3 maps", or "3 tasks of stage 1"."""
+    numbered = kind[-1:].isdigit()
+    return f"{plural(count, 'task')} of {kind}" if numbered else plural(count, kind)
 
 
 def _by_number(task):

@@ -33,6 +33,7 @@ _TOLD_LANES, _TOLD_TRIES = 8, 16
 _DARK, _STRONG, _MIDDLE, _LIGHT, _PALE = KIND_COLORS
 _FILLS = (_LIGHT, _STRONG, _PALE, _DARK, _MIDDLE)
 _DARKS = (_STRONG, _DARK, _MIDDLE)
+_FEW = 32  # bars are named whether the others have room for a name or not
 _MOSTLY = 0.75  # of a kind's bars have room for "map 3", or all say "3", or nothing
 _OTHERS = {
     "undone": {"color": PAPER, "edge": _MIDDLE, "hatch": "xxxx"},
@@ -169,7 +170,7 @@ class _Tasks:
         own = [each for each in self.tries if each.kind == kind]
         for which in (0, 2):
             fitting = sum(self._fits(_names(each)[which], each) for each in own)
-            if fitting >= _MOSTLY * len(own):
+            if fitting >= _MOSTLY * len(own) or len(own) <= _FEW:
                 return which and 1
         return len(_names(own[0])) if own else 0
 
@@ -205,8 +206,10 @@ def _look(fill, how):
 def _names(each):
     """Return what may stand in a bar, the longest first."""
     tried = f" ·{each.number}" if each.number > 1 else ""
-    short = each.task.removeprefix(each.kind).strip()
-    return [f"{each.task}{tried}", f"{short}{tried}", short]
+    part = each.task.removeprefix(each.kind).strip(", ")  # "partition 3", or "3"
+    name = part if " " in part else each.task
+    short = part.rpartition(" ")[2]
+    return [f"{name}{tried}", f"{short}{tried}", short]
 
 
 def _told(each):
