@@ -8,11 +8,11 @@ Read in this order: `mapreduce` (the face), `job` (who does what next, and what 
 costs), `schedule` (those decisions alone, without a process or a clock), `splits`,
 `map_task`, `table` (memory, and what to do when it is short), `runs` (sorted pairs in a
 file), `reduce_task`. `workers` and `worker` are the two ends of a pool that knows
-nothing of any of these. `replay` has the same decisions made for the thousands
-of machines in a `cluster` that is not there. No torch is loaded here.
+nothing of any of these. `replay` has the same decisions made for thousands of
+`machines` that are not there. No torch is loaded here.
 """
 
-from distlab.dataflow.cluster import Cluster
+from distlab.dataflow.machines import Machines
 from distlab.dataflow.mapreduce import MapReduce
 from distlab.dataflow.output import Output
 from distlab.dataflow.rdd import RDD, Context, StorageLevel
@@ -21,8 +21,8 @@ from distlab.dataflow.simulated import Simulated
 
 __all__ = [
     "RDD",
-    "Cluster",
     "Context",
+    "Machines",
     "MapReduce",
     "Output",
     "Simulated",

@@ -1,8 +1,8 @@
 """A job on machines that are not there, by the decisions of one on machines that are.
 
-    Cluster: how long an attempt takes ──┐
-    deaths: who dies, and when ──────────┼──▶ simulate ──▶ Simulated: attempts, rates
-    Schedule: who does what next ────────┘
+    Machines: how long an attempt takes ──┐
+    deaths: who dies, and when ───────────┼──▶ simulate ──▶ Simulated: attempts, rates
+    Schedule: who does what next ─────────┘
 
 The loop is that of `job` on a virtual clock, with events in place of processes, and
 `Schedule` is the very class. Two things are as in this package and not as in the paper:
@@ -14,7 +14,7 @@ Source: Dean and Ghemawat, "MapReduce" (2004), sections 3.3, 3.6 and 5.
 import heapq
 from collections.abc import Iterable
 
-from distlab.dataflow.cluster import Cluster
+from distlab.dataflow.machines import Machines
 from distlab.dataflow.schedule import Schedule
 from distlab.dataflow.simulated import Ran, Simulated
 from distlab.errors import InvalidArgument
@@ -26,35 +26,35 @@ def simulate(
     maps: int = 15_000,
     reduces: int = 4_000,
     *,
-    cluster: Cluster | None = None,
+    machines: Machines | None = None,
     backups: bool = True,
     deaths: Iterable[tuple[float, int]] = (),
     seed: int = 0,
 ) -> Simulated:
     """Run a job on simulated machines; the same seed gives the same run.
 
-    cluster: the machines; the paper's if None.
+    machines: if None, the paper's.
     deaths: (when, worker); another process takes its place at once, with an empty disk.
 
     Raises: InvalidArgument for a job or a death that cannot be.
     """
-    cluster = cluster or Cluster()
+    machines = machines or Machines()
     deaths = sorted(deaths)
-    if maps < 0 or reduces < 1 or cluster.workers < 1:
+    if maps < 0 or reduces < 1 or machines.workers < 1:
         raise InvalidArgument(
             "a job has a reduce task, and a worker to do it; got "
-            f"{reduces=}, {maps=}, workers={cluster.workers}."
+            f"{reduces=}, {maps=}, workers={machines.workers}."
         )
     for when_s, worker in deaths:
-        if when_s < 0 or worker not in range(cluster.workers):
+        if when_s < 0 or worker not in range(machines.workers):
             raise InvalidArgument(
                 f"deaths are (seconds, worker), and got {(when_s, worker)}; of "
-                f"{cluster.workers} workers the last is {cluster.workers - 1}."
+                f"{machines.workers} workers the last is {machines.workers - 1}."
             )
-    run = _Run(cluster, Schedule(maps, reduces, backups=backups), deaths, seed)
+    run = _Run(machines, Schedule(maps, reduces, backups=backups), deaths, seed)
     run.to_the_end()
     return Simulated(
-        cluster,
+        machines,
         maps,
         reduces,
         elapsed_s=run.now,
@@ -71,12 +71,12 @@ class _Run:
     for each whose output was lost with its worker.
     """
 
-    def __init__(self, cluster, schedule, deaths, seed):
-        self.now = cluster.startup_s
+    def __init__(self, machines, schedule, deaths, seed):
+        self.now = machines.startup_s
         self.attempts, self.undone = [], []
-        self._cluster, self._schedule, self._seed = cluster, schedule, seed
-        self._factors = cluster.factors(seed)
-        self._idle = list(range(cluster.workers))  # a heap
+        self._machines, self._schedule, self._seed = machines, schedule, seed
+        self._factors = machines.factors(seed)
+        self._idle = list(range(machines.workers))  # a heap
         self._ends = []  # a heap of (when, attempt)
         self._takes_s = {}  # attempt under way -> its duration
         self._deaths = list(reversed(deaths))
@@ -99,7 +99,7 @@ class _Run:
             if attempt is None:
                 return
             worker = heapq.heappop(self._idle)
-            takes_s = self._cluster.attempt_s(attempt, self._seed)
+            takes_s = self._machines.attempt_s(attempt, self._seed)
             takes_s *= self._factors[worker]
             self._takes_s[attempt] = takes_s
             heapq.heappush(self._ends, (self.now + takes_s, attempt))
@@ -107,7 +107,7 @@ class _Run:
     def _next_s(self):
         moments = [end_s for end_s, _ in self._ends[:1]]
         moments += [when_s for when_s, _ in self._deaths[-1:]]
-        moments += [self.now + self._cluster.look_s] if self._idle else []
+        moments += [self.now + self._machines.look_s] if self._idle else []
         return min(moments)
 
     def _done(self, attempt):
@@ -128,7 +128,7 @@ class _Run:
     def _fail_those_that_fetch(self):
         """End the reduces that have not fetched all, and look for what is gone."""
         for attempt, takes_s in list(self._takes_s.items()):
-            fetched_s = attempt.begun_s + self._cluster.fetch_share * takes_s
+            fetched_s = attempt.begun_s + self._machines.fetch_share * takes_s
             if attempt.task.kind == "reduce" and self.now < fetched_s:
                 self._schedule.failed(attempt)
                 self._end(attempt, "failed")

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from distlab.dataflow.cluster import Cluster
+from distlab.dataflow.machines import Machines
 from distlab.dataflow.schedule import Attempt, Task
 from distlab.trace import Event, Trace
 from distlab.units import readable_seconds
@@ -38,7 +38,7 @@ class Simulated:
     completed map whose output was lost. deaths: (when, worker).
     """
 
-    cluster: Cluster
+    machines: Machines
     maps: int
     reduces: int
     elapsed_s: float
@@ -54,7 +54,7 @@ class Simulated:
         undone = f" {len(self.undone):,} maps undone." if self.undone else ""
         took = readable_seconds(self.elapsed_s)
         return (
-            f"{self.cluster.workers:,} simulated workers, {took}. "
+            f"{self.machines.workers:,} simulated workers, {took}. "
             f"{len(self.attempts):,} attempts: {told}.{undone}"
         )
 
@@ -93,7 +93,7 @@ class Simulated:
                 rate = size / (end_s - start_s)
                 _spread(rows[name], step_s, start_s, min(end_s, ran.end_s), rate)
         for when_s, _ in self.undone:
-            rows["input"][int(when_s // step_s)] -= self.cluster.split_bytes / step_s
+            rows["input"][int(when_s // step_s)] -= self.machines.split_bytes / step_s
         return {
             name: [((at + 0.5) * step_s, rate) for at, rate in enumerate(row)]
             for name, row in rows.items()
@@ -101,12 +101,12 @@ class Simulated:
 
     def _parts(self, task):
         """Return what a task moves: row, from and to which share of its time, bytes."""
-        cluster = self.cluster
+        machines = self.machines
         if task.kind == "map":
-            return [("input", 0.0, 1.0, cluster.split_bytes)]
-        each = self.maps * cluster.split_bytes / self.reduces
-        fetched = "shuffle", 0.0, cluster.fetch_share, each
-        return [fetched, ("output", 1 - cluster.write_share, 1.0, each)]
+            return [("input", 0.0, 1.0, machines.split_bytes)]
+        each = self.maps * machines.split_bytes / self.reduces
+        fetched = "shuffle", 0.0, machines.fetch_share, each
+        return [fetched, ("output", 1 - machines.write_share, 1.0, each)]
 
     @property
     def trace(self) -> Trace:
@@ -123,7 +123,7 @@ class Simulated:
             if when_s <= self.elapsed_s:
                 what = "fault", None, 0, 0, "kill"
                 events.append(Event(worker, when_s, when_s, *what))
-        return Trace(self.cluster.workers, events)
+        return Trace(self.machines.workers, events, who="worker")
 
 
 def _steps(changes):

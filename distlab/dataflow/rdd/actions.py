@@ -11,6 +11,7 @@ from itertools import chain, islice
 from math import ceil, sqrt
 
 from distlab.dataflow.rdd import sampling
+from distlab.dataflow.rdd.files import read_part, write_chunks
 
 __all__ = ["Actions"]
 
@@ -215,7 +216,7 @@ class Actions:
             folder = os.path.join(each.ctx.getCheckpointDir(), f"rdd-{each.number}")
             os.makedirs(folder, exist_ok=True)
             paths = each.ctx.run(each, "checkpoint", partial(_write, folder))
-            each._cut(partial(_read, paths), folder)
+            each._cut(partial(read_part, paths), folder)
 
     def _cut(self, compute, how):
         """Forget what it was made from."""
@@ -250,15 +251,7 @@ def _nothing(partition, records):
 
 
 def _write(folder, partition, records):
-    from distlab.dataflow.rdd.files import write_chunks
-
     return write_chunks(os.path.join(folder, f"part-{partition:05}"), records)
-
-
-def _read(paths, partition):
-    from distlab.dataflow.rdd.files import read_chunks
-
-    return read_chunks(paths[partition])
 
 
 def _whole(fn, partition, records):

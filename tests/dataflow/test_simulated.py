@@ -9,7 +9,7 @@ from itertools import pairwise
 
 import pytest
 
-from distlab.dataflow import Cluster, MapReduce, simulate
+from distlab.dataflow import Machines, MapReduce, simulate
 from distlab.errors import InvalidArgument
 from distlab.faults import KillWorker
 
@@ -17,7 +17,7 @@ EVEN = {"startup_s": 0.0, "map_s": 10.0, "reduce_s": 10.0, "spread": 0, "slow_sh
 
 
 @dataclass(frozen=True)
-class WithOneSlow(Cluster):
+class WithOneSlow(Machines):
     """Worker 0 is ten times slower than the others."""
 
     def factors(self, seed):
@@ -27,18 +27,18 @@ class WithOneSlow(Cluster):
 @pytest.mark.parametrize("workers", [1, 3, 7])
 @pytest.mark.parametrize(("maps", "reduces"), [(0, 1), (5, 2), (21, 8)])
 def test_equal_tasks_are_done_in_whole_waves(workers, maps, reduces):
-    cluster = Cluster(workers, **{**EVEN, "startup_s": 3.0, "reduce_s": 7.0})
-    done = simulate(maps, reduces, cluster=cluster)
+    machines = Machines(workers, **{**EVEN, "startup_s": 3.0, "reduce_s": 7.0})
+    done = simulate(maps, reduces, machines=machines)
     waves = 10 * math.ceil(maps / workers) + 7 * math.ceil(reduces / workers)
     assert done.elapsed_s == pytest.approx(3 + waves)
     assert Counter(ran.fate for ran in done.attempts) == {"done": maps + reduces}
 
 
 def test_a_death_costs_what_was_on_the_disk_and_what_was_under_way():
-    two = Cluster(2, **EVEN)
-    assert simulate(4, 2, cluster=two).elapsed_s == 30
+    two = Machines(2, **EVEN)
+    assert simulate(4, 2, machines=two).elapsed_s == 30
     # map 1 was done and map 3 half done: 1 again from 15 to 25, 3 from 20 to 30
-    done = simulate(4, 2, cluster=two, deaths=[(15.0, 1)])
+    done = simulate(4, 2, machines=two, deaths=[(15.0, 1)])
     assert done.elapsed_s == 40
     assert [(when_s, str(task)) for when_s, task in done.undone] == [(15.0, "map 1")]
     again = [str(ran.attempt) for ran in done.attempts if ran.attempt.number > 1]
@@ -46,19 +46,19 @@ def test_a_death_costs_what_was_on_the_disk_and_what_was_under_way():
 
 
 def test_a_death_while_others_fetch_costs_their_time_too_and_later_it_does_not():
-    two = Cluster(2, **EVEN)
-    early = simulate(2, 2, cluster=two, deaths=[(11.0, 1)])
+    two = Machines(2, **EVEN)
+    early = simulate(2, 2, machines=two, deaths=[(11.0, 1)])
     assert Counter(r.fate for r in early.attempts)["failed"] == 1
     assert early.elapsed_s == 31  # map 1 again, then both reduces
-    late = simulate(2, 2, cluster=two, deaths=[(15.0, 1)])
+    late = simulate(2, 2, machines=two, deaths=[(15.0, 1)])
     assert Counter(r.fate for r in late.attempts)["failed"] == 0
     assert late.elapsed_s == 35  # map 1 and reduce 1 again
 
 
 def test_backups_bound_what_a_slow_machine_costs():
     four = WithOneSlow(4, **EVEN)
-    assert simulate(0, 4, cluster=four, backups=False).elapsed_s == 100
-    done = simulate(0, 4, cluster=four)
+    assert simulate(0, 4, machines=four, backups=False).elapsed_s == 100
+    done = simulate(0, 4, machines=four)
     # late after 15, seen within 1, and 10 for the backup
     assert 25 < done.elapsed_s <= 26
     assert [r.fate for r in done.attempts if r.attempt.worker == 0] == ["given up"]
@@ -67,8 +67,8 @@ def test_backups_bound_what_a_slow_machine_costs():
 @pytest.mark.parametrize("seed", range(8))
 def test_every_task_is_done_once_more_often_than_undone(seed):
     deaths = [(60.0 + 13 * n, n % 20) for n in range(40)]
-    cluster = Cluster(20, slow_share=0.2)
-    done = simulate(150, 40, cluster=cluster, deaths=deaths, seed=seed)
+    machines = Machines(20, slow_share=0.2)
+    done = simulate(150, 40, machines=machines, deaths=deaths, seed=seed)
     counts = Counter(ran.attempt.task for ran in done.attempts if ran.fate == "done")
     counts.subtract(task for _, task in done.undone)
     reduces = [task for task in counts if task.kind == "reduce"]
@@ -81,12 +81,12 @@ def test_every_task_is_done_once_more_often_than_undone(seed):
 
 
 def test_the_same_seed_gives_the_same_run_and_another_one_does_not():
-    runs = [simulate(200, 50, cluster=Cluster(30), seed=seed) for seed in (1, 1, 2)]
+    runs = [simulate(200, 50, machines=Machines(30), seed=seed) for seed in (1, 1, 2)]
     assert runs[0] == runs[1] != runs[2]
 
 
 def test_curves_end_where_the_job_does_and_add_up():
-    done = simulate(200, 50, cluster=Cluster(30), deaths=[(120.0, 3)])
+    done = simulate(200, 50, machines=Machines(30), deaths=[(120.0, 3)])
     assert done.done("reduce")[-1] == (done.elapsed_s, 50)
     assert max(count for _, count in done.running("map")) == 30
     assert done.running("reduce")[-1][1] == 0
@@ -94,7 +94,7 @@ def test_curves_end_where_the_job_does_and_add_up():
     taken = [r for r in done.attempts if r.attempt.task.kind == "map"]
     read = sum((r.end_s - r.attempt.begun_s) / r.takes_s for r in taken)
     total = sum(rate * 5.0 for _, rate in rates["input"])
-    assert total == pytest.approx(done.cluster.split_bytes * (read - len(done.undone)))
+    assert total == pytest.approx(done.machines.split_bytes * (read - len(done.undone)))
 
 
 def test_the_sort_of_the_paper_has_the_papers_shape_and_is_quick():
@@ -111,8 +111,8 @@ def test_the_sort_of_the_paper_has_the_papers_shape_and_is_quick():
 
 
 @dataclass(frozen=True)
-class Recorded(Cluster):
-    """A cluster on which every attempt ends when it ended in a recorded run."""
+class Recorded(Machines):
+    """A machines on which every attempt ends when it ended in a recorded run."""
 
     ends: dict = field(default_factory=dict)
 
@@ -166,7 +166,7 @@ def test_a_real_run_replayed_makes_the_same_decisions():
     replayed = simulate(
         output.counters.map_tasks,
         output.counters.reduce_tasks,
-        cluster=Recorded(3, startup_s=begins[0], slow_share=0, ends=ends),
+        machines=Recorded(3, startup_s=begins[0], slow_share=0, ends=ends),
         deaths=deaths,
         backups=False,
     )
@@ -180,4 +180,4 @@ def test_a_real_run_replayed_makes_the_same_decisions():
 )
 def test_what_cannot_be_simulated_is_refused(wrong):
     with pytest.raises(InvalidArgument):
-        simulate(**{"maps": 2, "reduces": 2, **wrong}, cluster=Cluster(3))
+        simulate(**{"maps": 2, "reduces": 2, **wrong}, machines=Machines(3))

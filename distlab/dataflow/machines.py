@@ -1,7 +1,7 @@
 """Machines that are not there: how many, how slow, and how long a task takes them.
 
-Left at its defaults it is the cluster that sorts 10¹⁰ records in the paper, as far as
-the paper says what that is like.
+Left at the defaults they are those that sort 10¹⁰ records in the paper, as far as it
+says what they are like.
 
 Source: Dean and Ghemawat, "MapReduce" (2004), section 5.
 """
@@ -12,13 +12,13 @@ from random import Random
 from distlab.dataflow.schedule import Attempt
 from distlab.units import GB, MiB
 
-__all__ = ["Cluster"]
+__all__ = ["Machines"]
 
 _USUALLY_SLOW = 8 / 9  # without the slowest tenth of all outliers
 
 
 @dataclass(frozen=True)
-class Cluster:
+class Machines:
     """Machines, and what is published of them, and what is assumed.
 
     workers: 1,746, as in section 5.5 of the paper.
