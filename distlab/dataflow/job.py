@@ -48,8 +48,9 @@ class Job:
         folder: str,
         memory_bytes: int,
         skip_bad_records: int,
+        backups: bool,
     ):
-        self.schedule = Schedule(len(splits), reducers)
+        self.schedule = Schedule(len(splits), reducers, backups=backups)
         self.parts = [
             os.path.join(folder, "output", f"part-{number:05}")
             for number in range(reducers)

@@ -86,6 +86,7 @@ class MapReduce:
         memory_bytes: int = 256 * MiB,
         skip_bad_records: int = 0,
         split_bytes: int | None = None,
+        backups: bool = True,
     ) -> Output:
         """Run the job on `workers` processes; return its output.
 
@@ -95,6 +96,7 @@ class MapReduce:
         memory_bytes: what a worker's pairs may take before they go to disk.
         skip_bad_records: how many lines on which the mapper failed twice are left out.
         split_bytes: how much one map task reads; follows from the input if None.
+        backups: whether a task that takes long gets a second attempt beside the first.
 
         Raises: TaskFailed if a function raises or a task ends its worker again and
         again; WorkdirError without room to write; InvalidArgument, CannotTravel,
@@ -111,6 +113,7 @@ class MapReduce:
         faults = check_worker_faults(faults, workers)
         functions = pack_functions(self.functions, "a worker")
         limits = {"memory_bytes": memory_bytes, "skip_bad_records": skip_bad_records}
+        limits["backups"] = bool(backups)
         with _folder(workdir) as folder:
             splits = _splits(inputs, folder, workers, split_bytes)
             pool = partial(Workers, workers, functions, folder=folder, faults=faults)
