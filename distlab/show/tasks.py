@@ -170,9 +170,9 @@ class _Tasks:
         own = [each for each in self.tries if each.kind == kind]
         for which in (0, 2):
             fitting = sum(self._fits(_names(each)[which], each) for each in own)
-            if fitting >= _MOSTLY * len(own) or len(own) <= _FEW:
+            if fitting >= _MOSTLY * len(own):
                 return which and 1
-        return len(_names(own[0])) if own else 0
+        return 1 if len(own) <= _FEW else len(_names(own[0]))
 
     def _draw_kills(self):
         """Draw a cross on the upper edge of the lane, clear of what bars say."""
