@@ -11,13 +11,16 @@ __all__ = [
     "CannotTravel",
     "CheckpointError",
     "CollectiveMismatch",
+    "ContextStopped",
     "Deadlock",
     "DistlabError",
     "EngineFailed",
     "EngineMissing",
     "InvalidArgument",
     "MessageMismatch",
+    "NestedRDD",
     "NestedWorld",
+    "NotHere",
     "ProcessServerFailed",
     "RankDied",
     "RankRaised",
@@ -54,6 +57,18 @@ class CheckpointError(DistlabError, OSError):
 
 class NestedWorld(DistlabError, RuntimeError):
     """A world was asked for inside a rank of another world."""
+
+
+class NestedRDD(DistlabError, RuntimeError):
+    """An RDD or its Context was used inside a function that runs on workers."""
+
+
+class NotHere(DistlabError, NotImplementedError, AttributeError):
+    """A name that a real system has, and the course's own version of it has not."""
+
+
+class ContextStopped(DistlabError, RuntimeError):
+    """A `Context`, or an RDD of one, that was used after its end."""
 
 
 class WorldClosed(DistlabError, RuntimeError):

@@ -13,5 +13,6 @@ nothing of any of these. No torch is loaded here.
 
 from distlab.dataflow.mapreduce import MapReduce
 from distlab.dataflow.output import Output
+from distlab.dataflow.rdd import RDD, Context, StorageLevel
 
-__all__ = ["MapReduce", "Output"]
+__all__ = ["RDD", "Context", "MapReduce", "Output", "StorageLevel"]

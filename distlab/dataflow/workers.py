@@ -23,7 +23,12 @@ from distlab.trace import Event, Trace
 
 __all__ = ["Lost", "Raised", "Returned", "Workers"]
 
-_PRELOAD = ("cloudpickle", "distlab.dataflow", "distlab.dataflow.worker")
+_PRELOAD = (
+    "cloudpickle",
+    "distlab.dataflow",
+    "distlab.dataflow.rdd.executor",
+    "distlab.dataflow.worker",
+)
 
 
 class Returned(NamedTuple):
@@ -76,6 +81,7 @@ class Workers:
         self._functions = functions
         self._faults = faults
         self._doing = {}  # worker -> (when it began, label)
+        self._killed = set()
         self._events = []
         self._console = Console(count, quiet=False, who="worker")
         self._began = time.monotonic()
@@ -101,6 +107,11 @@ class Workers:
         self._doing[worker] = self.now(), label
         task = fn, args, self._planned(worker)
         self._processes.send(worker, cloudpickle.dumps(task))
+
+    def kill(self, worker: int) -> None:
+        """Kill a worker's process; `wait` reports it as lost, and as planned."""
+        self._killed.add(worker)
+        self._processes.signal(worker, signal.SIGKILL)
 
     def _planned(self, worker):
         return KillWorker(worker, self.given[worker]) in self._faults
@@ -134,7 +145,8 @@ class Workers:
     def _replace(self, ended):
         """Put a new process where one has ended."""
         worker, busy = ended.index, ended.index in self._doing
-        planned = busy and self._planned(worker)
+        planned = worker in self._killed or (busy and self._planned(worker))
+        self._killed.discard(worker)
         self._note(worker, ", lost")
         at = self.now()
         label = "kill" if planned else "died"
@@ -153,9 +165,12 @@ class Workers:
             what = "work", None, 0, self.given[worker], label + more
             self._events.append(Event(worker, began, self.now(), *what))
 
-    def trace(self) -> Trace:
-        """Return what every worker has done, one event for each attempt of a task."""
-        events = list(self._events)
+    def trace(self, since_s: float = 0.0) -> Trace:
+        """Return what every worker has done, one event for each attempt of a task.
+
+        since_s: only what began then or later.
+        """
+        events = [event for event in self._events if event.start >= since_s]
         for worker, (began, label) in self._doing.items():
             what = "work", None, 0, self.given[worker], f"{label}, given up"
             events.append(Event(worker, began, self.now(), *what))

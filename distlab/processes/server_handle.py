@@ -19,6 +19,11 @@ from distlab.processes.wire import send_request
 __all__ = ["ServerHandle", "trusted_path", "warm_up"]
 
 
+# One seed for the hashes of all processes, always the same: a string belongs to the
+# same partition whoever asks, and also when a server had to be started anew.
+_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+
+
 class ServerHandle:
     """A running process server of this process, started when first needed.
 
@@ -55,7 +60,7 @@ class ServerHandle:
                 stdout=self.errors,
                 stderr=self.errors,
                 pass_fds=[theirs.fileno()],
-                env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+                env=os.environ | _ENVIRONMENT,
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,6 +1,7 @@
 """What every rank did, as data: events, counts made from them, whose shares moved."""
 
 from distlab.trace.event import Event, Message, moves
+from distlab.trace.lineage import Lineage, LineageNode, Parent, StageRun
 from distlab.trace.shares import (
     BASE,
     FIRST_PLACE,
@@ -15,9 +16,13 @@ __all__ = [
     "BASE",
     "FIRST_PLACE",
     "Event",
+    "Lineage",
+    "LineageNode",
     "Message",
+    "Parent",
     "Payload",
     "Shares",
+    "StageRun",
     "Trace",
     "counts_in",
     "moves",

@@ -1,0 +1,237 @@
+"""What runs inside a worker: one partition of one data set, computed and handed on.
+
+    source ─▶ map ─▶ filter ─▶ ...    one iterator on top of the other: a record passes
+                                      the whole chain before the next one is read
+      ├── kept? then read from the cache, or computed and put there
+      └── shuffled? then the pieces of all map tasks, one after the other
+
+An executor lives as long as its process, and with it its cache.
+"""
+
+import gc
+import os
+import pickle
+from collections.abc import Iterable, Iterator
+from functools import partial
+from itertools import chain, groupby
+from typing import NamedTuple
+
+from distlab.calls.travel import pack
+from distlab.dataflow.rdd import shared
+from distlab.dataflow.rdd.cache import Cache
+from distlab.dataflow.rdd.merge import Memory
+from distlab.dataflow.rdd.shuffle import PieceLost, read_pieces, write_pieces
+from distlab.dataflow.rdd.told import where
+from distlab.dataflow.worker import AtRecord
+
+__all__ = ["Done", "Executor", "Order", "memory", "run_order"]
+
+_memory = None  # of the task that this process is doing
+
+
+class Order(NamedTuple):
+    """A task, as it is sent to a worker.
+
+    program: path of the file with the packed chains, and last what to do with the
+    records: a function (partition, iterator), or how to shuffle them.
+    node, partition: what is to be computed. shuffle: the map task's path to write to,
+    None for a result.
+    levels: storage level of every data set that is kept. places: shuffle -> for each
+    partition that is needed its pieces. dropped: data sets, and paths of broadcasts, to
+    forget first.
+    """
+
+    program: str
+    node: int
+    partition: int
+    home: str
+    shuffle: str | None
+    levels: dict
+    places: dict
+    dropped: tuple
+
+
+class Done(NamedTuple):
+    """What came of a task.
+
+    output: the packed result, or a MapOutput; None if a piece was lost, which is then
+    `lost`. computed, reused: (data set, partition) in order. gained, evicted: in the
+    cache. added: accumulator -> what was added. read_records, read_bytes: of shuffles.
+    """
+
+    output: object
+    lost: str | None
+    computed: list
+    reused: list
+    gained: list
+    evicted: list
+    added: dict
+    counts: dict
+
+
+class Executor:
+    """A worker's memory: its cache, and the task it is doing."""
+
+    def __init__(self, memory_bytes: int):
+        self._memory_bytes = memory_bytes
+        self._cache = None
+
+    def run(self, order: Order) -> Done:
+        """Do a task."""
+        global _memory
+        if self._cache is None:
+            self._cache = Cache(self._memory_bytes // 2)
+            gc.set_threshold(100_000, 20, 20)
+        for each in order.dropped:
+            (shared.forget if isinstance(each, str) else self._cache.drop)(each)
+        os.makedirs(order.home, exist_ok=True)
+        spills = os.path.join(order.home, f"spill-{order.node}-{order.partition}")
+        _memory = Memory(self._memory_bytes // 2, spills)
+        return _Task(order, self._cache, _memory).run()
+
+
+def run_order(executor: Executor, order: Order) -> Done:
+    """Do a task in the worker that has this executor."""
+    return executor.run(order)
+
+
+def memory() -> Memory:
+    """Return what the task that this process is doing may take."""
+    return _memory
+
+
+class _Task:
+    """One task: what it computes, and what it reused and read on the way."""
+
+    def __init__(self, order, cache, memory):
+        self.order = order
+        self.cache = cache
+        self.memory = memory
+        self.computed, self.reused = [], []
+        self.fetched_before = shared.fetched()
+        self.steps = {}
+        self.last = None
+
+    def run(self):
+        order = self.order
+        accumulators = shared.begin()
+        try:
+            self._load()
+            output, lost = self._output(self.records(order.node, order.partition)), None
+        except PieceLost as error:
+            output, lost = None, str(error)
+        except Exception as error:
+            place = where(error, self.steps, self.last, order.partition)
+            raise AtRecord(place) from error
+        finally:
+            gained, evicted = self.cache.gained, self.cache.lost
+            self.cache.gained, self.cache.lost = [], []
+        added = {number: each._value for number, each in accumulators.items()}
+        counts = {
+            "spilled_records": self.memory.spilled_records,
+            "spilled_bytes": self.memory.spilled_bytes,
+            "broadcasts_fetched": shared.fetched() - self.fetched_before,
+        }
+        seen = self.computed, self.reused, gained, evicted
+        return Done(output, lost, *seen, added, counts)
+
+    def _load(self):
+        with open(self.order.program, "rb") as file:
+            *chains, last = pickle.load(file)
+        for each in reversed(chains):
+            for step in pickle.loads(each):
+                self.steps[step.id] = step
+        self.last = pickle.loads(last)
+
+    def _output(self, records):
+        order = self.order
+        if order.shuffle is not None:
+            return write_pieces(order.shuffle, records, self.last, self.memory)
+        return pack(self.last(order.partition, records))
+
+    def records(self, number, partition):
+        """Return an iterator over a partition, from the cache if it can be."""
+        step, level = self.steps[number], self.order.levels.get(number)
+        if level is None:
+            return self._compute(step, partition)
+        key = number, partition
+        kept = self.cache.get(key)
+        if kept is not None:
+            self.reused.append(key)
+            return kept
+        records = self._compute(step, partition)
+        return self.cache.put(key, level, records, self.order.home)
+
+    def _compute(self, step, partition):
+        self.computed.append((step.id, partition))
+        if step.kind == "source":
+            return iter(step.compute(partition))
+        if step.kind == "piped":
+            return self._pipe(step, partition)
+        if step.kind == "shuffled":
+            places = self.order.places.get((step.inputs[0], partition))
+            if places is None:
+                raise PieceLost(f"shuffle {step.inputs[0]}")
+            return iter(step.compute(partition, read_pieces(places)))
+        inputs = [
+            [partial(self.records, parent, needed) for needed in needs(partition)]
+            for parent, needs in step.inputs
+        ]
+        return iter(step.compute(partition, inputs))
+
+    def _pipe(self, step, partition):
+        """Put the iterators of a chain on top of each other."""
+        line = [step]
+        parent = step.inputs[0][0]
+        while self.steps[parent].kind == "piped" and parent not in self.order.levels:
+            line.append(self.steps[parent])
+            self.computed.append((parent, partition))
+            parent = line[-1].inputs[0][0]
+        records = self.records(parent, partition)
+        for elementwise, steps in groupby(
+            reversed(line), lambda each: each.elementwise
+        ):
+            if elementwise:
+                records = _guarded(list(steps), partition, records)
+            else:
+                for each in steps:
+                    records = _iterator(each, each.compute(partition, records))
+        return records
+
+
+def _iterator(step, made):
+    try:
+        return iter(made)
+    except TypeError:
+        raise TypeError(
+            f"the function given to {step.name} returned {made!r}. It is called with an "
+            "iterator over a partition and returns one, or a list, or yields."
+        ) from None
+
+
+def _guarded(steps: list, partition: int, records: Iterable) -> Iterator:
+    """Apply functions to every record; a StopIteration of theirs is no end of records.
+
+    It would look like one to `map`. So see, at the end, whether the source had ended.
+    """
+    ended = []
+    records = chain(records, _note(ended))
+    for step in steps:
+        records = step.compute(partition, records)
+    return chain(records, _check(ended, steps[-1].name))
+
+
+def _note(ended):
+    ended.append(True)
+    return
+    yield
+
+
+def _check(ended, name):
+    if not ended:
+        raise RuntimeError(
+            f"the function given to {name}, or to one before it, raised StopIteration, "
+            "which would silently end the partition. Return from it instead."
+        )
+    return
+    yield

@@ -1,0 +1,215 @@
+"""The lineage: data sets, what each is made from, and how that travels to a worker.
+
+    narrow   a partition needs a few of its parent's: computed in one go, in one task
+    wide     it needs a piece of every one: a shuffle, and a new stage
+
+    textFile ─▶ flatMap ─▶ map ══▶ reduceByKey      ─▶ narrow   ══▶ wide
+    └────── one chain ───────┘
+
+A data set is never changed, and says how each of its partitions is made. So one that
+was lost can be made again, from its parents, and nothing else has to be kept.
+
+Source: Zaharia et al., "Resilient Distributed Datasets" (2012), sections 2 and 4.
+"""
+
+import io
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+import cloudpickle
+
+from distlab.calls.travel import pack_functions
+from distlab.errors import CannotTravel, NestedRDD
+
+__all__ = ["Aggregator", "Narrow", "Node", "Step", "Wide", "chain_of", "packed"]
+
+
+class Step(NamedTuple):
+    """A data set as a worker sees it: enough to compute any of its partitions.
+
+    kind: "source", called as compute(partition); "piped", compute(partition, iterator);
+    "joined", compute(partition, inputs) with for each parent a list of functions that
+    return an iterator; "shuffled", compute(partition, chunks).
+    inputs: for each parent its id and which of its partitions a partition needs;
+    of a shuffled one the number of the shuffle.
+    elementwise: whether it only calls a function of the learner's on every record.
+    """
+
+    id: int
+    name: str
+    kind: str
+    compute: Callable
+    inputs: tuple
+    elementwise: bool
+
+
+class Aggregator(NamedTuple):
+    """How the values of one key become one.
+
+    create: makes a combiner of the first value, None if it is the value itself. merge:
+    adds a value to a combiner. combine: makes one combiner of two.
+    early: whether the map side does so, too, before anything is sent.
+    """
+
+    create: Callable | None
+    merge: Callable
+    combine: Callable
+    early: bool = True
+
+
+class Narrow(NamedTuple):
+    """A dependency on the partitions needs(partition) of a parent."""
+
+    parent: "Node"
+    needs: Callable[[int], Sequence[int]]
+
+
+class Wide:
+    """A dependency on a piece of every partition of a parent: one shuffle.
+
+    number: of the shuffle. partitions: how many pieces each map task makes.
+    packed: (partitions, choose, aggregator) as bytes, as they were when it was made.
+    """
+
+    def __init__(
+        self,
+        parent: "Node",
+        partitions: int,
+        choose: Callable,
+        aggregator: Aggregator | None = None,
+    ):
+        self.parent = parent
+        self.partitions = partitions
+        self.number = parent.ctx.numbers.shuffle()
+        self.packed = packed(
+            (partitions, choose, aggregator), (choose, *(aggregator or ()))
+        )
+        parent.seal()
+
+
+class Node:
+    """A data set in the graph: its id, its partitions, its dependencies.
+
+    kind, compute, elementwise: as in `Step`. operation: the method that made it.
+    kept: whether it has been asked to stay in the cache; then its function has been
+    packed as it was at that time, and those made from it do not pack it again.
+    """
+
+    def __init__(
+        self,
+        ctx: object,
+        operation: str,
+        partitions: int,
+        kind: str,
+        compute: Callable,
+        dependencies: Iterable[Narrow | Wide] = (),
+        elementwise: bool = False,
+    ):
+        self.ctx = ctx
+        self.operation = operation
+        self.partitions = partitions
+        self.kind = kind
+        self.compute = compute
+        self.dependencies = tuple(dependencies)
+        self.elementwise = elementwise
+        self.kept = False
+        self.number = ctx.numbers.node()
+        self._sealed = None  # (bytes, nodes beyond), from the first time on
+        if kind == "joined":
+            for each in self.dependencies:
+                each.parent.seal()
+
+    def step(self) -> Step:
+        """Return what travels of it."""
+        inputs = tuple(
+            each.number if isinstance(each, Wide) else (each.parent.number, each.needs)
+            for each in self.dependencies
+        )
+        return Step(
+            self.number,
+            self.operation,
+            self.kind,
+            self.compute,
+            inputs,
+            self.elementwise,
+        )
+
+    def seal(self) -> tuple[bytes, list["Node"]]:
+        """Return its chain as bytes, the same ones from the first time on, and where
+        the chain's own parents are.
+
+        What a function of the learner's uses is taken as it is now, however it may
+        change until a lost partition is computed again.
+        """
+        if self._sealed is None:
+            self._sealed = self.pack()
+        return self._sealed
+
+    def pack(self) -> tuple[bytes, list["Node"]]:
+        """Return the same, with what the functions use now."""
+        chain, beyond = chain_of(self)
+        functions = [fn for node in chain for fn in functions_in(node.compute)]
+        return packed([node.step() for node in chain], functions), beyond
+
+    def program(self, last: bytes, *, fresh: bool = False) -> bytes:
+        """Return all chains of its stage and what to do `last`, as bytes.
+
+        fresh: whether its own chain is packed anew.
+        """
+        data, waiting = self.pack() if fresh else self.seal()
+        chains, seen, waiting = [data], set(), list(waiting)
+        while waiting:
+            node = waiting.pop()
+            if node.number not in seen:
+                seen.add(node.number)
+                data, beyond = node.seal()
+                chains.append(data)
+                waiting += beyond
+        return pickle.dumps([*chains, last])
+
+    def __reduce__(self):
+        raise NestedRDD(
+            f"RDD {self.number} ({self.operation}) is used inside a function that runs "
+            "on workers, which have no Context and cannot start a job. Use join to bring "
+            "two RDDs together, or collect() one and use the result, or a broadcast of "
+            "it."
+        )
+
+
+def chain_of(node: Node) -> tuple[list[Node], list[Node]]:
+    """Return what is computed in one go with `node`, itself first, and what that needs.
+
+    A chain ends at a source, a shuffle, or where several parents meet, and before a
+    parent that is kept.
+    """
+    chain = [node]
+    while node.kind == "piped":
+        node = node.dependencies[0].parent
+        if node.kept:
+            return chain, [node]
+        chain.append(node)
+    return chain, [
+        each.parent for each in node.dependencies if isinstance(each, Narrow)
+    ]
+
+
+def functions_in(compute: Callable) -> list[Callable]:
+    """Return the functions that a step's `compute`, a partial, was given."""
+    return [each for each in getattr(compute, "args", ()) if callable(each)]
+
+
+def packed(thing: object, functions: Iterable[Callable | None]) -> bytes:
+    """Return something as bytes.
+
+    Raises: CannotTravel naming which of `functions` cannot travel, and why; NestedRDD.
+    """
+    file = io.BytesIO()
+    try:
+        cloudpickle.CloudPickler(file).dump(thing)
+    except NestedRDD:
+        raise
+    except Exception as error:
+        pack_functions([fn for fn in functions if callable(fn)], "a worker")
+        raise CannotTravel(f"this cannot travel to a worker: {error}") from None
+    return file.getvalue()

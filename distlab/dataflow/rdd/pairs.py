@@ -1,0 +1,264 @@
+"""What RDDs of (key, value) pairs can do besides: bring together what has one key."""
+
+import copy
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+
+from distlab.dataflow.rdd import executor, sampling
+from distlab.dataflow.rdd.graph import Aggregator
+from distlab.dataflow.rdd.merge import Table, ordered
+from distlab.dataflow.rdd.partitioning import Partitioner, RangeOf, portable_hash
+
+__all__ = ["Pairs", "ResultIterable"]
+
+_SAMPLES_PER_PARTITION = 20.0
+
+
+class ResultIterable:
+    """The values of one key, to be looped over, any number of times."""
+
+    def __init__(self, data: list):
+        self.data = data
+        self.maxindex = len(data)
+
+    def __iter__(self) -> Iterator:
+        return iter(self.data)
+
+    def __len__(self):
+        return len(self.data)
+
+
+class Pairs:
+    """The part of `RDD` that works by key."""
+
+    def keys(self):
+        """Return the key of each pair."""
+        return self._piped("keys", _keys, False, True)
+
+    def values(self):
+        """Return the value of each pair."""
+        return self._piped("values", _values, False, True)
+
+    def mapValues(self, f: Callable):
+        """Return (key, f(value)) of each pair; keys stay in their partition."""
+        return self._piped("mapValues", partial(_map_values, f), True, True)
+
+    def flatMapValues(self, f: Callable):
+        """Return (key, each that f(value) yields) of each pair."""
+        return self._piped("flatMapValues", partial(_flat_map_values, f), True, True)
+
+    def partitionBy(
+        self, numPartitions: int | None, partitionFunc: Callable = portable_hash
+    ):
+        """Return the pairs, each in partition partitionFunc(key) % numPartitions."""
+        partitioner = self._partitioner(numPartitions, partitionFunc)
+        if self.partitioner == partitioner:
+            return self
+        return self._shuffled("partitionBy", partitioner, _pairs)
+
+    def _partitioner(self, partitions, choose):
+        """Return the partitioner asked for; as many partitions as here if None."""
+        count = self.partitions if partitions is None else int(partitions)
+        if count < 1 and (partitions is not None or self.partitions):
+            raise ValueError(f"numPartitions is at least 1, and got {partitions!r}.")
+        return Partitioner(count, choose)
+
+    def _aggregated(self, operation, aggregator, numPartitions, partitionFunc):
+        """Return (key, combiner), after a shuffle if keys are not in place already."""
+        partitioner = self._partitioner(numPartitions, partitionFunc)
+        if self.partitioner == partitioner:
+            return self._piped(operation, partial(_aggregate_here, aggregator), True)
+        compute = partial(_aggregate, aggregator)
+        return self._shuffled(operation, partitioner, compute, aggregator)
+
+    def combineByKey(
+        self,
+        createCombiner: Callable,
+        mergeValue: Callable,
+        mergeCombiners: Callable,
+        numPartitions: int | None = None,
+        partitionFunc: Callable = portable_hash,
+    ):
+        """Return (key, what became of its values).
+
+        createCombiner(value) begins, mergeValue(combiner, value) goes on, before the
+        shuffle; mergeCombiners(one, other) ends it, after.
+        """
+        aggregator = Aggregator(createCombiner, mergeValue, mergeCombiners)
+        return self._aggregated(
+            "combineByKey", aggregator, numPartitions, partitionFunc
+        )
+
+    def reduceByKey(
+        self,
+        func: Callable,
+        numPartitions: int | None = None,
+        partitionFunc: Callable = portable_hash,
+    ):
+        """Return (key, all its values made one by func(one, other)).
+
+        Each map task does so first with what it has, so one record of each key is sent.
+        """
+        aggregator = Aggregator(None, func, func)
+        return self._aggregated("reduceByKey", aggregator, numPartitions, partitionFunc)
+
+    def aggregateByKey(
+        self,
+        zeroValue: object,
+        seqFunc: Callable,
+        combFunc: Callable,
+        numPartitions: int | None = None,
+        partitionFunc: Callable = portable_hash,
+    ):
+        """Return (key, its values added by seqFunc to a copy of zeroValue)."""
+        create = partial(_from_zero, seqFunc, zeroValue)
+        aggregator = Aggregator(create, seqFunc, combFunc)
+        return self._aggregated(
+            "aggregateByKey", aggregator, numPartitions, partitionFunc
+        )
+
+    def foldByKey(
+        self,
+        zeroValue: object,
+        func: Callable,
+        numPartitions: int | None = None,
+        partitionFunc: Callable = portable_hash,
+    ):
+        """Return (key, its values added by func to a copy of zeroValue)."""
+        create = partial(_from_zero, func, zeroValue)
+        aggregator = Aggregator(create, func, func)
+        return self._aggregated("foldByKey", aggregator, numPartitions, partitionFunc)
+
+    def groupByKey(
+        self,
+        numPartitions: int | None = None,
+        partitionFunc: Callable = portable_hash,
+    ):
+        """Return (key, all its values); every value is sent.
+
+        Where the values are to be made one, reduceByKey sends far less.
+        """
+        aggregator = Aggregator(_listed, _appended, _extended, early=False)
+        return self._aggregated(
+            "groupByKey", aggregator, numPartitions, partitionFunc
+        )._piped("groupByKey", _as_results, True, True)
+
+    def sortByKey(
+        self,
+        ascending: bool | None = True,
+        numPartitions: int | None = None,
+        keyfunc: Callable = lambda x: x,
+    ):
+        """Return the pairs in order of keyfunc(key), over all partitions.
+
+        The keys' ranges are chosen from a sample, for which the data is read once.
+        """
+        partitions = self._partitioner(numPartitions, portable_hash).numPartitions
+        compute = partial(_sort, keyfunc, not ascending)
+        if partitions == 1:
+            whole = self.coalesce(1) if self.partitions > 1 else self
+            return whole._piped("sortByKey", compute, True)
+        size = self.count()
+        if not size:
+            return self
+        fraction = min(partitions * _SAMPLES_PER_PARTITION / size, 1.0)
+        samples = self.sample(False, fraction, 1).keys().collect()
+        samples.sort(key=keyfunc)
+        bounds = [
+            samples[len(samples) * (number + 1) // partitions]
+            for number in range(partitions - 1)
+        ]
+        choose = RangeOf(bounds, keyfunc, ascending)
+        return self._sorted("sortByKey", Partitioner(partitions, choose), compute)
+
+    def repartitionAndSortWithinPartitions(
+        self,
+        numPartitions: int | None = None,
+        partitionFunc: Callable = portable_hash,
+        ascending: bool | None = True,
+        keyfunc: Callable = lambda x: x,
+    ):
+        """Return the pairs, shuffled, each partition in order of keyfunc(key)."""
+        partitioner = self._partitioner(numPartitions, partitionFunc)
+        compute = partial(_sort, keyfunc, not ascending)
+        return self._sorted("repartitionAndSortWithinPartitions", partitioner, compute)
+
+    def _sorted(self, operation, partitioner, compute):
+        if self.partitioner == partitioner:
+            return self._piped(operation, compute, True)
+        return self._shuffled(operation, partitioner, partial(_sort_chunks, compute))
+
+    def sampleByKey(
+        self, withReplacement: bool, fractions: dict, seed: int | None = None
+    ):
+        """Return pairs chosen by chance, each key with a fraction of its own."""
+        for fraction in fractions.values():
+            assert fraction >= 0.0, f"the fraction {fraction} is negative"
+        compute = sampling.stratified(withReplacement, fractions, seed)
+        return self._piped("sampleByKey", compute, True)
+
+
+def _keys(partition, records):
+    return (record[0] for record in records)
+
+
+def _values(partition, records):
+    return (record[1] for record in records)
+
+
+def _map_values(f, partition, records):
+    return ((record[0], f(record[1])) for record in records)
+
+
+def _flat_map_values(f, partition, records):
+    return ((record[0], value) for record in records for value in f(record[1]))
+
+
+def _pairs(partition, chunks):
+    for keys, values in chunks:
+        yield from zip(keys, values, strict=True)
+
+
+def _aggregate_here(aggregator, partition, records):
+    table = Table(aggregator, executor.memory())
+    table.add_values(records)
+    return table.items()
+
+
+def _aggregate(aggregator, partition, chunks):
+    table = Table(aggregator, executor.memory())
+    (table.add_combiners if aggregator.early else table.add_columns)(chunks)
+    return table.items()
+
+
+def _from_zero(func, zero, value):
+    return func(copy.deepcopy(zero), value)
+
+
+def _listed(value):
+    return [value]
+
+
+def _appended(values, value):
+    values.append(value)
+    return values
+
+
+def _extended(values, others):
+    values.extend(others)
+    return values
+
+
+def _as_results(partition, records):
+    return ((key, ResultIterable(values)) for key, values in records)
+
+
+def _sort(keyfunc, reverse, partition, records: Iterable):
+    def key(pair):
+        return keyfunc(pair[0])
+
+    return ordered(records, key, reverse, executor.memory())
+
+
+def _sort_chunks(compute, partition, chunks):
+    return compute(partition, _pairs(partition, chunks))

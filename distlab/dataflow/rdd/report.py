@@ -1,0 +1,122 @@
+"""What an action did: its stages, what was computed, and what moved between them."""
+
+from dataclasses import dataclass
+
+from distlab.dataflow.rdd.graph import Node, Wide
+from distlab.dataflow.rdd.stages import Stage, within
+from distlab.trace import Lineage, Trace
+from distlab.trace.lineage import LineageNode, Parent, StageRun
+
+__all__ = ["JobReport", "lineage_of", "report_of"]
+
+
+@dataclass
+class JobReport:
+    """One action.
+
+    action: its name, such as "collect". lineage: its graph, with the stages.
+    computed, reused: (RDD, partition) that were computed, or read from a cache, in
+    order of completion. counts: spilled records and bytes, broadcasts fetched.
+    shuffled, records: shuffle -> bytes, or records, from each map task, a row each, to
+    each partition; of those shuffles that the action wrote or read.
+    """
+
+    number: int
+    action: str
+    lineage: Lineage
+    computed: list[tuple[int, int]]
+    reused: list[tuple[int, int]]
+    counts: dict[str, int]
+    shuffled: dict[int, list[list[int]]]
+    records: dict[int, list[list[int]]]
+    seconds: float
+    trace: Trace
+
+    @property
+    def stages(self) -> tuple[StageRun, ...]:
+        """The stages, parents first."""
+        return self.lineage.stages
+
+
+def report_of(action, operation: str, number: int) -> JobReport:
+    """Return the report on an action that has ended."""
+    cluster = action.cluster
+    shuffled, records = {}, {}
+    for stage in action.stages:
+        if stage.wide is not None:
+            have = cluster.have.outputs[stage.wide.number]
+            outputs = [have[task][1] for task in sorted(have)]
+            shuffled[stage.wide.number] = [output.sizes for output in outputs]
+            records[stage.wide.number] = [output.records for output in outputs]
+    return JobReport(
+        number,
+        operation,
+        lineage_of(action.node, action.stages, cluster.have, action),
+        action.computed,
+        action.reused,
+        dict(action.counts),
+        shuffled,
+        records,
+        cluster.pool.now() - action.began_s,
+        cluster.trace_since(action.began_s),
+    )
+
+
+def lineage_of(node: Node, stages: list[Stage], have, action=None) -> Lineage:
+    """Return the lineage of a node as data, cut into `stages`."""
+    members, nodes = {}, {}
+    for stage in stages:
+        for member in within(stage.node):
+            nodes[member.number] = member
+            members.setdefault(member.number, []).append(stage.number)
+    order = [nodes[number] for number in _sorted(nodes)]
+    held = {}
+    for (number, partition), workers in have.kept.items():
+        for worker in sorted(workers):
+            held.setdefault(number, []).append((partition, worker))
+    drawn = [_node(each, members, held, action) for each in order]
+    return Lineage(tuple(drawn), tuple(map(_stage, stages)))
+
+
+def _sorted(nodes):
+    """Parents have smaller numbers than what is made of them."""
+    return sorted(nodes)
+
+
+def _node(node, members, held, action):
+    number = node.number
+    ran = action.computed if action else []
+    reused = action.reused if action else []
+    return LineageNode(
+        number,
+        node.operation,
+        node.label or "",
+        node.partitions,
+        tuple(members[number]),
+        node.level.words if node.kept else "",
+        tuple(_parent(each, node) for each in node.dependencies),
+        tuple(p for n, p in ran if n == number),
+        tuple(p for n, p in reused if n == number),
+        tuple(sorted(held.get(number, ()))),
+    )
+
+
+def _parent(dependency, node):
+    if isinstance(dependency, Wide):
+        return Parent(dependency.parent.number, "wide", (), dependency.number)
+    needs = tuple(tuple(dependency.needs(p)) for p in range(node.partitions))
+    return Parent(dependency.parent.number, "narrow", needs)
+
+
+def _stage(stage):
+    return StageRun(
+        stage.number,
+        stage.node.number,
+        stage.wide and stage.wide.number,
+        tuple(parent.number for parent in stage.parents),
+        len(stage.tasks),
+        stage.attempts,
+        tuple(stage.ran),
+        not stage.attempts,
+        stage.ended_s - stage.began_s if stage.ran else 0.0,
+    )

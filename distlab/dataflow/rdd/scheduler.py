@@ -1,0 +1,224 @@
+"""One action under way: the notebook's loop around the workers, as in `job`.
+
+    what is needed and could run? ─▶ an idle worker, at best one that keeps what it needs
+    Returned ─▶ a map task's pieces, or a part of the result
+    Raised ───▶ the action fails
+    Lost ─────▶ forget what that worker had; ask again what is needed
+
+Nothing is planned ahead. After a death the same question, asked of what is left, finds
+just the tasks whose work is gone and is still needed.
+
+    folder/notebook/                programs, broadcasts, parallelized data
+    folder/worker-1.0/shuffle-3/    what worker 1, first process, wrote for shuffle 3
+"""
+
+import os
+import time
+from collections import Counter
+
+from distlab.calls.places import source_lines
+from distlab.calls.travel import unpack
+from distlab.dataflow.rdd.executor import Order, run_order
+from distlab.dataflow.rdd.graph import Node
+from distlab.dataflow.rdd.stages import Stage, cut, ready, within
+from distlab.dataflow.workers import Lost, Raised
+from distlab.errors import TaskFailed, WorkdirError
+from distlab.processes import Interrupts
+
+__all__ = ["Action"]
+
+_TICK_S = 0.05
+_MOST_DEATHS = 3  # of workers at one task, beside those that were planned
+_GRACE_S = 0.2  # for the other tasks of an action that has failed
+
+
+class Action:
+    """An action on some partitions of a data set.
+
+    stages: parents first. results: partition -> what came of it.
+    computed, reused: (data set, partition), in order of completion.
+    """
+
+    def __init__(
+        self, cluster, node: Node, partitions: list[int], last: bytes, fresh: bool
+    ):
+        self.cluster = cluster
+        self.node = node
+        self.stages = cut(node, partitions, cluster.numbers.stage)
+        self.results = {}
+        self.computed, self.reused = [], []
+        self.counts = Counter()
+        self.began_s = cluster.pool.now()
+        self._last = last
+        self._fresh = fresh
+        self._programs = {}
+        self._at = {}  # worker -> (stage, partition)
+        self._ready = None  # None if it has to be asked anew
+        self._deaths = Counter()
+
+    def run(self, interrupts: Interrupts) -> None:
+        """Do what is needed; return early if there is an interrupt.
+
+        Raises: TaskFailed, WorkdirError.
+        """
+        try:
+            self._program(self.stages[-1])  # what cannot travel is told before all else
+            self._loop(interrupts)
+        finally:
+            self._end_others()
+            for path in self._programs.values():
+                os.remove(path)
+
+    def _loop(self, interrupts):
+        pool, wanted = self.cluster.pool, set(self.stages[-1].tasks)
+        while self.results.keys() != wanted and not interrupts.pending:
+            self._hand_out()
+            for what in pool.wait(_TICK_S):
+                if isinstance(what, Lost):
+                    self._lost(what)
+                elif isinstance(what, Raised):
+                    raise self._failure(self._at.pop(what.worker), what)
+                else:
+                    self._returned(what)
+
+    def _hand_out(self):
+        if not self._ready:
+            self._ready = self._ask()
+        for worker in sorted(self.cluster.pool.idle):
+            task = next((t for t in self._ready if self._suits(t, worker)), None)
+            if task is not None:
+                self._ready.remove(task)
+                self._give(worker, *task)
+
+    def _ask(self):
+        busy = set(self._at.values())
+        tasks = ready(self.stages, self.cluster.have, set(self.results))
+        return [task for task in tasks if task not in busy]
+
+    def _suits(self, task, worker):
+        """Whether nobody else keeps more of what the task needs than this worker."""
+        stage, partition = task
+        have = self.cluster.have
+        _, kept = have.sources(stage.node, partition)
+        votes = Counter(w for key in kept for w in have.kept[key])
+        return not votes or votes[worker] == max(votes.values())
+
+    def _give(self, worker, stage, partition):
+        cluster, path = self.cluster, None
+        if stage.wide is not None:
+            folder = f"shuffle-{stage.wide.number}"
+            path = os.path.join(cluster.home(worker), folder, f"map-{partition}")
+        pieces, _ = cluster.have.sources(stage.node, partition)
+        order = Order(
+            self._program(stage),
+            stage.node.number,
+            partition,
+            cluster.home(worker),
+            path,
+            {n.number: n.level for n in within(stage.node) if n.kept},
+            {(w.number, p): cluster.have.places(w, p) for w, p in pieces},
+            cluster.dropped_for(worker),
+        )
+        if stage.began_s is None:
+            stage.began_s = cluster.pool.now()
+        stage.attempts += 1
+        self._at[worker] = stage, partition
+        cluster.pool.give(worker, f"{stage}, partition {partition}", run_order, order)
+
+    def _program(self, stage):
+        """Return the path of a stage's program, which its tasks read."""
+        if stage not in self._programs:
+            if stage.wide is None:
+                data = stage.node.program(self._last, fresh=self._fresh)
+            else:
+                data = stage.node.program(stage.wide.packed)
+            self._programs[stage] = self.cluster.store("program", data)
+        return self._programs[stage]
+
+    def _returned(self, what):
+        stage, partition = self._at.pop(what.worker)
+        done, have = what.value, self.cluster.have
+        have.changed(what.worker, done.gained, done.evicted)
+        self.counts.update(done.counts)
+        if done.evicted or done.lost is not None:
+            self._ready = None
+        if done.lost is not None:
+            self._look_again(done.lost)
+            return
+        self.computed += done.computed
+        self.reused += done.reused
+        self.cluster.add(done.added)
+        stage.ran.append(partition)
+        stage.ended_s = self.cluster.pool.now()
+        if stage.wide is None:
+            self.results[partition] = unpack(done.output)
+        else:
+            have.outputs[stage.wide.number][partition] = what.worker, done.output
+
+    def _look_again(self, path):
+        """Have a piece made again whose file is gone, though its worker is not."""
+        if self.cluster.have.file_lost(path):
+            self._deaths[path] += 1
+            raise WorkdirError(
+                f"{path} is not there any more, and no worker has died: something else "
+                "removes files in the folder of this Context."
+            )
+
+    def _lost(self, what):
+        self.cluster.lost(what.worker)
+        self._ready = None
+        task = self._at.pop(what.worker, None)
+        if task is not None and not what.planned:
+            self._deaths[task] += 1
+            if self._deaths[task] >= _MOST_DEATHS:
+                stage, partition = task
+                cause = f"its worker {what.how}, {_MOST_DEATHS} times"
+                story = f"{stage}, partition {partition}, cannot be done: {cause}."
+                raise self._failed(task, what.worker, story, cause)
+
+    def _failure(self, task, what):
+        """Return the exception that tells what a task raised, and on which record."""
+        stage, partition = task
+        facts = what.facts
+        said = f"{facts['type']}: {facts['message']}".rstrip(": ")
+        if facts["disk"] and not source_lines(facts["frames"]):
+            return WorkdirError(
+                f"worker {what.worker} could not write in {self.cluster.folder}: "
+                f"{said}. Give Context a workdir with more room."
+            )
+        name = f"{stage}, partition {partition}, on worker {what.worker}"
+        lines = [f"{name}, raised {said}", "", *source_lines(facts["frames"])]
+        lines += [f"    {facts['where']}"] if facts["where"] else []
+        if facts["because"]:
+            lines.append(f"    because of {facts['because']}")
+        return self._failed(task, what.worker, "\n".join(lines), facts["error"])
+
+    def _failed(self, task: tuple[Stage, int], worker, story, cause):
+        return TaskFailed(
+            story,
+            task=f"{task[0]}, partition {task[1]}",
+            worker=worker,
+            cause=cause,
+            trace=self.cluster.trace_since(self.began_s),
+        )
+
+    def _end_others(self):
+        """Let nobody go on with a task of this action; replace those who do."""
+        pool, deadline = self.cluster.pool, time.monotonic() + _GRACE_S
+        while self._at and (left := deadline - time.monotonic()) > 0:
+            for what in pool.wait(left):
+                self._ended(what)
+        for worker in list(self._at):
+            pool.kill(worker)
+        while self._at:
+            for what in pool.wait(_TICK_S):
+                self._ended(what)
+
+    def _ended(self, what):
+        self._at.pop(what.worker, None)
+        if isinstance(what, Lost):
+            self.cluster.lost(what.worker)
+        elif not isinstance(what, Raised):
+            self.cluster.have.changed(
+                what.worker, what.value.gained, what.value.evicted
+            )

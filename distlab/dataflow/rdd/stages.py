@@ -1,0 +1,109 @@
+"""The lineage, cut into stages at its wide dependencies; and which tasks can run now.
+
+    a ─▶ b ══▶ c ─▶ d ══▶ e          stage 0: a b     writes shuffle 0
+                                     stage 1: c d     writes shuffle 1
+                                     stage 2: e       the result
+
+A task can run when every piece that it needs is there. What it needs is asked anew each
+time, from the result backwards, so that whatever was lost meanwhile, and nothing else,
+is found missing.
+"""
+
+from dataclasses import dataclass, field
+
+from distlab.dataflow.rdd.graph import Narrow, Node, Wide
+from distlab.dataflow.rdd.whereabouts import Whereabouts
+
+__all__ = ["Stage", "cut", "ready", "within"]
+
+
+@dataclass(eq=False)
+class Stage:
+    """A stage of one action: its last data set, and the shuffle that it writes.
+
+    tasks: the partitions that it may be asked for. attempts, ran: what happened.
+    """
+
+    number: int
+    node: Node
+    wide: Wide | None
+    parents: list["Stage"]
+    tasks: list[int]
+    attempts: int = 0
+    ran: list[int] = field(default_factory=list)
+    began_s: float | None = None
+    ended_s: float = 0.0
+
+    def __str__(self):
+        return f"stage {self.number}"
+
+
+def within(node: Node) -> list[Node]:
+    """Return the data sets of the stage that ends with `node`, which is the first."""
+    seen, waiting = {}, [node]
+    while waiting:
+        node = waiting.pop()
+        if node.number not in seen:
+            seen[node.number] = node
+            waiting += [d.parent for d in node.dependencies if isinstance(d, Narrow)]
+    return list(seen.values())
+
+
+def wides_of(node: Node) -> list[Wide]:
+    """Return the shuffles that the stage which ends with `node` reads."""
+    wides = {
+        each.number: each
+        for member in within(node)
+        for each in member.dependencies
+        if isinstance(each, Wide)
+    }
+    return [wides[number] for number in sorted(wides)]
+
+
+def cut(node: Node, partitions: list[int], numbers) -> list[Stage]:
+    """Return the stages of an action on `node`, parents first, the result's last."""
+    order, waiting, wides = {}, [(None, node, False)], {}
+    while waiting:
+        wide, last, visited = waiting.pop()
+        key = wide and wide.number
+        if visited:
+            order.setdefault(key, (wide, last))
+        elif key not in wides:
+            wides[key] = wides_of(last)
+            waiting.append((wide, last, True))
+            waiting += [(each, each.parent, False) for each in reversed(wides[key])]
+    stages = {}
+    for key, (wide, last) in order.items():
+        parents = [stages[each.number] for each in wides[key]]
+        tasks = partitions if wide is None else list(range(last.partitions))
+        stages[key] = Stage(numbers(), last, wide, parents, tasks)
+    return list(stages.values())
+
+
+def ready(
+    stages: list[Stage], have: Whereabouts, done: set[int]
+) -> list[tuple[Stage, int]]:
+    """Return the tasks that are needed and could run now, in order of their stage.
+
+    done: the partitions of the result that are there.
+    """
+    result = stages[-1]
+    by_shuffle = {stage.wide.number: stage for stage in stages[:-1]}
+    waiting = [(result, p) for p in reversed(result.tasks) if p not in done]
+    asked, found, missing = set(waiting), [], {}
+    while waiting:
+        stage, partition = waiting.pop()
+        pieces, _ = have.sources(stage.node, partition)
+        lacking = False
+        for wide, _ in pieces:
+            if wide.number not in missing:
+                missing[wide.number] = have.missing(wide)
+            for task in missing[wide.number]:
+                lacking = True
+                needed = by_shuffle[wide.number], task
+                if needed not in asked:
+                    asked.add(needed)
+                    waiting.append(needed)
+        if not lacking:
+            found.append((stage, partition))
+    return sorted(found, key=lambda task: (task[0].number, task[1]))
