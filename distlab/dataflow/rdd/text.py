@@ -11,6 +11,7 @@ import gzip
 import math
 import os
 import re
+import sys
 from collections.abc import Iterator
 from itertools import chain
 
@@ -76,7 +77,8 @@ def lines_of(pieces: list[Piece], as_text: bool, partition: int) -> Iterator:
             return iter(_lines(0, file.read(), as_text))
     # A line belongs here if it begins after `start`, unless that is 0, and up to `end`.
     first = piece.start + 1 if piece.start else 0
-    blocks = blocks_of(piece._replace(start=first, end=piece.end + 1))
+    piece = piece._replace(start=first, end=piece.end + 1)
+    blocks = blocks_of(piece, memory_bytes=sys.maxsize)
     return chain.from_iterable(_lines(at, block, as_text) for at, block in blocks)
 
 
