@@ -116,7 +116,7 @@ def split_sizes(total_bytes: int, workers: int) -> Iterator[int]:
             _SMALLEST_SPLIT,
             min(_LARGEST_SPLIT, -(-total_bytes * tenths // 10 // workers)),
         )
-        for tenths in (7, 3)
+        for tenths in (8, 2)
     )
     return chain(repeat(large, workers), repeat(small))
 
