@@ -5,12 +5,12 @@ code.
 """
 
 import inspect
-import math
 import numbers
 import reprlib
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import chain, islice
 from typing import NamedTuple
 
 from distlab.dataflow.worker import AtRecord
@@ -112,30 +112,35 @@ def _at_key(role, key):
     return AtRecord(f"The {role} was at the key {reprlib.repr(key)}.")
 
 
-def unordered(some: object, other: object) -> TypeError:
-    """Return the exception that says that two keys cannot be sorted."""
+def unordered(*keys: object) -> TypeError:
+    """Return the exception that says that keys cannot be sorted."""
+    which = " and ".join(map(reprlib.repr, keys))
     return TypeError(
-        f"keys are sorted, and {some!r} and {other!r} cannot be. "
+        f"keys are sorted, and {which} cannot be. "
         "Take keys of one type, such as strings, numbers or tuples."
     )
 
 
-def check_mapped(pairs: object) -> object:
-    """Return what a mapper has returned.
+def check_mapped(result: object) -> Iterable:
+    """Return the pairs that a mapper has returned, after a look at the first of them.
 
-    Raises: TypeError for what holds no pairs, and might look as if it did.
+    Raises: TypeError for what holds no pairs, though it may look as if it did.
     """
-    if isinstance(pairs, dict):
+    if isinstance(result, dict):
         raise TypeError(
-            f"the mapper returned the dict {reprlib.repr(pairs)}, which gives its keys "
-            "alone. Return its items(), which are pairs."
+            f"the mapper returned the dict {reprlib.repr(result)}, which gives its "
+            "keys alone. Return its items(), which are pairs."
         )
-    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+    if isinstance(result, str | bytes) or not isinstance(result, Iterable):
         raise TypeError(
-            f"the mapper returned {reprlib.repr(pairs)}, and not (key, value) "
+            f"the mapper returned {reprlib.repr(result)}, and not (key, value) "
             "pairs. Yield them: yield key, value"
         )
-    return pairs
+    pairs = iter(result)
+    first = list(islice(pairs, 1))
+    for pair in first:
+        _check_pair(pair)
+    return chain(first, pairs)
 
 
 def described_pairs(mapper: Callable, line: str, error: Exception) -> Exception:
@@ -144,15 +149,19 @@ def described_pairs(mapper: Callable, line: str, error: Exception) -> Exception:
         return error  # raised in the mapper itself, below the loop
     try:
         for pair in check_mapped(mapper(line)):
-            if not isinstance(pair, tuple | list) or len(pair) != 2:
-                return TypeError(
-                    f"the mapper gave {reprlib.repr(pair)}, which is no (key, value) "
-                    "pair. Yield pairs: yield key, value"
-                )
-            _check_hashable(pair[0])
+            _check_pair(pair)
     except Exception as other:
         return other
     return error
+
+
+def _check_pair(pair):
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise TypeError(
+            f"the mapper gave {reprlib.repr(pair)}, which is no (key, value) "
+            "pair. Yield pairs: yield key, value"
+        )
+    _check_hashable(pair[0])
 
 
 def _check_hashable(key):
@@ -186,8 +195,8 @@ def stable_hash(key: object) -> int:
     if key is None:
         return 1
     if isinstance(key, numbers.Number):
-        if isinstance(key, float) and math.isnan(key):
-            raise TypeError("the key nan equals no other and cannot be ordered.")
+        if key != key:
+            raise unordered(key)
         return hash(key)
     if isinstance(key, tuple):
         mixed = len(key)

@@ -152,17 +152,21 @@ class Job:
         """Return the exception that tells what a task raised, and on which record."""
         said = f"{facts['type']}: {facts['message']}".rstrip(": ")
         if facts["disk"] and not source_lines(facts["frames"]):
+            advice = "Give run a workdir with more room."
+            if facts["type"] == "FileNotFoundError":
+                advice = "Something else removes files there."
             return WorkdirError(
                 f"worker {attempt.worker} could not write in {self._folder} during "
-                f"{attempt.task}: {said}. Give run a workdir with more room."
+                f"{attempt.task}: {said}. {advice}"
             )
-        lines = [f"{attempt.task}, on worker {attempt.worker}, raised {said}", ""]
-        lines += source_lines(facts["frames"])
+        lines = source_lines(facts["frames"])
         lines += [f"    {facts['where']}"] if facts["where"] else []
         if facts["because"]:
             lines.append(f"    because of {facts['because']}")
-        lines += ["", "  Nothing of the job's output is left."]
-        return self._failed(attempt, "\n".join(lines), facts["error"])
+        story = [f"{attempt.task}, on worker {attempt.worker}, raised {said}", ""]
+        story += [*lines, ""] if lines else []
+        story.append("  Nothing of the job's output is left.")
+        return self._failed(attempt, "\n".join(story), facts["error"])
 
     def _failed(self, attempt, story, cause):
         return TaskFailed(

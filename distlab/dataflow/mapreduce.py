@@ -18,7 +18,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import repeat
 
@@ -29,7 +29,7 @@ from distlab.dataflow.job import Job
 from distlab.dataflow.output import Output
 from distlab.dataflow.splits import files_of, line_number, split_sizes, splits_of
 from distlab.dataflow.workers import Workers
-from distlab.errors import InvalidArgument, NestedWorld, WorkdirError
+from distlab.errors import DistlabError, InvalidArgument, NestedWorld, WorkdirError
 from distlab.faults import WorkerFault, check_worker_faults
 from distlab.processes import Interrupts, inside
 from distlab.units import MiB
@@ -145,36 +145,39 @@ def _check_limits(**given):
 @contextmanager
 def _folder(workdir):
     """Make a folder for the job's files, which is gone when the body ends."""
+    new = workdir is not None and not os.path.lexists(workdir)
     folder = _new_folder(workdir)
     try:
         yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        if new:
+            with suppress(OSError):  # it has the output
+                os.rmdir(workdir)
 
 
 def _new_folder(workdir):
-    if workdir is None:
-        return tempfile.mkdtemp(prefix="distlab-")
-    final = os.path.join(workdir, "output")
-    if os.path.lexists(final):
+    """Return the path of a new folder, in workdir or where temporary files are."""
+    place = tempfile.gettempdir() if workdir is None else os.path.abspath(workdir)
+    final = os.path.join(place, "output")
+    if workdir is not None and os.path.lexists(final):
         raise InvalidArgument(
             f"{final} is there already, perhaps of an earlier run. Remove it, or give "
             "another workdir."
         )
     try:
-        os.makedirs(workdir, exist_ok=True)
-        return tempfile.mkdtemp(prefix=".distlab-", dir=os.path.abspath(workdir))
+        os.makedirs(place, exist_ok=True)
+        return tempfile.mkdtemp(prefix=".distlab-", dir=place)
     except OSError as error:
-        raise WorkdirError(
-            f"workdir {str(workdir)!r} cannot be used: {error}."
-        ) from None
+        what = "the folder for temporary files" if workdir is None else "workdir"
+        raise WorkdirError(f"{what} {place!r} cannot be used: {error}.") from None
 
 
 def _splits(inputs, folder, workers, split_bytes):
     try:
         files = files_of(inputs, folder)
     except OSError as error:
-        if isinstance(error, InvalidArgument) or error.filename is None:
+        if isinstance(error, DistlabError) or error.filename is None:
             raise
         raise WorkdirError(f"the inputs cannot be read or stored: {error}.") from None
     if split_bytes is not None:

@@ -157,8 +157,9 @@ def _in_order(heads):
     Up to the smallest of the last keys held nothing can come in between any more, so
     that much is sorted at once.
     """
+    first = [head.entries[0][0] for head in heads]
     # None is equal to itself, but only a tuple with it can be compared.
-    by = itemgetter(slice(1)) if any(h.entries[0][0] is None for h in heads) else _key
+    by = itemgetter(slice(1)) if any(key is None for key in first) else _key
     try:
         while heads:
             limit = min(by(head.entries[-1]) for head in heads)
@@ -169,8 +170,7 @@ def _in_order(heads):
                 yield from head.at(limit, by)
             heads = [head for head in heads if head.entries]
     except TypeError:
-        some, *others = {type(head.entries[0][0]): head.entries[0][0] for head in heads}
-        raise unordered(some, others[0] if others else some) from None
+        raise unordered(*{type(key): key for key in first}.values()) from None
 
 
 def narrowed(

@@ -11,11 +11,11 @@ UTF-8 become U+FFFD.
 
 import os
 from collections.abc import Iterable, Iterator
-from itertools import chain, repeat
+from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import NamedTuple
 
-from distlab.errors import InvalidArgument
+from distlab.errors import InvalidArgument, WorkdirError
 from distlab.units import MiB, readable_bytes
 
 __all__ = [
@@ -84,6 +84,11 @@ def _files_at(place):
     elif path.is_dir():
         found = sorted(p for p in path.rglob("*") if p.is_file())
         files = [(p.relative_to(path).as_posix(), p) for p in found]
+    elif path.exists():
+        raise InvalidArgument(
+            f"inputs: {str(place)!r} is a pipe or a device, which can be read once "
+            "and from the beginning. Write what comes out of it to a file first."
+        )
     else:
         raise InvalidArgument(f"inputs: there is no file or folder {str(place)!r}.")
     for _, path in files:
@@ -93,16 +98,27 @@ def _files_at(place):
 
 
 def _write_strings(strings, folder):
-    path = os.path.join(folder, _STRINGS)
-    with open(path, "wb") as file:
-        for number, text in enumerate(strings):
-            if not isinstance(text, str):
-                raise InvalidArgument(
-                    f"inputs has strings, except for number {number}: {text!r}."
-                )
-            line = text.removesuffix("\n") + "\n"
-            file.write(line.encode(errors="surrogatepass"))
+    path, lines = os.path.join(folder, _STRINGS), _encoded(strings)
+    Path(path).touch()
+    while some := b"".join(islice(lines, 100)):
+        try:
+            with open(path, "ab") as file:
+                file.write(some)
+        except OSError as error:
+            raise WorkdirError(
+                f"the inputs could not be stored in {folder}: {error}. Give run a "
+                "workdir with more room."
+            ) from None
     return path
+
+
+def _encoded(strings):
+    for number, text in enumerate(strings):
+        if not isinstance(text, str):
+            raise InvalidArgument(
+                f"inputs has strings, except for number {number}: {text!r}."
+            )
+        yield (text.removesuffix("\n") + "\n").encode(errors="surrogatepass")
 
 
 def split_sizes(total_bytes: int, workers: int) -> Iterator[int]:
@@ -116,7 +132,7 @@ def split_sizes(total_bytes: int, workers: int) -> Iterator[int]:
             _SMALLEST_SPLIT,
             min(_LARGEST_SPLIT, -(-total_bytes * tenths // 10 // workers)),
         )
-        for tenths in (7, 3)
+        for tenths in (8, 2)
     )
     return chain(repeat(large, workers), repeat(small))
 

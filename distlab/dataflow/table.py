@@ -13,6 +13,7 @@ import reprlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from numbers import Integral, Number
 
 from distlab.dataflow.functions import Functions, applied, stable_hashes, unordered
 from distlab.dataflow.runs import Run, fan_in, merged, narrowed, write
@@ -128,7 +129,8 @@ class Table:
         try:
             for key in self._values:
                 number = choose(key, count)
-                if number.__class__ is not int or not 0 <= number < count:
+                whole = number.__class__ is int or isinstance(number, Integral)
+                if not whole or not 0 <= number < count:
                     raise ValueError(
                         f"the partitioner returned {number!r}; it returns a number "
                         f"from 0 to {count - 1}, of the reducer that gets the key."
@@ -173,11 +175,15 @@ class Table:
 
 def _sort(keys):
     """Sort keys, which have to be ordered by `<` among each other."""
+    one_of_each = {type(key): key for key in keys}
     try:
         keys.sort()
     except TypeError:
-        some, *others = {type(key): key for key in keys}.values()
-        raise unordered(some, others[0] if others else some) from None
-    for kind in set(map(type, keys)):
+        raise unordered(*islice(one_of_each.values(), 2)) from None
+    for kind, key in one_of_each.items():
         if issubclass(kind, set | frozenset):  # their `<` is no order
-            raise unordered(keys[0], keys[-1])
+            raise unordered(key)
+        if issubclass(kind, Number):
+            nans = [key for key in keys if key != key]
+            if nans:
+                raise unordered(*nans[:1])

@@ -2,12 +2,15 @@
 
 import os
 import resource
+import shutil
 import signal
 import tempfile
 import threading
 from collections import Counter
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from distlab.dataflow import MapReduce
@@ -100,7 +103,13 @@ def test_a_reducer_that_raises_is_told_with_its_key():
         (lambda line: [(["a"], 1)], "the key ['a'] is a list, which cannot be hashed"),
         (lambda line: [(1, 1), ("b", 1)], "keys are sorted, and 1 and 'b' cannot be"),
         (lambda line: [(line[0] == "a" or "b", 1)], "keys are sorted"),
-        (lambda line: [(float("nan"), 1)], "the key nan equals no other"),
+        (lambda line: [(float("nan"), 1)], "keys are sorted, and nan cannot be"),
+        (lambda line: [(np.float32("nan"), 1)], "nan"),
+        (lambda line: [(None, 1), ("a", 1)], "keys are sorted, and None and 'a'"),
+        (lambda line: Counter(line.split()), "Return its items(), which are pairs"),
+        (lambda line: line, "', and not (key, value) pairs. Yield them"),
+        (lambda line: ["ab", "cd"], "the mapper gave 'ab', which is no"),
+        (lambda line: [{"a", "b"}], "which is no (key, value) pair"),
         (lambda line: [(object(), 1)], "whose hash may differ from process to process"),
         (lambda line: [(1j, 1), (2j, 1)], "cannot be"),
         (lambda line: [("a", LOCK)], "cannot pickle '_thread.lock'"),
@@ -111,6 +120,17 @@ def test_pairs_that_cannot_be_are_named(mapper, said):
     with pytest.raises((TaskFailed, CannotTravel)) as caught:
         job.run(["a b", "c d"], reducers=1, split_bytes=3)
     assert said in str(caught.value)
+
+
+def test_nan_is_no_key_even_with_a_partitioner():
+    told = failure(lambda line: [(float("nan"), 1)], partitioner=lambda key, n: 0)
+    assert "keys are sorted, and nan cannot be" in str(told)
+
+
+def test_a_partitioner_that_raises_is_told_with_its_key():
+    told = failure(partitioner=lambda key, reducers: 1 // 0)
+    assert isinstance(told.cause, ZeroDivisionError)
+    assert "It was at the key 'a'" in str(told) and "1 // 0" in str(told)
 
 
 def test_a_partitioner_has_to_name_a_reducer():
@@ -233,6 +253,83 @@ def test_a_disk_that_is_full_is_told_as_that(tmp_path):
 
     with pytest.raises(WorkdirError, match="Give run a workdir with more room"):
         MapReduce(many, total).run(["a"], workdir=tmp_path / "job")
+
+
+@contextmanager
+def full_disk():
+    """Let no file of this process be longer than 5000 bytes."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (5000, limits[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+
+def test_a_disk_that_is_full_in_a_reduce_is_told_as_that(tmp_path):
+    def long(key, values):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000))
+        return key * 9000
+
+    with pytest.raises(WorkdirError, match=r"during reduce \d.*Errno.*more room"):
+        MapReduce(words, long).run(["a b"], workdir=tmp_path / "job")
+    assert not (tmp_path / "job").exists()
+
+
+@pytest.mark.parametrize("workdir", [None, "job"])
+def test_a_disk_that_is_full_before_the_job_begins_is_told_as_that(tmp_path, workdir):
+    lines = ("x" * 1000 for _ in range(1000))
+    with full_disk(), pytest.raises(WorkdirError, match=r"inputs could not be stored"):
+        MapReduce(words, total).run(lines, workdir=workdir and tmp_path / workdir)
+    assert not (tmp_path / "job").exists()
+
+
+def test_a_workdir_that_is_removed_meanwhile_is_told_as_that(tmp_path):
+    def removes(line):
+        shutil.rmtree(tmp_path / "job", ignore_errors=True)
+        return words(line)
+
+    with pytest.raises(WorkdirError, match="Something else removes files"):
+        MapReduce(removes, total).run(["a b", "c d"], workdir=tmp_path / "job")
+
+
+@pytest.mark.parametrize(
+    "change, said",
+    [
+        (lambda path: path.unlink(), "FileNotFoundError"),
+        (lambda path: path.write_text("b\n"), "has changed since the job began"),
+    ],
+)
+def test_an_input_that_changes_meanwhile_is_told(tmp_path, change, said):
+    (tmp_path / "in").mkdir()
+    for name in "ab":
+        (tmp_path / "in" / name).write_text("a b\n" * 100)
+
+    def changes(line):
+        with suppress(FileNotFoundError):
+            change(tmp_path / "in" / "b")
+        return words(line)
+
+    with pytest.raises(TaskFailed) as caught:
+        MapReduce(changes, total).run(tmp_path / "in", workers=1, split_bytes=400)
+    assert said in str(caught.value)
+    assert "It was reading the input b." in str(caught.value)
+
+
+def test_a_line_that_is_too_long_for_the_memory_is_told(tmp_path):
+    (tmp_path / "long").write_bytes(b"short\n" + b"x" * 3_000_000)
+    job = MapReduce(lambda line: [(len(line), 1)], total)
+    with pytest.raises(TaskFailed, match=r"a line of more than 2.097 MB"):
+        job.run(tmp_path / "long", memory_bytes=2**24)
+    output = job.run(tmp_path / "long", memory_bytes=2**25)
+    assert dict(output) == {5: 1, 3_000_000: 1}
+
+
+def test_pipes_and_devices_are_refused(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in ("/dev/zero", tmp_path / "pipe"):
+        with pytest.raises(InvalidArgument, match="is a pipe or a device"):
+            MapReduce(words, total).run(path)
 
 
 def test_a_job_inside_a_worker_is_refused():

@@ -7,6 +7,7 @@ import sys
 from collections import Counter, defaultdict
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from distlab.dataflow import MapReduce
@@ -150,6 +151,44 @@ def test_keys_of_every_sortable_kind_are_grouped():
         )
         output = job.run(["x", "y"], reducers=3, split_bytes=2)
         assert dict(output) == {key: 2 * keys.count(key) for key in keys}
+
+
+def test_a_key_may_be_none_or_hold_it():
+    for key in (None, (None, 1), (1, (None,))):
+        job = MapReduce(lambda line, key=key: [(key, line)], reducer_of_all)
+        assert list(job.run(["x", "y", "z"], split_bytes=2)) == [(key, 3)]
+
+
+def test_equal_keys_of_different_types_are_one():
+    keys = [-0.0, 0, 0.0, False, np.int64(0), np.float32(0)]
+    job = MapReduce(lambda line: [(key, line) for key in keys], reducer_of_all)
+    ((key, count),) = job.run(["x", "y"], split_bytes=2)
+    assert key == 0 and count == 12
+
+
+def test_a_partitioner_may_return_any_whole_number():
+    for whole in (np.int64, bool):
+        job = MapReduce(mapper, reducer, partitioner=lambda w, n, t=whole: t(w > "b"))
+        output = job.run(["a b c d"])
+        assert [len(list(output.partition(n))) for n in (0, 1)] == [2, 2]
+
+
+def test_a_reducer_may_return_an_iterator_over_several_values():
+    output = MapReduce(mapper, lambda key, values: map(str, values)).run(["a b a"])
+    assert sorted(output) == [("a", "1"), ("a", "1"), ("b", "1")]
+
+
+def test_long_keys_and_bytes_that_are_no_text_go_through(tmp_path):
+    junk = random.Random(5).randbytes(100_000)
+    (tmp_path / "junk").write_bytes(junk)
+    output = MapReduce(lambda line: [(line, 1), ("k" * 10**6, 1)], reducer).run(
+        tmp_path / "junk", split_bytes=30_000
+    )
+    lines = junk.split(b"\n")
+    expected = Counter(
+        line.removesuffix(b"\r").decode(errors="replace") for line in lines
+    )
+    assert dict(output) == expected + Counter({"k" * 10**6: len(lines)})
 
 
 def reducer_of_all(key, values):
