@@ -20,6 +20,7 @@ from distlab.show.telling import left_out, plural
 
 __all__ = ["JobFilm"]
 
+_MOST_FANNED = 5
 _STATES = {"done": "moving", "undone": "undone", "lost": "stuck", "failed": "stuck"}
 
 
@@ -41,9 +42,7 @@ class JobFilm(Film):
         few = len(self.tasks) <= MOST_CHUNKS and self.world_size <= MOST_TABLES
         self.chunks = len(self.tasks) if few else 0
         workers = range(1, self.world_size)
-        pairs = {pair for w in workers for pair in ((0, w), (w, 0))}
-        shape = "tree" if self.world_size > 2 else "ring"
-        self.geometry = Geometry.of(pairs, self.world_size, self.chunks, shape)
+        self.geometry = self._laid_out(workers)
         many = len(workers) > MOST_ROWS
         self.rows = [*workers[: MOST_ROWS - 1], workers[-1]] if many else [*workers]
         self.stuck, self.gone = [], []
@@ -61,6 +60,13 @@ class JobFilm(Film):
         ]
         self.subtitle = attempts.headline()
         self.notes = self._notes()
+
+    def _laid_out(self, workers):
+        if 0 < len(workers) <= _MOST_FANNED:
+            return Geometry.fan(len(workers), self.chunks)
+        pairs = {pair for w in workers for pair in ((0, w), (w, 0))}
+        shape = "tree" if workers else "ring"
+        return Geometry.of(pairs, self.world_size, self.chunks, shape)
 
     def legend(self):
         """Return what the colours of the lanes mean."""
