@@ -1,4 +1,4 @@
-"""Pictures of what ranks did, drawn from the trace of a run.
+"""Pictures of what ranks and workers did, drawn from the trace of a run.
 
     from distlab.show import compare, player, scaling, steps, timeline
 
@@ -12,10 +12,10 @@
     traffic(runs, ...)          # bytes that each rank sent, against a lower bound
     memory(ranks, ...)          # memory of each rank by kind, against a limit
     pipeline(cells)             # stages over time, and their bubble
-    tasks(output)               # which worker did which task when, and which in vain
-    shuffle(output.shuffled)    # bytes from each map task to each reduce task
-    lineage(rdd.lineage())      # what a data set is made from, in stages
-    rates(runs)                 # simulated jobs beside each other, over time
+    tasks(output)               # what every worker of a data job did, try by try
+    shuffle(output)             # bytes from every map task to every reduce task
+    lineage(rdd)                # what a data set is made from, in stages, and what ran
+    rates(simulated)            # what several simulated jobs moved over time
     source(function)            # the code itself
 
 Each drawing shows itself as the last line of a cell, and its `alt` says in words and

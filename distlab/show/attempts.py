@@ -61,9 +61,9 @@ class Kill(NamedTuple):
     lost: list[str]
     undone: list[str]
 
-    def told(self) -> str:
-        """Return what happened, as a sentence."""
-        said = f"worker {self.worker} {self.how}"
+    def told(self, who: str = "worker") -> str:
+        """Return what happened, as a sentence without its end."""
+        said = f"{who} {self.worker} {self.how}"
         if self.lost:
             said += f" during {listed(self.lost, 3)}"
         if self.undone:
@@ -144,6 +144,10 @@ class Attempts:
             default=None,
         )
 
+    def kind_of(self, task: str) -> str:
+        """Return the kind of a task."""
+        return next(each.kind for each in self.tries if each.task == task)
+
     @property
     def tasks(self) -> Counter:
         """How many tasks there are of each kind."""
@@ -177,7 +181,7 @@ class Attempts:
         if told:
             said.append(f"Of the attempts: {', '.join(told)}.")
         for kill in self.kills[:_MOST_KILLS]:
-            words = kill.told()
+            words = kill.told(self.trace.who)
             when = readable_seconds(kill.at_s)
             said.append(f"At {when} {words}.")
         if len(self.kills) > _MOST_KILLS:

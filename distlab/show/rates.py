@@ -15,6 +15,7 @@ from distlab.show.lettering import fitted, literal, width_of
 from distlab.show.picture import Picture
 from distlab.show.scale import Scale
 from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, bars, strokes, write
+from distlab.show.telling import plural
 from distlab.show.theme import GRID, INK, MUTED, rank_color
 from distlab.units import readable_seconds
 
@@ -82,7 +83,9 @@ class _Rates:
         style = {"size": _SIZE, "color": MUTED, "align": "right"}
         write(self.page, PAGE_WIDTH - MARGIN, sheet.bottom - 0.02, words, **style)
         said = [f"{literal(title)}:"] if title else []
-        said.append(f"{_listed(self.rows)} of {len(self.runs)} runs over time.")
+        said.append(
+            f"{_listed(self.rows)} of {plural(len(self.runs), 'run')} over time."
+        )
         return Picture(sheet.figure, " ".join([*said, *map(self._told, self.runs)]))
 
     def _x(self, column, second):

@@ -231,7 +231,7 @@ def test_the_trace_has_every_attempt_and_can_be_drawn(tmp_path):
     labels = {event.label for event in output.trace.events}
     maps = {f"map {n}, attempt 1" for n in range(output.counters.map_tasks)}
     assert maps | {"reduce 0, attempt 1", "reduce 1, attempt 1"} <= labels
-    assert "2 ranks" in timeline(output).alt
+    assert "2 workers" in timeline(output).alt
     assert "<table" in output._repr_html_() and "&#x27;" in output._repr_html_()
 
 
@@ -295,3 +295,15 @@ def test_more_spills_than_can_be_open_at_once_are_merged_in_passes(tmp_path):
     assert list(values) == list(range(40))
     for key, each in values.items():
         assert each == [n for n in range(3 * FAN_IN) if n % 7 <= key]
+
+
+def test_an_output_plays_what_its_workers_did_below_its_table():
+    output = MapReduce(mapper, reducer).run(["a b", "b"], split_bytes=2)
+    page = output._repr_html_()
+    assert (
+        page.index("</table>") < page.index("<summary") < page.index("distlab-player")
+    )
+    assert output.trace.who == "worker"
+    assert "worker 0" in page and "rank 0" not in page
+    assert "map 0" in timeline(output).alt and "rank" not in timeline(output).alt
+    assert "rank" not in repr(output.trace)

@@ -59,6 +59,24 @@ class Geometry:
         ways = {pair: _way(pair, nodes, shape, radius) for pair in pairs if few}
         return cls(shape, height, nodes, radius, cell, tables, ways)
 
+    @classmethod
+    def fan(cls, leaves: int, chunks: int) -> "Geometry":
+        """Lay out node 0 on top, and up to five others in a row below it."""
+        radius, tall, high, low = 21, 40.0, 52.0, 300.0
+        pitch = WIDTH / leaves
+        xs = [(leaf + 0.5) * pitch for leaf in range(leaves)]
+        nodes = [(WIDTH / 2, high), *((x, low) for x in xs)]
+        wide = min(24.0, (min(200.0, pitch) - 12) / max(1, chunks) - 2)
+        size = chunks * (wide + 2) - 2
+        tables = [(WIDTH / 2 + radius + 12, high - tall / 2)]
+        tables += [(x - size / 2, low + radius + 8) for x in xs]
+        pairs = [
+            pair for leaf in range(1, leaves + 1) for pair in ((0, leaf), (leaf, 0))
+        ]
+        ways = {pair: _way(pair, nodes, "fan", radius) for pair in pairs}
+        cell = (wide, tall) if chunks else (0.0, 0.0)
+        return cls("fan", 400, nodes, radius, cell, tables if chunks else [], ways)
+
 
 def _table(spot, nodes, shape, radius, wide, tall):
     """Return the corner of a node's table: outwards, and to the right in a tree."""
@@ -84,7 +102,7 @@ def _way(pair, nodes, shape, radius):
     (x0, y0), (x1, y1) = nodes[pair[0]], nodes[pair[1]]
     across = y1 - y0, -(x1 - x0)  # to the left of travel, which on a ring is outwards
     length = math.hypot(*across) or 1
-    bend = min(0.1 * length, 14)
+    bend = min(0.1 * length, 28 if shape == "fan" else 14)
     if shape == "ring":
         turn = math.pi / max(2, len(nodes))
         outer = length / 2 * math.tan(turn / 2)  # from the chord to the circle

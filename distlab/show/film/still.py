@@ -77,12 +77,14 @@ def pair_strip(films, names, number: int, verdict: str) -> str:
 
 
 def key_frames(film) -> list[int]:
-    """Return the frames that tell the most: start, end, and where a phase turns."""
+    """Return the frames that tell the most: start, end, deaths, where a phase turns."""
     last = len(film.frames) - 1
     if last < _MOST_KEYS:
         return list(range(last + 1))
-    phases = [frame.title.partition(",")[0] for frame in film.frames]
-    turns = [k for k in range(2, last) if phases[k] != phases[k + 1]]
+    titles = [frame.title.partition(",")[0] for frame in film.frames]
+    phases = [title.lstrip("0123456789 ") for title in titles]  # "3 of 10 maps done"
+    turns = [k for k in range(2, last) if film.frames[k].dead]
+    turns += [k for k in range(2, last) if phases[k] != phases[k + 1]]
     chosen = dict.fromkeys([0, 1, last, *turns[:3]])
     even = [round(k * last / (_MOST_KEYS - 1)) for k in range(_MOST_KEYS)]
     for number in even:
