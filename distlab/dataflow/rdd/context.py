@@ -158,7 +158,7 @@ class Context(Sources):
 
     def _run(self, node, operation, fn, wanted, fresh):
         self.cluster.clean()
-        last = packed(fn, [fn, *getattr(fn, "args", ())])
+        last = packed(fn, [fn])
         action = Action(self.cluster, node, sorted(set(wanted)), last, fresh)
         with Interrupts() as interrupts:
             self._busy = True

@@ -50,7 +50,7 @@ class Files:
             raise WorkdirError(f"{path} cannot be written: {error}.") from None
         try:
             self.ctx.run(self, operation, partial(_save_part, write, path, ending))
-            os.rmdir(temporary)
+            shutil.rmtree(temporary)  # with what a killed attempt has left there
             with open(os.path.join(path, "_SUCCESS"), "w"):
                 pass
         except BaseException:

@@ -16,12 +16,13 @@ import io
 import pickle
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import cloudpickle
 
 from distlab.calls.travel import pack_functions
-from distlab.errors import CannotTravel, NestedRDD
+from distlab.errors import CannotTravel, DistlabError, NestedRDD
 
 __all__ = [
     "Aggregator",
@@ -95,9 +96,8 @@ class Wide:
         # When nobody refers to the shuffle any more, its files can go.
         gone = weakref.finalize(self, parent.ctx.cluster.garbage.append, self.number)
         gone.atexit = False
-        self.packed = packed(
-            (partitions, choose, aggregator), (choose, *(aggregator or ()))
-        )
+        how = partitions, choose, aggregator
+        self.packed = packed(how, how)
         parent.seal()
 
 
@@ -164,7 +164,7 @@ class Node:
     def pack(self) -> tuple[bytes, list["Node"]]:
         """Return the same, with what the functions use now."""
         chain, beyond = chain_of(self)
-        functions = [fn for node in chain for fn in functions_in(node.compute)]
+        functions = [node.compute for node in chain]
         return packed([node.step() for node in chain], functions), beyond
 
     def program(self, last: bytes, *, fresh: bool = False) -> bytes:
@@ -221,12 +221,18 @@ def within(node: Node) -> list[Node]:
     return list(seen.values())
 
 
-def functions_in(compute: Callable) -> list[Callable]:
-    """Return the functions that a step's `compute`, a partial, was given."""
-    return [each for each in getattr(compute, "args", ()) if callable(each)]
+def functions_in(compute: object) -> list[Callable]:
+    """Return the functions that a partial is made of, or what it is itself."""
+    if isinstance(compute, partial):
+        parts = (*compute.args, *compute.keywords.values(), compute.func)
+    elif isinstance(compute, tuple):
+        parts = compute
+    else:
+        return [compute] if callable(compute) else []
+    return [fn for part in parts for fn in functions_in(part)]
 
 
-def packed(thing: object, functions: Iterable[Callable | None]) -> bytes:
+def packed(thing: object, functions: Iterable) -> bytes:
     """Return something as bytes.
 
     Raises: CannotTravel naming which of `functions` cannot travel, and why; NestedRDD.
@@ -234,9 +240,10 @@ def packed(thing: object, functions: Iterable[Callable | None]) -> bytes:
     file = io.BytesIO()
     try:
         cloudpickle.CloudPickler(file).dump(thing)
-    except NestedRDD:
+    except DistlabError:
         raise
     except Exception as error:
-        pack_functions([fn for fn in functions if callable(fn)], "a worker")
+        each = [fn for given in functions for fn in functions_in(given)]
+        pack_functions(each, "a worker")
         raise CannotTravel(f"this cannot travel to a worker: {error}") from None
     return file.getvalue()

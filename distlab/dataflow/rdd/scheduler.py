@@ -29,7 +29,7 @@ __all__ = ["Action"]
 
 _TICK_S = 0.05
 _MOST_DEATHS = 3  # of workers at one task, beside those that were planned
-_GRACE_S = 0.2  # for the other tasks of an action that has failed
+_GRACE_S = 0.5  # for the other tasks of an action that has failed
 
 
 class Action:

@@ -9,7 +9,7 @@ from distlab.dataflow.rdd import text
 from distlab.dataflow.rdd.chunks import dump, read_segments
 from distlab.dataflow.rdd.files import read_part
 from distlab.dataflow.rdd.rdd import RDD
-from distlab.errors import CannotTravel, InvalidArgument
+from distlab.errors import CannotTravel, DistlabError, InvalidArgument
 
 __all__ = ["Sources"]
 
@@ -45,6 +45,8 @@ class Sources:
             first, last = (batches * n // slices * batch for n in (number, number + 1))
             try:
                 parts.append(dump(items[first:last]))
+            except DistlabError:
+                raise
             except Exception as error:
                 raise CannotTravel(
                     f"an item given to parallelize cannot travel to a worker: {error}"
