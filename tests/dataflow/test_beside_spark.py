@@ -4,6 +4,7 @@ A line of beside_spark/*.txt is a program; a `~` before it says that the order o
 result is not PySpark's to promise.
 """
 
+import inspect
 import re
 from pathlib import Path
 
@@ -17,6 +18,7 @@ if not spark.is_installed():
 import programs
 import pyspark
 
+from distlab import NotHere
 from distlab.dataflow import Context, StorageLevel
 
 FOLDER = Path(__file__).parent / "beside_spark"
@@ -67,6 +69,10 @@ GENERAL = {"object", "BaseException", "Exception", "DistlabError", "PySparkExcep
 ERROR_IN_TEXT = re.compile(r"^(?:\w+\.)*(\w+(?:Error|Exception|Iteration))\b", re.M)
 
 
+# What Spark stumbles over, and we refuse by its name.
+ACCIDENTS = {"AttributeError", "IndexError", "ZeroDivisionError"}
+
+
 class Failed:
     """What a program has raised, and the names under which one may look for it."""
 
@@ -80,8 +86,14 @@ def kinds_of(error):
     told = ERROR_IN_TEXT.findall(str(error))
     while error is not None:
         told += [kind.__name__ for kind in type(error).__mro__]
-        error = error.__cause__
-    return set(told) - GENERAL
+        error = getattr(error, "cause", None) or error.__cause__
+    if {"CannotTravel", "PicklingError"} & set(told):
+        return {"CannotTravel"}
+    kinds = {name.removeprefix("PySpark") for name in told} - GENERAL
+    in_a_task = kinds & {"Py4JError", "TaskFailed"}
+    return kinds | (
+        {"InvalidArgument"} if kinds & ACCIDENTS and not in_a_task else set()
+    )
 
 
 def is_javas(error):
@@ -109,4 +121,43 @@ def plain(value):
         return [type(value).__name__, sorted(items, key=repr)]
     if callable(getattr(value, "getNumPartitions", None)):
         return plain(value.glom().collect())
+    if type(value).__module__ == "numpy":
+        value = value.item()  # PySpark's statistics are numpy's where that is installed
     return type(value).__name__, repr(value)
+
+
+def public(kind):
+    return [name for name in dir(kind) if not name.startswith("_")]
+
+
+INTERFACE = [("RDD", name) for name in public(pyspark.RDD)]
+INTERFACE += [("SparkContext", name) for name in public(pyspark.SparkContext)]
+
+
+@pytest.mark.parametrize(("kind", "name"), INTERFACE)
+def test_a_public_name_of_pyspark_is_here_as_it_is_there_or_says_where(
+    kind, name, ours
+):
+    here = ours if kind == "SparkContext" else ours.emptyRDD()
+    real = inspect.getattr_static(getattr(pyspark, kind), name)
+    if name not in vars(here) and not hasattr(type(here), name):
+        with pytest.raises(NotHere, match=rf"\b{name} is .*distlab\.engines"):
+            getattr(here, name)
+    elif name in vars(here) or isinstance(real, property):
+        assert not callable(getattr(here, name))
+    else:
+        assert parameters(type(here), name) == parameters(getattr(pyspark, kind), name)
+
+
+def parameters(kind, name):
+    """Return names and defaults; of a default that is a function, that it is one."""
+    found = inspect.signature(getattr(kind, name)).parameters.values()
+    return [
+        (
+            parameter.name,
+            parameter.kind,
+            callable(parameter.default)
+            or getattr(parameter.default, "__dict__", parameter.default),
+        )
+        for parameter in found
+    ]
