@@ -26,8 +26,8 @@ class Files:
         """Write each partition to a file in a new folder, a record on each line."""
         if compressionCodecClass not in (None, _GZIP):
             raise NotHere(
-                f"{compressionCodecClass} is not here, only {_GZIP}. Real Spark has it: "
-                "distlab.engines.spark."
+                f"{compressionCodecClass} is left out here, other than {_GZIP}. Real "
+                "Spark has it: distlab.engines.spark."
             )
         ending = ".gz" if compressionCodecClass else ""
         self._save("saveAsTextFile", path, _write_text, ending)

@@ -1,6 +1,7 @@
 """Where data comes from: RDDs that have no parent."""
 
 import os
+import weakref
 from collections.abc import Iterable, Sequence
 from functools import partial
 
@@ -32,6 +33,7 @@ class Sources:
         path, segments = self._store(items, batch, slices)
         made = self._source("parallelize", slices, partial(_read_slice, path, segments))
         made.batch = batch
+        self._remove_with(made, path)
         return made
 
     def _store(self, items, batch, slices):
@@ -50,6 +52,10 @@ class Sources:
             segments.append((end, len(parts[-1])))
             end += len(parts[-1])
         return self.cluster.store("data", b"".join(parts)), segments
+
+    def _remove_with(self, rdd, path):
+        """Have a file removed when nobody refers to an RDD any more."""
+        weakref.finalize(rdd, self.cluster.garbage.append, path).atexit = False
 
     def range(
         self,
