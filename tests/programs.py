@@ -1,13 +1,17 @@
 """What small programs of RDDs, in tests/dataflow/beside_spark, may use by name."""
 
 import gzip
+import operator
 import os
 import pickle
 import threading
-from operator import add, mul
 from pathlib import Path
 
 TEXT = "to be or\nnot to be\n\nthat is\nthe question\nwhether"
+
+
+add, mul = operator.add, operator.mul
+dumps = pickle.dumps
 
 
 def names_of(sc, levels, folder):
@@ -124,7 +128,13 @@ def checkpointed(sc, folder):
     asked = rdd.isCheckpointed()
     found = rdd.collect(), rdd.collect()
     file = rdd.getCheckpointFile()
-    return before, asked, rdd.isCheckpointed(), found, Path(file[5:]).is_dir()
+    return (
+        before,
+        asked,
+        rdd.isCheckpointed(),
+        found,
+        Path(file.removeprefix("file:")).is_dir(),
+    )
 
 
 def no_checkpoint_dir(rdd):
@@ -137,13 +147,6 @@ def locally_checkpointed(rdd):
     kept.localCheckpoint()
     before = kept.isLocallyCheckpointed()
     return before, kept.collect(), kept.isLocallyCheckpointed()
-
-
-def local_property(sc):
-    sc.setLocalProperty("own.key", "value")
-    found = sc.getLocalProperty("own.key"), sc.getLocalProperty("own.other")
-    sc.setLocalProperty("own.key", None)
-    return found, sc.getLocalProperty("own.key")
 
 
 def broadcast_used(sc):
@@ -357,6 +360,3 @@ def top_by_group(sc):
     pairs = sc.parallelize([(i % 4, i * 7 % 20) for i in range(20)], 3)
     best = pairs.aggregateByKey([], append, extend, 2)
     return parts(best.mapValues(lambda v: sorted(v, reverse=True)[:2]))
-
-
-USED_BY_NAME = (mul, pickle)

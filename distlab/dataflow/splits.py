@@ -44,7 +44,7 @@ class Piece(NamedTuple):
     path: str
     start: int
     end: int
-    state: tuple[int, int] | None = None
+    state: tuple[int, int]
 
 
 def files_of(inputs: object, folder: str) -> list[tuple[str, str]]:
@@ -190,7 +190,7 @@ def _check_line(block, most, memory_bytes):
 
 
 def _check_unchanged(piece, file):
-    if piece.state not in (None, _state(os.fstat(file.fileno()))):
+    if _state(os.fstat(file.fileno())) != piece.state:
         raise ValueError(
             f"{piece.path} has changed since the job began, so that tasks would not "
             "agree on what is in it. Give a copy that nobody writes to."
