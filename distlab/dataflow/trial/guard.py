@@ -1,7 +1,7 @@
 """What a worker calls in place of the functions on trial: the same, under watch.
 
-    mapper(name, line)   ─▶ Mapper ── trouble? ──▶ the learner's, inside a guard ─▶ pairs
-    reducer(key, values) ─▶ Reducer ─────────────▶ the learner's, too ─▶ plain values
+    mapper(name, line)   ─▶ Mapper ── trouble? ──▶ the learner's, in a guard ─▶ pairs
+    reducer(key, values) ─▶ Reducer ─────────────▶ the learner's ─▶ plain values
 
 The learner's functions arrive packed and are unpacked by the worker, so that nothing of
 theirs runs where a verdict is found. Inside the guard nothing can be written or sent: a

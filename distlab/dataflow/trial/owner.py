@@ -6,6 +6,8 @@ import pickle
 import tempfile
 from pathlib import Path
 
+from distlab.calls.places import source_lines
+from distlab.calls.raised import described
 from distlab.calls.travel import pack_functions, unpack
 from distlab.dataflow import MapReduce
 from distlab.dataflow.trial.guard import (
@@ -40,12 +42,14 @@ def main(folder: str) -> None:
 
 def _answer(task, inputs):
     """Return what each plan's job gave, and what failed, after which none is run."""
-    answer = {"tried": [], "failed": None, "packed": task["packed"].hex()}
+    answer = {"tried": [], "failed": None, "packed": None}
+    packed = task["packed"]
     try:
-        if task["partitioning"] is not None:
-            answer["packed"] = _with_partitioner(task).hex()
-        packed = bytes.fromhex(answer["packed"])
         for plan in task["plans"]:
+            if plan["partitioner"] and answer["packed"] is None:
+                if task["partitioning"] is not None:
+                    packed = _with_partitioner(packed, task["partitioning"])
+                answer["packed"] = packed.hex()
             answer["tried"].append(_tried(packed, plan, inputs))
     except (TaskFailed, InvalidArgument, CannotTravel) as failure:
         cause = getattr(failure, "cause", failure)
@@ -58,23 +62,21 @@ def _answer(task, inputs):
     return answer
 
 
-def _with_partitioner(task):
+def _with_partitioner(packed, arguments):
     """Return the packed functions with the partitioner that the last of them makes."""
-    *functions, make = unpack(task["packed"])
+    *functions, make = unpack(packed)
     try:
-        partitioner = make(*task["partitioning"])
+        partitioner = make(*arguments)
     except Exception as error:
-        raise TaskFailed(
-            f"{_name(make)} raised {type(error).__name__}: {error}",
-            task="partitioning",
-            worker=0,
-            cause=error,
-            trace=None,
-        ) from error
-    MapReduce(functions[0], functions[1], partitioner=partitioner)  # can it be called?
+        facts = described(error)
+        lines = [f"{_name(make)} raised {facts['type']}: {facts['message']}", ""]
+        lines += source_lines(facts["frames"])
+        how = {"task": "partitioning", "worker": 0, "cause": error, "trace": None}
+        raise TaskFailed("\n".join(lines), **how) from error
     if partitioner is None:
         raise InvalidArgument(f"{_name(make)} returned None, and no function.")
-    return pack_functions([*functions, partitioner], "a worker")
+    MapReduce(*functions[:2], partitioner=partitioner)  # refuses what cannot be called
+    return pack_functions((*functions, partitioner), "a worker")
 
 
 def _name(function):

@@ -82,7 +82,7 @@ class Tried(NamedTuple):
 class Failed(NamedTuple):
     """A job that failed, in words, and what raised: the kind and words of it.
 
-    task: such as "map 3"; "partitioning" before any. plan: which plan's job it was.
+    task: such as "map 3", or "partitioning". plan: which plan's job it was.
     """
 
     story: str
@@ -120,14 +120,15 @@ class Trial:
     def run(self, plans: Sequence[Plan], seed: int = 1) -> tuple[list[Tried], Failed]:
         """Run jobs one after another, in a Python with this hash seed.
 
-        A partitioner is made in the first run, and stays the same in later ones.
+        A partitioner is made for the first job that has one, and stays the same.
         Returns what was seen of each, up to one that failed, and how that failed.
 
         Raises: TrialTimeout; RuntimeError if the Python itself fails.
         """
         answer = self._ask(plans, seed)
         tried = [_tried(each) for each in answer["tried"]]
-        self.packed, self.partitioning = bytes.fromhex(answer["packed"]), None
+        if answer["packed"] is not None:
+            self.packed, self.partitioning = bytes.fromhex(answer["packed"]), None
         failed = answer["failed"]
         if failed is not None:
             failed["story"] = _in_cells(failed["story"])
