@@ -9,7 +9,8 @@ costs), `schedule` (those decisions alone, without a process or a clock), `split
 `map_task`, `table` (memory, and what to do when it is short), `runs` (sorted pairs in a
 file), `reduce_task`. `workers` and `worker` are the two ends of a pool that knows
 nothing of any of these. `replay` has the same decisions made for thousands of
-`machines` that are not there. No torch is loaded here.
+`machines` that are not there, and `trial` tries somebody's functions in jobs that are
+compared. RDDs, on the same pool, are in `rdd/`. No torch is loaded here.
 """
 
 from distlab.dataflow.machines import Machines
