@@ -145,3 +145,15 @@ def test_map_side_combining_is_what_group_by_key_lacks(sc):
     pairs.groupByKey(2).collect()
     (all_of_them,) = sc.jobs[-1].records.values()
     assert sum(map(sum, few)) == 12 and sum(map(sum, all_of_them)) == 1000
+
+
+def test_what_two_workers_keep_is_brought_together():
+    with Context(2) as sc:
+        one = sc.range(20, numSlices=1).keyBy(abs).reduceByKey(max, 1).cache()
+        two = sc.range(40, numSlices=4).keyBy(abs).reduceByKey(max, 2).cache()
+        expected = one.count() * two.count()
+        for victim in (None, 0, 1):
+            if victim is not None:
+                sc.kill(victim)
+            assert one.cartesian(two).count() == expected
+            assert one.cartesian(two).count() == expected

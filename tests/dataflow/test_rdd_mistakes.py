@@ -214,6 +214,6 @@ def test_a_full_disk_is_told_with_the_folder(tmp_path):
     with Context(1, workdir=tmp_path) as sc:
         sc.range(1, numSlices=1).foreach(limit)
         big = sc.range(20_000, numSlices=1).map(lambda n: (n, str(n) * 20))
-        with pytest.raises(WorkdirError, match="Give Context a workdir"):
+        with pytest.raises(WorkdirError, match="give Context a workdir"):
             big.partitionBy(2).count()
     assert list(tmp_path.iterdir()) == []

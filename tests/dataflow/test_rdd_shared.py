@@ -44,7 +44,7 @@ def test_an_accumulator_is_added_to_by_tasks_and_read_by_the_notebook(sc):
     total.value = 7
     assert total.value == 7
     with pytest.raises(TaskFailed, match="cannot be read in a task"):
-        sc.range(2).foreach(lambda n: total.value)
+        sc.range(2, numSlices=1).foreach(lambda n: total.value)
     with pytest.raises(TypeError, match="accum_param"):
         sc.accumulator([])
 

@@ -12,8 +12,10 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 from distlab.dataflow.rdd import absent
+from distlab.dataflow.rdd.chunks import dump
 from distlab.dataflow.rdd.cluster import Cluster
 from distlab.dataflow.rdd.graph import Node, packed
 from distlab.dataflow.rdd.rdd import RDD
@@ -26,7 +28,14 @@ from distlab.dataflow.rdd.shared import (
     param_for,
 )
 from distlab.dataflow.rdd.sources import Sources
-from distlab.errors import ContextStopped, InvalidArgument, NestedRDD, NestedWorld
+from distlab.errors import (
+    CannotTravel,
+    ContextStopped,
+    DistlabError,
+    InvalidArgument,
+    NestedRDD,
+    NestedWorld,
+)
 from distlab.faults import WorkerFault, check_worker_faults
 from distlab.processes import Interrupts, inside
 from distlab.units import MiB
@@ -68,9 +77,10 @@ class Context(Sources):
         self._lock = threading.RLock()
         self._busy = False
         self._checkpoints = None
-        self._cluster = Cluster(workers, memory_bytes, faults, workdir, self._add)
+        add = partial(_add_to, self._accumulators)
+        self._cluster = Cluster(workers, memory_bytes, faults, workdir, add)
         self.numbers = self._cluster.numbers
-        self._finalizer = weakref.finalize(self, self._cluster.pool.close)
+        self._finalizer = weakref.finalize(self, _end, self._cluster.pool, os.getpid())
 
     def __enter__(self):
         return self
@@ -181,12 +191,6 @@ class Context(Sources):
         """Return what partitionFunc(iterator) gives for each partition, in one list."""
         return rdd._lists("runJob", partitionFunc, partitions)
 
-    def _add(self, added):
-        for number, value in added.items():
-            accumulator = self._accumulators.get(number)
-            if accumulator is not None:
-                accumulator.add(value)
-
     def accumulator(
         self, value: object, accum_param: AccumulatorParam | None = None
     ) -> Accumulator:
@@ -198,11 +202,16 @@ class Context(Sources):
 
     def broadcast(self, value: object) -> Broadcast:
         """Return a value that each worker fetches once, however many tasks use it."""
-        if isinstance(value, Node):
-            value.__reduce__()
-        cluster = self.cluster
-        path = cluster.new_path("broadcast")
-        return Broadcast(int(path.rpartition("-")[2]), value, path, cluster.drop)
+        try:
+            data = dump(value)
+        except DistlabError:
+            raise
+        except Exception as error:
+            raise CannotTravel(
+                f"the value of a broadcast cannot travel to a worker: {error}"
+            ) from None
+        path = self.cluster.store("broadcast", data)
+        return Broadcast(int(path.rpartition("-")[2]), value, path, self.cluster.drop)
 
     def setCheckpointDir(self, dirName: str | os.PathLike) -> None:
         """Choose the folder that `RDD.checkpoint` writes to."""
@@ -218,6 +227,16 @@ class Context(Sources):
     def lastJob(self) -> JobReport:
         """The report on the last action."""
         return self.jobs[-1]
+
+
+def _add_to(accumulators, added):
+    for number, value in added.items():
+        accumulators[number].add(value)
+
+
+def _end(pool, owner):
+    if os.getpid() == owner:  # and not a fork of it, which has a copy of all this
+        pool.close()
 
 
 def _check(workers, memory_bytes):

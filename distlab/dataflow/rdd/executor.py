@@ -8,6 +8,7 @@
 An executor lives as long as its process, and with it its cache.
 """
 
+import errno
 import gc
 import os
 import pickle
@@ -25,6 +26,8 @@ from distlab.dataflow.rdd.told import learners_frame, where
 from distlab.dataflow.worker import AtRecord
 
 __all__ = ["Done", "Executor", "Order", "memory", "run_order"]
+
+_NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 _memory = None  # of the task that this process is doing
 
@@ -122,8 +125,8 @@ class _Task:
             output, lost = None, str(error)
         except Exception as error:
             frame, owner = learners_frame(error, self.steps, self.last)
-            if frame is None and isinstance(error, OSError):
-                raise  # of our own files: the disk may be full
+            if frame is None and getattr(error, "errno", None) in _NO_ROOM:
+                raise  # it is not about any record
             place = where(frame, owner, self.steps, order.partition)
             raise AtRecord(place) from error
         finally:

@@ -74,6 +74,7 @@ class Table:
         self._depth = depth
         self._files = None
         self._span = 1000  # pairs until the next look
+        self._size = 0  # at the last one
 
     def add_values(self, pairs: Iterable) -> None:
         """Merge each value into its key's combiner."""
@@ -114,9 +115,9 @@ class Table:
         if size > self._memory.most_bytes:
             (self._spill_elsewhere or self._spill)(self)
             size = 0
-        growth = max(1, size // max(1, len(entries)))
+        growth = max(1, (size - self._size) // self._span)  # by each pair
         fitting = (self._memory.most_bytes - size) // (4 * growth)
-        self._span = max(100, min(fitting, 4 * self._span))
+        self._size, self._span = size, max(100, min(fitting, 4 * self._span))
 
     def take(self) -> dict:
         """Return the entries, and go on with none."""

@@ -53,7 +53,7 @@ class Action:
         self._fresh = fresh
         self._programs = {}
         self._at = {}  # worker -> (stage, partition)
-        self._ready = None  # (stage, partition, who keeps of it); None: ask anew
+        self._ready = None  # (stage, partition, who is to do it); None: ask anew
         self._deaths = Counter()
 
     def run(self, interrupts: Interrupts) -> None:
@@ -94,21 +94,14 @@ class Action:
     def _ask(self):
         busy = set(self._at.values())
         tasks = ready(self.stages, self.cluster.have, set(self.results))
-        return [(*task, self._keepers(*task)) for task in tasks if task not in busy]
-
-    def _keepers(self, stage, partition):
-        """Return the workers that keep most of what a task needs, if any do."""
-        have = self.cluster.have
-        _, kept = have.sources(stage.node, partition)
-        votes = Counter(worker for key in kept for worker in have.kept[key])
-        return {w for w, count in votes.items() if count == max(votes.values())}
+        return [task for task in tasks if task[:2] not in busy]
 
     def _give(self, worker, stage, partition):
         cluster, path = self.cluster, None
         if stage.wide is not None:
             folder = f"shuffle-{stage.wide.number}"
             path = os.path.join(cluster.home(worker), folder, f"map-{partition}")
-        pieces, _ = cluster.have.sources(stage.node, partition)
+        pieces = cluster.have.pieces(stage.node, partition, worker)
         order = Order(
             self._program(stage),
             stage.node.number,
@@ -158,7 +151,6 @@ class Action:
     def _look_again(self, path):
         """Have a piece made again whose file is gone, though its worker is not."""
         if self.cluster.have.file_lost(path):
-            self._deaths[path] += 1
             raise WorkdirError(
                 f"{path} is not there any more, and no worker has died: something else "
                 "removes files in the folder of this Context."
@@ -183,8 +175,8 @@ class Action:
         said = f"{facts['type']}: {facts['message']}".rstrip(": ")
         if facts["disk"] and not source_lines(facts["frames"]):
             return WorkdirError(
-                f"worker {what.worker} could not write in {self.cluster.folder}: "
-                f"{said}. Give Context a workdir with more room."
+                f"worker {what.worker} could not write: {said}. Its own files are in "
+                f"{self.cluster.folder}: give Context a workdir with more room."
             )
         name = f"{stage}, partition {partition}, on worker {what.worker}"
         lines = [f"{name}, raised {said}", "", *source_lines(facts["frames"])]

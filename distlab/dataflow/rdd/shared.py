@@ -5,7 +5,6 @@ import pickle
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from distlab.dataflow.rdd.chunks import dump
 from distlab.errors import InvalidArgument
 
 __all__ = ["Accumulator", "AccumulatorParam", "Broadcast", "begin", "fetched"]
@@ -28,8 +27,6 @@ class Broadcast(Generic[T]):
         self._value = [value]
         self._path = path
         self._forget = forget
-        with open(path, "wb") as file:
-            file.write(dump(value))
 
     @property
     def value(self) -> T:

@@ -71,8 +71,11 @@ def cut(node: Node, partitions: list[int], numbers) -> list[Stage]:
 
 def ready(
     stages: list[Stage], have: Whereabouts, done: set[int]
-) -> list[tuple[Stage, int]]:
+) -> list[tuple[Stage, int, set[int]]]:
     """Return the tasks that are needed and could run now, in order of their stage.
+
+    Each comes with the workers that are to do it, because of what they keep; anybody
+    can if there are none.
 
     done: the partitions of the result that are there.
     """
@@ -82,9 +85,10 @@ def ready(
     asked, found, missing = set(waiting), [], {}
     while waiting:
         stage, partition = waiting.pop()
-        pieces, _ = have.sources(stage.node, partition)
+        keepers = have.keepers(stage.node, partition)
+        worker = min(keepers, default=None)
         lacking = False
-        for wide, _ in pieces:
+        for wide, _ in have.pieces(stage.node, partition, worker):
             if wide.number not in missing:
                 missing[wide.number] = have.missing(wide)
             for task in missing[wide.number]:
@@ -94,5 +98,5 @@ def ready(
                     asked.add(needed)
                     waiting.append(needed)
         if not lacking:
-            found.append((stage, partition))
+            found.append((stage, partition, keepers))
     return sorted(found, key=lambda task: (task[0].number, task[1]))

@@ -1,6 +1,6 @@
 """What is where: the map outputs and kept partitions that live workers have."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 from distlab.dataflow.rdd.graph import Narrow, Node, Wide
 from distlab.dataflow.rdd.shuffle import MapOutput
@@ -58,28 +58,54 @@ class Whereabouts:
         have = self.outputs[wide.number]
         return [t for t in range(wide.parent.partitions) if t not in have]
 
-    def sources(
-        self, node: Node, partition: int
-    ) -> tuple[list[tuple[Wide, int]], list]:
-        """Return what a task needs: (shuffle, partition) pieces, and kept partitions.
+    def keepers(self, node: Node, partition: int) -> set[int]:
+        """Return the workers that can best do a task, because of what they keep.
 
-        What is behind a kept partition is not needed.
+        It is those that keep all that anybody keeps of what the task needs, or else one
+        that keeps most of it; nobody if nothing is kept.
         """
-        pieces, kept, seen, waiting = [], [], set(), [(node, partition)]
+        kept = []
+        for each, number in self._walk(node, partition, self.is_kept):
+            if self.is_kept(each, number):
+                kept.append(self.kept[each.number, number])
+        everything = set.intersection(*kept) if kept else set()
+        if everything or not kept:
+            return everything
+        votes = Counter(worker for workers in kept for worker in workers)
+        return {min(votes, key=lambda worker: (-votes[worker], worker))}
+
+    def pieces(
+        self, node: Node, partition: int, worker: int | None
+    ) -> list[tuple[Wide, int]]:
+        """Return which (shuffle, partition) a task needs if this worker does it.
+
+        What is behind a partition that the worker keeps is not needed.
+        """
+
+        def is_here(each, number):
+            return each.kept and worker in self.kept.get((each.number, number), ())
+
+        return [
+            (dependency, number)
+            for each, number in self._walk(node, partition, is_here)
+            if not is_here(each, number)
+            for dependency in each.dependencies
+            if isinstance(dependency, Wide)
+        ]
+
+    def _walk(self, node, partition, ends):
+        """Yield (data set, partition) of what a task is about, up to where it ends."""
+        seen, waiting = set(), [(node, partition)]
         while waiting:
             node, partition = waiting.pop()
-            if (node.number, partition) in seen:
-                continue
-            seen.add((node.number, partition))
-            if self.is_kept(node, partition):
-                kept.append((node.number, partition))
-                continue
-            for each in node.dependencies:
-                if isinstance(each, Narrow):
-                    waiting += [(each.parent, p) for p in each.needs(partition)]
-                else:
-                    pieces.append((each, partition))
-        return pieces, kept
+            if (node.number, partition) not in seen:
+                seen.add((node.number, partition))
+                yield node, partition
+                if not ends(node, partition):
+                    for each in node.dependencies:
+                        if isinstance(each, Narrow):
+                            needed = each.needs(partition)
+                            waiting += [(each.parent, number) for number in needed]
 
     def places(self, wide: Wide, partition: int) -> list[tuple[str, list]]:
         """Return where the pieces of a partition are, by map task."""
