@@ -7,8 +7,8 @@
 Read in this order: `mapreduce` (the face), `job` (who does what next, and what a death
 costs), `schedule` (those decisions alone, without a process or a clock), `splits`,
 `map_task`, `table` (memory, and what to do when it is short), `sizes` (how much it is),
-`runs` (sorted pairs in a file), `reduce_task`, `progress`. `workers` and `worker` are the two ends of a pool that knows
-nothing of any of these. No torch is loaded here.
+`runs` (sorted pairs in a file), `reduce_task`, `progress`. `workers` and `worker` are
+the two ends of a pool that knows nothing of any of these. No torch is loaded here.
 """
 
 from distlab.dataflow.mapreduce import MapReduce
