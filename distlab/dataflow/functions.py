@@ -190,6 +190,8 @@ def stable_hash(key: object) -> int:
     """
     if isinstance(key, str):
         return zlib.crc32(key.encode(errors="surrogatepass"))
+    if isinstance(key, int):
+        return hash(key)
     if isinstance(key, bytes):
         return zlib.crc32(key)
     if key is None:

@@ -17,6 +17,7 @@ from functools import partial
 
 from distlab.calls.places import source_lines
 from distlab.dataflow.map_task import map_task
+from distlab.dataflow.progress import Progress
 from distlab.dataflow.reduce_task import reduce_task
 from distlab.dataflow.schedule import Schedule
 from distlab.dataflow.workers import Lost, Raised, Workers
@@ -26,7 +27,7 @@ from distlab.processes import Interrupts
 __all__ = ["Job"]
 
 _TICK_S = 0.02
-_MOST_DEATHS = 3  # of workers at one task, beside those that were planned
+_MOST_DEATHS = 5  # of workers at one task, beside those that were planned
 _MOST_FAILURES = 2  # at one record, before it is skipped
 
 
@@ -72,15 +73,26 @@ class Job:
 
         Raises: TaskFailed, WorkdirError.
         """
-        while not self.schedule.finished and not interrupts.pending:
-            self._hand_out()
-            for what in self._workers.wait(_TICK_S):
-                if isinstance(what, Lost):
-                    self._lost(what)
-                elif isinstance(what, Raised):
-                    self._raised(what)
-                else:
-                    self._returned(what)
+        with Progress() as progress:
+            while not self.schedule.finished and not interrupts.pending:
+                self._hand_out()
+                for what in self._workers.wait(_TICK_S):
+                    self._take_in(what)
+                progress.show(self._done())
+
+    def _take_in(self, what):
+        if isinstance(what, Lost):
+            self._lost(what)
+        elif isinstance(what, Raised):
+            self._raised(what)
+        else:
+            self._returned(what)
+
+    def _done(self):
+        """Return how many tasks are done, of how many."""
+        done = Counter(task.kind for task in self.schedule.completed)
+        maps, reduces = len(self.schedule.maps), len(self.schedule.reduces)
+        return {"map": (done["map"], maps), "reduce": (done["reduce"], reduces)}
 
     def _hand_out(self):
         for worker in sorted(self._workers.idle):

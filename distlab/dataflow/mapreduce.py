@@ -52,7 +52,7 @@ class MapReduce:
     with a line of the input without its end and the name of its file. It yields, or
     returns, any number of (key, value) pairs.
     reducer: called as reducer(key, values) once for each key, with an iterator over all
-    its values; it returns the key's value, or yields several.
+    its values; it returns the key's value, or yields several, or none.
     combiner: called like the reducer on the way, with some of a key's values, any
     number of times; what it returns takes their place. Where the order and grouping of
     values do not matter, as for a sum, it is the reducer itself.
@@ -93,7 +93,8 @@ class MapReduce:
         inputs: the path of a file or folder, several such Paths, or strings of text.
         workdir: where all is written and `output` stays; without it, temporary files.
         faults: `KillWorker` and `SlowWorker`, to break the run on purpose.
-        memory_bytes: what a worker's pairs may take before they go to disk.
+        memory_bytes: what a worker may take beside its own idle size, estimated from
+        samples of the pairs; the rest goes to disk. A line may be an eighth of it.
         skip_bad_records: how many lines on which the mapper failed twice are left out.
         split_bytes: how much one map task reads; follows from the input if None.
         backups: whether a task that takes long gets a second attempt beside the first.

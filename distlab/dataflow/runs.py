@@ -23,7 +23,7 @@ from distlab.dataflow.functions import unordered
 __all__ = ["Run", "fan_in", "merged", "narrowed", "read", "write"]
 
 _BLOCK_BYTES = 2**16
-_FIRST_VALUES, _MOST_VALUES = 16, 2048
+_FIRST_VALUES, _MOST_VALUES = 1, 2048
 _LEAST_RUNS, _MOST_RUNS = 4, 64
 _READER_BYTES = 2**20  # what a block takes as objects, at most
 _SIZE = struct.Struct("<Q")

@@ -1,4 +1,8 @@
-"""How much memory a table takes, estimated from some of what is in it."""
+"""How much memory a table takes, estimated from some of what is in it.
+
+A few hundred keys and a thousand values are looked at, spread evenly. Where one value
+in many thousands is much larger than all others, the estimate may be too small.
+"""
 
 from collections.abc import Iterable
 from itertools import chain, islice

@@ -31,7 +31,7 @@ import psutil
 from distlab.dataflow import MapReduce
 from distlab.units import MB, readable_bytes
 
-WORKERS, TURNS = 2, 5
+WORKERS, TURNS = 2, 3
 
 
 def mapper(line):

@@ -16,7 +16,6 @@ import psutil
 import pytest
 
 from distlab.dataflow import MapReduce
-from distlab.errors import TaskFailed
 
 RUNS = int(os.environ.get("DISTLAB_KILLS", "15"))
 LINES = [f"{n * n % 101} of many: the {n % 7} th {n}" for n in range(3000)]
@@ -82,26 +81,21 @@ def test_kills_at_random_moments_leave_the_same_bytes(tmp_path, monkeypatch):
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
-    total = given_up = 0
+    total = 0
     for seed in range(RUNS):
         rng, folder = random.Random(seed), tmp_path / f"job-{seed}"
         reducers, workers = rng.randrange(1, 5), rng.randrange(1, 5)
         expected = undisturbed(reducers)
-        most = rng.choice([1, 1, 2, 5])
+        most = rng.choice([1, 1, 2, 4])
         killer = Killer(rng, [rng.uniform(0, 0.5 / most) for _ in range(most)])
         killer.start()
         try:
             parts = run(folder, reducers=reducers, workers=workers)
-            assert parts == expected, seed
-            assert [path.name for path in folder.iterdir()] == ["output"]
-            assert {path.name for path in folder.rglob("part*")} == set(expected)
-        except TaskFailed as error:
-            assert "killed by SIGKILL, 3 times" in str(error), seed
-            assert most > 2 and list(folder.iterdir()) == []
-            given_up += 1
         finally:
             total += killer.end()
+        assert parts == expected, seed
+        assert [path.name for path in folder.iterdir()] == ["output"]
+        assert {path.name for path in folder.rglob("part*")} == set(expected)
         assert list(temporary.iterdir()) == []
-    print(f"{RUNS} runs, {total} kills, {given_up} given up")
+    print(f"{RUNS} runs, {total} kills")
     assert total >= 0.7 * RUNS
-    assert given_up <= RUNS // 10

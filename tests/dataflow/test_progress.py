@@ -1,0 +1,78 @@
+"""A job that takes long says how far it is, where somebody looks, and nowhere else."""
+
+import os
+import pty
+import subprocess
+import sys
+
+JOB = """
+import time
+from distlab.dataflow import MapReduce
+
+def mapper(line):
+    time.sleep({seconds})
+    return [(line, 1)]
+
+output = MapReduce(mapper, lambda key, values: 1).run(
+    ["a", "b", "c", "d", "e", "f"], split_bytes=2
+)
+assert len(output) == 6
+"""
+SLOW, FAST = JOB.format(seconds=0.9), JOB.format(seconds=0)
+
+
+def in_a_terminal(code):
+    """Return what a program writes to a terminal."""
+    terminal, theirs = pty.openpty()
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=theirs)
+    os.close(theirs)
+    written = b""
+    try:
+        while more := os.read(terminal, 4096):
+            written += more
+    except OSError:
+        pass  # what a terminal gives when its last program has ended
+    os.close(terminal)
+    assert process.wait() == 0
+    return written.decode()
+
+
+def test_a_long_job_shows_one_line_in_a_terminal_and_it_is_gone_in_the_end():
+    written = in_a_terminal(SLOW)
+    assert "4 of 6 maps done, 0 of 2 reduces done" in written
+    assert "\n" not in written
+    assert written.endswith("\r\x1b[K\r")
+
+
+def test_a_short_job_shows_nothing():
+    assert in_a_terminal(FAST) == ""
+
+
+def test_a_pipe_gets_nothing():
+    done = subprocess.run([sys.executable, "-c", SLOW], capture_output=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
+NOTEBOOK = """
+import nbformat, sys
+from nbclient import NotebookClient
+
+class Client(NotebookClient):
+    def process_message(self, message, *rest):
+        print(message["content"].get("data", {}).get("text/plain"))
+        return super().process_message(message, *rest)
+
+cell = nbformat.v4.new_code_cell(sys.argv[1])
+notebook = nbformat.v4.new_notebook(cells=[cell])
+Client(notebook, timeout=60).execute()
+for output in notebook.cells[0].outputs:
+    print("left:", output.output_type, output.get("data"))
+"""
+
+
+def test_a_notebook_has_one_display_that_is_empty_in_the_end():
+    command = [sys.executable, "-c", NOTEBOOK, SLOW]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert "4 of 6 maps done, 0 of 2 reduces done" in done.stdout
+    left = [line for line in done.stdout.splitlines() if line.startswith("left:")]
+    assert left == ["left: display_data {'text/plain': ''}"]
