@@ -58,7 +58,7 @@ class Actions:
         return reduce(f, results)
 
     def fold(self, zeroValue: object, op: Callable) -> object:
-        """Return all records added by op, from zeroValue in each partition, and again."""
+        """Return all records added by op, beginning at zeroValue in each partition."""
         return self.aggregate(zeroValue, op, op)
 
     def aggregate(self, zeroValue: object, seqOp: Callable, combOp: Callable) -> object:
@@ -240,8 +240,8 @@ def _asked(node):
 
 def _gone(number, partition):
     raise RuntimeError(
-        f"partition {partition} of RDD {number} was lost with its worker. It had only a "
-        "local checkpoint, so what it was made from is not known any more."
+        f"partition {partition} of RDD {number} was lost with its worker. There was "
+        "only a local checkpoint, so what it was made from is not known any more."
     )
 
 

@@ -157,7 +157,8 @@ class Context(Sources):
             return self._run(node, operation, fn, wanted, fresh)
 
     def _run(self, node, operation, fn, wanted, fresh):
-        last = packed(fn, [fn, *getattr(fn, "args", ())])
+        self.cluster.clean()
+        last = packed(fn, [fn])
         action = Action(self.cluster, node, sorted(set(wanted)), last, fresh)
         with Interrupts() as interrupts:
             self._busy = True

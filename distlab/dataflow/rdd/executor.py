@@ -21,7 +21,7 @@ from distlab.dataflow.rdd import shared
 from distlab.dataflow.rdd.cache import Cache
 from distlab.dataflow.rdd.merge import Memory
 from distlab.dataflow.rdd.shuffle import PieceLost, read_pieces, write_pieces
-from distlab.dataflow.rdd.told import where
+from distlab.dataflow.rdd.told import learners_frame, where
 from distlab.dataflow.worker import AtRecord
 
 __all__ = ["Done", "Executor", "Order", "memory", "run_order"]
@@ -121,7 +121,10 @@ class _Task:
         except PieceLost as error:
             output, lost = None, str(error)
         except Exception as error:
-            place = where(error, self.steps, self.last, order.partition)
+            frame, owner = learners_frame(error, self.steps, self.last)
+            if frame is None and isinstance(error, OSError):
+                raise  # of our own files: the disk may be full
+            place = where(frame, owner, self.steps, order.partition)
             raise AtRecord(place) from error
         finally:
             gained, evicted = self.cache.gained, self.cache.lost
@@ -147,7 +150,7 @@ class _Task:
         order = self.order
         if order.shuffle is not None:
             return write_pieces(order.shuffle, records, self.last, self.memory)
-        return pack(self.last(order.partition, records))
+        return pack(self.last(order.partition, records), "a worker")
 
     def records(self, number, partition):
         """Return an iterator over a partition, from the cache if it can be."""
@@ -204,8 +207,8 @@ def _iterator(step, made):
         return iter(made)
     except TypeError:
         raise TypeError(
-            f"the function given to {step.name} returned {made!r}. It is called with an "
-            "iterator over a partition and returns one, or a list, or yields."
+            f"the function given to {step.name} returned {made!r}. It is called with "
+            "an iterator over a partition and returns one, or a list, or yields."
         ) from None
 
 

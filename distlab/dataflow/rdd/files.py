@@ -26,8 +26,8 @@ class Files:
         """Write each partition to a file in a new folder, a record on each line."""
         if compressionCodecClass not in (None, _GZIP):
             raise NotHere(
-                f"{compressionCodecClass} is not here, only {_GZIP}. Real Spark has it: "
-                "distlab.engines.spark."
+                f"{compressionCodecClass} is left out here, other than {_GZIP}. Real "
+                "Spark has it: distlab.engines.spark."
             )
         ending = ".gz" if compressionCodecClass else ""
         self._save("saveAsTextFile", path, _write_text, ending)
@@ -50,7 +50,7 @@ class Files:
             raise WorkdirError(f"{path} cannot be written: {error}.") from None
         try:
             self.ctx.run(self, operation, partial(_save_part, write, path, ending))
-            os.rmdir(temporary)
+            shutil.rmtree(temporary)  # with what a killed attempt has left there
             with open(os.path.join(path, "_SUCCESS"), "w"):
                 pass
         except BaseException:

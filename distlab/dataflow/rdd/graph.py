@@ -14,15 +14,26 @@ Source: Zaharia et al., "Resilient Distributed Datasets" (2012), sections 2 and 
 
 import io
 import pickle
+import weakref
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import cloudpickle
 
 from distlab.calls.travel import pack_functions
-from distlab.errors import CannotTravel, NestedRDD
+from distlab.errors import CannotTravel, DistlabError, NestedRDD
 
-__all__ = ["Aggregator", "Narrow", "Node", "Step", "Wide", "chain_of", "packed"]
+__all__ = [
+    "Aggregator",
+    "Narrow",
+    "Node",
+    "Step",
+    "Wide",
+    "chain_of",
+    "packed",
+    "within",
+]
 
 
 class Step(NamedTuple):
@@ -82,9 +93,11 @@ class Wide:
         self.parent = parent
         self.partitions = partitions
         self.number = parent.ctx.numbers.shuffle()
-        self.packed = packed(
-            (partitions, choose, aggregator), (choose, *(aggregator or ()))
-        )
+        # When nobody refers to the shuffle any more, its files can go.
+        gone = weakref.finalize(self, parent.ctx.cluster.garbage.append, self.number)
+        gone.atexit = False
+        how = partitions, choose, aggregator
+        self.packed = packed(how, how)
         parent.seal()
 
 
@@ -94,6 +107,7 @@ class Node:
     kind, compute, elementwise: as in `Step`. operation: the method that made it.
     kept: whether it has been asked to stay in the cache; then its function has been
     packed as it was at that time, and those made from it do not pack it again.
+    cut_off: whether it is read from a checkpoint instead of being computed.
     """
 
     def __init__(
@@ -114,6 +128,7 @@ class Node:
         self.dependencies = tuple(dependencies)
         self.elementwise = elementwise
         self.kept = False
+        self.cut_off = False
         self.number = ctx.numbers.node()
         self._sealed = None  # (bytes, nodes beyond), from the first time on
         if kind == "joined":
@@ -149,7 +164,7 @@ class Node:
     def pack(self) -> tuple[bytes, list["Node"]]:
         """Return the same, with what the functions use now."""
         chain, beyond = chain_of(self)
-        functions = [fn for node in chain for fn in functions_in(node.compute)]
+        functions = [node.compute for node in chain]
         return packed([node.step() for node in chain], functions), beyond
 
     def program(self, last: bytes, *, fresh: bool = False) -> bytes:
@@ -166,14 +181,15 @@ class Node:
                 data, beyond = node.seal()
                 chains.append(data)
                 waiting += beyond
+        chains[:0] = [each.seal()[0] for each in within(self) if each.cut_off]
         return pickle.dumps([*chains, last])
 
     def __reduce__(self):
         raise NestedRDD(
-            f"RDD {self.number} ({self.operation}) is used inside a function that runs "
-            "on workers, which have no Context and cannot start a job. Use join to bring "
-            "two RDDs together, or collect() one and use the result, or a broadcast of "
-            "it."
+            f"RDD {self.number} ({self.operation}) is used inside a function that "
+            "runs on workers, which have no Context and cannot start a job. Use join "
+            "to bring two RDDs together, or collect() one and use the result, or a "
+            "broadcast of it."
         )
 
 
@@ -194,12 +210,29 @@ def chain_of(node: Node) -> tuple[list[Node], list[Node]]:
     ]
 
 
-def functions_in(compute: Callable) -> list[Callable]:
-    """Return the functions that a step's `compute`, a partial, was given."""
-    return [each for each in getattr(compute, "args", ()) if callable(each)]
+def within(node: Node) -> list[Node]:
+    """Return the data sets of the stage that ends with `node`, which is the first."""
+    seen, waiting = {}, [node]
+    while waiting:
+        node = waiting.pop()
+        if node.number not in seen:
+            seen[node.number] = node
+            waiting += [d.parent for d in node.dependencies if isinstance(d, Narrow)]
+    return list(seen.values())
 
 
-def packed(thing: object, functions: Iterable[Callable | None]) -> bytes:
+def functions_in(compute: object) -> list[Callable]:
+    """Return the functions that a partial is made of, or what it is itself."""
+    if isinstance(compute, partial):
+        parts = (*compute.args, *compute.keywords.values(), compute.func)
+    elif isinstance(compute, tuple):
+        parts = compute
+    else:
+        return [compute] if callable(compute) else []
+    return [fn for part in parts for fn in functions_in(part)]
+
+
+def packed(thing: object, functions: Iterable) -> bytes:
     """Return something as bytes.
 
     Raises: CannotTravel naming which of `functions` cannot travel, and why; NestedRDD.
@@ -207,9 +240,10 @@ def packed(thing: object, functions: Iterable[Callable | None]) -> bytes:
     file = io.BytesIO()
     try:
         cloudpickle.CloudPickler(file).dump(thing)
-    except NestedRDD:
+    except DistlabError:
         raise
     except Exception as error:
-        pack_functions([fn for fn in functions if callable(fn)], "a worker")
+        each = [fn for given in functions for fn in functions_in(given)]
+        pack_functions(each, "a worker")
         raise CannotTravel(f"this cannot travel to a worker: {error}") from None
     return file.getvalue()

@@ -23,7 +23,7 @@ from distlab.dataflow.rdd.chunks import (
 from distlab.dataflow.rdd.graph import Aggregator
 from distlab.dataflow.rdd.partitioning import unhashable
 
-__all__ = ["Memory", "Table", "ordered"]
+__all__ = ["Memory", "Table", "not_ordered", "ordered"]
 
 _FILES = 16
 _SPILLED_ENTRIES = 1024
@@ -95,9 +95,9 @@ class Table:
         """
         pairs, create, pair = iter(pairs), create or _itself, None
         try:
-            while (pair := next(pairs, _END)) is not _END:
+            while (first := next(pairs, _END)) is not _END:
                 entries = self.entries
-                for pair in chain((pair,), islice(pairs, self._span)):
+                for pair in chain((first,), islice(pairs, self._span)):
                     key, value = pair
                     if key in entries:
                         entries[key] = merge(entries[key], value)
@@ -130,7 +130,7 @@ class Table:
             self._files[hash((self._depth, key)) % _FILES].add(key, combiner)
 
     def items(self) -> Iterator[tuple[object, object]]:
-        """Return (key, combiner), in the order in which keys came, if none was spilled."""
+        """Return (key, combiner); in the order of keys' coming, if none was spilled."""
         if self._files is None:
             return iter(self.entries.items())
         self._spill()
@@ -221,20 +221,42 @@ def ordered(
             growth = max(1, size // max(1, len(held)))
             span = min((memory.most_bytes - size) // (4 * growth), 4 * span)
             until_look = max(100, span)
-    held.sort(key=key, reverse=reverse)
+    _sort(held, key, reverse)
     if not runs:
         return iter(held)
     return heapq.merge(*map(_read_run, runs), held, key=key, reverse=reverse)
 
 
 def _run(held, key, reverse, memory):
-    held.sort(key=key, reverse=reverse)
+    _sort(held, key, reverse)
     path, sizes = memory.new_file(), []
     with open(path, "wb") as file:
         for chunk, records in chunks_of(held):
             sizes.append(file.write(chunk))
             memory.spilled(records, len(chunk))
     return path, sizes
+
+
+def _sort(held, key, reverse):
+    try:
+        held.sort(key=key, reverse=reverse)
+    except TypeError as error:
+        raise not_ordered(error, map(key, held)) from error.__cause__
+
+
+def not_ordered(error: TypeError, keys: Iterable) -> TypeError:
+    """Return the exception that names two keys that cannot be compared."""
+    kinds = {}
+    if error.__traceback__.tb_next is None:  # else the learner's own key function
+        for key in keys:
+            kinds[type(key)] = key
+    if len(kinds) < 2:
+        return error
+    some, other, *_ = kinds.values()
+    return TypeError(
+        f"records are put in order of their keys, and {reprlib.repr(some)} and "
+        f"{reprlib.repr(other)} cannot be ({error}). Give keys of one type."
+    )
 
 
 def _read_run(run):

@@ -1,6 +1,7 @@
 """Where data comes from: RDDs that have no parent."""
 
 import os
+import weakref
 from collections.abc import Iterable, Sequence
 from functools import partial
 
@@ -8,7 +9,7 @@ from distlab.dataflow.rdd import text
 from distlab.dataflow.rdd.chunks import dump, read_segments
 from distlab.dataflow.rdd.files import read_part
 from distlab.dataflow.rdd.rdd import RDD
-from distlab.errors import CannotTravel, InvalidArgument
+from distlab.errors import CannotTravel, DistlabError, InvalidArgument
 
 __all__ = ["Sources"]
 
@@ -32,6 +33,7 @@ class Sources:
         path, segments = self._store(items, batch, slices)
         made = self._source("parallelize", slices, partial(_read_slice, path, segments))
         made.batch = batch
+        self._remove_with(made, path)
         return made
 
     def _store(self, items, batch, slices):
@@ -43,6 +45,8 @@ class Sources:
             first, last = (batches * n // slices * batch for n in (number, number + 1))
             try:
                 parts.append(dump(items[first:last]))
+            except DistlabError:
+                raise
             except Exception as error:
                 raise CannotTravel(
                     f"an item given to parallelize cannot travel to a worker: {error}"
@@ -50,6 +54,10 @@ class Sources:
             segments.append((end, len(parts[-1])))
             end += len(parts[-1])
         return self.cluster.store("data", b"".join(parts)), segments
+
+    def _remove_with(self, rdd, path):
+        """Have a file removed when nobody refers to an RDD any more."""
+        weakref.finalize(rdd, self.cluster.garbage.append, path).atexit = False
 
     def range(
         self,

@@ -2,8 +2,9 @@
 
 Where the cuts are is what Hadoop, and so Spark, does: a file is cut into pieces of the
 size that gives the number of partitions asked for, or of 32 MiB if that is less; a last
-piece may be a tenth larger; every file has pieces of its own, also an empty one. A line
-that begins where a piece ends still belongs to that piece.
+piece may be a tenth larger; every file has pieces of its own, an empty one has none. A
+line that begins where a piece ends still belongs to that piece. Lines end with \\n, \\r
+or \\r\\n.
 """
 
 import glob
@@ -13,20 +14,30 @@ import os
 import re
 from collections.abc import Iterator
 from itertools import chain
+from typing import NamedTuple
 
-from distlab.dataflow.splits import Piece, blocks_of
 from distlab.errors import InvalidArgument
 from distlab.units import MiB
 
-__all__ = ["files_at", "lines_of", "packs_of", "pieces_of", "whole_texts"]
+__all__ = ["Piece", "files_at", "lines_of", "packs_of", "pieces_of", "whole_texts"]
 
 _BLOCK_BYTES = 32 * MiB
 _SLOP = 1.1
+_READ_BYTES, _LOOK_BYTES = MiB, 2**12
+_END = re.compile(rb"\r\n|\r|\n")
 _MARK = b"\xef\xbb\xbf"  # which some editors put at the beginning of UTF-8
 
 
+class Piece(NamedTuple):
+    """The bytes of a file from `start` to before `end`."""
+
+    path: str
+    start: int
+    end: int
+
+
 def files_at(name: str | os.PathLike) -> list[str]:
-    """Return the files of a path, a folder or a pattern, or several with commas between.
+    """Return the files of a path, folder or pattern, or several with commas between.
 
     Those whose names begin with _ or . are not data.
 
@@ -61,10 +72,10 @@ def pieces_of(paths: list[str], partitions: int) -> list[Piece]:
     for path, size in zip(paths, sizes, strict=True):
         start = 0
         while not path.endswith(".gz") and (size - start) / wanted > _SLOP:
-            pieces.append(Piece(path, path, start, start + wanted))
+            pieces.append(Piece(path, start, start + wanted))
             start += wanted
-        if start < size or size == 0:
-            pieces.append(Piece(path, path, start, size))
+        if start < size:
+            pieces.append(Piece(path, start, size))
     return pieces
 
 
@@ -74,10 +85,40 @@ def lines_of(pieces: list[Piece], as_text: bool, partition: int) -> Iterator:
     if piece.path.endswith(".gz"):
         with gzip.open(piece.path) as file:
             return iter(_lines(0, file.read(), as_text))
-    # A line belongs here if it begins after `start`, unless that is 0, and up to `end`.
-    first = piece.start + 1 if piece.start else 0
-    blocks = blocks_of(piece._replace(start=first, end=piece.end + 1))
-    return chain.from_iterable(_lines(at, block, as_text) for at, block in blocks)
+    return chain.from_iterable(_lines(*block, as_text) for block in _blocks(piece))
+
+
+def _blocks(piece):
+    """Yield (offset, bytes) of whole lines, about a MiB at a time."""
+    with open(piece.path, "rb") as file:
+        at = _after_line(file, piece.start) if piece.start else 0
+        end = _after_line(file, piece.end)
+        file.seek(at)
+        rest = b""
+        while at + len(rest) < end:
+            block = rest + file.read(min(_READ_BYTES, end - at - len(rest)))
+            whole = _whole_lines(block) if at + len(block) < end else len(block)
+            if whole:
+                yield at, block[:whole]
+            at, rest = at + whole, block[whole:]
+
+
+def _whole_lines(block):
+    """Return how many bytes of a block are lines that surely end in it."""
+    return block.rfind(b"\n") + 1 or block.rfind(b"\r", 0, -1) + 1
+
+
+def _after_line(file, at):
+    """Return where the line ends that the byte at an offset belongs to."""
+    file.seek(at)
+    while block := file.read(_LOOK_BYTES):
+        found = _END.search(block)
+        if found is not None:
+            follows = found[0] == b"\r" and found.end() == len(block)
+            more = bool(follows and file.read(1) == b"\n")
+            return at + found.end() + more
+        at += len(block)
+    return at
 
 
 def _lines(offset, block, as_text):

