@@ -17,7 +17,9 @@ import shutil
 import signal
 import socket
 import sys
+import time
 import traceback
+from contextlib import suppress
 
 from distlab.processes import child
 from distlab.processes.wire import Disconnected, receive_request, send_frame
@@ -150,20 +152,15 @@ class Server:
             self.sessions.discard(session)
 
     def _reap(self):
-        while True:
-            try:
-                pid, status = os.waitpid(-1, os.WNOHANG)
-            except ChildProcessError:
-                return
-            if pid == 0:
-                return
+        ended = _ended()
+        if ended:
             self._kill_orphans()
+        for pid, status in ended:
             for session in self.sessions:
                 if pid in session.processes:
                     index = session.processes.pop(pid)
-                    exited = os.waitstatus_to_exitcode(status)
                     if not session.closing:
-                        session.tell(ended=index, status=exited)
+                        session.tell(ended=index, status=status)
 
     def _kill_orphans(self):
         """Kill every child that nobody asked for: what a dead process left behind.
@@ -177,20 +174,24 @@ class Server:
         return orphans
 
     def _shut_down(self):
-        for session in self.sessions:
-            for pid in session.processes:
-                os.kill(pid, signal.SIGKILL)
         known = {pid for session in self.sessions for pid in session.processes}
-        while known or _children():
-            for pid in set(_children()) - known:
+        while living := known | set(_children()):
+            for pid in living:
                 os.kill(pid, signal.SIGKILL)
-            try:
-                known.discard(os.waitpid(-1, 0)[0])
-            except ChildProcessError:
-                break
+            known -= {pid for pid, _ in _ended()}
+            time.sleep(0.001)
         for session in self.sessions:
             session.end()
         os._exit(0)
+
+
+def _ended():
+    """Return (pid, exit code) of every child that has ended since the last time."""
+    ended = []
+    with suppress(ChildProcessError):
+        while (found := os.waitpid(-1, os.WNOHANG))[0]:
+            ended.append((found[0], os.waitstatus_to_exitcode(found[1])))
+    return ended
 
 
 def _children():

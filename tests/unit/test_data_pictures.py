@@ -292,6 +292,10 @@ def test_what_counts_below_zero_is_drawn_below_it():
     picture = rates({"one": {"maps": [(0, 2.0), (1, -1.0)]}}, unit="maps")
     (_, _, _, zero), (_, top, _, bottom) = boxes(picture, "rate: maps")
     assert top == pytest.approx(zero) and bottom > zero
+    ends = {
+        end for _, low, _, high in boxes(picture, "rate: maps") for end in (low, high)
+    }
+    assert max(ends) - min(ends) < 1.15, "within the panel"
     assert "falls to −1 maps/s at 1 s" in picture.alt
 
 
