@@ -26,8 +26,8 @@ class Machines:
     startup_s: "about a minute" until the program is everywhere, section 5.2.
     map_s: median of a map task: when all workers together read 13 GB/s, the peak in
     section 5.3.
-    reduce_s: median of a reduce task. Assumed, together with the next two, such that
-    the undisturbed sort ends near the paper's 891 s.
+    reduce_s: median of a reduce task. Assumed, together with the next two: one choice
+    for all of the paper's runs, made with their times in view.
     spread: of the logarithm of these times, from attempt to attempt. Assumed.
     slow_share: how many of the machines are slow. Assumed; how much is lost without
     backups depends on it more than on anything else.
