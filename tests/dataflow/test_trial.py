@@ -143,6 +143,14 @@ def test_reading_importing_and_printing_are_no_side_effects(capfd):
     assert capfd.readouterr().out == ""
 
 
+def test_functions_of_a_module_beside_the_notebook_are_found(tmp_path, monkeypatch):
+    (tmp_path / "beside.py").write_text("def count(word, names): return 7")
+    monkeypatch.syspath_prepend(tmp_path)
+    import beside
+
+    assert value_of(beside.count) == 7
+
+
 def test_a_failure_is_told_with_its_plan_its_task_and_the_line():
     def fails(word, names):
         raise LookupError(f"no {word}")
