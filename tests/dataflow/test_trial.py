@@ -106,7 +106,7 @@ EFFECTS = {
     "mkdir": os.mkdir,
     "program": lambda path: subprocess.run(["touch", path]),
     "shell": lambda path: os.system(f"touch {path}"),
-    "fork": lambda path: os.fork(),
+    "fork": lambda path: os.fork() or os._exit(0),
     "kill": lambda path: os.kill(os.getppid(), signal.SIGTERM),
     "connect": lambda path: socket.create_connection(("127.0.0.1", 9), 1),
 }
