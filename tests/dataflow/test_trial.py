@@ -106,7 +106,7 @@ EFFECTS = {
     "mkdir": os.mkdir,
     "program": lambda path: subprocess.run(["touch", path]),
     "shell": lambda path: os.system(f"touch {path}"),
-    "fork": lambda path: os.fork(),
+    "fork": lambda path: os.fork() or os._exit(0),
     "kill": lambda path: os.kill(os.getppid(), signal.SIGTERM),
     "connect": lambda path: socket.create_connection(("127.0.0.1", 9), 1),
 }
@@ -141,6 +141,14 @@ def test_reading_importing_and_printing_are_no_side_effects(capfd):
 
     assert value_of(looks) == "1/2"
     assert capfd.readouterr().out == ""
+
+
+def test_functions_of_a_module_beside_the_notebook_are_found(tmp_path, monkeypatch):
+    (tmp_path / "beside.py").write_text("def count(word, names): return 7")
+    monkeypatch.syspath_prepend(tmp_path)
+    import beside
+
+    assert value_of(beside.count) == 7
 
 
 def test_a_failure_is_told_with_its_plan_its_task_and_the_line():

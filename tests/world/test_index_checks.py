@@ -13,7 +13,7 @@ from unittest import mock
 
 import pytest
 
-from distlab.grading import InvertedIndex
+from distlab.grading import InvertedIndex, grade
 from distlab.grading.job_texts import index_of, source_files
 
 CASE = "two folders"
@@ -282,3 +282,17 @@ def test_no_answer_can_be_read_from_the_frames_around():
     verdict = InvertedIndex([mapper, Spy()], CASE).judge()
     assert verdict.outcome == "pass", str(verdict)
     assert seen and not any(thing == expected for thing in seen)
+
+
+def test_a_worker_that_changes_its_watch_gets_no_verdict_that_counts():
+    class Any:
+        def __eq__(self, other):
+            return True
+
+    def disarms(word, names):
+        from distlab.dataflow.trial import guard
+
+        guard.plain = lambda value: value
+        return Any()
+
+    assert grade(4, [InvertedIndex([mapper, disarms], CASE)]) == 0

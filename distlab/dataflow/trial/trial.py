@@ -142,6 +142,7 @@ class Trial:
                 "packed": self.packed,
                 "partitioning": self.partitioning,
                 "files": self.files,
+                "path": sys.path,
                 "plans": [asdict(plan) for plan in plans],
                 "cells": {name: linecache.getlines(name) for name in _cells()},
             }
