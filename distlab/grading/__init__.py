@@ -20,6 +20,9 @@ from distlab.grading.gradients import (
     AveragedGradients,
     OverlappedGradients,
 )
+from distlab.grading.inverted_index import InvertedIndex
+from distlab.grading.mean_lengths import MeanLengths
+from distlab.grading.sampled_lines import SampledLines
 from distlab.grading.turns import PreparesAndSpeaks, SpeaksInOrder, SpeaksInRounds
 from distlab.grading.verdict import Verdict, grade
 from distlab.grading.work import BalancedWork, SharedWork
@@ -37,9 +40,12 @@ __all__ = [
     "BestWorldSize",
     "BroadcastInRounds",
     "FreedLayers",
+    "InvertedIndex",
+    "MeanLengths",
     "OverlappedGradients",
     "PreparesAndSpeaks",
     "ReduceScatterSums",
+    "SampledLines",
     "ShardedLayers",
     "ShardedOptimizer",
     "SharedWork",

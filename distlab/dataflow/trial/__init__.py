@@ -1,0 +1,12 @@
+"""Somebody's functions on trial: in jobs of a Python of its own, under watch.
+
+    notebook ── Trial: files, functions, plans ──▶ owner, a new Python ──▶ workers
+             ◀── Tried for each plan, or Failed ──       jobs             guard
+
+What a trial is for: to compare jobs that should give the same, with other workers,
+other splits, other hash seeds, and whatever goes wrong. It ends when its time is over.
+"""
+
+from distlab.dataflow.trial.trial import Failed, Odd, Plan, Trial, TrialTimeout, Tried
+
+__all__ = ["Failed", "Odd", "Plan", "Trial", "TrialTimeout", "Tried"]

@@ -1,0 +1,218 @@
+"""What a worker calls in place of the functions on trial: the same, under watch.
+
+    mapper(name, line)   ─▶ Mapper ── trouble? ──▶ the learner's, in a guard ─▶ pairs
+    reducer(key, values) ─▶ Reducer ─────────────▶ the learner's ─▶ plain values
+
+The learner's functions arrive packed and are unpacked by the worker, so that nothing of
+theirs runs where a verdict is found. Inside the guard nothing can be written or sent: a
+task may run twice, and what it wrote then would be there twice.
+"""
+
+import os
+import reprlib
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import GeneratorType
+from typing import NamedTuple
+
+from distlab.calls.travel import unpack
+
+__all__ = [
+    "Combiner",
+    "Learners",
+    "Mapper",
+    "Partitioner",
+    "Reducer",
+    "Trouble",
+    "plain",
+]
+
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_TOLD = "os.remove os.rename os.mkdir os.rmdir os.link os.symlink os.truncate os.system"
+_TOLD += " os.exec os.fork os.posix_spawn subprocess.Popen socket.connect socket.bind"
+_TOLD += " socket.sendto sqlite3.connect os.kill"
+_REFUSED = set(_TOLD.split())
+_WAIT_S = 4.0
+
+
+class SideEffect(RuntimeError):
+    """The learner's function does something that a second attempt would do again."""
+
+
+class Guard:
+    """Refuses, while it is up, whatever others could see of a function but its value.
+
+    Python asks an audit hook before it opens a file, starts a program, or imports.
+    """
+
+    def __init__(self):
+        self.up = False
+        sys.dont_write_bytecode = True
+        sys.addaudithook(self._asked)
+
+    @contextmanager
+    def around(self) -> Iterator[None]:
+        """Be up until the body ends."""
+        self.up = True
+        try:
+            yield
+        finally:
+            self.up = False
+
+    def _asked(self, event, args):
+        if not self.up:
+            return
+        if event == "import" and args[0].startswith("distlab.grading"):
+            raise ImportError("this exercise asks for your own; the checks are locked")
+        if event == "open" and args[2] & _WRITES:
+            raise SideEffect(f"it opens {args[0]!r} to write (a side effect)")
+        if event in _REFUSED:
+            raise SideEffect(f"it uses {event} (a side effect)")
+
+
+class Learners:
+    """The learner's functions in one process, unpacked when the first one is called.
+
+    packed: a mapper, reducer, combiner and partitioner, of which the last two may be
+    None.
+    """
+
+    def __init__(self, packed: bytes):
+        self._packed = packed
+        self._guard = None
+
+    def __reduce__(self):
+        return type(self), (self._packed,)
+
+    def call(self, role: int, *args) -> object:
+        """Return what one of them returns; a generator is guarded at each step."""
+        if self._guard is None:
+            self._guard = Guard()
+            with self._guard.around():
+                self._functions = unpack(self._packed)
+        with self._guard.around():
+            result = self._functions[role](*args)
+        return self.steps(result) if isinstance(result, GeneratorType) else result
+
+    def steps(self, iterator: Iterator) -> Iterator:
+        """Yield what an iterator of theirs yields, guarded at each step."""
+        nothing = object()
+        while True:
+            with self._guard.around():
+                step = next(iterator, nothing)
+            if step is nothing:
+                return
+            yield step
+
+
+class Trouble(NamedTuple):
+    """What befalls the first attempt at one line, once in all processes.
+
+    kind: "fails", or "waits" until another attempt is at the line. folder: for marks.
+    """
+
+    kind: str
+    name: str
+    line: str
+    folder: str
+
+    def befall(self, name: str, line: str) -> None:
+        """Let it happen, if this is the line, and the first time."""
+        if (name, line) != (self.name, self.line):
+            return
+        if not self._mark("first"):
+            self._mark("second")
+        elif self.kind == "fails":
+            raise RuntimeError("the disk did not answer (the check's own doing)")
+        else:
+            until = time.monotonic() + _WAIT_S
+            second = os.path.join(self.folder, "second")
+            while not os.path.exists(second) and time.monotonic() < until:
+                time.sleep(0.005)
+
+    def _mark(self, name):
+        """Return whether this is the first to make the mark."""
+        try:
+            path = os.path.join(self.folder, name)
+            os.close(os.open(path, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return False
+        return True
+
+
+class Mapper(NamedTuple):
+    """The learner's mapper."""
+
+    learners: Learners
+    trouble: Trouble | None
+
+    def __call__(self, name, line):
+        if self.trouble is not None:
+            self.trouble.befall(name, line)
+        pairs = self.learners.call(0, name, line)
+        return self.learners.steps(pairs) if isinstance(pairs, Iterator) else pairs
+
+
+class Reducer(NamedTuple):
+    """The learner's reducer; its values leave as plain data that cannot pretend."""
+
+    learners: Learners
+
+    def __call__(self, key, values):
+        result = self.learners.call(1, key, values)
+        return _plain(result) if isinstance(result, GeneratorType) else plain(result)
+
+
+class Combiner(NamedTuple):
+    """The learner's combiner; if regrouped, on small groups first, then on theirs."""
+
+    learners: Learners
+    regrouped: bool
+
+    def __call__(self, key, values):
+        if self.regrouped:
+            values, groups = list(values), []
+            while values:
+                size = 1 + len(groups) % 3
+                groups.append(values[:size])
+                values = values[size:]
+            values = [one for group in groups for one in self._combined(key, group)]
+        yield from self._combined(key, values)
+
+    def _combined(self, key, values):
+        result = self.learners.call(2, key, iter(values))
+        if isinstance(result, GeneratorType):
+            yield from result
+        else:
+            yield result
+
+
+class Partitioner(NamedTuple):
+    """The learner's partitioner."""
+
+    learners: Learners
+
+    def __call__(self, key, reducers):
+        return self.learners.call(3, key, reducers)
+
+
+def _plain(values):
+    for value in values:
+        yield plain(value)
+
+
+def plain(value: object) -> object:
+    """Return a value as what JSON can hold; what is no plain data, as a description.
+
+    Kinds are compared exactly: a str with an `__eq__` of its own is no str.
+    """
+    if value is None or type(value) in (str, int, float, bool):
+        return value
+    if type(value) is list:
+        return [plain(part) for part in value]
+    if type(value) is tuple:
+        return {"tuple": [plain(part) for part in value]}
+    shown = " ".join(reprlib.repr(value).split())
+    return {"kind": type(value).__name__, "shown": shown}

@@ -1,0 +1,95 @@
+"""The check of an inverted index: which word is in which files."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from distlab.dataflow.trial import Plan, Tried
+from distlab.grading.index_hints import hint_for_list, hint_for_words
+from distlab.grading.job_check import REMEMBERS, WHOLE, JobCheck, plan_told
+from distlab.grading.job_tables import beside
+from distlab.grading.job_texts import index_of, source_files
+
+__all__ = ["InvertedIndex"]
+
+_HEADS = "word", "expected", "yours"
+_PLANS = (
+    Plan(workers=1, reducers=1, split_bytes=WHOLE),
+    Plan(workers=2, reducers=3, split_bytes=60),
+    Plan(workers=3, reducers=2, split_bytes=12),
+)
+_LARGE = (Plan(1, 1, WHOLE), Plan(2, 3, 5000))
+
+
+@dataclass
+class InvertedIndex(JobCheck):
+    """Each word once, with the sorted list of the files in which it is.
+
+    functions: mapper and reducer. case: which files, such as "three files".
+    """
+
+    functions: Sequence[Callable]
+    case: str
+
+    @property
+    def title(self):
+        """Say what is tried."""
+        return self.case
+
+    def _judged(self):
+        files = source_files(self.case)
+        large = sum(map(len, files.values())) > 10_000
+        plans = _LARGE if large else _PLANS
+        tried, failed = self._trial(files).run(plans)
+        expected = index_of(files)
+        for number, (plan, job) in enumerate(zip(plans, tried, strict=False)):
+            wrong = self._wrong(expected, job, plan, files)
+            if wrong and self._alone(plans, number):
+                wrong = self._fail(wrong.found, REMEMBERS)
+            if wrong:
+                return wrong
+        return self._failed(failed, plans) if failed else None
+
+    def _wrong(self, expected, job: Tried, plan, files):
+        """Return a verdict on one job."""
+        where = f"On {plan_told(plan)}:\n"
+        if not job.pairs:
+            return self._fail(
+                f"{where}There is no pair at all, and {len(expected)} are expected.",
+                "The mapper gave no pairs. Each word of the line is a key.",
+            )
+        times = Counter(map(str, (key for key, _ in job.pairs)))
+        yours = {str(key): value for key, value in job.pairs}
+        odd = next((key for key, _ in job.pairs if type(key) is not str), None)
+        if odd is not None:
+            return self._fail(
+                f"{where}There is a key {odd!r}, which is no word.",
+                "The key is what the index is asked for, the word alone.",
+            )
+        words = sorted({*expected, *yours})
+        several = next((word for word in words if times[word] > 1), None)
+        if several is not None:
+            values = [value for key, value in job.pairs if key == several]
+            return self._fail(
+                f"{where}{several!r} has {len(values)} values: {values!r:.60}",
+                "A reducer that yields gives a key several values. Return one list.",
+            )
+        first = next((w for w in words if expected.get(w) != yours.get(w)), None)
+        if first is None:
+            return None
+        rows = [(w, expected.get(w, []), _listed(yours.get(w, []))) for w in words]
+        lines = [where.rstrip(), *beside(rows, words.index(first), _HEADS)]
+        if (first in expected) != (first in yours):
+            told, hint = hint_for_words(first, expected, yours, files)
+        else:
+            told, hint = hint_for_list(first, expected[first], yours[first], files)
+        return self._fail("\n".join([*lines, told]), hint)
+
+
+def _listed(value):
+    """Return a value as the words of a table's cell."""
+    return value if _is_names(value) else [repr(value)]
+
+
+def _is_names(value):
+    return type(value) is list and all(type(name) is str for name in value)

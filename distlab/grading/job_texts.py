@@ -1,0 +1,161 @@
+"""Small folders of text for the checks of MapReduce, and what one process finds there.
+
+Everything here is written another way than a learner would write it, and on purpose
+without the library's own functions.
+"""
+
+import json
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+__all__ = [
+    "index_of",
+    "lines_of",
+    "long_file",
+    "means_of",
+    "named_lines",
+    "needed_pairs",
+    "sample_files",
+    "source_files",
+    "uneven_files",
+]
+
+_WORDS = ["self", "def", "return", "x", "x2", "_y", "Größe", "Self", "import", "be"]
+_BETWEEN = [" ", "(", ", ", ".", " = ", ": ", "  # ", ") ", " 42 ", '"']
+
+
+def source_files(case: str) -> dict[str, bytes]:
+    """Return name -> content: made up from the words of `case`, or a real package."""
+    if case == "the package json":
+        folder = Path(json.__file__).parent
+        return {path.name: path.read_bytes() for path in sorted(folder.glob("*.py"))}
+    rng = random.Random(case)
+    names = {
+        "one file": ["main.py"],
+        "three files": ["a.py", "b.py", "c.py"],
+        "two folders": ["one/__init__.py", "two/__init__.py", "two/a.py"],
+        "twenty files": [f"f{number:02}.py" for number in range(20)],
+        "some files are empty": ["a.py", "b/c.py", "d.py", "e.py", "f.py"],
+    }[case]
+    files = {name: _source(rng, name).encode() for name in names}
+    if case == "some files are empty":
+        files |= {"a.py": b"", "d.py": b"\n\n  \n", "e.py": b"self.x"}
+        files["f.py"] = files["f.py"].replace(b"\n", b"\r\n")
+    return files
+
+
+def _source(rng, name):
+    """Return a dozen lines; the last word of each is at the line's very end."""
+    own = [f"only_in_{Path(name).stem.strip('_')}", *rng.sample(_WORDS, 7)]
+    lines = []
+    for _ in range(12):
+        line = "    " * rng.randrange(3)
+        for _ in range(rng.randrange(5)):
+            line += rng.choice(own) + rng.choice(_BETWEEN)
+        lines.append(line + rng.choice(own) * (rng.random() < 0.9))
+    return "\n".join(lines) + "\n" * (rng.random() < 0.7)
+
+
+def uneven_files(counts: list[int]) -> dict[str, bytes]:
+    """Return files of so many lines: a few first words are most, many are rare."""
+    rng = random.Random(repr(counts))
+    files = {}
+    for number, count in enumerate(counts):
+        lines = [_indented(rng) for _ in range(count)]
+        files[f"{rng.choice('abc')}/file{number}.py"] = "\n".join(lines).encode()
+    return files
+
+
+def _indented(rng):
+    """Return a line that is blank, or begins with a frequent word, or a rare one."""
+    kind = rng.random()
+    if kind < 0.3:
+        return " " * rng.choice([0, 0, 4])
+    first = rng.choice(_WORDS) if kind < 0.7 else f"rare{rng.randrange(300)}"
+    between = rng.choice([" ", "  ", ""]) if kind < 0.9 else ""
+    rest = " ".join(rng.choices(_WORDS, k=rng.randrange(1, 9))) if between else ""
+    return " " * 4 * rng.randrange(4) + first + between + rest
+
+
+def long_file(count: int) -> dict[str, bytes]:
+    """Return one file of so many lines, which begin with a few words only."""
+    rng = random.Random(count)
+    lines = [f"{rng.choice(_WORDS)} {rng.choice(_WORDS)}" for _ in range(count)]
+    return {"long.py": "\n".join(lines).encode()}
+
+
+def needed_pairs(files: dict[str, bytes], split_bytes: int) -> int:
+    """Return how many pairs have to leave the map tasks: one for each key of a task.
+
+    A line belongs to the task in whose stretch of all files, end to end, it begins.
+    """
+    pairs, start = set(), 0
+    for name, content in sorted(files.items(), key=lambda item: Path(item[0])):
+        at = start
+        for line in content.split(b"\n"):
+            if at < start + len(content):
+                first = line.decode().lstrip().partition(" ")[0]
+                pairs.add((at // split_bytes, name, first))
+            at += len(line) + 1
+        start += len(content)
+    return len(pairs)
+
+
+def lines_of(content: bytes) -> list[str]:
+    """Return the lines of a file, without their ends."""
+    lines = content.decode().replace("\r\n", "\n").split("\n")
+    return lines if lines[-1] else lines[:-1]
+
+
+def named_lines(files: dict[str, bytes]) -> Iterator[tuple[str, str]]:
+    """Yield (name, line) for every line of all files."""
+    for name, content in files.items():
+        for line in lines_of(content):
+            yield name, line
+
+
+def index_of(files: dict[str, bytes]) -> dict[str, list[str]]:
+    """Return word -> the names of the files in which it is, each once, sorted."""
+    index = {}
+    for name, line in sorted(named_lines(files)):
+        word = ""
+        for c in line + " ":
+            if c == "_" or (c.isalnum() and (word or not c.isdecimal())):
+                word += c
+            elif word:
+                names = index.setdefault(word, [])
+                names += [name] * (name not in names[-1:])
+                word = ""
+    return index
+
+
+def means_of(files: dict[str, bytes]) -> dict[tuple[str, str], float]:
+    """Return (name, first word) -> the mean length of the lines that begin with it."""
+    lengths = {}
+    for name, line in named_lines(files):
+        first = line.lstrip().partition(" ")[0]
+        lengths.setdefault((name, first), []).append(len(line))
+    return {key: sum(own) / len(own) for key, own in lengths.items()}
+
+
+def sample_files(case: str) -> dict[str, bytes]:
+    """Return files of different lines, from which some are to be drawn."""
+    rng = random.Random(case)
+    counts = {
+        "forty files": [*[40] * 40, 3, 0],
+        "one long file": [1500, 2],
+        "thirty files": [*[50] * 30, 1, 6],
+    }[case]
+    files = {}
+    for number, count in enumerate(counts):
+        lines = [_random_line(rng) for _ in range(count)]
+        lines += rng.choices(lines, k=count // 8)  # some are there twice
+        lines += ["", ""] * (count > 3) + ["# the same in every file"] * (count > 3)
+        rng.shuffle(lines)
+        files[f"part{number:02}.txt"] = "\n".join(lines).encode()
+    return files
+
+
+def _random_line(rng):
+    return "".join(rng.choices("abcdefghij klmnopqrstuvwxyz", k=rng.randrange(8, 40)))
