@@ -9,7 +9,6 @@ task may run twice, and what it wrote then would be there twice.
 """
 
 import os
-import reprlib
 import sys
 import time
 from collections.abc import Iterator
@@ -18,6 +17,7 @@ from types import GeneratorType
 from typing import NamedTuple
 
 from distlab.calls.travel import unpack
+from distlab.dataflow.trial.plain import plain
 
 __all__ = [
     "Combiner",
@@ -26,7 +26,6 @@ __all__ = [
     "Partitioner",
     "Reducer",
     "Trouble",
-    "plain",
 ]
 
 _WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -201,18 +200,3 @@ class Partitioner(NamedTuple):
 def _plain(values):
     for value in values:
         yield plain(value)
-
-
-def plain(value: object) -> object:
-    """Return a value as what JSON can hold; what is no plain data, as a description.
-
-    Kinds are compared exactly: a str with an `__eq__` of its own is no str.
-    """
-    if value is None or type(value) in (str, int, float, bool):
-        return value
-    if type(value) is list:
-        return [plain(part) for part in value]
-    if type(value) is tuple:
-        return {"tuple": [plain(part) for part in value]}
-    shown = " ".join(reprlib.repr(value).split())
-    return {"kind": type(value).__name__, "shown": shown}
