@@ -77,7 +77,11 @@ def _values_that_are_lists(rng):
 
 def _sizes_that_are_not_known(rng):
     value = lambda rng: None if rng.random() < 0.1 else _number(rng)  # noqa: E731
-    return _cut(rng, list(_LETTERS), value, [30, 30, 20]), "the larger, if both are known", 2
+    return (
+        _cut(rng, list(_LETTERS), value, [30, 30, 20]),
+        "the larger, if both are known",
+        2,
+    )
 
 
 def _no_pair(rng):
@@ -121,7 +125,10 @@ def large_and_small(name: str) -> dict:
     rng = random.Random(name)
     words = [f"{_word(rng)}{number}" for number in range(40)]
     if name == "a table of one row":
-        return {"parts": _cut(rng, words[:5], _number, [20, 20]), "small": [(words[2], 1)]}
+        return {
+            "parts": _cut(rng, words[:5], _number, [20, 20]),
+            "small": [(words[2], 1)],
+        }
     if name == "an empty table":
         return {"parts": _cut(rng, words, _number, [9, 9]), "small": []}
     if name == "keys with several values":
@@ -137,10 +144,15 @@ def large_and_small(name: str) -> dict:
     small = [(key, f"{key}: " + _word(rng) * 15) for key in keys[:500]]
     small += [(rng.choice(keys), "twice") for _ in range(100)]
     rng.shuffle(small)
-    return {"parts": _cut(rng, keys, _number, [90, 80, 10, 100, 60, 60]), "small": small}
+    return {
+        "parts": _cut(rng, keys, _number, [90, 80, 10, 100, 60, 60]),
+        "small": small,
+    }
 
 
 def joined_pairs(parts: list, small: list) -> list:
     """Return (key, (large value, small value)) for every two pairs with one key."""
     large = [pair for part in parts for pair in part]
-    return [(key, (value, other)) for key, value in large for k, other in small if k == key]
+    return [
+        (key, (value, other)) for key, value in large for k, other in small if k == key
+    ]

@@ -96,21 +96,27 @@ class RddCheck:
             returned = _shown(seen["returned"])
             hint = "Return the RDD itself. It is a recipe, and whoever calls your function "
             return self._fail(
-                name, f"The function returned {returned}.", hint + "asks for its contents."
+                name,
+                f"The function returned {returned}.",
+                hint + "asks for its contents.",
             )
         if not seen["from_given"]:
             found = "The RDD that came back is not made from the one that was given."
             hint = "Nothing but the given RDD holds the data: begin with one of its methods."
             return self._fail(name, found, hint)
         if seen["changed"]:
-            found = f"In the RDD that came back, {seen['changed'][0]} is not the engine's."
+            found = (
+                f"In the RDD that came back, {seen['changed'][0]} is not the engine's."
+            )
             return self._fail(name, found, _HINTS["tampered"])
         return None
 
 
 def _shown(value):
     if isinstance(value, dict):
-        return f"{value['shown']} (a {value['kind']})" if "shown" in value else "a tuple"
+        return (
+            f"{value['shown']} (a {value['kind']})" if "shown" in value else "a tuple"
+        )
     text = repr(value)
     return text if len(text) < 60 else f"{text[:57]}..."
 
@@ -152,6 +158,8 @@ def _kind_of(failed):
         return "zero"
     if kind in ("ZeroDivisionError", "KeyError", "IndexError"):
         return "empty"
+    if "had only a local checkpoint" in said:
+        return "forgets"
     if "is parsed in the driver" in said:
         return "driver"
     return "other"

@@ -87,7 +87,11 @@ class ReducedByKey(RddCheck):
             values = ", ".join(repr(value) for _, value in found[:6])
             parts = sorted({number for number, _ in found})
             apart = len(parts) > 1
-            where = f"partitions {parts[0]} and {parts[1]}" if apart else f"partition {parts[0]}"
+            where = (
+                f"partitions {parts[0]} and {parts[1]}"
+                if apart
+                else f"partition {parts[0]}"
+            )
             lines = [
                 f"The key {key!r} comes out {len(found)} times, in {where}.",
                 f"expected  {wanted!r}",
@@ -109,8 +113,7 @@ class ReducedByKey(RddCheck):
         if first is None:
             return None
         rows = [
-            (key, _listed(expected.get(key)), _listed(yours.get(key)))
-            for key in every
+            (key, _listed(expected.get(key)), _listed(yours.get(key))) for key in every
         ]
         lines = [f"made one by: {case['function']}"]
         lines += beside(rows, every.index(first), _HEADS)
@@ -137,7 +140,9 @@ class ReducedByKey(RddCheck):
     def _too_much(self, name, case, seen):
         """Return a verdict if there is more than one shuffle, or more in it than must."""
         if seen["stages"] != 2:
-            found = f"The result is right. It took {seen['stages']} stages; 2 are enough."
+            found = (
+                f"The result is right. It took {seen['stages']} stages; 2 are enough."
+            )
             return self._fail(name, found, HINTS["stages"])
         given = [len(part) for part in case["parts"]]
         needed = [len({repr(key) for key, _ in part}) for part in case["parts"]]

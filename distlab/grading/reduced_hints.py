@@ -61,7 +61,12 @@ def hint_for_records(given: list[int], sent: list[int]) -> str:
 
 
 def hint_for_value(
-    shares: list[list], function: Callable, yours: object, *, missing: bool, foreign: bool
+    shares: list[list],
+    function: Callable,
+    yours: object,
+    *,
+    missing: bool,
+    foreign: bool,
 ) -> tuple[list[str], str]:
     """Return what a wrong value is, in lines, and a nudge.
 

@@ -74,13 +74,19 @@ class MapSideJoin(RddCheck):
         lines = beside(rows, every.index(first), _HEADS)
         large = [v for part in case["parts"] for k, v in part if repr(k) == first]
         small = [v for k, v in case["small"] if repr(k) == first]
-        lines.append(f"{first}: {_few(large)} in the large one, {_few(small)} in the small")
+        lines.append(
+            f"{first}: {_few(large)} in the large one, {_few(small)} in the small"
+        )
         hint = hint_for_pairs(large, small, yours.get(first, []))
         return self._fail(name, "\n".join(lines), hint)
 
     def _many_tables(self, name, case, seen):
         """Return a verdict if the table travels in tasks, or in many pieces."""
-        sent, table, fetched = seen["program_bytes"], seen["table_bytes"], seen["fetched"]
+        sent, table, fetched = (
+            seen["program_bytes"],
+            seen["table_bytes"],
+            seen["fetched"],
+        )
         if len(case["small"]) > 100 and sent > table / 2:
             found = (
                 f"The pairs are right. What each task has to read first is "
@@ -90,7 +96,9 @@ class MapSideJoin(RddCheck):
             key = "value outside" if seen["broadcasts"] else "in each task"
             return self._fail(name, found, HINTS[key])
         if fetched > _WORKERS:
-            found = f"The pairs are right. {_WORKERS} workers fetched {fetched} broadcasts."
+            found = (
+                f"The pairs are right. {_WORKERS} workers fetched {fetched} broadcasts."
+            )
             return self._fail(name, found, HINTS["pieces"])
         return None
 

@@ -35,9 +35,13 @@ def hint_for_pairs(large: list, small: list, yours: list[str]) -> str:
         return "The value of the large side comes first in each pair."
     wanted = len(large) * len(small)
     if any(repr(small) in one or repr(tuple(small)) in one for one in yours):
-        return "A key with several values on the small side gives a pair for each of them."
+        return (
+            "A key with several values on the small side gives a pair for each of them."
+        )
     if not all(small) and len(yours) < wanted:
-        return "0, None and an empty word are values like others. Is the key in the table?"
+        return (
+            "0, None and an empty word are values like others. Is the key in the table?"
+        )
     if len(yours) < wanted and len(small) > 1:
         return (
             "The small side has several values for this key, and a dictionary of pairs "

@@ -58,7 +58,11 @@ def _failure(error, inside):
     story = str(error)
     if not isinstance(error, TaskFailed):
         facts = described(error)
-        lines = [f"{facts['type']}: {facts['message']}", "", *source_lines(facts["frames"])]
+        lines = [
+            f"{facts['type']}: {facts['message']}",
+            "",
+            *source_lines(facts["frames"]),
+        ]
         story = "\n".join(lines).rstrip()
     kind = type(cause).__name__
     return {"story": story, "kind": kind, "said": str(cause), "inside": inside}
@@ -144,7 +148,9 @@ class Stage:
         if engine_mark() != self._before:
             return "in the driver"
         own = set(vars(self.context)) - {"_checkpoints"}
-        if any(name in vars(type(self.context)) or name in vars(Context) for name in own):
+        if any(
+            name in vars(type(self.context)) or name in vars(Context) for name in own
+        ):
             return "in the Context"
         count = 2 * self.context.defaultParallelism
         marks = self.context.parallelize(range(count), count).mapPartitions(_marks)
@@ -194,6 +200,8 @@ def _functions(module) -> Iterator[tuple[str, FunctionType]]:
             yield name, thing
         elif isinstance(thing, type) and thing.__module__ == module.__name__:
             for own, member in sorted(vars(thing).items()):
-                member = getattr(member, "fget", None) or getattr(member, "__func__", member)
+                member = getattr(member, "fget", None) or getattr(
+                    member, "__func__", member
+                )
                 if isinstance(member, FunctionType):
                     yield f"{name}.{own}", member

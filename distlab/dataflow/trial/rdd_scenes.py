@@ -91,9 +91,11 @@ def _means(stage, kmeans, case, path):
     """Return the centres, and what the jobs of one call did."""
     context = stage.context
     first, before = len(context.seen), context.kills()
-    lines = _records(stage, case["parts"])
+    lines = _records(stage, case["parts"]).setName("lines")
     context.lost = None
-    centres = stage.call(kmeans, lines, Parse(path), list(case["centres"]), case["steps"])
+    centres = stage.call(
+        kmeans, lines, Parse(path), list(case["centres"]), case["steps"]
+    )
     jobs = context.seen[first:]
     lost = {} if context.lost is None else Counter(n for n, _ in context.lost)
     mine = [p for n, p in context.lost or () if n == max(lost)] if lost else []
@@ -133,7 +135,9 @@ def _job(job, size):
         "action": job.action,
         "bytes": size,
         "records": sum(_records_of(job)),
-        "kept": [[n.id, n.name, len(n.computed), len(n.reused)] for n in kept],
+        "kept": [
+            [n.id, n.label or n.name, len(n.computed), len(n.reused)] for n in kept
+        ],
     }
 
 
