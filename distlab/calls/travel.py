@@ -89,8 +89,8 @@ def pack_functions(functions: Sequence[Callable | None], to: str) -> bytes:
         raise
 
 
-def pack(thing: object) -> bytes:
-    """Return a rank's result as bytes.
+def pack(thing: object, sender: str = "a rank") -> bytes:
+    """Return a result of a rank, or of whom `sender` names, as bytes.
 
     Raises: CannotTravel naming the part that does not pickle.
     """
@@ -99,7 +99,7 @@ def pack(thing: object) -> bytes:
     except Exception as error:
         where, part = _culprit(thing, "the result")
         raise CannotTravel(
-            f"{where} is {_a(part)}, which cannot travel from a rank to the notebook "
+            f"{where} is {_a(part)}, which cannot travel from {sender} to the notebook "
             f"({_why(error)}). Return numbers, tensors, lists or dicts instead."
         ) from None
 

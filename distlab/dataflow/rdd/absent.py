@@ -5,8 +5,8 @@ from distlab.errors import NotHere
 __all__ = ["of"]
 
 _WHERE = (
-    "Real Spark has it: from distlab.engines import spark, whose Context takes the same "
-    "functions."
+    "Real Spark has it, and runs here, too: see distlab.engines.spark, which takes the "
+    "same functions."
 )
 _NAMES = {
     "SparkContext": {

@@ -11,6 +11,7 @@ from itertools import chain, islice
 from math import ceil, sqrt
 
 from distlab.dataflow.rdd import sampling
+from distlab.dataflow.rdd.files import read_part, write_chunks
 
 __all__ = ["Actions"]
 
@@ -57,7 +58,7 @@ class Actions:
         return reduce(f, results)
 
     def fold(self, zeroValue: object, op: Callable) -> object:
-        """Return all records added by op, from zeroValue in each partition, and again."""
+        """Return all records added by op, beginning at zeroValue in each partition."""
         return self.aggregate(zeroValue, op, op)
 
     def aggregate(self, zeroValue: object, seqOp: Callable, combOp: Callable) -> object:
@@ -215,7 +216,7 @@ class Actions:
             folder = os.path.join(each.ctx.getCheckpointDir(), f"rdd-{each.number}")
             os.makedirs(folder, exist_ok=True)
             paths = each.ctx.run(each, "checkpoint", partial(_write, folder))
-            each._cut(partial(_read, paths), folder)
+            each._cut(partial(read_part, paths), folder)
 
     def _cut(self, compute, how):
         """Forget what it was made from."""
@@ -239,8 +240,8 @@ def _asked(node):
 
 def _gone(number, partition):
     raise RuntimeError(
-        f"partition {partition} of RDD {number} was lost with its worker. It had only a "
-        "local checkpoint, so what it was made from is not known any more."
+        f"partition {partition} of RDD {number} was lost with its worker. There was "
+        "only a local checkpoint, so what it was made from is not known any more."
     )
 
 
@@ -250,15 +251,7 @@ def _nothing(partition, records):
 
 
 def _write(folder, partition, records):
-    from distlab.dataflow.rdd.files import write_chunks
-
     return write_chunks(os.path.join(folder, f"part-{partition:05}"), records)
-
-
-def _read(paths, partition):
-    from distlab.dataflow.rdd.files import read_chunks
-
-    return read_chunks(paths[partition])
 
 
 def _whole(fn, partition, records):

@@ -4,7 +4,7 @@ import os
 import pickle
 import shutil
 import tempfile
-from collections import Counter, defaultdict
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Sequence
 from itertools import count
 
@@ -33,6 +33,8 @@ class Cluster:
     """A pool of executors.
 
     folder: all its files. have: what is where.
+    garbage: shuffles, paths and (data set,) that nobody refers to any more. It is taken
+    out between two actions, as it is found at any moment, in the middle of anything.
     add: called with {accumulator: what to add} when a task's result is taken.
     """
 
@@ -48,6 +50,7 @@ class Cluster:
         self.have = Whereabouts()
         self.numbers = Numbers()
         self.add = add
+        self.garbage = deque()
         self._files = count()
         self._lives = Counter()
         self._dropped = defaultdict(list)  # worker -> what it has to forget
@@ -90,6 +93,18 @@ class Cluster:
         for worker in range(self.pool.count):
             self._dropped[worker].append(thing)
 
+    def clean(self) -> None:
+        """Remove what nobody refers to any more."""
+        while self.garbage:
+            thing = self.garbage.popleft()
+            if isinstance(thing, str):
+                _remove(thing)
+            elif isinstance(thing, tuple):
+                self.drop(thing[0])
+            else:
+                for _, output in self.have.outputs.pop(thing, {}).values():
+                    _remove(output.path)
+
     def dropped_for(self, worker: int) -> tuple:
         """Return what a worker has to forget, once."""
         return tuple(self._dropped.pop(worker, ()))
@@ -116,6 +131,13 @@ class Cluster:
             for e in trace.events
         ]
         return Trace(trace.world_size, events)
+
+
+def _remove(path):
+    try:
+        os.remove(path)
+    except FileNotFoundError:
+        pass  # its worker has been lost, and its disk with it
 
 
 def _new_folder(workdir):

@@ -157,6 +157,7 @@ class Context(Sources):
             return self._run(node, operation, fn, wanted, fresh)
 
     def _run(self, node, operation, fn, wanted, fresh):
+        self.cluster.clean()
         last = packed(fn, [fn, *getattr(fn, "args", ())])
         action = Action(self.cluster, node, sorted(set(wanted)), last, fresh)
         with Interrupts() as interrupts:

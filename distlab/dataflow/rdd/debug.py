@@ -4,6 +4,8 @@ from distlab.dataflow.rdd.graph import Node, Wide
 
 __all__ = ["debug_string"]
 
+_STEM = " |  "
+
 
 def debug_string(node: Node) -> str:
     """Return the lineage, one line for each data set, parents below.
@@ -11,25 +13,22 @@ def debug_string(node: Node) -> str:
     A number in brackets is how many partitions there are on this side of a shuffle.
     """
     lines = []
-    _add(node, f"({node.partitions}) ", " |  ", lines)
+    _add(node, f"({node.partitions}) ", _STEM, lines)
     return "\n".join(lines)
 
 
 def _add(node, first, rest, lines):
-    kept = f" [{node.level}]" if node.kept else " []"
     label = f"{node.label} " if node.label else ""
-    lines.append(f"{first}{label}{node.operation}[{node.number}]{kept}")
-    several = len(node.dependencies) > 1
-    for number, each in enumerate(node.dependencies):
-        parent, last = each.parent, number == len(node.dependencies) - 1
-        below = rest if not last else rest.removesuffix(" |  ") + "    "
+    kept = str(node.level) if node.kept else ""
+    lines.append(f"{first}{label}{node.operation}[{node.number}] [{kept}]")
+    for number, each in enumerate(node.dependencies, 1):
         if isinstance(each, Wide):
-            head = f" +-({parent.partitions}) "
-            _add(
-                parent,
-                rest[:-4] + head,
-                below[:-4] + " " * (len(head) - 4) + " |  ",
-                lines,
+            outside = rest.removesuffix(_STEM)
+            count = f"({each.parent.partitions}) "
+            last = number == len(node.dependencies)
+            below = (
+                outside + ("   " if last else " | ") + " " * (len(count) - 4) + _STEM
             )
+            _add(each.parent, f"{outside} +-{count}", below, lines)
         else:
-            _add(parent, rest if several or True else first, rest, lines)
+            _add(each.parent, rest, rest, lines)

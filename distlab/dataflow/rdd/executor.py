@@ -147,7 +147,7 @@ class _Task:
         order = self.order
         if order.shuffle is not None:
             return write_pieces(order.shuffle, records, self.last, self.memory)
-        return pack(self.last(order.partition, records))
+        return pack(self.last(order.partition, records), "a worker")
 
     def records(self, number, partition):
         """Return an iterator over a partition, from the cache if it can be."""
@@ -204,8 +204,8 @@ def _iterator(step, made):
         return iter(made)
     except TypeError:
         raise TypeError(
-            f"the function given to {step.name} returned {made!r}. It is called with an "
-            "iterator over a partition and returns one, or a list, or yields."
+            f"the function given to {step.name} returned {made!r}. It is called with "
+            "an iterator over a partition and returns one, or a list, or yields."
         ) from None
 
 

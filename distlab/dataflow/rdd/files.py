@@ -11,7 +11,7 @@ from distlab.dataflow.rdd.chunks import chunks_of, load
 from distlab.dataflow.worker import commit
 from distlab.errors import InvalidArgument, NotHere, WorkdirError
 
-__all__ = ["Files", "read_chunks", "write_chunks"]
+__all__ = ["Files", "read_chunks", "read_part", "write_chunks"]
 
 _GZIP = "org.apache.hadoop.io.compress.GzipCodec"
 _SIZE_BYTES = 8
@@ -26,8 +26,8 @@ class Files:
         """Write each partition to a file in a new folder, a record on each line."""
         if compressionCodecClass not in (None, _GZIP):
             raise NotHere(
-                f"{compressionCodecClass} is not here, only {_GZIP}. Real Spark has it: "
-                "distlab.engines.spark."
+                f"{compressionCodecClass} is left out here, other than {_GZIP}. Real "
+                "Spark has it: distlab.engines.spark."
             )
         ending = ".gz" if compressionCodecClass else ""
         self._save("saveAsTextFile", path, _write_text, ending)
@@ -86,6 +86,11 @@ def write_chunks(path: str, records: Iterable, _: bool = False) -> str:
 def read_chunks(path: str) -> Iterator:
     """Return the records that `write_chunks` wrote."""
     return chain.from_iterable(_chunks(path))
+
+
+def read_part(paths: list[str], partition: int) -> Iterator:
+    """Return the records of one of several files."""
+    return read_chunks(paths[partition])
 
 
 def _chunks(path):

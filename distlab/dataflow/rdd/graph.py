@@ -14,6 +14,7 @@ Source: Zaharia et al., "Resilient Distributed Datasets" (2012), sections 2 and 
 
 import io
 import pickle
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
@@ -22,7 +23,16 @@ import cloudpickle
 from distlab.calls.travel import pack_functions
 from distlab.errors import CannotTravel, NestedRDD
 
-__all__ = ["Aggregator", "Narrow", "Node", "Step", "Wide", "chain_of", "packed"]
+__all__ = [
+    "Aggregator",
+    "Narrow",
+    "Node",
+    "Step",
+    "Wide",
+    "chain_of",
+    "packed",
+    "within",
+]
 
 
 class Step(NamedTuple):
@@ -82,6 +92,9 @@ class Wide:
         self.parent = parent
         self.partitions = partitions
         self.number = parent.ctx.numbers.shuffle()
+        # When nobody refers to the shuffle any more, its files can go.
+        gone = weakref.finalize(self, parent.ctx.cluster.garbage.append, self.number)
+        gone.atexit = False
         self.packed = packed(
             (partitions, choose, aggregator), (choose, *(aggregator or ()))
         )
@@ -94,6 +107,7 @@ class Node:
     kind, compute, elementwise: as in `Step`. operation: the method that made it.
     kept: whether it has been asked to stay in the cache; then its function has been
     packed as it was at that time, and those made from it do not pack it again.
+    cut_off: whether it is read from a checkpoint instead of being computed.
     """
 
     def __init__(
@@ -114,6 +128,7 @@ class Node:
         self.dependencies = tuple(dependencies)
         self.elementwise = elementwise
         self.kept = False
+        self.cut_off = False
         self.number = ctx.numbers.node()
         self._sealed = None  # (bytes, nodes beyond), from the first time on
         if kind == "joined":
@@ -166,14 +181,15 @@ class Node:
                 data, beyond = node.seal()
                 chains.append(data)
                 waiting += beyond
+        chains[:0] = [each.seal()[0] for each in within(self) if each.cut_off]
         return pickle.dumps([*chains, last])
 
     def __reduce__(self):
         raise NestedRDD(
-            f"RDD {self.number} ({self.operation}) is used inside a function that runs "
-            "on workers, which have no Context and cannot start a job. Use join to bring "
-            "two RDDs together, or collect() one and use the result, or a broadcast of "
-            "it."
+            f"RDD {self.number} ({self.operation}) is used inside a function that "
+            "runs on workers, which have no Context and cannot start a job. Use join "
+            "to bring two RDDs together, or collect() one and use the result, or a "
+            "broadcast of it."
         )
 
 
@@ -192,6 +208,17 @@ def chain_of(node: Node) -> tuple[list[Node], list[Node]]:
     return chain, [
         each.parent for each in node.dependencies if isinstance(each, Narrow)
     ]
+
+
+def within(node: Node) -> list[Node]:
+    """Return the data sets of the stage that ends with `node`, which is the first."""
+    seen, waiting = {}, [node]
+    while waiting:
+        node = waiting.pop()
+        if node.number not in seen:
+            seen[node.number] = node
+            waiting += [d.parent for d in node.dependencies if isinstance(d, Narrow)]
+    return list(seen.values())
 
 
 def functions_in(compute: Callable) -> list[Callable]:

@@ -3,6 +3,7 @@
 import bisect
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import pairwise
 from math import isinf, isnan
 
 from distlab.dataflow.rdd.statistics import StatCounter
@@ -68,9 +69,7 @@ class Measures:
         _check_bounds(buckets)
         width = None
         try:
-            steps = [
-                high - low for low, high in zip(buckets, buckets[1:], strict=False)
-            ]
+            steps = [high - low for low, high in pairwise(buckets)]
         except TypeError:
             steps = []
         if steps and max(steps) - min(steps) < 1e-10:

@@ -8,8 +8,9 @@ records ─▶ list ─ too large? ─▶ spilled: a sorted run ──▶ merge 
 
 import heapq
 import os
+import reprlib
 from collections.abc import Callable, Iterable, Iterator
-from itertools import count
+from itertools import chain, count, islice, starmap
 
 from distlab.dataflow.rdd.chunks import (
     batches,
@@ -22,10 +23,11 @@ from distlab.dataflow.rdd.chunks import (
 from distlab.dataflow.rdd.graph import Aggregator
 from distlab.dataflow.rdd.partitioning import unhashable
 
-__all__ = ["Memory", "Table", "ordered"]
+__all__ = ["Memory", "Table", "not_ordered", "ordered"]
 
 _FILES = 16
 _SPILLED_ENTRIES = 1024
+_END = object()
 
 
 class Memory:
@@ -71,45 +73,39 @@ class Table:
         self._spill_elsewhere = spill
         self._depth = depth
         self._files = None
-        self._until_look = self._span = 1000
+        self._span = 1000  # pairs until the next look
 
     def add_values(self, pairs: Iterable) -> None:
         """Merge each value into its key's combiner."""
-        for batch in batches(pairs):
-            self._add(batch, self._aggregator.create, self._aggregator.merge)
+        self._add(pairs, self._aggregator.create, self._aggregator.merge)
 
     def add_combiners(self, columns: Iterable[tuple[list, list]]) -> None:
         """Merge each combiner into its key's; columns: (keys, combiners)."""
-        for keys, combiners in columns:
-            batch = list(zip(keys, combiners, strict=True))
-            self._add(batch, None, self._aggregator.combine)
+        self._add(_pairs(columns), None, self._aggregator.combine)
 
     def add_columns(self, columns: Iterable[tuple[list, list]]) -> None:
         """Merge each value into its key's combiner; columns: (keys, values)."""
-        for keys, values in columns:
-            batch = list(zip(keys, values, strict=True))
-            self._add(batch, self._aggregator.create, self._aggregator.merge)
+        self._add(_pairs(columns), self._aggregator.create, self._aggregator.merge)
 
-    def _add(self, batch, create, merge):
-        entries, key = self.entries, None
+    def _add(self, pairs, create, merge):
+        """Take pairs off an iterator; now and then look how much memory they take.
+
+        Nothing else is done for each of them: this is where a count by key spends its
+        time.
+        """
+        pairs, create, pair = iter(pairs), create or _itself, None
         try:
-            if create is None:
-                for key, value in batch:
-                    if key in entries:
-                        entries[key] = merge(entries[key], value)
-                    else:
-                        entries[key] = value
-            else:
-                for key, value in batch:
+            while (first := next(pairs, _END)) is not _END:
+                entries = self.entries
+                for pair in chain((first,), islice(pairs, self._span)):
+                    key, value = pair
                     if key in entries:
                         entries[key] = merge(entries[key], value)
                     else:
                         entries[key] = create(value)
+                self._look()
         except (TypeError, ValueError) as error:
-            raise _described(error, batch) from None
-        self._until_look -= len(batch)
-        if self._until_look <= 0:
-            self._look()
+            raise _described(error, pair) from error.__cause__
 
     def _look(self):
         """See how much memory it takes; look again when it may be much more."""
@@ -120,7 +116,7 @@ class Table:
             size = 0
         growth = max(1, size // max(1, len(entries)))
         fitting = (self._memory.most_bytes - size) // (4 * growth)
-        self._until_look = self._span = max(100, min(fitting, 4 * self._span))
+        self._span = max(100, min(fitting, 4 * self._span))
 
     def take(self) -> dict:
         """Return the entries, and go on with none."""
@@ -134,7 +130,7 @@ class Table:
             self._files[hash((self._depth, key)) % _FILES].add(key, combiner)
 
     def items(self) -> Iterator[tuple[object, object]]:
-        """Return (key, combiner), in the order in which keys came, if none was spilled."""
+        """Return (key, combiner); in the order of keys' coming, if none was spilled."""
         if self._files is None:
             return iter(self.entries.items())
         self._spill()
@@ -180,24 +176,29 @@ class _Spill:
             os.remove(self._path)
 
 
-def _described(error, batch):
-    """Return the exception to tell of when a batch of pairs cannot be added."""
+def _pairs(columns):
+    return chain.from_iterable(starmap(zip, columns))
+
+
+def _itself(value):
+    return value
+
+
+def _described(error, pair):
+    """Return the exception to tell of when a pair could not be added."""
     if error.__traceback__.tb_next is not None:
         return error  # raised in the learner's function
-    for record in batch:
-        if not isinstance(record, tuple | list) or len(record) != 2:
-            return not_a_pair(record)
-        try:
-            hash(record[0])
-        except TypeError as cause:
-            return unhashable(record[0], cause)
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        return not_a_pair(pair)
+    try:
+        hash(pair[0])
+    except TypeError as cause:
+        return unhashable(pair[0], cause)
     return error
 
 
 def not_a_pair(record: object) -> TypeError:
     """Return the exception that says that a record has no key and value."""
-    import reprlib
-
     return TypeError(
         f"the record {reprlib.repr(record)} is no (key, value) pair, which operations "
         "by key need. Make pairs first: keyBy(f), or map(lambda x: (x, 1))."
@@ -220,20 +221,42 @@ def ordered(
             growth = max(1, size // max(1, len(held)))
             span = min((memory.most_bytes - size) // (4 * growth), 4 * span)
             until_look = max(100, span)
-    held.sort(key=key, reverse=reverse)
+    _sort(held, key, reverse)
     if not runs:
         return iter(held)
     return heapq.merge(*map(_read_run, runs), held, key=key, reverse=reverse)
 
 
 def _run(held, key, reverse, memory):
-    held.sort(key=key, reverse=reverse)
+    _sort(held, key, reverse)
     path, sizes = memory.new_file(), []
     with open(path, "wb") as file:
         for chunk, records in chunks_of(held):
             sizes.append(file.write(chunk))
             memory.spilled(records, len(chunk))
     return path, sizes
+
+
+def _sort(held, key, reverse):
+    try:
+        held.sort(key=key, reverse=reverse)
+    except TypeError as error:
+        raise not_ordered(error, map(key, held)) from error.__cause__
+
+
+def not_ordered(error: TypeError, keys: Iterable) -> TypeError:
+    """Return the exception that names two keys that cannot be compared."""
+    kinds = {}
+    if error.__traceback__.tb_next is None:  # else the learner's own key function
+        for key in keys:
+            kinds[type(key)] = key
+    if len(kinds) < 2:
+        return error
+    some, other, *_ = kinds.values()
+    return TypeError(
+        f"records are put in order of their keys, and {reprlib.repr(some)} and "
+        f"{reprlib.repr(other)} cannot be ({error}). Give keys of one type."
+    )
 
 
 def _read_run(run):

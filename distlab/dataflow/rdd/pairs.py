@@ -6,7 +6,7 @@ from functools import partial
 
 from distlab.dataflow.rdd import executor, sampling
 from distlab.dataflow.rdd.graph import Aggregator
-from distlab.dataflow.rdd.merge import Table, ordered
+from distlab.dataflow.rdd.merge import Table, not_ordered, ordered
 from distlab.dataflow.rdd.partitioning import Partitioner, RangeOf, portable_hash
 
 __all__ = ["Pairs", "ResultIterable"]
@@ -163,7 +163,10 @@ class Pairs:
             return self
         fraction = min(partitions * _SAMPLES_PER_PARTITION / size, 1.0)
         samples = self.sample(False, fraction, 1).keys().collect()
-        samples.sort(key=keyfunc)
+        try:
+            samples.sort(key=keyfunc)
+        except TypeError as error:
+            raise not_ordered(error, map(keyfunc, samples)) from None
         bounds = [
             samples[len(samples) * (number + 1) // partitions]
             for number in range(partitions - 1)

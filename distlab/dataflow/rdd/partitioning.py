@@ -27,8 +27,8 @@ def portable_hash(x: object) -> int:
         return -2 if mixed == -1 else mixed
     if type(x).__hash__ is object.__hash__:
         raise TypeError(
-            f"the key {reprlib.repr(x)} is a {type(x).__name__}, which is hashed by "
-            "where it is in memory, and so differently on every worker. Take strings, "
+            f"the key {reprlib.repr(x)}, a {type(x).__name__}, is hashed by where it is "
+            "in memory, and so differently on every worker. Take strings, "
             "numbers or tuples of them as keys, or give its class __hash__ and __eq__."
         )
     return hash(x)

@@ -6,6 +6,7 @@ results and their order are those of PySpark's RDD.
 """
 
 import os
+import weakref
 from collections.abc import Callable, Iterable
 
 from distlab.dataflow.rdd import absent
@@ -142,7 +143,8 @@ class RDD(Transformations, Pairs, Joins, Actions, Measures, Files, Node):
         """Keep its partitions, once they have been computed, at a level."""
         if not isinstance(storageLevel, StorageLevel):
             raise TypeError(
-                f"storageLevel is one such as StorageLevel.DISK_ONLY, not {storageLevel!r}."
+                "storageLevel is one such as StorageLevel.DISK_ONLY, and got "
+                f"{storageLevel!r}."
             )
         if self.kept and storageLevel != self.level:
             raise InvalidArgument(
@@ -151,6 +153,8 @@ class RDD(Transformations, Pairs, Joins, Actions, Measures, Files, Node):
         self.seal()
         self.level = storageLevel
         self.kept = bool(storageLevel.words)
+        forget = self.ctx.cluster.garbage.append
+        weakref.finalize(self, forget, (self.number,)).atexit = False
         return self
 
     def unpersist(self, blocking: bool = False) -> "RDD":
@@ -203,7 +207,7 @@ class RDD(Transformations, Pairs, Joins, Actions, Measures, Files, Node):
         return os.fspath(self.checkpointing) if written else None
 
     def toDebugString(self) -> bytes:
-        """Return its lineage as text; a + begins what is on the other side of a shuffle."""
+        """Return its lineage as text; a + is where a shuffle is."""
         return debug_string(self).encode()
 
     def lineage(self) -> Lineage:

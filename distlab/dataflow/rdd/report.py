@@ -1,16 +1,22 @@
 """What an action did: its stages, what was computed, and what moved between them."""
 
+import html
 from dataclasses import dataclass
 
-from distlab.dataflow.rdd.graph import Node, Wide
-from distlab.dataflow.rdd.stages import Stage, within
+from distlab.dataflow.rdd.graph import Node, Wide, within
+from distlab.dataflow.rdd.stages import Stage
 from distlab.trace import Lineage, Trace
 from distlab.trace.lineage import LineageNode, Parent, StageRun
+from distlab.units import readable_bytes, readable_seconds
 
 __all__ = ["JobReport", "lineage_of", "report_of"]
 
 
-@dataclass
+_HEAD = ("stage", "ends with", "ran", "records", "bytes", "time")
+_SIDES = "<<<>>>"
+
+
+@dataclass(repr=False)
 class JobReport:
     """One action.
 
@@ -36,6 +42,87 @@ class JobReport:
     def stages(self) -> tuple[StageRun, ...]:
         """The stages, parents first."""
         return self.lineage.stages
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return for each stage, as text: its number, the operation that ends it, what
+        ran, records and bytes that it shuffled, seconds.
+        """
+        named = {node.id: node.label or node.name for node in self.lineage.nodes}
+        return [
+            (
+                str(stage.id),
+                named[stage.node],
+                _ran(stage),
+                *self._moved(stage),
+                "" if stage.skipped else readable_seconds(stage.seconds),
+            )
+            for stage in self.stages
+        ]
+
+    def _moved(self, stage):
+        if stage.skipped or stage.shuffle not in self.shuffled:
+            return "", ""
+        records = sum(map(sum, self.records[stage.shuffle]))
+        size = sum(map(sum, self.shuffled[stage.shuffle]))
+        return f"{records:,}", readable_bytes(size)
+
+    def __repr__(self):
+        rows = [_HEAD, *self.rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [self._headline()]
+        for row in rows:
+            cells = zip(row, widths, _SIDES, strict=True)
+            shown = (f"{cell:{side}{width}}" for cell, width, side in cells)
+            lines.append("  " + "  ".join(shown).rstrip())
+        return "\n".join([*lines, self._footnote()])
+
+    def _repr_html_(self):
+        cell = "padding:2px 14px 2px 0;text-align:"
+        sides = [f"{cell}{'left' if side == '<' else 'right'}" for side in _SIDES]
+        head = "".join(
+            f"<th scope='col' style='{side}'>{name}</th>"
+            for name, side in zip(_HEAD, sides, strict=True)
+        )
+        body = ""
+        for row in self.rows():
+            cells = zip(row, sides, strict=True)
+            body += "<tr>"
+            body += "".join(f"<td style='{s}'>{html.escape(c)}</td>" for c, s in cells)
+            body += "</tr>"
+        return (
+            f"<div><b>{html.escape(self._headline())}</b>"
+            f"<table style='margin:4px 0'><thead><tr>{head}</tr></thead>"
+            f"<tbody>{body}</tbody></table><div>{self._footnote()}</div></div>"
+        )
+
+    def _headline(self):
+        stages = _plural(len(self.stages), "stage")
+        workers = _plural(self.trace.world_size, "worker")
+        took = readable_seconds(self.seconds)
+        return f"{self.action}: {stages} on {workers}, {took}"
+
+    def _footnote(self):
+        said = f"{_plural(len(self.computed), 'partition')} computed"
+        if self.reused:
+            said += f", {len(self.reused)} from the cache"
+        if self.counts.get("spilled_records"):
+            size = readable_bytes(self.counts["spilled_bytes"])
+            said += f", {self.counts['spilled_records']:,} records ({size}) spilled"
+        return f"{said}."
+
+
+def _ran(stage):
+    if stage.skipped:
+        return f"{_plural(stage.tasks, 'task')}, skipped"
+    ran = _plural(len(stage.ran), "task")
+    if len(stage.ran) < stage.tasks:
+        ran = f"{len(stage.ran)} of {_plural(stage.tasks, 'task')}"
+    more = stage.attempts - len(stage.ran)
+    return f"{ran}, {_plural(stage.attempts, 'attempt')}" if more else ran
+
+
+def _plural(count, what):
+    return f"{count:,} {what}" + "s" * (count != 1)
 
 
 def report_of(action, operation: str, number: int) -> JobReport:

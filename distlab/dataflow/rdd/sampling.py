@@ -9,6 +9,7 @@ import random
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import pairwise
 
 __all__ = ["between", "fraction_for", "ranges", "sampler", "stratified"]
 
@@ -98,7 +99,7 @@ def ranges(
         bounds.append(bounds[-1] + weight / total)
     if seed is None:
         seed = random.randint(0, 2**32 - 1)
-    return list(zip(bounds, bounds[1:], strict=False)), seed
+    return list(pairwise(bounds)), seed
 
 
 def fraction_for(wanted: int, total: int, replace: bool) -> float:

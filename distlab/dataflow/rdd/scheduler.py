@@ -1,6 +1,6 @@
 """One action under way: the notebook's loop around the workers, as in `job`.
 
-    what is needed and could run? ─▶ an idle worker, at best one that keeps what it needs
+    what is needed and could run? ─▶ an idle worker, best one that keeps what it needs
     Returned ─▶ a map task's pieces, or a part of the result
     Raised ───▶ the action fails
     Lost ─────▶ forget what that worker had; ask again what is needed
@@ -19,8 +19,8 @@ from collections import Counter
 from distlab.calls.places import source_lines
 from distlab.calls.travel import unpack
 from distlab.dataflow.rdd.executor import Order, run_order
-from distlab.dataflow.rdd.graph import Node
-from distlab.dataflow.rdd.stages import Stage, cut, ready, within
+from distlab.dataflow.rdd.graph import Node, within
+from distlab.dataflow.rdd.stages import Stage, cut, ready
 from distlab.dataflow.workers import Lost, Raised
 from distlab.errors import TaskFailed, WorkdirError
 from distlab.processes import Interrupts
@@ -53,7 +53,7 @@ class Action:
         self._fresh = fresh
         self._programs = {}
         self._at = {}  # worker -> (stage, partition)
-        self._ready = None  # None if it has to be asked anew
+        self._ready = None  # (stage, partition, who keeps of it); None: ask anew
         self._deaths = Counter()
 
     def run(self, interrupts: Interrupts) -> None:
@@ -85,23 +85,23 @@ class Action:
         if not self._ready:
             self._ready = self._ask()
         for worker in sorted(self.cluster.pool.idle):
-            task = next((t for t in self._ready if self._suits(t, worker)), None)
-            if task is not None:
-                self._ready.remove(task)
-                self._give(worker, *task)
+            for number, (stage, partition, keepers) in enumerate(self._ready):
+                if not keepers or worker in keepers:
+                    del self._ready[number]
+                    self._give(worker, stage, partition)
+                    break
 
     def _ask(self):
         busy = set(self._at.values())
         tasks = ready(self.stages, self.cluster.have, set(self.results))
-        return [task for task in tasks if task not in busy]
+        return [(*task, self._keepers(*task)) for task in tasks if task not in busy]
 
-    def _suits(self, task, worker):
-        """Whether nobody else keeps more of what the task needs than this worker."""
-        stage, partition = task
+    def _keepers(self, stage, partition):
+        """Return the workers that keep most of what a task needs, if any do."""
         have = self.cluster.have
         _, kept = have.sources(stage.node, partition)
-        votes = Counter(w for key in kept for w in have.kept[key])
-        return not votes or votes[worker] == max(votes.values())
+        votes = Counter(worker for key in kept for worker in have.kept[key])
+        return {w for w, count in votes.items() if count == max(votes.values())}
 
     def _give(self, worker, stage, partition):
         cluster, path = self.cluster, None

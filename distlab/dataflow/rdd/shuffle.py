@@ -1,4 +1,4 @@
-"""A shuffle: each map task writes one piece per partition, each reduce task reads its own.
+"""A shuffle: a map task writes a piece for each partition, a reduce task reads its own.
 
     map 0 ──▶ file  │piece 0│piece 1│piece 2│  + index      reduce 0 reads every piece 0
     map 1 ──▶ file  │piece 0│piece 1│piece 2│  + index      reduce 1 reads every piece 1

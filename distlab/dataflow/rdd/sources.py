@@ -1,9 +1,13 @@
 """Where data comes from: RDDs that have no parent."""
 
+import os
+import weakref
 from collections.abc import Iterable, Sequence
 from functools import partial
 
+from distlab.dataflow.rdd import text
 from distlab.dataflow.rdd.chunks import dump, read_segments
+from distlab.dataflow.rdd.files import read_part
 from distlab.dataflow.rdd.rdd import RDD
 from distlab.errors import CannotTravel, InvalidArgument
 
@@ -29,13 +33,14 @@ class Sources:
         path, segments = self._store(items, batch, slices)
         made = self._source("parallelize", slices, partial(_read_slice, path, segments))
         made.batch = batch
+        self._remove_with(made, path)
         return made
 
     def _store(self, items, batch, slices):
         """Write the slices of what is parallelized to a file."""
         items = items if isinstance(items, list) else list(items)
         batches = -(-len(items) // batch)
-        path, segments, parts, end = self.cluster.new_path("data"), [], [], 0
+        segments, parts, end = [], [], 0
         for number in range(slices):
             first, last = (batches * n // slices * batch for n in (number, number + 1))
             try:
@@ -48,6 +53,10 @@ class Sources:
             end += len(parts[-1])
         return self.cluster.store("data", b"".join(parts)), segments
 
+    def _remove_with(self, rdd, path):
+        """Have a file removed when nobody refers to an RDD any more."""
+        weakref.finalize(rdd, self.cluster.garbage.append, path).atexit = False
+
     def range(
         self,
         start: int,
@@ -58,6 +67,38 @@ class Sources:
         """Return an RDD of the numbers of range(start, end, step)."""
         start, end = (0, start) if end is None else (start, end)
         return self.parallelize(range(start, end, step), numSlices)
+
+    def textFile(
+        self,
+        name: str | os.PathLike,
+        minPartitions: int | None = None,
+        use_unicode: bool = True,
+    ) -> RDD:
+        """Return the lines of a file, a folder or a pattern such as "logs/*.txt"."""
+        pieces = text.pieces_of(text.files_at(name), self._least(minPartitions))
+        compute = partial(text.lines_of, pieces, use_unicode)
+        made = self._source("textFile", len(pieces), compute)
+        made.batch = 1
+        return made
+
+    def wholeTextFiles(
+        self,
+        path: str | os.PathLike,
+        minPartitions: int | None = None,
+        use_unicode: bool = True,
+    ) -> RDD:
+        """Return (path, text) of each file of a folder."""
+        packs = text.packs_of(text.files_at(path), self._least(minPartitions))
+        compute = partial(text.whole_texts, packs, use_unicode)
+        return self._source("wholeTextFiles", len(packs), compute)
+
+    def pickleFile(self, name: str, minPartitions: int | None = None) -> RDD:
+        """Return what `RDD.saveAsPickleFile` wrote, a partition for each file."""
+        paths = text.files_at(name)
+        return self._source("pickleFile", len(paths), partial(read_part, paths))
+
+    def _least(self, partitions):
+        return partitions or self.defaultMinPartitions
 
     @property
     def one(self) -> RDD:

@@ -1,4 +1,4 @@
-"""Where `repartition` begins to deal out a partition's records: by a cheap random number.
+"""Where `repartition` begins to deal out a partition: by a cheap random number.
 
 It is the number that Spark takes, so that records land in the same partitions as there:
 the first draw of a generator by shifts, whose seed is a hash of the partition's number.

@@ -11,10 +11,10 @@ is found missing.
 
 from dataclasses import dataclass, field
 
-from distlab.dataflow.rdd.graph import Narrow, Node, Wide
+from distlab.dataflow.rdd.graph import Node, Wide, within
 from distlab.dataflow.rdd.whereabouts import Whereabouts
 
-__all__ = ["Stage", "cut", "ready", "within"]
+__all__ = ["Stage", "cut", "ready"]
 
 
 @dataclass(eq=False)
@@ -36,17 +36,6 @@ class Stage:
 
     def __str__(self):
         return f"stage {self.number}"
-
-
-def within(node: Node) -> list[Node]:
-    """Return the data sets of the stage that ends with `node`, which is the first."""
-    seen, waiting = {}, [node]
-    while waiting:
-        node = waiting.pop()
-        if node.number not in seen:
-            seen[node.number] = node
-            waiting += [d.parent for d in node.dependencies if isinstance(d, Narrow)]
-    return list(seen.values())
 
 
 def wides_of(node: Node) -> list[Wide]:

@@ -129,7 +129,7 @@ def _by_element(name, plain, a, b):
             import numpy
 
             return getattr(numpy, name)(a, b)
-    return plain(a, b)
+    return float(plain(a, b))
 
 
 def _root(value):

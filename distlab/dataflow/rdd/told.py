@@ -1,4 +1,4 @@
-"""Where a task failed, in words: in which operation, on which record, of which partition.
+"""Where a task failed, in words: which operation, which record, which partition.
 
 The frames of the exception still hold what the learner's function was called with.
 """

@@ -101,7 +101,9 @@ class Transformations:
         for each in parents:
             narrows.append(Narrow(each, partial(_shifted, first, each.partitions)))
             first += each.partitions
-        return self._joined("union", first, _chained, narrows)
+        made = self._joined("union", first, _chained, narrows)
+        made.batch = self.batch if len({each.batch for each in parents}) == 1 else None
+        return made
 
     def intersection(self, other):
         """Return each record that is in both, once."""
@@ -183,7 +185,7 @@ class Transformations:
         return self.coalesce(numPartitions, shuffle=True)
 
     def coalesce(self, numPartitions: int, shuffle: bool = False):
-        """Return the same in fewer partitions; without a shuffle, whole ones together."""
+        """Return the same in fewer partitions, whole ones together unless `shuffle`."""
         if not numPartitions > 0:
             raise ValueError(f"numPartitions is positive, and got {numPartitions!r}.")
         if shuffle:
@@ -195,7 +197,9 @@ class Transformations:
             return made._piped(name, _flat)
         fewer = min(numPartitions, self.partitions)
         needs = partial(_group, self.partitions, fewer)
-        return self._joined("coalesce", fewer, _chained, [Narrow(self, needs)])
+        made = self._joined("coalesce", fewer, _chained, [Narrow(self, needs)])
+        made.batch = self.batch
+        return made
 
     def pipe(self, command: str, env: dict | None = None, checkCode: bool = False):
         """Return the lines that a program prints, given each record as a line."""
@@ -317,7 +321,7 @@ def _itself(key):
 
 
 def _spread(partitions, partition, records):
-    """Give batches of ten in turn to all partitions, from one that looks like chance."""
+    """Give batches of ten to all partitions in turn, from one as if by chance."""
     to = spread_start(partition, partitions)
     for some in _batched(records, 10):
         to += 1

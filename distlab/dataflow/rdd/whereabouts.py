@@ -41,7 +41,7 @@ class Whereabouts:
             del self.kept[key]
 
     def file_lost(self, path: str) -> bool:
-        """Take in that an output's file is gone; return whether there was such a one."""
+        """Take in that an output's file is gone; return whether it was known."""
         for outputs in self.outputs.values():
             for task, (_, output) in outputs.items():
                 if output.path == path:

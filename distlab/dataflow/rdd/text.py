@@ -1,0 +1,157 @@
+"""Text files cut into partitions, and read line by line.
+
+Where the cuts are is what Hadoop, and so Spark, does: a file is cut into pieces of the
+size that gives the number of partitions asked for, or of 32 MiB if that is less; a last
+piece may be a tenth larger; every file has pieces of its own, an empty one has none. A
+line that begins where a piece ends still belongs to that piece. Lines end with \\n, \\r
+or \\r\\n.
+"""
+
+import glob
+import gzip
+import math
+import os
+import re
+from collections.abc import Iterator
+from itertools import chain
+from typing import NamedTuple
+
+from distlab.errors import InvalidArgument
+from distlab.units import MiB
+
+__all__ = ["Piece", "files_at", "lines_of", "packs_of", "pieces_of", "whole_texts"]
+
+_BLOCK_BYTES = 32 * MiB
+_SLOP = 1.1
+_READ_BYTES, _LOOK_BYTES = MiB, 2**12
+_END = re.compile(rb"\r\n|\r|\n")
+_MARK = b"\xef\xbb\xbf"  # which some editors put at the beginning of UTF-8
+
+
+class Piece(NamedTuple):
+    """The bytes of a file from `start` to before `end`."""
+
+    path: str
+    start: int
+    end: int
+
+
+def files_at(name: str | os.PathLike) -> list[str]:
+    """Return the files of a path, folder or pattern, or several with commas between.
+
+    Those whose names begin with _ or . are not data.
+
+    Raises: InvalidArgument if there are none.
+    """
+    found = []
+    for path in os.fspath(name).split(","):
+        path = os.path.abspath(
+            path.strip().removeprefix("file://").removeprefix("file:")
+        )
+        paths = [path] if os.path.lexists(path) else sorted(glob.glob(path))
+        if not paths:
+            raise InvalidArgument(f"there is no file or folder {path!r}.")
+        for each in paths:
+            found += _files_in(each) if os.path.isdir(each) else [each]
+    for path in found:
+        if not os.access(path, os.R_OK):
+            raise InvalidArgument(f"{path!r} cannot be read.")
+    return found
+
+
+def _files_in(folder):
+    entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    return [e.path for e in entries if e.is_file() and e.name[0] not in "_."]
+
+
+def pieces_of(paths: list[str], partitions: int) -> list[Piece]:
+    """Return the pieces, at least `partitions` if there are bytes enough."""
+    sizes = [os.path.getsize(path) for path in paths]
+    wanted = max(1, min(sum(sizes) // max(1, partitions), _BLOCK_BYTES))
+    pieces = []
+    for path, size in zip(paths, sizes, strict=True):
+        start = 0
+        while not path.endswith(".gz") and (size - start) / wanted > _SLOP:
+            pieces.append(Piece(path, start, start + wanted))
+            start += wanted
+        if start < size:
+            pieces.append(Piece(path, start, size))
+    return pieces
+
+
+def lines_of(pieces: list[Piece], as_text: bool, partition: int) -> Iterator:
+    """Return the lines of one of the pieces, without their ends."""
+    piece = pieces[partition]
+    if piece.path.endswith(".gz"):
+        with gzip.open(piece.path) as file:
+            return iter(_lines(0, file.read(), as_text))
+    return chain.from_iterable(_lines(*block, as_text) for block in _blocks(piece))
+
+
+def _blocks(piece):
+    """Yield (offset, bytes) of whole lines, about a MiB at a time."""
+    with open(piece.path, "rb") as file:
+        at = _after_line(file, piece.start) if piece.start else 0
+        end = _after_line(file, piece.end)
+        file.seek(at)
+        rest = b""
+        while at + len(rest) < end:
+            block = rest + file.read(min(_READ_BYTES, end - at - len(rest)))
+            whole = _whole_lines(block) if at + len(block) < end else len(block)
+            if whole:
+                yield at, block[:whole]
+            at, rest = at + whole, block[whole:]
+
+
+def _whole_lines(block):
+    """Return how many bytes of a block are lines that surely end in it."""
+    return block.rfind(b"\n") + 1 or block.rfind(b"\r", 0, -1) + 1
+
+
+def _after_line(file, at):
+    """Return where the line ends that the byte at an offset belongs to."""
+    file.seek(at)
+    while block := file.read(_LOOK_BYTES):
+        found = _END.search(block)
+        if found is not None:
+            follows = found[0] == b"\r" and found.end() == len(block)
+            more = bool(follows and file.read(1) == b"\n")
+            return at + found.end() + more
+        at += len(block)
+    return at
+
+
+def _lines(offset, block, as_text):
+    if offset == 0:
+        block = block.removeprefix(_MARK)
+    if b"\r" in block:
+        block = re.sub(rb"\r\n?", b"\n", block)
+    if as_text:
+        lines = block.decode("utf-8", errors="replace").split("\n")
+    else:
+        lines = block.split(b"\n")
+    if not lines[-1]:
+        lines.pop()
+    return lines
+
+
+def packs_of(paths: list[str], partitions: int) -> list[list[str]]:
+    """Return whole files, put together into about as many packs."""
+    sizes = [os.path.getsize(path) for path in paths]
+    most = math.ceil(sum(sizes) / max(1, partitions))
+    packs, held = [], 0
+    for path, size in zip(paths, sizes, strict=True):
+        if not packs or held >= most:
+            packs.append([])
+            held = 0
+        packs[-1].append(path)
+        held += size
+    return packs
+
+
+def whole_texts(packs: list[list[str]], as_text: bool, partition: int) -> Iterator:
+    """Yield (path, text) of each file of a pack."""
+    for path in packs[partition]:
+        with open(path, "rb") as file:
+            data = file.read()
+        yield f"file:{path}", data.decode(errors="replace") if as_text else data
