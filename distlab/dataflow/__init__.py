@@ -8,7 +8,8 @@ Read in this order: `mapreduce` (the face), `job` (who does what next, and what 
 costs), `schedule` (those decisions alone, without a process or a clock), `splits`,
 `map_task`, `table` (memory, and what to do when it is short), `runs` (sorted pairs in a
 file), `reduce_task`. `workers` and `worker` are the two ends of a pool that knows
-nothing of any of these. `trial` runs jobs that are compared with each other. No torch is loaded here.
+nothing of any of these. `trial` tries somebody's functions in jobs that are compared.
+No torch is loaded here.
 """
 
 from distlab.dataflow.mapreduce import MapReduce

@@ -13,12 +13,7 @@ from distlab.grading.job_texts import index_of, source_files
 __all__ = ["InvertedIndex"]
 
 _HEADS = "word", "expected", "yours"
-_PLANS = (
-    Plan(workers=1, reducers=1, split_bytes=WHOLE),
-    Plan(workers=2, reducers=3, split_bytes=60),
-    Plan(workers=3, reducers=2, split_bytes=12),
-)
-_LARGE = (Plan(1, 1, WHOLE), Plan(2, 3, 5000))
+_LINE_BYTES, _MOST_SPLITS = 12, 50
 
 
 @dataclass
@@ -38,8 +33,7 @@ class InvertedIndex(JobCheck):
 
     def _judged(self):
         files = source_files(self.case)
-        large = sum(map(len, files.values())) > 10_000
-        plans = _LARGE if large else _PLANS
+        plans = _plans(files)
         tried, failed = self._trial(files).run(plans)
         expected = index_of(files)
         for number, (plan, job) in enumerate(zip(plans, tried, strict=False)):
@@ -93,3 +87,10 @@ def _listed(value):
 
 def _is_names(value):
     return type(value) is list and all(type(name) is str for name in value)
+
+
+def _plans(files):
+    """Return jobs on whole files, on some lines at a time, and on hardly one."""
+    total = sum(map(len, files.values()))
+    fine = max(_LINE_BYTES, total // _MOST_SPLITS)
+    return [Plan(1, 1, WHOLE), Plan(2, 3, 4 * fine), Plan(3, 2, fine)]

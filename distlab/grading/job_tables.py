@@ -11,11 +11,13 @@ _AROUND = 1
 def beside(
     rows: list[tuple[str, list[str], list[str]]],
     first: int,
-    heads: tuple[str, str, str] = ("key", "expected", "yours"),
+    heads: tuple[str, str, str],
+    says: str = "first difference",
 ) -> list[str]:
     """Return a table as lines: the row `first`, and one before and after it.
 
     rows: what a row is called, the words that are expected, and yours.
+    says: what is said of the row `first`.
     """
     shown = range(max(0, first - _AROUND), min(len(rows), first + _AROUND + 1))
     names = [_short(rows[number][0]) for number in shown]
@@ -27,7 +29,7 @@ def beside(
             excerpt(words, place if number == first else 0, _WIDE) if words else "-"
             for words in rows[number][1:]
         )
-        mark = "← first difference" if number == first else ""
+        mark = f"← {says}" if number == first else ""
         lines.append(f"{name:{wide}}  {left:{_WIDE}}  {right:{_WIDE}}  {mark}".rstrip())
     more = len(rows) - len(shown)
     if more:

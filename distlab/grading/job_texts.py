@@ -12,7 +12,6 @@ from pathlib import Path
 __all__ = [
     "index_of",
     "lines_of",
-    "long_file",
     "means_of",
     "named_lines",
     "needed_pairs",
@@ -58,31 +57,31 @@ def _source(rng, name):
 
 
 def uneven_files(counts: list[int]) -> dict[str, bytes]:
-    """Return files of so many lines: a few first words are most, many are rare."""
+    """Return files of so many lines: a few first words are most, many are rare.
+
+    In a file of thousands all are frequent, so that a key has hundreds of lines.
+    """
     rng = random.Random(repr(counts))
     files = {}
     for number, count in enumerate(counts):
-        lines = [_indented(rng) for _ in range(count)]
+        most = 0.7 if count < 1000 else 1.0
+        lines = [_indented(rng, most) for _ in range(count)]
         files[f"{rng.choice('abc')}/file{number}.py"] = "\n".join(lines).encode()
     return files
 
 
-def _indented(rng):
-    """Return a line that is blank, or begins with a frequent word, or a rare one."""
+def _indented(rng, most):
+    """Return a line that is blank, or begins with a frequent word, or a rare one.
+
+    most: how many of all lines are no rare ones.
+    """
     kind = rng.random()
     if kind < 0.3:
         return " " * rng.choice([0, 0, 4])
-    first = rng.choice(_WORDS) if kind < 0.7 else f"rare{rng.randrange(300)}"
+    first = rng.choice(_WORDS) if kind < most else f"rare{rng.randrange(300)}"
     between = rng.choice([" ", "  ", ""]) if kind < 0.9 else ""
     rest = " ".join(rng.choices(_WORDS, k=rng.randrange(1, 9))) if between else ""
     return " " * 4 * rng.randrange(4) + first + between + rest
-
-
-def long_file(count: int) -> dict[str, bytes]:
-    """Return one file of so many lines, which begin with a few words only."""
-    rng = random.Random(count)
-    lines = [f"{rng.choice(_WORDS)} {rng.choice(_WORDS)}" for _ in range(count)]
-    return {"long.py": "\n".join(lines).encode()}
 
 
 def needed_pairs(files: dict[str, bytes], split_bytes: int) -> int:

@@ -8,7 +8,6 @@ from distlab.grading.job_check import WHOLE, JobCheck, plan_told
 from distlab.grading.job_tables import beside
 from distlab.grading.job_texts import (
     lines_of,
-    long_file,
     means_of,
     needed_pairs,
     uneven_files,
@@ -45,22 +44,24 @@ class MeanLengths(JobCheck):
     def title(self):
         """Say what is tried."""
         lines = ", ".join(map(str, self.counts))
-        return f"files of {lines} lines, {self.reducers} reducers"
+        files = "a file" if len(self.counts) == 1 else "files"
+        return f"{files} of {lines} lines, {self.reducers} reducers"
 
-    def _plans(self):
+    def _plans(self, files):
         many = {"reducers": self.reducers, "combiner": True}
+        split = max(_SPLIT, sum(map(len, files.values())) // 3)
         return [
             Plan(1, 2, WHOLE),
             Plan(1, 1, WHOLE, combiner=True),
             Plan(2, 2, 700, combiner=True, regrouped=True),
-            Plan(2, split_bytes=_SPLIT, partitioner=True, **many),
+            Plan(2, split_bytes=split, partitioner=True, **many),
         ]
 
     def _judged(self):
         files = uneven_files(self.counts)
         sizes = {name: len(content) for name, content in files.items()}
         trial = self._trial(files, partitioning=(sizes, self.reducers))
-        plans = self._plans()
+        plans = self._plans(files)
         tried, failed = trial.run(plans)
         expected = means_of(files)
         for plan, job in zip(plans, tried, strict=False):
@@ -69,10 +70,10 @@ class MeanLengths(JobCheck):
                 return wrong
         if failed:
             return self._failed(failed, plans)
-        needed = needed_pairs(files, _SPLIT)
+        needed = needed_pairs(files, plans[-1].split_bytes)
         return (
             self._too_many_pairs(tried[-1], needed)
-            or self._too_many_bytes()
+            or self._too_many_bytes(tried[-1], needed)
             or self._differs_elsewhere(trial, plans[-1:], tried[-1])
             or self._spread(tried[-1])
             or self._uneven(tried[-1], sizes)
@@ -92,18 +93,20 @@ class MeanLengths(JobCheck):
             return self._fail(*_twice(where, twice, parts))
         yours = dict(job.pairs)
         every = sorted({*expected, *yours})
-        first = next((k for k in every if not _same(expected.get(k), yours.get(k))), 0)
-        if not first:
+        wrong = [k for k in every if not _same(expected.get(k), yours.get(k))]
+        if not wrong:
             return None
+        lost = [k for k in wrong if _is_above(yours.get(k), _lines(files, k))]
+        first = (lost or wrong)[0]
         rows = [
             (f"{k[0]} {k[1]!r}", _shown(expected.get(k)), _shown(yours.get(k)))
             for k in every
         ]
-        lines = [where, *beside(rows, every.index(first), _HEADS)]
+        says = "too long" if lost else "first difference"
+        lines = [where, *beside(rows, every.index(first), _HEADS, says)]
         own = _lines(files, first)
-        told, hint = hint_for_mean(
-            first, own, yours.get(first), _job(plan, files, yours)
-        )
+        job = "alone" if not plan.combiner else "lost" if lost else "combined"
+        told, hint = hint_for_mean(first, own, yours.get(first), job)
         return self._fail("\n".join([*lines, told]), hint)
 
     def _too_many_pairs(self, job, needed):
@@ -117,21 +120,14 @@ class MeanLengths(JobCheck):
         )
         return self._fail(found, hint_for_pairs(job))
 
-    def _too_many_bytes(self):
+    def _too_many_bytes(self, job, needed):
         """Return a verdict if what is sent grows with the lines, and not with keys."""
-        files = long_file(6000)
-        plan = Plan(1, 1, WHOLE // 16, combiner=True)
-        tried, failed = self._trial(files).run([plan])
-        if failed:
-            return self._failed(failed, [plan])
-        needed = needed_pairs(files, plan.split_bytes)
-        sent, allowed = sum(map(sum, tried[0].shuffled)), needed * _PAIR_BYTES
+        sent, allowed = sum(map(sum, job.shuffled)), needed * _PAIR_BYTES
         if sent <= allowed:
             return None
         found = (
-            f"A file of 6,000 lines that begin with {len(means_of(files))} words: "
-            f"{needed} pairs are needed, and {sent:,} bytes were shuffled. "
-            f"{allowed:,} are enough, {_PAIR_BYTES} for a pair."
+            f"The means are right. {needed} pairs were sent, as many as are needed, in "
+            f"{sent:,} bytes. {allowed:,} are enough, {_PAIR_BYTES} for each pair."
         )
         return self._fail(found, hint_for_bytes())
 
@@ -240,12 +236,6 @@ def _lines(files, key):
     return [line for line in lines if line.lstrip().partition(" ")[0] == word]
 
 
-def _job(plan, files, yours):
-    """Return "alone" without a combiner; "lost" if a mean is above all its lines."""
-    if not plan.combiner:
-        return "alone"
-    for key, value in yours.items():
-        longest = max(map(len, _lines(files, key)), default=0)
-        if type(value) in (int, float) and value > longest + 1e-9:
-            return "lost"
-    return "combined"
+def _is_above(mean, lines):
+    """Return whether a mean is longer than each of its lines."""
+    return type(mean) in (int, float) and mean > max(map(len, lines), default=0) + 1e-9

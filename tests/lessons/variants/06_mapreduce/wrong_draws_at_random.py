@@ -1,0 +1,50 @@
+"""Draws with the process's own random numbers."""
+
+import random
+
+POINTS = 7.0
+HINT = "Something is different each time"
+
+
+def index_mapper(name, line):
+    for word in words(line):
+        yield word, name
+
+
+def index_reducer(word, names):
+    return sorted(set(names))
+
+
+def length_mapper(name, line):
+    yield (name, first_word(line)), (len(line), 1)
+
+
+def length_combiner(key, values):
+    lengths, counts = zip(*values, strict=True)
+    return sum(lengths), sum(counts)
+
+
+def length_reducer(key, values):
+    length, count = length_combiner(key, values)
+    return length / count
+
+
+def make_partitioner(sizes, reducers):
+    loads, home = [0] * reducers, {}
+    for name in sorted(sizes, key=sizes.get, reverse=True):
+        home[name] = loads.index(min(loads))
+        loads[home[name]] += sizes[name]
+    return lambda key, reducers: home[key[0]]
+
+
+def sample_mapper(name, line):
+    yield name, line
+
+
+def sample_combiner(name, values):
+    yield from sample_reducer(name, values)
+
+
+def sample_reducer(name, values):
+    lines = sorted(set(values))
+    return random.sample(lines, min(KEEP, len(lines)))

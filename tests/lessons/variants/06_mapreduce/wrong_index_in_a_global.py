@@ -1,0 +1,51 @@
+"""Collects the index in a global, as if all ran in one process."""
+
+POINTS = 6.0
+HINT = "other workers know nothing of it"
+
+
+INDEX = {}
+
+
+def index_mapper(name, line):
+    for word in words(line):
+        INDEX.setdefault(word, set()).add(name)
+        yield word, 1
+
+
+def index_reducer(word, ones):
+    return sorted(INDEX[word])
+
+
+def length_mapper(name, line):
+    yield (name, first_word(line)), (len(line), 1)
+
+
+def length_combiner(key, values):
+    lengths, counts = zip(*values, strict=True)
+    return sum(lengths), sum(counts)
+
+
+def length_reducer(key, values):
+    length, count = length_combiner(key, values)
+    return length / count
+
+
+def make_partitioner(sizes, reducers):
+    loads, home = [0] * reducers, {}
+    for name in sorted(sizes, key=sizes.get, reverse=True):
+        home[name] = loads.index(min(loads))
+        loads[home[name]] += sizes[name]
+    return lambda key, reducers: home[key[0]]
+
+
+def sample_mapper(name, line):
+    yield name, (zlib.crc32(line.encode()), line)
+
+
+def sample_combiner(name, values):
+    yield from sorted(set(values))[:KEEP]
+
+
+def sample_reducer(name, values):
+    return [line for _, line in sample_combiner(name, values)]
