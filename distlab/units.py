@@ -24,7 +24,9 @@ def readable_bytes(count: int) -> str:
 
 
 def readable_seconds(seconds: float) -> str:
-    """Return a duration in s, ms or µs with three significant digits."""
+    """Return a duration in s, ms or µs with three significant digits, or more."""
+    if seconds >= 999.5:
+        return f"{seconds:,.0f} s"
     for unit, size in (("s", 1), ("ms", 1e-3)):
         if seconds >= 0.9995 * size:  # what rounds up to 1000 of the next unit down
             return f"{seconds / size:.3g} {unit}"

@@ -9,11 +9,16 @@ costs), `schedule` (those decisions alone, without a process or a clock), `split
 `map_task`, `table` (memory, and what to do when it is short), `runs` (sorted pairs in a
 file), `reduce_task`. `workers` and `worker` are the two ends of a pool that knows
 nothing of any of these. `trial` tries somebody's functions in jobs that are compared.
-No torch is loaded here.
+`replay` has the same decisions made for thousands of `machines` that are not there. No
+torch is loaded here.
 """
 
+from distlab.dataflow.machines import Machines
 from distlab.dataflow.mapreduce import MapReduce
 from distlab.dataflow.output import Output
 from distlab.dataflow.rdd import RDD, Context, StorageLevel
+from distlab.dataflow.replay import simulate
+from distlab.dataflow.simulated import Simulated
 
-__all__ = ["RDD", "Context", "MapReduce", "Output", "StorageLevel"]
+__all__ = ["RDD", "Context", "Machines", "MapReduce", "Output"]
+__all__ += ["Simulated", "StorageLevel", "simulate"]

@@ -9,6 +9,7 @@ from itertools import islice
 
 from distlab.dataflow.counters import Counters
 from distlab.dataflow.runs import read
+from distlab.show import player
 from distlab.trace import Trace
 from distlab.units import readable_seconds
 
@@ -16,6 +17,7 @@ __all__ = ["Output"]
 
 _HEAD = ("", "records", "bytes")
 _SHOWN = 4
+_MOST_PLAYED = 3000  # attempts; for more, ask for show.player
 
 
 class Output:
@@ -90,7 +92,16 @@ class Output:
         return (
             f"<div><b>{html.escape(self._headline())}</b>"
             f"<table style='margin:4px 0'><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{notes}</div>"
+            f"<tbody>{body}</tbody></table>{notes}{self._played()}</div>"
+        )
+
+    def _played(self):
+        """Return the player, folded, if there is something to play."""
+        if not 0 < len(self.trace) <= _MOST_PLAYED:
+            return ""
+        return (
+            "<details><summary style='cursor:pointer'>Play this run</summary>"
+            f"{player(self.trace).html()}</details>"
         )
 
     def _headline(self):

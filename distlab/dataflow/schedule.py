@@ -4,13 +4,15 @@
        ▲                       │                    │
        └──── its worker is lost, or it failed ──────┴── a map's, while reduces need it
 
-No process, no file and no clock is here: times are handed in. So the same decisions can
-be replayed for thousands of machines.
+No process, no file and no clock is here: times are handed in. So the same decisions are
+made for two processes, in `job`, and for thousands of simulated ones, in `cluster`.
 
 Source: Dean and Ghemawat, "MapReduce" (2004), sections 3.3 and 3.6.
 """
 
-import statistics
+import heapq
+from bisect import insort
+from collections import defaultdict
 from typing import NamedTuple
 
 __all__ = ["Attempt", "Schedule", "Task"]
@@ -46,6 +48,7 @@ class Schedule:
     backups: whether a task that takes long gets a second attempt beside the first.
     completed: task -> the attempt that finished first.
     attempts: task -> how many were handed out.
+    running: the attempts under way, in the order in which they were handed out.
     Invariant: a task is waiting, running or completed, and of a completed one another
     attempt may still be running, whose end means nothing.
     """
@@ -55,73 +58,97 @@ class Schedule:
         self.reduces = [Task("reduce", number) for number in range(reduces)]
         self.attempts = dict.fromkeys([*self.maps, *self.reduces], 0)
         self.completed = {}
-        self.running = []
+        self.running = {}  # attempt -> None
         self._backups = backups
-        self._durations = {"map": [], "reduce": []}
+        self._waiting = {"map": self.maps[:], "reduce": self.reduces[:]}  # heaps
+        self._left = {"map": maps, "reduce": reduces}  # to be completed
+        self._trying = defaultdict(int)  # task -> its running attempts
+        self._held = defaultdict(set)  # worker -> maps whose output is on its disk
+        self._durations = {"map": [], "reduce": []}  # ascending
 
     @property
     def finished(self) -> bool:
         """Whether every reduce task is completed."""
-        return all(task in self.completed for task in self.reduces)
+        return not self._left["reduce"]
 
     def next_for(self, worker: int, now_s: float) -> Attempt | None:
-        """Hand out an attempt to an idle worker, if there is one for it to make."""
-        tasks = [task for task in self.maps if task not in self.completed]
-        tasks = tasks or [task for task in self.reduces if task not in self.completed]
-        busy = {attempt.task for attempt in self.running}
-        waiting = [task for task in tasks if task not in busy]
-        if waiting:
-            return self._begin(waiting[0], worker, now_s)
-        slow = self._slow(tasks, now_s)
+        """Hand out an attempt to an idle worker, if there is one for it to make.
+
+        It is the first task that waits, a map as long as any is to be done.
+        """
+        kind = "map" if self._left["map"] else "reduce"
+        if self._waiting[kind]:
+            return self._begin(heapq.heappop(self._waiting[kind]), worker, now_s)
+        slow = self._slow(kind, now_s)
         return self._begin(slow, worker, now_s) if slow else None
 
     def _begin(self, task, worker, now_s):
         self.attempts[task] += 1
+        self._trying[task] += 1
         attempt = Attempt(task, self.attempts[task], worker, now_s)
-        self.running.append(attempt)
+        self.running[attempt] = None
         return attempt
 
-    def _slow(self, tasks, now_s):
+    def _slow(self, kind, now_s):
         """Return the task that needs a backup most: longer at work than others were."""
-        alone = [a for a in self.running if a.task in tasks and not self._doubled(a)]
-        if not alone or not self._backups:
+        usual = self._durations[kind]
+        if not usual or not self._backups:
             return None
-        first = min(alone, key=lambda attempt: attempt.begun_s)
-        usual = self._durations[first.task.kind]
-        if not usual:
-            return None
-        limit = max(_AT_LEAST_S, _SLOWER * statistics.median(usual))
-        return first.task if now_s - first.begun_s > limit else None
-
-    def _doubled(self, attempt):
-        return sum(other.task == attempt.task for other in self.running) > 1
+        limit = max(_AT_LEAST_S, _SLOWER * _median(usual))
+        for attempt in self.running:
+            if now_s - attempt.begun_s <= limit:
+                return None
+            task = attempt.task
+            alone = task.kind == kind and self._trying[task] == 1
+            if alone and task not in self.completed:
+                return task
+        return None
 
     def done(self, attempt: Attempt, now_s: float) -> bool:
         """Take in that an attempt finished; return whether it was its task's first."""
-        self.running.remove(attempt)
-        self._durations[attempt.task.kind].append(now_s - attempt.begun_s)
-        first = attempt.task not in self.completed
+        task = attempt.task
+        self._end(attempt)
+        insort(self._durations[task.kind], now_s - attempt.begun_s)
+        first = task not in self.completed
         if first:
-            self.completed[attempt.task] = attempt
+            self.completed[task] = attempt
+            self._left[task.kind] -= 1
+            if task.kind == "map":
+                self._held[attempt.worker].add(task)
         return first
 
     def failed(self, attempt: Attempt) -> None:
         """Take in that an attempt came to nothing; its task waits again."""
-        self.running.remove(attempt)
+        self._end(attempt)
+        self._wait_again(attempt.task)
 
     def lost(self, worker: int) -> list[Task]:
         """Take in that a worker is gone, with its disk; return the maps to do again.
 
         What a reduce task has committed is not on the worker's own disk, and stays.
         """
-        self.running = [a for a in self.running if a.worker != worker]
-        again = [] if self.finished else self._maps_of(worker)
+        ended = [attempt for attempt in self.running if attempt.worker == worker]
+        again = [] if self.finished else sorted(self._held.pop(worker, ()))
         for task in again:
             del self.completed[task]
+            self._left["map"] += 1
+        for attempt in ended:
+            self._end(attempt)
+        for task in {*again, *(attempt.task for attempt in ended)}:
+            self._wait_again(task)
         return again
 
-    def _maps_of(self, worker):
-        done = self.completed
-        return [
-            task for task in self.maps if task in done and done[task].worker == worker
-        ]
+    def _end(self, attempt):
+        del self.running[attempt]
+        self._trying[attempt.task] -= 1
+
+    def _wait_again(self, task):
+        if task not in self.completed and not self._trying[task]:
+            heapq.heappush(self._waiting[task.kind], task)
+
+
+def _median(ascending):
+    middle = len(ascending) // 2
+    if len(ascending) % 2:
+        return ascending[middle]
+    return (ascending[middle - 1] + ascending[middle]) / 2

@@ -174,7 +174,7 @@ class Workers:
         for worker, (began, label) in self._doing.items():
             what = "work", None, 0, self.given[worker], f"{label}, given up"
             events.append(Event(worker, began, self.now(), *what))
-        return Trace(self.count, events)
+        return Trace(self.count, events, who="worker")
 
     def close(self) -> None:
         """End every worker, whatever it does; remove their folder."""

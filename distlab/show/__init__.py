@@ -1,4 +1,4 @@
-"""Pictures of what ranks did, drawn from the trace of a run.
+"""Pictures of what ranks and workers did, drawn from the trace of a run.
 
     from distlab.show import compare, player, scaling, steps, timeline
 
@@ -12,6 +12,10 @@
     traffic(runs, ...)          # bytes that each rank sent, against a lower bound
     memory(ranks, ...)          # memory of each rank by kind, against a limit
     pipeline(cells)             # stages over time, and their bubble
+    tasks(output)               # what every worker of a data job did, try by try
+    shuffle(output)             # bytes from every map task to every reduce task
+    lineage(rdd)                # what a data set is made from, in stages, and what ran
+    rates(simulated)            # what several simulated jobs moved over time
     source(function)            # the code itself
 
 Each drawing shows itself as the last line of a cell, and its `alt` says in words and
@@ -20,13 +24,17 @@ first picture that needs it.
 """
 
 from distlab.show.film import Comparison, Player, compare, player, save
+from distlab.show.lineage import lineage
 from distlab.show.memory import memory
 from distlab.show.picture import Picture
 from distlab.show.pipeline import pipeline
+from distlab.show.rates import rates
 from distlab.show.ratios import ratios
 from distlab.show.scaling import scaling
+from distlab.show.shuffle import shuffle
 from distlab.show.source import source
 from distlab.show.steps import steps
+from distlab.show.tasks import tasks
 from distlab.show.timeline import timeline
 from distlab.show.traffic import traffic
 
@@ -35,14 +43,18 @@ __all__ = [
     "Picture",
     "Player",
     "compare",
+    "lineage",
     "memory",
     "pipeline",
     "player",
+    "rates",
     "ratios",
     "save",
     "scaling",
+    "shuffle",
     "source",
     "steps",
+    "tasks",
     "timeline",
     "traffic",
 ]

@@ -156,16 +156,17 @@ def strokes(ax, lines, color=GRID, *, width=0.8, dashed=False, gid=None, zorder=
     return ax.add_collection(artist, autolim=False)
 
 
-def arrow(ax, start, end, color):
-    """Draw a thin arrow with a white rim, so that it is seen on top of bars."""
+def arrow(ax, start, end, color, *, width=0.9, gid="arrow"):
+    """Draw an arrow with a white rim, so that it is seen on top of bars."""
     from matplotlib.patches import FancyArrowPatch
     from matplotlib.patheffects import Normal, Stroke
 
     head = "-|>,head_length=3.2,head_width=1.5"
     artist = FancyArrowPatch(start, end, arrowstyle=head, shrinkA=0, shrinkB=0)
-    artist.set(color=color, linewidth=0.9, mutation_scale=1.4, zorder=5, clip_on=False)
-    artist.set_path_effects([Stroke(linewidth=2.2, foreground=PAPER), Normal()])
-    artist.set_gid("arrow")
+    scale = 1.4 * width**0.5
+    artist.set(color=color, linewidth=width, mutation_scale=scale, zorder=5)
+    artist.set_path_effects([Stroke(linewidth=width + 1.3, foreground=PAPER), Normal()])
+    artist.set(clip_on=False, gid=gid)
     return ax.add_artist(artist)
 
 

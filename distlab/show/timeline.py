@@ -13,6 +13,7 @@ from distlab.show.marks import LABEL_SIZE, place_marks
 from distlab.show.picture import Picture
 from distlab.show.reading import Reading, trace_of
 from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, strokes, underlay, write
+from distlab.show.tasks import tasks
 from distlab.show.telling import headline, left_out, plural, sentences
 from distlab.show.theme import GRID, INK, MUTED, WAITING, WARNING, rank_color, tint
 
@@ -40,9 +41,14 @@ def timeline(trace, title: str = "") -> Picture:
 
     trace: a `Trace`, or anything with a `.trace`, such as a report or a failure.
 
+    Of workers it draws their tasks: see `tasks`.
+
     Raises: InvalidArgument if there is no trace in it.
     """
-    reading = Reading(trace_of(trace))
+    trace = trace_of(trace)
+    if trace.who != "rank":
+        return tasks(trace, title)
+    reading = Reading(trace)
     ranks, notes = _chosen(reading.trace.world_size)
     count = len(reading.messages)
     if count > _MOST_ARROWS:

@@ -32,12 +32,16 @@ class Trace:
     `events` may end early: a rank that died left its last event with `end` None.
     cut_s: when the world was stopped, for a run that did not finish.
     shares: whose shares every chunk held, from a run that followed them.
+    who: what those who did it are called: "rank", or "worker" in a data job, where each
+        attempt at a task is an event of kind "work" with its name as label, such as
+        "map 3, attempt 2", and how it ended after that if it was not done: ", lost".
     """
 
     world_size: int
     events: list[Event] = field(default_factory=list)
     cut_s: float | None = None
     shares: Shares | None = None
+    who: str = "rank"
 
     def __post_init__(self):
         self.events = sorted(self.events, key=lambda event: event.start)
@@ -46,6 +50,9 @@ class Trace:
         return len(self.events)
 
     def __repr__(self):
+        if self.who != "rank":
+            size = f"{self.world_size} {self.who}s"
+            return f"Trace of {size}: {len(self.events)} events"
         sent = sum(self.bytes_sent(rank) for rank in range(self.world_size))
         return (
             f"Trace of {self.world_size} ranks: {len(self.events)} events, "
@@ -77,7 +84,7 @@ class Trace:
             if rank not in began:
                 raise InvalidArgument(f"rank {rank} has set no mark {label!r}.")
         events = [e for e in self.events if e.start >= began[e.rank]]
-        return Trace(self.world_size, events, self.cut_s)
+        return Trace(self.world_size, events, self.cut_s, who=self.who)
 
     def bytes_sent(self, rank: int) -> int:
         """Return the payload bytes of the messages that `rank` handed over, exactly.

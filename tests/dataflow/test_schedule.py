@@ -1,5 +1,10 @@
 """The scheduler's decisions alone, on a clock of the test's own."""
 
+import random
+import statistics
+
+import pytest
+
 from distlab.dataflow.schedule import Schedule, Task
 
 
@@ -54,3 +59,73 @@ def test_without_backups_a_late_task_is_waited_for():
     schedule.next_for(0, 0.0)
     schedule.done(schedule.next_for(1, 0.0), 1.0)
     assert schedule.next_for(1, 100.0) is None
+
+
+class Twin:
+    """The same decisions by looking at every task every time: an oracle."""
+
+    def __init__(self, maps, reduces):
+        self.maps = [Task("map", number) for number in range(maps)]
+        self.reduces = [Task("reduce", number) for number in range(reduces)]
+        self.completed, self.running, self.durations = {}, [], []
+
+    def next_task(self, now_s):
+        tasks = [task for task in self.maps if task not in self.completed]
+        tasks = tasks or [task for task in self.reduces if task not in self.completed]
+        busy = [attempt.task for attempt in self.running]
+        waiting = [task for task in tasks if task not in busy]
+        if waiting:
+            return waiting[0]
+        alone = [a for a in self.running if a.task in tasks and busy.count(a.task) == 1]
+        usual = [
+            lasted for kind, lasted in self.durations if tasks and kind == tasks[0].kind
+        ]
+        if not alone or not usual:
+            return None
+        late = now_s - alone[0].begun_s > max(0.1, 1.5 * statistics.median(usual))
+        return alone[0].task if late else None
+
+    def done(self, attempt, now_s):
+        self.running.remove(attempt)
+        self.durations.append((attempt.task.kind, now_s - attempt.begun_s))
+        self.completed.setdefault(attempt.task, attempt)
+
+    def lost(self, worker):
+        self.running = [a for a in self.running if a.worker != worker]
+        if not all(task in self.completed for task in self.reduces):
+            for task in self.maps:
+                if task in self.completed and self.completed[task].worker == worker:
+                    del self.completed[task]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_decisions_are_those_of_a_look_at_every_task(seed):
+    rng = random.Random(seed)
+    sizes = rng.randrange(9), rng.randrange(1, 6)
+    schedule, twin = Schedule(*sizes), Twin(*sizes)
+    now_s = 0.0
+    for _ in range(400):
+        now_s += rng.choice([0.0, 0.01, 0.3, 2.0])
+        busy = {attempt.worker: attempt for attempt in twin.running}
+        idle = [worker for worker in range(5) if worker not in busy]
+        if idle and rng.random() < 0.6:
+            foretold = twin.next_task(now_s)
+            attempt = schedule.next_for(idle[0], now_s)
+            assert (attempt and attempt.task) == foretold
+            if attempt:
+                twin.running.append(attempt)
+        elif busy:
+            attempt = busy[rng.choice(sorted(busy))]
+            what = rng.random()
+            if what < 0.8:
+                schedule.done(attempt, now_s)
+                twin.done(attempt, now_s)
+            elif what < 0.9:
+                schedule.failed(attempt)
+                twin.running.remove(attempt)
+            else:
+                schedule.lost(attempt.worker)
+                twin.lost(attempt.worker)
+        assert schedule.completed == twin.completed
+        assert list(schedule.running) == twin.running
+        assert schedule.finished == all(t in twin.completed for t in twin.reduces)

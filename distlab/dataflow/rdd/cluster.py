@@ -130,7 +130,7 @@ class Cluster:
             e._replace(start=e.start - began_s, end=e.end and e.end - began_s)
             for e in trace.events
         ]
-        return Trace(trace.world_size, events)
+        return Trace(trace.world_size, events, who=trace.who)
 
 
 def _remove(path):

@@ -12,6 +12,7 @@ from distlab.show.lettering import literal
 __all__ = ["film_data"]
 
 _FATES = {"arrived": 0, "dropped": 1, "waiting": 2, "awaited": 2}
+_MOST_WORDS = 2000
 _MOST_SPANS, _MOST_ARROWS, _FINEST = 10_000, 10_000, 1 / 4000
 
 
@@ -37,6 +38,11 @@ def film_data(film) -> dict:
         "bar": BAR_WIDTH,
         "full": film.full_scale,
         "rows": film.rows,
+        "names": [film.name(rank) for rank in film.rows],
+        "bytes": int(film.who == "rank"),
+        "words": _words(film),
+        "legend": film.legend(),
+        "whole": int(film.WHOLE),
         "stuck": film.stuck,
         "gone": film.gone,
         "begin": film.begin_s,
@@ -60,6 +66,7 @@ def _frame(film, painter, frame):
         "at": _share(film, frame.at_s),
         "r": frame.ranks,
         "b": int(frame.broken),
+        "d": frame.dead,
     }
 
 
@@ -103,6 +110,18 @@ def _lanes(film):
             "ones of one kind are one."
         )
     return [rows[rank] for rank in film.rows], notes
+
+
+def _words(film):
+    """Return [row, start, end, words] of what is written in the lanes, unless many."""
+    rows = {rank: row for row, rank in enumerate(film.rows)}
+    if film.who == "rank" or len(film.spans) > _MOST_WORDS:
+        return []
+    return [
+        [rows[s.rank], _share(film, s.start), _share(film, s.end), s.label, s.state]
+        for s in film.spans
+        if s.rank in rows
+    ]
 
 
 def _arrows(film):

@@ -23,6 +23,7 @@ class Frame:
     title, short, text: of the stop. moves: on the way to it. sent: bytes by rank.
     tables: (rank, chunk) -> counts; changed: those that are new. at_s: its moment.
     ranks: in a barrier or collective. broken: it is the stop of what never ended.
+    dead: who has died on the way to it, and is replaced.
     """
 
     title: str
@@ -35,6 +36,7 @@ class Frame:
     ranks: list[int]
     changed: list = field(default_factory=list)
     broken: bool = False
+    dead: list = field(default_factory=list)
 
 
 class Film:
@@ -47,11 +49,21 @@ class Film:
     lasts_s: of what is shown. spans: who did what. notes: what is not shown, in words.
     """
 
+    BARS, LANES = "Bytes sent so far", "Who waited"
+    COLORS = ("colour: its message moves", "grey: it waits for its partner")
+    MORE = (
+        ("stuck", "red: it never ended"),
+        ("together", "dark: they are together"),
+        ("working", "strip: its own work"),
+    )
+    VIEWS = ("graph", "lanes", "space")
+    WHOLE = False  # whether a share fills its cell, as there is only one
+
     def __init__(self, trace, title="", *, bound=None, shape="auto"):
         self.reading = Reading(trace)
         self.title = literal(title, 80)
         self.bound = bound
-        self.world_size = trace.world_size
+        self.world_size, self.who = trace.world_size, trace.who
         self.stops = stops_of(self.reading)
         pairs = {(move.src, move.dst) for stop in self.stops for move in stop.moves}
         self.chunks = trace.shares.chunks if trace.shares else 0
@@ -70,6 +82,26 @@ class Film:
         self.spans = self.reading.spans(self.end_s)
         self.subtitle = headline(self.reading)
         self.notes = self._notes()
+
+    def legend(self) -> str:
+        """Return what the colours of the lanes mean, if it is not what is usual."""
+        return ""
+
+    def name(self, rank: int) -> str:
+        """Return what a node is called in the lanes."""
+        return f"rank {rank}"
+
+    def node_name(self, rank: int) -> str:
+        """Return what stands in a node."""
+        return str(rank)
+
+    def cell_name(self, chunk: int, wide: bool) -> str:
+        """Return what stands under a cell of a table."""
+        return f"c{chunk}" if wide else str(chunk)
+
+    def amount(self, count: int) -> str:
+        """Return what a bar says at its end."""
+        return readable_bytes(count)
 
     def _frames(self):
         stops = self.stops

@@ -87,6 +87,7 @@ def _head(film):
     tabs = "".join(
         f'<button role="tab" data-view="{view}">{name}</button>'
         for view, name in _VIEWS
+        if view in film.VIEWS
     )
     return (
         f'<div class="head"><b>{escape(film.title)}</b><span>{escape(film.subtitle)}'

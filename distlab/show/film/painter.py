@@ -72,6 +72,7 @@ class Painter:
         drawn += [self._message(move, part, frame) for move in frame.moves]
         if part == 1:
             drawn += [self._ring("meet", rank) for rank in frame.ranks]
+        drawn += [self._crossed(rank) for rank in frame.dead]
         if frame.broken:
             drawn += [self._ring("stuck", rank) for rank in self.film.stuck]
             drawn += [self._crossed(rank) for rank in self.film.gone]
@@ -79,6 +80,8 @@ class Painter:
 
     def words(self, move) -> str:
         """Return which chunk and how many bytes, as "c3 40 B", as far as it fits."""
+        if move.label:
+            return move.label
         if move.fate in ("dropped", "awaited"):
             return "lost" if move.fate == "dropped" else "awaited"
         size = readable_bytes(move.bytes)
@@ -106,13 +109,13 @@ class Painter:
         rounded = 3 if wide > 12 else 1.5
         drawn = [box("box", x, y, wide, tall, rounded) for x, y in corners]
         if wide >= 8:
-            prefix, size = ("c", 9.5) if wide > 18 else ("", 7.5)
+            size = 9.5 if wide > 18 else 7.5
             drawn += [
                 text(
                     "mono muted",
                     x + wide / 2,
                     y + tall + size + 1,
-                    f"{prefix}{chunk}",
+                    self.film.cell_name(chunk, wide > 18),
                     size,
                     "middle",
                 )
@@ -142,7 +145,9 @@ class Painter:
         if self.film.world_size > MOST_NAMED:
             return dot
         size = min(16, 1.05 * radius)
-        number = text(f"num n{color}", x, y + size * 0.36, str(rank), size, "middle")
+        words = self.film.node_name(rank)
+        size = size if len(words) < 3 else 0.75 * size
+        number = text(f"num n{color}", x, y + size * 0.36, words, size, "middle")
         return dot + number
 
     def _cell(self, rank, chunk):
@@ -154,6 +159,8 @@ class Painter:
         wide, tall = self.geometry.cell
         pitch = (tall - 4) / self.film.world_size
         inset = min(3, wide / 6)
+        if self.film.WHOLE:
+            return x + inset, y + 2, wide - 2 * inset, tall - 4
         top = y + tall - 2 - (share + 0.9) * pitch
         return x + inset, top, wide - 2 * inset, max(0.8, 0.8 * pitch)
 

@@ -35,13 +35,13 @@ class Panel:
         film, pitch = self.film, self.pitches[0]
         scale = BAR_WIDTH / film.full_scale
         tall, size = min(16, 0.66 * pitch), min(12, 0.72 * pitch)
-        drawn = [text("ink strong", _LEFT, 22, "Bytes sent so far", 14)]
+        drawn = [text("ink strong", _LEFT, 22, film.BARS, 14)]
         for row, rank in enumerate(film.rows):
             y = _FIRST_ROW + row * pitch
             wide, color = sent[rank] * scale, f"f{color_of(rank)}"
-            words, line = readable_bytes(sent[rank]), y + tall - 3
+            words, line = film.amount(sent[rank]), y + tall - 3
             drawn += [
-                text("muted", _LEFT, line, f"rank {rank}", size),
+                text("muted", _LEFT, line, film.name(rank), size),
                 box("track", _BARS, y, BAR_WIDTH, tall, 3),
                 box(color, _BARS, y, wide, tall, 3, ' data-bar=""'),
                 text("mono ink", _COUNTS, line, words, size, extra=' data-sent=""'),
@@ -65,28 +65,24 @@ class Panel:
             bars = f'<g clip-path="url(#{clip})">{bars}</g>' + _clip(clip, top)
         size, bottom = min(11, 0.8 * pitch), top + 14 + len(film.rows) * pitch + 16
         names = [
-            text("muted", _LEFT, top + 13 + (row + 0.66) * pitch, f"rank {rank}", size)
+            text("muted", _LEFT, top + 13 + (row + 0.66) * pitch, film.name(rank), size)
             for row, rank in enumerate(film.rows)
         ]
         return "".join(
             [
-                text("ink strong", _LEFT, top, "Who waited", 14),
+                text("ink strong", _LEFT, top, film.LANES, 14),
                 *names,
                 bars,
-                text("muted", _BARS, bottom, "colour: its message moves", 11),
-                text(
-                    "muted", _BARS + 176, bottom, "grey: it waits for its partner", 11
-                ),
+                text("muted", _BARS, bottom, film.COLORS[0], 11),
+                text("muted", _BARS + 176, bottom, film.COLORS[1], 11),
                 text("muted", _BARS, bottom + 16, self._more_colors(), 11),
             ]
         )
 
     def _more_colors(self):
         """Say what the other colours mean that are there."""
-        words = {"stuck": "red: it never ended", "together": "dark: they are together"}
-        words["working"] = "strip: its own work"
         states = {span.state for span in self.film.spans}
-        return "   ".join(told for state, told in words.items() if state in states)
+        return " · ".join(told for state, told in self.film.MORE if state in states)
 
     def _spans(self, top, until_s):
         """Return the path data of each state's spans up to a moment."""

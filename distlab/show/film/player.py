@@ -5,6 +5,7 @@ import sys
 
 from distlab.errors import InvalidArgument
 from distlab.show.film.film import Film
+from distlab.show.film.job import JobFilm
 from distlab.show.film.page import document, fragment
 from distlab.show.film.still import filmstrip, gif, png
 from distlab.show.lettering import literal
@@ -109,4 +110,7 @@ def _film(trace, title, bound_bytes, bound_label, shape):
                 "For example: player(report, bound_bytes=2 * (n - 1) / n * size)"
             )
         bound = bound_bytes, literal(bound_label, 40)
-    return Film(trace_of(trace), title, bound=bound, shape=shape)
+    trace = trace_of(trace)
+    if trace.who != "rank":
+        return JobFilm(trace, title)
+    return Film(trace, title, bound=bound, shape=shape)

@@ -28,6 +28,7 @@ class Move(NamedTuple):
     chunks, counts: as in `Payload`, of one message; empty if not known.
     fate: "arrived" or "dropped"; "waiting" for one that never ended, "awaited" if only
         its receiver ever asked for it.
+    label: what is written on it, if not its bytes.
     """
 
     src: int
@@ -38,6 +39,7 @@ class Move(NamedTuple):
     chunks: tuple
     counts: tuple
     fate: str
+    label: str = ""
 
 
 @dataclass

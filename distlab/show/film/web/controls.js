@@ -74,6 +74,7 @@ function mount(root, films, differs) {
     find(".speed").textContent = `${SPEEDS[speed]}×`;
   }
   function look(name) {
+    if (!find(`.views [data-view=${name}]`)) return;
     view = root.dataset.view = name;
     for (const button of all(".views button")) button.setAttribute("aria-selected", button.dataset.view === name);
     for (const key in views) for (const [, svg] of views[key]) svg.classList.toggle("off", key !== name);

@@ -33,6 +33,17 @@ function lanes(film, svg) {
     }
   }
 
+  function words(parts) {
+    const gaps = film.words.map(([row, start]) => `M${x(start).toFixed(1)} ${y(rows[row])}v${tall.toFixed(1)}`);
+    parts.push(tag("path", { class: "gap", d: gaps.filter((_, k) => film.words[k][1] > from && film.words[k][1] < until).join("") }));
+    for (const [row, start, end, text, state] of film.words) {
+      const a = Math.max(left, x(start)), b = Math.min(right, x(end));
+      if (6.4 * text.length + 6 > b - a) continue;
+      const name = state === "moving" ? "n" + rows[row] % 6 : "ink";
+      parts.push(tag("text", { class: name, x: (a + b) / 2, y: y(rows[row]) + tall / 2 + 4, "font-size": 11, "text-anchor": "middle" }, text));
+    }
+  }
+
   function arrows(parts) {
     const seen = film.arrows.filter(a => a[3] >= from && a[2] <= until);
     if (seen.length > 3000) return `${seen.length.toLocaleString("en")} arrows are left out: zoom in with + to see them.`;
@@ -75,7 +86,7 @@ function lanes(film, svg) {
       if (!rowOf.has(rank) || time < from || time > until) continue;
       const at = x(time), mid = y(rank) + tall / 2;
       parts.push(tag("path", { class: "cross", d: `M${at - 6} ${mid - 6}l12 12m0 -12l-12 12` }));
-      parts.push(tag("text", { class: "bad", x: Math.min(at + 12, right - 40), y: mid - 6, "font-size": 11 }, text));
+      parts.push(tag("text", { class: "bad", x: Math.min(at + 12, right - 40), y: film.words.length ? y(rank) - 3 : mid - 6, "font-size": 11 }, text));
     }
   }
 
@@ -85,10 +96,11 @@ function lanes(film, svg) {
     rows.forEach((_, row) => spans(row, parts));
     const left_out = arrows(parts);
     parts.push(tag("rect", { class: "paper", x: 0, y: top - 8, width: left - 2, height: bottom - top + 16 }));
-    for (const rank of rows) parts.push(tag("text", { class: "muted", x: 4, y: y(rank) + tall / 2 + 4, "font-size": 12 }, `rank ${rank}`));
+    for (const rank of rows) parts.push(tag("text", { class: "muted", x: 4, y: y(rank) + tall / 2 + 4, "font-size": 12 }, film.names[rowOf.get(rank)]));
     labels(parts);
     const kinds = new Set(film.lanes.flatMap(Object.keys));
-    const legend = [kinds.has("moving") && "colour: its message moves", kinds.has("waiting") && "grey: it waits for its partner",
+    if (film.words.length) words(parts);
+    const legend = film.legend ? [film.legend] : [kinds.has("moving") && "colour: its message moves", kinds.has("waiting") && "grey: it waits for its partner",
       kinds.has("together") && "dark: a barrier or collective", kinds.has("stuck") && "red: it never ended", kinds.has("working") ? "strip: its own work" : "empty: its own work"].filter(Boolean).join(" · ");
     parts.push(tag("text", { class: "muted", x: left, y: bottom + 40, "font-size": 11 }, left_out || legend));
     fixed.replaceChildren(...parts);

@@ -51,7 +51,8 @@ function graph(film, svg) {
       for (let share = 0; share < film.n; share++) {
         if (counts[share] === "0") continue;
         const top = y + tall - 2 - (share + 0.9) * pitch;
-        const box = [x + inset, top, wide - 2 * inset, Math.max(0.8, 0.8 * pitch)];
+        const box = film.whole ? [x + inset, y + 2, wide - 2 * inset, tall - 4]
+          : [x + inset, top, wide - 2 * inset, Math.max(0.8, 0.8 * pitch)];
         (shares[share % 6] ||= []).push(rectangle(...box));
         if (counts[share] > "1") twice.push(rectangle(box[0] - 1, box[1] - 1, box[2] + 2, box[3] + 2));
       }
@@ -99,12 +100,14 @@ function graph(film, svg) {
       parts.push(tag("circle", { class: name, cx, cy, r: film.radius + 4 }));
     };
     if (rests || part > 0.5) for (const rank of frame.r) ring("meet", rank);
+    const cross = rank => {
+      const [x, y] = film.nodes[rank], r = film.radius + 5;
+      parts.push(tag("path", { class: "cross", d: `M${x - r} ${y - r}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}` }));
+    };
+    if (rests || part > 0.5) frame.d.forEach(cross);
     if (frame.b) {
       for (const rank of film.stuck) ring("stuck", rank);
-      for (const rank of film.gone) {
-        const [x, y] = film.nodes[rank], r = film.radius + 5;
-        parts.push(tag("path", { class: "cross", d: `M${x - r} ${y - r}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}` }));
-      }
+      film.gone.forEach(cross);
     }
     layer.moves.replaceChildren(...parts);
   }
@@ -114,10 +117,10 @@ function graph(film, svg) {
     const part = rests ? 1 : eased(Math.min(1, (p - number + 1) / 0.75));
     const arrived = rests || part === 1, shown = arrived ? number : number - 1;
     if (shown !== drawn || rests) { stripes(shown, arrived && number > 0); drawn = shown; }
-    moves(over ? { ...film.frames[number], m: [], r: [] } : film.frames[number], part, rests);
+    moves(over ? { ...film.frames[number], m: [], r: [], d: [] } : film.frames[number], part, rests);
     const sent = film.sent[shown];
     bars.forEach((bar, row) => bar.setAttribute("width", 276 * sent[film.rows[row]] / film.full));
-    words.forEach((word, row) => { word.textContent = readable(sent[film.rows[row]]); });
+    words.forEach((word, row) => { word.textContent = film.bytes ? readable(sent[film.rows[row]]) : sent[film.rows[row]]; });
     if (clip) clip.setAttribute("width", Math.max(0, film.bar * moment));
   };
 }
