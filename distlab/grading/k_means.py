@@ -10,6 +10,7 @@ from distlab.grading.rdd_check import RddCheck
 
 __all__ = ["ClustersFound"]
 
+_WIDE = 70
 _CENTRE_BYTES = 400  # for each cluster and partition; sums of numpy take about 200
 
 
@@ -59,7 +60,7 @@ class ClustersFound(RddCheck):
         centres = seen["centres"]
         wide = len(case["centres"][0])
         if isinstance(centres, dict):
-            found = f"The function returned {value_of(centres['odd'])!r}."
+            found = f"The function returned {_cut(repr(value_of(centres['odd'])))}."
             return self._fail(name, found, HINTS["no list"])
         for centre in centres:
             if not _is_point(centre, wide):
@@ -147,6 +148,10 @@ class ClustersFound(RddCheck):
             f"parse was called {seen['parsed']:,} times; {parsed:,} are enough.",
         ]
         return self._fail(name, "\n".join(lines), HINTS["again"])
+
+
+def _cut(text):
+    return text if len(text) <= _WIDE else f"{text[: _WIDE - 3]}..."
 
 
 def _is_point(centre, wide):

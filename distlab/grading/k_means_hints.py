@@ -77,10 +77,11 @@ def hint_for_parsing(seen: dict, lines: int) -> str:
             "Nothing is kept, so each job follows the recipe from the beginning, and "
             "parses every line again."
         )
-    if seen["kept_lines"] and len(kept) == 1:
+    once = all(row[2] == 0 for job in seen["jobs"][1:] for row in job["kept"])
+    if first and once and len(kept) == 1:
         return (
-            "The lines are kept, and parsed again in each step. Which RDD is dear to "
-            "make and the same in all steps?"
+            "What is kept are not points yet: it is parsed again in each step. Which RDD "
+            "is dear to make and the same in all steps?"
         )
     if not first:
         return (

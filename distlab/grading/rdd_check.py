@@ -1,5 +1,6 @@
 """`RddCheck`: try a learner's functions on RDDs, and compare what was seen."""
 
+import re
 from typing import ClassVar
 
 from distlab.calls.travel import pack_functions
@@ -57,15 +58,15 @@ class RddCheck:
         except TrialTimeout:
             found = f"The jobs still ran after {self._timeout_s} s."
             return self._fail(self.title, found, _HINTS["endless"])
+        if said["tampered"]:
+            found = f"The engine is not what it was: {said['tampered']}."
+            return self._fail(self.title, found, _HINTS["tampered"])
         for name, case, seen in zip(names, cases, said["seen"], strict=False):
             wrong = self._wrong(name, case, seen)
             if wrong:
                 return wrong
         if said["failed"]:
             return self._failed(names[len(said["seen"])], said["failed"])
-        if said["tampered"]:
-            found = f"The engine is not what it was, {said['tampered']}."
-            return self._fail(self.title, found, _HINTS["tampered"])
         return Verdict("pass", self.title)
 
     def _fail(self, name, found, hint):
@@ -128,6 +129,8 @@ _HINTS = {
     "Take what the function is given; an RDD knows its Context as rdd.context.",
     "endless": "It ran for too long. Is there a loop that never ends?",
     "locked": "The check's own answers are locked where your functions run.",
+    "side effect": "What your function writes is there on one machine, and the workers may "
+    "be on others. What they need travels with a function, or as a broadcast.",
     "tampered": "The engine is given. What it counts is counted as it is.",
     "nested": "Only the driver can use an RDD or the Context. A function that runs on "
     "workers gets along with its records and with what travels with it.",
@@ -137,28 +140,38 @@ _HINTS = {
     "first value is what it has so far, and function brings in the others.",
     "destroyed": "When your function returns, nothing has run yet. Whatever the work "
     "will need has to be there until then.",
+    "walked": "An iterator over a partition can be walked through only once.",
     "other": "The message above names what was raised, and where.",
 }
 
 
+_WITH_ZERO = re.compile(
+    "'int' and '(str|list)'|'int' object is not iterable|type 'int'"
+)
+
+
 def _kind_of(failed):
     """Return which of the usual mistakes a failure looks like."""
-    kind, said, story = failed["kind"], failed["said"], failed["story"]
+    kind, said = failed["kind"], failed["said"]
     if kind == "NotImplementedError":
         return "unwritten"
     if "locked" in said:
         return "locked"
+    if "(a side effect)" in said:
+        return "side effect"
     if kind == "NestedRDD":
         return "nested"
     if "not supported between instances" in said:
         return "ordered"
     if "has been destroyed" in said:
         return "destroyed"
-    if kind == "TypeError" and "rdd_functions.py" in story:
+    if "reduce() of empty iterable" in said:
+        return "walked"
+    if kind == "TypeError" and _WITH_ZERO.search(said):
         return "zero"
     if kind in ("ZeroDivisionError", "KeyError", "IndexError"):
         return "empty"
-    if "had only a local checkpoint" in said:
+    if "only a local checkpoint" in said:
         return "forgets"
     if "is parsed in the driver" in said:
         return "driver"

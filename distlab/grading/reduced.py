@@ -187,7 +187,8 @@ class JoinedInPlace(ReducedByKey):
                 f"A join with an RDD that is partitioned in the same way has "
                 f"{seen['further_shuffles']} more shuffle; it needs none."
             )
-            return self._fail(name, found, HINTS["partitioner"])
+            key = "another function" if seen["partitioner"] else "partitioner"
+            return self._fail(name, found, HINTS[key])
         return None
 
 

@@ -22,6 +22,8 @@ HINTS = {
     "partitioner": "Each key lies where it belongs, but the engine has forgotten it: it "
     "cannot know what mapPartitions does to keys. You know it, and can say so "
     "(preservesPartitioning).",
+    "another function": "Two RDDs are partitioned in the same way if they have equally many "
+    "partitions and the same function of the key. partitionBy brings one along.",
     "lies": "The RDD says that its keys are where its partitioner has them, and they "
     "are not.",
     "nested": "Only the driver can use an RDD or the Context. A function that runs on "
@@ -92,7 +94,7 @@ def hint_for_value(
             "None is a value like others, and get() returns it for a key that is not "
             "there, too. Ask whether the key is in the dictionary."
         )
-    if any(_same(yours, one) for one in values) and function(yours, values[0]) != yours:
+    if any(_same(yours, one) for one in values) and not all(values):
         return told, (
             "0, an empty word and an empty list are values, too. Ask whether the key is "
             "in the dictionary, and not whether its value is true."

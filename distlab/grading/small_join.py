@@ -13,6 +13,7 @@ __all__ = ["MapSideJoin"]
 
 _HEADS = "key", "expected", "yours"
 _WORKERS = 2
+_WIDE = 22
 _LOOKUPS = 10  # for each record and each row; a dictionary needs about 2
 
 
@@ -70,7 +71,10 @@ class MapSideJoin(RddCheck):
         first = next((k for k in every if expected.get(k) != yours.get(k)), None)
         if first is None:
             return None
-        rows = [(key, expected.get(key, []), yours.get(key, [])) for key in every]
+        rows = [
+            (key, _cut(expected.get(key, [])), _cut(yours.get(key, [])))
+            for key in every
+        ]
         lines = beside(rows, every.index(first), _HEADS)
         large = [v for part in case["parts"] for k, v in part if repr(k) == first]
         small = [v for k, v in case["small"] if repr(k) == first]
@@ -82,12 +86,9 @@ class MapSideJoin(RddCheck):
 
     def _many_tables(self, name, case, seen):
         """Return a verdict if the table travels in tasks, or in many pieces."""
-        sent, table, fetched = (
-            seen["program_bytes"],
-            seen["table_bytes"],
-            seen["fetched"],
-        )
-        if len(case["small"]) > 100 and sent > table / 2:
+        sent, table = seen["program_bytes"], seen["table_bytes"]
+        fetched, pairs = seen["fetched"], any(seen["parts"])
+        if (pairs and not fetched) or (len(case["small"]) > 100 and sent > table / 2):
             found = (
                 f"The pairs are right. What each task has to read first is "
                 f"{sent:,} bytes; the table takes {table:,}. Workers fetched "
@@ -123,5 +124,12 @@ def _by_key(pairs):
     return {key: sorted(own) for key, own in values.items()}
 
 
+def _cut(words):
+    return [word if len(word) <= _WIDE else f"{word[: _WIDE - 3]}..." for word in words]
+
+
 def _few(values):
-    return ", ".join(map(repr, values[:4])) + ", ..." * (len(values) > 4) or "nothing"
+    return (
+        ", ".join(_cut(list(map(repr, values[:4])))) + ", ..." * (len(values) > 4)
+        or "nothing"
+    )

@@ -38,6 +38,8 @@ def hint_for_pairs(large: list, small: list, yours: list[str]) -> str:
         return (
             "A key with several values on the small side gives a pair for each of them."
         )
+    if len(yours) == len({repr((a, b)) for a in large for b in small}) < wanted:
+        return "A value that stands twice in the small table gives a pair each time."
     if not all(small) and len(yours) < wanted:
         return (
             "0, None and an empty word are values like others. Is the key in the table?"

@@ -20,15 +20,18 @@ from distlab.calls.travel import unpack
 from distlab.dataflow.trial.plain import plain
 
 __all__ = [
+    "WRITES",
     "Combiner",
+    "Guard",
     "Learners",
     "Mapper",
     "Partitioner",
     "Reducer",
+    "SideEffect",
     "Trouble",
 ]
 
-_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _TOLD = "os.remove os.rename os.mkdir os.rmdir os.link os.symlink os.truncate os.system"
 _TOLD += " os.exec os.fork os.posix_spawn subprocess.Popen socket.connect socket.bind"
 _TOLD += " socket.sendto sqlite3.connect os.kill"
@@ -65,7 +68,7 @@ class Guard:
             return
         if event == "import" and args[0].startswith("distlab.grading"):
             raise ImportError("this exercise asks for your own; the checks are locked")
-        if event == "open" and args[2] & _WRITES:
+        if event == "open" and args[2] & WRITES:
             raise SideEffect(f"it opens {args[0]!r} to write (a side effect)")
         if event in _REFUSED:
             raise SideEffect(f"it uses {event} (a side effect)")

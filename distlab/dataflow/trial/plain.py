@@ -21,6 +21,8 @@ def plain(value: object) -> object:
 
     Kinds are compared exactly: a str with an `__eq__` of its own is no str.
     """
+    if type(value) is Odd:
+        return value._asdict()
     if value is None or type(value) in (str, int, float, bool):
         return value
     if type(value) is list:

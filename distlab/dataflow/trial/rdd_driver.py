@@ -8,24 +8,26 @@ tells what the engine counted. What is right is not known here.
 """
 
 import hashlib
-import pickle
+import inspect
 import sys
 from collections.abc import Callable, Iterator
 from types import FunctionType
 
-from distlab.calls.places import source_lines
+import cloudpickle
+
+from distlab.calls.places import learners_frames, source_lines
 from distlab.calls.raised import described
 from distlab.calls.travel import unpack
 from distlab.dataflow import RDD, Context
 from distlab.dataflow.rdd.shared import Broadcast
 from distlab.dataflow.trial.apart import answer, task_in
-from distlab.dataflow.trial.guard import Guard, SideEffect
+from distlab.dataflow.trial.guard import WRITES, Guard, SideEffect
 from distlab.errors import TaskFailed
 
 __all__ = ["Stage", "Watched", "main"]
 
 _LOOKING = "sys._getframe gc.get_objects gc.get_referrers gc.get_referents sys.settrace"
-_LOOKING += " sys.setprofile ctypes.dlopen ctypes.addressof object.__setattr__"
+_LOOKING += " sys.setprofile ctypes.dlopen ctypes.addressof"
 _STARTING = "subprocess.Popen os.fork os.posix_spawn os.system os.exec"
 _LOCKED = ("distlab.grading", "distlab.dataflow.trial")
 _ENGINE = ("distlab.dataflow.rdd", "distlab.dataflow.worker", "distlab.trace.lineage")
@@ -44,16 +46,15 @@ def main(folder: str) -> None:
             with stage.guard.around():
                 functions = unpack(task["packed"])
             for case in task["cases"]:
-                context.seen.clear()
                 seen.append(scene(stage, functions, case))
         except Exception as error:
-            failed = _failure(error, stage.inside)
+            failed = _failure(error)
         tampered = stage.tampered()
     answer(folder, {"seen": seen, "failed": failed, "tampered": tampered})
 
 
-def _failure(error, inside):
-    """Return how a scene ended, in words; inside: in the learner's function itself."""
+def _failure(error):
+    """Return how a scene ended, in words."""
     cause = error.cause if isinstance(error, TaskFailed) else error
     story = str(error)
     if not isinstance(error, TaskFailed):
@@ -65,7 +66,7 @@ def _failure(error, inside):
         ]
         story = "\n".join(lines).rstrip()
     kind = type(cause).__name__
-    return {"story": story, "kind": kind, "said": str(cause), "inside": inside}
+    return {"story": story, "kind": kind, "said": str(cause)}
 
 
 class Watched(Context):
@@ -92,8 +93,11 @@ class Watched(Context):
         fresh: bool = True,
     ) -> list:
         """Run a job, and note it."""
-        results = super().run(node, operation, fn, partitions, fresh=fresh)
-        self.seen.append((self.jobs[-1], _size_bytes(results)))
+        before, results = len(self.jobs), None
+        try:
+            results = super().run(node, operation, fn, partitions, fresh=fresh)
+        finally:
+            self.seen += [(job, _size_bytes(results)) for job in self.jobs[before:]]
         if len(self.seen) == self.kill_after:
             self._kill_one()
         return results
@@ -120,10 +124,7 @@ class Watched(Context):
 
 
 def _size_bytes(results):
-    try:
-        return len(pickle.dumps(results))
-    except Exception:
-        return 0  # a notebook's class: the engine has pickled it another way
+    return len(cloudpickle.dumps(results))
 
 
 class Stage:
@@ -131,22 +132,23 @@ class Stage:
 
     def __init__(self, context: Watched):
         self.context = context
-        self.guard = _DriverGuard()
-        self.inside = False
+        self.guard = _DriverGuard(context.cluster.folder)
         self._before = engine_mark()
 
     def call(self, function: Callable, *args) -> object:
         """Return what a learner's function returns; the guard is up meanwhile."""
-        self.inside = True
         with self.guard.around():
-            made = function(*args)
-        self.inside = False
-        return made
+            return function(*args)
 
     def tampered(self) -> str:
         """Return where the engine is not what it was, in words, or nothing."""
         if engine_mark() != self._before:
             return "in the driver"
+        if repr(self.context) == "<Context, stopped>":
+            return "the Context has been stopped"
+        known = [each.id for job, _ in self.context.seen for each in job.stages]
+        if known != list(range(self.context.numbers.stage())):
+            return "jobs are missing from its list"
         own = set(vars(self.context)) - {"_checkpoints"}
         if any(
             name in vars(type(self.context)) or name in vars(Context) for name in own
@@ -166,15 +168,44 @@ def _marks(records):
 class _DriverGuard(Guard):
     """Refuses to look at the check, and to do outside of the engine what it counts."""
 
+    def __init__(self, folder: str):
+        self.folder = folder
+        super().__init__()
+
     def _asked(self, event, args):
         if not self.up:
             return
+        writes = event == "open" and args[2] & WRITES
+        if writes and not str(args[0]).startswith(self.folder):
+            raise SideEffect(f"it opens {args[0]!r} to write (a side effect)")
         if event == "import" and args[0].startswith(_LOCKED):
             raise ImportError("this exercise asks for your own; the checks are locked")
-        if event in _LOOKING and event in _LOOKING.split():
+        if event in _LOOKING.split() and self._by_learner():
             raise SideEffect(f"it uses {event}, to look behind the engine (locked)")
+        if event == "object.__setattr__" and _of_engine(*args):
+            raise SideEffect(f"it changes {args[0]!r}, which is given (locked)")
         if event in _STARTING.split():
             raise SideEffect(f"it uses {event} (a side effect)")
+
+    def _by_learner(self):
+        """Whether code of the learner's asks, and not a library that it uses."""
+        self.up = False  # to look at frames is itself an event
+        frame = sys._getframe(2)
+        self.up = True
+        if frame.f_code.co_filename == inspect.__file__:
+            frame = frame.f_back
+        code = frame.f_code
+        return bool(learners_frames([(code.co_filename, frame.f_lineno, code.co_name)]))
+
+
+def _of_engine(thing, name, _):
+    """Whether a function or an object of distlab is to become another one."""
+    if name not in ("__code__", "__class__"):
+        return False
+    return any(
+        str(getattr(each, "__module__", "")).startswith("distlab")
+        for each in (thing, type(thing))
+    )
 
 
 def engine_mark() -> str:

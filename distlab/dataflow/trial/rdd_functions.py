@@ -62,10 +62,12 @@ class Key:
 
 
 def with_lookups(records: Iterable) -> Iterator:
-    """Yield (word, value) of pairs by `Key`, and in the end (None, how many look-ups)."""
+    """Yield pairs with words for each `Key`; in the end (None, how many look-ups)."""
     before = _looked
-    for key, value in records:
-        yield (key.word if type(key) is Key else key), value
+    for record in records:
+        if type(record) is tuple and type(record[0]) is Key:
+            record = (record[0].word, *record[1:])
+        yield record
     yield None, _looked - before
 
 

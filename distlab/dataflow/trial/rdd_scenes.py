@@ -10,7 +10,7 @@ from collections import Counter
 from distlab.calls.travel import unpack
 from distlab.dataflow.rdd import RDD
 from distlab.dataflow.rdd.graph import Wide
-from distlab.dataflow.trial.plain import plain
+from distlab.dataflow.trial.plain import Odd, plain
 from distlab.dataflow.trial.rdd_functions import FUNCTIONS, Key, Parse, with_lookups
 from distlab.trace import Lineage
 
@@ -30,9 +30,12 @@ def reduced(stage, functions, case: dict) -> dict:
         return seen
     parts = _glommed(made)
     seen |= _last_job(stage) | {"parts": parts}
+    if not all(_is_pair(record) for part in parts for record in part):
+        return seen
     others = stage.context.parallelize(case["others"], 2)
     both = RDD.join(made, RDD.partitionBy(others, case["partitions"]))
     seen["joined"] = plain(RDD.collect(both))
+    seen["partitioner"] = made.partitioner is not None
     shuffles = _shuffles(RDD.lineage(both)) - _shuffles(RDD.lineage(made))
     seen["further_shuffles"] = len(shuffles) - 1  # one brings the others into place
     return seen
@@ -58,6 +61,10 @@ def joined(stage, functions, case: dict) -> dict:
     more = {"parts": parts, "lookups": looked, "program_bytes": len(sent) - len(bare)}
     more["table_bytes"] = len(table) - len(bare)
     return seen | _last_job(stage) | more
+
+
+def _is_pair(told):
+    return isinstance(told, dict) and len(told.get("tuple", ())) == 2
 
 
 class _Holding:
@@ -102,7 +109,6 @@ def _means(stage, kmeans, case, path):
     ran = Counter(p for job, _ in jobs for n, p in job.computed if n == lines.id())
     return {
         "centres": _numbers(centres),
-        "kept_lines": bool(lines.is_cached),
         "parsed": os.path.getsize(path) if os.path.exists(path) else 0,
         "ran": [ran[p] for p in range(lines.getNumPartitions())],
         "jobs": [_job(job, size) for job, size in jobs],
@@ -150,10 +156,11 @@ def _called(stage, function, *args, given):
     seen = {
         "jobs": [[job.action, size] for job, size in jobs],
         "returned": plain(made) if type(made) is not RDD else None,
-        "same": made is given,
     }
-    if type(made) is not RDD or made.ctx is not context:
+    if type(made) is not RDD:
         return None, seen
+    if made.ctx is not context:
+        return None, seen | {"returned": plain(Odd("RDD", "data of another Context"))}
     odd = set(vars(made)) - attributes
     nodes = RDD.lineage(made).nodes
     seen |= {
