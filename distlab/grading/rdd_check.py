@@ -37,7 +37,7 @@ class RddCheck:
     """
 
     _hints: ClassVar[dict[str, str]] = {}
-    _timeout_s = 20
+    _timeout_s = 40
 
     @property
     def title(self):

@@ -37,7 +37,9 @@ def join_small(context, large, small):
 
 def kmeans(lines, parse, centres, steps):
     centres = np.array(centres)
-    points = lines.mapPartitions(lambda some: [np.array(list(map(parse, some)))]).cache()
+    points = lines.mapPartitions(
+        lambda some: [np.array(list(map(parse, some)))]
+    ).cache()
     for _ in range(steps):
 
         def sums(array):
