@@ -94,6 +94,6 @@ _FOREIGN = (
     "next?"
 )
 _LOST = (
-    "A pair was dropped on the way. Does a function leave out what it has seen before, "
-    "or stop at the first?"
+    "A pair was dropped on the way. Does every word of a line get one, the last one of "
+    "the line, too, or does a function leave out what it has seen before?"
 )

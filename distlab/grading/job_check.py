@@ -104,6 +104,9 @@ _HINTS = {
 }
 
 
+_NO_KEYS = "cannot be hashed", "are sorted", "hash may differ from process"
+
+
 def _kind_of(failed):
     """Return which of the usual mistakes a failure looks like."""
     if failed.kind == "NotImplementedError":
@@ -120,7 +123,7 @@ def _kind_of(failed):
         return "partition"
     if "yield key, value" in failed.said:
         return "no pairs"
-    if "cannot be hashed" in failed.said or "are sorted" in failed.said:
+    if any(words in failed.said for words in _NO_KEYS):
         return "keys"
     if failed.kind in ("TypeError", "ValueError", "AttributeError", "IndexError"):
         if "The combiner was" in failed.story:

@@ -6,6 +6,7 @@ without the library's own functions.
 
 import json
 import random
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +16,7 @@ __all__ = [
     "means_of",
     "named_lines",
     "needed_pairs",
+    "own_lines",
     "sample_files",
     "source_files",
     "uneven_files",
@@ -144,16 +146,28 @@ def sample_files(case: str) -> dict[str, bytes]:
     counts = {
         "forty files": [*[40] * 40, 3, 0],
         "one long file": [1500, 2],
-        "thirty files": [*[50] * 30, 1, 6],
+        "few lines": [400, 0, 1, 2, 2, 3],
     }[case]
     files = {}
     for number, count in enumerate(counts):
         lines = [_random_line(rng) for _ in range(count)]
         lines += rng.choices(lines, k=count // 8)  # some are there twice
-        lines += ["", ""] * (count > 3) + ["# the same in every file"] * (count > 3)
+        lines += ["", "", "# in every file"] * (count > 1)
         rng.shuffle(lines)
         files[f"part{number:02}.txt"] = "\n".join(lines).encode()
     return files
+
+
+def own_lines(files: dict[str, bytes]) -> dict[str, list[str]]:
+    """Return for each file the different lines that are in no other, in their order.
+
+    What is in every file is drawn from all or none, and says nothing of fairness.
+    """
+    lines = {name: list(dict.fromkeys(lines_of(c))) for name, c in files.items()}
+    times = Counter(line for own in lines.values() for line in own)
+    return {
+        name: [line for line in own if times[line] == 1] for name, own in lines.items()
+    }
 
 
 def _random_line(rng):

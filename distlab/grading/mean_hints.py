@@ -1,8 +1,8 @@
 """From what was seen of a job of means to a first nudge."""
 
-from distlab.dataflow.trial import Odd
-
 __all__ = [
+    "OF_THE_KEY",
+    "OF_THE_PROCESS",
     "hint_for_bytes",
     "hint_for_keys",
     "hint_for_loads",
@@ -20,58 +20,56 @@ def hint_for_keys(odd: object, files: dict) -> str:
     return "The key is a tuple (name, word) of two strings, in this order."
 
 
-def hint_for_mean(key: tuple, lines: list[str], found: object, job: str):
-    """Return (what is wrong, nudge) for one key.
+def hint_for_mean(wrong: dict[tuple, tuple[list[str], object]], *, combined: bool):
+    """Return (what is known of the first wrong key, nudge).
 
-    lines: those that begin so. job: "alone" without a combiner, "lost" if with one some
-    mean is longer than any line that it is of, else "combined".
+    wrong: key -> (the lines that begin so, the value found). combined: whether the job
+    had a combiner, without which it was right.
     """
-    name, word = key
-    lengths = [len(line) for line in lines]
-    if not lengths:
+    (name, word), (lines, _) = next(iter(wrong.items()))
+    if not lines:
         return f"No line of {name} begins with {word!r}.", _OTHER_WORD
-    known = f"{len(lengths)} lines of {name} begin with {word!r}, "
-    known += f"{sum(lengths)} characters in all."
-    if job != "alone":
-        return known, _hint_for_grouping(lengths, found, job == "lost")
-    return known, _hint_for_value(word, lines, lengths, found)
+    known = f"{len(lines)} lines of {name} begin with {word!r}, "
+    known += f"{sum(map(len, lines))} characters in all."
+    odd = next((v for _, v in wrong.values() if type(v) not in (int, float)), 0)
+    if odd != 0:
+        return known, _hint_for_odd(word, odd, combined)
+    return known, (_hint_for_grouping if combined else _hint_for_means)(wrong.values())
 
 
-def _hint_for_value(word, lines, lengths, found):
-    """Return a nudge for a mean that is wrong even though nothing was combined."""
-    if found is None:
-        return _BLANK if not word else _OTHER_WORD
-    if type(found) is tuple:
-        return "These are a sum and a count. The reducer divides at the end."
-    if isinstance(found, Odd) or type(found) not in (int, float):
-        return "The value of a key is one number, the mean."
-    stripped = [len(line.strip()) for line in lines]
-    known = {
-        sum(lengths): "That is the sum of the lengths. A mean divides it by the count.",
-        len(lengths): "That is how many lines there are, and not how long they are.",
-        sum(lengths)
-        // len(lengths): "A mean is no whole number: / divides, // rounds.",
-        round(sum(lengths) / len(lengths)): "A mean is no whole number; do not round.",
-        sum(stripped) / len(lengths): _AS_IT_STANDS,
-        sum(len(line.lstrip()) for line in lines) / len(lengths): _AS_IT_STANDS,
-        sum(lengths) / len(lengths) + 1: "A line comes without its end.",
-    }
-    return known.get(found, "Add the lengths up, count them, and divide in the end.")
-
-
-def _hint_for_grouping(lengths, found, lost):
-    """Return a nudge for a mean that was right as long as nothing was combined."""
-    if found is None:
-        return "A combiner drops no key: what it does not give, no reducer gets."
-    if type(found) not in (int, float):
+def _hint_for_odd(word, odd, combined):
+    """Return a nudge for a key without a value, or with one that is no number."""
+    if combined:
         return "With a combiner the reducer has to give the same as without."
-    if lost:
+    if odd is None:
+        return _OTHER_WORD if word else _BLANK
+    if type(odd) is tuple:
+        return "These are a sum and a count. The reducer divides at the end."
+    return "The value of a key is one number, the mean."
+
+
+def _hint_for_means(wrong):
+    """Return the nudge that fits all means that are wrong without a combiner."""
+    for other, hint in _OTHERS:
+        if all(abs(other(lines) - found) < 1e-6 for lines, found in wrong):
+            return hint
+    return "Add the lengths up, count them, and divide in the end."
+
+
+def _mean(lines):
+    return sum(map(len, lines)) / len(lines)
+
+
+def _hint_for_grouping(wrong):
+    """Return a nudge for means that were right as long as nothing was combined."""
+    apart = [found - _mean(lines) for lines, found in wrong]
+    if min(apart) > 0 and len(apart) >= _SEVERAL:
         return (
-            "A mean is longer than the longest of its lines, so some are not counted. "
-            "A value that the combiner made stands for several lines."
+            "All these means are too long, so some lines are not counted. A value that "
+            "the combiner made stands for several lines."
         )
-    if found < min(lengths):
-        return "Some lengths are lost, or counted twice, when values are combined."
+    if max(apart) < 0 and len(apart) >= _SEVERAL:
+        return "All these means are too short. Which lengths does the combiner lose?"
     return (
         "Without the combiner it is right. A mean of means is not the mean, if one of "
         "them is of more lines than the other. What has to travel besides?"
@@ -107,6 +105,31 @@ def hint_for_loads(homes: dict[str, int], sizes: dict[str, int]) -> str:
     )
 
 
+OF_THE_KEY = (
+    "A key's pairs come from many map tasks, and have to meet in one reducer. The "
+    "partitioner may look at the key, and at nothing else."
+)
+OF_THE_PROCESS = (
+    "hash() of a string is another number in every Python that is started, and so is "
+    "the order of a set of strings. Map tasks on two machines would send one key to "
+    "two reducers."
+)
+_SEVERAL = 4  # so many are not on one side by chance
 _BLANK = "A blank line begins with no word, which is the empty string, and counts, too."
 _OTHER_WORD = "first_word(line) gives the word that a line begins with."
 _AS_IT_STANDS = "The length is that of the line as it stands, with what it is indented."
+_OTHERS = [
+    (
+        lambda lines: sum(map(len, lines)),
+        "That is the sum of the lengths. A mean divides it by the count.",
+    ),
+    (len, "That is how many lines there are, and not how long they are."),
+    (
+        lambda lines: sum(map(len, lines)) // len(lines),
+        "A mean is no whole number: / divides, and // rounds down.",
+    ),
+    (lambda lines: round(_mean(lines)), "A mean is no whole number; do not round it."),
+    (lambda lines: _mean([line.strip() for line in lines]), _AS_IT_STANDS),
+    (lambda lines: _mean([line.lstrip() for line in lines]), _AS_IT_STANDS),
+    (lambda lines: _mean(lines) + 1, "A line comes without its end."),
+]

@@ -13,6 +13,8 @@ from distlab.grading.job_texts import (
     uneven_files,
 )
 from distlab.grading.mean_hints import (
+    OF_THE_KEY,
+    OF_THE_PROCESS,
     hint_for_bytes,
     hint_for_keys,
     hint_for_loads,
@@ -96,18 +98,15 @@ class MeanLengths(JobCheck):
         wrong = [k for k in every if not _same(expected.get(k), yours.get(k))]
         if not wrong:
             return None
-        lost = [k for k in wrong if _is_above(yours.get(k), _lines(files, k))]
-        first = (lost or wrong)[0]
         rows = [
             (f"{k[0]} {k[1]!r}", _shown(expected.get(k)), _shown(yours.get(k)))
             for k in every
         ]
-        says = "too long" if lost else "first difference"
-        lines = [where, *beside(rows, every.index(first), _HEADS, says)]
-        own = _lines(files, first)
-        job = "alone" if not plan.combiner else "lost" if lost else "combined"
-        told, hint = hint_for_mean(first, own, yours.get(first), job)
-        return self._fail("\n".join([*lines, told]), hint)
+        told, hint = hint_for_mean(
+            {k: (_lines(files, k), yours.get(k)) for k in wrong}, combined=plan.combiner
+        )
+        lines = [where, *beside(rows, every.index(wrong[0]), _HEADS), told]
+        return self._fail("\n".join(lines), hint)
 
     def _too_many_pairs(self, job, needed):
         """Return a verdict if a map task sends a key more than one pair."""
@@ -137,16 +136,16 @@ class MeanLengths(JobCheck):
         if failed:
             return self._failed(failed, plans)
         here, there = _places(job), _places(tried[0])
-        for key, number in sorted(here.items()):
-            if there.get(key) != number:
-                return self._fail(
-                    f"In one Python the key {key!r} goes to reducer {number}, in "
-                    f"another one to reducer {there.get(key)}.",
-                    "hash() of a string is another number in every Python that is "
-                    "started, and so is the order of a set of strings. Map tasks on "
-                    "two machines would send one key to two reducers.",
-                )
-        return None
+        moved = next((key for key in sorted(here) if there[key] != here[key]), None)
+        if moved is None:
+            return None
+        again, _ = trial.run(plans, seed=1)
+        by_seed = again and _places(again[0]) == here
+        return self._fail(
+            f"In one Python the key {moved!r} goes to reducer {here[moved]}, in "
+            f"another one to reducer {there[moved]}.",
+            OF_THE_PROCESS if by_seed else OF_THE_KEY,
+        )
 
     def _spread(self, job):
         """Return a verdict if the keys of one file are in several parts."""
@@ -198,8 +197,7 @@ def _twice(where, key, parts):
     if len(parts) > 1:
         return (
             f"{where}\nThe key {key!r} is in the parts {parts[0]} and {parts[1]}.",
-            "A key's pairs come from many map tasks, and have to meet in one reducer. "
-            "The partitioner may look at the key and at nothing else.",
+            OF_THE_KEY,
         )
     return (
         f"{where}\nThe key {key!r} has several values.",
@@ -234,8 +232,3 @@ def _lines(files, key):
     name, word = key
     lines = lines_of(files.get(name, b""))
     return [line for line in lines if line.lstrip().partition(" ")[0] == word]
-
-
-def _is_above(mean, lines):
-    """Return whether a mean is longer than each of its lines."""
-    return type(mean) in (int, float) and mean > max(map(len, lines), default=0) + 1e-9

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from distlab.grading.job_check import JobCheck
 from distlab.grading.job_tables import beside
-from distlab.grading.job_texts import lines_of, sample_files
+from distlab.grading.job_texts import lines_of, own_lines, sample_files
 from distlab.grading.sample_hints import (
     fault_in,
     hint_for_difference,
@@ -17,6 +17,8 @@ from distlab.grading.sample_runs import SPLIT, runs_on
 __all__ = ["SampledLines"]
 
 _TRIES = 3
+_DEVIATION = 12**-0.5  # of a number drawn evenly from 0 to 1
+_UNLIKELY = 6  # deviations of the mean
 
 
 @dataclass
@@ -75,20 +77,20 @@ class SampledLines(JobCheck):
     def _slanted(self, files, job):
         """Return a verdict if some lines are drawn more often than chance would."""
         ranks = {"place": [], "alphabet": [], "length": []}
+        own = own_lines(files)
         for name, drawn in job.pairs:
-            lines = list(dict.fromkeys(lines_of(files[name])))
-            if len(lines) < 8 * self.keep:
-                continue
+            lines = own[name]
             by = {
                 "place": lines,
                 "alphabet": sorted(lines),
                 "length": sorted(lines, key=len),
             }
             for what, ordered in by.items():
-                ranks[what] += [ordered.index(line) / len(lines) for line in drawn]
-        for what, own in ranks.items():
-            mean = sum(own) / len(own) if own else 0.5
-            if abs(mean - 0.5) > 6 * 0.289 / max(1, len(own)) ** 0.5:
+                places = [ordered.index(line) for line in drawn if line in lines]
+                ranks[what] += [(place + 0.5) / len(lines) for place in places]
+        for what, found in ranks.items():
+            mean = sum(found) / len(found)
+            if abs(mean - 0.5) > _UNLIKELY * _DEVIATION / len(found) ** 0.5:
                 return self._fail(*hint_for_slant(what, mean))
         return None
 

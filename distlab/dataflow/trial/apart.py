@@ -39,7 +39,8 @@ def ask(module: str, task: dict, *, timeout_s: float, seed: int = 1) -> dict:
     """
     with tempfile.TemporaryDirectory(prefix="distlab-") as folder:
         cells = {name: linecache.getlines(name) for name in _cells()}
-        Path(folder, "task").write_bytes(pickle.dumps(task | {"cells": cells}))
+        here = {"cells": cells, "path": sys.path}
+        Path(folder, "task").write_bytes(pickle.dumps(task | here))
         said = _wait(module, folder, timeout_s, seed)
         path = Path(folder, "answer")
         if not path.exists():
@@ -50,6 +51,7 @@ def ask(module: str, task: dict, *, timeout_s: float, seed: int = 1) -> dict:
 def task_in(folder: str) -> dict:
     """Return the task, in the Python that has been asked."""
     task = pickle.loads(Path(folder, "task").read_bytes())
+    sys.path[:] = task["path"]  # for what workers import; ours is imported by now
     for name, lines in task["cells"].items():
         linecache.cache[name] = sum(map(len, lines)), None, lines, name
     return task
