@@ -51,7 +51,9 @@ class ClustersFound(RddCheck):
             )
         if killed["fired"] != 1 or not killed["lost"]:
             lost = len(killed["lost"])
-            found = f"{killed['fired']} workers were killed, and {lost} kept partitions lost."
+            found = (
+                f"{killed['fired']} workers were killed, {lost} kept partitions lost."
+            )
             return self._inconclusive(name, found)
         return self._differs(name, case, killed) or self._again(name, case, killed)
 
@@ -108,8 +110,9 @@ class ClustersFound(RddCheck):
             if job["records"] > clusters * parts:
                 found = (
                     f"The centres are right. Job {number}, {job['action']}, sent "
-                    f"{job['records']:,} records through a shuffle, for {lines:,} points. "
-                    f"{clusters} for each partition are enough, {clusters * parts}."
+                    f"{job['records']:,} records through a shuffle, for {lines:,} "
+                    f"points. {clusters} for each partition are enough, "
+                    f"{clusters * parts}."
                 )
                 return self._fail(name, found, HINTS["shuffle"])
         return None
@@ -133,7 +136,7 @@ class ClustersFound(RddCheck):
         return self._fail(name, "\n".join(told), hint_for_parsing(seen, lines))
 
     def _again(self, name, case, seen):
-        """Return a verdict if other partitions than the lost ones were computed again."""
+        """Return a verdict if others than the lost partitions were computed again."""
         sizes = list(map(len, case["parts"]))
         lost = set(seen["lost"])
         again = [2 if number in lost else 1 for number in range(len(sizes))]
@@ -141,8 +144,8 @@ class ClustersFound(RddCheck):
         if seen["ran"] == again and seen["parsed"] == parsed:
             return None
         lines = [
-            f"Partitions {sorted(lost)} were lost with their worker. How often each was "
-            "computed:",
+            f"Partitions {sorted(lost)} were lost with their worker. How often each "
+            "was computed:",
             f"expected  {again}",
             f"yours     {seen['ran']}",
             f"parse was called {seen['parsed']:,} times; {parsed:,} are enough.",

@@ -14,10 +14,10 @@ __all__ = ["HINTS", "hint_for_centres", "hint_for_parsing"]
 HINTS = {
     "no list": "Return the list of the new centres, in the order of the ones given.",
     "no point": "A centre is a tuple of numbers, as many as a point has.",
-    "empty": "To a centre that is no point's nearest nothing belongs, so that there is no "
-    "mean of its points. Such a centre stays where it is.",
-    "driver": "The points stay with the workers. What has to come to the driver in each "
-    "step is a sum and a count for each cluster.",
+    "empty": "To a centre that is no point's nearest nothing belongs, so that there is "
+    "no mean of its points. Such a centre stays where it is.",
+    "driver": "The points stay with the workers. What has to come to the driver in "
+    "each step is a sum and a count for each cluster.",
     "shuffle": "Every point crosses the network. What can a partition do with its own "
     "points of a cluster before they are sent?",
     "order": "These are the right centres in another order: each new one has the place "
@@ -25,8 +25,8 @@ HINTS = {
     "killed": "It is right as long as no worker dies. A lost partition is computed "
     "again from its recipe, which has to give the same again.",
     "again": "Only what was kept on the lost worker has to be computed again.",
-    "forgets": "A local checkpoint forgets how the points were made, and they were lost. "
-    "cache() keeps them and remembers.",
+    "forgets": "A local checkpoint forgets how the points were made, and they were "
+    "lost. cache() keeps them and remembers.",
     "nested": "Only the driver can use an RDD or the Context. The centres are a list, "
     "and travel with the function that uses them.",
 }
@@ -51,8 +51,8 @@ def hint_for_centres(parts: list[Centres], case: dict, yours: Centres) -> str:
     for way in (lloyd_by_parts, lloyd_by_halves):
         if _alike(yours, way(parts, centres, steps)):
             return (
-                "A mean of means is another number, unless all of them have equally many "
-                "points. Which two things can be added up, in any order?"
+                "A mean of means is another number, unless all of them have equally "
+                "many points. Which two things can be added up, in any order?"
             )
     kept = [n for n, c in enumerate(centres) if _alike([c], [right[n]])]
     if any(not _alike([yours[n]], [right[n]]) for n in kept):
@@ -80,8 +80,8 @@ def hint_for_parsing(seen: dict, lines: int) -> str:
     once = all(row[2] == 0 for job in seen["jobs"][1:] for row in job["kept"])
     if first and once and len(kept) == 1:
         return (
-            "What is kept are not points yet: it is parsed again in each step. Which RDD "
-            "is dear to make and the same in all steps?"
+            "What is kept are not points yet: it is parsed again in each step. Which "
+            "RDD is dear to make and the same in all steps?"
         )
     if not first:
         return (
@@ -90,12 +90,12 @@ def hint_for_parsing(seen: dict, lines: int) -> str:
         )
     if len(kept) > 1:
         return (
-            "Another RDD is kept in each step, which was made in that step and is of no "
-            "use in the next. Which one is the same in all steps?"
+            "Another RDD is kept in each step, which was made in that step and is of "
+            "no use in the next. Which one is the same in all steps?"
         )
     return (
-        "What was kept has been forgotten in between, and had to be computed again. When "
-        "is the last time that it is needed?"
+        "What was kept has been forgotten in between, and had to be computed again. "
+        "When is the last time that it is needed?"
     )
 
 

@@ -85,7 +85,7 @@ class RddCheck:
         return self._fail(name, story, hint)
 
     def _not_an_rdd(self, name, seen):
-        """Return a verdict if a job ran too early, or no RDD was made of the one given."""
+        """Return a verdict if a job ran too early, or no RDD came of the one given."""
         if seen["jobs"]:
             action, size = seen["jobs"][0]
             found = (
@@ -95,7 +95,7 @@ class RddCheck:
             return self._fail(name, found, self._hints["action"])
         if "names" not in seen:
             returned = _shown(seen["returned"])
-            hint = "Return the RDD itself. It is a recipe, and whoever calls your function "
+            hint = "Return the RDD itself. It is a recipe; who calls your function "
             return self._fail(
                 name,
                 f"The function returned {returned}.",
@@ -103,7 +103,7 @@ class RddCheck:
             )
         if not seen["from_given"]:
             found = "The RDD that came back is not made from the one that was given."
-            hint = "Nothing but the given RDD holds the data: begin with one of its methods."
+            hint = "Only the given RDD holds the data: begin with one of its methods."
             return self._fail(name, found, hint)
         if seen["changed"]:
             found = (
@@ -125,17 +125,17 @@ def _shown(value):
 _HINTS = {
     "unwritten": "Nothing of your own is written yet. Which part of the work can each "
     "partition do alone, before anything is sent?",
-    "own context": "Your function is tried in another Python, with a Context of its own. "
-    "Take what the function is given; an RDD knows its Context as rdd.context.",
+    "own context": "Your function is tried in another Python, with a Context of its "
+    "own. Take what the function is given; an RDD knows its Context as rdd.context.",
     "endless": "It ran for too long. Is there a loop that never ends?",
     "locked": "The check's own answers are locked where your functions run.",
-    "side effect": "What your function writes is there on one machine, and the workers may "
-    "be on others. What they need travels with a function, or as a broadcast.",
+    "side effect": "What your function writes is there on one machine, and the workers "
+    "may be on others. What they need travels with a function, or as a broadcast.",
     "tampered": "The engine is given. What it counts is counted as it is.",
     "nested": "Only the driver can use an RDD or the Context. A function that runs on "
     "workers gets along with its records and with what travels with it.",
-    "ordered": "Keys need not have an order: some here are numbers, some are words, one "
-    "is None. A dictionary needs only that they can be hashed.",
+    "ordered": "Keys need not have an order: some here are numbers, some are words, "
+    "one is None. A dictionary needs only that they can be hashed.",
     "zero": "Values need not be numbers, so there is no value to begin with. A key's "
     "first value is what it has so far, and function brings in the others.",
     "destroyed": "When your function returns, nothing has run yet. Whatever the work "

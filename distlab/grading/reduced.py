@@ -1,4 +1,4 @@
-"""The checks of a reduce_by_key: what comes out, what is sent, and where it lies then."""
+"""The checks of a reduce_by_key: what comes out, what is sent, where it lies then."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class ReducedByKey(RddCheck):
         return self._fail(name, found, hint_for_operation(others[-1]))
 
     def _no_pairs(self, name, case, seen):
-        """Return a verdict if there are records that are no pairs of a key and a value."""
+        """Return a verdict if there are records that are no pairs."""
         for part in seen["parts"]:
             for record in map(value_of, part):
                 if type(record) is not tuple or len(record) != 2:
@@ -138,7 +138,7 @@ class ReducedByKey(RddCheck):
         return self._fail(name, found, HINTS["partitions"])
 
     def _too_much(self, name, case, seen):
-        """Return a verdict if there is more than one shuffle, or more in it than must."""
+        """Return a verdict if there is another shuffle, or more in it than must."""
         if seen["stages"] != 2:
             found = (
                 f"The result is right. It took {seen['stages']} stages; 2 are enough."

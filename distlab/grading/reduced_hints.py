@@ -17,13 +17,13 @@ HINTS = {
     "partitions": "partitionBy takes how many partitions there are to be.",
     "stages": "One shuffle is enough: what is combined before it is sent has to be "
     "brought together only once.",
-    "bytes": "A record for each key is sent, but what is in it grows with the number of "
-    "its values. Apply function before the shuffle, not only after it.",
-    "partitioner": "Each key lies where it belongs, but the engine has forgotten it: it "
-    "cannot know what mapPartitions does to keys. You know it, and can say so "
+    "bytes": "A record for each key is sent, but what is in it grows with the number "
+    "of its values. Apply function before the shuffle, not only after it.",
+    "partitioner": "Each key lies where it belongs, but the engine has forgotten it: "
+    "it cannot know what mapPartitions does to keys. You know it, and can say so "
     "(preservesPartitioning).",
-    "another function": "Two RDDs are partitioned in the same way if they have equally many "
-    "partitions and the same function of the key. partitionBy brings one along.",
+    "another function": "Two RDDs are partitioned in the same way if they have equally "
+    "many partitions and the same function of the key. partitionBy brings one along.",
     "lies": "The RDD says that its keys are where its partitioner has them, and they "
     "are not.",
     "nested": "Only the driver can use an RDD or the Context. A function that runs on "
@@ -57,8 +57,8 @@ def hint_for_records(given: list[int], sent: list[int]) -> str:
             "own pairs of one key before they are sent?"
         )
     return (
-        "Some pairs are combined before they are sent, and not all: within a partition, "
-        "pairs of one key may be far apart."
+        "Some pairs are combined before they are sent, and not all: within a "
+        "partition, pairs of one key may be far apart."
     )
 
 
@@ -96,8 +96,8 @@ def hint_for_value(
         )
     if any(_same(yours, one) for one in values) and not all(values):
         return told, (
-            "0, an empty word and an empty list are values, too. Ask whether the key is "
-            "in the dictionary, and not whether its value is true."
+            "0, an empty word and an empty list are values, too. Ask whether the key "
+            "is in the dictionary, and not whether its value is true."
         )
     if any(_same(yours, one) for one in values):
         return told, "Only one of the values is left: function brings two together."

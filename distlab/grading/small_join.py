@@ -19,7 +19,7 @@ _LOOKUPS = 10  # for each record and each row; a dictionary needs about 2
 
 @dataclass
 class MapSideJoin(RddCheck):
-    """Every two pairs with one key, without a shuffle; the table travels as a broadcast.
+    """Every two pairs with one key, without a shuffle; the table is a broadcast.
 
     function: join_small. names: of the cases, such as "an empty table".
     """

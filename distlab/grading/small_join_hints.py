@@ -9,8 +9,8 @@ HINTS = {
     "small one)), as rdd.join gives them.",
     "shuffle": "A shuffle moves every pair of the large side. If each worker has the "
     "whole table, which pairs have to move at all?",
-    "another rdd": "The table is small, and is no RDD: it can lie in the memory of each "
-    "worker, where a dictionary finds a key at once.",
+    "another rdd": "The table is small, and is no RDD: it can lie in the memory of "
+    "each worker, where a dictionary finds a key at once.",
     "in each task": "What a function uses from outside travels with it, in every stage "
     "and to every task. context.broadcast(table) hands it to each worker once.",
     "value outside": "There is a broadcast, and .value was read in the driver, so that "
@@ -18,8 +18,8 @@ HINTS = {
     "pieces": "One table needs one broadcast, which each worker fetches once.",
     "search": "For each record the whole table is walked through, or made anew. Which "
     "structure finds a key in one step, and when is it built?",
-    "nested": "Only the driver can use an RDD or the Context. From a broadcast a worker "
-    "reads .value.",
+    "nested": "Only the driver can use an RDD or the Context. From a broadcast a "
+    "worker reads .value.",
     "empty": "A key of the large side need not be in the table. Then it has no pair.",
 }
 
