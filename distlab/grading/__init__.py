@@ -21,8 +21,11 @@ from distlab.grading.gradients import (
     OverlappedGradients,
 )
 from distlab.grading.inverted_index import InvertedIndex
+from distlab.grading.k_means import ClustersFound
 from distlab.grading.mean_lengths import MeanLengths
+from distlab.grading.reduced import JoinedInPlace, ReducedByKey
 from distlab.grading.sampled_lines import SampledLines
+from distlab.grading.small_join import MapSideJoin
 from distlab.grading.turns import PreparesAndSpeaks, SpeaksInOrder, SpeaksInRounds
 from distlab.grading.verdict import Verdict, grade
 from distlab.grading.work import BalancedWork, SharedWork
@@ -39,12 +42,16 @@ __all__ = [
     "BalancedWork",
     "BestWorldSize",
     "BroadcastInRounds",
+    "ClustersFound",
     "FreedLayers",
     "InvertedIndex",
+    "JoinedInPlace",
+    "MapSideJoin",
     "MeanLengths",
     "OverlappedGradients",
     "PreparesAndSpeaks",
     "ReduceScatterSums",
+    "ReducedByKey",
     "SampledLines",
     "ShardedLayers",
     "ShardedOptimizer",

@@ -20,8 +20,10 @@ __all__ = ["ServerHandle", "trusted_path", "warm_up"]
 
 
 # One seed for the hashes of all processes, always the same: a string belongs to the
-# same partition whoever asks, and also when a server had to be started anew.
-_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1", "PYTHONHASHSEED": "0"}
+# same partition whoever asks, and also when a server had to be started anew. Who wants
+# another one says so in the environment.
+_SEED = {"PYTHONHASHSEED": "0"}
+_ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 
 
 class ServerHandle:
@@ -60,7 +62,7 @@ class ServerHandle:
                 stdout=self.errors,
                 stderr=self.errors,
                 pass_fds=[theirs.fileno()],
-                env=os.environ | _ENVIRONMENT,
+                env=_SEED | os.environ | _ENVIRONMENT,
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)

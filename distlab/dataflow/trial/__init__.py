@@ -7,6 +7,8 @@ What a trial is for: to compare jobs that should give the same, with other worke
 other splits, other hash seeds, and whatever goes wrong. It ends when its time is over.
 """
 
-from distlab.dataflow.trial.trial import Failed, Odd, Plan, Trial, TrialTimeout, Tried
+from distlab.dataflow.trial.apart import TrialTimeout
+from distlab.dataflow.trial.plain import Odd
+from distlab.dataflow.trial.trial import Failed, Plan, Trial, Tried
 
 __all__ = ["Failed", "Odd", "Plan", "Trial", "TrialTimeout", "Tried"]

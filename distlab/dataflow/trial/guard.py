@@ -9,7 +9,6 @@ task may run twice, and what it wrote then would be there twice.
 """
 
 import os
-import reprlib
 import sys
 import time
 from collections.abc import Iterator
@@ -18,18 +17,21 @@ from types import GeneratorType
 from typing import NamedTuple
 
 from distlab.calls.travel import unpack
+from distlab.dataflow.trial.plain import plain
 
 __all__ = [
+    "WRITES",
     "Combiner",
+    "Guard",
     "Learners",
     "Mapper",
     "Partitioner",
     "Reducer",
+    "SideEffect",
     "Trouble",
-    "plain",
 ]
 
-_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _TOLD = "os.remove os.rename os.mkdir os.rmdir os.link os.symlink os.truncate os.system"
 _TOLD += " os.exec os.fork os.posix_spawn subprocess.Popen socket.connect socket.bind"
 _TOLD += " socket.sendto sqlite3.connect os.kill"
@@ -66,7 +68,7 @@ class Guard:
             return
         if event == "import" and args[0].startswith("distlab.grading"):
             raise ImportError("this exercise asks for your own; the checks are locked")
-        if event == "open" and args[2] & _WRITES:
+        if event == "open" and args[2] & WRITES:
             raise SideEffect(f"it opens {args[0]!r} to write (a side effect)")
         if event in _REFUSED:
             raise SideEffect(f"it uses {event} (a side effect)")
@@ -201,18 +203,3 @@ class Partitioner(NamedTuple):
 def _plain(values):
     for value in values:
         yield plain(value)
-
-
-def plain(value: object) -> object:
-    """Return a value as what JSON can hold; what is no plain data, as a description.
-
-    Kinds are compared exactly: a str with an `__eq__` of its own is no str.
-    """
-    if value is None or type(value) in (str, int, float, bool):
-        return value
-    if type(value) is list:
-        return [plain(part) for part in value]
-    if type(value) is tuple:
-        return {"tuple": [plain(part) for part in value]}
-    shown = " ".join(reprlib.repr(value).split())
-    return {"kind": type(value).__name__, "shown": shown}

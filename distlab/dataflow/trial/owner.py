@@ -1,9 +1,5 @@
 """The Python that owns a trial's jobs: it runs them, and tells what it saw as JSON."""
 
-import json
-import linecache
-import pickle
-import sys
 import tempfile
 from pathlib import Path
 
@@ -11,6 +7,7 @@ from distlab.calls.places import source_lines
 from distlab.calls.raised import described
 from distlab.calls.travel import pack_functions, unpack
 from distlab.dataflow import MapReduce
+from distlab.dataflow.trial.apart import answer, task_in
 from distlab.dataflow.trial.guard import (
     Combiner,
     Learners,
@@ -18,8 +15,8 @@ from distlab.dataflow.trial.guard import (
     Partitioner,
     Reducer,
     Trouble,
-    plain,
 )
+from distlab.dataflow.trial.plain import plain
 from distlab.errors import CannotTravel, InvalidArgument, TaskFailed
 from distlab.faults import KillWorker
 
@@ -28,40 +25,36 @@ __all__ = ["main"]
 
 def main(folder: str) -> None:
     """Run the jobs of the task in a folder; write what was seen beside it."""
-    task = pickle.loads(Path(folder, "task").read_bytes())
-    sys.path[:] = task["path"]  # for what workers import; ours is imported by now
-    for name, lines in task["cells"].items():
-        linecache.cache[name] = sum(map(len, lines)), None, lines, name
+    task = task_in(folder)
     inputs = Path(folder, "inputs")
     inputs.mkdir()
     for name, content in task["files"].items():
         path = inputs / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    answer = json.dumps(_answer(task, inputs))
-    Path(folder, "answer").write_text(answer)
+    answer(folder, _answer(task, inputs))
 
 
 def _answer(task, inputs):
     """Return what each plan's job gave, and what failed, after which none is run."""
-    answer = {"tried": [], "failed": None, "packed": None}
+    seen = {"tried": [], "failed": None, "packed": None}
     packed = task["packed"]
     try:
         for plan in task["plans"]:
-            if plan["partitioner"] and answer["packed"] is None:
+            if plan["partitioner"] and seen["packed"] is None:
                 if task["partitioning"] is not None:
                     packed = _with_partitioner(packed, task["partitioning"])
-                answer["packed"] = packed.hex()
-            answer["tried"].append(_tried(packed, plan, inputs))
+                seen["packed"] = packed.hex()
+            seen["tried"].append(_tried(packed, plan, inputs))
     except (TaskFailed, InvalidArgument, CannotTravel) as failure:
         cause = getattr(failure, "cause", failure)
-        answer["failed"] = {
+        seen["failed"] = {
             "story": str(failure),
             "task": getattr(failure, "task", ""),
             "kind": type(cause).__name__,
             "said": str(cause),
         }
-    return answer
+    return seen
 
 
 def _with_partitioner(packed, arguments):

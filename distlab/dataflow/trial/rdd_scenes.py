@@ -1,0 +1,231 @@
+"""What a learner's functions are tried on: one scene for each step of the exercise.
+
+Each returns plain data: what came out, and what the engine counted meanwhile.
+"""
+
+import os
+import tempfile
+from collections import Counter
+
+from distlab.calls.travel import unpack
+from distlab.dataflow.rdd import RDD
+from distlab.dataflow.rdd.graph import Wide
+from distlab.dataflow.trial.plain import Odd, plain
+from distlab.dataflow.trial.rdd_functions import FUNCTIONS, Key, Parse, with_lookups
+from distlab.trace import Lineage
+
+__all__ = ["clusters", "joined", "reduced"]
+
+
+def reduced(stage, functions, case: dict) -> dict:
+    """Call reduce_by_key(rdd, function, partitions) on pairs; then join what it made.
+
+    case: parts, the pairs of each partition; function, the name of one of FUNCTIONS;
+    partitions; others, pairs to join with.
+    """
+    given = _pairs(stage, case["parts"])
+    called = functions[0], given, FUNCTIONS[case["function"]], case["partitions"]
+    made, seen = _called(stage, *called, given=given)
+    if made is None:
+        return seen
+    parts = _glommed(made)
+    seen |= _last_job(stage) | {"parts": parts}
+    if not all(_is_pair(record) for part in parts for record in part):
+        return seen
+    others = stage.context.parallelize(case["others"], 2)
+    both = RDD.join(made, RDD.partitionBy(others, case["partitions"]))
+    seen["joined"] = plain(RDD.collect(both))
+    seen["partitioner"] = made.partitioner is not None
+    shuffles = _shuffles(RDD.lineage(both)) - _shuffles(RDD.lineage(made))
+    seen["further_shuffles"] = len(shuffles) - 1  # one brings the others into place
+    return seen
+
+
+def joined(stage, functions, case: dict) -> dict:
+    """Call join_small(context, large, small) on pairs by words, and collect.
+
+    case: parts, the pairs of each partition of the large one; small, a list of pairs.
+    """
+    given = _pairs(stage, [_keyed(part) for part in case["parts"]])
+    small, before = _keyed(case["small"]), stage.context.broadcasts
+    made, seen = _called(stage, functions[0], stage.context, given, small, given=given)
+    seen["broadcasts"] = stage.context.broadcasts - before
+    if made is None:
+        return seen
+    sent = RDD.program(made, b"")
+    parts = _glommed(RDD.mapPartitions(made, with_lookups))
+    ends = [part.pop() for part in parts]
+    looked = sum(end["tuple"][1] for end in ends)
+    table = RDD.program(RDD.map(given, _Holding(small)), b"")
+    bare = RDD.program(given, b"")
+    more = {"parts": parts, "lookups": looked, "program_bytes": len(sent) - len(bare)}
+    more["table_bytes"] = len(table) - len(bare)
+    return seen | _last_job(stage) | more
+
+
+def _is_pair(told):
+    return isinstance(told, dict) and len(told.get("tuple", ())) == 2
+
+
+class _Holding:
+    """A function that takes a table along, to see how many bytes that is."""
+
+    def __init__(self, table):
+        self.table = table
+
+    def __call__(self, record):
+        return record
+
+
+def clusters(stage, functions, case: dict) -> dict:
+    """Call kmeans(lines, parse, centres, steps), and again with a worker killed.
+
+    case: parts, the lines of each partition; centres; steps.
+    """
+    kmeans = functions[-1]
+    with tempfile.TemporaryDirectory() as folder:
+        clean = _means(stage, kmeans, case, os.path.join(folder, "clean"))
+        jobs = len(clean["jobs"])
+        if not case["killed"] or jobs < 2:
+            return {"clean": clean, "killed": None}
+        stage.context.kill_after = len(stage.context.seen) + max(1, jobs // 2)
+        killed = _means(stage, kmeans, case, os.path.join(folder, "killed"))
+    stage.context.kill_after = None
+    return {"clean": clean, "killed": killed}
+
+
+def _means(stage, kmeans, case, path):
+    """Return the centres, and what the jobs of one call did."""
+    context = stage.context
+    first, before = len(context.seen), context.kills()
+    lines = _records(stage, case["parts"]).setName("lines")
+    context.lost = None
+    centres = stage.call(
+        kmeans, lines, Parse(path), list(case["centres"]), case["steps"]
+    )
+    jobs = context.seen[first:]
+    lost = {} if context.lost is None else Counter(n for n, _ in context.lost)
+    mine = [p for n, p in context.lost or () if n == max(lost)] if lost else []
+    ran = Counter(p for job, _ in jobs for n, p in job.computed if n == lines.id())
+    return {
+        "centres": _numbers(centres),
+        "parsed": os.path.getsize(path) if os.path.exists(path) else 0,
+        "ran": [ran[p] for p in range(lines.getNumPartitions())],
+        "jobs": [_job(job, size) for job, size in jobs],
+        "fired": context.kills() - before,
+        "lost": mine,
+    }
+
+
+def _numbers(centres):
+    """Return centres as lists of plain numbers, also those of numpy."""
+    if not isinstance(centres, list | tuple) and hasattr(centres, "tolist"):
+        centres = centres.tolist()
+    if not isinstance(centres, list | tuple):
+        return {"odd": plain(centres)}
+    return [_point(centre) for centre in centres]
+
+
+def _point(centre):
+    if hasattr(centre, "tolist"):
+        centre = centre.tolist()
+    if not isinstance(centre, list | tuple):
+        return plain(centre)
+    return [plain(x.item() if hasattr(x, "item") else x) for x in centre]
+
+
+def _job(job, size):
+    """Return what is judged of one job of a loop."""
+    kept = [node for node in job.lineage.nodes if node.cached]
+    return {
+        "action": job.action,
+        "bytes": size,
+        "records": sum(_records_of(job)),
+        "kept": [
+            [n.id, n.label or n.name, len(n.computed), len(n.reused)] for n in kept
+        ],
+    }
+
+
+def _called(stage, function, *args, given):
+    """Return the RDD that a learner's function made, or None, and what was seen."""
+    context = stage.context
+    before, attributes = len(context.seen), set(vars(given))
+    made = stage.call(function, *args)
+    jobs = context.seen[before:]
+    seen = {
+        "jobs": [[job.action, size] for job, size in jobs],
+        "returned": plain(made) if type(made) is not RDD else None,
+    }
+    if type(made) is not RDD:
+        return None, seen
+    if made.ctx is not context:
+        return None, seen | {"returned": plain(Odd("RDD", "data of another Context"))}
+    odd = set(vars(made)) - attributes
+    nodes = RDD.lineage(made).nodes
+    seen |= {
+        "partitions": RDD.getNumPartitions(made),
+        "names": [node.name for node in nodes if node.id > given.id()],
+        "sources": [n.name for n in nodes if not n.parents and n.id > given.id()],
+        "from_given": given.id() in {node.id for node in nodes},
+        "changed": sorted(odd & set(dir(RDD))),
+        "combines": _combining(made),
+    }
+    return made, seen
+
+
+def _combining(made):
+    """Whether a shuffle in the lineage has the engine combine values."""
+    waiting, seen = [made], set()
+    while waiting:
+        node = waiting.pop()
+        for each in node.dependencies:
+            if isinstance(each, Wide) and unpack(each.packed)[2] is not None:
+                return True
+            if each.parent.number not in seen:
+                seen.add(each.parent.number)
+                waiting.append(each.parent)
+    return False
+
+
+def _last_job(stage):
+    """Return what the last job did."""
+    job, _ = stage.context.seen[-1]
+    return {
+        "stages": len(job.stages),
+        "records": _records_of(job),
+        "bytes": sum(sum(map(sum, matrix)) for matrix in job.shuffled.values()),
+        "fetched": job.counts.get("broadcasts_fetched", 0),
+    }
+
+
+def _records_of(job):
+    """Return how many records each map task gave to the shuffle, if there is one."""
+    rows = [row for matrix in job.records.values() for row in matrix]
+    return [sum(row) for row in rows]
+
+
+def _glommed(rdd):
+    return [plain(part) for part in RDD.collect(RDD.glom(rdd))]
+
+
+def _shuffles(lineage: Lineage):
+    parents = [parent for node in lineage.nodes for parent in node.parents]
+    return {parent.shuffle for parent in parents if parent.kind == "wide"}
+
+
+def _records(stage, parts):
+    """Return an RDD with these records in each partition."""
+    return stage.context.parallelize(parts, len(parts)).flatMap(_itself)
+
+
+def _pairs(stage, parts):
+    return _records(stage, [[tuple(pair) for pair in part] for part in parts])
+
+
+def _keyed(pairs):
+    return [(Key(key) if type(key) is str else key, value) for key, value in pairs]
+
+
+def _itself(records):
+    return records

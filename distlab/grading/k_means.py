@@ -1,0 +1,171 @@
+"""The check of k-means: the centres, what was sent, what was computed how often."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from distlab.dataflow.trial.plain import value_of
+from distlab.grading.k_means_hints import HINTS, hint_for_centres, hint_for_parsing
+from distlab.grading.point_shapes import lloyd, points_of, shape
+from distlab.grading.rdd_check import RddCheck
+
+__all__ = ["ClustersFound"]
+
+_WIDE = 70
+_CENTRE_BYTES = 400  # for each cluster and partition; sums of numpy take about 200
+
+
+@dataclass
+class ClustersFound(RddCheck):
+    """The centres after some steps; each line is parsed once, and only lost ones again.
+
+    functions: kmeans, and whatever it uses travels with it. names: of the cases.
+    """
+
+    function: Callable
+    names: Sequence[str]
+
+    _scene = "clusters"
+    _hints = HINTS
+
+    @property
+    def functions(self):
+        """What travels."""
+        return [self.function]
+
+    def _case(self, name):
+        return shape(name)
+
+    def _wrong(self, name, case, seen):
+        clean, killed = seen["clean"], seen["killed"]
+        wrong = (
+            self._no_centres(name, case, clean)
+            or self._differs(name, case, clean)
+            or self._too_much(name, case, clean)
+            or self._parsed(name, case, clean)
+        )
+        if wrong or not case["killed"]:
+            return wrong
+        if killed is None:
+            return self._inconclusive(
+                name, "There were no two jobs to kill a worker in."
+            )
+        if killed["fired"] != 1 or not killed["lost"]:
+            lost = len(killed["lost"])
+            found = (
+                f"{killed['fired']} workers were killed, {lost} kept partitions lost."
+            )
+            return self._inconclusive(name, found)
+        return self._differs(name, case, killed) or self._again(name, case, killed)
+
+    def _no_centres(self, name, case, seen):
+        """Return a verdict if what came back is no list of points, one per cluster."""
+        centres = seen["centres"]
+        wide = len(case["centres"][0])
+        if isinstance(centres, dict):
+            found = f"The function returned {_cut(repr(value_of(centres['odd'])))}."
+            return self._fail(name, found, HINTS["no list"])
+        for centre in centres:
+            if not _is_point(centre, wide):
+                found = f"One of the centres that came back is {value_of(centre)!r}."
+                return self._fail(name, found, HINTS["no point"])
+        if len(centres) != len(case["centres"]):
+            found = (
+                f"{len(case['centres'])} centres began, and {len(centres)} came back."
+            )
+            return self._fail(name, found, HINTS["empty"])
+        return None
+
+    def _differs(self, name, case, seen):
+        """Return a verdict if a centre is somewhere else."""
+        parts = points_of(case["parts"])
+        expected = lloyd(parts, case["centres"], case["steps"])
+        yours = [tuple(map(float, centre)) for centre in seen["centres"]]
+        apart = [
+            n for n, both in enumerate(zip(expected, yours, strict=True)) if _far(*both)
+        ]
+        if not apart:
+            return None
+        lines = [f"{'':3}{'expected':30}  yours"]
+        for number, (right, own) in enumerate(zip(expected, yours, strict=True)):
+            mark = "  ← first difference" if number == apart[0] else ""
+            lines.append(f"{number:<3}{_told(right):30}  {_told(own)}{mark}")
+        after = " with a worker killed" * bool(seen["fired"])
+        lines.insert(0, f"after {case['steps']} steps{after}:")
+        if seen["fired"]:
+            return self._fail(name, "\n".join(lines), HINTS["killed"])
+        return self._fail(name, "\n".join(lines), hint_for_centres(parts, case, yours))
+
+    def _too_much(self, name, case, seen):
+        """Return a verdict if points come to the driver, or cross the network."""
+        clusters, parts = len(case["centres"]), len(case["parts"])
+        allowed = 1000 + _CENTRE_BYTES * clusters * parts
+        lines = sum(map(len, case["parts"]))
+        for number, job in enumerate(seen["jobs"]):
+            if job["bytes"] > allowed:
+                found = (
+                    f"The centres are right. Job {number}, {job['action']}, brought "
+                    f"{job['bytes']:,} bytes to the driver."
+                )
+                return self._fail(name, found, HINTS["driver"])
+            if job["records"] > clusters * parts:
+                found = (
+                    f"The centres are right. Job {number}, {job['action']}, sent "
+                    f"{job['records']:,} records through a shuffle, for {lines:,} "
+                    f"points. {clusters} for each partition are enough, "
+                    f"{clusters * parts}."
+                )
+                return self._fail(name, found, HINTS["shuffle"])
+        return None
+
+    def _parsed(self, name, case, seen):
+        """Return a verdict if a line was not parsed once."""
+        lines, steps = sum(map(len, case["parts"])), case["steps"]
+        if not steps or (seen["parsed"] == lines and set(seen["ran"]) == {1}):
+            return None
+        told = [
+            f"The centres are right. For {lines:,} lines and {steps} steps, parse was "
+            f"called {seen['parsed']:,} times.",
+            "job  kept              partitions computed  read from the cache",
+        ]
+        for number, job in enumerate(seen["jobs"][:6]):
+            for kept, label, computed, reused in job["kept"] or [
+                ("", "nothing", "-", "-")
+            ]:
+                who = f"RDD {kept}, {label}" if kept != "" else label
+                told.append(f"{number:<3}  {who:16}  {computed!s:19}  {reused}")
+        return self._fail(name, "\n".join(told), hint_for_parsing(seen, lines))
+
+    def _again(self, name, case, seen):
+        """Return a verdict if others than the lost partitions were computed again."""
+        sizes = list(map(len, case["parts"]))
+        lost = set(seen["lost"])
+        again = [2 if number in lost else 1 for number in range(len(sizes))]
+        parsed = sum(size * times for size, times in zip(sizes, again, strict=True))
+        if seen["ran"] == again and seen["parsed"] == parsed:
+            return None
+        lines = [
+            f"Partitions {sorted(lost)} were lost with their worker. How often each "
+            "was computed:",
+            f"expected  {again}",
+            f"yours     {seen['ran']}",
+            f"parse was called {seen['parsed']:,} times; {parsed:,} are enough.",
+        ]
+        return self._fail(name, "\n".join(lines), HINTS["again"])
+
+
+def _cut(text):
+    return text if len(text) <= _WIDE else f"{text[: _WIDE - 3]}..."
+
+
+def _is_point(centre, wide):
+    whole = isinstance(centre, list) and len(centre) == wide
+    return whole and all(type(x) in (int, float) for x in centre)
+
+
+def _far(one, other):
+    pairs = zip(one, other, strict=True)
+    return not all(abs(a - b) <= 1e-9 * max(1.0, abs(a)) for a, b in pairs)
+
+
+def _told(centre):
+    return "(" + ", ".join(f"{x:.5g}" for x in centre) + ")"

@@ -1,0 +1,178 @@
+"""`RddCheck`: try a learner's functions on RDDs, and compare what was seen."""
+
+import re
+from typing import ClassVar
+
+from distlab.calls.travel import pack_functions
+from distlab.dataflow.trial.apart import TrialTimeout, ask, in_cells
+from distlab.errors import CannotTravel
+from distlab.grading.verdict import Verdict
+
+__all__ = ["NARROW", "RddCheck"]
+
+_DRIVER = "distlab.dataflow.trial.rdd_driver"
+NARROW = {
+    "map",
+    "flatMap",
+    "filter",
+    "mapPartitions",
+    "mapPartitionsWithIndex",
+    "mapValues",
+    "flatMapValues",
+    "keyBy",
+    "keys",
+    "values",
+    "glom",
+}
+
+
+class RddCheck:
+    """Functions under test, and the cases to try them on.
+
+    A check names its `_scene`, makes a case of a name in `_case`, and says in
+    `_wrong(name, case, seen)` what is wrong with what was seen of it, or None.
+
+    The driver's program runs in a Python of its own, with an engine of its own. Truth
+    is worked out when it has ended, and what it gave is plain data by then.
+    """
+
+    _hints: ClassVar[dict[str, str]] = {}
+    _timeout_s = 40
+
+    @property
+    def title(self):
+        """Say what is tried."""
+        first, *others = self.names
+        return f"{first}, and {len(others)} more" if others else first
+
+    def judge(self) -> Verdict:
+        """Run the cases and compare; never raises for what the learner wrote."""
+        names = list(self.names)
+        cases = [self._case(name) for name in names]
+        try:
+            packed = pack_functions(tuple(self.functions), "a worker")
+            task = {"scene": self._scene, "packed": packed, "cases": cases}
+            said = ask(_DRIVER, task, timeout_s=self._timeout_s)
+        except CannotTravel as error:
+            return self._fail(self.title, str(error), _HINTS["own context"])
+        except TrialTimeout:
+            found = f"The jobs still ran after {self._timeout_s} s."
+            return self._fail(self.title, found, _HINTS["endless"])
+        if said["tampered"]:
+            found = f"The engine is not what it was: {said['tampered']}."
+            return self._fail(self.title, found, _HINTS["tampered"])
+        for name, case, seen in zip(names, cases, said["seen"], strict=False):
+            wrong = self._wrong(name, case, seen)
+            if wrong:
+                return wrong
+        if said["failed"]:
+            return self._failed(names[len(said["seen"])], said["failed"])
+        return Verdict("pass", self.title)
+
+    def _fail(self, name, found, hint):
+        return Verdict("fail", name, found, hint)
+
+    def _inconclusive(self, name, found):
+        return Verdict("inconclusive", name, found)
+
+    def _failed(self, name, failed):
+        """Return the verdict for a case that raised."""
+        story = in_cells(failed["story"])
+        if failed["kind"] == "WorkdirError":
+            return self._inconclusive(name, story)
+        hints = _HINTS | self._hints
+        hint = hints.get(_kind_of(failed), _HINTS["other"])
+        return self._fail(name, story, hint)
+
+    def _not_an_rdd(self, name, seen):
+        """Return a verdict if a job ran too early, or no RDD came of the one given."""
+        if seen["jobs"]:
+            action, size = seen["jobs"][0]
+            found = (
+                f"Before anybody asked for a result, your function ran {action}, which "
+                f"brought {size:,} bytes to the driver."
+            )
+            return self._fail(name, found, self._hints["action"])
+        if "names" not in seen:
+            returned = _shown(seen["returned"])
+            hint = "Return the RDD itself. It is a recipe; who calls your function "
+            return self._fail(
+                name,
+                f"The function returned {returned}.",
+                hint + "asks for its contents.",
+            )
+        if not seen["from_given"]:
+            found = "The RDD that came back is not made from the one that was given."
+            hint = "Only the given RDD holds the data: begin with one of its methods."
+            return self._fail(name, found, hint)
+        if seen["changed"]:
+            found = (
+                f"In the RDD that came back, {seen['changed'][0]} is not the engine's."
+            )
+            return self._fail(name, found, _HINTS["tampered"])
+        return None
+
+
+def _shown(value):
+    if isinstance(value, dict):
+        return (
+            f"{value['shown']} (a {value['kind']})" if "shown" in value else "a tuple"
+        )
+    text = repr(value)
+    return text if len(text) < 60 else f"{text[:57]}..."
+
+
+_HINTS = {
+    "unwritten": "Nothing of your own is written yet. Which part of the work can each "
+    "partition do alone, before anything is sent?",
+    "own context": "Your function is tried in another Python, with a Context of its "
+    "own. Take what the function is given; an RDD knows its Context as rdd.context.",
+    "endless": "It ran for too long. Is there a loop that never ends?",
+    "locked": "The check's own answers are locked where your functions run.",
+    "side effect": "What your function writes is there on one machine, and the workers "
+    "may be on others. What they need travels with a function, or as a broadcast.",
+    "tampered": "The engine is given. What it counts is counted as it is.",
+    "nested": "Only the driver can use an RDD or the Context. A function that runs on "
+    "workers gets along with its records and with what travels with it.",
+    "ordered": "Keys need not have an order: some here are numbers, some are words, "
+    "one is None. A dictionary needs only that they can be hashed.",
+    "zero": "Values need not be numbers, so there is no value to begin with. A key's "
+    "first value is what it has so far, and function brings in the others.",
+    "destroyed": "When your function returns, nothing has run yet. Whatever the work "
+    "will need has to be there until then.",
+    "walked": "An iterator over a partition can be walked through only once.",
+    "other": "The message above names what was raised, and where.",
+}
+
+
+_WITH_ZERO = re.compile(
+    "'int' and '(str|list)'|'int' object is not iterable|type 'int'"
+)
+
+
+def _kind_of(failed):
+    """Return which of the usual mistakes a failure looks like."""
+    kind, said = failed["kind"], failed["said"]
+    if kind == "NotImplementedError":
+        return "unwritten"
+    if "locked" in said:
+        return "locked"
+    if "(a side effect)" in said:
+        return "side effect"
+    if kind == "NestedRDD":
+        return "nested"
+    if "not supported between instances" in said:
+        return "ordered"
+    if "has been destroyed" in said:
+        return "destroyed"
+    if "reduce() of empty iterable" in said:
+        return "walked"
+    if kind == "TypeError" and _WITH_ZERO.search(said):
+        return "zero"
+    if kind in ("ZeroDivisionError", "KeyError", "IndexError"):
+        return "empty"
+    if "only a local checkpoint" in said:
+        return "forgets"
+    if "is parsed in the driver" in said:
+        return "driver"
+    return "other"

@@ -1,0 +1,121 @@
+"""From what a reduce_by_key did to the first nudge, the most specific one first."""
+
+from collections.abc import Callable
+from functools import reduce
+
+__all__ = ["HINTS", "hint_for_operation", "hint_for_records", "hint_for_value"]
+
+HINTS = {
+    "action": "A transformation only adds to the recipe. Leave the work to the workers "
+    "and the time of it to an action, which somebody else will call.",
+    "no pair": "What comes out are pairs again, (key, value). A dictionary has them as "
+    ".items().",
+    "apart": "What has one key has to meet in one partition before it can become one: "
+    "where is the shuffle?",
+    "not merged": "After the shuffle a partition has one pair of a key from each map "
+    "task. They lie together now, but nobody has made them one.",
+    "partitions": "partitionBy takes how many partitions there are to be.",
+    "stages": "One shuffle is enough: what is combined before it is sent has to be "
+    "brought together only once.",
+    "bytes": "A record for each key is sent, but what is in it grows with the number "
+    "of its values. Apply function before the shuffle, not only after it.",
+    "partitioner": "Each key lies where it belongs, but the engine has forgotten it: "
+    "it cannot know what mapPartitions does to keys. You know it, and can say so "
+    "(preservesPartitioning).",
+    "another function": "Two RDDs are partitioned in the same way if they have equally "
+    "many partitions and the same function of the key. partitionBy brings one along.",
+    "lies": "The RDD says that its keys are where its partitioner has them, and they "
+    "are not.",
+    "nested": "Only the driver can use an RDD or the Context. A function that runs on "
+    "workers gets along with its records and with what travels with it.",
+}
+
+
+def hint_for_operation(name: str) -> str:
+    """Return a nudge for an operation in the lineage that has no business there."""
+    if name in ("groupByKey", "cogroup"):
+        return (
+            "groupByKey sends every value as it is, and the work begins after the "
+            "shuffle. Which part of it can be done before?"
+        )
+    if name in ("parallelize", "union"):
+        return "The data is in partitions already. Which methods work on one at a time?"
+    return (
+        "Build it from mapPartitions, partitionBy and mapPartitions: what the engine "
+        "does in an operation like this one is the exercise."
+    )
+
+
+def hint_for_records(given: list[int], sent: list[int]) -> str:
+    """Return a nudge for a shuffle of more records than there are keys.
+
+    given, sent: how many pairs each map task had, and how many it sent.
+    """
+    if given == sent:
+        return (
+            "Every pair crosses the network as it is. What can a partition do with its "
+            "own pairs of one key before they are sent?"
+        )
+    return (
+        "Some pairs are combined before they are sent, and not all: within a "
+        "partition, pairs of one key may be far apart."
+    )
+
+
+def hint_for_value(
+    shares: list[list],
+    function: Callable,
+    yours: object,
+    *,
+    missing: bool,
+    foreign: bool,
+) -> tuple[list[str], str]:
+    """Return what a wrong value is, in lines, and a nudge.
+
+    shares: the key's values in each partition that has any.
+    """
+    if foreign:
+        return [], "There is a key that no pair has. Does a key change on its way?"
+    if missing:
+        return [], (
+            "A key is missing. A partition may be empty, may be the only one with a "
+            "key, and a key or value may be 0, empty or None."
+        )
+    values = [value for own in shares for value in own]
+    partial = [reduce(function, own) for own in shares]
+    told = [f"Its values are {_few(values)}."]
+    if len(shares) > 1 and any(_same(yours, one) for one in partial):
+        return told, (
+            "This is what one partition has of the key. Later ones replace it, where "
+            "function should bring them together."
+        )
+    if None in values:
+        return told, (
+            "None is a value like others, and get() returns it for a key that is not "
+            "there, too. Ask whether the key is in the dictionary."
+        )
+    if any(_same(yours, one) for one in values) and not all(values):
+        return told, (
+            "0, an empty word and an empty list are values, too. Ask whether the key "
+            "is in the dictionary, and not whether its value is true."
+        )
+    if any(_same(yours, one) for one in values):
+        return told, "Only one of the values is left: function brings two together."
+    if yours in (0, "", [], 1):
+        return told, (
+            "This is none of the key's values. Where does it come from? A key's first "
+            "value is what there is to begin with."
+        )
+    return told, (
+        "Is every value of the key in it, and none twice? An iterator over a partition "
+        "can be walked through only once."
+    )
+
+
+def _same(one, other):
+    return repr(one) == repr(other)
+
+
+def _few(values):
+    shown = ", ".join(map(repr, values[:6]))
+    return shown + (f" and {len(values) - 6} more" if len(values) > 6 else "")

@@ -1,0 +1,46 @@
+"""Sums and counts as one dictionary for each partition."""
+
+POINTS = 10.0
+HINT = ""
+
+
+def reduce_by_key(rdd, function, partitions):
+    def combine(pairs):
+        table = {}
+        for key, value in pairs:
+            table[key] = function(table[key], value) if key in table else value
+        return table.items()
+
+    placed = rdd.mapPartitions(combine).partitionBy(partitions)
+    return placed.mapPartitions(combine, preservesPartitioning=True)
+
+
+def join_small(context, large, small):
+    table = {}
+    for key, value in small:
+        table.setdefault(key, []).append(value)
+    sent = context.broadcast(table)
+    return large.flatMap(
+        lambda pair: [(pair[0], (pair[1], x)) for x in sent.value.get(pair[0], [])]
+    )
+
+
+def kmeans(lines, parse, centres, steps):
+    points = lines.map(parse)
+    points.cache().count()
+    for _ in range(steps):
+
+        def plus(sums, point):
+            number = nearest(point, centres)
+            sums[number] = list(map(add, sums.get(number, [0] * 9), [*point, 1]))
+            return sums
+
+        def both(sums, others):
+            for number, other in others.items():
+                sums[number] = list(map(add, sums.get(number, [0] * 9), other))
+            return sums
+
+        sums = points.aggregate({}, plus, both)
+        means = {n: [x / s[-1] for x in s[:-1]] for n, s in sums.items()}
+        centres = [tuple(means.get(n, c)) for n, c in enumerate(centres)]
+    return centres

@@ -1,0 +1,34 @@
+"""rdd.join, with a shuffle of both sides."""
+
+POINTS = 7.0
+HINT = "which pairs have to move at all"
+
+
+def reduce_by_key(rdd, function, partitions):
+    def combine(pairs):
+        table = {}
+        for key, value in pairs:
+            table[key] = function(table[key], value) if key in table else value
+        return table.items()
+
+    placed = rdd.mapPartitions(combine).partitionBy(partitions)
+    return placed.mapPartitions(combine, preservesPartitioning=True)
+
+
+def join_small(context, large, small):
+    return large.join(context.parallelize(small))
+
+
+def kmeans(lines, parse, centres, steps):
+    def added(one, other):
+        return tuple(map(add, one[0], other[0])), one[1] + other[1]
+
+    points = lines.map(parse).cache()
+    for _ in range(steps):
+        mine = points.map(lambda point: (nearest(point, centres), (point, 1)))
+        sums = mine.reduceByKey(added).collectAsMap()
+        moved = list(centres)
+        for number, (total, count) in sums.items():
+            moved[number] = tuple(x / count for x in total)
+        centres = moved
+    return centres

@@ -1,0 +1,674 @@
+"""Wrong answers to exercise 07 beyond its variants, and the hint that each meets."""
+
+# ruff: noqa: B023 - what is made in a loop runs before the loop goes on
+
+import gc
+import itertools
+import math
+import os
+import sys
+import tempfile
+from collections import defaultdict
+from functools import partial, reduce
+from operator import add
+
+import numpy as np
+import pytest
+
+from distlab.dataflow import RDD, Context
+from distlab.grading import ClustersFound, JoinedInPlace, MapSideJoin, ReducedByKey
+from distlab.grading.point_shapes import lloyd, points_of, shape
+
+CASES = ["two of five partitions are empty", "all keys differ", "keys of many kinds"]
+TABLES = ["keys with several values", "a table of 600 rows"]
+POINTS = ["three clusters", "a centre far from all points"]
+POINTS += ["a worker killed between two steps"]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def server():
+    """Have the process server run that stays when a Context has ended."""
+    Context(workers=1).stop()
+
+
+def combining(function):
+    def combine(pairs):
+        table = {}
+        for key, value in pairs:
+            table[key] = function(table[key], value) if key in table else value
+        return table.items()
+
+    return combine
+
+
+def right(rdd, function, partitions):
+    combine = combining(function)
+    placed = rdd.mapPartitions(combine).partitionBy(partitions)
+    return placed.mapPartitions(combine, preservesPartitioning=True)
+
+
+class Same:
+    """A value that says it equals everything."""
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = None
+
+
+class OddWord(str):
+    """A word that does."""
+
+    def __eq__(self, other):
+        return True
+
+    __hash__ = str.__hash__
+
+
+def table_of(pairs):
+    table = {}
+    for key, value in pairs:
+        table.setdefault(key, []).append(value)
+    return table
+
+
+def looked_up(table, pair):
+    return [(pair[0], (pair[1], value)) for value in table.get(pair[0], [])]
+
+
+def nearest(point, centres):
+    return min(range(len(centres)), key=lambda n: math.dist(point, centres[n]))
+
+
+def added(one, other):
+    return tuple(map(add, one[0], other[0])), one[1] + other[1]
+
+
+def moved(points, centres):
+    mine = points.map(lambda point: (nearest(point, centres), (point, 1)))
+    sums = mine.reduceByKey(added).collectAsMap()
+    means = {n: tuple(x / count for x in total) for n, (total, count) in sums.items()}
+    return [means.get(n, centre) for n, centre in enumerate(centres)]
+
+
+def steps_of(points, centres, steps):
+    for _ in range(steps):
+        centres = moved(points, centres)
+    return centres
+
+
+# Step 1
+
+
+def returns_nothing(rdd, function, partitions):
+    right(rdd, function, partitions)
+
+
+def from_the_driver(rdd, function, partitions):
+    return rdd.context.parallelize([("a", 1)], partitions)
+
+
+def from_another_context(rdd, function, partitions):
+    with Context(workers=1) as other:
+        return other.parallelize([("a", 1)], partitions)
+
+
+def engines_own_way(rdd, function, partitions):
+    return rdd.aggregateByKey(None, lambda _, b: b, function, partitions)
+
+
+def by_its_inside(rdd, function, partitions):
+    made = rdd.reduceByKey(function, partitions)
+    made.operation = "mapPartitions"
+    return made
+
+
+def one_partition(rdd, function, partitions):
+    return rdd.coalesce(1).mapPartitions(combining(function))
+
+
+def without_a_shuffle(rdd, function, partitions):
+    return rdd.mapPartitions(combining(function), preservesPartitioning=True)
+
+
+def only_keys(rdd, function, partitions):
+    return right(rdd, function, partitions).mapPartitions(dict)
+
+
+def begins_with_0(rdd, function, partitions):
+    def combine(pairs):
+        table = {}
+        for key, value in pairs:
+            table[key] = function(table.get(key, 0), value)
+        return table.items()
+
+    placed = rdd.mapPartitions(combine).partitionBy(partitions)
+    return placed.mapPartitions(combine, preservesPartitioning=True)
+
+
+def last_one_wins(rdd, function, partitions):
+    placed = rdd.mapPartitions(combining(function)).partitionBy(partitions)
+    return placed.mapPartitions(lambda pairs: dict(pairs).items(), True)
+
+
+def sorts(rdd, function, partitions):
+    def combine(pairs):
+        ordered = sorted(pairs, key=lambda pair: pair[0])
+        for key, own in itertools.groupby(ordered, key=lambda pair: pair[0]):
+            yield key, reduce(function, (value for _, value in own))
+
+    placed = rdd.mapPartitions(combine).partitionBy(partitions)
+    return placed.mapPartitions(combine, preservesPartitioning=True)
+
+
+def only_neighbours(rdd, function, partitions):
+    def combine(pairs):
+        for key, own in itertools.groupby(pairs, key=lambda pair: pair[0]):
+            yield key, reduce(function, (value for _, value in own))
+
+    placed = rdd.mapPartitions(combine).partitionBy(partitions)
+    return placed.mapPartitions(combining(function), preservesPartitioning=True)
+
+
+def walks_twice(rdd, function, partitions):
+    def combine(pairs):
+        keys = {key for key, _ in pairs}
+        own = {key: [v for other, v in pairs if other == key] for key in keys}
+        return [(key, reduce(function, values)) for key, values in own.items()]
+
+    return rdd.mapPartitions(combine).partitionBy(partitions)
+
+
+def other_number(rdd, function, partitions):
+    return right(rdd, function, partitions + 1)
+
+
+def two_shuffles(rdd, function, partitions):
+    return right(right(rdd, function, partitions + 1), function, partitions)
+
+
+def pretends(rdd, function, partitions):
+    return right(rdd, function, partitions).mapPartitions(
+        lambda pairs: [(key, Same()) for key, _ in pairs], preservesPartitioning=True
+    )
+
+
+def pretends_to_be_a_word(rdd, function, partitions):
+    return right(rdd, function, partitions).mapValues(lambda v: OddWord(v))
+
+
+def reads_the_checks(rdd, function, partitions):
+    from distlab.grading.pair_shapes import reduced_pairs  # noqa: F401
+
+
+def reads_frames(rdd, function, partitions):
+    return sys._getframe(1).f_locals
+
+
+def searches_memory(rdd, function, partitions):
+    return gc.get_objects()
+
+
+def replaces_code(rdd, function, partitions):
+    RDD.lineage.__code__ = (lambda self: None).__code__
+
+
+def patches_the_engine(rdd, function, partitions):
+    RDD.getNumPartitions = lambda self: partitions
+    return right(rdd, function, partitions)
+
+
+def patches_the_workers(rdd, function, partitions):
+    def patched(pairs):
+        from distlab.dataflow.rdd import executor
+
+        write = executor.write_pieces
+        executor.write_pieces = lambda *how: write(*how)._replace(records=[0] * 9)
+        return pairs
+
+    return right(rdd.mapPartitions(patched), function, partitions)
+
+
+def hides_its_jobs(rdd, function, partitions):
+    rdd.collect()
+    rdd.context.jobs.clear()
+    rdd.context.seen.clear()
+    return right(rdd, function, partitions)
+
+
+def hides_a_method(rdd, function, partitions):
+    made = right(rdd, function, partitions)
+    made.collect = list
+    return made
+
+
+def stops(rdd, function, partitions):
+    rdd.context.stop()
+
+
+WRONG_SUMS = {
+    returns_nothing: "Return the RDD itself",
+    from_the_driver: "Only the given RDD holds the data",
+    from_another_context: "is there on one machine",
+    engines_own_way: "Build it from mapPartitions, partitionBy and mapPartitions",
+    by_its_inside: "Build it from mapPartitions, partitionBy and mapPartitions",
+    one_partition: "Build it from mapPartitions, partitionBy and mapPartitions",
+    without_a_shuffle: "where is the shuffle?",
+    only_keys: "A dictionary has them as .items()",
+    begins_with_0: "A key's first value is what there is to begin with",
+    last_one_wins: "Later ones replace it",
+    sorts: "Keys need not have an order",
+    only_neighbours: "pairs of one key may be far apart",
+    walks_twice: "can be walked through only once",
+    other_number: "partitionBy takes how many partitions",
+    two_shuffles: "One shuffle is enough",
+    pretends: "Is every value of the key in it",
+    pretends_to_be_a_word: "Is every value of the key in it",
+    reads_the_checks: "are locked where your functions run",
+    reads_frames: "are locked where your functions run",
+    searches_memory: "are locked where your functions run",
+    replaces_code: "are locked where your functions run",
+    patches_the_engine: "The engine is given",
+    patches_the_workers: "The engine is given",
+    hides_its_jobs: "The engine is given",
+    hides_a_method: "The engine is given",
+    stops: "The engine is given",
+}
+
+
+@pytest.mark.parametrize("function", WRONG_SUMS, ids=lambda each: each.__name__)
+def test_a_wrong_reduce_by_key_meets_its_hint(function):
+    verdict = ReducedByKey(function, CASES).judge()
+    assert verdict.outcome == "fail", verdict
+    assert WRONG_SUMS[function] in verdict.hint, verdict
+
+
+def test_values_that_are_all_sent_are_noticed_by_their_bytes():
+    def lists(rdd, function, partitions):
+        def together(pairs):
+            return table_of(pairs).items()
+
+        def apart(pairs):
+            every = table_of(pairs)
+            return [
+                (k, reduce(function, itertools.chain.from_iterable(own)))
+                for k, own in every.items()
+            ]
+
+        placed = rdd.mapPartitions(together).partitionBy(partitions)
+        return placed.mapPartitions(apart, preservesPartitioning=True)
+
+    verdict = ReducedByKey(lists, ["values that are lists", "one key"]).judge()
+    assert "Apply function before the shuffle" in verdict.hint, verdict
+
+
+def test_none_is_a_value():
+    def combine(function, pairs):
+        table = {}
+        for key, value in pairs:
+            before = table.get(key)
+            table[key] = value if before is None else function(before, value)
+        return table.items()
+
+    def loses_none(rdd, function, partitions):
+        here = partial(combine, function)
+        placed = rdd.mapPartitions(here).partitionBy(partitions)
+        return placed.mapPartitions(here, preservesPartitioning=True)
+
+    names = ["keys of many kinds", "sizes, some of which are not known"]
+    verdict = ReducedByKey(loses_none, names).judge()
+    assert "None is a value like others" in verdict.hint, verdict
+
+
+@pytest.mark.parametrize(
+    ("choose", "hint"),
+    [
+        (lambda key: hash(repr(key)), "the same function of the key"),
+        (lambda key: 0, "the same function of the key"),
+    ],
+)
+def test_another_partition_function_is_another_partitioner(choose, hint):
+    def elsewhere(rdd, function, partitions):
+        combine = combining(function)
+        placed = rdd.mapPartitions(combine).partitionBy(partitions, choose)
+        return placed.mapPartitions(combine, preservesPartitioning=True)
+
+    assert ReducedByKey(elsewhere, CASES).judge().outcome == "pass"
+    assert hint in JoinedInPlace(elsewhere, CASES).judge().hint
+
+
+def test_a_partitioner_that_is_a_lie_is_noticed():
+    def forges(rdd, function, partitions):
+        combine = combining(function)
+        placed = rdd.mapPartitions(combine).partitionBy(partitions, lambda key: 0)
+        made = placed.mapPartitions(combine)
+        made.partitioner = rdd.partitionBy(partitions).partitioner
+        return made
+
+    assert "and they are not" in JoinedInPlace(forges, CASES).judge().hint
+
+
+def test_a_class_of_the_notebook_may_be_used():
+    class Held:
+        def __init__(self, value):
+            self.value = value
+
+    def holds(rdd, function, partitions):
+        def combine(pairs):
+            table = {}
+            for key, value in pairs:
+                held = table.setdefault(key, Held(value))
+                if held.value is not value:
+                    held.value = function(held.value, value)
+            return [(key, held.value) for key, held in table.items()]
+
+        return right(rdd, function, partitions).mapPartitions(combine, True)
+
+    assert JoinedInPlace(holds, CASES).judge().outcome == "pass"
+
+
+# Step 2
+
+
+def broadcast(use):
+    """Return a join that broadcasts table_of(small) and maps each pair by `use`."""
+
+    def join_small(context, large, small):
+        sent = context.broadcast(table_of(small))
+        return large.flatMap(lambda pair: use(sent.value, pair))
+
+    return join_small
+
+
+def left_join(table, pair):
+    return [(pair[0], (pair[1], value)) for value in table.get(pair[0], [None])]
+
+
+def key_error(table, pair):
+    return [(pair[0], (pair[1], value)) for value in table[pair[0]]]
+
+
+def turned(table, pair):
+    return [(key, (b, a)) for key, (a, b) in looked_up(table, pair)]
+
+
+def flat(table, pair):
+    return [(key, a, b) for key, (a, b) in looked_up(table, pair)]
+
+
+def whole_list(table, pair):
+    return [(pair[0], (pair[1], table[pair[0]]))] if pair[0] in table else []
+
+
+def destroyed(context, large, small):
+    sent = context.broadcast(table_of(small))
+    made = large.flatMap(lambda pair: looked_up(sent.value, pair))
+    sent.destroy()
+    return made
+
+
+def in_each_task(context, large, small):
+    table = table_of(small)
+    return large.flatMap(lambda pair: looked_up(table, pair))
+
+
+def in_pieces(context, large, small):
+    rows = {key: context.broadcast(own) for key, own in table_of(small).items()}
+    return large.flatMap(
+        lambda pair: [
+            (pair[0], (pair[1], value))
+            for value in (rows[pair[0]].value if pair[0] in rows else ())
+        ]
+    )
+
+
+def searches(context, large, small):
+    rows = context.broadcast(small)
+    return large.flatMap(
+        lambda pair: [(k, (pair[1], v)) for k, v in rows.value if k == pair[0]]
+    )
+
+
+def crosses(context, large, small):
+    every = large.cartesian(context.parallelize(small, 1))
+    return every.filter(lambda both: both[0][0] == both[1][0]).map(
+        lambda both: (both[0][0], (both[0][1], both[1][1]))
+    )
+
+
+def collects(context, large, small):
+    table = table_of(small)
+    pairs = [looked_up(table, pair) for pair in large.collect()]
+    return context.parallelize(pairs).flatMap(list)
+
+
+def keeps_sets(context, large, small):
+    table = defaultdict(set)
+    for key, value in small:
+        table[key].add(value)
+    sent = context.broadcast(dict(table))
+    return large.flatMap(lambda pair: looked_up(sent.value, pair))
+
+
+def asks_an_rdd(context, large, small):
+    other = context.parallelize(small)
+    return large.flatMap(lambda pair: [(pair[0], (pair[1], other.lookup(pair[0])))])
+
+
+def writes_a_file(context, large, small):
+    with open(os.path.join(tempfile.gettempdir(), "table"), "w") as file:
+        file.write(repr(small))
+
+
+WRONG_JOINS = {
+    broadcast(left_join): "only for a key that is on both sides",
+    broadcast(key_error): "need not be in the table",
+    broadcast(turned): "comes first in each pair",
+    broadcast(flat): "as rdd.join gives them",
+    broadcast(whole_list): "gives a pair for each of them",
+    destroyed: "nothing has run yet",
+    in_each_task: "hands it to each worker once",
+    in_pieces: "One table needs one broadcast",
+    searches: "Which structure finds a key in one step",
+    crosses: "is no RDD",
+    collects: "The large side stays where it is",
+    keeps_sets: "stands twice in the small table",
+    asks_an_rdd: "Only the driver can use an RDD",
+    writes_a_file: "is there on one machine",
+}
+
+
+@pytest.mark.parametrize("hint", WRONG_JOINS.values())
+def test_a_wrong_join_meets_its_hint(hint):
+    function = next(each for each, own in WRONG_JOINS.items() if own == hint)
+    verdict = MapSideJoin(function, TABLES).judge()
+    assert verdict.outcome == "fail", verdict
+    assert hint in verdict.hint, verdict
+
+
+def test_the_notebooks_own_context_cannot_be_used():
+    with Context(workers=1) as mine:
+        verdict = MapSideJoin(lambda *given: mine.emptyRDD(), TABLES).judge()
+    assert "with a Context of its own" in verdict.hint, verdict
+
+
+# Step 3
+
+
+def one_step_again_and_again(lines, parse, centres, steps):
+    points = lines.map(parse).cache()
+    return [moved(points, centres) for _ in range(steps)][-1]
+
+
+def one_step_more(lines, parse, centres, steps):
+    return steps_of(lines.map(parse).cache(), centres, steps + 1)
+
+
+def stays(lines, parse, centres, steps):
+    steps_of(lines.map(parse).cache(), centres, steps)
+    return centres
+
+
+def sorts_centres(lines, parse, centres, steps):
+    return sorted(steps_of(lines.map(parse).cache(), centres, steps), reverse=True)
+
+
+def centres_by_number(lines, parse, centres, steps):
+    return dict(enumerate(steps_of(lines.map(parse).cache(), centres, steps)))
+
+
+def centres_as_text(lines, parse, centres, steps):
+    return list(map(str, steps_of(lines.map(parse).cache(), centres, steps)))
+
+
+def means_of_partitions(lines, parse, centres, steps):
+    points = lines.map(parse).cache()
+    for _ in range(steps):
+
+        def means(own):
+            table = table_of((nearest(point, centres), point) for point in own)
+            return [(n, (tuple(np.mean(ps, axis=0)), 1)) for n, ps in table.items()]
+
+        sums = points.mapPartitions(means).reduceByKey(added).collectAsMap()
+        table = {n: tuple(x / k for x in total) for n, (total, k) in sums.items()}
+        centres = [table.get(n, centre) for n, centre in enumerate(centres)]
+    return centres
+
+
+def divides_by_nothing(lines, parse, centres, steps):
+    points = lines.map(parse).cache()
+    for _ in range(steps):
+        zero = [((0.0,) * len(centres[0]), 0)] * len(centres)
+
+        def plus(sums, point):
+            number = nearest(point, centres)
+            sums[number] = added(sums[number], (point, 1))
+            return sums
+
+        sums = points.aggregate(zero, plus, lambda a, b: list(map(added, a, b)))
+        centres = [tuple(x / count for x in total) for total, count in sums]
+    return centres
+
+
+def groups_points(lines, parse, centres, steps):
+    points = lines.map(parse).cache()
+    for _ in range(steps):
+        mine = points.map(lambda point: (nearest(point, centres), point)).groupByKey()
+        mean = mine.mapValues(lambda own: tuple(map(float, np.mean(list(own), axis=0))))
+        table = mean.collectAsMap()
+        centres = [table.get(n, centre) for n, centre in enumerate(centres)]
+    return centres
+
+
+def alone(points, centres, steps):
+    for _ in range(steps):
+        table = table_of((nearest(point, centres), point) for point in points)
+        means = {n: tuple(map(float, np.mean(ps, axis=0))) for n, ps in table.items()}
+        centres = [means.get(n, centre) for n, centre in enumerate(centres)]
+    return centres
+
+
+def collects_points(lines, parse, centres, steps):
+    return alone(lines.map(parse).cache().collect(), centres, steps)
+
+
+def parses_in_the_driver(lines, parse, centres, steps):
+    return alone(list(map(parse, lines.collect())), centres, steps)
+
+
+def parses_its_own_way(lines, parse, centres, steps):
+    points = lines.map(lambda line: tuple(map(float, line.split()))).cache()
+    return steps_of(points, centres, steps)
+
+
+def keeps_after_the_first_job(lines, parse, centres, steps):
+    points = lines.map(parse)
+    points.count()
+    return steps_of(points.cache(), centres, steps)
+
+
+def forgets_in_each_step(lines, parse, centres, steps):
+    points = lines.map(parse)
+    for _ in range(steps):
+        centres = moved(points.cache(), centres)
+        points.unpersist()
+    return centres
+
+
+def keeps_something_else(lines, parse, centres, steps):
+    return steps_of(lines.map(str.strip).cache().map(parse), centres, steps)
+
+
+def forgets_the_recipe(lines, parse, centres, steps):
+    points = lines.map(parse)
+    points.localCheckpoint()
+    return steps_of(points, centres, steps)
+
+
+WRONG_MEANS = {
+    one_step_again_and_again: "With which ones does the next begin",
+    one_step_more: "another number of steps",
+    stays: "The centres have not moved",
+    sorts_centres: "in another order",
+    centres_by_number: "Return the list of the new centres",
+    centres_as_text: "A centre is a tuple of numbers",
+    means_of_partitions: "A mean of means",
+    divides_by_nothing: "Such a centre stays where it is",
+    groups_points: "Every point crosses the network",
+    collects_points: "The points stay with the workers",
+    parses_in_the_driver: "The points stay with the workers",
+    parses_its_own_way: "with the function parse that is given",
+    keeps_after_the_first_job: "The first job had nothing kept yet",
+    forgets_in_each_step: "has been forgotten in between",
+    keeps_something_else: "What is kept are not points yet",
+    forgets_the_recipe: "A local checkpoint forgets",
+}
+
+
+@pytest.mark.parametrize("function", WRONG_MEANS, ids=lambda each: each.__name__)
+def test_a_wrong_k_means_meets_its_hint(function):
+    verdict = ClustersFound(function, POINTS).judge()
+    assert verdict.outcome == "fail", verdict
+    assert WRONG_MEANS[function] in verdict.hint, verdict
+
+
+def test_what_survives_only_by_remembering_on_a_worker_is_no_cache():
+    def remembers(number, lines, parse):
+        own = sys.modules.setdefault("remembered", type(sys)("remembered")).__dict__
+        return own.setdefault(number, [parse(line) for line in lines])
+
+    def kmeans(lines, parse, centres, steps):
+        points = lines.mapPartitionsWithIndex(lambda n, own: remembers(n, own, parse))
+        return steps_of(points, centres, steps)
+
+    assert "Nothing is kept" in ClustersFound(kmeans, POINTS).judge().hint
+
+
+def seen_of(case):
+    """Return what is seen of a k-means without a mistake."""
+    found = lloyd(points_of(case["parts"]), case["centres"], case["steps"])
+    lines = sum(map(len, case["parts"]))
+    seen = {"centres": list(map(list, found)), "parsed": lines, "ran": [1] * 4}
+    return seen | {"jobs": [], "fired": 0}
+
+
+@pytest.mark.parametrize(("fired", "lost"), [(0, []), (1, []), (2, [1])])
+def test_a_worker_that_was_not_killed_proves_nothing(fired, lost):
+    case = shape(POINTS[-1])
+    clean = seen_of(case)
+    seen = {"clean": clean, "killed": clean | {"fired": fired, "lost": lost}}
+    verdict = ClustersFound(None, POINTS)._wrong(POINTS[-1], case, seen)
+    assert verdict.outcome == "inconclusive"
+
+
+def test_more_than_what_was_lost_is_too_much():
+    case = shape(POINTS[-1])
+    clean, sizes = seen_of(case), list(map(len, case["parts"]))
+    killed = clean | {"fired": 1, "lost": [1, 3], "ran": [1, 2, 1, 2]}
+    killed["parsed"] += sizes[1] + sizes[3]
+    seen = {"clean": clean, "killed": killed}
+    check = ClustersFound(None, POINTS)
+    assert check._wrong(POINTS[-1], case, seen) is None
+    killed |= {"ran": [2, 2, 2, 2], "parsed": 2 * sum(sizes)}
+    verdict = check._wrong(POINTS[-1], case, seen)
+    assert "Only what was kept on the lost worker" in verdict.hint
