@@ -11,7 +11,8 @@ Read in this order: `context` (the face), `rdd` and `transform` (what a learner 
 what is missing), `scheduler` (an action under way), `whereabouts` (what is on which
 worker), `executor` (a task), `cache`, `shuffle`, `merge` (memory, and what to do when
 it is short), `shared` (broadcasts and accumulators), `report`. The rest is the library
-of operations: `pairs`, `joins`, `actions`, `measures`, `files`, `sources`.
+of operations: `arrange`, `pairs`, `joins`, `actions`, `measures`, `files`,
+`checkpoints`, `sources`.
 
 Source: Zaharia et al., "Resilient Distributed Datasets: A Fault-Tolerant Abstraction
 for In-Memory Cluster Computing" (2012).

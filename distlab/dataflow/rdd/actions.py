@@ -1,7 +1,6 @@
 """What runs: actions, which compute partitions and bring something of them back."""
 
 import heapq
-import os
 import random
 import sys
 from collections import defaultdict
@@ -11,7 +10,6 @@ from itertools import chain, islice
 from math import ceil, sqrt
 
 from distlab.dataflow.rdd import sampling
-from distlab.dataflow.rdd.files import read_part, write_chunks
 
 __all__ = ["Actions"]
 
@@ -204,54 +202,6 @@ class Actions:
                 chosen = self.sample(withReplacement, fraction, again).collect()
         chance.shuffle(chosen)
         return chosen[:num]
-
-    def _write_checkpoints(self):
-        """Write what was asked to be a checkpoint, now that an action has ended."""
-        for each in _asked(self):
-            folder = each.checkpointing
-            if folder == "local":
-                each.ctx.run(each, "localCheckpoint", _nothing)
-                each._cut(partial(_gone, each.number), "local")
-                continue
-            folder = os.path.join(each.ctx.getCheckpointDir(), f"rdd-{each.number}")
-            os.makedirs(folder, exist_ok=True)
-            paths = each.ctx.run(each, "checkpoint", partial(_write, folder))
-            each._cut(partial(read_part, paths), folder)
-
-    def _cut(self, compute, how):
-        """Forget what it was made from."""
-        self.kind, self.compute, self.elementwise = "source", compute, False
-        self.dependencies, self.checkpointing, self._sealed = (), how, None
-        self.cut_off = True
-
-
-def _asked(node):
-    """Return the ancestors that are to be checkpoints and are not yet, oldest first."""
-    found, seen, waiting = [], set(), [node]
-    while waiting:
-        each = waiting.pop()
-        if each.number not in seen:
-            seen.add(each.number)
-            waiting += [dependency.parent for dependency in each.dependencies]
-            if each.checkpointing is not None and each.kind != "source":
-                found.append(each)
-    return sorted(found, key=lambda each: each.number)
-
-
-def _gone(number, partition):
-    raise RuntimeError(
-        f"partition {partition} of RDD {number} was lost with its worker. There was "
-        "only a local checkpoint, so what it was made from is not known any more."
-    )
-
-
-def _nothing(partition, records):
-    for _ in records:
-        pass
-
-
-def _write(folder, partition, records):
-    return write_chunks(os.path.join(folder, f"part-{partition:05}"), records)
 
 
 def _whole(fn, partition, records):

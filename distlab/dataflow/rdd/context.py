@@ -163,6 +163,11 @@ class Context(Sources):
             raise InvalidArgument("this RDD belongs to another Context.")
         everything = range(node.partitions)
         wanted = list(everything if partitions is None else partitions)
+        for partition in wanted:
+            if partition not in everything:
+                raise InvalidArgument(
+                    f"{node!r} has no partition {partition!r}: they count from 0."
+                )
         with self._lock:
             return self._run(node, operation, fn, wanted, fresh)
 

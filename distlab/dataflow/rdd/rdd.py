@@ -5,12 +5,13 @@ another RDD of it, with keys or without, and the actions, which run. Names, argu
 results and their order are those of PySpark's RDD.
 """
 
-import os
 import weakref
 from collections.abc import Callable, Iterable
 
 from distlab.dataflow.rdd import absent
 from distlab.dataflow.rdd.actions import Actions
+from distlab.dataflow.rdd.arrange import Arrangements
+from distlab.dataflow.rdd.checkpoints import Checkpoints
 from distlab.dataflow.rdd.debug import debug_string
 from distlab.dataflow.rdd.files import Files
 from distlab.dataflow.rdd.graph import Aggregator, Narrow, Node, Wide
@@ -28,7 +29,17 @@ from distlab.trace import Lineage
 __all__ = ["RDD"]
 
 
-class RDD(Transformations, Pairs, Joins, Actions, Measures, Files, Node):
+class RDD(
+    Transformations,
+    Arrangements,
+    Pairs,
+    Joins,
+    Actions,
+    Measures,
+    Files,
+    Checkpoints,
+    Node,
+):
     """A data set whose partitions are computed when an action needs them.
 
     ctx: its Context. partitioner: which keys are in which partition, if that is known.
@@ -172,39 +183,6 @@ class RDD(Transformations, Pairs, Joins, Actions, Measures, Files, Node):
     def getStorageLevel(self) -> StorageLevel:
         """Return where its partitions are kept."""
         return self.level
-
-    def checkpoint(self) -> None:
-        """Have it written to the checkpoint folder by the next action on it.
-
-        From then on it is read from there, and what it was made from is not needed.
-        """
-        if self.ctx.getCheckpointDir() is None:
-            raise InvalidArgument(
-                "checkpoint needs a folder first: sc.setCheckpointDir('checkpoints')"
-            )
-        self.checkpointing = self.checkpointing or "asked"
-
-    def localCheckpoint(self) -> None:
-        """Have it kept by the workers, and what it was made from forgotten.
-
-        It is lost for good with a worker that keeps a part of it.
-        """
-        if not self.kept:
-            self.persist(StorageLevel.MEMORY_AND_DISK)
-        self.checkpointing = self.checkpointing or "local"
-
-    def isCheckpointed(self) -> bool:
-        """Return whether its lineage has been cut by a checkpoint."""
-        return self.kind == "source" and self.checkpointing is not None
-
-    def isLocallyCheckpointed(self) -> bool:
-        """Return whether it is, or will be, checkpointed on the workers only."""
-        return self.checkpointing == "local"
-
-    def getCheckpointFile(self) -> str | None:
-        """Return the folder that its checkpoint is in, if there is one."""
-        written = self.isCheckpointed() and not self.isLocallyCheckpointed()
-        return os.fspath(self.checkpointing) if written else None
 
     def toDebugString(self) -> bytes:
         """Return its lineage as text; a + is where a shuffle is."""

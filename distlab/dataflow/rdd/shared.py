@@ -135,6 +135,7 @@ class Accumulator(Generic[T]):
 
     @value.setter
     def value(self, value: T) -> None:
+        """Set it; in the notebook only."""
         self._check("set")
         self._value = value
 

@@ -113,6 +113,8 @@ class Sources:
 
     def union(self, rdds: Sequence[RDD]) -> RDD:
         """Return all records of several RDDs, partition after partition."""
+        if not rdds:
+            raise InvalidArgument("union takes at least one RDD, and got none.")
         first, *others = rdds
         return first._union(others)
 

@@ -44,7 +44,7 @@ def files_at(name: str | os.PathLike) -> list[str]:
     Raises: InvalidArgument if there are none.
     """
     found = []
-    for path in os.fspath(name).split(","):
+    for path in _alternatives(os.fspath(name)):
         path = os.path.abspath(
             path.strip().removeprefix("file://").removeprefix("file:")
         )
@@ -57,6 +57,22 @@ def files_at(name: str | os.PathLike) -> list[str]:
         if not os.access(path, os.R_OK):
             raise InvalidArgument(f"{path!r} cannot be read.")
     return found
+
+
+def _alternatives(name):
+    """Return what is between the commas; a{b,c} stands for ab and ac."""
+    braces = re.search(r"\{([^{}]*)\}", name)
+    if braces is None:
+        return name.split(",")
+    head = name[: braces.start()].rpartition(",")
+    tail = name[braces.end() :].partition(",")
+    middle = [
+        each
+        for choice in braces[1].split(",")
+        for each in _alternatives(head[2] + choice + tail[0])
+    ]
+    before = head[0].split(",") if head[1] else []
+    return [*before, *middle, *(_alternatives(tail[2]) if tail[1] else [])]
 
 
 def _files_in(folder):
@@ -126,10 +142,8 @@ def _lines(offset, block, as_text):
         block = block.removeprefix(_MARK)
     if b"\r" in block:
         block = re.sub(rb"\r\n?", b"\n", block)
-    if as_text:
-        lines = block.decode("utf-8", errors="replace").split("\n")
-    else:
-        lines = block.split(b"\n")
+    text = block.decode("utf-8", errors="replace")
+    lines = text.split("\n") if as_text else text.encode().split(b"\n")
     if not lines[-1]:
         lines.pop()
     return lines
