@@ -289,11 +289,8 @@ def test_values_that_are_all_sent_are_noticed_by_their_bytes():
             return table_of(pairs).items()
 
         def apart(pairs):
-            every = table_of(pairs)
-            return [
-                (k, reduce(function, itertools.chain.from_iterable(own)))
-                for k, own in every.items()
-            ]
+            for key, lists in table_of(pairs).items():
+                yield key, reduce(function, itertools.chain.from_iterable(lists))
 
         placed = rdd.mapPartitions(together).partitionBy(partitions)
         return placed.mapPartitions(apart, preservesPartitioning=True)

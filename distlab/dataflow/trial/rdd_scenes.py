@@ -140,7 +140,9 @@ def _job(job, size):
     return {
         "action": job.action,
         "bytes": size,
-        "records": sum(_records_of(job)),
+        "records": max(
+            (sum(map(sum, each)) for each in job.records.values()), default=0
+        ),
         "kept": [
             [n.id, n.label or n.name, len(n.computed), len(n.reused)] for n in kept
         ],
