@@ -118,6 +118,8 @@ class Workers:
 
     def wait(self, timeout_s: float) -> list[Returned | Raised | Lost]:
         """Return what happened, waiting at most `timeout_s` for it."""
+        for worker in list(self._killed):  # it may not have had a pid before
+            self._processes.signal(worker, signal.SIGKILL)
         happened, deadline = [], time.monotonic() + timeout_s
         while not happened and (left := deadline - time.monotonic()) > 0:
             for what in self._processes.poll(self._pause(left)):

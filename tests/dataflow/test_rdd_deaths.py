@@ -145,6 +145,14 @@ def test_a_killed_worker_can_be_killed_again_and_again():
             sc.kill(2)
 
 
+def test_a_worker_can_be_killed_before_it_has_begun():
+    with Context(2) as sc:
+        for _ in range(3):
+            sc.kill(1)
+            sc.kill(1)
+        assert sc.parallelize(range(10), 4).sum() == 45
+
+
 def test_a_task_that_kills_its_worker_three_times_is_given_up():
     def ends_its_worker(n):
         if n == 3:

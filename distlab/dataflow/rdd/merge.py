@@ -96,9 +96,9 @@ class Table:
         """
         pairs, create, pair = iter(pairs), create or _itself, None
         try:
-            while (first := next(pairs, _END)) is not _END:
-                entries = self.entries
-                for pair in chain((first,), islice(pairs, self._span)):
+            while pair is not _END:
+                entries, pair = self.entries, _END
+                for pair in islice(pairs, self._span):  # sets no pair at the end
                     key, value = pair
                     if key in entries:
                         entries[key] = merge(entries[key], value)
