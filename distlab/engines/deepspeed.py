@@ -21,14 +21,13 @@ the notebook's process never imports it.
 """
 
 import logging
-import os
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from importlib.util import find_spec
 
 from torch import nn
 
+from distlab.engines.environment import environment
 from distlab.errors import EngineMissing, InvalidArgument
 
 __all__ = ["configuration", "engine", "is_installed"]
@@ -81,8 +80,7 @@ def engine(module: nn.Module, make_optimizer: Callable, stage: int, *, batch: in
             "deepspeed.engine needs DeepSpeed, not installed here; "
             "this adds it: pip install deepspeed"
         )
-    with _environment_restored():
-        os.environ["DS_ACCELERATOR"] = "cpu"  # it would look for GPUs, and warn
+    with environment({"DS_ACCELERATOR": "cpu"}):  # it would look for GPUs, and warn
         import deepspeed
         from deepspeed.runtime import compiler
 
@@ -102,14 +100,3 @@ def engine(module: nn.Module, make_optimizer: Callable, stage: int, *, batch: in
             dist_init_required=False,
         )
     return made
-
-
-@contextmanager
-def _environment_restored() -> Iterator[None]:
-    before = dict(os.environ)
-    try:
-        yield
-    finally:
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        os.environ.update(before)

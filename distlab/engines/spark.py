@@ -34,13 +34,13 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
 from distlab.engines import spark_jvm
+from distlab.engines.environment import environment
 from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
 from distlab.processes import Ended, Processes
 
@@ -222,7 +222,7 @@ class _Spark:
         if spark_jvm.is_here(master) or "PYSPARK_PYTHON" not in os.environ:
             reached["PYSPARK_PYTHON"] = sys.executable
         SparkContext._gateway = SparkContext._jvm = None  # of an earlier, ended context
-        with _environment_of(reached):
+        with environment(reached):
             self._gateway = launch_gateway()
             self.context = SparkContext(gateway=self._gateway)
         self.context.stop = self.end
@@ -276,15 +276,3 @@ def _give_back(before):
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, on_interrupt)
     sys.path[:] = [p for p in sys.path if p in path or os.path.isdir(p)]
-
-
-@contextmanager
-def _environment_of(names: Mapping) -> Iterator[None]:
-    before = dict(os.environ)
-    os.environ.update(names)
-    try:
-        yield
-    finally:
-        for name in os.environ.keys() - before.keys():
-            del os.environ[name]
-        os.environ.update(before)

@@ -1,8 +1,5 @@
 """The check of k-means: the centres, what was sent, what was computed how often."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
 from distlab.dataflow.trial.plain import value_of
 from distlab.grading.k_means_hints import HINTS, hint_for_centres, hint_for_parsing
 from distlab.grading.point_shapes import lloyd, points_of, shape
@@ -14,23 +11,14 @@ _WIDE = 70
 _CENTRE_BYTES = 400  # for each cluster and partition; sums of numpy take about 200
 
 
-@dataclass
 class ClustersFound(RddCheck):
     """The centres after some steps; each line is parsed once, and only lost ones again.
 
-    functions: kmeans, and whatever it uses travels with it. names: of the cases.
+    function: kmeans; whatever it uses travels with it.
     """
-
-    function: Callable
-    names: Sequence[str]
 
     _scene = "clusters"
     _hints = HINTS
-
-    @property
-    def functions(self):
-        """What travels."""
-        return [self.function]
 
     def _case(self, name):
         return shape(name)

@@ -1,6 +1,8 @@
 """`RddCheck`: try a learner's functions on RDDs, and compare what was seen."""
 
 import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import ClassVar
 
 from distlab.calls.travel import pack_functions
@@ -26,8 +28,9 @@ NARROW = {
 }
 
 
+@dataclass
 class RddCheck:
-    """Functions under test, and the cases to try them on.
+    """A function under test, and the names of the cases to try it on.
 
     A check names its `_scene`, makes a case of a name in `_case`, and says in
     `_wrong(name, case, seen)` what is wrong with what was seen of it, or None.
@@ -36,8 +39,11 @@ class RddCheck:
     is worked out when it has ended, and what it gave is plain data by then.
     """
 
+    function: Callable
+    names: Sequence[str]
+
     _hints: ClassVar[dict[str, str]] = {}
-    _timeout_s = 40
+    _timeout_s: ClassVar[int] = 40
 
     @property
     def title(self):
@@ -50,7 +56,7 @@ class RddCheck:
         names = list(self.names)
         cases = [self._case(name) for name in names]
         try:
-            packed = pack_functions(tuple(self.functions), "a worker")
+            packed = pack_functions((self.function,), "a worker")
             task = {"scene": self._scene, "packed": packed, "cases": cases}
             said = ask(_DRIVER, task, timeout_s=self._timeout_s)
         except CannotTravel as error:

@@ -1,8 +1,5 @@
 """The checks of a reduce_by_key: what comes out, what is sent, where it lies then."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
 from distlab.dataflow.trial.plain import value_of
 from distlab.dataflow.trial.rdd_functions import FUNCTIONS
 from distlab.grading.job_tables import beside
@@ -22,23 +19,14 @@ _RECORD_BYTES = 60  # a pair of these cases takes less than 20
 _PIECE_BYTES = 120
 
 
-@dataclass
 class ReducedByKey(RddCheck):
     """All values of a key made one, with one record for each key of a map task sent.
 
-    functions: reduce_by_key alone. names: of the cases, such as "one key".
+    function: reduce_by_key. names: such as "one key".
     """
-
-    function: Callable
-    names: Sequence[str]
 
     _scene = "reduced"
     _hints = HINTS
-
-    @property
-    def functions(self):
-        """What travels."""
-        return [self.function]
 
     def _case(self, name):
         return shape(name)

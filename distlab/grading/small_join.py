@@ -1,8 +1,5 @@
 """The check of a join with a small table: no shuffle, and one table for each worker."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
 from distlab.dataflow.trial.plain import value_of
 from distlab.grading.job_tables import beside
 from distlab.grading.pair_shapes import joined_pairs, large_and_small
@@ -17,23 +14,14 @@ _WIDE = 22
 _LOOKUPS = 10  # for each record and each row; a dictionary needs about 2
 
 
-@dataclass
 class MapSideJoin(RddCheck):
     """Every two pairs with one key, without a shuffle; the table is a broadcast.
 
     function: join_small. names: of the cases, such as "an empty table".
     """
 
-    function: Callable
-    names: Sequence[str]
-
     _scene = "joined"
     _hints = HINTS
-
-    @property
-    def functions(self):
-        """What travels."""
-        return [self.function]
 
     def _case(self, name):
         return large_and_small(name)
