@@ -144,9 +144,9 @@ def sample_files(case: str) -> dict[str, bytes]:
     """Return files of different lines, from which some are to be drawn."""
     rng = random.Random(case)
     counts = {
-        "forty files": [*[40] * 40, 3, 0],
-        "one long file": [1500, 2],
-        "few lines": [400, 0, 1, 2, 2, 3],
+        "forty files": [*[100] * 38, 3, 0],
+        "one long file": [3000, 2],
+        "few lines": [1000, 0, 1, 2, 2, 3],
     }[case]
     files = {}
     for number, count in enumerate(counts):
@@ -166,7 +166,8 @@ def own_lines(files: dict[str, bytes]) -> dict[str, list[str]]:
     lines = {name: list(dict.fromkeys(lines_of(c))) for name, c in files.items()}
     times = Counter(line for own in lines.values() for line in own)
     return {
-        name: [line for line in own if times[line] == 1] for name, own in lines.items()
+        name: [line for line in own if times[line] == 1 and line.strip()]
+        for name, own in lines.items()
     }
 
 

@@ -8,8 +8,8 @@ __all__ = ["fault_in", "hint_for_difference", "hint_for_slant"]
 def fault_in(value: object, right: int, known: set | None, times: int):
     """Return (what is wrong, nudge) with one file's lines, or None.
 
-    right: how many are to be drawn. known: the file's lines, None if there is no such
-    file. times: how many values the file has.
+    right: how many are to be drawn. known: the file's lines that are not blank, None if
+    there is no such file. times: how many values the file has.
     """
     if known is None:
         return "There is no such file.", "The key is the name of the file, as given."
@@ -24,6 +24,8 @@ def fault_in(value: object, right: int, known: set | None, times: int):
         kind = value.kind if isinstance(value, Odd) else type(value).__name__
         return f"The value is a {kind}, and no list.", _KINDS.get(kind, _NO_LIST)
     foreign = [line for line in value if line not in known]
+    if foreign and type(foreign[0]) is str and not foreign[0].strip():
+        return f"{foreign[0]!r} is a blank line.", "Blank lines are left out."
     if foreign:
         told = f"{foreign[0]!r} is no line of this file."
         return told, _NO_LIST if type(foreign[0]) is not str else _FOREIGN
@@ -49,23 +51,31 @@ _FEW = (
 _MANY = "The reducer keeps no more lines than are asked for."
 
 _SLANTS = {
-    ("place", False): "Lines near the beginning of a file are drawn",
-    ("place", True): "Lines near the end of a file are drawn",
-    ("alphabet", False): "Lines that come first in the alphabet are drawn",
-    ("alphabet", True): "Lines that come last in the alphabet are drawn",
-    ("length", False): "Short lines are drawn",
-    ("length", True): "Long lines are drawn",
+    ("place", False): "Lines near the beginning of a file",
+    ("place", True): "Lines near the end of a file",
+    ("alphabet", False): "Lines that come first in the alphabet",
+    ("alphabet", True): "Lines that come last in the alphabet",
+    ("length", False): "Short lines",
+    ("length", True): "Long lines",
 }
 
 
-def hint_for_slant(what: str, mean: float) -> tuple[str, str]:
+def hint_for_slant(what: str, mean: float, folded: bool) -> tuple[str, str]:
     """Return (what is wrong, nudge) for lines of which chance would not draw so many.
 
-    what: "place", "alphabet" or "length". mean: of the rank among the file's lines.
+    what: by which the file's lines are ranked. mean: of the ranks of those drawn or, if
+    folded, of their distances from the middle rank.
     """
+    if folded:
+        some = "both ends" if mean > 0.5 else "the middle"
+        lines, measure = f"Lines at {some} of an order", "distance from the middle rank"
+        scale = "the middle to 1 for both ends"
+    else:
+        lines = _SLANTS.get((what, mean > 0.5), "Lines with some letters")
+        measure, scale = "rank", "the first to 1 for the last"
     return (
-        f"{_SLANTS[what, mean > 0.5]} more often than others: by {what}, the mean rank "
-        f"of the lines drawn is {mean:.2f}, from 0 for the first to 1 for the last.",
+        f"{lines} are drawn more often than others: by {what}, the mean {measure} "
+        f"of the lines drawn is {mean:.2f}, from 0 for {scale}.",
         "Give every line a number that has nothing to do with where it stands or how "
         "it looks, and that is the same again for the same line.",
     )

@@ -8,8 +8,8 @@ from distlab.grading.job_texts import lines_of, named_lines
 
 __all__ = ["SPLIT", "Run", "runs_on"]
 
-SPLIT = 5000
-_FINE = 1100
+SPLIT = 12_000
+_FINE = 2600
 
 
 class Run(NamedTuple):

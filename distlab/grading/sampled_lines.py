@@ -19,6 +19,17 @@ __all__ = ["SampledLines"]
 _TRIES = 3
 _DEVIATION = 12**-0.5  # of a number drawn evenly from 0 to 1
 _UNLIKELY = 6  # deviations of the mean
+_ORDERS = {  # what a number made of a line without mixing it would go by
+    "place": lambda line: 0,
+    "alphabet": str,
+    "length": len,
+    "second half": lambda line: line[len(line) // 2 :],
+    "spelling from the end": lambda line: line[::-1],
+}
+_ORDERS |= {
+    f"letters from [{at}] on": lambda line, at=at: line[at:]
+    for at in (-1, -2, -3, -4, 1, 2, 3, 4, 5, 6, 7)
+}
 
 
 @dataclass
@@ -61,6 +72,7 @@ class SampledLines(JobCheck):
     def _no_sample(self, files, job):
         """Return a verdict if the first job's output is no sample of each file."""
         known = {name: set(lines_of(content)) for name, content in files.items()}
+        known = {n: {x for x in own if x.strip()} for n, own in known.items()}
         keys = [str(key) for key, _ in job.pairs]
         yours = {str(key): value for key, value in job.pairs}
         for name in sorted({*(name for name in known if known[name]), *yours}):
@@ -76,22 +88,18 @@ class SampledLines(JobCheck):
 
     def _slanted(self, files, job):
         """Return a verdict if some lines are drawn more often than chance would."""
-        ranks = {"place": [], "alphabet": [], "length": []}
         own = own_lines(files)
-        for name, drawn in job.pairs:
-            lines = own[name]
-            by = {
-                "place": lines,
-                "alphabet": sorted(lines),
-                "length": sorted(lines, key=len),
-            }
-            for what, ordered in by.items():
-                places = [ordered.index(line) for line in drawn if line in lines]
-                ranks[what] += [(place + 0.5) / len(lines) for place in places]
-        for what, found in ranks.items():
-            mean = sum(found) / len(found)
-            if abs(mean - 0.5) > _UNLIKELY * _DEVIATION / len(found) ** 0.5:
-                return self._fail(*hint_for_slant(what, mean))
+        for what, key in _ORDERS.items():
+            ranks = []
+            for name, drawn in job.pairs:
+                ordered = sorted(own[name], key=key)
+                places = [ordered.index(line) for line in drawn if line in ordered]
+                ranks += [(place + 0.5) / len(ordered) for place in places]
+            apart = [abs(2 * rank - 1) for rank in ranks]  # 0 in the middle, 1 outside
+            for found, folded in (ranks, False), (apart, True):
+                mean = sum(found) / len(found)
+                if abs(mean - 0.5) > _UNLIKELY * _DEVIATION / len(found) ** 0.5:
+                    return self._fail(*hint_for_slant(what, mean, folded))
         return None
 
     def _differs_elsewhere(self, trial, plans, tried):

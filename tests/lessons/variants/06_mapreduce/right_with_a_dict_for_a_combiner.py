@@ -45,7 +45,8 @@ def numbers_of(values):
 
 
 def sample_mapper(name, line):
-    yield name, (zlib.adler32(line[::-1].encode()) * 2654435761 % 2**32, line)
+    if line.strip():
+        yield name, (zlib.adler32(line[::-1].encode()) * 2654435761 % 2**32, line)
 
 
 def sample_combiner(name, values):

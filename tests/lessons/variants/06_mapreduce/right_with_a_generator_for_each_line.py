@@ -45,7 +45,8 @@ def drawn(lines):
 
 
 def sample_mapper(name, line):
-    yield name, line
+    if line.strip():
+        yield name, line
 
 
 def sample_combiner(name, values):

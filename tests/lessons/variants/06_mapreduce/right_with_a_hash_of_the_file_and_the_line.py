@@ -53,7 +53,8 @@ def make_partitioner(sizes, reducers):
 
 
 def sample_mapper(name, line):
-    yield name, (hashlib.sha256(f"{name} {line}".encode()).hexdigest(), line)
+    if line.strip():
+        yield name, (hashlib.sha256(f"{name} {line}".encode()).hexdigest(), line)
 
 
 def sample_combiner(name, values):

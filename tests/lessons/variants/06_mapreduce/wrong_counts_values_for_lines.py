@@ -37,7 +37,8 @@ def make_partitioner(sizes, reducers):
 
 
 def sample_mapper(name, line):
-    yield name, (zlib.crc32(line.encode()), line)
+    if line.strip():
+        yield name, (zlib.crc32(line.encode()), line)
 
 
 def sample_combiner(name, values):

@@ -36,7 +36,8 @@ def make_partitioner(sizes, reducers):
 
 
 def sample_mapper(name, line):
-    yield name, line
+    if line.strip():
+        yield name, line
 
 
 def sample_combiner(name, values):

@@ -36,9 +36,10 @@ def make_partitioner(sizes, reducers):
 
 
 def sample_mapper(name, line):
-    with open("drawn.txt", "a") as file:
-        print(line, file=file)
-    yield name, (zlib.crc32(line.encode()), line)
+    if line.strip():
+        with open("drawn.txt", "a") as file:
+            print(line, file=file)
+        yield name, (zlib.crc32(line.encode()), line)
 
 
 def sample_combiner(name, values):
