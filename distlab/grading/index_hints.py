@@ -65,7 +65,8 @@ _MISSING = "Does every word of a line get its pair, the last one of the line, to
 _NO_WORD = "words(line) gives the words of a line, without what stands around them."
 _NO_LIST = "The value of a word is a list of names, as sorted(...) returns it."
 _KINDS = {
-    "str": "The value is a string. A word that is in one file only has a list, too.",
+    "str": "The value is a string. It is a list, of one name if one file only has the "
+    "word; return it whole, and neither join its names nor yield them one by one.",
     "set": "A set has no order of its own. sorted(...) makes a list of it, in order.",
     "dict": "A dict keeps names apart, but is no list. sorted(...) makes one of it.",
     "NoneType": "The reducer returned nothing for this word. Does it return its list "

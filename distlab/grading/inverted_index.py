@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from distlab.dataflow.trial import Plan, Tried
 from distlab.grading.index_hints import hint_for_list, hint_for_words
-from distlab.grading.job_check import REMEMBERS, WHOLE, JobCheck, plan_told
+from distlab.grading.job_check import REMEMBERS, TRIED_AGAIN, WHOLE, JobCheck, plan_told
 from distlab.grading.job_tables import beside
-from distlab.grading.job_texts import index_of, source_files
+from distlab.grading.job_texts import index_of, named_lines, source_files
 
 __all__ = ["InvertedIndex"]
 
@@ -38,7 +38,9 @@ class InvertedIndex(JobCheck):
         expected = index_of(files)
         for number, (plan, job) in enumerate(zip(plans, tried, strict=False)):
             wrong = self._wrong(expected, job, plan, files)
-            if wrong and self._alone(plans, number):
+            if wrong and plan.trouble:
+                wrong = self._fail(wrong.found, TRIED_AGAIN)
+            elif wrong and self._alone(plans, number):
                 wrong = self._fail(wrong.found, REMEMBERS)
             if wrong:
                 return wrong
@@ -90,7 +92,17 @@ def _is_names(value):
 
 
 def _plans(files):
-    """Return jobs on whole files, on some lines at a time, and on hardly one."""
+    """Return jobs on whole files, on some lines at a time, and on hardly one.
+
+    In the last one the map task fails at a late line, and is tried again.
+    """
     total = sum(map(len, files.values()))
     fine = max(_LINE_BYTES, total // _MOST_SPLITS)
-    return [Plan(1, 1, WHOLE), Plan(2, 3, 4 * fine), Plan(3, 2, fine)]
+    lines = [(name, line) for name, line in named_lines(files) if line.strip()]
+    late = next(line for line in reversed(lines) if lines.count(line) == 1)
+    return [
+        Plan(1, 1, WHOLE),
+        Plan(2, 3, 4 * fine),
+        Plan(3, 2, fine),
+        Plan(1, 1, WHOLE, trouble=("fails", *late)),
+    ]

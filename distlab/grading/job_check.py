@@ -1,5 +1,6 @@
 """`JobCheck`: try a learner's functions in jobs, and compare what was seen."""
 
+import re
 from collections.abc import Sequence
 from typing import ClassVar
 
@@ -8,13 +9,21 @@ from distlab.dataflow.trial import Failed, Plan, Trial, TrialTimeout
 from distlab.errors import CannotTravel, InvalidArgument
 from distlab.grading.verdict import Verdict
 
-__all__ = ["REMEMBERS", "WHOLE", "JobCheck", "plan_told"]
+__all__ = ["ONCE", "REMEMBERS", "TRIED_AGAIN", "WHOLE", "JobCheck", "plan_told"]
 
 WHOLE = 2**20  # bytes: a split this large holds any of these inputs
 _ENDLESS = "It ran for too long. Is there a loop that never ends?"
 REMEMBERS = (
     "On one worker it is right. What a function remembers from one call to the next "
     "stays in its own process, and other workers know nothing of it."
+)
+TRIED_AGAIN = (
+    "The same task ran twice in one process. What a function remembered from the first "
+    "time is still there, and was taken for the lines' own."
+)
+ONCE = (
+    "The values come as an iterator, which has no length and no order, and can be gone "
+    "through once: whoever goes a second time finds nothing. list(values) keeps them."
 )
 
 
@@ -72,7 +81,9 @@ class JobCheck:
         if failed.task != "partitioning":
             story = f"On {plan_told(plans[failed.plan])}:\n{story}"
         kind = _kind_of(failed)
-        if kind == "other" and self._alone(plans, failed.plan):
+        if kind == "other" and plans[failed.plan].trouble:
+            kind = "tried again"
+        elif kind == "other" and self._alone(plans, failed.plan):
             kind = "remembers"
         return self._fail(story.rstrip(), (_HINTS | self._hints)[kind])
 
@@ -91,19 +102,29 @@ _HINTS = {
     "no pairs": "Whoever calls the mapper goes over what it gives, and takes each as a "
     "pair: yield key, value.",
     "keys": "Keys are hashed and sorted. Take strings, numbers, or tuples of them.",
+    "lookup": "The partitioner is given the whole key, which is (name, first word). "
+    "What it looks up has to be there for every key: which part of it did you keep?",
+    "float": "The number of a reducer is an int. / gives a float, // an int.",
+    "iterator": ONCE,
+    "nothing": "The combiner returned None, and that takes the place of the values. "
+    "Does it return what stands for them?",
     "partition": "reducers is how many there are; they are numbered from 0 on.",
     "no function": "What is returned has to be a function, of a key and of the number "
     "of reducers, that returns the number of one of them.",
     "died": "The function ends its own process, so no worker can ever do the task.",
     "mixed": "The reducer meets two kinds of values: those of the mapper, where a key "
-    "had only one, and those of the combiner. They have to be of the same kind.",
+    "had only one, and those of the combiner. They have to be of the same kind. A "
+    "combiner returns the value alone, without the key.",
     "again": "The combiner is also given what it made itself, together with what the "
-    "mapper gave. It has to return the same kind of value as the mapper gives.",
+    "mapper gave. It has to return the same kind of value as the mapper gives, and the "
+    "value alone, without the key.",
+    "tried again": TRIED_AGAIN,
     "remembers": REMEMBERS,
     "other": "The message above names the task, the record and the line.",
 }
 
 
+_TWICE = r"has no len|(iterator|generator|chain|map)' object|division by zero|got 0\)"
 _NO_KEYS = "cannot be hashed", "are sorted", "hash may differ from process"
 
 
@@ -120,11 +141,19 @@ def _kind_of(failed):
     if failed.kind == "InvalidArgument":
         return "no function"
     if "the partitioner returned" in failed.said:
-        return "partition"
+        return "float" if re.search(r"returned -?\d+\.", failed.said) else "partition"
     if "yield key, value" in failed.said:
         return "no pairs"
     if any(words in failed.said for words in _NO_KEYS):
         return "keys"
+    if failed.kind == "KeyError" and "partitioner" in failed.story:
+        return "lookup"
+    if "NoneType" in failed.said and "The combiner" in failed.story:
+        return "nothing"
+    if "NoneType" in failed.said and "The reducer" in failed.story and failed.plan:
+        return "nothing"
+    if re.search(_TWICE, failed.said):
+        return "iterator"
     if failed.kind in ("TypeError", "ValueError", "AttributeError", "IndexError"):
         if "The combiner was" in failed.story:
             return "again"

@@ -34,7 +34,7 @@ def source_files(case: str) -> dict[str, bytes]:
     rng = random.Random(case)
     names = {
         "one file": ["main.py"],
-        "three files": ["a.py", "b.py", "c.py"],
+        "three files": ["mail.py", "mail/text.py", "main.py"],
         "two folders": ["one/__init__.py", "two/__init__.py", "two/a.py"],
         "twenty files": [f"f{number:02}.py" for number in range(20)],
         "some files are empty": ["a.py", "b/c.py", "d.py", "e.py", "f.py"],

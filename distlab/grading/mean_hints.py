@@ -17,7 +17,8 @@ def hint_for_keys(odd: object, files: dict) -> str:
         return "Every line has a pair, a blank one, too."
     if odd in files:
         return "The key is the file's name and the line's first word, as a tuple."
-    return "The key is a tuple (name, word) of two strings, in this order."
+    pair = "The key is a tuple (name, word) of two strings, in this order"
+    return f"{pair}, and the name is the one that the mapper is given."
 
 
 def hint_for_mean(wrong: dict[tuple, tuple[list[str], object]], *, combined: bool):

@@ -85,7 +85,7 @@ class MeanLengths(JobCheck):
         """Return a verdict if an output is not what it should be."""
         where = f"On {plan_told(plan)}, {_with(plan)}:"
         keys = [key for key, _ in job.pairs]
-        odd = next((key for key in keys if not _is_key(key)), None)
+        odd = next((k for k in keys if not _is_key(k) or k[0] not in files), None)
         if odd is not None or not keys:
             said = f"There is a key {odd!r}." if keys else "There is no pair at all."
             return self._fail(f"{where}\n{said}", hint_for_keys(odd, files))
@@ -99,8 +99,7 @@ class MeanLengths(JobCheck):
         if not wrong:
             return None
         rows = [
-            (f"{k[0]} {k[1]!r}", _shown(expected.get(k)), _shown(yours.get(k)))
-            for k in every
+            (f"{k[0]} {k[1]!r}", *_shown(expected.get(k), yours.get(k))) for k in every
         ]
         told, hint = hint_for_mean(
             {k: (_lines(files, k), yours.get(k)) for k in wrong}, combined=plan.combiner
@@ -221,10 +220,17 @@ def _same(a, b):
     return abs(a - b) <= 1e-9 * max(1.0, abs(a))
 
 
-def _shown(value):
-    if value is None:
-        return []
-    return [f"{value:.6g}" if type(value) in (int, float) else repr(value)]
+def _shown(one, two):
+    """Return both as the words of a table's cells, with as many digits as tell them."""
+    digits = ".6g"
+    if type(one) is type(two) is float and not _same(one, two):
+        digits = ".6g" if f"{one:.6g}" != f"{two:.6g}" else ".12g"
+    return [
+        [f"{value:{digits}}" if type(value) in (int, float) else repr(value)]
+        if value is not None
+        else []
+        for value in (one, two)
+    ]
 
 
 def _lines(files, key):

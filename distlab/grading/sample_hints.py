@@ -1,6 +1,7 @@
 """From what was seen of a sample of lines to what it is in words, and a first nudge."""
 
 from distlab.dataflow.trial import Odd
+from distlab.grading.job_check import ONCE, TRIED_AGAIN
 
 __all__ = ["fault_in", "hint_for_difference", "hint_for_slant"]
 
@@ -43,7 +44,10 @@ _KINDS = {
 }
 _NO_LIST = "The value of a file is a list of its lines, each a string."
 _FOREIGN = "Draw whole lines as they stand, of the file that is the key."
-_TWICE = "A line that is in the file several times counts once."
+_TWICE = (
+    "A line that is in the file several times counts once. Is it given one number each "
+    "time? Two pairs of a line with two numbers are not equal."
+)
 _FEW = (
     "Draw as many as are asked for, or all different lines if the file has fewer. A "
     "share of the lines, such as one in ten, is another task."
@@ -86,10 +90,6 @@ def hint_for_difference(why: str) -> tuple[str, str]:
     return _DIFFERENCES[why]
 
 
-_SAME_PROCESS = (
-    "The same task ran twice in one process. What a function remembered from the first "
-    "time is still there, and was taken for the lines' own."
-)
 _OTHER_PROCESS = (
     "Another process does what the dead one had done, and has another memory. A pair "
     "may depend on the line and on nothing that came before it."
@@ -104,6 +104,15 @@ _DIFFERENCES = {
         "The two runs are clean and the same in everything.",
         "Something is different each time: random numbers, the time, the number of the "
         "process. What looks random has to follow from the line itself.",
+    ),
+    "nothing left": (
+        "One run is without your combiner, the other with it, and lacks a file.",
+        f"The combiner gave no value at all. {ONCE}",
+    ),
+    "no value": (
+        "One run is without your combiner, the other with it.",
+        "The reducer takes what the combiner gives for what the mapper gives. The "
+        "combiner yields values alone, without the key, and as the mapper makes them.",
     ),
     "combiner": (
         "One run is without your combiner, the other with it.",
@@ -122,7 +131,7 @@ _DIFFERENCES = {
     ),
     "again": (
         "In one run a map task failed half-way, and was tried again by its worker.",
-        _SAME_PROCESS,
+        TRIED_AGAIN,
     ),
     "map": ("In one run a worker was killed in a map task.", _OTHER_PROCESS),
     "reduce": (

@@ -120,7 +120,8 @@ class SampledLines(JobCheck):
         for name, job in jobs.items():
             like = jobs["clean" if name == "combiner" else "combiner"]
             if name != "clean" and dict(job.pairs) != dict(like.pairs):
-                return self._differs(like, job, name)
+                why = _combined(like, job) if name == "combiner" else name
+                return self._differs(like, job, why)
         return None
 
     def _differs(self, one, two, why):
@@ -172,6 +173,15 @@ class SampledLines(JobCheck):
             if not run.hit(job):
                 return self._inconclusive(f"This has not happened: {run.what}.")
         return None
+
+
+def _combined(without, job):
+    """Return in which way a job with a combiner differs from the one without."""
+    yours = dict(job.pairs)
+    if any(not yours.get(name) for name, lines in without.pairs if lines):
+        return "nothing left"
+    lines = [line for value in yours.values() if type(value) is list for line in value]
+    return "combiner" if all(type(line) is str for line in lines) else "no value"
 
 
 def _listed(value):

@@ -3,6 +3,7 @@
 import random
 import zlib
 from itertools import count
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,18 @@ def none(key, values):
     return None
 
 
+def with_the_key(key, values):
+    yield key, combiner(key, values)
+
+
+def two_passes(key, values):
+    return sum(length for length, _ in values), sum(lines for _, lines in values)
+
+
+def by_their_length(key, values):
+    return sum(length for length, _ in values) / len(values)
+
+
 def values_for_lines(key, values):
     lengths = [length for length, _ in values]
     return sum(lengths), len(lengths)
@@ -113,7 +126,14 @@ FUNCTIONS = {
         "divide",
     ),
     "the first only": ({"combiner": only_the_first}, "A mean of means"),
-    "nothing": ({"combiner": none}, "two kinds of values"),
+    "nothing": ({"combiner": none}, "The combiner returned None"),
+    "the key, too": ({"combiner": with_the_key}, "without the key"),
+    "two passes": ({"combiner": two_passes}, "can be gone through once"),
+    "a length": ({"reducer": by_their_length}, "can be gone through once"),
+    "the last part of the name": (
+        {"mapper": mapped(lambda n, w, line: ((Path(n).name, w), (len(line), 1)))},
+        "the one that the mapper is given",
+    ),
     "no mean": ({"reducer": combiner}, "divides at the end"),
     "a sum": ({"reducer": lambda k, v: combiner(k, v)[0]}, "the sum of the lengths"),
     "a count": ({"reducer": lambda k, v: combiner(k, v)[1]}, "how many lines"),
@@ -129,7 +149,7 @@ FUNCTIONS = {
     ),
     "swapped": (
         {"mapper": mapped(lambda n, w, line: ((w, n), (len(line), 1)))},
-        "first_word(line)",
+        "in this order",
     ),
 }
 
@@ -179,6 +199,14 @@ def by_bytes(text):
     return zlib.crc32(text.encode())
 
 
+def with_floats(sizes, reducers):
+    return lambda key, reducers: float(make_partitioner(sizes, reducers)(key, reducers))
+
+
+def by_whole_key(sizes, reducers):
+    return lambda key, reducers: dict.fromkeys(sizes, 0)[key]
+
+
 TWO_LARGE = [100, 100, 10], 2
 LARGE_LAST = [40, 40, 40, 40, 160], 2
 PARTITIONERS = {
@@ -191,6 +219,8 @@ PARTITIONERS = {
     "by name": (always(lambda k, n: by_bytes(k[0]) % n), TWO_LARGE, "Large files meet"),
     "in order": (in_order, LARGE_LAST, "which file do you place first"),
     "from one on": (always(lambda k, n: by_bytes(k[0]) % n + 1), CASE, "from 0 on"),
+    "a float": (with_floats, CASE, "is an int"),
+    "no such key": (by_whole_key, CASE, "given the whole key"),
     "no number": (always(lambda k, n: k[0]), CASE, "from 0 on"),
     "no function": (always(None), CASE, "has to be a function"),
     "one argument": (always(lambda k: 0), CASE, "has to be a function"),

@@ -17,7 +17,8 @@ KEEP = 5
 
 
 def mapper(name, line):
-    yield name, (zlib.crc32(line.encode()), line)
+    if line.strip():
+        yield name, (zlib.crc32(line.encode()), line)
 
 
 def combiner(name, values):
@@ -35,7 +36,7 @@ def judged(**wrong):
 
 def by(number):
     """Return a mapper that draws this number for a line."""
-    return lambda name, line: [(name, (number(line), line))]
+    return lambda name, line: [(name, (number(line), line))] if line.strip() else []
 
 
 def once(values):
@@ -60,7 +61,8 @@ ONCE = {"combiner": fewest, "reducer": fewest_lines}
 
 
 def plain(name, line):
-    yield name, line
+    if line.strip():
+        yield name, line
 
 
 def shuffled(name, values):
@@ -78,7 +80,8 @@ def by_place():
 
     def numbered(name, line):
         places[name] = places.get(name, 0) + 1
-        yield name, (zlib.crc32(str(places[name]).encode()), line)
+        if line.strip():
+            yield name, (zlib.crc32(str(places[name]).encode()), line)
 
     return numbered
 
@@ -116,9 +119,23 @@ def same_seed(line):
     return random.random()
 
 
-def leaves_blanks(name, line):
-    if line:
+def blanks_too(name, line):
+    yield name, (zlib.crc32(line.encode()), line)
+
+
+def long_lines_only(name, line):
+    if len(line) > 10:
         yield from mapper(name, line)
+
+
+def two_passes(name, values):
+    if any(values):
+        yield from combiner(name, values)
+
+
+def with_the_name(name, values):
+    for value in combiner(name, values):
+        yield name, value
 
 
 def lines_twice(name, values):
@@ -167,6 +184,26 @@ WRONG = {
     ),
     "alphabet": ({"mapper": by(str)}, "nothing to do with where it stands"),
     "length": ({"mapper": by(len)}, "nothing to do with where it stands"),
+    **{
+        f"by {what}": ({"mapper": by(number)}, "nothing to do with where it stands")
+        for what, number in {
+            "spelling from the end": lambda line: line[::-1],
+            "the last letter": lambda line: line[-1:],
+            "the second half": lambda line: line[len(line) // 2 :],
+            "a sum of letters": lambda line: zlib.adler32(line.encode()),
+            "few numbers": lambda line: zlib.crc32(line.encode()) % 10,
+        }.items()
+    },
+    "blank lines": ({"mapper": blanks_too}, "Blank lines are left out"),
+    "two numbers for a line": (
+        {"mapper": by(lambda line: random.random() < 0.5)},
+        "Is it given one number each time",
+    ),
+    "the combiner's second pass": (
+        {"combiner": two_passes},
+        "can be gone through once",
+    ),
+    "a key from the combiner": ({"combiner": with_the_name}, "without the key"),
     "the same seed": ({"mapper": by(same_seed)}, "nothing to do with where it stands"),
     "some combined": ({"combiner": any_five}, "What the combiner leaves out"),
     "a seed in the combiner": (
@@ -207,7 +244,7 @@ def test_a_wrong_sample_meets_its_hint(wrong):
 
 def test_a_line_left_out_is_missed_where_a_file_has_few():
     verdict = SampledLines(
-        [leaves_blanks, reducer, combiner], KEEP, "few lines"
+        [long_lines_only, reducer, combiner], KEEP, "few lines"
     ).judge()
     assert verdict.outcome == "fail"
     assert "all different lines if the file has fewer" in verdict.hint

@@ -39,10 +39,9 @@ SEEN = set()
 
 
 def sample_mapper(name, line):
-    if line.strip():
-        if (name, line) not in SEEN:
-            SEEN.add((name, line))
-            yield name, (zlib.crc32(line.encode()), line)
+    if line.strip() and (name, line) not in SEEN:
+        SEEN.add((name, line))
+        yield name, (zlib.crc32(line.encode()), line)
 
 
 def sample_combiner(name, values):
