@@ -144,8 +144,8 @@ def sample_files(case: str) -> dict[str, bytes]:
     """Return files of different lines, from which some are to be drawn."""
     rng = random.Random(case)
     counts = {
-        "forty files": [*[100] * 38, 3, 0],
-        "one long file": [3000, 2],
+        "forty files": [*[100] * 39, 3],
+        "one long file": [3000, 2, 0],
         "few lines": [1000, 0, 1, 2, 2, 3],
     }[case]
     files = {}
