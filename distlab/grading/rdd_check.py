@@ -152,7 +152,7 @@ _HINTS = {
 
 def _told(error):
     """Return why a function cannot travel; of a Context or an RDD only its name."""
-    used = re.search(r"the variable `(\w+)[^`]*`, used by `(\w+)`", str(error))
+    used = re.search(r"the variable `(\w+)[^`]*`, used by `([^`]+)`", str(error))
     if used and "cannot start a job" in str(error):
         return f"`{used[2]}` uses `{used[1]}`, which is of the notebook's Context."
     return str(error)

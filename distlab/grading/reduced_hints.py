@@ -12,8 +12,8 @@ HINTS = {
     "dictionary gets only its keys; it has the pairs as .items().",
     "apart": "What has one key has to meet in one partition before it can become one: "
     "where is the shuffle?",
-    "not merged": "After the shuffle a partition has one pair of a key from each map "
-    "task. They lie together now, but nobody has made them one.",
+    "not merged": "After the shuffle a partition has pairs of one key from several map "
+    "tasks, with other keys between them. They have met, and have not become one.",
     "on the way": "One of these values is the right one, and others are from on the "
     "way. When is the value of a key complete?",
     "runs": "Within a partition, pairs of one key may be far apart, with others "

@@ -328,7 +328,7 @@ def all_in_one_place(rdd, function, partitions):
 WRONG_SUMS = {
     hands_out_a_dictionary: "gets only its keys",
     counts_first: "Nothing comes out at all",
-    only_neighbours_after_the_shuffle: "Do you see all of them",
+    only_neighbours_after_the_shuffle: "with other keys between them",
     on_the_way: "When is the value of a key complete",
     looks_whether_it_is_true: "and not whether its value is true",
     looks_whether_it_is_none: "None is a value like others",
@@ -367,6 +367,12 @@ def test_a_wrong_reduce_by_key_meets_its_hint(function):
     verdict = ReducedByKey(function, CASES).judge()
     assert verdict.outcome == "fail", verdict
     assert WRONG_SUMS[function] in verdict.hint, verdict
+
+
+def test_values_of_some_neighbours_are_not_a_whole_keys():
+    function = only_neighbours_after_the_shuffle
+    hint = ReducedByKey(function, ["two of five partitions are empty"]).judge().hint
+    assert "Do you see all of them" in hint
 
 
 def test_values_that_are_all_sent_are_noticed_by_their_bytes():
@@ -418,7 +424,8 @@ def test_another_partition_function_is_another_partitioner():
 def test_a_partitioner_that_is_a_lie_is_noticed():
     def forges(rdd, function, partitions):
         combine = combining(function)
-        placed = rdd.mapPartitions(combine).partitionBy(partitions, lambda key: 0)
+        choose = lambda key: hash(repr(key))  # noqa: E731
+        placed = rdd.mapPartitions(combine).partitionBy(partitions, choose)
         made = placed.mapPartitions(combine)
         made.partitioner = rdd.partitionBy(partitions).partitioner
         return made
