@@ -864,6 +864,27 @@ def test_a_wrong_k_means_meets_its_hint(function):
     assert WRONG_MEANS[function] in verdict.hint, verdict
 
 
+def test_centres_that_look_alike_are_shown_with_more_digits():
+    def rounds_in_the_end(lines, parse, centres, steps):
+        made = steps_of(lines.map(parse).cache(), centres, steps)
+        return [tuple(round(x, 7) for x in centre) for centre in made]
+
+    verdict = ClustersFound(rounds_in_the_end, POINTS).judge()
+    assert "These numbers are rounded" in verdict.hint
+    row = next(row for row in verdict.found.splitlines() if "first difference" in row)
+    expected, yours = re.findall(r"\(.*?\)", row)
+    assert expected != yours
+
+
+def test_a_second_job_in_a_step_may_read_what_is_not_the_points():
+    def ordered(points, centres):
+        mine = points.map(lambda point: (nearest(point, centres), (point, 1)))
+        table = mean_of(mine.reduceByKey(added).sortByKey().collect())
+        return [table.get(n, centre) for n, centre in enumerate(centres)]
+
+    assert ClustersFound(with_each(ordered), POINTS[:2]).judge().outcome == "pass"
+
+
 def test_what_survives_only_by_remembering_on_a_worker_is_no_cache():
     def remembers(number, lines, parse):
         own = sys.modules.setdefault("remembered", type(sys)("remembered")).__dict__
