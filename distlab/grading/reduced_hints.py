@@ -37,6 +37,16 @@ HINTS = {
 }
 
 
+_NOTHING = (
+    "Nothing comes out at all. An iterator over a partition can be walked through only "
+    "once: the second time it is at its end."
+)
+_MISSING = (
+    "A key is missing. Has something taken its pair from the iterator before? And a key "
+    "or value may be 0, empty or None, or in one partition only."
+)
+
+
 def hint_for_operation(name: str) -> str:
     """Return a nudge for an operation in the lineage that has no business there."""
     if name in ("groupByKey", "cogroup"):
@@ -85,15 +95,9 @@ def hint_for_value(
     if foreign:
         return [], "There is a key that no pair has. Does a key change on its way?"
     if nothing:
-        return [], (
-            "Nothing comes out at all. An iterator over a partition can be walked "
-            "through only once: the second time it is at its end."
-        )
+        return [], _NOTHING
     if missing:
-        return [], (
-            "A key is missing. Has something taken its pair from the iterator before? "
-            "And a key or value may be 0, empty or None, or in one partition only."
-        )
+        return [], _MISSING
     values = [value for own in shares for value in own]
     partial = [reduce(function, own) for own in shares]
     told = [f"Its values are {_few(values)}."]

@@ -64,6 +64,7 @@ class ReceivedBroadcast:
 
     @property
     def value(self):
+        """The value, fetched at the first time."""
         global _fetches
         if self._path not in _fetched:
             _fetches += 1
