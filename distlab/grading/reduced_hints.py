@@ -42,8 +42,8 @@ _NOTHING = (
     "once: the second time it is at its end."
 )
 _MISSING = (
-    "A key is missing. Has something taken its pair from the iterator before? And a key "
-    "or value may be 0, empty or None, or in one partition only."
+    "A key is missing. Has something taken its pair from the iterator before? And a "
+    "key or value may be 0, empty or None, or in one partition only."
 )
 
 
