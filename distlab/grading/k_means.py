@@ -67,7 +67,7 @@ class ClustersFound(RddCheck):
         expected = lloyd(parts, case["centres"], case["steps"])
         yours = [tuple(map(float, centre)) for centre in seen["centres"]]
         if seen["changed"]:
-            found = "After the call the list that your function was given is another."
+            found = "Your function changed the list of centres that it was given."
             return self._fail(name, found, HINTS["changed"])
         apart = [
             n for n, both in enumerate(zip(expected, yours, strict=True)) if _far(*both)

@@ -97,8 +97,10 @@ class RddCheck:
                 f"Before anybody asked for a result, your function ran {action}, which "
                 f"brought {size:,} bytes to the driver."
             )
-            kind = "action" if touched else "action elsewhere"
-            return self._fail(name, found, self._hints[kind])
+            hint = self._hints["action"]
+            if not touched:
+                hint = self._hints.get("action elsewhere", hint)
+            return self._fail(name, found, hint)
         if "names" not in seen:
             returned = _shown(seen["returned"])
             hint = "Return the RDD itself. It is a recipe; who calls your function "
@@ -142,8 +144,7 @@ _HINTS = {
     "workers gets along with its records and with what travels with it.",
     "ordered": "Keys need not have an order: some here are numbers, some are words, "
     "one is None. A dictionary needs only that they can be hashed.",
-    "zero": "Values need not be numbers, so there is no value to begin with. A key's "
-    "first value is what it has so far, and function brings in the others.",
+    "handle": "What a broadcast returns is a handle, and the value is its .value.",
     "destroyed": "When your function returns, nothing has run yet. Whatever the work "
     "will need has to be there until then.",
     "walked": "An iterator over a partition can be walked through only once.",
@@ -154,12 +155,12 @@ def _told(error):
     """Return why a function cannot travel; of a Context or an RDD only its name."""
     used = re.search(r"the variable `(\w+)[^`]*`, used by `([^`]+)`", str(error))
     if used and "cannot start a job" in str(error):
-        return f"`{used[2]}` uses `{used[1]}`, which is of the notebook's Context."
+        return f"`{used[2]}` uses `{used[1]}`, which is the notebook's."
     return str(error)
 
 
 _WITH_ZERO = re.compile(
-    "'int' and '(str|list)'|'int' object is not iterable|type 'int'"
+    "'int' and '(str|list)'|'int' object is not iterable|type 'int'|'NoneType'"
 )
 
 

@@ -8,6 +8,10 @@ __all__ = ["HINTS", "hint_for_operation", "hint_for_records", "hint_for_value"]
 HINTS = {
     "action": "A transformation only adds to the recipe. Leave the work to the workers "
     "and the time of it to an action, which somebody else will call.",
+    "zero": "Values need not be numbers, so there is no value to begin with. A key's "
+    "first value is what it has so far, and function brings in the others.",
+    "empty": "Each key is met for the first time once. What does the table hold for it "
+    "then?",
     "no pair": "What comes out are pairs again, (key, value). Who walks through a "
     "dictionary gets only its keys; it has the pairs as .items().",
     "apart": "What has one key has to meet in one partition before it can become one: "

@@ -308,6 +308,19 @@ def looks_whether_it_is_none(rdd, function, partitions):
     )
 
 
+def begins_with_none(rdd, function, partitions):
+    return right_but_for(rdd, partitions, lambda table, k, v: function(table.get(k), v))
+
+
+def begins_with_nothing(rdd, function, partitions):
+    return right_but_for(rdd, partitions, lambda table, k, v: function(table[k], v))
+
+
+def asks_for_another_job(rdd, function, partitions):
+    rdd.context.parallelize([1]).count()
+    return right(rdd, function, partitions)
+
+
 def right_but_for(rdd, partitions, value_of):
     def combine(pairs):
         table = {}
@@ -332,6 +345,9 @@ WRONG_SUMS = {
     on_the_way: "When is the value of a key complete",
     looks_whether_it_is_true: "and not whether its value is true",
     looks_whether_it_is_none: "None is a value like others",
+    begins_with_none: "first value is what it has so far",
+    begins_with_nothing: "met for the first time once",
+    asks_for_another_job: "which somebody else will call",
     all_in_one_place: "place a key if nobody tells it",
     returns_nothing: "Return the RDD itself",
     from_the_driver: "Only the given RDD holds the data",
