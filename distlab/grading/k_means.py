@@ -30,13 +30,11 @@ class ClustersFound(RddCheck):
             or self._differs(name, case, clean)
             or self._too_much(name, case, clean)
             or self._parsed(name, case, clean)
+            or self._kept_twice(name, case, clean)
+            or self._jobs(name, case, clean)
         )
         if wrong or not case["killed"]:
             return wrong
-        if killed is None:
-            return self._inconclusive(
-                name, "There were no two jobs to kill a worker in."
-            )
         if killed["fired"] != 1 or not killed["lost"]:
             lost = len(killed["lost"])
             found = (
@@ -68,15 +66,24 @@ class ClustersFound(RddCheck):
         parts = points_of(case["parts"])
         expected = lloyd(parts, case["centres"], case["steps"])
         yours = [tuple(map(float, centre)) for centre in seen["centres"]]
+        if seen["changed"]:
+            found = "Your function changed the list of centres that it was given."
+            return self._fail(name, found, HINTS["changed"])
         apart = [
             n for n, both in enumerate(zip(expected, yours, strict=True)) if _far(*both)
         ]
         if not apart:
             return None
-        lines = [f"{'':3}{'expected':30}  yours"]
-        for number, (right, own) in enumerate(zip(expected, yours, strict=True)):
+        first = expected[apart[0]], yours[apart[0]]
+        digits = next(
+            (n for n in (5, 9, 13) if len({_told(c, n) for c in first}) > 1), 17
+        )
+        wide = max(30, *(len(_told(right, digits)) for right in expected))
+        lines = [f"{'':3}{'expected':{wide}}  yours"]
+        for number, both in enumerate(zip(expected, yours, strict=True)):
             mark = "  ← first difference" if number == apart[0] else ""
-            lines.append(f"{number:<3}{_told(right):30}  {_told(own)}{mark}")
+            right, own = (_told(centre, digits) for centre in both)
+            lines.append(f"{number:<3}{right:{wide}}  {own}{mark}")
         after = " with a worker killed" * bool(seen["fired"])
         lines.insert(0, f"after {case['steps']} steps{after}:")
         if seen["fired"]:
@@ -123,6 +130,27 @@ class ClustersFound(RddCheck):
                 told.append(f"{number:<3}  {who:16}  {computed!s:19}  {reused}")
         return self._fail(name, "\n".join(told), hint_for_parsing(seen, lines))
 
+    def _kept_twice(self, name, case, seen):
+        """Return a verdict if the workers keep more than one RDD."""
+        kept = {row[0]: row[1] for job in seen["jobs"] for row in job["kept"]}
+        if len(kept) < 2:
+            return None
+        told = " and ".join(f"RDD {number}, {label}" for number, label in kept.items())
+        found = f"Each line was parsed once. What the workers keep: {told}."
+        return self._fail(name, found, HINTS["kept twice"])
+
+    def _jobs(self, name, case, seen):
+        """Return a verdict if points are read too often, or all steps are one job."""
+        jobs, steps = len(seen["jobs"]), case["steps"]
+        read = sum(any(sum(row[2:]) for row in job["kept"]) for job in seen["jobs"])
+        found = f"The centres are right. {steps} steps took {jobs} jobs"
+        if read > steps + 1:  # the one may be to keep them
+            found += f", {read} of which read all points."
+            return self._fail(name, found, HINTS["many jobs"])
+        if jobs < min(steps, 2):
+            return self._fail(name, f"{found}.", HINTS["one job"])
+        return None
+
     def _again(self, name, case, seen):
         """Return a verdict if others than the lost partitions were computed again."""
         sizes = list(map(len, case["parts"]))
@@ -155,5 +183,5 @@ def _far(one, other):
     return not all(abs(a - b) <= 1e-9 * max(1.0, abs(a)) for a, b in pairs)
 
 
-def _told(centre):
-    return "(" + ", ".join(f"{x:.5g}" for x in centre) + ")"
+def _told(centre, digits):
+    return "(" + ", ".join(f"{x:.{digits}g}" for x in centre) + ")"

@@ -16,6 +16,16 @@ HINTS = {
     "no point": "A centre is a tuple of numbers, as many as a point has.",
     "empty": "To a centre that is no point's nearest nothing belongs, so that there is "
     "no mean of its points. Such a centre stays where it is.",
+    "unwritten": "Nothing of your own is written yet. Which RDD is the same in all "
+    "steps, and what is new in each?",
+    "changed": "The list belongs to who called you, and may be needed again. Put the "
+    "new centres into a list of your own.",
+    "kept twice": "Once the points are kept, who still reads the other one? It takes "
+    "memory with each worker, and is of no use.",
+    "many jobs": "Each of these jobs reads all points. In one job each point can be "
+    "counted for the cluster it belongs to, whichever that is.",
+    "one job": "Between two steps the centres have to be in the driver: a step is a "
+    "job over all partitions, and the next one begins with what came of it.",
     "driver": "The points stay with the workers. What has to come to the driver in "
     "each step is a sum and a count for each cluster.",
     "shuffle": "Every point crosses the network. What can a partition do with its own "
@@ -30,6 +40,12 @@ HINTS = {
     "nested": "Only the driver can use an RDD or the Context. The centres are a list, "
     "and travel with the function that uses them.",
 }
+
+
+_FORGOTTEN = (
+    "What was kept has been forgotten in between, and had to be computed again. "
+    "When is the last time that it is needed?"
+)
 
 
 def hint_for_centres(parts: list[Centres], case: dict, yours: Centres) -> str:
@@ -54,6 +70,11 @@ def hint_for_centres(parts: list[Centres], case: dict, yours: Centres) -> str:
                 "A mean of means is another number, unless all of them have equally "
                 "many points. Which two things can be added up, in any order?"
             )
+    if _rounded(yours, right):
+        return (
+            "These numbers are rounded. A centre is the mean as it is, and the next "
+            "step begins with it; round when you print."
+        )
     kept = [n for n, c in enumerate(centres) if _alike([c], [right[n]])]
     if any(not _alike([yours[n]], [right[n]]) for n in kept):
         return HINTS["empty"]
@@ -72,12 +93,19 @@ def hint_for_parsing(seen: dict, lines: int) -> str:
     first = seen["jobs"][0]["kept"] if seen["jobs"] else []
     if seen["parsed"] == 0:
         return "Make the points with the function parse that is given."
+    if any(job["action"] == "checkpoint" for job in seen["jobs"]):
+        return (
+            "A checkpoint is written to files by a job of its own, which begins with "
+            "the lines again. What do workers keep while they compute it anyway?"
+        )
     if not kept:
         return (
             "Nothing is kept, so each job follows the recipe from the beginning, and "
             "parses every line again."
         )
     once = all(row[2] == 0 for job in seen["jobs"][1:] for row in job["kept"])
+    if first and any(not job["kept"] for job in seen["jobs"][1:]):
+        return _FORGOTTEN
     if first and once and len(kept) == 1:
         return (
             "What is kept are not points yet: it is parsed again in each step. Which "
@@ -93,9 +121,19 @@ def hint_for_parsing(seen: dict, lines: int) -> str:
             "Another RDD is kept in each step, which was made in that step and is of "
             "no use in the next. Which one is the same in all steps?"
         )
-    return (
-        "What was kept has been forgotten in between, and had to be computed again. "
-        "When is the last time that it is needed?"
+    return _FORGOTTEN
+
+
+def _rounded(yours, right):
+    """Whether these are the right centres, about, with a few digits each."""
+    pairs = [
+        both
+        for one, other in zip(yours, right, strict=True)
+        for both in zip(one, other, strict=True)
+    ]
+    return any(
+        all(a == round(a, n) and abs(a - b) < 10 ** (1 - n) for a, b in pairs)
+        for n in range(1, 9)
     )
 
 

@@ -36,7 +36,7 @@ def shape(name: str) -> dict:
 
 # name -> dimensions, clusters, steps, how many points each partition has
 _SHAPES = {
-    "three clusters": (2, 3, 4, [250, 100, 300, 150]),
+    "three clusters": (2, 3, 4, [450, 350]),
     "a centre far from all points": (2, 4, 3, [200, 0, 250, 150]),
     "a worker killed between two steps": (2, 3, 4, [200, 150, 250, 100]),
     "no step": (2, 3, 0, [20, 20]),

@@ -60,7 +60,7 @@ class RddCheck:
             task = {"scene": self._scene, "packed": packed, "cases": cases}
             said = ask(_DRIVER, task, timeout_s=self._timeout_s)
         except CannotTravel as error:
-            return self._fail(self.title, str(error), _HINTS["own context"])
+            return self._fail(self.title, _told(error), _HINTS["own context"])
         except TrialTimeout:
             found = f"The jobs still ran after {self._timeout_s} s."
             return self._fail(self.title, found, _HINTS["endless"])
@@ -87,18 +87,20 @@ class RddCheck:
         if failed["kind"] == "WorkdirError":
             return self._inconclusive(name, story)
         hints = _HINTS | self._hints
-        hint = hints.get(_kind_of(failed), _HINTS["other"])
-        return self._fail(name, story, hint)
+        return self._fail(name, story, hints.get(_kind_of(failed), ""))
 
     def _not_an_rdd(self, name, seen):
         """Return a verdict if a job ran too early, or no RDD came of the one given."""
         if seen["jobs"]:
-            action, size = seen["jobs"][0]
+            action, size, touched = seen["jobs"][0]
             found = (
                 f"Before anybody asked for a result, your function ran {action}, which "
                 f"brought {size:,} bytes to the driver."
             )
-            return self._fail(name, found, self._hints["action"])
+            hint = self._hints["action"]
+            if not touched:
+                hint = self._hints.get("action elsewhere", hint)
+            return self._fail(name, found, hint)
         if "names" not in seen:
             returned = _shown(seen["returned"])
             hint = "Return the RDD itself. It is a recipe; who calls your function "
@@ -142,17 +144,23 @@ _HINTS = {
     "workers gets along with its records and with what travels with it.",
     "ordered": "Keys need not have an order: some here are numbers, some are words, "
     "one is None. A dictionary needs only that they can be hashed.",
-    "zero": "Values need not be numbers, so there is no value to begin with. A key's "
-    "first value is what it has so far, and function brings in the others.",
+    "handle": "What a broadcast returns is a handle, and the value is its .value.",
     "destroyed": "When your function returns, nothing has run yet. Whatever the work "
     "will need has to be there until then.",
     "walked": "An iterator over a partition can be walked through only once.",
-    "other": "The message above names what was raised, and where.",
 }
 
 
+def _told(error):
+    """Return why a function cannot travel; of a Context or an RDD only its name."""
+    used = re.search(r"the variable `(\w+)[^`]*`, used by `([^`]+)`", str(error))
+    if used and "cannot start a job" in str(error):
+        return f"`{used[2]}` uses `{used[1]}`, which is the notebook's."
+    return str(error)
+
+
 _WITH_ZERO = re.compile(
-    "'int' and '(str|list)'|'int' object is not iterable|type 'int'"
+    "'int' and '(str|list)'|'int' object is not iterable|type 'int'|'NoneType'"
 )
 
 
@@ -169,6 +177,10 @@ def _kind_of(failed):
         return "nested"
     if "not supported between instances" in said:
         return "ordered"
+    if "ReceivedBroadcast" in said or "'Broadcast' object" in said:
+        return "handle"
+    if "is no (key, value) pair" in said:
+        return "no pair"
     if "has been destroyed" in said:
         return "destroyed"
     if "reduce() of empty iterable" in said:

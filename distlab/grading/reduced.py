@@ -1,5 +1,8 @@
 """The checks of a reduce_by_key: what comes out, what is sent, where it lies then."""
 
+from collections import Counter
+from functools import reduce
+
 from distlab.dataflow.trial.plain import value_of
 from distlab.dataflow.trial.rdd_functions import FUNCTIONS
 from distlab.grading.job_tables import beside
@@ -17,6 +20,7 @@ __all__ = ["JoinedInPlace", "ReducedByKey"]
 _HEADS = "key", "expected", "yours"
 _RECORD_BYTES = 60  # a pair of these cases takes less than 20
 _PIECE_BYTES = 120
+_MANY_KEYS = 8  # that all have one place by chance is rarer than 1 in 100
 
 
 class ReducedByKey(RddCheck):
@@ -39,6 +43,7 @@ class ReducedByKey(RddCheck):
             or self._twice(name, case, seen)
             or self._differs(name, case, seen)
             or self._elsewhere(name, case, seen)
+            or self._one_place(name, case, seen)
             or self._too_much(name, case, seen)
         )
 
@@ -85,8 +90,9 @@ class ReducedByKey(RddCheck):
                 f"expected  {wanted!r}",
                 f"yours     {values}",
             ]
-            hint = HINTS["apart" if apart else "not merged"]
-            return self._fail(name, "\n".join(lines), hint)
+            shares = _shares(case, repr(key))
+            kind = "apart" if apart else _kind_of_double(shares, wanted, found, case)
+            return self._fail(name, "\n".join(lines), HINTS[kind])
         return None
 
     def _differs(self, name, case, seen):
@@ -105,13 +111,13 @@ class ReducedByKey(RddCheck):
         ]
         lines = [f"made one by: {case['function']}"]
         lines += beside(rows, every.index(first), _HEADS)
-        shares = [[v for k, v in part if repr(k) == first] for part in case["parts"]]
         found, hint = hint_for_value(
-            [own for own in shares if own],
+            _shares(case, first),
             function,
             next((v for k, v in pairs if repr(k) == first), None),
             missing=first not in yours,
             foreign=first not in expected,
+            nothing=not pairs,
         )
         return self._fail(name, "\n".join([*lines, *found]), hint)
 
@@ -124,6 +130,21 @@ class ReducedByKey(RddCheck):
             f"{case['partitions']} were asked for."
         )
         return self._fail(name, found, HINTS["partitions"])
+
+    def _one_place(self, name, case, seen):
+        """Return a verdict if many keys all lie in one of several partitions."""
+        sizes = list(map(len, seen["parts"]))
+        if (
+            case["partitions"] == 1
+            or sum(sizes) < _MANY_KEYS
+            or max(sizes) < sum(sizes)
+        ):
+            return None
+        found = (
+            f"The result is right. How many keys its {len(sizes)} partitions have: "
+            f"{', '.join(map(str, sizes))}."
+        )
+        return self._fail(name, found, HINTS["one place"])
 
     def _too_much(self, name, case, seen):
         """Return a verdict if there is another shuffle, or more in it than must."""
@@ -178,6 +199,22 @@ class JoinedInPlace(ReducedByKey):
             key = "another function" if seen["partitioner"] else "partitioner"
             return self._fail(name, found, HINTS[key])
         return None
+
+
+def _shares(case, key):
+    """Return a key's values in each partition that has any."""
+    shares = [[v for k, v in part if repr(k) == key] for part in case["parts"]]
+    return [own for own in shares if own]
+
+
+def _kind_of_double(shares, wanted, found, case):
+    """Return how a key came to stand in one partition several times."""
+    yours = Counter(repr(value) for _, value in found)
+    made = Counter(repr(reduce(FUNCTIONS[case["function"]], own)) for own in shares)
+    sent = Counter(repr(value) for own in shares for value in own)
+    if yours in (made, sent):
+        return "not merged"
+    return "on the way" if repr(wanted) in yours else "runs"
 
 
 def _listed(shown):

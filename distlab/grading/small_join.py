@@ -60,7 +60,7 @@ class MapSideJoin(RddCheck):
         if first is None:
             return None
         rows = [
-            (key, _cut(expected.get(key, [])), _cut(yours.get(key, [])))
+            (key, *_cut_apart(expected.get(key, []), yours.get(key, [])))
             for key in every
         ]
         lines = beside(rows, every.index(first), _HEADS)
@@ -114,6 +114,12 @@ def _by_key(pairs):
 
 def _cut(words):
     return [word if len(word) <= _WIDE else f"{word[: _WIDE - 3]}..." for word in words]
+
+
+def _cut_apart(some, others):
+    """Return the same words, cut, unless those look alike that are not."""
+    cut = _cut(some), _cut(others)
+    return cut if cut[0] != cut[1] else (some, others)
 
 
 def _few(values):

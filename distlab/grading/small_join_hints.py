@@ -5,6 +5,11 @@ __all__ = ["HINTS", "hint_for_pairs"]
 HINTS = {
     "action": "The large side stays where it is. The table goes to the workers, and "
     "nothing runs before somebody asks for a result.",
+    "action elsewhere": "The small side is a list, and in the driver already. What you "
+    "make of it is made there, without a job.",
+    "unwritten": "Nothing of your own is written yet. Which of the two sides has to "
+    "travel, and what should a worker find in it?",
+    "handle": "What travels is a handle, and the table is its .value.",
     "no pair": "What comes out are pairs (key, (value of the large one, value of the "
     "small one)), as rdd.join gives them.",
     "shuffle": "A shuffle moves every pair of the large side. If each worker has the "

@@ -4,13 +4,16 @@
 
 import gc
 import itertools
+import json
 import math
 import os
+import re
 import sys
 import tempfile
 from collections import defaultdict
 from functools import partial, reduce
 from operator import add
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,10 +22,21 @@ from distlab.dataflow import RDD, Context
 from distlab.grading import ClustersFound, JoinedInPlace, MapSideJoin, ReducedByKey
 from distlab.grading.point_shapes import lloyd, points_of, shape
 
-CASES = ["two of five partitions are empty", "all keys differ", "keys of many kinds"]
-TABLES = ["keys with several values", "a table of 600 rows"]
-POINTS = ["three clusters", "a centre far from all points"]
-POINTS += ["a worker killed between two steps"]
+EXERCISE = Path(__file__).parents[2] / "exercises/07_rdds_and_spark"
+
+
+def visible(name):
+    """Return the cases that a learner sees in a cell: these have to be enough."""
+    cells = json.loads((EXERCISE / f"{EXERCISE.name}.ipynb").read_text())["cells"]
+    source = "".join(next(cell["source"] for cell in cells if cell["id"] == name))
+    names = {}
+    exec(source.rpartition("grade(")[0], names)
+    return names["cases"]
+
+
+CASES = visible("step-one-check")
+TABLES = visible("step-two-check")
+POINTS = visible("step-three-check")
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -246,15 +260,103 @@ def stops(rdd, function, partitions):
     rdd.context.stop()
 
 
+def hands_out_a_dictionary(rdd, function, partitions):
+    return rdd.mapPartitions(lambda pairs: dict(pairs)).partitionBy(partitions)
+
+
+def counts_first(rdd, function, partitions):
+    def combine(pairs):
+        return combining(function)(pairs) if sum(1 for _ in pairs) else []
+
+    placed = rdd.mapPartitions(combine).partitionBy(partitions)
+    return placed.mapPartitions(combine, preservesPartitioning=True)
+
+
+def only_neighbours_after_the_shuffle(rdd, function, partitions):
+    def combine(pairs):
+        for key, own in itertools.groupby(pairs, key=lambda pair: pair[0]):
+            yield key, reduce(function, (value for _, value in own))
+
+    placed = rdd.mapPartitions(combine).partitionBy(partitions)
+    return placed.mapPartitions(combine, preservesPartitioning=True)
+
+
+def on_the_way(rdd, function, partitions):
+    def combine(pairs):
+        table = {}
+        for key, value in pairs:
+            table[key] = function(table[key], value) if key in table else value
+            yield key, table[key]
+
+    placed = rdd.mapPartitions(combining(function)).partitionBy(partitions)
+    return placed.mapPartitions(combine, preservesPartitioning=True)
+
+
+def looks_whether_it_is_true(rdd, function, partitions):
+    return right_but_for(
+        rdd,
+        partitions,
+        lambda table, k, v: function(table[k], v) if table.get(k) else v,
+    )
+
+
+def looks_whether_it_is_none(rdd, function, partitions):
+    return right_but_for(
+        rdd,
+        partitions,
+        lambda table, k, v: v if table.get(k) is None else function(table[k], v),
+    )
+
+
+def begins_with_none(rdd, function, partitions):
+    return right_but_for(rdd, partitions, lambda table, k, v: function(table.get(k), v))
+
+
+def begins_with_nothing(rdd, function, partitions):
+    return right_but_for(rdd, partitions, lambda table, k, v: function(table[k], v))
+
+
+def asks_for_another_job(rdd, function, partitions):
+    rdd.context.parallelize([1]).count()
+    return right(rdd, function, partitions)
+
+
+def right_but_for(rdd, partitions, value_of):
+    def combine(pairs):
+        table = {}
+        for key, value in pairs:
+            table[key] = value_of(table, key, value)
+        return table.items()
+
+    placed = rdd.mapPartitions(combine).partitionBy(partitions)
+    return placed.mapPartitions(combine, preservesPartitioning=True)
+
+
+def all_in_one_place(rdd, function, partitions):
+    combine = combining(function)
+    placed = rdd.mapPartitions(combine).partitionBy(partitions, lambda key: 0)
+    return placed.mapPartitions(combine, preservesPartitioning=True)
+
+
 WRONG_SUMS = {
+    hands_out_a_dictionary: "gets only its keys",
+    counts_first: "Nothing comes out at all",
+    only_neighbours_after_the_shuffle: "with other keys between them",
+    on_the_way: "When is the value of a key complete",
+    looks_whether_it_is_true: "and not whether its value is true",
+    looks_whether_it_is_none: "None is a value like others",
+    begins_with_none: "first value is what it has so far",
+    begins_with_nothing: "met for the first time once",
+    asks_for_another_job: "which somebody else will call",
+    all_in_one_place: "place a key if nobody tells it",
     returns_nothing: "Return the RDD itself",
     from_the_driver: "Only the given RDD holds the data",
     from_another_context: "is there on one machine",
-    engines_own_way: "Build it from mapPartitions, partitionBy and mapPartitions",
-    by_its_inside: "Build it from mapPartitions, partitionBy and mapPartitions",
-    one_partition: "Build it from mapPartitions, partitionBy and mapPartitions",
+    engines_own_way: "What the engine does in an operation like this",
+    by_its_inside: "What the engine does in an operation like this",
+    one_partition: "What the engine does in an operation like this",
     without_a_shuffle: "where is the shuffle?",
-    only_keys: "A dictionary has them as .items()",
+    only_keys: "it has the pairs as .items()",
     begins_with_0: "A key's first value is what there is to begin with",
     last_one_wins: "Later ones replace it",
     sorts: "Keys need not have an order",
@@ -281,6 +383,12 @@ def test_a_wrong_reduce_by_key_meets_its_hint(function):
     verdict = ReducedByKey(function, CASES).judge()
     assert verdict.outcome == "fail", verdict
     assert WRONG_SUMS[function] in verdict.hint, verdict
+
+
+def test_values_of_some_neighbours_are_not_a_whole_keys():
+    function = only_neighbours_after_the_shuffle
+    hint = ReducedByKey(function, ["two of five partitions are empty"]).judge().hint
+    assert "Do you see all of them" in hint
 
 
 def test_values_that_are_all_sent_are_noticed_by_their_bytes():
@@ -317,27 +425,23 @@ def test_none_is_a_value():
     assert "None is a value like others" in verdict.hint, verdict
 
 
-@pytest.mark.parametrize(
-    ("choose", "hint"),
-    [
-        (lambda key: hash(repr(key)), "the same function of the key"),
-        (lambda key: 0, "the same function of the key"),
-    ],
-)
-def test_another_partition_function_is_another_partitioner(choose, hint):
+def test_another_partition_function_is_another_partitioner():
     def elsewhere(rdd, function, partitions):
         combine = combining(function)
+        choose = lambda key: hash(repr(key))  # noqa: E731
         placed = rdd.mapPartitions(combine).partitionBy(partitions, choose)
         return placed.mapPartitions(combine, preservesPartitioning=True)
 
     assert ReducedByKey(elsewhere, CASES).judge().outcome == "pass"
-    assert hint in JoinedInPlace(elsewhere, CASES).judge().hint
+    hint = JoinedInPlace(elsewhere, CASES).judge().hint
+    assert "the same function of the key" in hint
 
 
 def test_a_partitioner_that_is_a_lie_is_noticed():
     def forges(rdd, function, partitions):
         combine = combining(function)
-        placed = rdd.mapPartitions(combine).partitionBy(partitions, lambda key: 0)
+        choose = lambda key: hash(repr(key))  # noqa: E731
+        placed = rdd.mapPartitions(combine).partitionBy(partitions, choose)
         made = placed.mapPartitions(combine)
         made.partitioner = rdd.partitionBy(partitions).partitioner
         return made
@@ -395,6 +499,30 @@ def flat(table, pair):
 
 def whole_list(table, pair):
     return [(pair[0], (pair[1], table[pair[0]]))] if pair[0] in table else []
+
+
+def handle_as_a_table(context, large, small):
+    sent = context.broadcast(table_of(small))
+    return large.flatMap(lambda pair: looked_up(sent, pair))
+
+
+def handle_in_brackets(context, large, small):
+    sent = context.broadcast(table_of(small))
+    return large.map(lambda pair: sent[pair[0]])
+
+
+def table_by_a_job(context, large, small):
+    table = context.parallelize(small).groupByKey().mapValues(list).collectAsMap()
+    sent = context.broadcast(table)
+    return large.flatMap(lambda pair: looked_up(sent.value, pair))
+
+
+def unwritten_join(context, large, small):
+    raise NotImplementedError
+
+
+def only_true(table, pair):
+    return [(key, both) for key, both in looked_up(table, pair) if both[1]]
 
 
 def destroyed(context, large, small):
@@ -458,6 +586,11 @@ def writes_a_file(context, large, small):
 
 
 WRONG_JOINS = {
+    handle_as_a_table: "the table is its .value",
+    handle_in_brackets: "What travels is a handle",
+    table_by_a_job: "is made there, without a job",
+    unwritten_join: "Which of the two sides has to travel",
+    broadcast(only_true): "0, None and an empty word are values",
     broadcast(left_join): "only for a key that is on both sides",
     broadcast(key_error): "need not be in the table",
     broadcast(turned): "comes first in each pair",
@@ -487,6 +620,17 @@ def test_the_notebooks_own_context_cannot_be_used():
     with Context(workers=1) as mine:
         verdict = MapSideJoin(lambda *given: mine.emptyRDD(), TABLES).judge()
     assert "with a Context of its own" in verdict.hint, verdict
+    assert "uses `mine`" in verdict.found and "Lock" not in verdict.found
+
+
+def test_pairs_that_look_alike_when_they_are_cut_are_shown_whole():
+    def cuts(table, pair):
+        return [(k, (a, b[:-1])) for k, (a, b) in looked_up(table, pair)]
+
+    found = MapSideJoin(broadcast(cuts), ["a table of 600 rows"]).judge().found
+    row = next(line for line in found.splitlines() if "first difference" in line)
+    expected, yours = re.findall(r"\(\d+, '[^']*'\)", row)[:2]
+    assert expected != yours and expected.startswith(yours[:-2])
 
 
 # Step 3
@@ -602,7 +746,114 @@ def forgets_the_recipe(lines, parse, centres, steps):
     return steps_of(points, centres, steps)
 
 
+def mean_of(sums):
+    return {n: tuple(x / count for x in total) for n, (total, count) in sums}
+
+
+def summed(points, centres):
+    mine = points.map(lambda point: (nearest(point, centres), (point, 1)))
+    return mean_of(mine.reduceByKey(added).collect())
+
+
+def with_each(step):
+    """Return a k-means that makes new centres by step(points, centres)."""
+
+    def kmeans(lines, parse, centres, steps):
+        points = lines.map(parse).cache()
+        for _ in range(steps):
+            centres = step(points, centres)
+        return centres
+
+    kmeans.__name__ = step.__name__
+    return kmeans
+
+
+def drops_a_centre(points, centres):
+    table = summed(points, centres)
+    return [table[n] for n in sorted(table)]
+
+
+def asks_for_every_centre(points, centres):
+    table = summed(points, centres)
+    return [table[n] for n in range(len(centres))]
+
+
+def puts_it_at_zero(points, centres):
+    table = summed(points, centres)
+    return [table.get(n, (0.0, 0.0)) for n in range(len(centres))]
+
+
+def in_the_order_of_arrival(points, centres):
+    return list(summed(points, centres).values())
+
+
+def rounds(points, centres):
+    return [tuple(round(x, 3) for x in centre) for centre in moved(points, centres)]
+
+
+def one_job_for_each_centre(points, centres):
+    made = []
+    for n, centre in enumerate(centres):
+        own = points.filter(lambda point: nearest(point, centres) == n)
+        total, count = own.map(lambda point: (point, 1)).fold(
+            ((0.0,) * len(centre), 0), added
+        )
+        made.append(tuple(x / count for x in total) if count else centre)
+    return made
+
+
+def overwrites_what_it_was_given(lines, parse, centres, steps):
+    points = lines.map(parse).cache()
+    for _ in range(steps):
+        for n, centre in summed(points, list(centres)).items():
+            centres[n] = centre
+    return centres
+
+
+def keeps_the_lines_too(lines, parse, centres, steps):
+    return steps_of(lines.cache().map(parse).cache(), centres, steps)
+
+
+def forgets_after_the_first_step(lines, parse, centres, steps):
+    points = lines.map(parse).cache()
+    for _ in range(steps):
+        centres = moved(points, centres)
+        points.unpersist()
+    return centres
+
+
+def writes_a_checkpoint(lines, parse, centres, steps):
+    folder = os.path.join(tempfile.gettempdir(), "checkpoints")
+    lines.context.setCheckpointDir(folder)
+    points = lines.map(parse)
+    points.checkpoint()
+    return steps_of(points, centres, steps)
+
+
+def all_steps_in_one_job(lines, parse, centres, steps):
+    def whole(points):
+        return alone(list(points), centres, steps)
+
+    return lines.map(parse).cache().coalesce(1).mapPartitions(whole).collect()
+
+
+def unwritten_means(lines, parse, centres, steps):
+    raise NotImplementedError
+
+
 WRONG_MEANS = {
+    with_each(drops_a_centre): "Such a centre stays where it is",
+    with_each(asks_for_every_centre): "Such a centre stays where it is",
+    with_each(puts_it_at_zero): "Such a centre stays where it is",
+    with_each(in_the_order_of_arrival): "in another order",
+    with_each(rounds): "These numbers are rounded",
+    with_each(one_job_for_each_centre): "Each of these jobs reads all points",
+    overwrites_what_it_was_given: "Put the new centres into a list of your own",
+    keeps_the_lines_too: "who still reads the other one",
+    forgets_after_the_first_step: "has been forgotten in between",
+    writes_a_checkpoint: "A checkpoint is written to files",
+    all_steps_in_one_job: "Between two steps the centres have to be in the driver",
+    unwritten_means: "Which RDD is the same in all steps",
     one_step_again_and_again: "With which ones does the next begin",
     one_step_more: "another number of steps",
     stays: "The centres have not moved",
@@ -629,6 +880,27 @@ def test_a_wrong_k_means_meets_its_hint(function):
     assert WRONG_MEANS[function] in verdict.hint, verdict
 
 
+def test_centres_that_look_alike_are_shown_with_more_digits():
+    def rounds_in_the_end(lines, parse, centres, steps):
+        made = steps_of(lines.map(parse).cache(), centres, steps)
+        return [tuple(round(x, 7) for x in centre) for centre in made]
+
+    verdict = ClustersFound(rounds_in_the_end, POINTS).judge()
+    assert "These numbers are rounded" in verdict.hint
+    row = next(row for row in verdict.found.splitlines() if "first difference" in row)
+    expected, yours = re.findall(r"\(.*?\)", row)
+    assert expected != yours
+
+
+def test_a_second_job_in_a_step_may_read_what_is_not_the_points():
+    def ordered(points, centres):
+        mine = points.map(lambda point: (nearest(point, centres), (point, 1)))
+        table = mean_of(mine.reduceByKey(added).sortByKey().collect())
+        return [table.get(n, centre) for n, centre in enumerate(centres)]
+
+    assert ClustersFound(with_each(ordered), POINTS[:2]).judge().outcome == "pass"
+
+
 def test_what_survives_only_by_remembering_on_a_worker_is_no_cache():
     def remembers(number, lines, parse):
         own = sys.modules.setdefault("remembered", type(sys)("remembered")).__dict__
@@ -646,7 +918,8 @@ def seen_of(case):
     found = lloyd(points_of(case["parts"]), case["centres"], case["steps"])
     lines = sum(map(len, case["parts"]))
     seen = {"centres": list(map(list, found)), "parsed": lines, "ran": [1] * 4}
-    return seen | {"jobs": [], "fired": 0}
+    jobs = [{"action": "collect", "bytes": 0, "records": 0, "kept": []}] * 4
+    return seen | {"jobs": jobs, "fired": 0, "changed": False}
 
 
 @pytest.mark.parametrize(("fired", "lost"), [(0, []), (1, []), (2, [1])])

@@ -52,10 +52,10 @@ class Broadcast(Generic[T]):
     def __reduce__(self):
         if not self._value:
             raise InvalidArgument(f"Broadcast {self._number} has been destroyed.")
-        return _Received, (self._number, self._path)
+        return ReceivedBroadcast, (self._number, self._path)
 
 
-class _Received:
+class ReceivedBroadcast:
     """A broadcast, as a task has it."""
 
     def __init__(self, number, path):
@@ -64,6 +64,7 @@ class _Received:
 
     @property
     def value(self):
+        """The value, fetched at the first time."""
         global _fetches
         if self._path not in _fetched:
             _fetches += 1
@@ -72,7 +73,7 @@ class _Received:
         return _fetched[self._path]
 
     def __reduce__(self):
-        return _Received, (self._number, self._path)
+        return ReceivedBroadcast, (self._number, self._path)
 
 
 def forget(path: str) -> None:

@@ -58,7 +58,7 @@ class Key:
         return isinstance(other, Key) and self.word == other.word
 
     def __repr__(self):
-        return self.word
+        return repr(self.word)
 
 
 def with_lookups(records: Iterable) -> Iterator:

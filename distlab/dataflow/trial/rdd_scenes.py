@@ -6,6 +6,7 @@ Each returns plain data: what came out, and what the engine counted meanwhile.
 import os
 import tempfile
 from collections import Counter
+from operator import is_
 
 from distlab.calls.travel import unpack
 from distlab.dataflow.rdd import RDD
@@ -100,15 +101,16 @@ def _means(stage, kmeans, case, path):
     first, before = len(context.seen), context.kills()
     lines = _records(stage, case["parts"]).setName("lines")
     context.lost = None
-    centres = stage.call(
-        kmeans, lines, Parse(path), list(case["centres"]), case["steps"]
-    )
+    begun = list(case["centres"])
+    centres = stage.call(kmeans, lines, Parse(path), begun, case["steps"])
+    same = len(begun) == len(case["centres"]) and all(map(is_, begun, case["centres"]))
     jobs = context.seen[first:]
     lost = {} if context.lost is None else Counter(n for n, _ in context.lost)
     mine = [p for n, p in context.lost or () if n == max(lost)] if lost else []
     ran = Counter(p for job, _ in jobs for n, p in job.computed if n == lines.id())
     return {
         "centres": _numbers(centres),
+        "changed": not same,
         "parsed": os.path.getsize(path) if os.path.exists(path) else 0,
         "ran": [ran[p] for p in range(lines.getNumPartitions())],
         "jobs": [_job(job, size) for job, size in jobs],
@@ -156,7 +158,7 @@ def _called(stage, function, *args, given):
     made = stage.call(function, *args)
     jobs = context.seen[before:]
     seen = {
-        "jobs": [[job.action, size] for job, size in jobs],
+        "jobs": [[job.action, size, _touches(job, given)] for job, size in jobs],
         "returned": plain(made) if type(made) is not RDD else None,
     }
     if type(made) is not RDD:
@@ -174,6 +176,10 @@ def _called(stage, function, *args, given):
         "combines": _combining(made),
     }
     return made, seen
+
+
+def _touches(job, given):
+    return given.id() in {node.id for node in job.lineage.nodes}
 
 
 def _combining(made):

@@ -1,7 +1,7 @@
 """Leaves what the map tasks sent side by side."""
 
 POINTS = 6.0
-HINT = "nobody has made them one"
+HINT = "have met, and have not become one"
 
 
 def reduce_by_key(rdd, function, partitions):

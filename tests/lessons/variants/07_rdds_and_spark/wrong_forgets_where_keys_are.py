@@ -1,7 +1,7 @@
 """Does not say that keys stay where they are."""
 
 POINTS = 9.0
-HINT = "can say so (preservesPartitioning)"
+HINT = "what else can mapPartitions be told"
 
 
 def reduce_by_key(rdd, function, partitions):
