@@ -137,7 +137,8 @@ class Table:
                     )
                 yield number
         except Exception as error:
-            raise AtRecord(f"It was at the key {reprlib.repr(key)}.") from error
+            place = f"The partitioner was at the key {reprlib.repr(key)}."
+            raise AtRecord(place) from error
 
     def finish(self) -> list[Run]:
         """Write all pairs to one file, committed as a whole; return a run for each

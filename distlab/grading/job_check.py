@@ -146,7 +146,7 @@ def _kind_of(failed):
         return "no pairs"
     if any(words in failed.said for words in _NO_KEYS):
         return "keys"
-    if failed.kind == "KeyError" and "partitioner" in failed.story:
+    if failed.kind == "KeyError" and "The partitioner was" in failed.story:
         return "lookup"
     if "NoneType" in failed.said and "The combiner" in failed.story:
         return "nothing"

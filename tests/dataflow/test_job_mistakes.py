@@ -130,7 +130,7 @@ def test_nan_is_no_key_even_with_a_partitioner():
 def test_a_partitioner_that_raises_is_told_with_its_key():
     told = failure(partitioner=lambda key, reducers: 1 // 0)
     assert isinstance(told.cause, ZeroDivisionError)
-    assert "It was at the key 'a'" in str(told) and "1 // 0" in str(told)
+    assert "The partitioner was at the key 'a'" in str(told) and "1 // 0" in str(told)
 
 
 def test_a_partitioner_has_to_name_a_reducer():
