@@ -32,3 +32,26 @@ def ring_trace(n, rounds, size=40):
             for kind, peer in (("send", rank + 1), ("recv", rank - 1)):
                 events.append(event(rank, *at, kind, peer % n, size, step=step + 1))
     return Trace(n, events)
+
+
+def work(worker, start, end, label):
+    return Event(worker, start, end, "work", None, 0, 1, label)
+
+
+def kill(worker, at, label="kill"):
+    return Event(worker, at, at, "fault", None, 0, 1, label)
+
+
+def job(*events, workers=2):
+    return Trace(workers, list(events), who="worker")
+
+
+KILLED = job(
+    work(0, 0, 2, "map 0, attempt 1"),
+    work(1, 0, 1, "map 1, attempt 1"),
+    work(1, 1, 2.5, "map 2, attempt 1, lost"),
+    kill(1, 2.6),
+    work(0, 2.7, 4, "map 1, attempt 2"),
+    work(1, 2.7, 5, "map 2, attempt 2"),
+    work(0, 5, 6, "reduce 0, attempt 1"),
+)

@@ -21,8 +21,7 @@ import time
 from functools import partial
 from importlib.util import find_spec
 
-import psutil
-from wordcount import library, mapper, reducer
+from wordcount import cpu_seconds, library, mapper, reducer
 
 from distlab.dataflow import Context, MapReduce
 from distlab.engines import spark
@@ -46,16 +45,6 @@ def count_in_a_bag(path):
     words = bag.read_text(path, blocksize=size, errors="replace").map(str.split)
     counts = words.flatten().frequencies()
     return counts.compute(scheduler="processes", num_workers=WORKERS)
-
-
-def cpu_seconds():
-    """Return what this process and all its descendants have used up to now."""
-    me, total = psutil.Process(), 0
-    for process in (me, *me.children(recursive=True)):
-        times = process.cpu_times()
-        total += times.user + times.system
-        total += times.children_user + times.children_system
-    return total
 
 
 def in_turns(ways):

@@ -2,35 +2,15 @@
 
 import pytest
 from artists import assert_legible, boxes, drawn, pixels, words
+from traces import KILLED, job, kill, work
 
 from distlab.errors import InvalidArgument
 from distlab.show import lineage, rates, shuffle, tasks, timeline
-from distlab.trace import Event, Lineage, LineageNode, Parent, StageRun, Trace
+from distlab.trace import Lineage, LineageNode, Parent, StageRun
 
 HOSTILE = "cost $x_1$ & <b>\\frac{1}{2}</b> 日本"
 
 
-def work(worker, start, end, label):
-    return Event(worker, start, end, "work", None, 0, 1, label)
-
-
-def kill(worker, at):
-    return Event(worker, at, at, "fault", None, 0, 1, "kill")
-
-
-def job(*events, workers=2):
-    return Trace(workers, list(events), who="worker")
-
-
-KILLED = job(
-    work(0, 0, 2, "map 0, attempt 1"),
-    work(1, 0, 1, "map 1, attempt 1"),
-    work(1, 1, 2.5, "map 2, attempt 1, lost"),
-    kill(1, 2.6),
-    work(0, 2.7, 4, "map 1, attempt 2"),
-    work(1, 2.7, 5, "map 2, attempt 2"),
-    work(0, 5, 6, "reduce 0, attempt 1"),
-)
 BACKUP = job(
     work(0, 0, 9, "map 0, attempt 1"),
     work(1, 0, 1, "map 1, attempt 1"),

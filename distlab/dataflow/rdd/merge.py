@@ -86,7 +86,7 @@ class Table:
 
     def add_columns(self, columns: Iterable[tuple[list, list]]) -> None:
         """Merge each value into its key's combiner; columns: (keys, values)."""
-        self._add(_pairs(columns), self._aggregator.create, self._aggregator.merge)
+        self.add_values(_pairs(columns))
 
     def _add(self, pairs, create, merge):
         """Take pairs off an iterator; now and then look how much memory they take.
