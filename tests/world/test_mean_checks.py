@@ -6,36 +6,11 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+from right_means import combiner, first_word, make_partitioner, mapper, reducer
 
 from distlab.grading import MeanLengths
 
 CASE = [120, 30, 60, 10], 2
-
-
-def first_word(line):
-    return next(iter(line.split()), "")
-
-
-def mapper(name, line):
-    yield (name, first_word(line)), (len(line), 1)
-
-
-def combiner(key, values):
-    lengths, counts = zip(*values, strict=True)
-    return sum(lengths), sum(counts)
-
-
-def reducer(key, values):
-    length, lines = combiner(key, values)
-    return length / lines
-
-
-def make_partitioner(sizes, reducers):
-    loads, home = [0] * reducers, {}
-    for name in sorted(sizes, key=sizes.get, reverse=True):
-        home[name] = loads.index(min(loads))
-        loads[home[name]] += sizes[name]
-    return lambda key, reducers: home[key[0]]
 
 
 def judged(case=CASE, **wrong):
