@@ -236,6 +236,12 @@ def browser(folder, *decks, before=""):
         window.close()
 
 
+def reload(page):
+    """Reload the page as a person would: Chromium stores by and by what was kept."""
+    page.wait_for_timeout(500)
+    page.reload()
+
+
 def section(page, number, nth=0):
     return page.locator(f"[data-card=card-{number}]").nth(nth)
 
@@ -277,7 +283,7 @@ def test_answers_and_ticks_survive_a_reload_and_the_key_points_close(tmp_path):
         section(page, 1).get_by_label("Your answer").fill("mine")
         section(page, 1).get_by_role("button").click()
         section(page, 1).get_by_label("third").check()
-        page.reload()
+        reload(page)
         first = section(page, 1)
         assert first.get_by_label("Your answer").input_value() == "mine"
         assert not first.get_by_text("third").is_visible()
@@ -318,6 +324,6 @@ def test_hostile_texts_do_nothing_in_a_browser(tmp_path):
         page.get_by_label("Your answer").fill(HOSTILE)
         page.get_by_role("button").click()
         page.get_by_label(HOSTILE).check()
-        page.reload()
+        reload(page)
         assert page.get_by_label("Your answer").input_value() == HOSTILE
         assert page.title() == ""

@@ -322,13 +322,14 @@ def soon(holds, within_s=2):
 
 
 def leftovers(before):
-    new = set(os.listdir("/tmp")) - before
-    return [name for name in new if "distlab" in name or "ompi" in name]
+    """Return the folders of ours, and the processes, that were not there before."""
+    new = {name for name in os.listdir("/tmp") if "distlab" in name or "ompi" in name}
+    return (new | set(psutil.Process().children(recursive=True))) - before
 
 
 def test_interrupts_at_random_moments_leave_nothing():
     draw = random.Random(9)
-    before = set(os.listdir("/tmp"))
+    before = leftovers(set())
     for _ in range(10):
         timer = threading.Timer(
             draw.uniform(0, 2), os.kill, (os.getpid(), signal.SIGINT)
@@ -337,8 +338,7 @@ def test_interrupts_at_random_moments_leave_nothing():
         with pytest.raises(KeyboardInterrupt):
             mpi.run(endless)
         timer.join()
-        assert soon(lambda: not psutil.Process().children(recursive=True)[1:])
-    assert soon(lambda: not leftovers(before))
+        assert soon(lambda: not leftovers(before)), leftovers(before)
     assert mpi.run(lambda world: world.rank, 2) == [0, 1]
 
 
