@@ -4,7 +4,8 @@
 third Comm call. A step is the rank's n-th Comm call, counted from 1, the same number
 that its trace events carry; step 0 is the moment before its function begins.
 
-Workers of a data job have tasks instead of steps: `KillWorker(worker=1, task=3)`.
+Workers of a data job have tasks instead of steps: `KillWorker(worker=1, task=3)`. Nodes
+that exchange messages have only the time: `Split(0.5, [0], [1, 2])`, `Crash(1, 0.5)`.
 """
 
 from collections.abc import Iterable
@@ -13,12 +14,15 @@ from dataclasses import dataclass
 from distlab.errors import InvalidArgument
 
 __all__ = [
+    "Crash",
     "Fault",
     "Hang",
     "Kill",
     "KillWorker",
+    "NodeFault",
     "Slow",
     "SlowWorker",
+    "Split",
     "WorkerFault",
     "check_faults",
     "check_worker_faults",
@@ -69,7 +73,41 @@ class SlowWorker:
     factor: float
 
 
+@dataclass(frozen=True, init=False)
+class Split:
+    """From `at_s` on, no message passes between nodes on different sides.
+
+    sides: the numbers of the nodes on each; a node on none of them is alone.
+    until_s: when the network is whole again; None for never.
+    Messages under way between two sides at that moment are lost, too.
+    """
+
+    at_s: float
+    sides: tuple[tuple[int, ...], ...]
+    until_s: float | None
+
+    def __init__(
+        self, at_s: float, *sides: Iterable[int], until_s: float | None = None
+    ):
+        object.__setattr__(self, "at_s", at_s)
+        object.__setattr__(self, "sides", tuple(tuple(side) for side in sides))
+        object.__setattr__(self, "until_s", until_s)
+
+
+@dataclass(frozen=True)
+class Crash:
+    """At `at_s` `node` dies, with all that it had not saved.
+
+    until_s: when it starts again, from what it had saved; None for never.
+    """
+
+    node: int
+    at_s: float
+    until_s: float | None = None
+
+
 Fault = Kill | Hang | Slow
+NodeFault = Split | Crash
 WorkerFault = KillWorker | SlowWorker
 
 

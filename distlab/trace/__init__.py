@@ -2,6 +2,7 @@
 
 from distlab.trace.event import Event, Message, moves
 from distlab.trace.lineage import Lineage, LineageNode, Parent, StageRun
+from distlab.trace.operation import Call, Operation
 from distlab.trace.shares import (
     BASE,
     FIRST_PLACE,
@@ -15,10 +16,12 @@ from distlab.trace.trace import Trace
 __all__ = [
     "BASE",
     "FIRST_PLACE",
+    "Call",
     "Event",
     "Lineage",
     "LineageNode",
     "Message",
+    "Operation",
     "Parent",
     "Payload",
     "Shares",

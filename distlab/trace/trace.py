@@ -34,7 +34,11 @@ class Trace:
     shares: whose shares every chunk held, from a run that followed them.
     who: what those who did it are called: "rank", or "worker" in a data job, where each
         attempt at a task is an event of kind "work" with its name as label, such as
-        "map 3, attempt 2", and how it ended after that if it was not done: ", lost".
+        "map 3, attempt 2", and how it ended after that if it was not done: ", lost"; or
+        "node", where messages may overtake each other, be lost or doubled: there the
+        step of a send or recv is the number of its message, the same at both ends, and
+        its label the message in words.
+    clients: how many of them, the last ones, are clients of the others.
     """
 
     world_size: int
@@ -42,6 +46,7 @@ class Trace:
     cut_s: float | None = None
     shares: Shares | None = None
     who: str = "rank"
+    clients: int = 0
 
     def __post_init__(self):
         self.events = sorted(self.events, key=lambda event: event.start)

@@ -1,0 +1,1 @@
+"""How nodes agree, or fail to: stores that can be broken, and what judges them."""

@@ -1,0 +1,121 @@
+"""What a protocol is: a node that hears one thing at a time, and says what to do.
+
+                      ┌──────── Node ────────┐
+    a client's call ──▶ on_client(request, …) │──▶ Reply, Refuse
+    a message ────────▶ on_message(sender, …) │──▶ Send
+    a timer ──────────▶ on_timer(name)        │──▶ SetTimer, CancelTimer
+    start, restart ───▶ on_start(saved)       │──▶ Save
+                      └───────────────────────┘
+
+A node has no clock, socket or thread, and asks for nothing: whatever happens to it is a
+call of one of four methods, and whatever it wants is in what that call returns. So the
+same object runs in a real process behind the switch, in the simulator, and under a
+search for the schedule that breaks it. The form is that of etcd's raft and of DSLabs.
+"""
+
+import random
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Any, NamedTuple
+
+from distlab.trace import Call
+
+__all__ = [
+    "CancelTimer",
+    "Effect",
+    "Node",
+    "Note",
+    "Refuse",
+    "Reply",
+    "Save",
+    "Send",
+    "SetTimer",
+]
+
+
+class Send(NamedTuple):
+    """Send a message to the node with number `to`; it may be late, lost or doubled.
+
+    message: plain data: None, numbers, strings, bytes, and tuples, lists, dicts and
+    sets of them, also named tuples and dataclasses. The receiver gets a copy.
+    """
+
+    to: int
+    message: Any
+
+
+class SetTimer(NamedTuple):
+    """Have `on_timer(name)` called once, in `after_s` seconds.
+
+    It replaces the timer of this name, if one is set. A crash forgets every timer.
+    """
+
+    name: Hashable
+    after_s: float
+
+
+class CancelTimer(NamedTuple):
+    """Forget the timer of this name, if one is set."""
+
+    name: Hashable
+
+
+class Reply(NamedTuple):
+    """Answer a client's request: it was done, with this result (plain data)."""
+
+    request: int
+    result: Any = None
+
+
+class Refuse(NamedTuple):
+    """Answer a client's request: it was not done, and never will be; `why` in words."""
+
+    request: int
+    why: str = ""
+
+
+class Save(NamedTuple):
+    """Write a value to this node's disk, under a name, before anything that follows.
+
+    What was saved under that name before is replaced. A crash leaves it as it is.
+    """
+
+    name: str
+    value: Any
+
+
+class Note(NamedTuple):
+    """Write words into the trace, such as "leader of term 3"."""
+
+    words: str
+
+
+Effect = Send | SetTimer | CancelTimer | Reply | Refuse | Save | Note
+
+
+class Node:
+    """One node of a protocol; a protocol is a subclass.
+
+    me: its number. peers: the numbers of the others.
+    random: its only source of chance, seeded by whoever runs it.
+
+    Each method returns effects, in the order in which they are to happen: a list, or
+    None for none, or it yields them. It returns soon, and behaves in the same way
+    whenever it is called in the same way.
+    """
+
+    random: random.Random
+
+    def __init__(self, me: int, peers: Sequence[int]):
+        self.me, self.peers = me, tuple(peers)
+
+    def on_start(self, saved: dict[str, Any]) -> Iterable[Effect] | None:
+        """Begin: after a crash `saved` has what this node's object before had saved."""
+
+    def on_client(self, request: int, call: Call) -> Iterable[Effect] | None:
+        """Take a client's call; `Reply` or `Refuse` answers it, now or later."""
+
+    def on_message(self, sender: int, message: Any) -> Iterable[Effect] | None:
+        """Take a message from the node with number `sender`."""
+
+    def on_timer(self, name: Hashable) -> Iterable[Effect] | None:
+        """Take note that the timer of this name has run out."""
