@@ -169,19 +169,23 @@ class _Story:
     def _timeout(self):
         busy = [r for r in self.scene.everyone if r not in self.failure.outcomes]
         notes = {rank: self.board.now(rank) for rank in busy}
-        at_work = [r for r in busy if not waits_for(self.board, r, notes[r])]
-        rank = at_work[0] if at_work else busy[0]
+        at_work = [r for r in busy if not waits_for(self.board, r, notes[r])] or busy
+        waiting = [r for r in busy if r not in at_work]
         starting = all(now.state == "starting" for now in notes.values())
         cause = (
-            f"{ranks_in_words(busy)} did not {'start' if starting else 'return'} "
+            f"{ranks_in_words(at_work)} did not {'start' if starting else 'return'} "
             f"within {self.failure.timeout_s:g} s"
         )
+        if waiting:
+            wait = "waits" if len(waiting) == 1 else "wait"
+            them = "it" if len(at_work) == 1 else "them"
+            cause += f", and {ranks_in_words(waiting)} {wait} for {them}"
         lines = [
             cause,
             "",
             "    If the work needs longer, give it longer: run(..., timeout_s=600).",
         ]
-        return self._write(WorldTimeout, lines, rank, cause)
+        return self._write(WorldTimeout, lines, at_work[0], cause)
 
     def _write(self, kind, lines, rank, cause):
         """Return the exception: these lines, then what the other ranks were doing."""
