@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import sysconfig
+import tempfile
 import threading
 import time
 
@@ -321,15 +322,15 @@ def soon(holds, within_s=2):
     return holds()
 
 
-def leftovers(before):
-    """Return the folders of ours, and the processes, that were not there before."""
-    new = {name for name in os.listdir("/tmp") if "distlab" in name or "ompi" in name}
-    return (new | set(psutil.Process().children(recursive=True))) - before
+def test_interrupts_at_random_moments_leave_nothing(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = set(psutil.Process().children(recursive=True))
 
+    def left():
+        return {*os.listdir(tmp_path), *psutil.Process().children(True)} - before
 
-def test_interrupts_at_random_moments_leave_nothing():
     draw = random.Random(9)
-    before = leftovers(set())
     for _ in range(10):
         timer = threading.Timer(
             draw.uniform(0, 2), os.kill, (os.getpid(), signal.SIGINT)
@@ -338,7 +339,7 @@ def test_interrupts_at_random_moments_leave_nothing():
         with pytest.raises(KeyboardInterrupt):
             mpi.run(endless)
         timer.join()
-        assert soon(lambda: not leftovers(before)), leftovers(before)
+        assert soon(lambda: not left()), left()
     assert mpi.run(lambda world: world.rank, 2) == [0, 1]
 
 
