@@ -129,8 +129,8 @@ def _other_memory(rehearsal, node, at_s, told):
     kind = f" ({host.kind})" if host else ""
     return NotDeterministic(
         f"node {node}{kind} is not deterministic: in the same schedule, {told}\n\n"
-        "    A search lets nodes go on from copies of what they remembered. Does a node\n"
-        "    go through a set, or do nodes share something, such as a list of the class?",
+        "    A search lets nodes go on from copies of what they remember. Does a node\n"
+        "    go through a set? Do nodes share something, such as a list of the class?",
         node=node,
         at_s=at_s,
         first="",
