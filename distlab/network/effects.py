@@ -36,6 +36,7 @@ from distlab.trace import Call
 __all__ = ["Hosted", "made"]
 
 _MOST_EFFECTS = 100_000
+_NONE = object()
 _KINDS = (Send, SetTimer, CancelTimer, Reply, Refuse, Save, Note)
 _ARGUMENTS = {
     "on_start": ("saved",),
@@ -104,6 +105,8 @@ class Hosted:
                 return []
             if type(returned) in _KINDS:
                 effects = None
+            elif hasattr(returned, "__next__"):
+                effects = list(map(_as_it_is, islice(returned, _MOST_EFFECTS + 1)))
             else:
                 effects = list(islice(returned, _MOST_EFFECTS + 1))
         except NeverReturned as stop:
@@ -205,14 +208,13 @@ class Hosted:
         hint += "request is what on_client gets, and it is answered once."
         return nonsense(self.me, self.kind, method, args, what, hint)
 
-    def _no_effects(self, method, args, returned, effect=None):
+    def _no_effects(self, method, args, returned, effect=_NONE):
         told = briefly(returned)
         if type(returned) in _KINDS:
             what = f"returned {told}"
             hint = f"That is one effect; put it into a list: [{told}]"
-        elif effect is not None or isinstance(returned, Iterable):
-            several = effect is None
-            if several:
+        elif effect is not _NONE or isinstance(returned, Iterable):
+            if effect is _NONE:
                 what = f"gave more than {_MOST_EFFECTS:,} effects"
                 hint = "A generator that never ends, perhaps."
             else:
@@ -226,6 +228,16 @@ class Hosted:
                 returned.close()
                 hint = "Leave `async` away: a node waits for nothing. " + hint
         return nonsense(self.me, self.kind, method, args, what, hint)
+
+
+def _as_it_is(effect):
+    """Return an effect as it is when it is yielded, before its node changes it."""
+    if type(effect) in (Send, Save, Reply) and type(effect[1]) not in ATOMS:
+        try:
+            return type(effect)(effect[0], copied(effect[1]))
+        except (NotPlain, RecursionError):
+            pass  # this is told when all effects are there
+    return effect
 
 
 def _no_iterable(returned, error):

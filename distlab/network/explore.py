@@ -22,7 +22,7 @@ from distlab.network.states import State
 
 __all__ = ["Explorer", "OutOfTime"]
 
-_WALKS, _WALKS_SHARE = 2000, 0.25
+_WALKS, _WALKS_SHARE = 1000, 0.25
 _MOST_STATES = 3_000_000
 
 
