@@ -21,6 +21,10 @@ from distlab.network.node import (
     SetTimer,
 )
 from distlab.network.outcome import Outcome
+from distlab.network.replay import replay
+from distlab.network.schedule import Schedule
+from distlab.network.search import search
+from distlab.network.simulate import simulate
 
 __all__ = [
     "CancelTimer",
@@ -33,6 +37,10 @@ __all__ = [
     "Refuse",
     "Reply",
     "Save",
+    "Schedule",
     "Send",
     "SetTimer",
+    "replay",
+    "search",
+    "simulate",
 ]
