@@ -1,4 +1,4 @@
-"""`run` and `Cluster`: nodes as real processes, behind a switch that breaks the network.
+"""`run` and `Cluster`: nodes as real processes, behind a switch that can be broken.
 
     kernel ──▶ node 0 ──▶ ┌────────┐ ──▶ node 1
       clients, buttons    │ switch │        late, lost, doubled, overtaken, cut off
@@ -10,13 +10,14 @@ from the seed, but who is a little faster is not.
 """
 
 import reprlib
+import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import cloudpickle
 
 from distlab.calls.travel import pack_functions
-from distlab.errors import CannotTravel, InvalidArgument, NodeFailed
+from distlab.errors import InvalidArgument
 from distlab.faults import NodeFault
 from distlab.history import History
 from distlab.network.arguments import (
@@ -31,6 +32,7 @@ from distlab.network.effects import made
 from distlab.network.hub import Hub
 from distlab.network.merge import merged
 from distlab.network.outcome import Outcome
+from distlab.processes import Interrupts
 from distlab.trace import Call, Operation
 
 __all__ = ["Cluster", "run"]
@@ -100,8 +102,12 @@ class Cluster:
         made(make, 0, nodes)  # most mistakes are found before a process starts
         self._closed = False
         self._size = nodes
-        self._hub = Hub(_packed(make), nodes, delivery, seed, folder)
+        packed = pack_functions((make,), "a node")
+        self._hub = None
         try:
+            with Interrupts():
+                self._hub = Hub(packed, nodes, delivery, seed, folder)
+                weakref.finalize(self, self._hub.leave, wait=False)
             self._hub.opened()
         except BaseException:
             self.close()
@@ -211,12 +217,14 @@ class Cluster:
     @property
     def history(self) -> History:
         """What clients have asked, and what they were told, up to now."""
-        return History(self._hub.driver.operations())
+        if self._closed or self._hub.failure is not None:
+            return History(self._hub.driver.operations())
+        return History(self._hub.ask("operations"))
 
     def outcome(self) -> Outcome:
         """Return what has happened up to now, or up to the end.
 
-        Of a node that is paused, or dead, there is no copy.
+        There is no copy of a node that is dead or paused, or that cannot be copied.
         """
         if not self._closed and self._hub.failure is None:
             copies = self._hub.ask("copies")
@@ -236,7 +244,7 @@ class Cluster:
         self._hub.ask("finish", timeout_s)
 
     def _close(self, copying):
-        if not self._closed:
+        if not self._closed and self._hub is not None:
             self._closed = True
             self._hub.leave(copying)
 
@@ -273,7 +281,3 @@ def _check_travels(who, call):
         raise InvalidArgument(
             f"{who} asks {reprlib.repr(call)}, which cannot travel to a node: {error}."
         ) from None
-
-
-def _packed(make) -> bytes:
-    return pack_functions((make,), "a node")

@@ -1,14 +1,14 @@
 """`Hands`: what a cell, a button or a plan does to a running cluster."""
 
 import heapq
-import pickle
 import signal
 import time
 from concurrent.futures import Future
 
+import cloudpickle
+
 from distlab.errors import InvalidArgument
 from distlab.faults import Crash, Split
-import cloudpickle
 
 __all__ = ["Hands"]
 
@@ -24,6 +24,7 @@ class Hands:
     # clients and what is done by hand
 
     def _ask_node(self, node, request, call):
+        # By value, with the classes of a notebook that it is made of.
         self._tell(self.count, "call", node, request, cloudpickle.dumps(call))
 
     def _do_clients(self, future, clients):
@@ -35,7 +36,13 @@ class Hands:
         self._set(future)
 
     def _do_call(self, future, node, call, timeout_s):
-        self.driver.by_hand(node, call, timeout_s, future.set_result)
+        def answered(operation):
+            self._set(future, operation)
+
+        self.driver.by_hand(node, call, timeout_s, answered)
+
+    def _do_operations(self, future):
+        self._set(future, self.driver.operations())
 
     def _do_pids(self, future):
         self._set(future, self._processes.pids[: self.count])
@@ -104,12 +111,14 @@ class Hands:
 
         def arrived(node, told):
             copies[node] = told.result()
+            self._copying_of.pop(node, None)
             left.discard(node)
             if not left:
                 self._set(future, copies)
 
         for node in running:
             token = next(self._tokens)
+            self._copying_of.setdefault(node, []).append(token)
             self._waiting[token] = done = Future()
             done.add_done_callback(lambda told, node=node: arrived(node, told))
             self._tell(node, "copy", token)

@@ -1,6 +1,6 @@
 """`Hub`: a cluster's processes and clients, looked after by one thread of the kernel.
 
-    the cell ── split, kill, call ──▶ ┌─────┐ ◀── answers, prints, deaths ── node 0, 1, 2
+    the cell ── split, kill, call ──▶ ┌─────┐ ◀── answers, prints, deaths ── nodes
              ◀── done, failed ─────── │ hub │ ── calls, cut these links ──▶ the switch
     clients ── what is due ─────────▶ └─────┘
 
@@ -13,7 +13,6 @@ import itertools
 import os
 import pickle
 import select
-import signal
 import socket
 import threading
 import time
@@ -25,31 +24,24 @@ from distlab.calls.console import Console
 from distlab.errors import InvalidArgument, NodeFailed
 from distlab.network.board import Board
 from distlab.network.delivery import Delivery
-from distlab.network.disk import Disk, packed
+from distlab.network.disk import Disk
 from distlab.network.driver import Driver
+from distlab.network.ears import Ears
 from distlab.network.hands import Hands
 from distlab.network.journal import read_journal
 from distlab.network.links import Links
-from distlab.network.merge import Record
-from distlab.network.wreck import (
-    closed,
-    ended_alone,
-    flooded,
-    never_returned,
-    retold,
-    switch_gone,
-)
-from distlab.processes import Ended, Frame, Lines, Processes
+from distlab.network.merge import Record, merged
+from distlab.network.wreck import closed
+from distlab.processes import Processes
 
 __all__ = ["Hub"]
 
 _PRELOAD = ("cloudpickle", "distlab.network.inside")
 _LOOK_S = 0.25
-_AT_WORK_S = 5.0
 _COPY_S = 2.0
 
 
-class Hub(Hands):
+class Hub(Ears, Hands):
     """What a `Cluster` and its panel ask, and the thread that does it.
 
     states: of each node, "starting", "running", "paused" or "killed". pids: the process
@@ -68,9 +60,10 @@ class Hub(Hands):
         self._make, self._disks = make, folder
         self._lives, self._resumed_s = [0] * count, [0.0] * count
         self._deaths, self._starts, self._killing = {}, {}, set()
+        self._copying_of = {}
         self._waiting, self._tokens, self._promised = {}, itertools.count(), set()
         self._plan, self._finish, self._waiting_since = [], None, None
-        self._looked_s = 0.0
+        self._looked_s = self.ended_s = 0.0
         self._asked, self._lock, self._over = deque(), threading.Lock(), False
         self._leaving = self._copying = False
         self._opened, self._kept = Future(), None
@@ -89,8 +82,10 @@ class Hub(Hands):
         self._opened.result()
 
     def now(self) -> float:
-        """Return the seconds since all nodes were up; 0 before that."""
-        return 0.0 if self.began is None else time.monotonic() - self.began
+        """Return the seconds from when all nodes were up, to now or to the end."""
+        if self.began is None or self._over:
+            return self.ended_s
+        return time.monotonic() - self.began
 
     def ask(self, what: str, *about) -> Any:
         """Have the thread do something, and return what comes of it.
@@ -112,12 +107,13 @@ class Hub(Hands):
                 return self._read()
         return self._kept
 
-    def leave(self, copying: bool) -> None:
+    def leave(self, copying: bool = False, wait: bool = True) -> None:
         """End the cluster; with `copying` take copies of its nodes before that."""
         self._copying = copying
         self._leaving = True
         self._ring()
-        self._thread.join()
+        if wait:
+            self._thread.join()
 
     def _ring(self):
         try:
@@ -134,7 +130,7 @@ class Hub(Hands):
                 self._turn()
             if self._copying:
                 self._copy_all()
-        except Exception as error:
+        except BaseException as error:
             self.failure = error
         finally:
             self._shut()
@@ -200,110 +196,6 @@ class Hub(Hands):
         self._waiting[token] = future
         self._tell(self.count, what, token, *about)
 
-    # what is heard
-
-    def _hear(self, what):
-        if isinstance(what, Lines):
-            if what.index < self.count:
-                self._console.add(what.index, what.text)
-            return
-        if isinstance(what, Ended):
-            return self._ended(what.index, what.status)
-        kind, *rest = pickle.loads(what.payload)
-        getattr(self, f"_hear_{kind}")(what.index, *rest)
-
-    def _hear_open(self, _):
-        for node in range(self.count):
-            self._set_up(node)
-
-    def _set_up(self, node):
-        setup = {
-            "folder": self.folder,
-            "disk": self._disk(node),
-            "make": self._make,
-            "me": node,
-            "nodes": self.count,
-            "seed": self.seed,
-            "life": self._lives[node],
-        }
-        self._tell(node, "node", setup)
-
-    def _disk(self, node):
-        return os.path.join(self._disks, f"node{node}")
-
-    def _hear_up(self, node):
-        self.states[node] = "ready"
-        if self.began is not None:
-            self._go(node)
-        elif self.states.count("ready") == self.count:
-            self.began = time.monotonic()
-            for other in range(self.count):
-                self._go(other)
-            self._opened.set_result(None)
-
-    def _go(self, node):
-        self._tell(node, "go", self.began)
-        self.states[node] = "running"
-        if node in self._starts:
-            self.links.note(node, self.now(), "restart")
-            self._set(self._starts.pop(node))
-
-    def _hear_answer(self, node, request, outcome, result):
-        self.driver.answered(request, outcome, result)
-
-    def _hear_failed(self, node, facts):
-        raise retold(node, facts)
-
-    def _hear_refused(self, node, story):
-        raise InvalidArgument(story)
-
-    def _hear_flooded(self, _, node, count):
-        raise flooded(node, count)
-
-    def _hear_done(self, _, token, result):
-        self._set(self._waiting.pop(token), result)
-
-    def _hear_copy(self, node, token, data):
-        self._set(self._waiting.pop(token, None), pickle.loads(data))
-
-    def _hear_uncopied(self, node, token, why):
-        self._set(self._waiting.pop(token, None))
-
-    @staticmethod
-    def _set(future, result=None):
-        if future is not None and not future.done():
-            future.set_result(result)
-
-    def _ended(self, index, status):
-        if index == self.count:
-            raise switch_gone(status)
-        if status != -signal.SIGKILL or self.began is None:
-            raise ended_alone(index, status, self.board.at_work(index))
-        self.states[index] = "killed"
-        self._killing.discard(index)
-        self.board.ends(index)
-        self.links.note(index, self.now(), "crash")
-        for future in self._deaths.pop(index, []):
-            self._set(future)
-        if index in self._starts:
-            self._set(self._starts.pop(index))
-
-    def _look(self):
-        """Look for nodes that do not return, and see to it that a kill arrives."""
-        for node in self._killing:
-            self._processes.signal(node, signal.SIGKILL)
-        if time.monotonic() < self._looked_s + _LOOK_S:
-            return
-        self._looked_s = time.monotonic()
-        for node in range(self.count):
-            doing = self.board.at_work(node)
-            if doing is None or self.states[node] in ("paused", "killed"):
-                continue
-            since = max(doing[0], self._resumed_s[node])
-            if self._looked_s - since > _AT_WORK_S:
-                stack = self._processes.stacks([node], wait_s=1.0).get(node, [])
-                raise never_returned(node, doing[1], stack[::-1])
-
     # the end
 
     def _copy_all(self):
@@ -320,15 +212,25 @@ class Hub(Hands):
         saved = [Disk(disk).load() for disk in disks]
         began = time.monotonic() if self.began is None else self.began
         clients, asked = list(self.driver.names), list(self.driver.notes)
-        told = self.links.told()
+        told = self.links.told(self.now())
         return Record(nodes, switch, began, clients, asked, told), saved
+
+    def _note_failure(self, error):
+        raised = isinstance(error.cause, BaseException)
+        what = f"raised {type(error.cause).__name__}" if raised else "failed"
+        self.links.note(error.node, self.now(), what)
+        self._kept = self._read()
+        error.trace = merged(self._kept[0])
 
     def _shut(self):
         """End every process, and let nobody wait."""
         with self._lock:
             try:
                 if self._processes is not None:
+                    self.ended_s = self.now()
                     self._kept = self._read()
+                if isinstance(self.failure, NodeFailed):
+                    self._note_failure(self.failure)
             finally:
                 self._over = True
                 if self._processes is not None:

@@ -15,6 +15,7 @@ import select
 import socket
 import sys
 import time
+from collections import deque
 from collections.abc import Callable
 from typing import Any
 
@@ -46,6 +47,7 @@ __all__ = ["INCARNATION", "main"]
 
 # A message's number is the k-th of its node's process, which is the i-th: i * this + k.
 INCARNATION = 2**32
+_MOST_OWN = 100
 
 
 def main(child: Child) -> None:
@@ -67,12 +69,13 @@ class _Life:
         self.disk = Disk(disk)
         self.numbers = itertools.count(life * INCARNATION + 1)
         self.timers, self.due = {}, []
-        self.order = itertools.count()
+        self.order, self.own = itertools.count(), deque()
         sock = socket.socket(socket.AF_UNIX)
         sock.connect(door_in(folder))
         self.stream = Stream(sock)
         self.stream.send(str(me).encode())
-        self.stream.finish()
+        select.select([self.stream], [], [])
+        self.stream.read()  # the switch knows it now
         self.make, self.seed, self.life = make, seed, life
 
     def live(self):
@@ -95,6 +98,7 @@ class _Life:
         self._tell("up")
         self.began = pickle.loads(self.child.receive())[1]
         self._do(self.node.start, "on_start", self.disk.load())
+        self._catch_up()
         poll = select.poll()
         poll.register(self.child, select.POLLIN)
         poll.register(self.stream, select.POLLIN)
@@ -104,12 +108,14 @@ class _Life:
                     self._obey()
                 elif not self._hear():
                     poll.unregister(descriptor)
-            self._ring()
+            self._catch_up()
 
     def _now(self):
         return time.monotonic() - self.began
 
     def _pause(self):
+        if self.own:
+            return 0
         if not self.due:
             return None
         return max(0.0, 1000 * (self.due[0][0] - time.monotonic()))
@@ -120,14 +126,13 @@ class _Life:
     # what happens to it
 
     def _obey(self):
-        """Send the owner a copy of the node."""
+        """Send the owner a copy of the node, None if it cannot be copied."""
         token = pickle.loads(self.child.receive())[1]
         try:
             copy = cloudpickle.dumps(self.node.node)
-        except Exception as error:
-            self._tell("uncopied", token, f"{type(error).__name__}: {error}")
-        else:
-            self._tell("copy", token, copy)
+        except Exception:
+            copy = None
+        self._tell("copy", token, copy)
 
     def _hear(self):
         """Take what has come; return whether the switch is there still."""
@@ -142,7 +147,7 @@ class _Life:
                 self._take_call(number, body)
             else:
                 self._take_message(src, number, generation, body)
-            self._ring()
+            self._catch_up()
         return True
 
     def _take_call(self, request, body):
@@ -158,12 +163,20 @@ class _Life:
         self.journal.note("recv", now, src, number, len(body))
         self._do(self.node.message, "on_message", src, pickle.loads(body))
 
-    def _ring(self):
-        """Call the timers that have run out."""
+    def _catch_up(self):
+        """Take what the node has sent to itself, and the timers that have run out.
+
+        Some of it only, if it has no end: others want to be heard as well.
+        """
+        for _ in range(min(len(self.own), _MOST_OWN)):
+            number, body = self.own.popleft()
+            self._take_message(self.me, number, 0, body)
         while self.due and self.due[0][0] <= time.monotonic():
             _, order, name = heapq.heappop(self.due)
             if self.timers.get(name) == order:
                 del self.timers[name]
+                words = f"timer {shortened(in_words(name))}"
+                self.journal.note("note", self._now(), words)
                 self._do(self.node.timer, "on_timer", name)
 
     def _do(self, call: Callable, method: str, *args):
@@ -193,20 +206,23 @@ class _Life:
         elif type(effect) is Save:
             self.disk.save(effect.name, effect.value)
         elif type(effect) is Note:
-            self.journal.note("note", self._now(), effect.words)
+            self.journal.note("note", self._now(), str(effect.words))
 
     def _send(self, to: int, message: Any):
         body, number = packed(message), next(self.numbers)
         now = time.monotonic()
         words = shortened(in_words(message))
         self.journal.note("send", now - self.began, to, number, len(body), words)
-        self.stream.send(DEPARTURE.pack(to, number, now) + body)
+        if to == self.me:  # it needs no network
+            self.own.append((number, body))
+        else:
+            self.stream.send(DEPARTURE.pack(to, number, now) + body)
 
     def _answer(self, request, outcome, result):
-        words = shortened(
-            f"refused: {result}" if outcome == "failed" else answer_in_words(result)
-        )
+        words = answer_in_words(result)
+        if outcome == "failed":
+            words = f"refused: {result}" if result else "refused"
         told = packed(("answer", request, outcome, result))
-        self.journal.note("answer", self._now(), request, len(told), words)
+        self.journal.note("answer", self._now(), request, len(told), shortened(words))
         sys.stdout.flush()  # what it printed first comes first
         self.child.send(told)

@@ -12,12 +12,12 @@ _HAND = "hand"
 class Mishap(NamedTuple):
     """Something that was done to the cluster: a fault of the trace.
 
-    node: whom it befell; None for the network. end_s is None while it lasts.
+    node: whom it befell; None for the network.
     """
 
     node: int | None
     start_s: float
-    end_s: float | None
+    end_s: float
     label: str
 
 
@@ -96,7 +96,9 @@ class Links:
         """Note what befell a node."""
         self.mishaps.append(Mishap(node, at_s, at_s, label))
 
-    def told(self) -> list[Mishap]:
-        """Return what has happened, and what lasts still."""
-        lasting = [Mishap(None, at, None, label) for label, at in self._lasting.items()]
+    def told(self, now_s: float) -> list[Mishap]:
+        """Return what has happened, and what has lasted until now."""
+        lasting = [
+            Mishap(None, at, now_s, label) for label, at in self._lasting.items()
+        ]
         return [*self.mishaps, *lasting]

@@ -112,7 +112,7 @@ def _arrived(record, letters):
 
 
 def _lost(record, letters):
-    """Mark what the switch dropped, what a cut made void, and what met only the dead."""
+    """Mark what the switch dropped, what a cut made void, and what met the dead."""
     for kind, _, *rest in record.switch:
         if kind == "drop" and (letter := letters.get((rest[0], rest[2]))):
             letter.lost = True

@@ -1,4 +1,4 @@
-"""Frames through a socket, several at a time, without ever waiting for its other end."""
+"""Frames through a socket, several at a time, without waiting for its other end."""
 
 import select
 import socket

@@ -117,6 +117,7 @@ class _Switch:
             self._lose(node)
         self.visitors.discard(stream)
         self.nodes[node] = stream
+        stream.send(b"welcome")
         self._wait_for(stream, lambda: self._hear(node))
         for frame in frames:
             self._send_on(node, frame)
