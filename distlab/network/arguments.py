@@ -7,9 +7,17 @@ from typing import Any
 from distlab.errors import InvalidArgument
 from distlab.network.client import Client
 from distlab.network.delivery import Delivery
+from distlab.network.plain import NotPlain, copied
 from distlab.trace import Call
 
-__all__ = ["Asking", "check_clients", "check_delivery", "check_nodes", "check_seconds"]
+__all__ = [
+    "Asking",
+    "check_again",
+    "check_clients",
+    "check_delivery",
+    "check_nodes",
+    "check_seconds",
+]
 
 _MOST_NODES = 10_000
 
@@ -99,6 +107,20 @@ def check_delivery(delivery: Delivery) -> None:
             raise InvalidArgument(f"{delivery}: {name} is a share, from 0 to 1.")
 
 
+def check_again(clients: list[Client]) -> None:
+    """Refuse clients whose calls can be gone through only once.
+
+    Raises: InvalidArgument naming the first.
+    """
+    for number, client in enumerate(clients):
+        if isinstance(client.calls, Iterator):
+            raise InvalidArgument(
+                f"client {number} is run more than once, and its calls can be gone "
+                "through only once. Give a list, or the function that makes the "
+                f"generator without calling it: Client({client.node}, ask)"
+            )
+
+
 class Asking:
     """What one client asks, one call after another.
 
@@ -135,4 +157,10 @@ class Asking:
                 f"client {self._number} asks {call!r}, which is no Call. "
                 'For example: Call("write", "x", 1)'
             )
-        return call
+        try:
+            return copied(call)
+        except NotPlain as error:
+            raise InvalidArgument(
+                f"client {self._number} asks {call!r}, which holds {error}. A call is "
+                "made of plain data: numbers, strings, and tuples and lists of them."
+            ) from None
