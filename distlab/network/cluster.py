@@ -9,18 +9,16 @@ of what happens is not the same each time: the delays and losses of each link ar
 from the seed, but who is a little faster is not.
 """
 
-import reprlib
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-import cloudpickle
-
 from distlab.calls.travel import pack_functions
 from distlab.errors import InvalidArgument
-from distlab.faults import NodeFault
+from distlab.faults import NodeFault, Split, check_node_faults
 from distlab.history import History
 from distlab.network.arguments import (
+    Asking,
     check_clients,
     check_delivery,
     check_nodes,
@@ -32,13 +30,13 @@ from distlab.network.effects import made
 from distlab.network.hub import Hub
 from distlab.network.merge import merged
 from distlab.network.outcome import Outcome
+from distlab.network.plain import NotPlain, copied
 from distlab.processes import Interrupts
 from distlab.trace import Call, Operation
 
 __all__ = ["Cluster", "run"]
 
 _MOST_NODES = 64
-_AS_IT_IS = Delivery()
 
 
 def run(
@@ -47,7 +45,7 @@ def run(
     clients: Client | Iterable[Client],
     *,
     faults: NodeFault | Iterable[NodeFault] = (),
-    delivery: Delivery = _AS_IT_IS,
+    delivery: Delivery = Delivery(),  # noqa: B008, it cannot change
     seed: Any = 0,
     timeout_s: float = 60,
 ) -> Outcome:
@@ -64,6 +62,7 @@ def run(
     Raises: NodeFailed if a node raised, returned nonsense or did not return;
     InvalidArgument, CannotTravel, before anything starts; SwitchFailed.
     """
+    check_nodes(nodes, _MOST_NODES)
     clients = check_clients(clients, nodes)
     faults = check_node_faults(faults, nodes)
     check_seconds("timeout_s", timeout_s)
@@ -93,7 +92,7 @@ class Cluster:
         make: Callable,
         nodes: int,
         *,
-        delivery: Delivery = _AS_IT_IS,
+        delivery: Delivery = Delivery(),  # noqa: B008, it cannot change
         seed: Any = 0,
         folder: str | None = None,
     ):
@@ -135,19 +134,23 @@ class Cluster:
         The operation is "unknown" after `timeout_s`. It is in the history, by client
         "you".
         """
-        call = Call(op, key, value)
-        client = Client(self._node(node), (call,), timeout_s=timeout_s)
-        check_clients(client, self._size)
-        _check_travels("your call", call)
-        return self._hub.ask("call", node, call, timeout_s)
+        check_seconds("timeout_s", timeout_s)
+        try:
+            call = copied(Call(op, key, value))
+        except NotPlain as error:
+            raise InvalidArgument(
+                f"a call is made of plain data, and this one holds {error}."
+            ) from None
+        return self._hub.ask("call", self._node(node), call, timeout_s)
 
     def start(self, clients: Client | Iterable[Client]) -> None:
         """Have clients ask, in the background, until they are done or are stopped."""
         clients = check_clients(clients, self._size)
         for number, client in enumerate(clients):
-            if isinstance(client.calls, Sequence):
-                for call in client.calls:
-                    _check_call(f"client {number}", call)
+            if isinstance(client.calls, Sequence):  # else each as it comes
+                asking = Asking(number, client.calls)
+                while asking.next() is not None:
+                    pass
         self._hub.ask("clients", clients)
 
     def stop_clients(self) -> None:
@@ -160,7 +163,7 @@ class Cluster:
         A node on no side is alone. What is under way between two sides is lost. A split
         by hand before this one is replaced.
         """
-        self._hub.ask("links", "split", check_sides(sides, self._size))
+        self._hub.ask("links", "split", self._sides(sides))
 
     def heal(self) -> None:
         """End every split, and mend every link."""
@@ -248,6 +251,17 @@ class Cluster:
             self._closed = True
             self._hub.leave(copying)
 
+    def _sides(self, sides):
+        """Return the sides of a split, each a tuple."""
+        if not sides:
+            raise InvalidArgument("who is on which side? split([0], [1, 2])")
+        for side in sides:
+            if isinstance(side, str) or not isinstance(side, Iterable):
+                raise InvalidArgument(
+                    f"a side is a list of nodes, and got {side!r}: split([0], [1, 2])"
+                )
+        return check_node_faults(Split(0, *sides), self._size)[0].sides
+
     def _node(self, node):
         whole = isinstance(node, int) and not isinstance(node, bool)
         if not whole or not 0 <= node < self._size:
@@ -256,28 +270,3 @@ class Cluster:
                 f"{self._size - 1}."
             )
         return node
-
-
-def check_sides(sides, nodes):
-    return tuple(tuple(side) for side in sides)
-
-
-def check_node_faults(faults, nodes):
-    return tuple(faults)
-
-
-def _check_call(who, call):
-    if isinstance(call, Call):
-        return _check_travels(who, call)
-    raise InvalidArgument(
-        f'{who} asks {call!r}, which is no Call. For example: Call("write", "x", 1)'
-    )
-
-
-def _check_travels(who, call):
-    try:
-        cloudpickle.dumps(call)
-    except Exception as error:
-        raise InvalidArgument(
-            f"{who} asks {reprlib.repr(call)}, which cannot travel to a node: {error}."
-        ) from None

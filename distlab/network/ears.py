@@ -121,11 +121,17 @@ class Ears:
         if time.monotonic() < self._looked_s + _LOOK_S:
             return
         self._looked_s = time.monotonic()
-        for node in range(self.count):
-            doing = self.board.at_work(node)
-            if doing is None or self.states[node] in ("paused", "killed"):
-                continue
-            since = max(doing[0], self._resumed_s[node])
+        for node, since in self.busy_nodes().items():
             if self._looked_s - since > _AT_WORK_S:
+                doing = self.board.at_work(node) or (0.0, "|")
                 stack = self._processes.stacks([node], wait_s=1.0).get(node, [])
                 raise never_returned(node, doing[1], stack[::-1])
+
+    def busy_nodes(self) -> dict[int, float]:
+        """Return the nodes that run, and are in one of their methods; since when."""
+        doing = {node: self.board.at_work(node) for node in range(self.count)}
+        return {
+            node: max(now[0], self._resumed_s[node])
+            for node, now in doing.items()
+            if now is not None and self.states[node] not in ("paused", "killed")
+        }

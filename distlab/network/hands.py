@@ -181,9 +181,12 @@ class Hands:
         self._tell_switch(done, "quiet")
 
     def _quiet(self, since):
+        """See whether nothing moves any more, or it will never end."""
         now = time.monotonic()
         settled = since is not None and now - since > _SETTLE_S
-        if settled or now > self._waiting_since + _QUIET_WITHIN_S:
+        late = now > self._waiting_since + _QUIET_WITHIN_S
+        stuck = any(now - since > _SETTLE_S for since in self.busy_nodes().values())
+        if (settled or late) and not stuck:
             future, _ = self._finish
             self._finish = None
             self._set(future)

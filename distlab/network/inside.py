@@ -70,6 +70,7 @@ class _Life:
         self.numbers = itertools.count(life * INCARNATION + 1)
         self.timers, self.due = {}, []
         self.order, self.own = itertools.count(), deque()
+        self.calls = {}
         sock = socket.socket(socket.AF_UNIX)
         sock.connect(door_in(folder))
         self.stream = Stream(sock)
@@ -152,7 +153,8 @@ class _Life:
 
     def _take_call(self, request, body):
         self.journal.note("call", self._now(), request, len(body))
-        self._do(self.node.client, "on_client", request, pickle.loads(body))
+        call = self.calls[request] = pickle.loads(body)
+        self._do(self.node.client, "on_client", request, call)
 
     def _take_message(self, src, number, generation, body):
         now = self._now()
@@ -219,7 +221,8 @@ class _Life:
             self.stream.send(DEPARTURE.pack(to, number, now) + body)
 
     def _answer(self, request, outcome, result):
-        words = answer_in_words(result)
+        call = self.calls.pop(request)
+        words = answer_in_words(call, result)
         if outcome == "failed":
             words = f"refused: {result}" if result else "refused"
         told = packed(("answer", request, outcome, result))

@@ -36,6 +36,7 @@ DEPARTURE = struct.Struct("<HQd")
 ARRIVAL = struct.Struct("<BHQI")
 FROM_NODE, FROM_CLIENT = 0, 1
 _MOST_UNDER_WAY = 200_000
+_MOST_WAITING_BYTES = 2**26  # for a node that is paused, say
 
 
 class _OnItsWay(NamedTuple):
@@ -199,13 +200,18 @@ class _Switch:
             way = heapq.heappop(self.on_its_way)
             generation = self.board.generation(way.src, way.dst)
             head = ARRIVAL.pack(FROM_NODE, way.src, way.number, generation)
-            self._hand_over(way.dst, head + way.body)
+            if not self._hand_over(way.dst, head + way.body):
+                self._drop(way.src, way.dst, way.number, "full")
             self.busy_s = now
 
     def _hand_over(self, node, payload):
+        """Pass something on to a node that is there; return whether it had room."""
         stream = self.nodes[node]
+        if len(stream.waiting) > _MOST_WAITING_BYTES:
+            return False
         stream.send(payload)
         self._look_for_room(stream)
+        return True
 
     def _drop(self, src, dst, number, why):
         self.journal.note("drop", time.monotonic(), src, dst, number, why)

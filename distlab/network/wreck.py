@@ -1,7 +1,10 @@
 """What ended a cluster, told in the notebook, which alone has the learner's cells."""
 
+import pickle
 import signal
 from collections.abc import Iterable
+
+import cloudpickle
 
 from distlab.calls.places import source_lines
 from distlab.calls.raised import described
@@ -22,24 +25,26 @@ def facts_of(error: NodeFailed) -> dict:
     """Return, in a node's process, what the notebook needs to tell its failure."""
     facts = {"story": str(error), "method": error.method, "cause": error.cause}
     if isinstance(error.cause, BaseException):
-        raised = described(error.cause)
-        facts["cause"] = None
-        facts["raised"] = raised
-        facts["said"] = f"{raised['type']}: {raised['message']}"
+        raised = facts["raised"] = described(error.cause)
+        try:
+            bare = error.cause.with_traceback(None)
+            facts["cause"] = pickle.loads(cloudpickle.dumps(bare))
+        except Exception:
+            facts["cause"] = RuntimeError(f"{raised['type']}: {raised['message']}")
     return facts
 
 
 def retold(node: int, facts: dict) -> NodeFailed:
     """Return the failure of a node, with the lines of source that are known here."""
-    story, cause = facts["story"], facts["cause"]
+    story = facts["story"]
     if "raised" in facts:
         lines = [story.split("\n\n")[0]]
         places = source_lines(facts["raised"]["frames"])
         lines += ["", *places] if places else []
         if facts["raised"]["because"]:
             lines.append(f"    because of {facts['raised']['because']}")
-        story, cause = "\n".join(lines), facts.get("error", facts["said"])
-    return NodeFailed(story, node=node, method=facts["method"], cause=cause)
+        story = "\n".join(lines)
+    return NodeFailed(story, node=node, method=facts["method"], cause=facts["cause"])
 
 
 def never_returned(node: int, doing: str, stack: Iterable) -> NodeFailed:
