@@ -30,6 +30,7 @@ from distlab.network.effects import made
 from distlab.network.hub import Hub
 from distlab.network.merge import merged
 from distlab.network.outcome import Outcome
+from distlab.network.panel import Panel
 from distlab.network.plain import NotPlain, copied
 from distlab.processes import Interrupts
 from distlab.trace import Call, Operation
@@ -100,7 +101,7 @@ class Cluster:
         check_delivery(delivery)
         made(make, 0, nodes)  # most mistakes are found before a process starts
         self._closed = False
-        self._size = nodes
+        self.nodes = nodes
         packed = pack_functions((make,), "a node")
         self._hub = None
         try:
@@ -145,7 +146,7 @@ class Cluster:
 
     def start(self, clients: Client | Iterable[Client]) -> None:
         """Have clients ask, in the background, until they are done or are stopped."""
-        clients = check_clients(clients, self._size)
+        clients = check_clients(clients, self.nodes)
         for number, client in enumerate(clients):
             if isinstance(client.calls, Sequence):  # else each as it comes
                 asking = Asking(number, client.calls)
@@ -234,9 +235,13 @@ class Cluster:
         else:
             copies = self._hub.copies
         record, saved = self._hub.record()
-        copies = copies or [None] * self._size
+        copies = copies or [None] * self.nodes
         elapsed_s = self._hub.now()
         return Outcome(self.history, merged(record), copies, saved, elapsed_s)
+
+    def panel(self) -> Panel:
+        """Return buttons for all of this, as the last line of a notebook's cell."""
+        return Panel(self, self._hub)
 
     # for `run`
 
@@ -260,13 +265,13 @@ class Cluster:
                 raise InvalidArgument(
                     f"a side is a list of nodes, and got {side!r}: split([0], [1, 2])"
                 )
-        return check_node_faults(Split(0, *sides), self._size)[0].sides
+        return check_node_faults(Split(0, *sides), self.nodes)[0].sides
 
     def _node(self, node):
         whole = isinstance(node, int) and not isinstance(node, bool)
-        if not whole or not 0 <= node < self._size:
+        if not whole or not 0 <= node < self.nodes:
             raise InvalidArgument(
-                f"there is no node {node!r}; of {self._size} the last is "
-                f"{self._size - 1}."
+                f"there is no node {node!r}; of {self.nodes} the last is "
+                f"{self.nodes - 1}."
             )
         return node

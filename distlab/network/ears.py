@@ -127,6 +127,16 @@ class Ears:
                 stack = self._processes.stacks([node], wait_s=1.0).get(node, [])
                 raise never_returned(node, doing[1], stack[::-1])
 
+        self.show()
+
+    def show(self) -> None:
+        """Let those look who want to show how it stands."""
+        for watcher in list(self.watchers):
+            try:
+                watcher()
+            except Exception:  # the page that it drew on is gone, say
+                self.watchers.remove(watcher)
+
     def busy_nodes(self) -> dict[int, float]:
         """Return the nodes that run, and are in one of their methods; since when."""
         doing = {node: self.board.at_work(node) for node in range(self.count)}

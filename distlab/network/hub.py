@@ -46,6 +46,8 @@ class Hub(Ears, Hands):
 
     states: of each node, "starting", "running", "paused" or "killed". pids: the process
     of each node. driver: the clients. failure: the exception that ended the cluster.
+    over: whether it has ended. watchers: called several times in a second, and after
+    the end.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Hub(Ears, Hands):
         self.count, self.seed, self.delivery = count, seed, delivery
         self.states = ["starting"] * count
         self.failure = self.copies = None
+        self.watchers = []
         self.driver = Driver(self._ask_node, self.now)
         self.links = Links(count)
         self.began = self.board = self._processes = None
@@ -64,7 +67,7 @@ class Hub(Ears, Hands):
         self._waiting, self._tokens, self._promised = {}, itertools.count(), set()
         self._plan, self._finish, self._waiting_since = [], None, None
         self._looked_s = self.ended_s = 0.0
-        self._asked, self._lock, self._over = deque(), threading.Lock(), False
+        self._asked, self._lock, self.over = deque(), threading.Lock(), False
         self._leaving = self._copying = False
         self._opened, self._kept = Future(), None
         self._ours, self._bell = socket.socketpair()
@@ -83,7 +86,7 @@ class Hub(Ears, Hands):
 
     def now(self) -> float:
         """Return the seconds from when all nodes were up, to now or to the end."""
-        if self.began is None or self._over:
+        if self.began is None or self.over:
             return self.ended_s
         return time.monotonic() - self.began
 
@@ -94,7 +97,7 @@ class Hub(Ears, Hands):
         """
         future = Future()
         with self._lock:
-            if self._over:
+            if self.over:
                 raise self.failure or closed()
             self._asked.append((future, what, about))
         self._ring()
@@ -103,7 +106,7 @@ class Hub(Ears, Hands):
     def record(self) -> tuple[Record, list[dict]]:
         """Return what has been written down and what was saved, up to now."""
         with self._lock:
-            if not self._over:
+            if not self.over:
                 return self._read()
         return self._kept
 
@@ -232,7 +235,7 @@ class Hub(Ears, Hands):
                 if isinstance(self.failure, NodeFailed):
                     self._note_failure(self.failure)
             finally:
-                self._over = True
+                self.over = True
                 if self._processes is not None:
                     self._processes.stop()
                     self._console.close()
@@ -245,3 +248,4 @@ class Hub(Ears, Hands):
         for future in left:
             if not future.done():
                 future.set_exception(error)
+        self.show()
