@@ -103,8 +103,8 @@ class Hands:
         done.add_done_callback(changed)
         self._tell_switch(done, "links", self.links.severed())
 
-    def _do_copies(self, future):
-        """Have every node that runs send a copy of itself."""
+    def _do_copies(self, future, last=False):
+        """Have every node that runs send a copy of itself; a last one, and do no more."""
         copies = [None] * self.count
         running = [n for n in range(self.count) if self.states[n] == "running"]
         left = set(running)
@@ -121,7 +121,7 @@ class Hands:
             self._copying_of.setdefault(node, []).append(token)
             self._waiting[token] = done = Future()
             done.add_done_callback(lambda told, node=node: arrived(node, told))
-            self._tell(node, "copy", token)
+            self._tell(node, "copy", token, last)
         if not running:
             self._set(future, copies)
 

@@ -41,7 +41,9 @@ def page(browser, tmp_path):
     cell = nbformat.v4.new_code_cell(STORE, id="panel")
     end = nbformat.v4.new_code_cell("cluster.close()", id="end")
     path = tmp_path / "panel.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell, end]), path)
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    notebook = nbformat.v4.new_notebook(cells=[cell, end], metadata=kernel)
+    nbformat.write(notebook, path)
     command = [sys.executable, "-m", "distlab", "lab", str(path), "--no-browser"]
     environment = os.environ | {"HOME": str(tmp_path / "home")}
     how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
