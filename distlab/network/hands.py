@@ -104,7 +104,7 @@ class Hands:
         self._tell_switch(done, "links", self.links.severed())
 
     def _do_copies(self, future, last=False):
-        """Have every node that runs send a copy of itself; a last one, and do no more."""
+        """Have each node that runs send a copy; after a last one it does no more."""
         copies = [None] * self.count
         running = [n for n in range(self.count) if self.states[n] == "running"]
         left = set(running)
