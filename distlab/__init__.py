@@ -16,6 +16,7 @@ _HOME = {
     "distlab.errors": (
         "CannotTravel",
         "CheckpointError",
+        "ClusterClosed",
         "CollectiveMismatch",
         "ContextStopped",
         "Deadlock",
@@ -32,6 +33,7 @@ _HOME = {
         "ProcessServerFailed",
         "RankDied",
         "RankRaised",
+        "SwitchFailed",
         "TaskFailed",
         "WorkdirError",
         "WorldClosed",
