@@ -1,4 +1,4 @@
-"""What the stores share: versions, copies, and what becomes of a call they don't know."""
+"""What the stores share: versions, copies, and the calls that they know."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
