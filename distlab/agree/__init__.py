@@ -1,5 +1,6 @@
 """How nodes agree, or fail to: stores that can be broken, and what judges them."""
 
+from distlab.agree.staleness import staleness
 from distlab.agree.stores import (
     Forgetful,
     LastWriterWins,
@@ -7,5 +8,15 @@ from distlab.agree.stores import (
     Quorum,
     VersionVectors,
 )
+from distlab.agree.workload import final_reads, workload
 
-__all__ = ["Forgetful", "LastWriterWins", "PrimaryCopy", "Quorum", "VersionVectors"]
+__all__ = [
+    "Forgetful",
+    "LastWriterWins",
+    "PrimaryCopy",
+    "Quorum",
+    "VersionVectors",
+    "final_reads",
+    "staleness",
+    "workload",
+]

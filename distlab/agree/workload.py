@@ -28,7 +28,7 @@ def workload(
     for number in range(clients):
         dice = random.Random(f"client {number} of workload {seed}")
         calls = [_call(dice, _names(keys), values) for _ in range(operations)]
-        start_s, pause_s = dice.uniform(0, 0.02), dice.uniform(0.02, 0.04)
+        start_s, pause_s = dice.uniform(0, 0.03), dice.uniform(0.03, 0.05)
         made.append(Client(number % nodes, calls, start_s, pause_s, timeout_s=0.4))
     return made
 

@@ -54,12 +54,14 @@ class Work:
     """A call that this node coordinates.
 
     chosen: the copy that is to be kept, once it is known; None while copies are asked
-    for. heard: who answered in this phase, and with what.
+    for. heard: who answered in this phase, and with what. told: whether the client has
+    its answer.
     """
 
     call: Call
     chosen: Copy | None = None
     heard: dict[int, Copy | None] = field(default_factory=dict)
+    told: bool = False
 
 
 class Quorum(Store):
@@ -94,7 +96,7 @@ class Quorum(Store):
         self.reads, self.writes = reads or majority, writes or majority
         self.write_back, self.patience_s = write_back, patience_s
         self.copies: dict[Any, Copy] = {}
-        self.work: dict[int, Work] = {}  # request -> what is still to be answered
+        self.work: dict[int, Work] = {}  # request -> what is still to be done
 
     def on_start(self, saved: dict[str, Any]) -> None:
         """Take the copies from the disk; calls from before the crash are forgotten."""
@@ -127,6 +129,8 @@ class Quorum(Store):
     def on_timer(self, request: Hashable) -> Iterator[Effect]:
         """Give up what has not been done, and go on with what may have been.
 
+        It goes on after the answer, too, until all have kept it ("hinted handoff").
+
         A write that is being kept must not be refused: it is on this disk, and perhaps
         on others. Say node 0 is cut off, keeps x = 1 and tells its client that nothing
         was done. The split heals, the next read asks nodes 0 and 1, finds x = 1 and
@@ -135,56 +139,62 @@ class Quorum(Store):
         nothing that was not being written anyway.
         """
         work = self.work[request]
-        if work.call.op == "read" or work.chosen is None:
+        if not work.told and (work.call.op == "read" or work.chosen is None):
             del self.work[request]
             some, of = len(work.heard), self.replicas
             yield Refuse(
                 request, f"only {some} of {of} replicas answer{'s' * (some == 1)}"
             )
+        elif work.told and self._copy(work.call.key) != work.chosen:
+            del self.work[request]  # there is a newer one, which others see to
         else:
             yield SetTimer(request, self.patience_s)
-            for peer in set(self.peers) - set(work.heard):
-                yield Send(peer, Keep(request, work.call.key, work.chosen))
+            for peer in self.peers:
+                if peer not in work.heard:
+                    yield Send(peer, Keep(request, work.call.key, work.chosen))
 
     def _hear(self, request, sender, copy) -> Iterable[Effect]:
         """Count an answer; with enough of them go on to keep, or answer the client."""
         work = self.work[request]
         work.heard[sender] = copy  # by sender: a message that comes twice counts once
-        if len(work.heard) < self._enough(work):
-            return
+        if not work.told and len(work.heard) >= self._enough(work):
+            yield from self._go_on(request, work)
+        if work.told and (work.chosen is None or len(work.heard) == self.replicas):
+            self.work.pop(request, None)
+            yield CancelTimer(request)
+
+    def _go_on(self, request, work):
         if work.chosen is not None:
-            yield from self._answer(request, work.chosen)
+            yield from self._answer(request, work, work.chosen)
         elif work.call.op == "write":
             # Another write may have come through this node since it was asked.
             heard = [*work.heard.values(), self._copy(work.call.key)]
             version = Version(1 + max(c.version.counter for c in heard), self.me)
-            yield from self._have_kept(request, Copy(version, work.call.value))
-        elif self.write_back:
-            yield from self._have_kept(request, max(work.heard.values(), key=_version))
+            yield from self._have_kept(request, work, Copy(version, work.call.value))
         else:
-            yield from self._answer(request, max(work.heard.values(), key=_version))
+            newest = max(work.heard.values(), key=lambda copy: copy.version)
+            then = self._have_kept if self.write_back else self._answer
+            yield from then(request, work, newest)
 
     def _enough(self, work):
         """How many answers this phase needs.
 
-        Before it writes a coordinator must meet the last write that was answered, which
-        is on `writes` replicas: it asks one more than there are others.
+        Before it writes, a coordinator has to hear of the last write that was answered.
+        That is on `writes` replicas, so it asks one more than the rest of them.
         """
         if work.chosen is not None:
             return self.writes
         return self.reads if work.call.op == "read" else self.replicas - self.writes + 1
 
-    def _have_kept(self, request, copy):
-        work = self.work[request]
+    def _have_kept(self, request, work, copy):
         work.chosen, work.heard = copy, {}
         yield from self._keep(work.call.key, copy)
         for peer in self.peers:
             yield Send(peer, Keep(request, work.call.key, copy))
         yield from self._hear(request, self.me, None)
 
-    def _answer(self, request, copy):
-        work = self.work.pop(request)
-        yield CancelTimer(request)
+    def _answer(self, request, work, copy):
+        work.told = True
         yield Reply(request, copy.value if work.call.op == "read" else None)
 
     def _keep(self, key, copy):
@@ -194,7 +204,3 @@ class Quorum(Store):
 
     def _copy(self, key):
         return self.copies.get(key, NOTHING)
-
-
-def _version(copy):
-    return copy.version

@@ -19,12 +19,18 @@ class Version(NamedTuple):
     counter: int
     node: int
 
+    def __repr__(self):
+        return f"v{self.counter}.{self.node}"
+
 
 class Copy(NamedTuple):
     """What a replica has under a key."""
 
     version: Version
     value: Any
+
+    def __repr__(self):
+        return f"{self.value!r} ({self.version!r})"
 
 
 NOTHING = Copy(Version(0, -1), None)
