@@ -15,8 +15,9 @@ class Event(NamedTuple):
     bytes: payload of a send or recv, else 0.
     step: the rank's n-th Comm call, counted from 1; 0 outside any call.
     label: the words of a mark or of work, the name of a collective, "dropped" on a send
-        that the network lost, or what a fault is: "kill", "hang", "died", "raised
-        ValueError", "crash", "restart", or "partition 0 1 | 2" from start to end.
+        that the network lost, between nodes "dropped: " and its words, or what a fault
+        is: "kill", "hang", "died", "raised ValueError", "crash", "restart", or
+        "partition 0 1 | 2" from start to end.
     """
 
     rank: int
