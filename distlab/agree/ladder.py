@@ -1,16 +1,16 @@
 """Models of consistency from strong to weak, and the first that nothing violates."""
 
-from distlab.agree.causal import check_causal
-from distlab.agree.converged import check_converged
-from distlab.agree.linearizable import check_linearizable
-from distlab.agree.models import KeyValue
-from distlab.agree.sequential import check_sequential
-from distlab.agree.sessions import (
+from distlab.agree.checkers import (
+    check_causal,
+    check_converged,
+    check_linearizable,
     check_monotonic_reads,
     check_monotonic_writes,
     check_read_your_writes,
+    check_sequential,
     check_writes_follow_reads,
 )
+from distlab.agree.models import KeyValue
 from distlab.history import History
 
 __all__ = ["Ladder"]

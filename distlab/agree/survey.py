@@ -8,6 +8,7 @@ from functools import partial
 from distlab.agree.measure import measure
 from distlab.agree.measured import Measured
 from distlab.agree.stores import (
+    Causal,
     LastWriterWins,
     PrimaryCopy,
     Quorum,
@@ -23,8 +24,10 @@ STORES = {
     "primary, asynchronous, read any": partial(
         PrimaryCopy, synchronous=False, read_at="any"
     ),
+    "primary, synchronous, read any": partial(PrimaryCopy, read_at="any"),
     "majority": Quorum,
     "majority, read one": partial(Quorum, reads=1, write_back=False),
+    "any replica, causal order": Causal,
     "any replica, last writer wins": LastWriterWins,
     "any replica, version vectors": VersionVectors,
 }

@@ -7,6 +7,7 @@ from functools import partial
 import pytest
 
 from distlab.agree import (
+    Causal,
     Forgetful,
     LastWriterWins,
     PrimaryCopy,
@@ -23,6 +24,7 @@ POSITIONS = {
     "asynchronous, read any": partial(PrimaryCopy, synchronous=False, read_at="any"),
     "quorum": Quorum,
     "read one": partial(Quorum, reads=1, write_back=False),
+    "causal": Causal,
     "last writer wins": LastWriterWins,
     "version vectors": VersionVectors,
 }
@@ -154,6 +156,7 @@ READ_DELAYS = {
     "asynchronous, read any": (0, 0, 0),
     "quorum": (4, 4, 4),
     "read one": (0, 0, 0),
+    "causal": (0, 0, 0),
     "last writer wins": (0, 0, 0),
     "version vectors": (0, 0, 0),
 }
@@ -164,6 +167,7 @@ WRITE_DELAYS = {
     "asynchronous, read any": (0, 2, 2),
     "quorum": (4, 4, 4),
     "read one": (4, 4, 4),
+    "causal": (0, 0, 0),
     "last writer wins": (0, 0, 0),
     "version vectors": (0, 0, 0),
 }
@@ -383,3 +387,49 @@ def test_an_operation_that_a_store_does_not_know_is_refused_in_words(make):
     request = hands.ask(0, "increment", "x")
     assert "knows read" in hands.answers[request]
     assert "'increment'" in hands.answers[request]
+
+
+def test_no_replica_sees_an_answer_without_its_question():
+    seen = {}
+    for make in (Causal, LastWriterWins):
+        hands = Hands(make)
+        hands.ask(0, "write", "question", "who?")
+        hands.deliver(cut_off(2))
+        assert hands.call(1, "read", "question") == "who?"
+        answer = hands.ask(1, "write", "answer", "me")
+        late = [m for m in hands.mail if m[1] == 2]
+        hands.mail = []
+        for sender, to, message in late:
+            hands.do(to, hands.nodes[to].on_message(sender, message))
+        asked, hands.mail = hands.mail, []
+        keys = ("answer", "question")
+        seen[make] = tuple(hands.call(2, "read", key) for key in keys)
+        assert answer in hands.answers
+        hands.mail = asked
+        hands.deliver()
+        if make is Causal:
+            assert [hands.call(2, "read", key) for key in keys] == ["me", "who?"]
+    assert seen == {Causal: (None, None), LastWriterWins: ("me", None)}
+
+
+def test_causal_order_holds_whatever_is_lost_doubled_or_overtaken():
+    for seed in range(30):
+        hands, dice = Hands(Causal), random.Random(seed)
+        for value in range(15):
+            node = dice.randrange(3)
+            hands.ask(node, "write", dice.choice("xy"), value)
+            if dice.random() < 0.2:
+                hands.start(dice.randrange(3))
+            dice.shuffle(hands.mail)
+            for sender, to, message in hands.mail[: dice.randrange(4)] * 2:
+                hands.do(to, hands.nodes[to].on_message(sender, message))
+            del hands.mail[: dice.randrange(6)]
+            for node in hands.nodes:
+                known = [(w.writer, w.clock[w.writer]) for w in node.writes]
+                assert len(known) == len(set(known))
+                for place, write in enumerate(node.writes):
+                    for other, count in enumerate(write.clock):
+                        needs = {(other, n) for n in range(1, count + 1)}
+                        assert needs <= set(known[: place + 1])
+        hands.settle()
+        assert hands.nodes[0].copies == hands.nodes[1].copies == hands.nodes[2].copies
