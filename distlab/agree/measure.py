@@ -16,6 +16,7 @@ from distlab.agree.ladder import Ladder
 from distlab.agree.measured import Measured, Watched
 from distlab.agree.staleness import staleness
 from distlab.agree.workload import final_reads, workload
+from distlab.errors import InvalidArgument
 from distlab.faults import Crash, Split
 from distlab.network import Delivery, Node, Outcome, simulate
 
@@ -42,7 +43,13 @@ def measure(
 
     make: a store's class, or a partial of one. seeds: how many rough runs there are.
     on: `simulate`, or `network.run` for real processes, which takes its time.
+
+    Raises: InvalidArgument, and what `on` raises.
     """
+    if nodes < 3:
+        raise InvalidArgument(
+            f"nodes={nodes}: a split with a majority on one side takes 3 nodes or more."
+        )
     majority = nodes // 2 + 1
     sides = tuple(range(majority)), tuple(range(majority, nodes))
     even = Delivery((_ONE_WAY_S, _ONE_WAY_S))

@@ -1,14 +1,12 @@
 """What the measurement finds, against what theory says about every store."""
 
-from functools import partial
-
 import pytest
 
-from distlab.agree import STORES, PrimaryCopy, Quorum, measure, survey
+from distlab.agree import STORES, survey
 
 # What theory says of three nodes, of which the last is cut off, and the first is the
 # primary. Delays: of a read and of a write, least and most, without a split and in it.
-# Shares of reads and writes that are answered on the majority's and the minority's side.
+# Shares of reads and writes answered on the majority's and the minority's side.
 EVERYONE, NOBODY = (1, 1), (0, 0)
 READERS = (1, 0)
 AT_ONCE = [(0, 0)] * 4

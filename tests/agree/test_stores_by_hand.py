@@ -14,6 +14,7 @@ from distlab.agree import (
     Quorum,
     VersionVectors,
 )
+from distlab.errors import InvalidArgument
 from distlab.network import CancelTimer, Refuse, Reply, Save, Send, SetTimer
 from distlab.trace import Call
 
@@ -433,3 +434,18 @@ def test_causal_order_holds_whatever_is_lost_doubled_or_overtaken():
                         assert needs <= set(known[: place + 1])
         hands.settle()
         assert hands.nodes[0].copies == hands.nodes[1].copies == hands.nodes[2].copies
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(Quorum, reads=4),
+        partial(Quorum, writes=0),
+        partial(PrimaryCopy, primary=3),
+        partial(PrimaryCopy, read_at="backup"),
+    ],
+)
+def test_a_knob_that_no_store_of_three_has_is_named_with_what_it_can_be(make):
+    (knob, value) = next(iter(make.keywords.items()))
+    with pytest.raises(InvalidArgument, match=f"{knob}={value!r}: .*(1|2|any)"):
+        make(0, [1, 2])

@@ -11,6 +11,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Literal, NamedTuple
 
 from distlab.agree.stores.store import Store
+from distlab.errors import InvalidArgument
 from distlab.network import CancelTimer, Effect, Refuse, Reply, Save, Send, SetTimer
 from distlab.trace import Call
 
@@ -83,6 +84,12 @@ class PrimaryCopy(Store):
         patience_s: float = 0.2,
     ):
         super().__init__(me, peers)
+        if primary != me and primary not in self.peers:
+            raise InvalidArgument(
+                f"primary={primary!r}: the nodes are 0 to {len(self.peers)}."
+            )
+        if read_at not in ("primary", "any"):
+            raise InvalidArgument(f'read_at={read_at!r}: it is "primary" or "any".')
         self.primary, self.synchronous = primary, synchronous
         self.read_at, self.patience_s = read_at, patience_s
         self.log: list[Entry] = []

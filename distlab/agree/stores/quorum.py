@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from distlab.agree.stores.store import NOTHING, Copy, Store, Version
+from distlab.errors import InvalidArgument
 from distlab.network import CancelTimer, Effect, Refuse, Reply, Save, Send, SetTimer
 from distlab.trace import Call
 
@@ -93,7 +94,14 @@ class Quorum(Store):
         super().__init__(me, peers)
         self.replicas = len(self.peers) + 1
         majority = self.replicas // 2 + 1
-        self.reads, self.writes = reads or majority, writes or majority
+        self.reads = majority if reads is None else reads
+        self.writes = majority if writes is None else writes
+        for knob, count in (("reads", self.reads), ("writes", self.writes)):
+            if count not in range(1, self.replicas + 1):
+                raise InvalidArgument(
+                    f"{knob}={count!r}: of {self.replicas} replicas a quorum is 1 to "
+                    f"{self.replicas}."
+                )
         self.write_back, self.patience_s = write_back, patience_s
         self.copies: dict[Any, Copy] = {}
         self.work: dict[int, Work] = {}  # request -> what is still to be done
