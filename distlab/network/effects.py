@@ -57,7 +57,7 @@ class Hosted:
     Raises: NodeFailed, from each method; what was raised, returned, and where.
     """
 
-    __slots__ = ("_first", "_restarted", "kind", "me", "node", "nodes", "open")
+    __slots__ = ("_given", "_restarted", "kind", "me", "node", "nodes", "open")
 
     def __init__(
         self, node: Node, me: int, nodes: int, *, seed: Any = 0, restarted: bool = False
@@ -65,8 +65,8 @@ class Hosted:
         self.node, self.me, self.nodes = node, me, nodes
         self.kind = type(node).__name__
         self.open = set()
-        self._first = None  # the first request that this object was given
         self._restarted = restarted
+        self._given = set()  # after a restart, the requests of this life
         node.random = random.Random(f"{seed} {me}")
 
     def start(self, saved: dict[str, Any]) -> list[Effect]:
@@ -74,10 +74,10 @@ class Hosted:
         return self._call("on_start", (copied(saved),))
 
     def client(self, request: int, call: Call) -> list[Effect]:
-        """Give it a client's call; requests are numbered upwards, also over crashes."""
+        """Give it a client's call; no request's number is used twice."""
         self.open.add(request)
-        if self._first is None:
-            self._first = request
+        if self._restarted:
+            self._given.add(request)
         return self._call("on_client", (request, call))
 
     def message(self, sender: int, message: Any) -> list[Effect]:
@@ -142,9 +142,7 @@ class Hosted:
 
     def _of_an_earlier_life(self, request):
         """Whether the node answers what was asked before its crash: nobody listens."""
-        if not self._restarted or type(request) is not int:
-            return False
-        return self._first is None or request < self._first
+        return self._restarted and type(request) is int and request not in self._given
 
     def _copied(self, value, verb, method, args):
         try:
@@ -195,13 +193,8 @@ class Hosted:
         request = effect.request
         verb = "answered" if type(effect) is Reply else "refused"
         what = f"{verb} request {briefly(request)}"
-        given = type(request) is int and self._first is not None
-        if given and self._first <= request:
-            hint = "It was never given it, or had answered it before. A request"
-            hint += " is answered once, with Reply or with Refuse."
-        else:
-            hint = "It was never given it. The number of a request is what on_client"
-            hint += " gets: def on_client(self, request, call)."
+        hint = "It was never given it, or had answered it before. The number of a "
+        hint += "request is what on_client gets, and it is answered once."
         return nonsense(self.me, self.kind, method, args, what, hint)
 
     def _no_effects(self, method, args, returned, effect=None):

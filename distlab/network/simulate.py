@@ -66,8 +66,7 @@ def simulate(
         again = VirtualRun(make, nodes, clients, faults, delivery, seed)
         again.log = []
         _compare(run, again, until_s)
-    objects = [host and host.node for host in run.hosts]
-    return Outcome(run.history(), run.trace(), objects, run.saved, run.now)
+    return run.outcome()
 
 
 def _compare(run, again, until_s):
