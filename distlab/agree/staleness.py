@@ -4,10 +4,11 @@ import bisect
 import math
 from collections import defaultdict
 from itertools import accumulate
+from typing import Any
 
 from distlab.history import History
 
-__all__ = ["staleness"]
+__all__ = ["siblings", "staleness"]
 
 
 def staleness(history: History) -> list[float]:
@@ -16,8 +17,8 @@ def staleness(history: History) -> list[float]:
     A value is old from when a write was answered that had begun after the value's own
     write had been answered: whatever order the store gives to writes that overlap,
     this one is later. So it is the least that can be said; 0 is not proven fresh.
-    A read that returns a list of siblings is as old as the youngest of them.
-    Values must be written once at most.
+    A read that returns siblings, a tuple of values, is as old as the youngest of them.
+    Values must be written once at most, and be no tuples.
     """
     written, writes = {}, defaultdict(list)
     for each in history:
@@ -30,11 +31,16 @@ def staleness(history: History) -> list[float]:
     ages = []
     for each in history:
         if each.op == "read" and each.outcome == "ok":
-            values = each.result if isinstance(each.result, list) else [each.result]
+            values = siblings(each.result) or [each.result]
             ends = [written.get((each.key, value), -math.inf) for value in values]
             old = replaced[each.key](max(ends)) if each.key in replaced else math.inf
             ages.append(max(0.0, each.start - old))
     return ages
+
+
+def siblings(result: Any) -> tuple:
+    """Return the values that a read found side by side; none if it found one."""
+    return result if type(result) is tuple and len(result) > 1 else ()
 
 
 def _first_end_after(spans):

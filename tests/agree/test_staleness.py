@@ -16,7 +16,7 @@ def read_aloud(operations):
         if read.op != "read" or read.outcome != "ok":
             continue
         writes = [w for w in operations if w.op == "write" and w.key == read.key]
-        values = read.result if isinstance(read.result, list) else [read.result]
+        values = read.result if isinstance(read.result, tuple) else [read.result]
         per_value = []
         for value in values:
             (seen,) = [w for w in writes if w.value == value] or [None]
@@ -46,7 +46,7 @@ def some_history(dice):
         else:
             result = dice.choice(written[key])
             if dice.random() < 0.2 and len(written[key]) > 2:
-                result = dice.sample(written[key][1:], 2)
+                result = tuple(dice.sample(written[key][1:], 2))
             each = ("read", key, None, start, end, outcome, result)
             operations.append(Operation(number, *each))
     return operations

@@ -126,7 +126,7 @@ class Sibling(NamedTuple):
 class VersionVectors(AnyReplica):
     """Keep writes that did not know of each other side by side, as siblings.
 
-    A read returns the value, or the list of all siblings if there are several. A write
+    A read returns the value, or the tuple of all siblings if there are several. A write
     replaces what was last read or written through its node, so a client that reads
     siblings and writes what it makes of them has merged them. What has arrived since,
     and nobody at this node has seen, it leaves beside it.
@@ -159,10 +159,10 @@ class VersionVectors(AnyReplica):
         )
 
     def shown(self, key: Any, held: tuple) -> Any:
-        """Return the value, or a list of several; clients here have now seen them."""
+        """Return the value, or a tuple of several; clients here have now seen them."""
         vectors = [self.seen.get(key, self.none), *(each.vector for each in held)]
         self.seen[key] = tuple(map(max, zip(*vectors, strict=True)))
-        values = [each.value for each in held]
+        values = tuple(each.value for each in held)
         return values if len(values) > 1 else values[0] if values else None
 
 
