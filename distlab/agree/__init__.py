@@ -1,7 +1,19 @@
 """How nodes agree, or fail to: stores that can be broken, and what judges them."""
 
+from distlab.agree.checkers.linearizable import check_linearizable
+from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.measure import measure
 from distlab.agree.measured import Measured
+from distlab.agree.models import (
+    ANY,
+    CasRegister,
+    KeyValue,
+    Lock,
+    Model,
+    Queue,
+    Register,
+    Set,
+)
 from distlab.agree.staleness import staleness
 from distlab.agree.stores import (
     Causal,
@@ -15,15 +27,25 @@ from distlab.agree.survey import STORES, Survey, survey
 from distlab.agree.workload import final_reads, workload
 
 __all__ = [
+    "ANY",
     "STORES",
+    "CasRegister",
     "Causal",
     "Forgetful",
+    "KeyValue",
     "LastWriterWins",
+    "Lock",
     "Measured",
+    "Model",
     "PrimaryCopy",
+    "Queue",
     "Quorum",
+    "Register",
+    "Set",
     "Survey",
+    "Verdict",
     "VersionVectors",
+    "check_linearizable",
     "final_reads",
     "measure",
     "staleness",

@@ -6,27 +6,15 @@ from functools import partial
 import pytest
 
 from distlab.agree import (
-    Causal,
-    Forgetful,
-    LastWriterWins,
+    KeyValue,
     PrimaryCopy,
     Quorum,
-    VersionVectors,
+    check_linearizable,
     final_reads,
     workload,
 )
-from distlab.agree.checkers import (
-    check_causal,
-    check_converged,
-    check_linearizable,
-    check_monotonic_reads,
-    check_read_your_writes,
-    check_sequential,
-)
-from distlab.agree.models import KeyValue
 from distlab.faults import Crash, Split
-from distlab.network import Client, Delivery, simulate
-from distlab.trace import Call
+from distlab.network import Delivery, simulate
 
 NODES = 3
 
@@ -85,5 +73,3 @@ RIGHT = {
 @pytest.mark.parametrize("make", RIGHT.values(), ids=RIGHT)
 def test_a_store_that_is_right_is_linearizable_whatever_goes_wrong(make):
     assert not violations(make, linearizable, range(150))
-
-

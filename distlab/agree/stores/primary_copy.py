@@ -129,7 +129,7 @@ class PrimaryCopy(Store):
                     yield CancelTimer(request)
                     yield Reply(request, result)
             case Append(first, entries):
-                if first <= len(self.log):
+                if first <= len(self.log):  # more, only if a disk has forgotten lines
                     for entry in entries[len(self.log) - first :]:
                         yield from self._write_down(entry)
                 yield Send(sender, Copied(len(self.log)))
