@@ -8,6 +8,7 @@ breaking them by hand.
 """
 
 from distlab.network.client import Client
+from distlab.network.cluster import Cluster, run
 from distlab.network.delivery import Delivery
 from distlab.network.node import (
     CancelTimer,
@@ -26,6 +27,7 @@ from distlab.network.simulate import simulate
 __all__ = [
     "CancelTimer",
     "Client",
+    "Cluster",
     "Delivery",
     "Effect",
     "Node",
@@ -36,5 +38,6 @@ __all__ = [
     "Save",
     "Send",
     "SetTimer",
+    "run",
     "simulate",
 ]
