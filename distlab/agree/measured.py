@@ -77,9 +77,13 @@ class Measured:
         return self.ladder.strongest
 
     def delays(self, op: str, *, split: bool = False) -> list[int]:
-        """Return for each answered call how many one-way delays it took, sorted."""
+        """Return for each answered call how many messages it waited for, sorted.
+
+        That is how often `one_way_s` fits in: what real processes take on top, which is
+        less than that, is not counted.
+        """
         seconds = (self.split if split else self.quiet).latencies_s(op)
-        return sorted(round(each / self.one_way_s) for each in seconds)
+        return sorted(int(each / self.one_way_s + 0.01) for each in seconds)
 
     def median_s(self, op: str, *, split: bool = False) -> float | None:
         """Return how long an answered call took, in the middle; None without any."""
