@@ -49,8 +49,9 @@ _AN_EFFECT = "Effects are Send, SetTimer, CancelTimer, Reply, Refuse, Save and N
 class Hosted:
     """One node's object, from its start to its crash, and the requests it has open.
 
-    me: its number. nodes: how many nodes there are. seed: of its chance; the same seed
-    gives the same.
+    me: its number. nodes: how many nodes there are.
+    seed: of its chance, which is of the class `chance`.
+    restarted: whether it has crashed before; it may then answer what was asked before.
     open: requests that it has been given and has not answered.
     Each method returns the effects, in order, with copies of what they carry.
 
@@ -60,14 +61,21 @@ class Hosted:
     __slots__ = ("_given", "_restarted", "kind", "me", "node", "nodes", "open")
 
     def __init__(
-        self, node: Node, me: int, nodes: int, *, seed: Any = 0, restarted: bool = False
+        self,
+        node: Node,
+        me: int,
+        nodes: int,
+        *,
+        seed: Any = 0,
+        restarted: bool = False,
+        chance: type[random.Random] = random.Random,
     ):
         self.node, self.me, self.nodes = node, me, nodes
         self.kind = type(node).__name__
         self.open = set()
         self._restarted = restarted
         self._given = set()  # after a restart, the requests of this life
-        node.random = random.Random(f"{seed} {me}")
+        node.random = chance(f"{seed} {me}")
 
     def start(self, saved: dict[str, Any]) -> list[Effect]:
         """Start the node, with what it had saved."""

@@ -4,6 +4,8 @@ Who decides what happens next, and when, is a subclass: a clock in `VirtualRun`,
 of steps in `Rehearsal`. What it then does is the same in both, and is here.
 """
 
+import random
+
 from distlab.errors import NodeFailed
 from distlab.history import History
 from distlab.network.arguments import Asking
@@ -45,6 +47,8 @@ class Stage:
     and of a client that has its answer (`_free`).
     """
 
+    _chance = random.Random
+
     def __init__(self, make, nodes, clients, seed):
         self.make, self.nodes, self.seed = make, nodes, seed
         self.now = 0.0
@@ -75,8 +79,8 @@ class Stage:
         """Make a node's object, and start it from its disk."""
         life = self._lives[node]
         new = self._call(None, made, self.make, node, self.nodes)
-        seed = f"{self.seed} {life}"
-        host = Hosted(new, node, self.nodes, seed=seed, restarted=life > 0)
+        lived = {"seed": f"{self.seed} {life}", "restarted": life > 0}
+        host = Hosted(new, node, self.nodes, chance=self._chance, **lived)
         self.hosts[node] = host
         self._do(node, self._call(host, host.start, self.saved[node]))
 
