@@ -11,6 +11,10 @@ from distlab.agree.checkers import (
     check_sequential,
     check_writes_follow_reads,
 )
+from distlab.agree.checkers.linearizable import check_linearizable
+from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.measure import measure
+from distlab.agree.measured import Measured
 from distlab.agree.models import (
     ANY,
     CasRegister,
@@ -21,17 +25,37 @@ from distlab.agree.models import (
     Register,
     Set,
 )
+from distlab.agree.staleness import staleness
+from distlab.agree.stores import (
+    Causal,
+    Forgetful,
+    LastWriterWins,
+    PrimaryCopy,
+    Quorum,
+    VersionVectors,
+)
+from distlab.agree.survey import STORES, Survey, survey
+from distlab.agree.workload import final_reads, workload
 
 __all__ = [
     "ANY",
+    "STORES",
     "CasRegister",
+    "Causal",
+    "Forgetful",
     "KeyValue",
+    "LastWriterWins",
     "Lock",
+    "Measured",
     "Model",
+    "PrimaryCopy",
     "Queue",
+    "Quorum",
     "Register",
     "Set",
+    "Survey",
     "Verdict",
+    "VersionVectors",
     "check_causal",
     "check_converged",
     "check_linearizable",
@@ -40,4 +64,9 @@ __all__ = [
     "check_read_your_writes",
     "check_sequential",
     "check_writes_follow_reads",
+    "final_reads",
+    "measure",
+    "staleness",
+    "survey",
+    "workload",
 ]

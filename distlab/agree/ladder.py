@@ -1,0 +1,65 @@
+"""Models of consistency from strong to weak, and the first that nothing violates."""
+
+from distlab.agree.checkers.linearizable import check_linearizable
+from distlab.agree.models import KeyValue
+from distlab.agree.staleness import siblings
+from distlab.history import History
+
+__all__ = ["Ladder"]
+
+_MODELS = {
+    "linearizable": lambda h: check_linearizable(h, KeyValue(), within_s=2),
+}
+_SESSIONS = {}
+
+
+class Ladder:
+    """Judges one history of a store after the other.
+
+    violated: model -> the first verdict that says so. A model that is not in it has
+    been violated by none of the `judged` histories, which proves nothing.
+    undecided: model -> of how many histories the checker could not say.
+    """
+
+    def __init__(self):
+        self.judged = 0
+        self.violated, self.undecided = {}, {}
+
+    def judge(self, history: History) -> None:
+        """Have the checkers look at a history, from the strongest model down.
+
+        One that holds has all weaker ones hold. One that is violated already stays so.
+        """
+        self.judged += 1
+        if any(self._check(name, check, history) for name, check in _MODELS.items()):
+            return
+        # No session guarantee speaks of siblings: reads that found some are left out.
+        plain = History(each for each in history if not siblings(each.result))
+        for name, check in _SESSIONS.items():
+            self._check(name, check, plain)
+
+    def _check(self, name, check, history):
+        """Return whether the model holds."""
+        if name in self.violated:
+            return False
+        verdict = check(history)
+        if verdict.violated:
+            self.violated[name] = verdict
+        elif verdict.inconclusive:
+            self.undecided[name] = self.undecided.get(name, 0) + 1
+        return verdict.ok
+
+    @property
+    def strongest(self) -> str:
+        """The strongest model that was not violated, else the guarantees."""
+        for name in _MODELS:
+            if self.holds(name):
+                return name
+        held = [name for name in _SESSIONS if self.holds(name)]
+        if self.holds("converged"):
+            held.append("converged")
+        return ", ".join(held) or "none"
+
+    def holds(self, model: str) -> bool:
+        """Whether it was decided of some history, and violated by none."""
+        return model not in self.violated and self.undecided.get(model, 0) < self.judged
