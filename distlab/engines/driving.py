@@ -53,6 +53,7 @@ class Connection(Protocol):
 
 def drive(
     servers,
+    zero: float,
     clients: Sequence[Client],
     connect: Callable[[int, float], Connection],
     faults: Iterable[NodeFault] = (),
@@ -60,6 +61,8 @@ def drive(
 ) -> History:
     """Have all clients call at the same time; return what they asked and were told.
 
+    zero: the moment from which times are counted, that of the store's start, so that
+        histories of one store can be put together.
     connect: given a server's number and how long the client waits, returns a connection
         or raises Refused.
     faults: what happens to the servers. One whose time comes when the clients are done
@@ -71,15 +74,14 @@ def drive(
     if faults and meanwhile is not None:
         raise InvalidArgument("drive takes faults or meanwhile, not both.")
     events = _events(servers, faults)
-    began = time.monotonic()
-    drivers = [_Driver(n, client, connect) for n, client in enumerate(clients)]
+    drivers = [_Driver(n, client, connect, zero) for n, client in enumerate(clients)]
     done = threading.Event()
     watch = threading.Thread(target=_watch, args=(drivers, done), daemon=True)
-    threads = [threading.Thread(target=d.run, args=(began,)) for d in drivers]
+    threads = [threading.Thread(target=d.run, daemon=True) for d in drivers]
     for thread in [watch, *threads]:
         thread.start()
     try:
-        _happen(events, began, threads)
+        _happen(events, time.monotonic(), threads)
         if meanwhile is not None:
             meanwhile()
         while _alive(threads):
@@ -142,30 +144,31 @@ def _alive(threads):
 class _Driver:
     """One client: makes its calls, each after the answer to the one before."""
 
-    def __init__(self, number: int, client: Client, connect: Callable):
+    def __init__(self, number: int, client: Client, connect: Callable, zero: float):
         self.operations = []
         self.error = None
         self._number, self._client, self._connect = number, client, connect
+        self._zero = zero
         self._connection = None
         self._deadline = None
         self._turn = threading.Lock()
         self._stopping = threading.Event()
 
-    def run(self, began: float) -> None:
+    def run(self) -> None:
         """Make all calls; what the generator of calls raises is kept for the caller."""
         try:
             self._stopping.wait(self._client.start_s)
             for call, answer in _answered(self._client.calls):
                 if self._stopping.is_set():
                     break
-                answer(self._make(call, began))
+                answer(self._make(call))
                 self._stopping.wait(self._client.pause_s)
         except BaseException as error:
             self.error = error
         finally:
             self._hang_up()
 
-    def _make(self, call, began):
+    def _make(self, call):
         """Make one call and record it; return its result."""
         result, end = None, None
         start = time.monotonic()
@@ -185,7 +188,7 @@ class _Driver:
             self._deadline = None
         if outcome == "unknown":
             self._hang_up()
-        times = start - began, end if end is None else end - began
+        times = start - self._zero, None if end is None else end - self._zero
         self.operations.append(Operation(self._number, *call, *times, outcome, result))
         return result
 

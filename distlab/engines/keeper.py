@@ -21,6 +21,7 @@ import signal
 import sys
 from collections import deque
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from distlab.engines.links import Links
 from distlab.processes import Child
@@ -29,6 +30,7 @@ from distlab.processes.child import die_with
 __all__ = ["main"]
 
 _PR_SET_CHILD_SUBREAPER = 36
+_IPC_RMID = 0
 _LINES = 500
 
 
@@ -82,9 +84,13 @@ class _Keeper:
     def _take(self):
         for frame in self._child.received():
             request = json.loads(frame)
-            task = asyncio.ensure_future(self._answer(**request))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+            self._keep(self._answer(**request))
+
+    def _keep(self, work):
+        """Do some work beside everything else."""
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)  # the loop by itself would forget it
+        task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, number, what, args):
         try:
@@ -146,6 +152,27 @@ class _Keeper:
     async def states(self):
         """Return name -> pid and exit status, None for one that runs."""
         return {name: (s.pid, s.status) for name, s in self._servers.items()}
+
+    async def free_shared_memory(self, data):
+        """Watch over the piece of it that each start of PostgreSQL makes."""
+        self._keep(self._free(Path(data, "postmaster.pid")))
+
+    async def _free(self, told):
+        """Mark each for removal: then it goes with the last process that uses it.
+
+        Otherwise it would stay for ever after a kill -9. PostgreSQL has it to keep a
+        second server from the same files, which here nobody starts.
+        """
+        last = None
+        while True:
+            try:
+                *_, number = told.read_text().splitlines()[6].split()
+            except (OSError, IndexError, ValueError):
+                number = None  # there is no server, or it has not come so far
+            if number != last and number is not None:
+                ctypes.CDLL(None).shmctl(int(number), _IPC_RMID, None)
+            last = number
+            await asyncio.sleep(0.005 if last is None else 0.1)
 
     async def log(self, name):
         """Return the last lines that a server has printed."""

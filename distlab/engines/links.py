@@ -40,7 +40,7 @@ class Links:
 
     def __init__(self):
         self._servers = []
-        self._side = {}  # member -> number of its side; empty while the network is whole
+        self._side = {}  # member -> number of its side; empty without a split
         self._delay_s = {}
         self._named = {}
         self._changed = asyncio.Event()
@@ -116,7 +116,7 @@ class Links:
                 end.close()
 
     async def _take(self, reader, pieces, link, *, sent_by_dialer):
-        """Take what comes from `reader`; at its end nothing, which is passed on, too."""
+        """Take what comes from `reader`; its end is a piece without bytes."""
         clock = asyncio.get_running_loop().time
         piece = None
         while piece != b"":

@@ -13,11 +13,15 @@ it ends. `store.log(0)` is what server 0 has printed; a notebook shows nothing o
 
 import json
 import os
+import shutil
 import signal
+import stat
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 
 from distlab.engines.driving import drive
 from distlab.errors import EngineFailed, InvalidArgument, WorkdirError
@@ -26,10 +30,11 @@ from distlab.history import History
 from distlab.network import Client
 from distlab.processes import Ended, Frame, Processes
 
-__all__ = ["Servers"]
+__all__ = ["Servers", "package_folder"]
 
 _ANSWERS_S = 30.0
 _STARTS_S = 60.0
+_LONGEST = 60  # of a path, which for a socket is 104 at most, with all in it
 
 
 class Servers:
@@ -46,11 +51,12 @@ class Servers:
     ):
         self._count = count
         self._requests = 0
+        self._began = time.monotonic()
         self._turn = threading.RLock()
         self._alone = set()
         self._commands = {}
         self._processes = None
-        self.folder = _new_folder(self.title, place)
+        self.folder = _new_folder(self.title, user)
         try:
             self._processes = Processes(
                 1,
@@ -164,7 +170,7 @@ class Servers:
                     f"{client!r}. For example: Client(0, [Call('write', 'x', 1)])"
                 )
             self._name(client.node)
-        return drive(self, clients, connect, faults, meanwhile)
+        return drive(self, self._began, clients, connect, faults, meanwhile)
 
     def _name(self, member):
         """Return the keeper's name for a server.
@@ -194,26 +200,41 @@ class Servers:
     def _answers(self, member):
         raise NotImplementedError
 
+    def _until_ended(self, name):
+        """Wait for the end of a program that only prepares something.
+
+        Raises: EngineFailed if it fails.
+        """
+        deadline = time.monotonic() + _STARTS_S
+        while (status := self._ask("states")[name][1]) is None:
+            if time.monotonic() > deadline:
+                raise self._failure(name, f"did not end within {_STARTS_S:.0f} s")
+            time.sleep(0.01)
+        if status:
+            raise self._failure(name, "failed")
+
     def _until(self, done, members, what):
         deadline = time.monotonic() + _STARTS_S
         while not done():
             for member in members:
                 if member not in self.alive:
-                    raise self._failure(member, f"ended before it could {what}")
+                    raise self._failure(
+                        self._name(member), f"ended before it could {what}"
+                    )
                 if time.monotonic() > deadline:
                     how = f"did not {what} within {_STARTS_S:.0f} s"
-                    raise self._failure(member, how)
+                    raise self._failure(self._name(member), how)
             time.sleep(0.01)
 
-    def _failure(self, member, how):
-        _, status = self._ask("states").get(self._name(member), (None, None))
+    def _failure(self, name, how):
+        _, status = self._ask("states").get(name, (None, None))
         if status is not None:
             left = f"with exit status {status}"
             if status < 0:
                 left = f"killed by {signal.Signals(-status).name}"
             how += f": {left}"
-        said = [f"    It said: {line}" for line in self.log(member).splitlines()[-12:]]
-        return EngineFailed("\n".join([f"{self.title} {member} {how}.", "", *said]))
+        said = [f"    It said: {line}" for line in self._ask("log", name)[-12:]]
+        return EngineFailed("\n".join([f"{self.title} {name} {how}.", "", *said]))
 
     def _ask(self, what, *args):
         """Have the keeper do something; return its answer.
@@ -254,12 +275,29 @@ class Servers:
         )
 
 
-def _new_folder(title, place):
+def package_folder(name: str) -> Path:
+    """Return the folder of an installed package, without importing it."""
+    return Path(find_spec(name).origin).resolve().parent
+
+
+def _new_folder(title, user):
+    """Make a folder that `user` may write to, with a path short enough for sockets."""
+    place = tempfile.gettempdir()
+    suits = [p for p in (place, "/tmp") if len(p) < _LONGEST and _is_open(p, user)]
     try:
-        return tempfile.mkdtemp(prefix=f"distlab-{title}-", dir=place)
+        folder = tempfile.mkdtemp(prefix=f"distlab-{title}-", dir=(suits or [place])[0])
     except OSError as error:
         raise WorkdirError(
-            f"{title} needs a folder for its files, and none can be made in "
-            f"{place or tempfile.gettempdir()}: {error.strerror}. Set TMPDIR to a "
-            "folder that you may write to, and start the notebook again."
+            f"{title} needs a folder for its files, and none can be made in {place}: "
+            f"{error.strerror}. Set TMPDIR to a folder that you may write to, and "
+            "start the notebook again."
         ) from error
+    if user is not None:
+        shutil.chown(folder, user)
+    return folder
+
+
+def _is_open(place, user):
+    """Return whether a user, who is not root, can come to a folder."""
+    whole = [Path(place), *Path(place).resolve().parents]
+    return user is None or all(p.stat().st_mode & stat.S_IXOTH for p in whole)
