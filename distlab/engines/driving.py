@@ -10,6 +10,7 @@ not; an engine says so only of errors that rule it out, such as a refused connec
 "unknown": everything else, above all silence. It may be done now, later, or never.
 """
 
+import json
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -22,7 +23,7 @@ from distlab.history import History
 from distlab.network import Client
 from distlab.trace import Call, Operation
 
-__all__ = ["Connection", "NoAnswer", "Refused", "drive"]
+__all__ = ["Connection", "NoAnswer", "Refused", "as_text", "drive"]
 
 _TICK_S = 0.01
 
@@ -87,11 +88,10 @@ def drive(
         while _alive(threads):
             time.sleep(_TICK_S)
     finally:
-        if _alive(threads):  # the caller was interrupted
+        while _alive(threads):  # the caller was interrupted
             for driver in drivers:
                 driver.stop()
-        for thread in threads:
-            thread.join()
+            time.sleep(_TICK_S)
         done.set()
         watch.join()
     for driver in drivers:
@@ -176,8 +176,8 @@ class _Driver:
             self._deadline = start + self._client.timeout_s
         try:
             if self._connection is None:
-                wait_s = self._client.timeout_s
-                self._connection = self._connect(self._client.node, wait_s)
+                node, wait_s = self._client.node, self._client.timeout_s
+                self._connection = self._connect(node, wait_s)
             result = self._connection.ask(call)
             outcome, end = "ok", time.monotonic()
         except Refused:
@@ -195,25 +195,41 @@ class _Driver:
     def break_off(self, now: float) -> None:
         """End the wait for an answer, if the client would not wait any longer."""
         with self._turn:
-            if self._deadline is not None and now > self._deadline:
-                self._abort()
+            late = self._deadline is not None and now > self._deadline
+            if late and self._connection is not None:
+                self._deadline = None
+                self._connection.abort()
 
     def stop(self) -> None:
         """Make no more calls, and end the wait for an answer."""
         self._stopping.set()
         with self._turn:
-            self._abort()
-
-    def _abort(self):
-        self._deadline = None
-        connection = self._connection
-        if connection is not None:
-            connection.abort()
+            if self._connection is not None:
+                self._connection.abort()
 
     def _hang_up(self):
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
+        with self._turn:
+            gone, self._connection = self._connection, None
+        if gone is not None:
+            gone.close()
+
+
+def as_text(value: Any) -> str:
+    """Return a value as a store keeps it, in JSON; equal values give the same text.
+
+    Raises: InvalidArgument for a value that would not come back as it was.
+    """
+    try:
+        text = json.dumps(value, sort_keys=True)
+        same = json.loads(text) == value
+    except (TypeError, ValueError):
+        same = False
+    if not same:
+        raise InvalidArgument(
+            "a real store is given what JSON has: numbers, strings, True, False, None, "
+            f"and lists and dicts of them. It got {value!r}."
+        )
+    return text
 
 
 def _answered(calls: Any) -> Iterator[tuple[Call, Callable]]:

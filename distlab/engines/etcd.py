@@ -9,11 +9,8 @@ linearizable: the member that is asked makes sure, by way of the leader and a ma
 that it has all that was written before. A `serializable` read is what that member has
 by itself, and also answered by one that is cut off, from a past that has no end.
 
-Which errors say that nothing was done, so that an operation "failed": no connection;
-"no leader", which our requests ask a member to check before it does anything with them;
-"too many requests", checked then as well; and refusals of the request itself. A time
-out is none of them, nor is "leader changed": the proposal may be in a log already, and
-come into force when a member that has it leads. All such are "unknown".
+Which errors say that an operation failed, and which leave that open, is told in
+`etcd_client`.
 
 Members are told to leave out fsync: what they wrote survives their own death by kill
 -9, in the system's memory, but would not survive that of the machine. Version 3.5.1 has
@@ -21,29 +18,20 @@ a known fault besides: killed under heavy load, a member can lose what it had ap
 which 3.5.3 mends.
 """
 
-import base64
-import http.client
-import json
 import os
-import socket
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
-from typing import Any
 
 from distlab.engines.driving import NoAnswer, Refused
-from distlab.engines.servers import Servers, package_folder
+from distlab.engines.etcd_client import Connection
+from distlab.engines.folders import package_folder
+from distlab.engines.servers import Servers
 from distlab.errors import EngineMissing, InvalidArgument
 from distlab.faults import NodeFault
 from distlab.history import History
 from distlab.network import Client
-from distlab.trace import Call
 
 __all__ = ["Cluster", "cluster", "is_installed"]
-
-_INVALID_ARGUMENT = 3  # gRPC's code for a request that is refused for what it says
-# What a member finds before it proposes anything to the others.
-_REFUSALS = "etcdserver: no leader", "etcdserver: too many requests"
-_CHECK_LEADER = {"Grpc-Metadata-Hasleader": "true"}
 
 
 def cluster(members: int = 3) -> "Cluster":
@@ -135,7 +123,7 @@ class Cluster(Servers):
         """
 
         def connect(member, timeout_s):
-            return _Connection(self._socket(member), timeout_s, serializable)
+            return Connection(self._socket(member), timeout_s, serializable)
 
         return self._drive(clients, connect, faults, meanwhile)
 
@@ -143,7 +131,7 @@ class Cluster(Servers):
         return os.path.join(self._folder(member), "client:0")
 
     def _status(self, member, what="/v3/maintenance/status"):
-        connection = _Connection(self._socket(member), 1.0)
+        connection = Connection(self._socket(member), 1.0)
         try:
             return connection.post(what, {}, {})
         finally:
@@ -170,80 +158,3 @@ def _command(member, urls):
         "log-level": "warn",
     }
     return [str(program), "--unsafe-no-fsync", *(f"--{k}={v}" for k, v in told.items())]
-
-
-class _Connection:
-    """One connection to a member, over the JSON face of its gRPC."""
-
-    def __init__(self, path, timeout_s, serializable=False):
-        self._serializable = serializable
-        self._http = http.client.HTTPConnection("etcd", timeout=timeout_s)
-        self._http.sock = socket.socket(socket.AF_UNIX)
-        self._http.sock.settimeout(timeout_s)
-        try:
-            self._http.sock.connect(path)
-        except OSError as error:
-            self.close()
-            raise Refused(f"no connection: {error}") from error
-
-    def ask(self, call: Call) -> Any:
-        """Return the result of a call."""
-        key, value = _text(call.key), call.value
-        if call.op == "read":
-            request = {"key": key, "serializable": self._serializable}
-            check = {} if self._serializable else _CHECK_LEADER
-            found = self.post("/v3/kv/range", request, check).get("kvs")
-            return _value(found[0]["value"]) if found else None
-        if call.op == "write":
-            self.post("/v3/kv/put", {"key": key, "value": _text(value)}, _CHECK_LEADER)
-            return None
-        if call.op == "cas":
-            return self._cas(key, *value)
-        raise InvalidArgument(f"etcd is asked to read, write or cas, and got {call!r}.")
-
-    def _cas(self, key, old, new):
-        compare = {"key": key, "target": "VALUE", "value": _text(old)}
-        if old is None:
-            compare = {"key": key, "target": "VERSION", "version": 0}
-        put = {"requestPut": {"key": key, "value": _text(new)}}
-        request = {"compare": [compare], "success": [put]}
-        done = self.post("/v3/kv/txn", request, _CHECK_LEADER)
-        return done.get("succeeded", False)
-
-    def post(self, path, request, headers):
-        """Return the answer to a request.
-
-        Raises: Refused if it was not done, NoAnswer if that is not known.
-        """
-        try:
-            self._http.request("POST", path, json.dumps(request), headers)
-            response = self._http.getresponse()
-            answer = json.loads(response.read())
-        except (OSError, http.client.HTTPException, ValueError) as error:
-            raise NoAnswer(repr(error)) from error
-        if response.status == 200:
-            return answer
-        why = answer.get("error", "")
-        if answer.get("code") == _INVALID_ARGUMENT or why in _REFUSALS:
-            raise Refused(why)
-        raise NoAnswer(why)
-
-    def abort(self) -> None:
-        """End a wait for an answer in another thread."""
-        try:
-            self._http.sock.shutdown(socket.SHUT_RDWR)
-        except (OSError, AttributeError):
-            pass  # it has ended
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._http.close()
-
-
-def _text(value):
-    """Return a value as the gateway has bytes; the same value is always the same."""
-    return base64.b64encode(json.dumps(value).encode()).decode()
-
-
-def _value(text):
-    return json.loads(base64.b64decode(text))

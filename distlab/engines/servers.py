@@ -13,28 +13,23 @@ it ends. `store.log(0)` is what server 0 has printed; a notebook shows nothing o
 
 import json
 import os
-import shutil
 import signal
-import stat
-import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
-from importlib.util import find_spec
-from pathlib import Path
 
 from distlab.engines.driving import drive
-from distlab.errors import EngineFailed, InvalidArgument, WorkdirError
+from distlab.engines.folders import new_folder
+from distlab.errors import EngineFailed, InvalidArgument
 from distlab.faults import NodeFault
 from distlab.history import History
 from distlab.network import Client
 from distlab.processes import Ended, Frame, Processes
 
-__all__ = ["Servers", "package_folder"]
+__all__ = ["Servers"]
 
 _ANSWERS_S = 30.0
 _STARTS_S = 60.0
-_LONGEST = 60  # of a path, which for a socket is 104 at most, with all in it
 
 
 class Servers:
@@ -56,7 +51,7 @@ class Servers:
         self._alone = set()
         self._commands = {}
         self._processes = None
-        self.folder = _new_folder(self.title, user)
+        self.folder = new_folder(self.title, user)
         try:
             self._processes = Processes(
                 1,
@@ -273,31 +268,3 @@ class Servers:
             f"{self.title} has been stopped, or its processes are gone. "
             "Start another one."
         )
-
-
-def package_folder(name: str) -> Path:
-    """Return the folder of an installed package, without importing it."""
-    return Path(find_spec(name).origin).resolve().parent
-
-
-def _new_folder(title, user):
-    """Make a folder that `user` may write to, with a path short enough for sockets."""
-    place = tempfile.gettempdir()
-    suits = [p for p in (place, "/tmp") if len(p) < _LONGEST and _is_open(p, user)]
-    try:
-        folder = tempfile.mkdtemp(prefix=f"distlab-{title}-", dir=(suits or [place])[0])
-    except OSError as error:
-        raise WorkdirError(
-            f"{title} needs a folder for its files, and none can be made in {place}: "
-            f"{error.strerror}. Set TMPDIR to a folder that you may write to, and "
-            "start the notebook again."
-        ) from error
-    if user is not None:
-        shutil.chown(folder, user)
-    return folder
-
-
-def _is_open(place, user):
-    """Return whether a user, who is not root, can come to a folder."""
-    whole = [Path(place), *Path(place).resolve().parents]
-    return user is None or all(p.stat().st_mode & stat.S_IXOTH for p in whole)
