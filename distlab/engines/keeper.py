@@ -20,6 +20,7 @@ import pwd
 import signal
 import sys
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -147,7 +148,8 @@ class _Keeper:
         server = self._servers[name]
         if server.status is None:
             for pid in [server.pid, *_children(server.pid)]:
-                os.kill(pid, number)
+                with suppress(ProcessLookupError):  # a server's helper comes and goes
+                    os.kill(pid, number)
 
     async def states(self):
         """Return name -> pid and exit status, None for one that runs."""

