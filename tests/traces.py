@@ -55,3 +55,12 @@ KILLED = job(
     work(1, 2.7, 5, "map 2, attempt 2"),
     work(0, 5, 6, "reduce 0, attempt 1"),
 )
+
+
+def sent(src, dst, number, at, arrives, words):
+    """Return a node's message; one that is lost has no arrival."""
+    label = words if arrives is not None else f"{words}, dropped"
+    events = [Event(src, at, at, "send", dst, 0, number, label)]
+    if arrives is not None:
+        events.append(Event(dst, arrives, arrives, "recv", src, 0, number, words))
+    return events
