@@ -26,6 +26,8 @@ _HOME = {
         "MessageMismatch",
         "NestedRDD",
         "NestedWorld",
+        "NodeFailed",
+        "NotDeterministic",
         "NotHere",
         "ProcessServerFailed",
         "RankDied",

@@ -20,6 +20,8 @@ __all__ = [
     "MessageMismatch",
     "NestedRDD",
     "NestedWorld",
+    "NodeFailed",
+    "NotDeterministic",
     "NotHere",
     "ProcessServerFailed",
     "RankDied",
@@ -111,6 +113,51 @@ class TaskFailed(DistlabError, RuntimeError):
         self.worker = worker
         self.cause = cause
         self.trace = trace
+
+    def __reduce__(self):
+        return _rebuild, (type(self), str(self), self.__dict__.copy())
+
+
+class NodeFailed(DistlabError, RuntimeError):
+    """A node that raised, did not return, or returned what is no effect.
+
+    `node` is its number, and `method` the one that was called, such as "on_message".
+    `cause` is the exception of the learner's code where it raised one, else a sentence.
+    `trace` holds what every node and client did up to the failure, if anything.
+    """
+
+    def __init__(
+        self,
+        story: str,
+        *,
+        node: int,
+        method: str,
+        cause: object,
+        trace: object = None,
+    ):
+        super().__init__(story)
+        self.node = node
+        self.method = method
+        self.cause = cause
+        self.trace = trace
+
+    def __reduce__(self):
+        return _rebuild, (type(self), str(self), self.__dict__.copy())
+
+
+class NotDeterministic(DistlabError, RuntimeError):
+    """A node that was called twice in the same way, and did not do the same twice.
+
+    `node` is its number and `at_s` the time at which the two runs part. `first` and
+    `second` say in words what it did there, each time.
+    """
+
+    def __init__(self, story: str, *, node: int, at_s: float, first: str, second: str):
+        super().__init__(story)
+        self.node = node
+        self.at_s = at_s
+        self.first = first
+        self.second = second
 
     def __reduce__(self):
         return _rebuild, (type(self), str(self), self.__dict__.copy())

@@ -59,7 +59,7 @@ KILLED = job(
 
 def sent(src, dst, number, at, arrives, words):
     """Return a node's message; one that is lost has no arrival."""
-    label = words if arrives is not None else f"{words}, dropped"
+    label = words if arrives is not None else f"dropped: {words}"
     events = [Event(src, at, at, "send", dst, 0, number, label)]
     if arrives is not None:
         events.append(Event(dst, arrives, arrives, "recv", src, 0, number, words))

@@ -15,15 +15,15 @@ class Event(NamedTuple):
     bytes: payload of a send or recv, else 0.
     step: the rank's n-th Comm call, counted from 1; 0 outside any call.
     label: the words of a mark or of work, the name of a collective, "dropped" on a send
-        that the network lost, or what a fault is: "kill", "hang", "died", "raised
-        ValueError", "crash", "restart", or "partition 0 1 | 2" from start to end.
+        that the network lost, between nodes "dropped: " and its words, or what a fault
+        is: "kill", "hang", "died", "raised ValueError", "crash", "restart", or
+        "partition 0 1 | 2" from start to end.
 
-    Of nodes a send and a recv take no time. The label of either is the message in
-    words, such as "store x 1", and of a send that was lost "store x 1, dropped"; its
-    end is when it was lost, if that is known, else its start. Calls and answers of
-    clients are messages, too. A mark "timer retry" is a timer named retry that has run
-    out; what a node does after it, up to its next recv, mark or fault, it does because
-    of it. A mark of a client is what it thinks, such as "no answer".
+    Of nodes a send and a recv take no time, and the label of either is the message in
+    words, such as "store x 1". A lost send ends when it was lost, if that is known,
+    else when it began. Calls and answers of clients are messages, too. A mark "timer
+    retry" is a timer named retry that has run out; what a node does after it, up to its
+    next recv, mark or fault, it does because of it.
     """
 
     rank: int

@@ -15,17 +15,15 @@ _LOST = "dropped"
 
 def is_lost(event: Event) -> bool:
     """Return whether an event is a send of what the network lost."""
-    label = event.label
-    lost = label == _LOST or label.endswith(f", {_LOST}")
-    return event.kind == "send" and lost
+    return event.kind == "send" and event.label.partition(":")[0] == _LOST
 
 
 def words_of(message: Message) -> str:
     """Return a message in words, as its label has it at either end."""
     for event in message:
         if event is not None and event.label:
-            words = event.label.removesuffix(_LOST) if is_lost(event) else event.label
-            return words.removesuffix(", ")
+            words = event.label
+            return words.partition(":")[2].strip() if is_lost(event) else words
     return ""
 
 

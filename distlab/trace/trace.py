@@ -39,7 +39,7 @@ class Trace:
         "map 3, attempt 2", and how it ended after that if it was not done: ", lost"; or
         "node", where messages may overtake each other, be lost or doubled: there the
         step of a send or recv is the number of its message, the same at both ends, and
-        its label the message in words; ", dropped" after that if the network lost it.
+        its label the message in words.
     clients: how many of them, the last ones, are clients of the others.
     """
 

@@ -1,4 +1,4 @@
-"""Messages of nodes are paired by their numbers, whatever happens to them on the way."""
+"""Messages of nodes are paired by their numbers, whatever becomes of them."""
 
 import json
 import random

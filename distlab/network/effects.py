@@ -1,0 +1,293 @@
+"""The one place where a node's methods are called, and their effects taken apart.
+
+    on_message(0, …) ─▶ None, a list, a generator ─▶ checked, copied ─▶ [Send, Reply, …]
+                            │
+                            └─ raised, nonsense, never returned ─▶ NodeFailed
+
+Whoever runs nodes, on a virtual clock, in a search or as processes, calls them through
+a `Hosted`, so that the same mistake is told in the same words everywhere.
+"""
+
+import inspect
+import math
+import random
+from collections.abc import Callable, Hashable, Iterable
+from functools import lru_cache
+from itertools import islice
+from typing import Any
+
+from distlab.errors import InvalidArgument
+from distlab.network.failure import briefly, nonsense, raised, stopped
+from distlab.network.node import (
+    CancelTimer,
+    Effect,
+    Node,
+    Note,
+    Refuse,
+    Reply,
+    Save,
+    Send,
+    SetTimer,
+)
+from distlab.network.plain import ATOMS, NotPlain, copied
+from distlab.network.watchdog import NeverReturned
+from distlab.trace import Call
+
+__all__ = ["Hosted", "made"]
+
+_MOST_EFFECTS = 100_000
+_KINDS = (Send, SetTimer, CancelTimer, Reply, Refuse, Save, Note)
+_ARGUMENTS = {
+    "on_start": ("saved",),
+    "on_client": ("request", "call"),
+    "on_message": ("sender", "message"),
+    "on_timer": ("name",),
+}
+_AN_EFFECT = "Effects are Send, SetTimer, CancelTimer, Reply, Refuse, Save and Note"
+
+
+class Hosted:
+    """One node's object, from its start to its crash, and the requests it has open.
+
+    me: its number. nodes: how many nodes there are. seed: of its chance; the same seed
+    gives the same.
+    open: requests that it has been given and has not answered.
+    Each method returns the effects, in order, with copies of what they carry.
+
+    Raises: NodeFailed, from each method; what was raised, returned, and where.
+    """
+
+    __slots__ = ("_first", "_restarted", "kind", "me", "node", "nodes", "open")
+
+    def __init__(
+        self, node: Node, me: int, nodes: int, *, seed: Any = 0, restarted: bool = False
+    ):
+        self.node, self.me, self.nodes = node, me, nodes
+        self.kind = type(node).__name__
+        self.open = set()
+        self._first = None  # the first request that this object was given
+        self._restarted = restarted
+        node.random = random.Random(f"{seed} {me}")
+
+    def start(self, saved: dict[str, Any]) -> list[Effect]:
+        """Start the node, with what it had saved."""
+        return self._call("on_start", (copied(saved),))
+
+    def client(self, request: int, call: Call) -> list[Effect]:
+        """Give it a client's call; requests are numbered upwards, also over crashes."""
+        self.open.add(request)
+        if self._first is None:
+            self._first = request
+        return self._call("on_client", (request, call))
+
+    def message(self, sender: int, message: Any) -> list[Effect]:
+        """Give it a message."""
+        return self._call("on_message", (sender, message))
+
+    def timer(self, name: Hashable) -> list[Effect]:
+        """Tell it that a timer has run out."""
+        return self._call("on_timer", (name,))
+
+    def _call(self, method, args):
+        returned = None
+        try:
+            returned = getattr(self.node, method)(*args)
+            if returned is None:
+                return []
+            if type(returned) in _KINDS:
+                effects = None
+            else:
+                effects = list(islice(returned, _MOST_EFFECTS + 1))
+        except NeverReturned as stop:
+            raise stopped(self.me, self.kind, method, args, stop) from None
+        except (Exception, SystemExit) as error:
+            if _no_iterable(returned, error):
+                raise self._no_effects(method, args, returned) from None
+            raise raised(self.me, self.kind, method, args, error) from None
+        if effects is None or len(effects) > _MOST_EFFECTS:
+            raise self._no_effects(method, args, returned)
+        return self._checked(effects, method, args, returned)
+
+    def _checked(self, effects, method, args, returned):
+        """Look at each effect; put copies in the place of what can change."""
+        gone = False
+        for at, effect in enumerate(effects):
+            kind = type(effect)
+            if kind is Send:
+                to, message = effect
+                if type(message) not in ATOMS:
+                    kept = self._copied(message, "sent", method, args)
+                    if kept is not message:
+                        effects[at] = Send(to, kept)
+                if type(to) is not int or not 0 <= to < self.nodes:
+                    raise self._no_such_node(method, args, effect)
+            elif kind is Reply or kind is Refuse:
+                request = effect.request
+                if request in self.open:
+                    self.open.discard(request)
+                elif self._of_an_earlier_life(request):
+                    effects[at], gone = None, True
+                else:
+                    raise self._no_such_request(method, args, effect)
+                if kind is Reply:
+                    result = self._copied(effect.result, "answered", method, args)
+                    effects[at] = effects[at] and Reply(request, result)
+            elif kind is SetTimer or kind is CancelTimer:
+                self._check_timer(effect, method, args)
+            elif kind is Save:
+                effects[at] = self._saved(effect, method, args)
+            elif kind is not Note:
+                raise self._no_effects(method, args, returned, effect)
+        return [effect for effect in effects if effect is not None] if gone else effects
+
+    def _of_an_earlier_life(self, request):
+        """Whether the node answers what was asked before its crash: nobody listens."""
+        if not self._restarted or type(request) is not int:
+            return False
+        return self._first is None or request < self._first
+
+    def _copied(self, value, verb, method, args):
+        try:
+            return copied(value)
+        except NotPlain as error:
+            what = f"{verb} {briefly(value)}"
+            where = f", at {error.where} of it" if error.where else ""
+            hint = (
+                f"That is {error}{where}, and no plain data. None, numbers, strings "
+                "and bytes are, and tuples, lists, dicts, sets and dataclasses of them."
+            )
+        except RecursionError:
+            what = f"{verb} a value that contains itself"
+            hint = "Another node could not be sent that. Send a copy of its parts."
+        raise nonsense(self.me, self.kind, method, args, what, hint)
+
+    def _saved(self, effect, method, args):
+        name, value = effect
+        if type(name) is not str:
+            what = f"saved a value under the name {briefly(name)}"
+            hint = "The name is a string: Save('log', self.log)."
+            raise nonsense(self.me, self.kind, method, args, what, hint)
+        return Save(name, self._copied(value, "saved", method, args))
+
+    def _check_timer(self, effect, method, args):
+        try:
+            hash(effect.name)
+        except TypeError:
+            what = f"named a timer {briefly(effect.name)}"
+            hint = "A list or a dict names no timer. A string, a number or a tuple can."
+            raise nonsense(self.me, self.kind, method, args, what, hint) from None
+        if type(effect) is SetTimer:
+            after_s = effect.after_s
+            real = isinstance(after_s, int | float) and not isinstance(after_s, bool)
+            if not real or not 0 <= after_s < math.inf:
+                what = f"set the timer {effect.name!r} to {briefly(after_s)}"
+                hint = "A timer runs out after some seconds: SetTimer('again', 0.1)."
+                raise nonsense(self.me, self.kind, method, args, what, hint)
+
+    def _no_such_node(self, method, args, effect):
+        what = f"sent a message to node {briefly(effect.to)}"
+        others = f"Its peers are {', '.join(map(str, self.node.peers))}."
+        if self.nodes == 1:
+            others = "It has no peers."
+        return nonsense(self.me, self.kind, method, args, what, others)
+
+    def _no_such_request(self, method, args, effect):
+        request = effect.request
+        verb = "answered" if type(effect) is Reply else "refused"
+        what = f"{verb} request {briefly(request)}"
+        given = type(request) is int and self._first is not None
+        if given and self._first <= request:
+            hint = "It was never given it, or had answered it before. A request"
+            hint += " is answered once, with Reply or with Refuse."
+        else:
+            hint = "It was never given it. The number of a request is what on_client"
+            hint += " gets: def on_client(self, request, call)."
+        return nonsense(self.me, self.kind, method, args, what, hint)
+
+    def _no_effects(self, method, args, returned, effect=None):
+        told = briefly(returned)
+        if type(returned) in _KINDS:
+            what = f"returned {told}"
+            hint = f"That is one effect; put it into a list: [{told}]"
+        elif effect is not None or isinstance(returned, Iterable):
+            several = effect is None
+            if several:
+                what = f"gave more than {_MOST_EFFECTS:,} effects"
+                hint = "A generator that never ends, perhaps."
+            else:
+                lazy = hasattr(returned, "__next__")
+                what = f"yielded {briefly(effect)}" if lazy else f"returned {told}"
+                hint = f"{briefly(effect)} is no effect. {_AN_EFFECT}."
+        else:
+            what = f"returned {told}"
+            hint = f"A method returns a list of effects, or None. {_AN_EFFECT}."
+            if inspect.iscoroutine(returned):
+                returned.close()
+                hint = "Leave `async` away: a node waits for nothing. " + hint
+        return nonsense(self.me, self.kind, method, args, what, hint)
+
+
+def _no_iterable(returned, error):
+    """Whether an error only says that what was returned cannot be gone through."""
+    return returned is not None and not isinstance(returned, Iterable)
+
+
+def made(make: Callable, me: int, nodes: int) -> Node:
+    """Return make(me, peers).
+
+    Raises: InvalidArgument if it is not called so, or makes no Node; NodeFailed if it
+    raised.
+    """
+    peers = tuple(other for other in range(nodes) if other != me)
+    if isinstance(make, Node):
+        raise InvalidArgument(
+            f"every node needs an object of its own, and got one, {make!r}. "
+            f"Give the class: {type(make).__name__}."
+        )
+    if not callable(make):
+        raise InvalidArgument(
+            f"nodes are made by a class, or by a function make(me, peers); got {make!r}."
+        )
+    _check_signature(make, me, peers)
+    try:
+        node = make(me, peers)
+    except (Exception, SystemExit) as error:
+        kind = getattr(make, "__name__", "make")
+        raise raised(me, kind, "__init__", (), error) from None
+    if not isinstance(node, Node):
+        raise InvalidArgument(
+            f"make({me}, {peers}) returned {node!r}, which is no Node. "
+            "A protocol is a subclass: class Store(Node)."
+        )
+    if getattr(node, "me", None) != me or not hasattr(node, "peers"):
+        raise InvalidArgument(
+            f"{type(node).__name__} does not know its number and peers. "
+            "Let its __init__ begin with super().__init__(me, peers)."
+        )
+    _check_methods(type(node))
+    return node
+
+
+def _check_signature(make, me, peers):
+    try:
+        inspect.signature(make).bind(me, peers)
+    except TypeError as error:
+        name = getattr(make, "__name__", "make")
+        raise InvalidArgument(
+            f"a node is made by {name}(me, peers), but {name} does not take that: "
+            f"{error}."
+        ) from None
+    except ValueError:
+        pass  # some built-ins do not tell
+
+
+@lru_cache(maxsize=256)
+def _check_methods(kind):
+    for method, names in _ARGUMENTS.items():
+        try:
+            inspect.signature(getattr(kind, method)).bind("self", *names)
+        except (TypeError, ValueError):
+            raise InvalidArgument(
+                f"{kind.__name__}.{method} is called as "
+                f"{method}({', '.join(names)}), and does not take that."
+            ) from None

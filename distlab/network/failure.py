@@ -1,0 +1,89 @@
+"""Why a node failed, told in the learner's words, with the learner's own frames."""
+
+import reprlib
+import traceback
+from collections.abc import Iterable
+from typing import Any
+
+from distlab.calls.places import source_lines
+from distlab.calls.raised import described
+from distlab.errors import NodeFailed
+from distlab.network.watchdog import NeverReturned
+from distlab.network.words import call_in_words, in_words, shortened
+from distlab.trace import Call
+
+__all__ = ["briefly", "endless", "handled", "nonsense", "raised", "stopped"]
+
+_ROOM = 60
+
+
+def handled(method: str, args: tuple) -> str:
+    """Return what a node was doing, such as "as it took 'store x 1' from node 0"."""
+    if method == "on_start":
+        return "as it started again" if args and args[0] else "as it started"
+    if method == "on_client":
+        request, call = args
+        told = call_in_words(call) if isinstance(call, Call) else repr(call)
+        return f"as it took the call '{shortened(told, _ROOM)}' (request {request})"
+    if method == "on_message":
+        sender, message = args
+        return f"as it took '{shortened(in_words(message), _ROOM)}' from node {sender}"
+    if method == "on_timer":
+        return f"as its timer {args[0]!r} ran out"
+    return "as it was made"
+
+
+def raised(
+    me: int, kind: str, method: str, args: tuple, error: BaseException
+) -> NodeFailed:
+    """Return the story of a node, of class `kind`, whose method raised."""
+    facts = described(error)
+    said = f"{facts['type']}: {facts['message']}" if facts["message"] else facts["type"]
+    lines = [f"node {me} ({kind}) raised {said} in {method}, {handled(method, args)}"]
+    places = source_lines(facts["frames"])
+    lines += ["", *places] if places else []
+    if facts["because"]:
+        lines.append(f"    because of {facts['because']}")
+    return NodeFailed("\n".join(lines), node=me, method=method, cause=error)
+
+
+def endless(
+    me: int, kind: str, method: str, args: tuple, frames: Iterable
+) -> NodeFailed:
+    """Return the story of a node whose method did not return.
+
+    frames: (file name, line number, function name), outermost first.
+    """
+    cause = f"{method} did not return"
+    lines = [
+        f"node {me} ({kind}) did not return from {method}, {handled(method, args)}",
+        "",
+        *source_lines(frames),
+        "    Every node waits for nobody: it returns its effects, and is called again",
+        "    when something happens. To wait, set a timer: SetTimer('again', 0.1).",
+    ]
+    return NodeFailed("\n".join(lines), node=me, method=method, cause=cause)
+
+
+def stopped(
+    me: int, kind: str, method: str, args: tuple, stop: NeverReturned
+) -> NodeFailed:
+    """Return the story of a node whose method a watchdog has ended."""
+    frames = traceback.extract_tb(stop.__traceback__)
+    places = [(frame.filename, frame.lineno, frame.name) for frame in frames]
+    return endless(me, kind, method, args, places)
+
+
+def nonsense(
+    me: int, kind: str, method: str, args: tuple, what: str, hint: str
+) -> NodeFailed:
+    """Return the story of a node that returned what nobody can do."""
+    story = f"node {me} ({kind}) {what} in {method}, {handled(method, args)}"
+    return NodeFailed(
+        f"{story}\n\n    {hint}", node=me, method=method, cause=f"it {what}"
+    )
+
+
+def briefly(value: Any) -> str:
+    """Return a value as Python has it, cut off if it is long."""
+    return reprlib.repr(value)

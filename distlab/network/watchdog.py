@@ -1,0 +1,88 @@
+"""A watchdog for nodes that never return from a method.
+
+The simulator and the search call nodes in the learner's own process, where nobody can
+kill one that loops for ever. So a thread looks how long each call has taken, and makes
+one that takes too long raise `NeverReturned`, in the middle of its loop.
+
+The time is that of the processor, as a machine that is busy with other things makes no
+node slow. A node that sleeps uses none; it is given more, and by the clock.
+"""
+
+import ctypes
+import signal
+import sys
+import threading
+import time
+
+__all__ = ["NeverReturned", "Watchdog"]
+
+_CPU_S, _CLOCK_S, _LOOK_S = 2.0, 20.0, 0.25
+
+
+class NeverReturned(BaseException):
+    """Raised inside a method of a node that has run for too long.
+
+    It is no Exception, so that a node that catches every Exception does not catch it.
+    """
+
+
+class Watchdog:
+    """Watches the thread that enters it, for as long as the body runs.
+
+    calls: how many methods of nodes have been called; whoever calls them counts.
+    inside: whether one is being called now.
+    """
+
+    def __init__(self):
+        self.calls = 0
+        self.inside = False
+
+    def __enter__(self):
+        self._ident = threading.get_ident()
+        self._over = threading.Event()
+        self._main = threading.current_thread() is threading.main_thread()
+        if self._main:
+            self._before = signal.signal(signal.SIGVTALRM, self._bite)
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.inside = False
+        self._over.set()
+        self._thread.join()
+        if self._main:
+            signal.signal(signal.SIGVTALRM, self._before or signal.SIG_DFL)
+
+    def _watch(self):
+        clock = time.pthread_getcpuclockid(self._ident)
+        seen, since_cpu, since = -1, 0.0, 0.0
+        while not self._over.wait(_LOOK_S):
+            now_cpu, now = time.clock_gettime(clock), time.monotonic()
+            if self.calls != seen or not self.inside:
+                seen, since_cpu, since = self.calls, now_cpu, now
+                continue
+            late = now_cpu - since_cpu > _CPU_S or now - since > _CLOCK_S
+            if late and not self._debugged():
+                self._interrupt()
+
+    def _debugged(self):
+        """Whether the learner stands in a debugger, inside of the node."""
+        frame = sys._current_frames().get(self._ident)
+        while frame is not None:
+            if frame.f_trace is not None:
+                return True
+            frame = frame.f_back
+        return False
+
+    def _interrupt(self):
+        if self._main:  # a signal also ends a sleep
+            signal.pthread_kill(self._ident, signal.SIGVTALRM)
+        else:
+            ident = ctypes.c_ulong(self._ident)
+            raised = ctypes.py_object(NeverReturned)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, raised)
+
+    def _bite(self, signum, frame):
+        if self.inside:
+            raise NeverReturned
