@@ -73,6 +73,7 @@ class Painter:
         if part == 1:
             drawn += [self._ring("meet", rank) for rank in frame.ranks]
         drawn += [self._crossed(rank) for rank in frame.dead]
+        drawn.append(paths({"cut": [self._cut(pair) for pair in frame.cuts]}))
         if frame.broken:
             drawn += [self._ring("stuck", rank) for rank in self.film.stuck]
             drawn += [self._crossed(rank) for rank in self.film.gone]
@@ -216,6 +217,14 @@ class Painter:
 
     def _ring(self, name, rank):
         return circle(name, *self.geometry.nodes[rank], self.geometry.radius + 4)
+
+    def _cut(self, pair):
+        """Return a stroke across the line between two nodes."""
+        (x0, y0), (x1, y1) = (self.geometry.nodes[rank] for rank in pair)
+        length = math.hypot(x1 - x0, y1 - y0) or 1
+        dx, dy = -26 * (y1 - y0) / length, 26 * (x1 - x0) / length
+        x, y = (x0 + x1) / 2 - dx / 2, (y0 + y1) / 2 - dy / 2
+        return f"M{x:.1f} {y:.1f}l{dx:.1f} {dy:.1f}"
 
     def _crossed(self, rank):
         mark = cross(*self.geometry.nodes[rank], self.geometry.radius + 5)

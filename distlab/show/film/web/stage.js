@@ -105,6 +105,12 @@ function graph(film, svg) {
       parts.push(tag("path", { class: "cross", d: `M${x - r} ${y - r}l${2 * r} ${2 * r}m0 ${-2 * r}l${-2 * r} ${2 * r}` }));
     };
     if (rests || part > 0.5) frame.d.forEach(cross);
+    const cuts = (frame.c ?? []).map(([a, b]) => {
+      const [x0, y0] = film.nodes[a], [x1, y1] = film.nodes[b], length = Math.hypot(x1 - x0, y1 - y0) || 1;
+      const dx = -26 * (y1 - y0) / length, dy = 26 * (x1 - x0) / length;
+      return `M${(x0 + x1 - dx) / 2} ${(y0 + y1 - dy) / 2}l${dx} ${dy}`;
+    });
+    if (cuts.length) parts.push(tag("path", { class: "cut", d: cuts.join("") }));
     if (frame.b) {
       for (const rank of film.stuck) ring("stuck", rank);
       film.gone.forEach(cross);
