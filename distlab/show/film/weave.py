@@ -59,8 +59,8 @@ class Sign(NamedTuple):
 class Weave:
     """Where everything is. rows: ranks from the top down.
 
-    unit: the width of a stop. top: where the rows begin. strands, signs: see there. lives: (y, from, to, dead).
-    walls: (from, to, y). sides: (from, to, words) of each split. height: of it all.
+    unit: the width of a stop. top, bottom: of the rows. strands, signs: see there.
+    lives: (y, from, to, dead). walls: (from, to, y). sides: (from, to, words) of each split. height: of it all.
     wordless: how many words had no room.
     """
 
@@ -167,7 +167,7 @@ class Weave:
         return signs, strands
 
     def _bow(self, place, fate):
-        """Return how far an arrow bends: not at all to a neighbour, or if it is lost."""
+        """Return how far an arrow bends: not if it is lost, or to the next row."""
         far = abs(place[3] - place[1]) > 1.2 * self.pitch
         return 0.3 if far and fate == ARRIVED else 0.0
 
