@@ -10,6 +10,7 @@ that exchange messages have only the time: `Split(0.5, [0], [1, 2])`, `Crash(1, 
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import pairwise
 
 from distlab.errors import InvalidArgument
 
@@ -25,6 +26,7 @@ __all__ = [
     "Split",
     "WorkerFault",
     "check_faults",
+    "check_node_faults",
     "check_worker_faults",
 ]
 
@@ -182,3 +184,51 @@ def _check_factor(fault):
 
 def _whole(value):
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def check_node_faults(
+    faults: NodeFault | Iterable[NodeFault], nodes: int
+) -> tuple[NodeFault, ...]:
+    """Return `faults`, one or several, as a tuple.
+
+    Raises: InvalidArgument naming the first that does not fit so many nodes.
+    """
+    faults = _one_or_several(faults, NodeFault)
+    for fault in faults:
+        if not isinstance(fault, NodeFault):
+            raise InvalidArgument(
+                f"faults takes Split and Crash, and got {fault!r}. "
+                "For example: faults=[Split(0.5, [0], [1, 2], until_s=2.0)]"
+            )
+        named = sum(fault.sides, ()) if isinstance(fault, Split) else (fault.node,)
+        for node in named:
+            if not _whole(node) or not 0 <= node < nodes:
+                raise InvalidArgument(
+                    f"{fault} names node {node!r}; of {nodes} nodes the last is "
+                    f"{nodes - 1}."
+                )
+        if len(set(named)) < len(named):
+            raise InvalidArgument(f"{fault} names a node twice; it is on one side.")
+        _check_times(fault)
+    _check_one_death_at_a_time([f for f in faults if isinstance(f, Crash)])
+    return faults
+
+
+def _check_times(fault):
+    times = [fault.at_s] if fault.until_s is None else [fault.at_s, fault.until_s]
+    if not all(_real(time) and 0 <= time < float("inf") for time in times):
+        raise InvalidArgument(f"{fault}: at_s and until_s are seconds from the start.")
+    if fault.until_s is not None and fault.until_s <= fault.at_s:
+        raise InvalidArgument(f"{fault} ends before it begins.")
+
+
+def _check_one_death_at_a_time(crashes):
+    crashes = sorted(crashes, key=lambda crash: (crash.node, crash.at_s))
+    for one, other in pairwise(crashes):
+        over = one.until_s is not None and one.until_s <= other.at_s
+        if one.node == other.node and not over:
+            raise InvalidArgument(f"{other}: the node is dead already, by {one}.")
+
+
+def _real(value):
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -21,6 +21,7 @@ from distlab.network.node import (
     SetTimer,
 )
 from distlab.network.outcome import Outcome
+from distlab.network.simulate import simulate
 
 __all__ = [
     "CancelTimer",
@@ -35,4 +36,5 @@ __all__ = [
     "Save",
     "Send",
     "SetTimer",
+    "simulate",
 ]

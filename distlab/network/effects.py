@@ -246,7 +246,7 @@ def made(make: Callable, me: int, nodes: int) -> Node:
         )
     if not callable(make):
         raise InvalidArgument(
-            f"nodes are made by a class, or by a function make(me, peers); got {make!r}."
+            f"nodes are made by a class or a function make(me, peers); got {make!r}."
         )
     _check_signature(make, me, peers)
     try:

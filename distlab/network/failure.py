@@ -7,12 +7,12 @@ from typing import Any
 
 from distlab.calls.places import source_lines
 from distlab.calls.raised import described
-from distlab.errors import NodeFailed
+from distlab.errors import NodeFailed, NotDeterministic
 from distlab.network.watchdog import NeverReturned
 from distlab.network.words import call_in_words, in_words, shortened
 from distlab.trace import Call
 
-__all__ = ["briefly", "endless", "handled", "nonsense", "raised", "stopped"]
+__all__ = ["briefly", "endless", "handled", "nonsense", "parting", "raised", "stopped"]
 
 _ROOM = 60
 
@@ -87,3 +87,38 @@ def nonsense(
 def briefly(value: Any) -> str:
     """Return a value as Python has it, cut off if it is long."""
     return reprlib.repr(value)
+
+
+def parting(
+    me: int, node: Any, at_s: float, what: str, first: str, second: str
+) -> NotDeterministic:
+    """Return the story of a node that did not do the same twice.
+
+    node: its object, if it is alive.
+    """
+    kind = f" ({type(node).__name__})" if node is not None else ""
+    shared = _shared(type(node))
+    hint = "Chance comes from self.random alone; a node has no clock, and no id()."
+    if shared:
+        hint = (
+            f"{shared} belongs to the class: all nodes of all runs have it together. "
+            "Make it in __init__, as self's own."
+        )
+    lines = [
+        f"node {me}{kind} is not deterministic: at {at_s:.6g} s, {what},",
+        f"    the first time:  {first}",
+        f"    the second time: {second}",
+        "",
+        f"    {hint}",
+    ]
+    story = "\n".join(lines)
+    return NotDeterministic(story, node=me, at_s=at_s, first=first, second=second)
+
+
+def _shared(kind):
+    """Return the name of something that can change and belongs to a class, if any."""
+    for base in kind.__mro__:
+        for name, value in vars(base).items():
+            if isinstance(value, list | dict | set) and not name.startswith("__"):
+                return f"{base.__name__}.{name}"
+    return ""

@@ -1,14 +1,31 @@
 """Messages and calls in words: short for a picture, in full for a schedule."""
 
 import dataclasses
+from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
+from distlab.network.node import (
+    CancelTimer,
+    Effect,
+    Refuse,
+    Reply,
+    Save,
+    Send,
+    SetTimer,
+)
 from distlab.trace import Call
 
-__all__ = ["answer_in_words", "call_in_words", "in_words", "shortened"]
+__all__ = [
+    "answer_in_words",
+    "call_in_words",
+    "effects_in_words",
+    "in_words",
+    "shortened",
+]
 
 _SHORT = 40
+_MOST_TOLD = 6
 _LOOKS_LIKE_A_VALUE = ("None", "True", "False", "nan", "inf")
 
 
@@ -52,11 +69,36 @@ def call_in_words(call: Call) -> str:
     return " ".join(words)
 
 
-def answer_in_words(result: Any) -> str:
-    """Return what a client is told: the result, or "ok" where there is none."""
-    return "ok" if result is None else in_words(result)
+def answer_in_words(call: Call, result: Any) -> str:
+    """Return what a client is told: the result, or "ok" where none is asked for."""
+    asks = call.op in ("read", "dequeue")
+    return in_words(result) if asks or result is not None else "ok"
 
 
 def shortened(words: str, room: int = _SHORT) -> str:
     """Return words that fit into a picture, cut off if need be."""
     return words if len(words) <= room else words[: room - 1] + "…"
+
+
+def effects_in_words(effects: Iterable[Effect]) -> str:
+    """Return what a node did, such as "sent 'store x 1' to node 2; saved x"."""
+    told = [_effect_in_words(effect) for effect in effects]
+    if len(told) > _MOST_TOLD:
+        told[_MOST_TOLD:] = [f"and {len(told) - _MOST_TOLD} more"]
+    return "; ".join(told) or "did nothing"
+
+
+def _effect_in_words(effect: Effect) -> str:
+    if isinstance(effect, Send):
+        return f"sent '{in_words(effect.message)}' to node {effect.to}"
+    if isinstance(effect, SetTimer):
+        return f"set the timer {effect.name!r} to {effect.after_s:g} s"
+    if isinstance(effect, CancelTimer):
+        return f"cancelled the timer {effect.name!r}"
+    if isinstance(effect, Reply):
+        return f"answered request {effect.request} with '{in_words(effect.result)}'"
+    if isinstance(effect, Refuse):
+        return f"refused request {effect.request}"
+    if isinstance(effect, Save):
+        return f"saved {effect.name} as '{in_words(effect.value)}'"
+    return f"noted '{effect.words}'"

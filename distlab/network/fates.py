@@ -1,0 +1,66 @@
+"""What becomes of a message: when it arrives, once, twice or never.
+
+The faults of a simulated run are known beforehand, so this is decided as the message is
+sent: it is lost if its way is cut, or its receiver dead, at any time until it arrives.
+"""
+
+import random
+from collections.abc import Iterable
+from typing import Any
+
+from distlab.faults import Crash, NodeFault
+from distlab.network.delivery import Delivery
+
+__all__ = ["Fates"]
+
+
+class Fates:
+    """The network of one run."""
+
+    def __init__(
+        self, nodes: int, delivery: Delivery, faults: Iterable[NodeFault], seed: Any
+    ):
+        self._shortest = delivery.delay_s[0]
+        self._spread = delivery.delay_s[1] - delivery.delay_s[0]
+        self._loss, self._duplicate = delivery.loss, delivery.duplicate
+        self._random = random.Random(f"{seed} network").random
+        self._last = {} if delivery.ordered else None  # (src, to) -> last arrival
+        self._deaths, self._cuts = {}, []
+        for fault in faults:
+            until_s = float("inf") if fault.until_s is None else fault.until_s
+            if isinstance(fault, Crash):
+                self._deaths.setdefault(fault.node, []).append((fault.at_s, until_s))
+            else:
+                self._cuts.append((fault.at_s, until_s, _side_of(fault, nodes)))
+        self._faulty = bool(self._deaths or self._cuts)
+
+    def arrivals(self, src: int, to: int, now: float) -> list[float]:
+        """Return when a message from `src` to `to`, sent now, arrives, each time."""
+        if src == to:
+            return [now]  # it needs no network
+        random, copies = self._random, 1
+        if self._loss and random() < self._loss:
+            return []
+        if self._duplicate and random() < self._duplicate:
+            copies = 2
+        arrivals = []
+        for _ in range(copies):
+            when = now + self._shortest + self._spread * random()
+            if self._last is not None:
+                when = self._last[src, to] = max(when, self._last.get((src, to), 0.0))
+            if not self._faulty or self._gets_through(src, to, now, when):
+                arrivals.append(when)
+        return arrivals
+
+    def _gets_through(self, src, to, now, when):
+        for at_s, until_s, side_of in self._cuts:
+            if at_s <= when and now < until_s and side_of[src] != side_of[to]:
+                return False
+        deaths = self._deaths.get(to, ())
+        return not any(at_s <= when and now < until_s for at_s, until_s in deaths)
+
+
+def _side_of(split, nodes):
+    """Return each node's side; one that is on none is alone."""
+    sides = {node: k for k, side in enumerate(split.sides) for node in side}
+    return [sides.get(node, -1 - node) for node in range(nodes)]
