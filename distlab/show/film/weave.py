@@ -60,8 +60,8 @@ class Weave:
     """Where everything is. rows: ranks from the top down.
 
     unit: the width of a stop. top, bottom: of the rows. strands, signs: see there.
-    lives: (y, from, to, dead). walls: (from, to, y). sides: (from, to, words) of each split. height: of it all.
-    wordless: how many words had no room.
+    lives: (y, from, to, dead). walls: (from, to, y). sides: (from, to, words) of each
+    split. height: of it all. wordless: how many words had no room.
     """
 
     def __init__(self, happenings):
