@@ -206,5 +206,5 @@ def headline(trace) -> str:
 
 
 def _move(src, dst, message, fate):
-    words = literal(words_of(message), 20)
+    words = literal(words_of(message), 20) + " lost" * (fate == "dropped")
     return Move(src, dst, 0, 0, 1, (), (), fate, words)

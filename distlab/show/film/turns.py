@@ -16,6 +16,8 @@ from distlab.trace import Event, Message, Trace, is_lost
 
 __all__ = ["Happenings", "NodeStop", "Split", "Turn"]
 
+# where in a stop its turns are; behind the last is room for what is lost at once
+_PLACES = {1: (0.4,), 2: (0.2, 0.55), 3: (0.15, 0.45, 0.8), 4: (0.1, 0.35, 0.6, 0.85)}
 _TOGETHER_S = 5e-4  # a real node's clock goes on while it acts
 
 
@@ -179,7 +181,7 @@ class Happenings:
         for number, stop in enumerate(self.stops):
             turns = [turn for turn in stop.turns if turn.lost is None]
             for place, turn in enumerate(turns):
-                turn.x = number + (place + 0.5) / len(turns) * 0.9 + 0.05
+                turn.x = number + _PLACES[min(len(turns), 4)][min(place, 3)]
             for turn in stop.turns:
                 if turn.lost is not None:
                     turn.x = number + 0.5

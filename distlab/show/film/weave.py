@@ -9,6 +9,7 @@ The script of the page and the still pictures draw from these same numbers: x co
 stops, y is in units of the page.
 """
 
+import math
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -17,7 +18,7 @@ from distlab.show.film.svg import point
 from distlab.show.lettering import literal
 from distlab.trace import is_lost, words_of
 
-__all__ = ["ARRIVED", "LEFT", "LOST", "RIGHT", "UNDER_WAY", "Strand", "Weave"]
+__all__ = ["ARRIVED", "LEFT", "LOST", "RIGHT", "UNDER_WAY", "Strand", "Weave", "bent"]
 
 LEFT, RIGHT = 84, 1104
 _NARROWEST, _WIDEST = 60.0, 170.0
@@ -59,9 +60,10 @@ class Sign(NamedTuple):
 class Weave:
     """Where everything is. rows: ranks from the top down.
 
-    unit: the width of a stop. top, bottom: of the rows. strands, signs: see there.
+    unit: the width of a stop. line: how many make a line of a still picture. top,
+    bottom: of the rows. height: of it all. strands, signs: see there.
     lives: (y, from, to, dead). walls: (from, to, y). sides: (from, to, words) of each
-    split. height: of it all. wordless: how many words had no room.
+    split. wordless: how many words had no room.
     """
 
     def __init__(self, happenings):
@@ -78,6 +80,9 @@ class Weave:
         self.height = self.bottom + 34
         room = (RIGHT - LEFT) / max(1, self.count)
         self.unit = min(_WIDEST, max(_NARROWEST, room))
+        most = max(1, int((RIGHT - LEFT) / self.unit + 1e-6))
+        lines = max(1, math.ceil(self.count / most))
+        self.line = max(1, math.ceil(self.count / lines))
         self.walls, self.sides = self._walls()
         self.lives, self.dead = self._lives()
         self._lost_late = {
@@ -86,7 +91,7 @@ class Weave:
             for turn in stop.turns
             if turn.lost is not None
         }
-        self.wordless = 0
+        self.wordless, self._strand_of = 0, {}
         self.signs, self.strands = self._drawn()
 
     def _ordered(self):
@@ -103,6 +108,10 @@ class Weave:
             rows += [*own, node] if above else [node, *own]
         rest = [client for client in homes if client not in rows]
         return rows + rest
+
+    def strand_of(self, message) -> Strand:
+        """Return the arrow of a message between two rows."""
+        return self._strand_of[id(message)]
 
     def node_of(self, rank: int) -> int:
         """Return the node that a rank is, or that it asks."""
@@ -140,7 +149,10 @@ class Weave:
 
     def _drawn(self):
         """Return signs and strands, with their words laid out together."""
-        labels = Labels(_TALL, list(self.y.values()))
+        labels = Labels(_TALL, list(self.y.values()), self.count * self.unit + 8)
+        for cut in range(self.line, self.count, self.line):
+            edge = cut * self.unit  # words are whole in the line that they begin in
+            labels.avoid((edge - 1, 0, edge + 1, self.bottom))
         arrows = [self._arrow(message) for message in self.all.messages]
         arrows = [arrow for arrow in arrows if arrow is not None][:_MOST_STRANDS]
         for _, _, y in self.walls:
@@ -149,12 +161,16 @@ class Weave:
             for part in self._parts(place, self._bow(place, fate)):
                 labels.cross(part)
         signs = self._signs(labels)
-        strands, seen = [], set()
+        strands, seen, told = [], set(), set()
         for place, message, fate in arrows:
             bow = self._bow(place, fate)
             words = _shown(words_of(message))
             if message.send is not None and id(message.send) in seen:
                 words = "again"
+            alike = (place[:2], words)
+            if fate == LOST and alike in told:
+                words = ""  # one for all that are lost together
+            told.add(alike)
             seen.add(id(message.send))
             at = None
             if words and self.pitch > 40:
@@ -163,20 +179,24 @@ class Weave:
                 self.wordless += at is None
             rank = message.send.rank if message.send else message.recv.peer
             middle = (at[0] / self.unit, at[1]) if at else (0.0, 0.0)
-            strands.append(Strand(*place, rank, fate, bow, words if at else "", middle))
+            strand = Strand(*place, rank, fate, bow, words if at else "", middle)
+            self._strand_of[id(message)] = strand
+            strands.append(strand)
         return signs, strands
 
     def _bow(self, place, fate):
         """Return how far an arrow bends: not if it is lost, or to the next row."""
         far = abs(place[3] - place[1]) > 1.2 * self.pitch
-        return 0.3 if far and fate == ARRIVED else 0.0
+        return 0.55 if far and fate == ARRIVED else 0.0
 
     def _parts(self, place, bow):
         """Return an arrow as straight pieces, in units of the page."""
         x0, y0, x1, y1 = place
-        middle = (x0 + x1) / 2 - bow, (y0 + y1) / 2
-        way = (x0 * self.unit, y0, middle[0] * self.unit, middle[1], x1 * self.unit, y1)
-        knots = [point(way, t / 6) for t in range(7)] if bow else [way[:2], way[4:]]
+        way = bent(x0 * self.unit, y0, x1 * self.unit, y1, bow * self.unit)
+        straight = not bow and y0 != y1
+        knots = (
+            [way[:2], way[4:]] if straight else [point(way, t / 6) for t in range(7)]
+        )
         return [(*a, *b) for a, b in pairwise(knots)]
 
     def _signs(self, labels):
@@ -225,8 +245,9 @@ class Weave:
             return (x0, y0, x1, y0 + 0.55 * (y1 - y0)), message, UNDER_WAY
         late_x = self._lost_late.get(id(message))
         y = self._lost_y(message, late_x or x0)
-        x1 = late_x or x0 + 0.9 * abs(y - y0) / max(1e-9, abs(y1 - y0))
-        return (x0, y0, max(x1, x0 + 0.1), y), message, LOST
+        room = math.ceil(x0 + 1e-9) - 0.06 - x0
+        x1 = late_x or x0 + room * abs(y - y0) / max(1e-9, abs(y1 - y0))
+        return (x0, y0, max(x1, x0 + 0.02), y), message, LOST
 
     def _lost_y(self, message, x):
         """Return where a lost message ends: at a wall, a dead node, or half way."""
@@ -245,6 +266,12 @@ class Weave:
         if any(begin <= x <= end for begin, end in self.dead[dst]):
             return y1
         return y1 + (0.5 if y1 < y0 else -0.5) * self.pitch
+
+
+def bent(x0, y0, x1, y1, bow) -> tuple:
+    """Return an arrow as a quadratic curve; one back to its sender goes round below."""
+    dip = 26 if y0 == y1 else 0
+    return x0, y0, (x0 + x1) / 2 - bow, (y0 + y1) / 2 + dip, x1, y1
 
 
 def _shown(words):

@@ -3,7 +3,7 @@
 import math
 
 from distlab.show.film.svg import circle, color_of, cross, curve, head, paths, text
-from distlab.show.film.weave import ARRIVED, LEFT, LOST, RIGHT, UNDER_WAY
+from distlab.show.film.weave import ARRIVED, LEFT, LOST, RIGHT, UNDER_WAY, bent
 
 __all__ = ["stops_wide", "weave_lines", "weave_window"]
 
@@ -18,9 +18,8 @@ def stops_wide(weave) -> float:
 
 def weave_lines(weave) -> tuple[list[str], int]:
     """Return the lines of the whole view, one below another, and the stops in them."""
-    each = int(stops_wide(weave) + 1e-6)
+    each = weave.line
     lines = min(_MOST_LINES, max(1, math.ceil(weave.count / each)))
-    each = min(each, max(1, math.ceil(weave.count / lines)))
     shown = min(weave.count, lines * each)
     return [
         weave_window(weave, line * each, min(each, shown - line * each))
@@ -105,8 +104,7 @@ class _Window:
         color = color_of(strand.rank)
         late = " late" if strand.fate == UNDER_WAY else ""
         later = _LATER if strand.x0 > self.until else ""
-        bent = (x0 + x1) / 2 - strand.bow * self.weave.unit
-        way = (x0, strand.y0, bent, (strand.y0 + strand.y1) / 2, x1, strand.y1)
+        way = bent(x0, strand.y0, x1, strand.y1, strand.bow * self.weave.unit)
         drawn = f'<path class="strand s{color}{late}" d="{curve(way)}"/>'
         if strand.fate == LOST:
             drawn += paths({"cross": [cross(x1, strand.y1, 5)]})

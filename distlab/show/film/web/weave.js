@@ -30,7 +30,7 @@ function weave(film, svg) {
 
   function strand(parts, texts, x, p, [x0, y0, x1, y1, c, fate, text, tx, ty, bow]) {
     const done = Math.min(1, Math.max(0, (p - x0) / (x1 - x0))), dash = fate === 2 ? " late" : "";
-    const way = [x(x0), y0, x((x0 + x1) / 2 - bow), (y0 + y1) / 2, x(x1), y1], part = t => along(way, t);
+    const way = [x(x0), y0, x((x0 + x1) / 2 - bow), (y0 + y1) / 2 + (y0 === y1 ? 26 : 0), x(x1), y1], part = t => along(way, t);
     const line = (a, b, name) => {  // the control of a part is the curve's blossom at its ends
       const [u, v, s] = [(1 - a) * (1 - b), a * b, a + b - 2 * a * b];
       const bend = [0, 1].map(k => u * way[k] + s * way[k + 2] + v * way[k + 4]);
