@@ -150,11 +150,13 @@ class _History:
         """Return what the bars mean that are there."""
         lanes, color = self.lanes, rank_color(0)
         key = [(lanes.look(kind, color), words) for kind, words in lanes.kinds_there()]
-        if lanes.numbered:
-            key.append((None, "number: where it can take effect, in that order"))
-        elif lanes.moments:
-            key.append((None, "tick: where it can take effect"))
-        arrows = self.read.judged.real_time and answered_before(self.strong)
+        judged = self.read.judged
+        when = "when it can take effect, in that order"
+        if not (judged.witness and judged.real_time):
+            when = "its place in an order that explains the answers"
+        if lanes.moments:
+            key.append((None, f"{'number' if lanes.numbered else 'tick'}: {when}"))
+        arrows = judged.real_time and answered_before(self.strong)
         if arrows:
             key.append((None, "arrow: answered before the other was called"))
         if self.strong and len(self.strong) < len(self.drawn):

@@ -114,15 +114,16 @@ class Lanes:
 
     def _effects(self):
         """Return operation -> when it takes effect, and which in the order it is."""
-        witness = [o for o in self.read.judged.witness if o.client in self.lane]
-        if not witness:
-            return {}, {}
-        numbers = {_known(one): n for n, one in enumerate(witness, 1)}
-        shown_until = self.strips[-1].end_s
-        moments = effects(witness, shown_until) if self.read.judged.real_time else None
-        if moments is None:
-            moments = [(one.start + self.until[_known(one)]) / 2 for one in witness]
-        return dict(zip(numbers, moments, strict=True)), numbers
+        judged = self.read.judged
+        orders = [judged.witness] if judged.witness else judged.orders
+        drawn = {_known(one) for one in self.drawn}
+        orders = [[one for one in some if _known(one) in drawn] for some in orders]
+        numbers = {_known(o): n for some in orders for n, o in enumerate(some, 1)}
+        moments = {k: (k[1] + self.until[k]) / 2 for k in numbers}
+        if judged.witness and judged.real_time:
+            exact = effects(orders[0], self.strips[-1].end_s)
+            moments = dict(zip(numbers, exact, strict=True)) if exact else moments
+        return moments, numbers
 
     def _apart(self):
         """Return whether the numbers in each lane lie beside each other."""

@@ -24,7 +24,7 @@ from distlab.show.sheet import (
     write,
 )
 from distlab.show.telling import left_out, plural
-from distlab.show.theme import GRID, INK, MUTED, WARNING, rank_color, tint
+from distlab.show.theme import INK, MUTED, WARNING, rank_color, tint
 from distlab.trace import words_of
 
 __all__ = ["nodes"]

@@ -28,14 +28,16 @@ class Judged(NamedTuple):
 
     how: "ok", "violated" or "inconclusive"; "" for a history that nobody judged.
     model: what it was judged by, in words. why: in a sentence.
-    witness: operations in the order that explains them. smallest: those that nothing
-    explains. real_time: whether the order in which answers came counts.
+    witness: operations in the order that explains them. orders: several such orders, of
+    which no two share an operation. smallest: those that nothing explains.
+    real_time: whether the order in which answers came counts.
     """
 
     how: str = ""
     model: str = ""
     why: str = ""
     witness: tuple = ()
+    orders: tuple = ()
     smallest: tuple = ()
     real_time: bool = True
 
@@ -62,9 +64,11 @@ class Histories:
                     f"no operation is about the key {key!r}; the keys are {there}."
                 )
             found = [one for one in found if _key_of(one) == _key_of_value(key)]
-            chosen = (self.judged.witness, self.judged.smallest)
-            left = [tuple(o for o in part if o in found) for part in chosen]
-            self.judged = self.judged._replace(witness=left[0], smallest=left[1])
+            witness, smallest = (
+                tuple(one for one in part if one in found)
+                for part in (self.judged.witness, self.judged.smallest)
+            )
+            self.judged = self.judged._replace(witness=witness, smallest=smallest)
         self.operations = found
         self.keys = list(dict.fromkeys(map(_key_of, found)))
         self.clients = sorted({one.client for one in found}, key=_by_number)
@@ -215,7 +219,11 @@ def _judged(verdict):
         tuple(getattr(verdict, part, None) or ()) for part in ("witness", "smallest")
     )
     real_time = not model or "linearizab" in model
-    return Judged(how, model, why, witness, smallest, real_time)
+    orders = dict(getattr(verdict, "orders", None) or {}).values()
+    orders = tuple(map(tuple, orders))
+    alone = len({id(one) for some in orders for one in some}) == sum(map(len, orders))
+    orders = orders if alone else ()
+    return Judged(how, model, why, witness, orders, smallest, real_time)
 
 
 def _is(verdict, how):

@@ -207,7 +207,7 @@ class Painter:
         # side by side, not on top of each other, where two ranks send to each other
         back = any((m.dst, m.src) == move[:2] for m in frame.moves)
         at = (0.34 if back else 0.5) if part == 1 or late else part
-        at = min(at, 0.25 if frame.cuts else 0.55) if move.fate == "dropped" else at
+        at = min(at, 0.36 if frame.cuts else 0.55) if move.fate == "dropped" else at
         x, y = point(way, at)
         if len(frame.moves) > MOST_PILLS or self.film.world_size > _MOST_PILL_RANKS:
             return arrow + circle(f"dot s{color}", x, y, 2 if many else 4)

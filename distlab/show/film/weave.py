@@ -20,7 +20,7 @@ from distlab.trace import is_lost, words_of
 
 __all__ = ["ARRIVED", "LEFT", "LOST", "RIGHT", "UNDER_WAY", "Strand", "Weave", "bent"]
 
-LEFT, RIGHT = 84, 1104
+LEFT, RIGHT = 84, 1074
 _NARROWEST, _WIDEST = 60.0, 170.0
 _LETTER, _TALL = 6.05, 13.0  # of words at 10 units, in the fixed-width font
 _WORDS, _MOST_STRANDS = 26, 3000

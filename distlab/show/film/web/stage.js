@@ -94,7 +94,7 @@ function graph(film, svg) {
     for (const [src, dst, text, fate] of frame.m) {
       // side by side, not on top of each other, where two ranks send to each other
       let t = rests || fate === 2 ? (pairs.has(dst + "," + src) ? 0.34 : 0.5) : part;
-      if (fate === 1) t = Math.min(t, cuts.length ? 0.25 : 0.55);
+      if (fate === 1) t = Math.min(t, cuts.length ? 0.36 : 0.55);
       const [x, y] = along(way(src, dst), t), c = src % 6;
       if (many) { parts.push(tag("circle", { class: "dot s" + c, cx: x, cy: y, r: film.n <= 64 ? 4 : 2 })); continue; }
       const w = 6.4 * text.length + 16;
