@@ -1,0 +1,1 @@
+"""Checkers: does any order of a history's operations explain every answer?"""
