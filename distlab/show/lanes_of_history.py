@@ -148,7 +148,7 @@ class Lanes:
     def look(self, kind: str, color: str) -> dict:
         """Return how a kind of bar is drawn."""
         looks = {
-            "write": {"color": color, "edge": color},
+            "write": {"color": color, "edge": PAPER},
             "read": {"color": tint(color, 0.25), "edge": color},
             "other": {"color": tint(color, 0.25), "edge": color, "hatch": "////"},
             "open": {"color": PAPER, "edge": color, "dashed": True},

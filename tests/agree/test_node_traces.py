@@ -4,13 +4,9 @@ import json
 import random
 from collections import Counter
 
-from traces import sent
+from traces import nodes, sent
 
-from distlab.trace import Event, Trace, is_lost, words_of
-
-
-def nodes(*events, size=3, clients=0):
-    return Trace(size, list(events), who="node", clients=clients)
+from distlab.trace import Event, is_lost, words_of
 
 
 def told(trace):
