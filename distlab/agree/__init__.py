@@ -11,8 +11,6 @@ from distlab.agree.checkers import (
     check_sequential,
     check_writes_follow_reads,
 )
-from distlab.agree.checkers.linearizable import check_linearizable
-from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.measure import measure
 from distlab.agree.measured import Measured
 from distlab.agree.models import (
