@@ -1,7 +1,16 @@
 """How nodes agree, or fail to: stores that can be broken, and what judges them."""
 
-from distlab.agree.checkers.linearizable import check_linearizable
-from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.checkers import (
+    Verdict,
+    check_causal,
+    check_converged,
+    check_linearizable,
+    check_monotonic_reads,
+    check_monotonic_writes,
+    check_read_your_writes,
+    check_sequential,
+    check_writes_follow_reads,
+)
 from distlab.agree.measure import measure
 from distlab.agree.measured import Measured
 from distlab.agree.models import (
@@ -45,7 +54,14 @@ __all__ = [
     "Survey",
     "Verdict",
     "VersionVectors",
+    "check_causal",
+    "check_converged",
     "check_linearizable",
+    "check_monotonic_reads",
+    "check_monotonic_writes",
+    "check_read_your_writes",
+    "check_sequential",
+    "check_writes_follow_reads",
     "final_reads",
     "measure",
     "staleness",

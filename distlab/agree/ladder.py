@@ -1,6 +1,15 @@
 """Models of consistency from strong to weak, and the first that nothing violates."""
 
-from distlab.agree.checkers.linearizable import check_linearizable
+from distlab.agree.checkers import (
+    check_causal,
+    check_converged,
+    check_linearizable,
+    check_monotonic_reads,
+    check_monotonic_writes,
+    check_read_your_writes,
+    check_sequential,
+    check_writes_follow_reads,
+)
 from distlab.agree.models import KeyValue
 from distlab.agree.staleness import siblings
 from distlab.history import History
@@ -9,8 +18,15 @@ __all__ = ["Ladder"]
 
 _MODELS = {
     "linearizable": lambda h: check_linearizable(h, KeyValue(), within_s=2),
+    "sequential": lambda h: check_sequential(h, KeyValue(), within_s=2),
+    "causal": lambda h: check_causal(h, within_s=2),
 }
-_SESSIONS = {}
+_SESSIONS = {
+    "read your writes": check_read_your_writes,
+    "monotonic reads": check_monotonic_reads,
+    "monotonic writes": check_monotonic_writes,
+    "writes follow reads": check_writes_follow_reads,
+}
 
 
 class Ladder:
@@ -31,6 +47,7 @@ class Ladder:
         One that holds has all weaker ones hold. One that is violated already stays so.
         """
         self.judged += 1
+        self._check("converged", check_converged, history)
         if any(self._check(name, check, history) for name, check in _MODELS.items()):
             return
         # No session guarantee speaks of siblings: reads that found some are left out.
