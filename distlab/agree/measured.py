@@ -60,7 +60,8 @@ class Measured:
     quiet, split: the run without a fault, and that with the split.
     one_way_s: how long every message took in those two.
     ladder: what the checkers said about all runs.
-    stale_s: of every read in all runs, how old its value was (`staleness`).
+    stale_s: of every read in the run with the split, how old its value was
+        (see `staleness`).
     """
 
     name: str

@@ -119,7 +119,13 @@ def _cells(one):
         _latency(one, op, split) for split in (False, True) for op in ("read", "write")
     ]
     shares = [_share(one, nodes) for nodes in (majority, minority, majority + minority)]
-    return (one.name, one.consistency, *latencies, *shares, _stale(one.stale_s))
+    return (one.name, _found(one), *latencies, *shares, _stale(one.stale_s))
+
+
+def _found(one):
+    undecided = one.ladder.undecided.get(one.consistency, 0)
+    told = f" ({undecided} of {one.ladder.judged} runs undecided)" if undecided else ""
+    return one.consistency + told
 
 
 def _latency(one, op, split):
@@ -150,7 +156,7 @@ def survey(
     stores: Mapping[str, Callable[[int, Sequence[int]], Node]] = STORES,
     *,
     nodes: int = 3,
-    seeds: int = 20,
+    seeds: int = 12,
     on: Callable[..., Outcome] = simulate,
 ) -> Survey:
     """Measure several stores, each under its name, in the same way (see `measure`)."""

@@ -15,23 +15,19 @@ def workload(
     *,
     operations: int = 20,
     keys: int = 2,
-    shared: bool = True,
     seed: int = 0,
 ) -> list[Client]:
     """Return clients, spread evenly over the nodes, that read and write a few keys.
 
     Every call is a read or a write, as a coin falls, of one of the keys "x", "y", "z",
     ... No value is written twice, so that what a read returns says which write it saw.
-    shared: whether all clients write all keys. If not, a client writes one, always the
-        same at one node; then it is easy to see in which order values were written.
     `dataclasses.replace(client, pause_s=0.1)` changes one.
     """
     values = itertools.count(1)
     made = []
     for number in range(clients):
         dice = random.Random(f"client {number} of workload {seed}")
-        own = _names(keys) if shared else [_names(keys)[number % nodes % keys]]
-        calls = [_call(dice, _names(keys), own, values) for _ in range(operations)]
+        calls = [_call(dice, _names(keys), values) for _ in range(operations)]
         start_s, pause_s = dice.uniform(0, 0.03), dice.uniform(0.03, 0.05)
         made.append(Client(number % nodes, calls, start_s, pause_s, timeout_s=0.4))
     return made
@@ -43,10 +39,11 @@ def final_reads(nodes: int, *, keys: int, start_s: float) -> list[Client]:
     return [Client(node, calls, start_s) for node in range(nodes)]
 
 
-def _call(dice, names, own, values):
+def _call(dice, names, values):
+    key = dice.choice(names)
     if dice.random() < 0.5:
-        return Call("read", dice.choice(names))
-    return Call("write", dice.choice(own), next(values))
+        return Call("read", key)
+    return Call("write", key, next(values))
 
 
 def _names(keys):
