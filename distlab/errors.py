@@ -10,12 +10,14 @@ from collections.abc import Iterable
 __all__ = [
     "CannotTravel",
     "CheckpointError",
+    "ClusterClosed",
     "CollectiveMismatch",
     "ContextStopped",
     "Deadlock",
     "DistlabError",
     "EngineFailed",
     "EngineMissing",
+    "HistoryError",
     "InvalidArgument",
     "MessageMismatch",
     "NestedRDD",
@@ -26,6 +28,7 @@ __all__ = [
     "ProcessServerFailed",
     "RankDied",
     "RankRaised",
+    "SwitchFailed",
     "TaskFailed",
     "WorkdirError",
     "WorldClosed",
@@ -89,6 +92,20 @@ class EngineFailed(DistlabError, RuntimeError):
     """A real system's own program, such as mpirun, could not start, or ended early."""
 
 
+class HistoryError(DistlabError, ValueError):
+    """A history that cannot be, or that a checker cannot judge.
+
+    `line` is the number of the line that is wrong, if it was read from a file or text.
+    """
+
+    def __init__(self, story: str, *, line: int | None = None):
+        super().__init__(story)
+        self.line = line
+
+    def __reduce__(self):
+        return _rebuild, (type(self), str(self), self.__dict__.copy())
+
+
 class MessageMismatch(DistlabError, ValueError):
     """A receive buffer that does not fit the message sent to it."""
 
@@ -143,6 +160,14 @@ class NodeFailed(DistlabError, RuntimeError):
 
     def __reduce__(self):
         return _rebuild, (type(self), str(self), self.__dict__.copy())
+
+
+class SwitchFailed(DistlabError, RuntimeError):
+    """The process that carries the messages between a cluster's nodes is gone."""
+
+
+class ClusterClosed(DistlabError, RuntimeError):
+    """Something was asked of a `Cluster` after its end."""
 
 
 class NotDeterministic(DistlabError, RuntimeError):

@@ -8,6 +8,7 @@ breaking them by hand.
 """
 
 from distlab.network.client import Client
+from distlab.network.cluster import Cluster, run
 from distlab.network.delivery import Delivery
 from distlab.network.node import (
     CancelTimer,
@@ -29,6 +30,7 @@ from distlab.network.simulate import simulate
 __all__ = [
     "CancelTimer",
     "Client",
+    "Cluster",
     "Delivery",
     "Effect",
     "Node",
@@ -41,6 +43,7 @@ __all__ = [
     "Send",
     "SetTimer",
     "replay",
+    "run",
     "search",
     "simulate",
 ]
