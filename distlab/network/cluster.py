@@ -199,6 +199,7 @@ class Cluster:
 
     @delivery.setter
     def delivery(self, delivery: Delivery) -> None:
+        """Have messages travel in another way from now on."""
         check_delivery(delivery)
         self._hub.ask("delivery", delivery)
 
