@@ -22,6 +22,9 @@ from distlab.network.node import (
     SetTimer,
 )
 from distlab.network.outcome import Outcome
+from distlab.network.replay import replay
+from distlab.network.schedule import Schedule
+from distlab.network.search import search
 from distlab.network.simulate import simulate
 
 __all__ = [
@@ -36,8 +39,11 @@ __all__ = [
     "Refuse",
     "Reply",
     "Save",
+    "Schedule",
     "Send",
     "SetTimer",
+    "replay",
     "run",
+    "search",
     "simulate",
 ]

@@ -12,8 +12,19 @@ from distlab.network.watchdog import NeverReturned
 from distlab.network.words import call_in_words, in_words, shortened
 from distlab.trace import Call
 
-__all__ = ["briefly", "endless", "handled", "nonsense", "parting", "raised", "stopped"]
+__all__ = [
+    "MOST_TO_ITSELF",
+    "briefly",
+    "endless",
+    "handled",
+    "nonsense",
+    "parting",
+    "raised",
+    "stopped",
+    "talks_to_itself",
+]
 
+MOST_TO_ITSELF = 1000  # messages that a node may send to itself within one step
 _ROOM = 60
 
 
@@ -82,6 +93,13 @@ def nonsense(
     return NodeFailed(
         f"{story}\n\n    {hint}", node=me, method=method, cause=f"it {what}"
     )
+
+
+def talks_to_itself(me: int, kind: str) -> NodeFailed:
+    """Return the story of a node whose messages to itself have no end."""
+    cause = "its messages to itself have no end"
+    story = f"node {me} ({kind}) sends messages to itself, each of which sends another"
+    return NodeFailed(story, node=me, method="on_message", cause=cause)
 
 
 def briefly(value: Any) -> str:
