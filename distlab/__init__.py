@@ -23,6 +23,7 @@ _HOME = {
         "DistlabError",
         "EngineFailed",
         "EngineMissing",
+        "HistoryError",
         "InvalidArgument",
         "MessageMismatch",
         "NestedRDD",
