@@ -1,16 +1,33 @@
 """Models of consistency from strong to weak, and the first that nothing violates."""
 
-from distlab.agree.checkers.linearizable import check_linearizable
+from distlab.agree.checkers import (
+    check_causal,
+    check_converged,
+    check_linearizable,
+    check_monotonic_reads,
+    check_monotonic_writes,
+    check_read_your_writes,
+    check_sequential,
+    check_writes_follow_reads,
+)
 from distlab.agree.models import KeyValue
 from distlab.agree.staleness import siblings
 from distlab.history import History
 
 __all__ = ["Ladder"]
 
+_WITHIN_S = 0.5  # is plenty where there is an answer at all
 _MODELS = {
-    "linearizable": lambda h: check_linearizable(h, KeyValue(), within_s=2),
+    "linearizable": lambda h: check_linearizable(h, KeyValue(), within_s=4 * _WITHIN_S),
+    "sequential": lambda h: check_sequential(h, KeyValue(), within_s=_WITHIN_S),
+    "causal": lambda h: check_causal(h, within_s=_WITHIN_S),
 }
-_SESSIONS = {}
+_SESSIONS = {
+    "read your writes": check_read_your_writes,
+    "monotonic reads": check_monotonic_reads,
+    "monotonic writes": check_monotonic_writes,
+    "writes follow reads": check_writes_follow_reads,
+}
 
 
 class Ladder:
@@ -31,6 +48,7 @@ class Ladder:
         One that holds has all weaker ones hold. One that is violated already stays so.
         """
         self.judged += 1
+        self._check("converged", check_converged, history)
         if any(self._check(name, check, history) for name, check in _MODELS.items()):
             return
         # No session guarantee speaks of siblings: reads that found some are left out.
@@ -51,15 +69,18 @@ class Ladder:
 
     @property
     def strongest(self) -> str:
-        """The strongest model that was not violated, else the guarantees."""
+        """The strongest model that was not violated; else what was not, in words."""
         for name in _MODELS:
             if self.holds(name):
                 return name
-        held = [name for name in _SESSIONS if self.holds(name)]
+        broken = " or ".join(name for name in _SESSIONS if name in self.violated)
+        if any(self.holds(name) for name in _SESSIONS):
+            return "session guarantees" + (f", but not {broken}" if broken else "")
         if self.holds("converged"):
-            held.append("converged")
-        return ", ".join(held) or "none"
+            return "converged"
+        return "none" if self.violated else "inconclusive"
 
     def holds(self, model: str) -> bool:
         """Whether it was decided of some history, and violated by none."""
-        return model not in self.violated and self.undecided.get(model, 0) < self.judged
+        decided = self.judged - self.undecided.get(model, 0)
+        return model not in self.violated and decided > 0

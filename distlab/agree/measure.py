@@ -10,25 +10,29 @@ Three kinds of runs, all of the same store under clients at every node:
 
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 
 from distlab.agree.ladder import Ladder
 from distlab.agree.measured import Measured, Watched
 from distlab.agree.staleness import staleness
 from distlab.agree.workload import final_reads, workload
+from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
 from distlab.faults import Crash, Split
 from distlab.network import Delivery, Node, Outcome, simulate
 
-__all__ = ["measure", "name_of"]
+__all__ = ["measure", "measured", "name_of"]
 
 _CLIENTS_PER_NODE = 2
 _KEYS = 2
 _ONE_WAY_S = 0.01
 _SPLIT_S = (0.1, 2.5)
 _TOLD_S = (0.1, 2.0)  # what begins then gives up, if it does, before the split heals
-_ROUGH = Delivery((0.001, 0.03), loss=0.02, duplicate=0.05)
-_FINALLY_S = 4.0  # when all clients are long done, and the replicas should agree
+_ROUGH = Delivery((0.001, 0.1), loss=0.2, duplicate=0.1)
+_HURRY_S = 0.005  # between calls: so short that messages overtake those before
+_ROUGH_KEYS = 4
+_FINALLY_S = 12.0  # when all clients are long done, and the replicas should agree
 
 
 def measure(
@@ -36,7 +40,7 @@ def measure(
     *,
     name: str | None = None,
     nodes: int = 3,
-    seeds: int = 20,
+    seeds: int = 12,
     on: Callable[..., Outcome] = simulate,
 ) -> Measured:
     """Find out what a store of `nodes` nodes is worth.
@@ -46,55 +50,68 @@ def measure(
 
     Raises: InvalidArgument, and what `on` raises.
     """
+    with Progress() as progress:
+        return measured(make, name or name_of(make), nodes, seeds, on, progress)
+
+
+def measured(make, name, nodes, seeds, on, progress: Progress) -> Measured:
+    """Do what `measure` does, and say how far it is."""
     if nodes < 3:
         raise InvalidArgument(
             f"nodes={nodes}: a split with a majority on one side takes 3 nodes or more."
         )
     majority = nodes // 2 + 1
     sides = tuple(range(majority)), tuple(range(majority, nodes))
-    even = Delivery((_ONE_WAY_S, _ONE_WAY_S))
-    quiet = _clients(nodes, 10, seed=0)
-    whole = on(make, nodes, quiet, delivery=even)
-    cut = _clients(nodes, 40, seed=1)
-    split = Split(_SPLIT_S[0], *sides, until_s=_SPLIT_S[1])
-    halved = on(make, nodes, cut, faults=[split], delivery=even)
     ladder = Ladder()
-    histories = [whole.history, halved.history]
-    for seed in range(seeds):
-        histories.append(_rough(on, make, nodes, seed))
-    for history in histories:
+
+    def run(number, clients, faults, delivery):
+        told = f"{name}: run {number} of {seeds + 2}"
+        progress.show(lambda: told)
+        kept = {"faults": faults, "delivery": delivery, "seed": number}
+        history = on(make, nodes, clients, **kept).history
         ladder.judge(history)
+        return history
+
+    even = Delivery((_ONE_WAY_S, _ONE_WAY_S))
+    split = Split(_SPLIT_S[0], *sides, until_s=_SPLIT_S[1])
+    quiet = _clients(nodes, 10, _KEYS, seed=0)
+    whole = run(1, quiet, [], even)
+    cut = _clients(nodes, 40, _KEYS, seed=1)
+    halved = run(2, cut, [split], even)
+    for seed in range(seeds):
+        run(3 + seed, *_rough(nodes, seed))
     return Measured(
-        name or name_of(make),
+        name,
         sides,
-        Watched(whole.history, [client.node for client in quiet]),
-        Watched(halved.history, [client.node for client in cut], *_TOLD_S),
+        Watched(whole, [client.node for client in quiet]),
+        Watched(halved, [client.node for client in cut], *_TOLD_S),
         _ONE_WAY_S,
         ladder,
-        [age for history in histories for age in staleness(history)],
+        staleness(halved),
     )
 
 
-def _clients(nodes, operations, seed):
+def _clients(nodes, operations, keys, seed):
     clients = _CLIENTS_PER_NODE * nodes
-    return workload(nodes, clients, operations=operations, keys=_KEYS, seed=seed)
+    return workload(nodes, clients, operations=operations, keys=keys, seed=seed)
 
 
-def _rough(on, make, nodes, seed):
-    """Return the history of a run in which a node is cut off, and one crashes."""
+def _rough(nodes, seed):
+    """Return clients, faults and delivery of a run with a split and a crash."""
     dice = random.Random(f"rough run {seed}")
     alone, dies = dice.randrange(nodes), dice.randrange(nodes)
-    at_s, dies_s = dice.uniform(0.05, 0.2), dice.uniform(0.05, 0.6)
+    at_s, dies_s = dice.uniform(0, 0.3), dice.uniform(0, 0.6)
     together = [node for node in range(nodes) if node != alone]
     faults = [
         Split(at_s, together, [alone], until_s=at_s + 0.3),
         Crash(dies, dies_s, until_s=dies_s + dice.uniform(0.02, 0.2)),
     ]
-    clients = _clients(nodes, 10, seed) + final_reads(
-        nodes, keys=_KEYS, start_s=_FINALLY_S
-    )
-    outcome = on(make, nodes, clients, faults=faults, delivery=_ROUGH, seed=seed)
-    return outcome.history
+    clients = [
+        replace(client, pause_s=_HURRY_S)
+        for client in _clients(nodes, 24, _ROUGH_KEYS, seed)
+    ]
+    clients += final_reads(nodes, keys=_ROUGH_KEYS, start_s=_FINALLY_S)
+    return clients, faults, _ROUGH
 
 
 def name_of(make: Callable[..., Node]) -> str:

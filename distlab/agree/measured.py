@@ -60,7 +60,8 @@ class Measured:
     quiet, split: the run without a fault, and that with the split.
     one_way_s: how long every message took in those two.
     ladder: what the checkers said about all runs.
-    stale_s: of every read in all runs, how old its value was (`staleness`).
+    stale_s: of every read in the run with the split, how old its value was
+        (see `staleness`).
     """
 
     name: str
@@ -104,10 +105,16 @@ class Measured:
         return {op: share for op, share in shares.items() if share is not None}
 
     def __repr__(self):
-        reads, writes = (statistics.median(self.delays(op)) for op in ("read", "write"))
+        spent = " and ".join(self._spent(op) for op in ("read", "write"))
         shares = " and ".join(f"{self.availability(side):.0%}" for side in self.sides)
         return (
-            f"{self.name}: {self.consistency} in {self.ladder.judged} runs; a read "
-            f"takes {reads:g} delays, a write {writes:g}; in a split {shares} of calls "
-            "are answered on the majority's and on the minority's side"
+            f"{self.name}: {self.consistency} in {self.ladder.judged} runs; {spent}; "
+            f"in a split {shares} of calls are answered on the majority's and on the "
+            "minority's side"
         )
+
+    def _spent(self, op):
+        delays = self.delays(op)
+        if not delays:
+            return f"no {op} was answered"
+        return f"a {op} waits for {statistics.median(delays):g} messages"

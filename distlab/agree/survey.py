@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from distlab.agree.measure import measure
+from distlab.agree.measure import measured
 from distlab.agree.measured import Measured
 from distlab.agree.stores import (
     Causal,
@@ -14,6 +14,7 @@ from distlab.agree.stores import (
     Quorum,
     VersionVectors,
 )
+from distlab.calls.progress import Progress
 from distlab.network import Node, Outcome, simulate
 
 __all__ = ["STORES", "Survey", "survey"]
@@ -104,11 +105,13 @@ class Survey(Sequence):
 
 
 def _groups_above(widths):
-    """Return the names of groups of columns, each above its first."""
-    line, column, at = "", 0, 0
+    """Return the names of groups of columns; make room for each, if it needs more."""
+    line, column = "", 0
     for name, wide in _GROUPS:
-        line = line.ljust(at) + name
-        at += sum(width + 2 for width in widths[column : column + wide])
+        last = column + wide - 1
+        room = sum(widths[column : last + 1]) + 2 * (wide - 1)
+        widths[last] += max(0, len(name) - room)
+        line += name.ljust(max(room, len(name)) + 2)
         column += wide
     return line.rstrip()
 
@@ -119,7 +122,13 @@ def _cells(one):
         _latency(one, op, split) for split in (False, True) for op in ("read", "write")
     ]
     shares = [_share(one, nodes) for nodes in (majority, minority, majority + minority)]
-    return (one.name, one.consistency, *latencies, *shares, _stale(one.stale_s))
+    return (one.name, _found(one), *latencies, *shares, _stale(one.stale_s))
+
+
+def _found(one):
+    undecided = one.ladder.undecided.get(one.consistency, 0)
+    told = f" ({undecided} of {one.ladder.judged} runs undecided)" if undecided else ""
+    return one.consistency + told
 
 
 def _latency(one, op, split):
@@ -141,6 +150,8 @@ def _share(one, nodes):
 
 
 def _stale(ages):
+    if not ages:
+        return "none answered"
     old = [age for age in ages if age > 0]
     share = len(old) / len(ages)
     return f"{share:.0%}, to {max(old) * 1000:.0f} ms" if old else "0%"
@@ -150,13 +161,14 @@ def survey(
     stores: Mapping[str, Callable[[int, Sequence[int]], Node]] = STORES,
     *,
     nodes: int = 3,
-    seeds: int = 20,
+    seeds: int = 12,
     on: Callable[..., Outcome] = simulate,
 ) -> Survey:
     """Measure several stores, each under its name, in the same way (see `measure`)."""
-    return Survey(
-        [
-            measure(make, name=name, nodes=nodes, seeds=seeds, on=on)
-            for name, make in stores.items()
-        ]
-    )
+    with Progress() as progress:
+        return Survey(
+            [
+                measured(make, name, nodes, seeds, on, progress)
+                for name, make in stores.items()
+            ]
+        )

@@ -58,7 +58,8 @@ def run(
     answered by then is unknown.
 
     When the clients are done, the nodes get up to a second more, until no message is
-    under way.
+    under way. A client whose node dies is told nothing, as it could be slow as well:
+    its call is unknown when its timeout is over.
 
     Raises: NodeFailed if a node raised, returned nonsense or did not return;
     InvalidArgument, CannotTravel, before anything starts; SwitchFailed.
@@ -68,9 +69,9 @@ def run(
     faults = check_node_faults(faults, nodes)
     check_seconds("timeout_s", timeout_s)
     with Cluster(make, nodes, delivery=delivery, seed=seed) as cluster:
-        cluster._plan(faults)
-        cluster.start(clients)
-        cluster._finish(timeout_s)
+        cluster._hub.ask("plan", faults)
+        cluster._hub.ask("clients", clients, 0.0)
+        cluster._hub.ask("finish", timeout_s)
     return cluster.outcome()
 
 
@@ -123,7 +124,7 @@ class Cluster:
 
     def __repr__(self):
         states = [f"node {n} {state}" for n, state in enumerate(self._hub.states)]
-        return f"Cluster: {'ended' if self._closed else ', '.join(states)}"
+        return f"Cluster: {'ended' if self._hub.over else ', '.join(states)}"
 
     # what it is made to do
 
@@ -152,7 +153,7 @@ class Cluster:
                 asking = Asking(number, client.calls)
                 while asking.next() is not None:
                     pass
-        self._hub.ask("clients", clients)
+        self._hub.ask("clients", clients, None)
 
     def stop_clients(self) -> None:
         """Have no client ask any more."""
@@ -199,6 +200,7 @@ class Cluster:
 
     @delivery.setter
     def delivery(self, delivery: Delivery) -> None:
+        """Have messages travel in another way from now on."""
         check_delivery(delivery)
         self._hub.ask("delivery", delivery)
 
@@ -242,14 +244,6 @@ class Cluster:
     def panel(self) -> Panel:
         """Return buttons for all of this, as the last line of a notebook's cell."""
         return Panel(self, self._hub)
-
-    # for `run`
-
-    def _plan(self, faults):
-        self._hub.ask("plan", faults)
-
-    def _finish(self, timeout_s):
-        self._hub.ask("finish", timeout_s)
 
     def _close(self, copying):
         if not self._closed and self._hub is not None:

@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any
 
 from distlab.errors import InvalidArgument
-from distlab.network.failure import briefly, nonsense, raised, stopped
+from distlab.network.failure import briefly, no_effects, nonsense, raised, stopped
 from distlab.network.node import (
     CancelTimer,
     Effect,
@@ -36,7 +36,6 @@ from distlab.trace import Call
 __all__ = ["Hosted", "made"]
 
 _MOST_EFFECTS = 100_000
-_NONE = object()
 _KINDS = (Send, SetTimer, CancelTimer, Reply, Refuse, Save, Note)
 _ARGUMENTS = {
     "on_start": ("saved",),
@@ -44,7 +43,6 @@ _ARGUMENTS = {
     "on_message": ("sender", "message"),
     "on_timer": ("name",),
 }
-_AN_EFFECT = "Effects are Send, SetTimer, CancelTimer, Reply, Refuse, Save and Note"
 
 
 class Hosted:
@@ -208,25 +206,8 @@ class Hosted:
         hint += "request is what on_client gets, and it is answered once."
         return nonsense(self.me, self.kind, method, args, what, hint)
 
-    def _no_effects(self, method, args, returned, effect=_NONE):
-        told = briefly(returned)
-        if type(returned) in _KINDS:
-            what = f"returned {told}"
-            hint = f"That is one effect; put it into a list: [{told}]"
-        elif effect is not _NONE or isinstance(returned, Iterable):
-            if effect is _NONE:
-                what = f"gave more than {_MOST_EFFECTS:,} effects"
-                hint = "A generator that never ends, perhaps."
-            else:
-                lazy = hasattr(returned, "__next__")
-                what = f"yielded {briefly(effect)}" if lazy else f"returned {told}"
-                hint = f"{briefly(effect)} is no effect. {_AN_EFFECT}."
-        else:
-            what = f"returned {told}"
-            hint = f"A method returns a list of effects, or None. {_AN_EFFECT}."
-            if inspect.iscoroutine(returned):
-                returned.close()
-                hint = "Leave `async` away: a node waits for nothing. " + hint
+    def _no_effects(self, method, args, returned, *wrong):
+        what, hint = no_effects(returned, *wrong)
         return nonsense(self.me, self.kind, method, args, what, hint)
 
 

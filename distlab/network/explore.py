@@ -8,6 +8,8 @@ so on. Each goes on to its end, so that even the first ones reach every part of 
 protocol, as a search that is bounded by length does not.
 
 A state that was reached before, with as many surprises left, is not gone through again.
+A small protocol has so few states that they can all be gone through, in any order; this
+is tried between two surprises and three.
 
 Source: Emmi, Qadeer and Rakamaric, "Delay-bounded scheduling" (2011).
 """
@@ -22,7 +24,8 @@ from distlab.network.states import State
 
 __all__ = ["Explorer", "OutOfTime"]
 
-_WALKS, _WALKS_SHARE = 1000, 0.25
+_WALKS, _WALKS_SHARE = 300, 0.1
+_FEW, _ALL_SHARE = 2, 0.5
 _MOST_STATES = 3_000_000
 
 
@@ -60,7 +63,9 @@ class Explorer:
             while self.walks < _WALKS and time.monotonic() < walks_until:
                 self.walks += 1
                 self._walk(first, chance)
-            self._deepen(first)
+            self._deepen(first, _FEW)
+            self._go_everywhere(first, begun)
+            self._deepen(first, self.moves.limits.steps)
         except Reached:
             return self.path
         except OutOfTime:
@@ -104,12 +109,48 @@ class Explorer:
         self.runs += 1
         self._look(state, True)
 
-    def _deepen(self, first):
-        """Go through all schedules with no surprise, with one, with two and so on."""
-        while not self.whole:
+    def _deepen(self, first, most):
+        """Go through all schedules with no surprise, with one, and up to `most`."""
+        while not self.whole and self.surprises < most:
             self.whole, self.path = True, []
             self._dive(first, self.surprises + 1)
             self.surprises += 1
+
+    def _go_everywhere(self, first, begun):
+        """Go through all states there are, if there is enough time for that."""
+        if self.whole:
+            return
+        until = begun + _ALL_SHARE * (self.until - begun)
+        before, self.seen, self.path = self.seen, {hash(first): 0}, []
+        stack = [iter(self._all_steps(first))]
+        cut = False
+        while stack and (self.steps & 0x3F or time.monotonic() < until):
+            for state, step in stack[-1]:
+                after = self.moves.take(state, step)
+                key = hash(after)
+                if key not in self.seen:
+                    break
+            else:
+                stack.pop()
+                del self.path[-1:]
+                continue
+            self.seen[key] = 0
+            self._took(step)
+            self._look(after, False)
+            steps = self._all_steps(after)
+            if not steps:
+                self.runs += 1
+                self._look(after, True)
+            elif len(self.path) >= self.moves.limits.steps:
+                steps, cut = [], True
+            stack.append(iter(steps))
+        self.whole = not stack and not cut
+        if not self.whole:
+            self.seen = before
+
+    def _all_steps(self, state):
+        steps = self.moves.plain(state) + self.moves.others(state)
+        return [(state, step) for step in steps]
 
     def _dive(self, state, left):
         """Go through all schedules from a state on with so many surprises."""

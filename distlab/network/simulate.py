@@ -33,10 +33,11 @@ def simulate(
 ) -> Outcome:
     """Run `nodes` nodes, each made by make(me, peers), on a virtual clock.
 
-    It ends when the clients have asked all they ask and no message is under way, or at
-    `until_s`. Timers alone do not keep it going, unless there are no clients. A method
-    of a node takes no time, nor does the way between a client and its node. The same
-    arguments give the same outcome, event by event.
+    It ends when the clients have asked all they ask, and no message is under way that
+    goes back to one of their calls, or at `until_s`. Timers, and what they send, do not
+    keep it going, unless there are no clients. A method of a node takes no time, nor
+    does the way between a client and its node. The same arguments give the same
+    outcome, event by event.
 
     A node that crashes loses its memory, its timers, and what is on its way to it. It
     starts again as a new object, from what it had saved.

@@ -28,7 +28,9 @@ class VirtualRun(Stage):
 
     def __init__(self, make, nodes, clients, faults, delivery, seed):
         super().__init__(make, nodes, clients, seed)
-        self._under_way = 0  # messages
+        # A run ends when no message is under way that goes back to a client's call.
+        # Protocols whose timers send messages for ever always have others that are.
+        self._theirs, self._under_way = False, 0
         self._timers = [{} for _ in range(nodes)]  # name -> which of its entries counts
         self._agenda, self._entries = [], 0
         self._arrivals = Fates(nodes, delivery, faults, seed).arrivals
@@ -91,14 +93,15 @@ class VirtualRun(Stage):
         self.events.append(_new(Event, event))
         for when in arrivals:
             self._entries += 1
-            args = (src, to, message, number, words)
+            args = (src, to, message, number, words, self._theirs)
             heappush(self._agenda, (when, self._entries, self._arrive, args))
-            self._under_way += 1
+            self._under_way += self._theirs
             if len(arrivals) > 1 and type(message) not in ATOMS:
                 message = copied(message)
 
-    def _arrive(self, src, to, message, number, words):
-        self._under_way -= 1
+    def _arrive(self, src, to, message, number, words, theirs):
+        self._under_way -= theirs
+        self._theirs = theirs
         host, now = self.hosts[to], self.now
         event = (to, now, now, "recv", src, 0, number, words)
         self.events.append(_new(Event, event))
@@ -118,12 +121,14 @@ class VirtualRun(Stage):
         if self._timers[node].get(name) != token:
             return  # it was replaced or cancelled, or the node has crashed
         del self._timers[node][name]
+        self._theirs = False
         self._note(node, "mark", f"timer {shortened(in_words(name))}")
         host = self.hosts[node]
         self._do(node, self._call(host, host.timer, name))
 
     def _next_call(self, number):
         asked = self.clients[number]
+        self._theirs = True
         request = self._ask(number)
         if request is not None and asked.request == request:
             give_up_s = self.now + asked.client.timeout_s
@@ -140,6 +145,10 @@ class VirtualRun(Stage):
     def _crash(self, node):
         self._timers[node].clear()
         super()._crash(node)
+
+    def _restart(self, node):
+        self._theirs = False
+        super()._restart(node)
 
     def _storm(self):
         sent = Counter(event.rank for event in self.events if event.kind == "send")

@@ -72,11 +72,17 @@ class _History:
         """Return the first way to draw it in which enough of the words have room."""
         shown = set(self.clients)
         drawn = [one for one in self.drawn if one.client in shown]
-        allowed = (len(drawn) <= _FEW and 0) or 0.2 * len(drawn) * (len(drawn) > _FEW)
+        allowed = 0.2 * len(drawn) if len(drawn) > _FEW else 0
+        best = None
         for strips, level in self._ways(drawn):
             lanes = Lanes(self.read, self.clients, drawn, strips, level, self.strong)
-            if lanes.height <= _TALLEST and lanes.wordless <= allowed:
+            if lanes.height > _TALLEST:
+                continue
+            if lanes.wordless <= allowed:
                 return lanes
+            best = min(best or lanes, lanes, key=lambda each: each.wordless)
+        if best is not None and best.wordless <= 0.5 * len(drawn):
+            return best
         strips = self._strips(drawn, 1)
         return Lanes(self.read, self.clients, drawn, strips, None, self.strong)
 

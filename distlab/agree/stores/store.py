@@ -30,7 +30,7 @@ class Copy(NamedTuple):
     value: Any
 
     def __repr__(self):
-        return f"{self.value!r} ({self.version!r})"
+        return f"{self.value!r} ({self.version!r})" if self != NOTHING else "nothing"
 
 
 NOTHING = Copy(Version(0, -1), None)

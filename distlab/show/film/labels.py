@@ -12,11 +12,11 @@ class Labels:
     """A sheet on which words are laid, one after another. Boxes are (x0, y0, x1, y1).
 
     tall: of a line of words. lines: y of the lines that words should keep off.
-    wide: where the sheet ends.
+    ends: where the sheet begins and ends.
     """
 
-    def __init__(self, tall: float, lines: list[float], wide: float):
-        self.tall, self.lines, self.wide = tall, lines, wide
+    def __init__(self, tall: float, lines: list[float], ends: tuple[float, float]):
+        self.tall, self.lines, self.ends = tall, lines, ends
         self.boxes, self.arrows = defaultdict(list), defaultdict(list)
 
     def avoid(self, box) -> None:
@@ -61,7 +61,8 @@ class Labels:
         found = []
         for cost, (x, y) in places:
             box = (x - wide / 2, y - self.tall / 2, x + wide / 2, y + self.tall / 2)
-            if box[0] < 0 or box[2] > self.wide or self._taken(box):
+            outside = box[0] < self.ends[0] or box[2] > self.ends[1]
+            if outside or self._taken(box):
                 continue
             cost += 3 * sum(box[1] < line < box[3] for line in self.lines)
             found.append((cost + self._crossed(box, own), (x, y), box))

@@ -149,7 +149,7 @@ class Weave:
 
     def _drawn(self):
         """Return signs and strands, with their words laid out together."""
-        labels = Labels(_TALL, list(self.y.values()), self.count * self.unit + 8)
+        labels = Labels(_TALL, list(self.y.values()), (0, self.count * self.unit + 8))
         for cut in range(self.line, self.count, self.line):
             edge = cut * self.unit  # words are whole in the line that they begin in
             labels.avoid((edge - 1, 0, edge + 1, self.bottom))
@@ -246,7 +246,7 @@ class Weave:
         late_x = self._lost_late.get(id(message))
         y = self._lost_y(message, late_x or x0)
         room = math.ceil(x0 + 1e-9) - 0.06 - x0
-        x1 = late_x or x0 + room * abs(y - y0) / max(1e-9, abs(y1 - y0))
+        x1 = late_x or x0 + room * (abs((y - y0) / (y1 - y0)) if y1 != y0 else 1)
         return (x0, y0, max(x1, x0 + 0.02), y), message, LOST
 
     def _lost_y(self, message, x):
