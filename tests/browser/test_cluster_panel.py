@@ -15,7 +15,7 @@ import pytest
 
 TooLate = pytest.importorskip("playwright.sync_api").TimeoutError
 
-pytestmark = pytest.mark.timeout(300)  # it opens JupyterLab
+pytestmark = pytest.mark.timeout(400)  # it opens JupyterLab
 
 STORE = """
 from distlab import Call, network
@@ -73,15 +73,16 @@ def address(server):
 
 def open_and_run(page, url):
     """Run the first cell, and again if the notebook was not ready yet to hear it."""
+    page.set_default_timeout(90_000)
     page.goto(url)
-    page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
+    page.wait_for_selector(".jp-Notebook .jp-CodeCell")
     indicator = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
-    page.wait_for_selector(indicator, timeout=60_000)
+    page.wait_for_selector(indicator)
     for _ in range(5):
         page.locator(".jp-CodeCell .cm-content").first.click()
         page.keyboard.press("Shift+Enter")
         try:
-            return page.wait_for_selector(".distlab-cluster-live", timeout=15_000)
+            return page.wait_for_selector(".distlab-cluster-live", timeout=30_000)
         except TooLate:
             continue
     raise AssertionError("JupyterLab did not run the cell")
@@ -90,7 +91,7 @@ def open_and_run(page, url):
 def until(page, words):
     """Wait until the panel says something."""
     shown = "document.querySelector('.distlab-cluster').innerText"
-    page.wait_for_function(f"() => {shown}.includes({words!r})", timeout=20_000)
+    page.wait_for_function(f"() => {shown}.includes({words!r})", timeout=60_000)
 
 
 def test_the_panel_splits_kills_and_mends_while_clients_ask(page, tmp_path):
