@@ -87,9 +87,10 @@ def explains_in_time(
     for operation in witness:
         client, number = operation.client, place[id(operation)]
         latest = max(latest, operation.start)
-        if operation.end is not None:
-            if operation.end < latest or last.get(client, -1) > number:
-                return False
+        if operation.end is not None and (
+            operation.end < latest or last.get(client, -1) > number
+        ):
+            return False
         last[client] = max(last.get(client, -1), number)
         before = states.get(operation.key, model.initial)
         states[operation.key] = after_of(operation, before, model)
@@ -101,8 +102,8 @@ def explains_in_time(
 def _violated(history, name, model, part, found, deadline):
     """Return the verdict, with few operations that are enough for it."""
 
-    def refuted(operations, optional):
-        return find_order(operations, model, deadline, optional).refuted
+    def refuted(operations, optional, until):
+        return find_order(operations, model, until, optional).refuted
 
     kept = smallest(part, refuted, model, deadline, found.stuck_s)
     why = why_no_order(kept, part, model)

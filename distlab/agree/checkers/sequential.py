@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from distlab.agree.checkers.arguments import fitting, history_of, model_of, seconds_of
 from distlab.agree.checkers.evidence import after_of, nothing_to_judge, nothing_told
 from distlab.agree.checkers.programs import find_interleaving
-from distlab.agree.checkers.smallest import smallest
+from distlab.agree.checkers.smallest import perhaps, smallest
 from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.models import Model
 from distlab.history import History, told
@@ -49,7 +49,7 @@ def check_sequential(
         return Verdict("inconclusive", name, why, history)
     if found.order is None:
         explaining = max(deadline, time.monotonic()) + _EXPLAINING * within_s
-        kept = smallest(done, _refuted(model, explaining), model, explaining)
+        kept = smallest(done, _refuted(model), model, explaining)
         return Verdict("violated", name, _why(kept), history, smallest=History(kept))
     assert explains_programs(found.order, history, model)
     if why := nothing_told(found.order, model):
@@ -84,13 +84,10 @@ def explains_programs(
     return True
 
 
-def _refuted(model, deadline):
-    def refuted(operations, optional):
-        unsure = [
-            o._replace(end=None, outcome="unknown") if i in optional else o
-            for i, o in enumerate(operations)
-        ]
-        return find_interleaving(unsure, model, deadline).refuted
+def _refuted(model):
+    def refuted(operations, optional, until):
+        unsure = perhaps(operations, optional)
+        return find_interleaving(unsure, model, until).refuted
 
     return refuted
 
