@@ -4,7 +4,12 @@ import time
 from collections.abc import Sequence
 
 from distlab.agree.checkers.arguments import fitting, history_of, model_of, seconds_of
-from distlab.agree.checkers.evidence import after_of, nothing_to_judge, nothing_told
+from distlab.agree.checkers.evidence import (
+    after_of,
+    needed,
+    nothing_to_judge,
+    nothing_told,
+)
 from distlab.agree.checkers.order import merged
 from distlab.agree.checkers.search import find_order
 from distlab.agree.checkers.smallest import smallest
@@ -49,7 +54,7 @@ def check_linearizable(
     for part in sorted(parts, key=len):
         found = find_order(part, model, deadline)
         if found.order is not None:
-            orders.append(found.order)
+            orders.append(needed(found.order, model))
         elif not found.in_time:
             late += 1
         else:

@@ -4,7 +4,12 @@ import time
 from collections.abc import Sequence
 
 from distlab.agree.checkers.arguments import fitting, history_of, model_of, seconds_of
-from distlab.agree.checkers.evidence import after_of, nothing_to_judge, nothing_told
+from distlab.agree.checkers.evidence import (
+    after_of,
+    needed,
+    nothing_to_judge,
+    nothing_told,
+)
 from distlab.agree.checkers.programs import find_interleaving
 from distlab.agree.checkers.smallest import perhaps, smallest
 from distlab.agree.checkers.verdict import Verdict
@@ -51,11 +56,12 @@ def check_sequential(
         explaining = max(deadline, time.monotonic()) + _EXPLAINING * within_s
         kept = smallest(done, _refuted(model), model, explaining)
         return Verdict("violated", name, _why(kept), history, smallest=History(kept))
-    assert explains_programs(found.order, history, model)
-    if why := nothing_told(found.order, model):
+    witness = needed(found.order, model)
+    assert explains_programs(witness, history, model)
+    if why := nothing_told(witness, model):
         return Verdict("inconclusive", name, why, history)
-    why = f"One order explains all {len(found.order)} operations that took effect."
-    return Verdict("ok", name, why, history, witness=tuple(found.order))
+    why = f"One order explains all {len(witness)} operations that took effect."
+    return Verdict("ok", name, why, history, witness=tuple(witness))
 
 
 def explains_programs(
