@@ -61,10 +61,13 @@ class History:
             )
         ]
         times = [time for o in self for time in (o.start, o.end) if time is not None]
+        took = f" in {readable_seconds(max(times) - min(times))}"
+        if all(isinstance(time, int) for time in times):
+            took = ""  # of lines without times only the order is known
         return (
             f"History: {_counted(len(self), 'operation')} by "
-            f"{_counted(len(self.clients), 'client')} on {_counted(keys, 'key')} in "
-            f"{readable_seconds(max(times) - min(times))}: {', '.join(counts)}."
+            f"{_counted(len(self.clients), 'client')} on {_counted(keys, 'key')}"
+            f"{took}: {', '.join(counts)}."
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None):

@@ -111,6 +111,10 @@ def test_linearizable_is_what_brute_force_says(name):
             return is_linearizable(operations, INITIAL.get(name), optional)
 
         hold_against(verdict, history, explains, counts)
+        if verdict.violated and "Register" in name:
+            kept = list(verdict.smallest)
+            found = {o.result for o in kept if o.op == "read" and o.end} - {None}
+            assert found & written(history, kept[0].key) <= written(kept, kept[0].key)
         if verdict.ok:
             order = verdict.witness
             pinned = [o._replace(start=i, end=i) for i, o in enumerate(order)]
@@ -142,6 +146,13 @@ def test_sequential_is_what_brute_force_says(name):
                 mine = [o for o in order if o.client == client and o.end is not None]
                 assert mine == [o for o in history.of(client) if o.outcome == "ok"]
     assert min(counts["ok"], counts["violated"]) > 200
+
+
+def written(operations, key):
+    """Return the values that may have been written to a key."""
+    mine = [o for o in operations if o.key == key and o.outcome != "failed"]
+    plain = {o.value for o in mine if o.op == "write"}
+    return plain | {o.value[1] for o in mine if o.op == "cas" and o.result is not False}
 
 
 def as_if_answered(pinned, order):

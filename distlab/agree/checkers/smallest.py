@@ -13,7 +13,7 @@ have been; and if the time was enough, none of it can be left out any more.
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from distlab.agree.checkers.evidence import after_of
+from distlab.agree.checkers.evidence import after_of, given_by
 from distlab.agree.models import ANY, Model
 from distlab.trace import Operation
 
@@ -56,7 +56,7 @@ class _Smallest:
         self.operations, self.model = list(operations), model
         self.refuted, self.deadline = refuted, deadline
         self.each = max(0.0, _EACH * (deadline - time.monotonic()))
-        self.gives = [model.gives(o.op, o.value) for o in operations]
+        self.gives = [given_by(operation, model) for operation in operations]
         given = {value for values in self.gives for value in values}
         self.needs = [self._needed(o, given) for o in operations]
 

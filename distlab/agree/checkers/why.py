@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from distlab.agree.checkers.evidence import after_of
+from distlab.agree.checkers.evidence import after_of, given_by
 from distlab.agree.models import Model
 from distlab.history import called, shown, told
 from distlab.trace import Operation
@@ -20,14 +20,14 @@ def why_no_order(
     found = model.finds(last.op, last.value, last.result)
     if after_of(last, model.initial, model) is None:
         for value in found:
-            givers = [o for o in everything if value in model.gives(o.op, o.value)]
+            givers = [o for o in everything if value in given_by(o, model)]
             if not givers:
                 return f"{_answer(last)}, which nobody had ever put there."
             if all(giver.start > last.end for giver in givers):
                 return f"{_answer(last)} before {told(givers[0])} was called."
     before = [o for o in answered if o.end < last.start]
     # What it should have seen is not what gave it its value, if there is anything else.
-    other = [o for o in before if not set(found) & set(model.gives(o.op, o.value))]
+    other = [o for o in before if not set(found) & set(given_by(o, model))]
     if len(kept) == 1:
         return f"{_answer(last)}, and nothing before it explains that."
     if not before:
