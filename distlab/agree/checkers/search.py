@@ -4,12 +4,12 @@
     whatever is called before the first return may come first:  0 or 1
     take one out, and the same question is left about a shorter list
 
-This is Wing and Gong's search, with Lowe's memory of where it has been: what was taken out
-and the state it left are enough to know what is left to do, so that no such pair is
+This is Wing and Gong's search, with Lowe's memory of where it has been: what was taken
+out and the state it left are enough to know what is left to do, so that no such pair is
 tried twice. Two things make it faster here. An answer that changes nothing and fits the
-state is taken at once, for taking it closes no way. And of two ways to the same place the
-one that has spent fewer operations of unknown outcome is as good as the other, since
-nobody has to spend them.
+state is taken at once, for taking it closes no way. And of two ways to the same place
+the one that has spent fewer operations of unknown outcome is as good as the other,
+since nobody has to spend them.
 
 Source: Wing and Gong, Testing and verifying concurrent objects, 1993; Lowe, Testing for
 linearizability, 2017, sections 2 to 4; in this form in Porcupine.
@@ -19,12 +19,14 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from distlab.agree.checkers.forced import Forced
 from distlab.agree.models import ANY, Model
 from distlab.trace import Operation
 
 __all__ = ["Found", "find_order", "is_new"]
 
 _LOOK_AT_CLOCK = 512  # steps between two looks
+_LONG = 5000  # steps after which it is worth looking at what the values alone say
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class _Search:
             steps += 1
             if steps % _LOOK_AT_CLOCK == 0 and time.monotonic() > deadline:
                 return Found(None, in_time=False)
+            if steps == _LONG and self._cannot_be():
+                return Found(None, stuck_s=float("inf"))
             if entry & 1:  # a return, or the end: what comes first was called before it
                 number = entry >> 1
                 if number in self.optional:
@@ -135,6 +139,14 @@ class _Search:
             entry = self.next[entry]
         return Found([self.operations[number] for number, *_ in trail])
 
+    def _cannot_be(self):
+        """Return whether the values alone forbid any order, each given once."""
+        operations = [
+            o._replace(end=None, outcome="unknown") if i in self.optional else o
+            for i, o in enumerate(self.operations)
+        ]
+        return Forced(operations, self.model, timed=True).refuted
+
     def _step(self, state, number, done, spent):
         """Return the state after an operation, or None if it cannot come now."""
         if self.after[number] & ~done:
@@ -155,7 +167,8 @@ class _Search:
             entry = self.next[entry]
             op, value, result, observes = self.asked[number]
             if observes and not self.after[number] & ~done:
-                if self.model.step(state, op, value, result) is not None:
+                fits = self.model.step(state, op, value, result) is not None
+                if fits:
                     trail.append((number, None, None, None))
                     if entry == 2 * number + 1:
                         entry = self.next[entry]
