@@ -68,9 +68,9 @@ def run(
     faults = check_node_faults(faults, nodes)
     check_seconds("timeout_s", timeout_s)
     with Cluster(make, nodes, delivery=delivery, seed=seed) as cluster:
-        cluster._plan(faults)
-        cluster.start(clients)
-        cluster._finish(timeout_s)
+        cluster._hub.ask("plan", faults)
+        cluster._hub.ask("clients", clients, 0.0)
+        cluster._hub.ask("finish", timeout_s)
     return cluster.outcome()
 
 
@@ -152,7 +152,7 @@ class Cluster:
                 asking = Asking(number, client.calls)
                 while asking.next() is not None:
                     pass
-        self._hub.ask("clients", clients)
+        self._hub.ask("clients", clients, None)
 
     def stop_clients(self) -> None:
         """Have no client ask any more."""
@@ -199,6 +199,7 @@ class Cluster:
 
     @delivery.setter
     def delivery(self, delivery: Delivery) -> None:
+        """Have messages travel in another way from now on."""
         check_delivery(delivery)
         self._hub.ask("delivery", delivery)
 
@@ -242,14 +243,6 @@ class Cluster:
     def panel(self) -> Panel:
         """Return buttons for all of this, as the last line of a notebook's cell."""
         return Panel(self, self._hub)
-
-    # for `run`
-
-    def _plan(self, faults):
-        self._hub.ask("plan", faults)
-
-    def _finish(self, timeout_s):
-        self._hub.ask("finish", timeout_s)
 
     def _close(self, copying):
         if not self._closed and self._hub is not None:

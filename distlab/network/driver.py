@@ -76,15 +76,14 @@ class Driver:
     _requests: Any = field(default_factory=lambda: itertools.count(1))
     _order: Any = field(default_factory=itertools.count)
 
-    def add(self, clients: list[Client]) -> None:
-        """Begin with some more clients; their start_s counts from now."""
-        now = self.clock()
+    def add(self, clients: list[Client], since_s: float) -> None:
+        """Begin with some more clients, whose start_s counts from `since_s`."""
         numbers = sum(isinstance(name, int) for name in self.names)
         for number, client in enumerate(clients, numbers):
             session = _Session(number, client, Asking(number, client.calls))
             self.names.append(number)
             self._sessions.append(session)
-            self._at(now + client.start_s, self._next, session)
+            self._at(since_s + client.start_s, self._next, session)
 
     def by_hand(self, node: int, call: Call, timeout_s: float, answered) -> None:
         """Make one call; its Operation is given to `answered`."""

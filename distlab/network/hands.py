@@ -27,8 +27,8 @@ class Hands:
         # By value, with the classes of a notebook that it is made of.
         self._tell(self.count, "call", node, request, cloudpickle.dumps(call))
 
-    def _do_clients(self, future, clients):
-        self.driver.add(clients)
+    def _do_clients(self, future, clients, since_s):
+        self.driver.add(clients, self.now() if since_s is None else since_s)
         self._set(future)
 
     def _do_stop_clients(self, future):
@@ -77,7 +77,7 @@ class Hands:
             )
         self._processes.signal(node, signal.SIGSTOP)
         self.states[node] = "paused"
-        self.links.note(node, self.now(), "pause")
+        self.links.note(node, self.now(), "paused", "mark")
         self._set(future)
 
     def _do_resume(self, future, node):
@@ -88,23 +88,24 @@ class Hands:
         self._resumed_s[node] = time.monotonic()
         self._processes.signal(node, signal.SIGCONT)
         self.states[node] = "running"
-        self.links.note(node, self.now(), "resume")
+        self.links.note(node, self.now(), "resumed", "mark")
         self._set(future)
 
     def _do_links(self, future, change, *about):
         """Change which links are cut, and tell when the switch has done it."""
         getattr(self.links, change)(*about)
-        labels, done = self.links.labels(), Future()
+        now = self.links.labels(), set(self.links.cuts)
+        done = Future()
 
         def changed(told):
-            self.links.changed(labels, told.result() - self.began)
+            self.links.changed(*now, told.result() - self.began)
             self._set(future)
 
         done.add_done_callback(changed)
         self._tell_switch(done, "links", self.links.severed())
 
-    def _do_copies(self, future):
-        """Have every node that runs send a copy of itself."""
+    def _do_copies(self, future, last=False):
+        """Have each node that runs send a copy; after a last one it does no more."""
         copies = [None] * self.count
         running = [n for n in range(self.count) if self.states[n] == "running"]
         left = set(running)
@@ -121,7 +122,7 @@ class Hands:
             self._copying_of.setdefault(node, []).append(token)
             self._waiting[token] = done = Future()
             done.add_done_callback(lambda told, node=node: arrived(node, told))
-            self._tell(node, "copy", token)
+            self._tell(node, "copy", token, last)
         if not running:
             self._set(future, copies)
 

@@ -203,7 +203,7 @@ class Hub(Ears, Hands):
 
     def _copy_all(self):
         future, deadline = Future(), time.monotonic() + _COPY_S
-        self._do_copies(future)
+        self._do_copies(future, last=True)
         while not future.done() and time.monotonic() < deadline:
             self._turn()
         self.copies = future.result() if future.done() else None

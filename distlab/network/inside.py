@@ -128,12 +128,14 @@ class _Life:
 
     def _obey(self):
         """Send the owner a copy of the node, None if it cannot be copied."""
-        token = pickle.loads(self.child.receive())[1]
+        _, token, last = pickle.loads(self.child.receive())
         try:
             copy = cloudpickle.dumps(self.node.node)
         except Exception:
             copy = None
         self._tell("copy", token, copy)
+        while last:
+            self.child.receive()  # until the owner ends this process
 
     def _hear(self):
         """Take what has come; return whether the switch is there still."""

@@ -10,15 +10,17 @@ _HAND = "hand"
 
 
 class Mishap(NamedTuple):
-    """Something that was done to the cluster: a fault of the trace.
+    """Something that was done to the cluster, as the trace has it.
 
-    node: whom it befell; None for the network.
+    node: whom it befell; None for the network. kind: "fault", or "mark" for what is
+    none of the trace's faults: a pause, or a single link that is cut.
     """
 
     node: int | None
     start_s: float
     end_s: float
     label: str
+    kind: str = "fault"
 
 
 @dataclass
@@ -33,6 +35,7 @@ class Links:
     cuts: set[tuple[int, int]] = field(default_factory=set)
     mishaps: list[Mishap] = field(default_factory=list)
     _lasting: dict[str, float] = field(default_factory=dict)
+    _cuts: set[tuple[int, int]] = field(default_factory=set)
 
     def split(self, sides: Sequence[Iterable[int]], name: Hashable = _HAND) -> None:
         """Begin a split; one of the same name is replaced."""
@@ -79,22 +82,28 @@ class Links:
         return sorted(groups)
 
     def labels(self) -> set[str]:
-        """Return what lasts at the moment, in the words of the trace."""
-        told = {
+        """Return the splits of this moment, in the words of the trace."""
+        return {
             "partition " + " | ".join(" ".join(map(str, side)) for side in sides)
             for sides in self.splits.values()
         }
-        return told | {f"cut {one} {other}" for one, other in self.cuts}
 
-    def changed(self, labels: set[str], at_s: float) -> None:
-        """Note that from now on exactly these last."""
+    def changed(
+        self, labels: set[str], cuts: set[tuple[int, int]], at_s: float
+    ) -> None:
+        """Note that from now on there are exactly these splits and cuts."""
         for label in self._lasting.keys() - labels:
             self.mishaps.append(Mishap(None, self._lasting.pop(label), at_s, label))
         self._lasting |= dict.fromkeys(labels - self._lasting.keys(), at_s)
+        for one, other in cuts ^ self._cuts:
+            what = "cut" if (one, other) in cuts else "mended"
+            self.note(one, at_s, f"link to {other} {what}", "mark")
+            self.note(other, at_s, f"link to {one} {what}", "mark")
+        self._cuts = set(cuts)
 
-    def note(self, node: int, at_s: float, label: str) -> None:
+    def note(self, node: int, at_s: float, label: str, kind: str = "fault") -> None:
         """Note what befell a node."""
-        self.mishaps.append(Mishap(node, at_s, at_s, label))
+        self.mishaps.append(Mishap(node, at_s, at_s, label, kind))
 
     def told(self, now_s: float) -> list[Mishap]:
         """Return what has happened, and what has lasted until now."""

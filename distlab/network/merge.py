@@ -66,8 +66,8 @@ def merged(record: Record) -> Trace:
             if kind == "note":
                 events.append(Event(node, at, at, "mark", None, 0, 0, rest[0]))
     for mishap in record.mishaps:
-        node, start, end, label = mishap
-        events.append(Event(node or 0, start, end, "fault", None, 0, 0, label))
+        node, start, end, label, kind = mishap
+        events.append(Event(node or 0, start, end, kind, None, 0, 0, label))
     lanes = len(record.nodes) + len(record.clients)
     return Trace(lanes, events, who="node", clients=len(record.clients))
 

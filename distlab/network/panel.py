@@ -100,6 +100,9 @@ class Panel:
             word = "resume" if state == "paused" else "pause"
             self._label(self._pause[node], word, node, over or dead)
         self._show(self._line, "<br>".join(map(escape, self._live())))
+        if self._hub.over:
+            for widget in (*self._sides, *self._network_parts):
+                widget.disabled = True
 
     def _show(self, widget, html):
         if self._shown.get(widget) != html:
@@ -160,6 +163,7 @@ class Panel:
         )
         for slider in (self._loss, self._delay):
             slider.observe(lambda _: self._do(self._deliver), "value")
+        self._network_parts = split, heal, self._loss, self._delay
         return self._line_of(widgets, [split, heal, self._loss, self._delay])
 
     def _line_of(self, widgets, parts):

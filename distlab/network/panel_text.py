@@ -32,7 +32,8 @@ STYLE = f"""<style>
   color: var(--jp-ui-font-color1, {INK}); }}
 .distlab-cluster button.jupyter-button {{ width: auto; min-width: 5.5em;
   padding: 0 12px; margin: 0; }}
-.distlab-cluster .widget-toggle-buttons {{ width: auto; margin: 0; }}
+.distlab-cluster .widget-toggle-buttons {{ display: flex; flex-flow: row nowrap;
+  align-items: center; width: auto; margin: 0; }}
 .distlab-cluster .widget-toggle-buttons > label {{ width: auto; margin: 0 6px 0 0; }}
 .distlab-cluster .widget-toggle-button, .distlab-cluster
   .widget-toggle-buttons button {{ min-width: 2.6em; width: auto; }}

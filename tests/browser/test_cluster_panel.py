@@ -41,33 +41,42 @@ def page(browser, tmp_path):
     cell = nbformat.v4.new_code_cell(STORE, id="panel")
     end = nbformat.v4.new_code_cell("cluster.close()", id="end")
     path = tmp_path / "panel.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=[cell, end]), path)
+    kernel = {"kernelspec": {"name": "python3", "display_name": "Python 3"}}
+    notebook = nbformat.v4.new_notebook(cells=[cell, end], metadata=kernel)
+    nbformat.write(notebook, path)
     command = [sys.executable, "-m", "distlab", "lab", str(path), "--no-browser"]
     environment = os.environ | {"HOME": str(tmp_path / "home")}
     how = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
     server = subprocess.Popen(command, env=environment, cwd=tmp_path, **how)
+    everything = [psutil.Process(server.pid)]
+    try:
+        page = browser.new_page(viewport={"width": 1200, "height": 900})
+        open_and_run(page, address(server))
+        yield page
+        page.close()
+    finally:
+        everything += everything[0].children(recursive=True)
+        server.terminate()
+        server.communicate(timeout=30)
+    assert not psutil.wait_procs(everything, timeout=10)[1]
+
+
+def address(server):
+    """Return where a server says that it is."""
     said = ""
     while not (found := re.search(r"http://127\S+token=\w+", said)):
         line = server.stdout.readline()
         assert line, said
         said += line
-    page = browser.new_page(viewport={"width": 1200, "height": 900})
-    page.goto(found[0])
+    return found[0]
+
+
+def open_and_run(page, url):
+    """Run the first cell, and again if the notebook was not ready yet to hear it."""
+    page.goto(url)
     page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
     indicator = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
     page.wait_for_selector(indicator, timeout=60_000)
-    run_first_cell(page)
-    yield page
-    page.close()
-    everything = [psutil.Process(server.pid)]
-    everything += everything[0].children(recursive=True)
-    server.terminate()
-    server.communicate(timeout=30)
-    assert not psutil.wait_procs(everything, timeout=10)[1]
-
-
-def run_first_cell(page):
-    """Run it, and again if the notebook was not ready yet to hear it."""
     for _ in range(5):
         page.locator(".jp-CodeCell .cm-content").first.click()
         page.keyboard.press("Shift+Enter")
