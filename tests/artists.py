@@ -6,6 +6,44 @@ import itertools
 import sys
 import warnings
 
+# in a page: [class, words, contrast to what is behind them] of all that is written
+CONTRASTS = """root => {
+    const settings = { willReadFrequently: true };
+    const canvas = new OffscreenCanvas(1, 1).getContext('2d', settings);
+    const rgba = color => {
+        canvas.clearRect(0, 0, 1, 1);
+        canvas.fillStyle = color;
+        canvas.fillRect(0, 0, 1, 1);
+        return canvas.getImageData(0, 0, 1, 1).data;
+    };
+    const light = color => {
+        const [r, g, b] = [...rgba(color)].map(c => c / 255)
+            .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const behind = element => {
+        if (element.classList.contains('num'))
+            return getComputedStyle(element.previousElementSibling).fill;
+        for (let at = element; at; at = at.parentElement) {
+            const color = getComputedStyle(at).backgroundColor;
+            if (rgba(color)[3] === 255) return color;
+        }
+        return 'white';
+    };
+    const found = [];
+    for (const element of root.querySelectorAll('*')) {
+        const texts = [...element.childNodes].filter(n => n.nodeType === 3);
+        const own = texts.filter(n => n.data.trim());
+        if (!own.length || !element.checkVisibility()) continue;
+        const style = getComputedStyle(element), svg = element instanceof SVGElement;
+        const [a, b] = [light(svg ? style.fill : style.color), light(behind(element))];
+        const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        const name = element.getAttribute('class') || element.tagName;
+        found.push([name, own[0].data, ratio]);
+    }
+    return found;
+}"""
+
 
 def drawn(picture, gid):
     return picture.figure.findobj(lambda artist: artist.get_gid() == gid)

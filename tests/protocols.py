@@ -211,3 +211,8 @@ def counts_well(outcome):
 def all_alike(outcome):
     """Whether all copies are the same."""
     return len({node.value for node in outcome.nodes}) == 1
+
+
+def all_count_alike(outcome):
+    """Whether all copies have counted the same."""
+    return len({node.total for node in outcome.nodes}) == 1

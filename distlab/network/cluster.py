@@ -58,7 +58,8 @@ def run(
     answered by then is unknown.
 
     When the clients are done, the nodes get up to a second more, until no message is
-    under way.
+    under way. A client whose node dies is told nothing, as it could be slow as well:
+    its call is unknown when its timeout is over.
 
     Raises: NodeFailed if a node raised, returned nonsense or did not return;
     InvalidArgument, CannotTravel, before anything starts; SwitchFailed.
@@ -123,7 +124,7 @@ class Cluster:
 
     def __repr__(self):
         states = [f"node {n} {state}" for n, state in enumerate(self._hub.states)]
-        return f"Cluster: {'ended' if self._closed else ', '.join(states)}"
+        return f"Cluster: {'ended' if self._hub.over else ', '.join(states)}"
 
     # what it is made to do
 

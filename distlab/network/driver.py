@@ -26,7 +26,7 @@ BY_HAND = "you"
 _LIVE_S = 1.0
 
 
-@dataclass
+@dataclass(eq=False)
 class _Session:
     """One client: what it asks, and what it waits for.
 
@@ -40,7 +40,6 @@ class _Session:
     request: int | None = None
     result: Any = None
     stopped: bool = False
-    over: bool = False
 
 
 @dataclass
@@ -72,7 +71,7 @@ class Driver:
     recent: deque = field(default_factory=deque)
     open: dict[int, _Open] = field(default_factory=dict)
     _due: list = field(default_factory=list)
-    _sessions: list = field(default_factory=list)
+    _sessions: set = field(default_factory=set)
     _requests: Any = field(default_factory=lambda: itertools.count(1))
     _order: Any = field(default_factory=itertools.count)
 
@@ -82,7 +81,7 @@ class Driver:
         for number, client in enumerate(clients, numbers):
             session = _Session(number, client, Asking(number, client.calls))
             self.names.append(number)
-            self._sessions.append(session)
+            self._sessions.add(session)
             self._at(since_s + client.start_s, self._next, session)
 
     def by_hand(self, node: int, call: Call, timeout_s: float, answered) -> None:
@@ -91,7 +90,7 @@ class Driver:
             self.names.append(BY_HAND)
         client = Client(node, (call,), timeout_s=timeout_s)
         session = _Session(BY_HAND, client, Asking(0, (call,)), answered)
-        self._sessions.append(session)
+        self._sessions.add(session)
         self._next(session)
 
     def next_s(self) -> float:
@@ -107,15 +106,15 @@ class Driver:
     @property
     def busy(self) -> bool:
         """Whether any client has something to ask still, or waits for an answer."""
-        self._sessions = [one for one in self._sessions if not one.over]
         return bool(self._sessions)
 
     def stop(self) -> None:
         """Have no client make another call; what is not answered yet stays open."""
-        for session in self._sessions:
+        for session in list(self._sessions):
             if session.name != BY_HAND:
                 session.stopped = True
-                session.over = session.over or session.request is None
+                if session.request is None:
+                    self._sessions.discard(session)
 
     def answered(self, request: int, outcome: str, result: Any) -> None:
         """Take a node's answer, unless its client waits no longer."""
@@ -137,8 +136,7 @@ class Driver:
         """Have a client make its next call, if it has one."""
         call = None if session.stopped else session.asking.next(session.result)
         if call is None:
-            session.over = True
-            return
+            return self._sessions.discard(session)
         request = session.request = next(self._requests)
         node = session.client.node
         start = self.clock()

@@ -24,7 +24,7 @@ from distlab.network.states import State
 
 __all__ = ["Explorer", "OutOfTime"]
 
-_WALKS, _WALKS_SHARE = 1000, 0.25
+_WALKS, _WALKS_SHARE = 300, 0.1
 _FEW, _ALL_SHARE = 2, 0.5
 _MOST_STATES = 3_000_000
 

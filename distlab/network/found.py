@@ -1,5 +1,6 @@
 """What a search gives back: a schedule that breaks a protocol, or what it has seen."""
 
+import html
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -96,6 +97,11 @@ class Found:
         steps = f"{count} step{'s' * (count != 1)}"
         took = f"{self.explored.seconds:.2f} s"
         return f"Found in {took}, in {steps}: {self.why}\n{self.schedule!r}"
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        steps = f"<pre>{html.escape(repr(self))}</pre>"
+        played = self.outcome._repr_mimebundle_()["text/html"]
+        return {"text/html": steps + played, "text/plain": repr(self)}
 
     def replay(self) -> Outcome:
         """Return the outcome of playing the schedule on new nodes; always the same."""

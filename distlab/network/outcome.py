@@ -1,14 +1,21 @@
-"""`Outcome`: what a run of nodes and clients gives back."""
+"""`Outcome`: what a run of nodes and clients gives back, and a summary to look at."""
 
+import html
+from collections import Counter
 from dataclasses import dataclass
 
 from distlab.history import History
-from distlab.trace import Trace
+from distlab.show import player
+from distlab.trace import Trace, is_lost
+from distlab.units import readable_seconds
 
 __all__ = ["Outcome"]
 
+_MOST_PLAYED = 3000  # events; for more, ask for show.player
+_TOLD = {"ok": "answered", "failed": "refused", "unknown": "without an answer"}
 
-@dataclass
+
+@dataclass(repr=False)
 class Outcome:
     """What happened in a run, whether its nodes were processes or simulated.
 
@@ -25,3 +32,37 @@ class Outcome:
     nodes: list
     saved: list[dict]
     elapsed_s: float
+
+    def __repr__(self):
+        asked = len(self.history)
+        counts = Counter(operation.outcome for operation in self.history)
+        told = [f"{counts[how]:,} {_TOLD[how]}" for how in _TOLD if counts[how]]
+        operations = f"{asked:,} operation{'s' * (asked != 1)}"
+        parts = [f"{operations}: {', '.join(told)}"] if asked else ["no operations"]
+        nodes = range(self.trace.world_size - self.trace.clients)
+        sends = [
+            event
+            for event in self.trace.events
+            if event.kind == "send" and event.rank in nodes and event.peer in nodes
+        ]
+        sent, lost = len(sends), sum(map(is_lost, sends))
+        gone = f", {lost:,} lost" if lost else ""
+        parts.append(f"{sent:,} message{'s' * (sent != 1)} between nodes{gone}")
+        parts.append(readable_seconds(self.elapsed_s))
+        return f"{self.trace.actors()}; {'; '.join(parts)}"
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        headline = f"<b>{html.escape(repr(self))}</b>"
+        return {
+            "text/html": f"<div>{headline}{self._played()}</div>",
+            "text/plain": repr(self),
+        }
+
+    def _played(self):
+        """Return the player, folded, if there is something to play."""
+        if not self.trace.messages() or len(self.trace) > _MOST_PLAYED:
+            return ""
+        return (
+            "<details><summary style='cursor:pointer'>Play this run</summary>"
+            f"{player(self.trace).html()}</details>"
+        )

@@ -16,6 +16,7 @@
     shuffle(output)             # bytes from every map task to every reduce task
     lineage(rdd)                # what a data set is made from, in stages, and what ran
     rates(simulated)            # what several simulated jobs moved over time
+    history(verdict)            # what clients asked and were told, and why it cannot be
     source(function)            # the code itself
 
 Each drawing shows itself as the last line of a cell, and its `alt` says in words and
@@ -24,6 +25,7 @@ first picture that needs it.
 """
 
 from distlab.show.film import Comparison, Player, compare, player, save
+from distlab.show.history import history
 from distlab.show.lineage import lineage
 from distlab.show.memory import memory
 from distlab.show.picture import Picture
@@ -43,6 +45,7 @@ __all__ = [
     "Picture",
     "Player",
     "compare",
+    "history",
     "lineage",
     "memory",
     "pipeline",

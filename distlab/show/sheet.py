@@ -17,7 +17,7 @@ from distlab.show.lettering import (
 from distlab.show.theme import GRID, INK, MUTED, PAPER, rank_color, rank_marker
 
 __all__ = ["MARGIN", "PAGE_WIDTH", "Sheet", "arrow", "bars", "curve", "pill"]
-__all__ += ["points", "strokes", "underlay", "write"]
+__all__ += ["points", "shapes", "strokes", "underlay", "write"]
 
 PAGE_WIDTH = 9.8
 MARGIN = 0.25
@@ -120,13 +120,21 @@ def underlay(text):
 def bars(ax, boxes, color, *, edge=None, hatch=None, dashed=False, gid=None, zorder=3):
     """Draw boxes (left, top, right, bottom), all alike, as one artist."""
     import numpy as np
+
+    look = {"edge": edge, "hatch": hatch, "dashed": dashed, "gid": gid}
+    corners = np.array([((a, b), (c, b), (c, d), (a, d)) for a, b, c, d in boxes])
+    return shapes(ax, corners, color, zorder=zorder, **look)
+
+
+def shapes(ax, corners, color, *, edge=None, hatch=None, dashed=False, gid, zorder=3):
+    """Draw polygons, each by its corners, all alike, as one artist."""
     from matplotlib.collections import PolyCollection
 
     # A hairline keeps a bar visible that is narrower than a pixel. Where bars are many,
     # pixels show instead how much of their time is covered: no hairline, no snapping.
-    many = len(boxes) > _MANY
+    many = len(corners) > _MANY
     artist = PolyCollection(
-        np.array([((a, b), (c, b), (c, d), (a, d)) for a, b, c, d in boxes]),
+        corners,
         facecolors=color,
         edgecolors=edge or color,
         linewidths=1 if edge else 0.5 * (not many),

@@ -10,6 +10,7 @@ The grey of a lane adds up to `Trace.waited_s`.
 from distlab.show.clock import Clock
 from distlab.show.lanes import Lanes
 from distlab.show.marks import LABEL_SIZE, place_marks
+from distlab.show.nodes import nodes
 from distlab.show.picture import Picture
 from distlab.show.reading import Reading, trace_of
 from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, strokes, underlay, write
@@ -41,11 +42,13 @@ def timeline(trace, title: str = "") -> Picture:
 
     trace: a `Trace`, or anything with a `.trace`, such as a report or a failure.
 
-    Of workers it draws their tasks: see `tasks`.
+    Of workers it draws their tasks: see `tasks`; of nodes their messages: see `nodes`.
 
     Raises: InvalidArgument if there is no trace in it.
     """
     trace = trace_of(trace)
+    if trace.who == "node":
+        return nodes(trace, title)
     if trace.who != "rank":
         return tasks(trace, title)
     reading = Reading(trace)

@@ -2,6 +2,7 @@
 
 from distlab.trace.event import Event, Message, moves
 from distlab.trace.lineage import Lineage, LineageNode, Parent, StageRun
+from distlab.trace.numbered import is_lost, words_of
 from distlab.trace.operation import Call, Operation
 from distlab.trace.shares import (
     BASE,
@@ -28,6 +29,8 @@ __all__ = [
     "StageRun",
     "Trace",
     "counts_in",
+    "is_lost",
     "moves",
     "shares_named",
+    "words_of",
 ]

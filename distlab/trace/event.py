@@ -18,6 +18,12 @@ class Event(NamedTuple):
         that the network lost, between nodes "dropped: " and its words, or what a fault
         is: "kill", "hang", "died", "raised ValueError", "crash", "restart", or
         "partition 0 1 | 2" from start to end.
+
+    Of nodes a send and a recv take no time, and the label of either is the message in
+    words, such as "store x 1". A lost send ends when it was lost, if that is known,
+    else when it began. Calls and answers of clients are messages, too. A mark "timer
+    retry" is a timer named retry that has run out; what a node does after it, up to its
+    next recv, mark or fault, it does because of it.
     """
 
     rank: int

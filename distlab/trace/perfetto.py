@@ -18,7 +18,7 @@ def perfetto_rows(trace) -> list[dict]:
     for lane, rank, name in sorted({*lanes.values(), *_first_lanes(trace)}):
         rows.append(_named("thread_name", lane, name))
         rows.append(_sorted(lane, rank))
-    rows += [_slice(event, lanes[id(event)][0], end_s) for event in trace.events]
+    rows += [_slice(trace, e, lanes[id(e)][0], end_s) for e in trace.events]
     for number, (send, recv) in enumerate(trace.messages()):
         if send and recv and recv.end is not None and send.start <= recv.end:
             rows.append(_flow("s", number, lanes[id(send)][0], send.start))
@@ -27,7 +27,7 @@ def perfetto_rows(trace) -> list[dict]:
 
 
 def _first_lanes(trace):
-    return [(rank, rank, f"rank {rank}") for rank in range(trace.world_size)]
+    return [(rank, rank, trace.name(rank)) for rank in range(trace.world_size)]
 
 
 def _lanes(trace, end_s):
@@ -46,7 +46,7 @@ def _lanes(trace, end_s):
             number = 0
         else:
             stacks[number].append(end)
-        name = f"rank {event.rank}" + (f" (lane {number + 1})" if number else "")
+        name = trace.name(event.rank) + (f" (lane {number + 1})" if number else "")
         lane = event.rank + number * trace.world_size
         lanes[id(event)] = lane, event.rank, name
     return lanes
@@ -72,7 +72,7 @@ def _sorted(lane, rank):
     return {"ph": "M", "name": "thread_sort_index", "pid": 0, "tid": lane, "args": args}
 
 
-def _slice(event, lane, end_s):
+def _slice(trace, event, lane, end_s):
     row = {
         "pid": 0,
         "tid": lane,
@@ -86,6 +86,8 @@ def _slice(event, lane, end_s):
     if event.peer is not None:
         way = "to" if event.kind == "send" else "from"
         row["name"] = f"{event.kind} {way} {event.peer}"
+        if trace.who == "node":
+            row["name"] = f"{event.label or event.kind} {way} {trace.name(event.peer)}"
         row["args"] |= {"peer": event.peer, "bytes": event.bytes}
     end = end_s if event.end is None else event.end
     return row | {"ph": "X", "dur": max(0.0, end - event.start) * 1e6}

@@ -6,7 +6,8 @@
 A trace knows nothing of processes or tensors. Whoever runs an algorithm, on real
 processes or on a simulated fabric, hands in its events; whoever draws, measures or
 grades reads them here. Message k from rank a to rank b is a's k-th send event to b
-and b's k-th recv event from a, so that no event needs to carry an identity.
+and b's k-th recv event from a, so that no event needs to carry an identity. Messages of
+nodes may be lost or overtake each other, and carry a number: see `numbered`.
 """
 
 import json
@@ -17,6 +18,7 @@ from os import PathLike
 
 from distlab.errors import InvalidArgument
 from distlab.trace.event import Event, Message, moves
+from distlab.trace.numbered import is_lost, pair_numbered, rounds_of_numbered
 from distlab.trace.perfetto import perfetto_rows
 from distlab.trace.shares import Shares
 
@@ -56,13 +58,23 @@ class Trace:
 
     def __repr__(self):
         if self.who != "rank":
-            size = f"{self.world_size} {self.who}s"
-            return f"Trace of {size}: {len(self.events)} events"
+            return f"Trace of {self.actors()}: {len(self.events)} events"
         sent = sum(self.bytes_sent(rank) for rank in range(self.world_size))
         return (
             f"Trace of {self.world_size} ranks: {len(self.events)} events, "
             f"{sent:,} bytes sent in {self.rounds()} rounds"
         )
+
+    def actors(self) -> str:
+        """Return how many there are of whom, as "3 nodes and 2 clients"."""
+        counts = [(self.world_size - self.clients, self.who), (self.clients, "client")]
+        told = [f"{count:,} {who}" + "s" * (count != 1) for count, who in counts]
+        return " and ".join(told if self.clients else told[:1])
+
+    def name(self, rank: int) -> str:
+        """Return what a rank is called, as "rank 2", "node 0" or "client 1"."""
+        first = self.world_size - self.clients
+        return f"{self.who} {rank}" if rank < first else f"client {rank - first}"
 
     def of(self, rank: int, *kinds: str) -> list[Event]:
         """Return the events of `rank`, only those of `kinds` if any are named.
@@ -89,7 +101,8 @@ class Trace:
             if rank not in began:
                 raise InvalidArgument(f"rank {rank} has set no mark {label!r}.")
         events = [e for e in self.events if e.start >= began[e.rank]]
-        return Trace(self.world_size, events, self.cut_s, who=self.who)
+        who = {"who": self.who, "clients": self.clients}
+        return Trace(self.world_size, events, self.cut_s, **who)
 
     def bytes_sent(self, rank: int) -> int:
         """Return the payload bytes of the messages that `rank` handed over, exactly.
@@ -126,6 +139,8 @@ class Trace:
 
     def messages(self) -> list[Message]:
         """Return every message, each send beside its recv, in order of start."""
+        if self.who == "node":
+            return pair_numbered(self.events)
         sends, recvs = defaultdict(list), defaultdict(list)
         for event in self.events:
             if event.kind == "send":
@@ -141,6 +156,10 @@ class Trace:
                 met.append(Message(send, recv))
         return sorted(met, key=lambda m: (m.send or m.recv).start)
 
+    def lost(self) -> int:
+        """Return how many messages the network lost."""
+        return sum(map(is_lost, self.events))
+
     def round_of_messages(self) -> list[tuple[Message, int]]:
         """Return each message that was handed over, with its round, counted from 1.
 
@@ -148,6 +167,8 @@ class Trace:
         had finished before starting this one. Messages that a rank posts together,
         as a ring step does, share a round.
         """
+        if self.who == "node":
+            return rounds_of_numbered(self.events, self.messages())
         messages = [
             m for m in self.messages() if any(e and e.end is not None for e in m)
         ]
@@ -201,7 +222,7 @@ class Trace:
         return max(0.0, last - self.events[0].start)
 
     def to_perfetto(self, path: str | PathLike) -> None:
-        """Write the trace for Perfetto or chrome://tracing, one lane per rank.
+        """Write the trace for Perfetto or chrome://tracing, one lane for each rank.
 
         Source: Trace Event Format, "JSON Object Format"; times are microseconds.
         """

@@ -165,6 +165,23 @@ def test_a_split_separates_counted_at_both_ends():
     assert counted == traced
 
 
+def test_what_waits_at_a_paused_node_is_lost_in_a_split():
+    with network.Cluster(Gossip, 3, delivery=Delivery((0.0, 0.0))) as cluster:
+        cluster.pause(1)
+        heard = cluster.call(2, "read").result.get(0, 0)
+        until(lambda: cluster.call(2, "read").result.get(0, 0) > heard + 20)
+        cluster.split([0, 2], [1])
+        cluster.resume(1)
+        assert cluster.call(1, "read", timeout_s=20).outcome == "ok"
+    events = cluster.outcome().trace.events
+    (split,) = [e for e in events if e.kind == "fault"]
+    lane = [e for e in events if e.rank == 1 and e.kind == "recv" and e.peer < 3]
+    assert not [e for e in lane if e.start >= split.start]
+    sent = [e for e in events if e.kind == "send" and e.rank == 0 and e.peer == 1]
+    waited = [e for e in sent if e.start < split.start and "dropped" in e.label]
+    assert len(waited) > 10
+
+
 def test_a_cut_link_is_cut_both_ways_and_no_other():
     with network.Cluster(Gossip, 3) as cluster:
         cluster.cut(0, 1)

@@ -8,6 +8,7 @@ import random
 import signal
 import subprocess
 import sys
+from functools import partial
 
 import pytest
 from protocols import (
@@ -19,12 +20,14 @@ from protocols import (
     Majority,
     ReadsOne,
     all_alike,
+    all_count_alike,
     counts_well,
     nothing_stale,
     one_holder,
 )
 
 from distlab import Call, InvalidArgument, NotDeterministic
+from distlab.agree import Quorum, Register, check_linearizable
 from distlab.network import (
     Client,
     Node,
@@ -43,6 +46,8 @@ READERS = [
 ]
 LOCKERS = [Client(0, [Call("lock")]), Client(1, [Call("lock")])]
 COUNTERS = [Client(0, [Call("add", None, 5)]), Client(1, [Call("read")])]
+ADDERS = [Client(0, [Call("add", None, 5)])]
+SPLIT = {"splits": [([0], [1, 2])], "settled": True}
 WRITERS = [Client(0, [Call("write", "x", 1), Call("write", "x", 2)])]
 
 # name -> what is searched, its check and faults, and how many steps are enough
@@ -52,6 +57,18 @@ PLANTED = {
     "split brain": (BothSides, LOCKERS, one_holder, {"splits": 1}, 5),
     "doubled": (Counts, COUNTERS, counts_well, {"duplicates": 1}, 3),
     "overtaken": (LastToCome, WRITERS, all_alike, {"settled": True}, 6),
+    "lost in a split": (Counts, ADDERS, all_count_alike, SPLIT, 4),
+    "lost": (Counts, ADDERS, all_count_alike, {"drops": 1, "settled": True}, 3),
+}
+
+
+# What each must contain, so that every kind of step is seen to be needed.
+KINDS = {
+    "lost at a crash": {"crash", "restart"},
+    "split brain": {"timer"},
+    "doubled": {"copy"},
+    "lost in a split": {"split", "heal"},
+    "lost": {"lose"},
 }
 
 
@@ -69,6 +86,7 @@ def found():
 def test_a_planted_mistake_is_found_and_the_schedule_is_short(name, found):
     assert found[name]
     assert len(found[name].schedule) <= PLANTED[name][-1] <= 15
+    assert KINDS.get(name, set()) <= {step.kind for step in found[name].schedule}
     words = repr(found[name])
     assert f"{len(found[name].schedule)}. " in words and found[name].why in words
 
@@ -96,7 +114,7 @@ def test_no_step_of_what_is_found_can_be_left_out(name, found):
         rest = steps[:at] + steps[at + 1 :]
         played = fitting(make, clients, rest)
         outcome = replay(make, 3, clients, played, check)
-        if faults.get("settled") and still_under_way(outcome.outcome):
+        if faults.get("settled") and not is_settled(outcome):
             continue
         assert not outcome.violated, f"without {steps[at]}"
 
@@ -111,11 +129,14 @@ def fitting(make, clients, steps):
     return Schedule(kept)
 
 
-def still_under_way(outcome):
-    sent = {e.step for e in outcome.trace.events if e.kind == "send"}
-    lost = {e.step for e in outcome.trace.events if e.label.startswith("dropped")}
-    got = {e.step for e in outcome.trace.events if e.kind == "recv"}
-    return bool(sent - lost - got)
+def is_settled(replayed):
+    """Whether nothing is under way, and the network whole."""
+    kinds = [step.kind for step in replayed.schedule]
+    events = replayed.outcome.trace.events
+    sent = {e.step for e in events if e.kind == "send"}
+    lost = {e.step for e in events if e.label.startswith("dropped")}
+    got = {e.step for e in events if e.kind == "recv"}
+    return not sent - lost - got and kinds.count("split") == kinds.count("heal")
 
 
 def test_the_same_seed_finds_the_same_schedule():
@@ -248,6 +269,24 @@ def follow(twin, node, effects, words, results):
         else:
             told[effect.request[0]].append(effect.result)
     visit(nodes, under_way, asked, told, words, results)
+
+
+def test_a_real_store_is_searched_with_a_real_checker_and_found_stale():
+    reads_one = partial(Quorum, reads=1, write_back=False)
+    clients = [Client(0, [Call("write", "x", 1)]), Client(1, [READ])]
+    found = search(reads_one, 3, clients, linearizable, within_s=60)
+    assert len(found.schedule) <= 15
+    verdict = linearizable(found.replay())
+    assert verdict.violated and verdict.why == found.why
+    shown = found._repr_mimebundle_()
+    assert "1. client 0 asks node 0: write x 1" in shown["text/html"]
+    assert "<svg" in shown["text/html"] and shown["text/plain"] == repr(found)
+    mended = replay(Quorum, 3, clients, found.schedule, linearizable)
+    assert not mended.violated
+
+
+def linearizable(outcome):
+    return check_linearizable(outcome.history, Register())
 
 
 def test_an_invariant_is_looked_at_after_every_step():

@@ -95,8 +95,11 @@ def compare(
     Raises: InvalidArgument for two runs of different numbers of ranks, or no trace.
     """
     traces = trace_of(mine), trace_of(ideal)
-    if any(trace.who != "rank" for trace in traces):
-        raise InvalidArgument("runs of ranks are compared; these are runs of workers.")
+    others = [trace.who for trace in traces if trace.who != "rank"]
+    if others:
+        raise InvalidArgument(
+            f"runs of ranks are compared; these are runs of {others[0]}s."
+        )
     sizes = [trace.world_size for trace in traces]
     if sizes[0] != sizes[1]:
         raise InvalidArgument(

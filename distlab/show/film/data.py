@@ -7,6 +7,8 @@ from collections import defaultdict
 
 from distlab.show.film.painter import MOST_PILLS, Painter
 from distlab.show.film.panel import BAR_WIDTH
+from distlab.show.film.svg import color_of
+from distlab.show.film.weave import LEFT
 from distlab.show.lettering import literal
 
 __all__ = ["film_data"]
@@ -39,6 +41,8 @@ def film_data(film) -> dict:
         "full": film.full_scale,
         "rows": film.rows,
         "names": [film.name(rank) for rank in film.rows],
+        "opens": film.OPENS,
+        "weave": _weave(film),
         "bytes": int(film.who == "rank"),
         "words": _words(film),
         "legend": film.legend(),
@@ -67,7 +71,49 @@ def _frame(film, painter, frame):
         "r": frame.ranks,
         "b": int(frame.broken),
         "d": frame.dead,
+        "c": frame.cuts,
     }
+
+
+def _weave(film):
+    """Return the space-time view of nodes, places rounded."""
+    weave = film.weave
+    if weave is None:
+        return None
+    trace, clients = weave.all.trace, weave.all.is_client
+    return {
+        "left": LEFT,
+        "top": weave.top,
+        "bottom": weave.bottom,
+        "height": weave.height,
+        "unit": weave.unit,
+        "names": [
+            [weave.y[r], trace.name(r), color_of(r), int(clients(r))]
+            for r in weave.rows
+        ],
+        "lives": weave.lives,
+        "walls": weave.walls,
+        "sides": weave.sides,
+        "strands": [
+            [
+                *_rounded(s[:4]),
+                color_of(s.rank),
+                s.fate,
+                s.words,
+                *_rounded(s.at),
+                s.bow,
+            ]
+            for s in weave.strands
+        ],
+        "signs": [
+            [*_rounded(s[:2]), s.kind, color_of(s.rank), s.words, *_rounded(s.at)]
+            for s in weave.signs
+        ],
+    }
+
+
+def _rounded(numbers):
+    return [round(number, 3) for number in numbers]
 
 
 def _cell(key, counts):

@@ -23,7 +23,8 @@ class Frame:
     title, short, text: of the stop. moves: on the way to it. sent: bytes by rank.
     tables: (rank, chunk) -> counts; changed: those that are new. at_s: its moment.
     ranks: in a barrier or collective. broken: it is the stop of what never ended.
-    dead: who has died on the way to it, and is replaced.
+    dead: who has died on the way to it, and is replaced. cuts: pairs of nodes between
+    which nothing passes.
     """
 
     title: str
@@ -37,6 +38,7 @@ class Frame:
     changed: list = field(default_factory=list)
     broken: bool = False
     dead: list = field(default_factory=list)
+    cuts: list = field(default_factory=list)
 
 
 class Film:
@@ -57,6 +59,8 @@ class Film:
         ("working", "strip: its own work"),
     )
     VIEWS = ("graph", "lanes", "space")
+    OPENS = "graph"
+    weave = None  # a space-time view of its own
     WHOLE = False  # whether a share fills its cell, as there is only one
 
     def __init__(self, trace, title="", *, bound=None, shape="auto"):

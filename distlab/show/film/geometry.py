@@ -77,6 +77,33 @@ class Geometry:
         cell = (wide, tall) if chunks else (0.0, 0.0)
         return cls("fan", 400, nodes, radius, cell, tables if chunks else [], ways)
 
+    @classmethod
+    def around(cls, pairs, nodes: int, homes: list[int]) -> "Geometry":
+        """Lay out nodes on a circle, and outside each its clients.
+
+        homes: for each client the node that it asks.
+        """
+        height, radius = 480, 21 if nodes <= 6 else 15
+        middle, inner, outer = (WIDTH / 2, height / 2), 128.0, 212.0
+        turn = 2 * math.pi / max(1, nodes)
+        spots = []
+        for node in range(nodes):
+            angle = turn * node - math.pi / 2
+            spots.append(_on(middle, inner, angle, 1.25))
+        for client, home in enumerate(homes):
+            own = [other for other, node in enumerate(homes) if node == home]
+            step = min(0.45, 0.8 * turn / len(own))
+            apart = (own.index(client) - (len(own) - 1) / 2) * step
+            spots.append(_on(middle, outer, turn * home - math.pi / 2 + apart, 1.25))
+        few = len(pairs) <= MOST_WAYS
+        ways = {pair: _way(pair, spots, "circle", radius) for pair in pairs if few}
+        return cls("circle", height, spots, radius, (0.0, 0.0), [], ways)
+
+
+def _on(middle, radius, angle, wide):
+    x, y = wide * radius * math.cos(angle), radius * math.sin(angle)
+    return middle[0] + x, middle[1] + y
+
 
 def _table(spot, nodes, shape, radius, wide, tall):
     """Return the corner of a node's table: outwards, and to the right in a tree."""

@@ -69,6 +69,7 @@ class Painter:
         drawn = [self._stripes(tables)]
         if part == 1:
             drawn.append(self._fresh(frame))
+        drawn.append(paths({"cut": [self._cut(pair) for pair in frame.cuts]}))
         drawn += [self._message(move, part, frame) for move in frame.moves]
         if part == 1:
             drawn += [self._ring("meet", rank) for rank in frame.ranks]
@@ -206,7 +207,8 @@ class Painter:
         # side by side, not on top of each other, where two ranks send to each other
         back = any((m.dst, m.src) == move[:2] for m in frame.moves)
         at = (0.34 if back else 0.5) if part == 1 or late else part
-        x, y = point(way, min(at, 0.55) if move.fate == "dropped" else at)
+        at = min(at, 0.36 if frame.cuts else 0.55) if move.fate == "dropped" else at
+        x, y = point(way, at)
         if len(frame.moves) > MOST_PILLS or self.film.world_size > _MOST_PILL_RANKS:
             return arrow + circle(f"dot s{color}", x, y, 2 if many else 4)
         words = self.words(move)
@@ -216,6 +218,14 @@ class Painter:
 
     def _ring(self, name, rank):
         return circle(name, *self.geometry.nodes[rank], self.geometry.radius + 4)
+
+    def _cut(self, pair):
+        """Return a stroke across the line between two nodes."""
+        (x0, y0), (x1, y1) = (self.geometry.nodes[rank] for rank in pair)
+        length = math.hypot(x1 - x0, y1 - y0) or 1
+        dx, dy = -40 * (y1 - y0) / length, 40 * (x1 - x0) / length
+        x, y = (x0 + x1) / 2 - dx / 2, (y0 + y1) / 2 - dy / 2
+        return f"M{x:.1f} {y:.1f}l{dx:.1f} {dy:.1f}"
 
     def _crossed(self, rank):
         mark = cross(*self.geometry.nodes[rank], self.geometry.radius + 5)

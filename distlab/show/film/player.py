@@ -6,6 +6,7 @@ import sys
 from distlab.errors import InvalidArgument
 from distlab.show.film.film import Film
 from distlab.show.film.job import JobFilm
+from distlab.show.film.node import NodeFilm
 from distlab.show.film.page import document, fragment
 from distlab.show.film.still import filmstrip, gif, png
 from distlab.show.lettering import literal
@@ -111,6 +112,8 @@ def _film(trace, title, bound_bytes, bound_label, shape):
             )
         bound = bound_bytes, literal(bound_label, 40)
     trace = trace_of(trace)
+    if trace.who == "node":
+        return NodeFilm(trace, title)
     if trace.who != "rank":
         return JobFilm(trace, title)
     return Film(trace, title, bound=bound, shape=shape)

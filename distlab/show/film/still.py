@@ -12,7 +12,9 @@ from importlib.resources import files
 from distlab.show.film.painter import Painter
 from distlab.show.film.panel import PAGE_WIDTH, Panel
 from distlab.show.film.svg import circle, paths, rank_style, text
+from distlab.show.film.weave_still import stops_wide, weave_lines, weave_window
 from distlab.show.lettering import wrapped
+from distlab.show.telling import plural
 from distlab.show.theme import GRID, INK, MUTED, PAPER, TRACK, WAITING, WARNING
 
 __all__ = ["filmstrip", "frame_svg", "gif", "key_frames", "pair_strip", "png"]
@@ -35,15 +37,28 @@ def frame_svg(film, number: int, part: float = 1.0) -> str:
     body.append(text("ink strong", 28, 92, frame.title, 15))
     for row, line in enumerate(lines):
         body.append(text("muted", 28, 114 + 18 * row, line, 13))
-    body.append(f'<g transform="translate(14 {top})">{painter.stage(number, part)}</g>')
-    body.append(f'<g transform="translate(0 {top})">{Panel(film).drawn(shown)}</g>')
-    bottom = top + painter.height
+    if film.weave is not None:
+        until, seen = max(0, number - 1 + part), stops_wide(film.weave)
+        first = min(max(0, until - 0.6 * seen), max(0, film.weave.count - seen))
+        view = weave_window(film.weave, first, seen, until)
+        body.append(f'<g transform="translate(14 {top})">{view}</g>')
+        bottom = top + film.weave.bottom
+    else:
+        stage, panel = painter.stage(number, part), Panel(film).drawn(shown)
+        body.append(f'<g transform="translate(14 {top})">{stage}</g>')
+        body.append(f'<g transform="translate(0 {top})">{panel}</g>')
+        bottom = top + painter.height
     body.append(_ruler(film, number, part, bottom + 14))
     return _svg(PAGE_WIDTH, bottom + 54, "".join(body), film.alt())
 
 
 def filmstrip(film) -> str:
-    """Return the key frames side by side as one SVG: three to a row, six at most."""
+    """Return the key frames side by side as one SVG: three to a row, six at most.
+
+    Of nodes it is their space-time view, stop after stop.
+    """
+    if film.weave is not None:
+        return _woven(film)
     painter, keys = Painter(film), key_frames(film)
     columns = min(_STRIP_COLUMNS, len(keys))
     wide, tall = 620, painter.height + 86
@@ -57,6 +72,23 @@ def filmstrip(film) -> str:
         body.append(f'<g transform="translate({x} {y})">{inside}</g>')
     rows = -(-len(keys) // columns)
     return _svg(wide * columns, 100 + rows * tall, "".join(body), film.alt())
+
+
+def _woven(film):
+    """Return the space-time view of nodes, in as many lines as it takes."""
+    lines, shown = weave_lines(film.weave)
+    body = [text("ink strong", 24, 36, film.title or "The run", 20)]
+    body.append(text("muted", 24, 60, film.subtitle, 13))
+    y = 76
+    for line in lines:
+        body.append(f'<g transform="translate(14 {y})">{line}</g>')
+        y += film.weave.bottom + 14
+    hidden = film.weave.count - shown
+    if hidden > 0:
+        words = f"and {plural(hidden, 'more stop')}, which the player shows"
+        body.append(text("muted", 24, y + 10, words, 13))
+        y += 20
+    return _svg(PAGE_WIDTH, y + 12, "".join(body), film.alt())
 
 
 def pair_strip(films, names, number: int, verdict: str) -> str:

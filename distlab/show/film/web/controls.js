@@ -15,7 +15,7 @@ function mount(root, films, differs) {
     film.box = box;
     views.graph.push([graph(film, svgs[0]), svgs[0]]);
     views.lanes.push([lanes(film, svgs[1]), svgs[1]]);
-    views.space.push([space(film, svgs[2]), svgs[2]]);
+    views.space.push([(film.weave ? weave : space)(film, svgs[2]), svgs[2]]);
     svgs[1].addEventListener("moment", event => seek(position(film, event.detail)));
   });
 
@@ -136,7 +136,7 @@ function mount(root, films, differs) {
   scrub.max = count;
   for (const part of all("[hidden]")) part.hidden = false;
   find(".strip")?.remove();
-  look("graph");
+  look(films[0].opens);
   set(false);
   root.dataset.ready = Math.round(performance.now());
 }

@@ -82,7 +82,13 @@ function lanes(film, svg) {
       parts.push(tag("path", { class: "axis", d: `M${at.toFixed(1)} ${top - 10}V${bottom}` }));
       free = at + 6.2 * text.length + 12;
     }
-    for (const [rank, time, text] of film.faults) {
+    for (const [rank, time, text, end] of film.faults) {
+      if (text.startsWith("partition") && end >= from && time <= until) {
+        const a = Math.max(left, x(time)), b = Math.min(right, x(end));
+        parts.unshift(tag("rect", { class: "split", x: a, y: top - 4, width: Math.max(1, b - a), height: bottom - top + 8 }));
+        parts.push(tag("text", { class: "bad", x: Math.min(a + 4, right - 140), y: top - 8, "font-size": 11 }, text.replace("partition", "split:")));
+        continue;
+      }
       if (!rowOf.has(rank) || time < from || time > until) continue;
       const at = x(time), mid = y(rank) + tall / 2;
       parts.push(tag("path", { class: "cross", d: `M${at - 6} ${mid - 6}l12 12m0 -12l-12 12` }));

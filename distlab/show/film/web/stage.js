@@ -77,6 +77,12 @@ function graph(film, svg) {
 
   function moves(frame, part, rests) {
     const parts = [], many = frame.m.length > film.pills || film.n > 12, lines = {}, heads = {};
+    const cuts = frame.c.map(([a, b]) => {
+      const [x0, y0] = film.nodes[a], [x1, y1] = film.nodes[b], length = Math.hypot(x1 - x0, y1 - y0) || 1;
+      const dx = -40 * (y1 - y0) / length, dy = 40 * (x1 - x0) / length;
+      return `M${(x0 + x1 - dx) / 2} ${(y0 + y1 - dy) / 2}l${dx} ${dy}`;
+    });
+    if (cuts.length) parts.push(tag("path", { class: "cut", d: cuts.join("") }));
     for (const [src, dst, , fate] of frame.m) {
       const w = way(src, dst), c = src % 6 + (fate === 2 ? " late" : "");
       (lines[c] ||= []).push(curve(w));
@@ -88,7 +94,7 @@ function graph(film, svg) {
     for (const [src, dst, text, fate] of frame.m) {
       // side by side, not on top of each other, where two ranks send to each other
       let t = rests || fate === 2 ? (pairs.has(dst + "," + src) ? 0.34 : 0.5) : part;
-      if (fate === 1) t = Math.min(t, 0.55);
+      if (fate === 1) t = Math.min(t, cuts.length ? 0.36 : 0.55);
       const [x, y] = along(way(src, dst), t), c = src % 6;
       if (many) { parts.push(tag("circle", { class: "dot s" + c, cx: x, cy: y, r: film.n <= 64 ? 4 : 2 })); continue; }
       const w = 6.4 * text.length + 16;

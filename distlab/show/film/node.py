@@ -1,0 +1,210 @@
+"""`NodeFilm`: nodes, their clients and a network that fails, told by the same player.
+
+Every stop is something that happens to one node or client, and what it does then; or
+a crash, a restart, a split. The space-time view opens first: see `weave`.
+"""
+
+from distlab.show.film.film import MOST_ROWS, Film, Frame
+from distlab.show.film.geometry import Geometry
+from distlab.show.film.node_words import NodeWords
+from distlab.show.film.stops import Move
+from distlab.show.film.turns import Happenings
+from distlab.show.film.weave import Weave
+from distlab.show.lettering import literal
+from distlab.show.reading import Reading, Span
+from distlab.show.telling import plural
+from distlab.trace import is_lost, words_of
+from distlab.units import readable_seconds
+
+__all__ = ["NodeFilm"]
+
+_MOST_TOLD = 24
+
+
+class NodeFilm(Film):
+    """The film of a trace of nodes; see `Film` for what there is.
+
+    happenings: the trace, read. weave: its space-time view.
+    """
+
+    BARS, LANES = "Messages sent so far", "Who was at what"
+    COLORS = ("colour: a client waits", "red: a node is down")
+    MORE = ()
+    OPENS = "space"
+
+    def __init__(self, trace, title=""):
+        self.reading = Reading(trace)
+        self.happenings = Happenings(trace)
+        self.title, self.bound, self.who = literal(title, 80), None, trace.who
+        self.world_size, self.chunks, self.bounds = trace.world_size, 0, []
+        self.weave = Weave(self.happenings)
+        pairs = {
+            ((m.send.rank, m.send.peer) if m.send else (m.recv.peer, m.recv.rank))
+            for m in self.happenings.messages
+        }
+        homes = list(self.happenings.homes.values())
+        self.geometry = Geometry.around(pairs, self.happenings.nodes, homes)
+        self.rows = self.weave.rows[:MOST_ROWS]
+        self.stuck, self.gone = [], []
+        self.faults = [event for event in trace.events if event.kind == "fault"]
+        self.stops = self.happenings.stops
+        self.begin_s, self.end_s = self.reading.start_s, self.reading.last_s
+        self.lasts_s = max(self.end_s - self.begin_s, 1e-9)
+        self.frames = self._frames()
+        self.spans = self._waits() + self._deaths()
+        self.subtitle = headline(trace)
+        self.notes = self._notes()
+
+    def legend(self):
+        """Return what the colours of the lanes mean."""
+        return (
+            "bars: a client waits for its answer, or a node is down (red) · "
+            "arrows: messages, on the run's own clock"
+        )
+
+    def name(self, rank):
+        """Return what a rank is called: "node 0" or "client 1"."""
+        return self.reading.trace.name(rank)
+
+    def node_name(self, rank):
+        """Return what stands in a node."""
+        if self.happenings.is_client(rank):
+            return f"c{rank - self.happenings.nodes}"
+        return str(rank)
+
+    def amount(self, count):
+        """Return how many messages, as words."""
+        return f"{count:,}"
+
+    def _frames(self):
+        text = "Nothing has happened yet." if self.stops else "Nothing happens here."
+        sent, dead, split = [0] * self.world_size, [], None
+        start = Frame("Start", "start", text, [], sent, {}, self.begin_s, [])
+        frames, words = [start], NodeWords(self.happenings)
+        for number, stop in enumerate(self.stops, 1):
+            title, short, told = words.told(stop)
+            sent, moves, dead = list(sent), [], list(dead)
+            split = stop.split or (None if stop.heals else split)
+            for turn in stop.turns:
+                for send in turn.sends:
+                    sent[send.rank] += 1
+                moves += self._moves(turn)
+                if turn.cause is not None and turn.cause.kind == "fault":
+                    dead = [rank for rank in dead if rank != turn.rank]
+                    dead += [turn.rank] * (turn.cause.label != "restart")
+            frame = Frame(
+                title, short or str(number), told, moves, sent, {}, stop.at_s, [],
+                dead=dead, cuts=self._cuts(split),
+            )  # fmt: skip
+            frames.append(frame)
+        return frames
+
+    def _moves(self, turn):
+        """Return what arrives or is lost in a turn, as moves of the graph."""
+        moves = []
+        if turn.cause is not None and turn.cause.kind == "recv":
+            event = turn.cause
+            message = self.happenings.message_of[id(event)][0]
+            moves.append(_move(event.peer, event.rank, message, "arrived"))
+        for send in turn.sends:
+            if is_lost(send) and send.end == send.start:
+                message = self.happenings.message_of[id(send)][0]
+                moves.append(_move(send.rank, send.peer, message, "dropped"))
+        if turn.lost is not None:
+            send = turn.lost.send
+            moves.append(_move(send.rank, send.peer, turn.lost, "dropped"))
+        return moves
+
+    def _cuts(self, split):
+        nodes = range(self.happenings.nodes)
+        if split is None:
+            return []
+        return [(a, b) for a in nodes for b in nodes if a < b and split.parts(a, b)]
+
+    def _waits(self):
+        """Return a span for each call of a client, from call to answer."""
+        spans, open_calls = [], {}
+        for event in self.reading.trace.events:
+            if not self.happenings.is_client(event.rank):
+                continue
+            if event.kind in ("send", "mark") or event.rank in open_calls:
+                if event.rank in open_calls:
+                    call = open_calls.pop(event.rank)
+                    answered = event.kind == "recv"
+                    spans.append(self._wait(call, event if answered else None, event))
+                if event.kind == "send":
+                    open_calls[event.rank] = event
+        return spans + [self._wait(call, None, None) for call in open_calls.values()]
+
+    def _wait(self, call, answer, until):
+        message_of = self.happenings.message_of
+        words = literal(words_of(message_of[id(call)][0]), 30)
+        if answer is not None:
+            words += f" → {literal(words_of(message_of[id(answer)][0]), 30)}"
+        end_s = self.end_s if until is None else until.start
+        return Span(call.rank, "moving", call.start, end_s, words)
+
+    def _deaths(self):
+        spans, since = [], {}
+        for event in self.faults:
+            if event.label.startswith("partition"):
+                continue
+            if event.rank in since:
+                begin_s = since.pop(event.rank)
+                spans.append(Span(event.rank, "stuck", begin_s, event.start, "down"))
+            if event.label != "restart":
+                since[event.rank] = event.start
+        left = [Span(r, "stuck", at, self.end_s, "down") for r, at in since.items()]
+        return spans + left
+
+    def _notes(self):
+        notes = []
+        if self.weave.wordless:
+            told = plural(self.weave.wordless, "message")
+            notes.append(
+                f"The words of {told} are left out: there is no room for them."
+            )
+        if len(self.weave.rows) > MOST_ROWS:
+            hidden = len(self.weave.rows) - MOST_ROWS
+            notes.append(
+                f"{plural(hidden, 'lane')} of {len(self.weave.rows)} left out."
+            )
+        return notes
+
+    @property
+    def full_scale(self) -> float:
+        """The messages that fill a bar: the most that any of them sent."""
+        return max(self.frames[-1].sent, default=0) or 1
+
+    def alt(self) -> str:
+        """Return in words and numbers what the film shows."""
+        said = [f"{self.title}."] if self.title else []
+        said.append(f"Player of {self.subtitle}.")
+        shown = self.frames[1 : _MOST_TOLD + 1]
+        said += [f"{number}. {frame.text}" for number, frame in enumerate(shown, 1)]
+        more = len(self.frames) - 1 - _MOST_TOLD
+        if more > 0:
+            said.append(f"And {plural(more, 'more stop')}.")
+        return " ".join([*said, *self.notes])
+
+
+def headline(trace) -> str:
+    """Return nodes, messages, losses and duration in one line."""
+    sends = [event for event in trace.events if event.kind == "send"]
+    parts = [trace.actors(), plural(len(sends), "message")]
+    if trace.lost():
+        parts.append(f"{trace.lost():,} lost")
+    faults = [e.label.partition(" ")[0] for e in trace.events if e.kind == "fault"]
+    told = {"crash": "crash", "kill": "kill", "partition": "split"}
+    for label, noun in told.items():
+        count = faults.count(label)
+        if count:
+            words = plural(count, noun)
+            parts.append(words.replace("crashs", "crashes"))
+    lasted = trace.duration_s()
+    return ", ".join(parts + [readable_seconds(lasted)] * bool(lasted))
+
+
+def _move(src, dst, message, fate):
+    words = literal(words_of(message), 20) + " lost" * (fate == "dropped")
+    return Move(src, dst, 0, 0, 1, (), (), fate, words)

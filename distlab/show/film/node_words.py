@@ -1,0 +1,181 @@
+"""What happens at a stop of a film of nodes, in sentences and in a title."""
+
+from collections import defaultdict
+
+from distlab.show.lettering import literal
+from distlab.show.telling import listed
+from distlab.trace import is_lost, words_of
+
+__all__ = ["NodeWords"]
+
+_LONGEST = 60
+_ALL = {"crash": "crashes", "kill": "is killed", "died": "dies", "hang": "hangs"}
+
+
+class NodeWords:
+    """Tells the stops of some happenings."""
+
+    def __init__(self, happenings):
+        self.all = happenings
+        self.name = happenings.trace.name
+        self.taken = set()  # ids of sends that have arrived before
+
+    def told(self, stop) -> tuple[str, str, str]:
+        """Return the title of a stop, a few letters for it, and its sentences."""
+        if stop.split or stop.heals:
+            title, short, said = self._network(stop)
+            return title, short, " ".join([said, *map(self._turn, stop.turns)])
+        said = [self._turn(turn, before) for turn, before in _paired(stop.turns)]
+        title, short = self._title(stop.turns[0])
+        return title, short, " ".join(filter(None, said))
+
+    def _network(self, stop):
+        sides = (stop.split or stop.heals).sides
+        told = " | ".join(" ".join(map(str, side)) for side in sides)
+        if stop.heals:
+            said = "The network is whole again: every message passes."
+            return "The network is whole again", "heal", said
+        between = " and ".join(_nodes(side) for side in sides if side)
+        said = f"From now on no message passes between {between}."
+        return f"The network splits: {told}", "split", said
+
+    def _title(self, turn):
+        name, cause = _capital(self.name(turn.rank)), turn.cause
+        if turn.lost is not None:
+            return f"{_capital(self._words(turn.lost))} is lost", "lost"
+        if cause is None:
+            if turn.sends and self.all.is_client(turn.rank):
+                return f"{name} calls {self._sent(turn.sends[0])}", ""
+            if turn.notes and not turn.sends:
+                return f"{name}: {literal(turn.notes[0].label, 40)}", ""
+            return f"{name} {'begins' if turn.at_s <= 0 else 'acts'}", ""
+        if cause.kind == "fault":
+            return f"{name} {self._fault(cause)}", literal(cause.label, 10)
+        if cause.kind == "mark":
+            return f"{name}: {literal(cause.label, 40)}", "timer"
+        verb = "hears" if self.all.is_client(turn.rank) else "takes"
+        return f"{name} {verb} {self._heard(cause)}", ""
+
+    def _turn(self, turn, before=None):
+        """Return what happens in a turn; `before` is the one that it answers."""
+        if turn.lost is not None:
+            send = turn.lost.send
+            way = f"from {self.name(send.rank)} to {self.name(send.peer)}"
+            return f"'{self._words(turn.lost)}' {way} is lost on its way."
+        name, cause = _capital(self.name(turn.rank)), turn.cause
+        client = self.all.is_client(turn.rank)
+        does = self._does(turn)
+        if client and cause is None and turn.sends:
+            send = turn.sends[0]
+            lost = ", and the call is lost" if is_lost(send) else ""
+            called = f"{name} calls {self._sent(send)} at {self.name(send.peer)}{lost}."
+            return " ".join([called, *self._notes(turn)])
+        if cause is None:
+            said = f"{name} {' and '.join(does)}." if does else ""
+        elif cause.kind == "fault":
+            said = self._struck(name, cause, does)
+        elif cause.kind == "mark":
+            timer = literal(cause.label.removeprefix("timer").strip(), 40)
+            does = does or ["does nothing"]
+            said = f"{name}'s timer '{timer}' runs out; it {' and '.join(does)}."
+        elif client:
+            heard = self._heard(cause)
+            said = f"{name} hears '{heard}' from {self.name(cause.peer)}."
+            said = "" if before is not None else said
+        else:
+            said = self._takes(name, turn, before, does)
+        return " ".join([said, *self._notes(turn)]).strip()
+
+    def _takes(self, name, turn, before, does):
+        cause, from_whom = turn.cause, self.name(turn.cause.peer)
+        what = "it" if before else f"'{self._heard(cause)}' from {from_whom}"
+        (message, *_) = self.all.message_of[id(cause)]
+        again = ", a second time" if id(message.send) in self.taken else ""
+        self.taken.add(id(message.send))
+        ending = f", and {', and '.join(does)}" if does else ""
+        said = f"{name} takes {what}{again}{ending}."
+        passed = self._overtaken(message)
+        if passed:
+            said += f" It has overtaken '{passed}', which was sent before it."
+        return said
+
+    def _overtaken(self, message):
+        """Return the words of a message that was sent before this one, and is later."""
+        if message.send is None:
+            return ""
+        pair = message.send.rank, message.send.peer
+        for other in self.all.messages:
+            if other.send is None or other.recv is None:
+                continue
+            if (other.send.rank, other.send.peer) == pair and (
+                other.send.start < message.send.start
+                and other.recv.start > message.recv.start
+            ):
+                return self._words(other)
+        return ""
+
+    def _struck(self, name, cause, does):
+        if cause.label == "restart":
+            then = f", and {' and '.join(does)}" if does else ""
+            return f"{name} starts again, from what it had saved{then}."
+        gone = ": what it had not saved is gone"
+        return f"{name} {self._fault(cause)}{gone if cause.label != 'hang' else ''}."
+
+    def _does(self, turn):
+        """Return what a node does in its turn: "sends 'a' to nodes 1 and 2"."""
+        to, answers = defaultdict(list), []
+        for send in turn.sends:
+            if self.all.is_client(send.peer):
+                answers.append(f"answers {self.name(send.peer)}: '{self._sent(send)}'")
+            else:
+                to[self._sent(send)].append(send)
+        said = []
+        for words, sends in list(to.items())[:3]:
+            lost = [send.peer for send in sends if self._lost_at_once(send)]
+            peers = _nodes([send.peer for send in sends])
+            gone = ""
+            if lost:
+                which = "" if len(lost) == len(sends) else f" to {_nodes(lost)}"
+                gone = f" (lost{which})"
+            said.append(f"sends '{words}' to {peers}{gone}")
+        if len(to) > 3:
+            said.append(f"sends {len(to) - 3} more messages")
+        return [*said, *answers[:3]]
+
+    def _lost_at_once(self, send):
+        return is_lost(send) and send.end == send.start
+
+    def _notes(self, turn):
+        words = [f"'{literal(note.label, _LONGEST)}'" for note in turn.notes]
+        if not words:
+            return []
+        return [f"{_capital(self.name(turn.rank))} notes {listed(words, 3)}."]
+
+    def _fault(self, event):
+        verb = "starts again" if event.label == "restart" else _ALL.get(event.label)
+        return verb or f"has a fault: {literal(event.label, 40)}"
+
+    def _words(self, message):
+        return literal(words_of(message), _LONGEST) or "a message"
+
+    def _sent(self, send):
+        return self._words(self.all.message_of[id(send)][0])
+
+    _heard = _sent
+
+
+def _paired(turns):
+    """Yield each turn with the one before it in its stop."""
+    return zip(turns, [None, *turns], strict=False)
+
+
+def _nodes(numbers):
+    """Return "node 0", or "nodes 0, 1 and 2"."""
+    *some, last = [str(number) for number in dict.fromkeys(numbers)]
+    if not some:
+        return f"node {last}"
+    return f"nodes {', '.join(some)} and {last}"
+
+
+def _capital(words):
+    return words[:1].upper() + words[1:]

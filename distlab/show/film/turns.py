@@ -1,0 +1,203 @@
+"""The stops of a film of nodes: what happens to one of them, and what it does then.
+
+    client 0 calls ─▶ node 0 takes it, sends ─▶ ...          one stop
+    node 1 takes ─▶ answers ─▶ client 0 hears                one stop
+    a crash, a restart, a split, a message that is lost      a stop each
+
+A node is called, does something at once, and rests: that is a turn. Turns that are the
+two ends of one message between a client and its node make one stop, if nothing else
+happened in between.
+"""
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from distlab.trace import Event, Message, Trace, is_lost
+
+__all__ = ["Happenings", "NodeStop", "Split", "Turn"]
+
+# where in a stop its turns are; behind the last is room for what is lost at once
+_PLACES = {1: (0.4,), 2: (0.2, 0.55), 3: (0.15, 0.45, 0.8), 4: (0.1, 0.35, 0.6, 0.85)}
+_TOGETHER_S = 5e-4  # a real node's clock goes on while it acts
+
+
+@dataclass
+class Turn:
+    """What happens to one node or client, and what it does then.
+
+    cause: its recv, fault, or the mark of its timer; None if nothing is known to be.
+    sends, notes: what it does. lost: instead of all this, a message that is lost now.
+    x: where it stands, in stops from the start.
+    """
+
+    rank: int
+    at_s: float
+    cause: Event | None = None
+    sends: list[Event] = field(default_factory=list)
+    notes: list[Event] = field(default_factory=list)
+    lost: Message | None = None
+    x: float = 0.0
+
+
+@dataclass
+class Split:
+    """A split network: sides as tuples of nodes, from stop to stop as x; see `Turn`."""
+
+    sides: list[tuple[int, ...]]
+    event: Event
+    begin_x: float = 0.0
+    end_x: float = 0.0
+
+    def parts(self, one: int, other: int) -> bool:
+        """Return whether two nodes are on different sides."""
+        return one != other and self.side(one) != self.side(other)
+
+    def side(self, node: int):
+        """Return which side a node is on; one that is on none is alone."""
+        found = [k for k, side in enumerate(self.sides) if node in side]
+        return found[0] if found else ("alone", node)
+
+
+@dataclass
+class NodeStop:
+    """What stands between two stops of the film: turns, or what becomes of the network.
+
+    split, heals: the split that begins or ends here.
+    """
+
+    at_s: float
+    turns: list[Turn] = field(default_factory=list)
+    split: Split | None = None
+    heals: Split | None = None
+
+
+class Happenings:
+    """A trace of nodes, read once.
+
+    nodes: how many there are; clients come after them. messages: as in the trace.
+    message_of: id of a send or recv -> its messages. homes: client -> the node that it
+    asks. splits, stops: in order. turn_of: id of an event -> its turn.
+    """
+
+    def __init__(self, trace: Trace):
+        self.trace, self.nodes = trace, trace.world_size - trace.clients
+        self.messages = trace.messages()
+        self.message_of = defaultdict(list)
+        for message in self.messages:
+            for event in message:
+                if event is not None:
+                    self.message_of[id(event)].append(message)
+        self.homes = self._homes()
+        self.splits = [
+            Split(_sides(e.label), e)
+            for e in trace.events
+            if e.kind == "fault" and e.label.startswith("partition")
+        ]
+        self.turn_of = {}
+        self.stops = self._joined(self._turns())
+        self._place()
+
+    def is_client(self, rank: int) -> bool:
+        """Return whether a rank is a client."""
+        return rank >= self.nodes
+
+    def _homes(self):
+        homes = {}
+        for event in self.trace.events:
+            if event.kind == "send" and self.is_client(event.rank):
+                homes.setdefault(event.rank, event.peer)
+        clients = range(self.nodes, self.trace.world_size)
+        return {client: homes.get(client, 0) for client in clients}
+
+    def _turns(self):
+        """Return what begins when: turns, splits, their ends, and what is lost late."""
+        begun, last = [], {}
+        for place, event in enumerate(self.trace.events):
+            if event.kind == "fault" and event.label.startswith("partition"):
+                continue
+            turn = last.get(event.rank)
+            if turn is None or self._begins(event, turn):
+                turn = last[event.rank] = Turn(event.rank, event.start)
+                begun.append((event.start, 1, place, turn))
+            self.turn_of[id(event)] = turn
+            if event.kind == "send":
+                turn.sends.append(event)
+            elif event.kind in ("recv", "fault") or _timer(event):
+                turn.cause = event
+            else:
+                turn.notes.append(event)
+            if is_lost(event) and event.end is not None and event.end > event.start:
+                message = self.message_of[id(event)][0]
+                lost = Turn(event.rank, event.end, lost=message)
+                begun.append((event.end, 2, place, lost))
+        for split in self.splits:
+            begun.append(
+                (split.event.start, 0, -1, NodeStop(split.event.start, split=split))
+            )
+            if split.event.end is not None:
+                end_s = split.event.end
+                begun.append((end_s, 0, -1, NodeStop(end_s, heals=split)))
+        return [thing for *_, thing in sorted(begun, key=lambda each: each[:3])]
+
+    def _begins(self, event, turn):
+        """Return whether an event is the first of another turn of its rank."""
+        if event.kind in ("recv", "fault") or _timer(event):
+            return True
+        if self.is_client(event.rank):
+            return True
+        known = [turn.at_s, *(e.start for e in (*turn.sends, *turn.notes))]
+        return event.start - max(known) > _TOGETHER_S
+
+    def _joined(self, things):
+        """Return the stops; the two ends of a call make one, and so do an answer's."""
+        stops = []
+        for thing in things:
+            last = stops[-1] if stops else None
+            if isinstance(thing, NodeStop) or not self._belongs(thing, last):
+                alone = isinstance(thing, NodeStop)
+                stops.append(thing if alone else NodeStop(thing.at_s, [thing]))
+            else:
+                last.turns.append(thing)
+        return stops
+
+    def _belongs(self, turn, last):
+        """Return whether a turn is part of the stop before it."""
+        if last is None:
+            return False
+        if turn.lost is not None:  # by the split or crash that has just been told
+            return last.at_s == turn.at_s and not last.heals
+        return bool(last.turns) and self._follows(turn, last.turns[-1])
+
+    def _follows(self, turn, before):
+        if turn.cause is None or turn.cause.kind != "recv":
+            return False
+        if self.is_client(turn.rank) == self.is_client(before.rank):
+            return False
+        sends = {id(m.send) for m in self.message_of[id(turn.cause)]}
+        return any(id(send) in sends for send in before.sends)
+
+    def _place(self):
+        """Say where in the film everything stands."""
+        for number, stop in enumerate(self.stops):
+            turns = [turn for turn in stop.turns if turn.lost is None]
+            for place, turn in enumerate(turns):
+                turn.x = number + _PLACES[min(len(turns), 4)][min(place, 3)]
+            for turn in stop.turns:
+                if turn.lost is not None:
+                    turn.x = number + 0.5
+            if stop.split:
+                stop.split.begin_x = number + 0.5
+                stop.split.end_x = len(self.stops)
+            if stop.heals:
+                stop.heals.end_x = number + 0.5
+
+
+def _timer(event):
+    return event.kind == "mark" and event.label.startswith("timer")
+
+
+def _sides(label):
+    """Return the sides of "partition 0 1 | 2" as tuples of nodes."""
+    parts = label.removeprefix("partition").split("|")
+    numbers = (part.replace(",", " ").split() for part in parts)
+    return [tuple(int(n) for n in some if n.isdigit()) for some in numbers]

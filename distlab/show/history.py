@@ -1,0 +1,170 @@
+"""`history`: one lane per client, and in it what it asked, and what it was told.
+
+    client 0   █ write x 1 █        █ cas 1→2 ✓ █
+    client 1        ░ read x → 1 ░        █ write x 3 ▷     never answered
+
+A verdict adds the order that explains the answers, as numbers, or the few operations
+that no order explains.
+"""
+
+from distlab.show.clock import Clock
+from distlab.show.grid import selected
+from distlab.show.lanes_of_history import Lanes
+from distlab.show.lettering import literal, wrapped
+from distlab.show.operations import Histories, answered_before
+from distlab.show.picture import Picture
+from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, write
+from distlab.show.strips import clock_strips, ranked_strips
+from distlab.show.telling import plural
+from distlab.show.theme import INK, MUTED, WARNING, rank_color
+
+__all__ = ["history"]
+
+_MOST_LANES, _MOST_STRIPS, _TALLEST = 24, 6, 10.0
+_FEW, _SHOWN_WHOLE, _MOST_TOLD = 24, 12, 8
+_SAID, _LINE = 10, 0.21
+_VERDICT = {"ok": "#00734F", "violated": WARNING, "inconclusive": INK}
+
+
+def history(history_or_verdict, title: str = "", key=None) -> Picture:
+    """Draw what clients asked of a store over time, and what they were told.
+
+    history_or_verdict: a History, operations, what carries them, such as an outcome,
+    or a verdict: if it is ok, each bar has the moment at which its operation can be
+    thought to take effect, numbered in that order; if it is violated, only the few
+    operations that contradict each other are drawn strongly.
+    key: draw only the operations on this key.
+
+    Raises: InvalidArgument if there are no operations in it, or none on that key.
+    """
+    return _History(Histories(history_or_verdict, key)).picture(title)
+
+
+class _History:
+    """Which operations are drawn, on how many strips of which axis."""
+
+    def __init__(self, read):
+        self.read, self.notes = read, []
+        judged = read.judged
+        self.strong = list(judged.smallest)
+        self.drawn = read.operations
+        if self.strong and len(self.drawn) > _SHOWN_WHOLE:
+            self.drawn = sorted(self.strong, key=lambda one: one.start)
+            rest = len(read.operations) - len(self.drawn)
+            self.notes.append(f"{plural(rest, 'other operation')} left out.")
+        clients = [c for c in read.clients if any(o.client == c for o in self.drawn)]
+        self.clients, hidden = selected(clients, _MOST_LANES)
+        if hidden:
+            self.notes.append(f"{plural(len(hidden), 'client')} left out.")
+        self.lanes = self._laid_out()
+        total = len(self.lanes.drawn)
+        if self.lanes.level is None and total:
+            self.notes.append(
+                f"Words are left out: {plural(total, 'operation')}. Draw one key with "
+                "key=, or fewer operations."
+            )
+        elif self.lanes.wordless:
+            self.notes.append(
+                f"{plural(self.lanes.wordless, 'bar')} had no room for words."
+            )
+
+    def _laid_out(self):
+        """Return the first way to draw it in which enough of the words have room."""
+        shown = set(self.clients)
+        drawn = [one for one in self.drawn if one.client in shown]
+        allowed = 0.2 * len(drawn) if len(drawn) > _FEW else 0
+        best = None
+        for strips, level in self._ways(drawn):
+            lanes = Lanes(self.read, self.clients, drawn, strips, level, self.strong)
+            if lanes.height > _TALLEST:
+                continue
+            if lanes.wordless <= allowed:
+                return lanes
+            best = min(best or lanes, lanes, key=lambda each: each.wordless)
+        if best is not None and best.wordless <= 0.5 * len(drawn):
+            return best
+        strips = self._strips(drawn, 1)
+        return Lanes(self.read, self.clients, drawn, strips, None, self.strong)
+
+    def _ways(self, drawn):
+        """Yield axes and lengths of words, from what is liked best."""
+        levels = (0, 1) if len(self.read.keys) < 2 else (0,)
+        few = len(drawn) <= _FEW
+        counts = range(1, _MOST_STRIPS + 1)
+        moments = self._moments(drawn)
+        if len(drawn) > 600 or not drawn:
+            return
+        for some in (levels, (2,) if len(levels) > 1 else ()):
+            for count in counts:
+                for level in some:
+                    yield self._strips(drawn, count), level
+                for level in some if few and len(moments) > count else ():
+                    yield ranked_strips(moments, count), level
+        for count in counts if not few else ():
+            yield ranked_strips(moments, count), 0
+
+    def _moments(self, drawn):
+        ends = [self.read.last_s if one.end is None else one.end for one in drawn]
+        return {*ends, *(one.start for one in drawn)}
+
+    def _strips(self, drawn, count):
+        moments = self._moments(drawn) or {0.0}
+        self.start_s, self.last_s, self.stuck = min(moments), max(moments), ()
+        clock = Clock(self)
+        begin_s = clock.zero_s + clock.limits[0] * clock.unit_s
+        end_s = clock.zero_s + clock.limits[1] * clock.unit_s
+        return clock_strips(clock, count, begin_s, end_s)
+
+    def picture(self, title):
+        """Draw it."""
+        read, lanes = self.read, self.lanes
+        subtitle = " ".join([f"{read.headline().capitalize()}.", *self.notes])
+        how, why = self._verdict()
+        room = 0.06 + _LINE * (bool(how) + len(why)) + lanes.height
+        sheet = Sheet(room, title=title, subtitle=subtitle, key=self._key())
+        y = sheet.top + 0.06
+        if how:
+            color = _VERDICT[read.judged.how]
+            write(sheet.page, MARGIN, y, how, size=_SAID, bold=True, color=color)
+            y += _LINE
+        for line in why:
+            write(sheet.page, MARGIN, y, line, size=_SAID)
+            y += _LINE
+        lanes.draw(sheet.page, y - 0.06)
+        if not lanes.drawn:
+            words = {"size": 10, "color": MUTED, "align": "center"}
+            middle = PAGE_WIDTH / 2, y + lanes.height / 2
+            write(sheet.page, *middle, "no operations were made", **words)
+        said = [f"{literal(title)}:"] if title else []
+        said += [f"History of {read.headline()}.", *self.notes, *read.sentences()]
+        said += [read.lane_told(client) for client in self.clients[:_MOST_TOLD]]
+        more = len(read.clients) - _MOST_TOLD
+        said += [f"And {plural(more, 'more client')}."] if more > 0 else []
+        return Picture(sheet.figure, " ".join(said))
+
+    def _verdict(self):
+        """Return the verdict in a few words, and the lines of its reason."""
+        judged = self.read.judged
+        if not judged.how:
+            return "", []
+        how = f"{judged.model}: {judged.how}" if judged.model else judged.how
+        how = how[0].upper() + how[1:]
+        why = judged.why[:1].upper() + judged.why[1:]
+        return how, wrapped(why, PAGE_WIDTH - 2 * MARGIN, _SAID, most=4)
+
+    def _key(self):
+        """Return what the bars mean that are there."""
+        lanes, color = self.lanes, rank_color(0)
+        key = [(lanes.look(kind, color), words) for kind, words in lanes.kinds_there()]
+        judged = self.read.judged
+        when = "when it can take effect, in that order"
+        if not (judged.witness and judged.real_time):
+            when = "its place in an order that explains the answers"
+        if lanes.moments:
+            key.append((None, f"{'number' if lanes.numbered else 'tick'}: {when}"))
+        arrows = judged.real_time and answered_before(self.strong)
+        if arrows:
+            key.append((None, "arrow: answered before the other was called"))
+        if self.strong and len(self.strong) < len(self.drawn):
+            key.append((None, "pale: the other operations"))
+        return key

@@ -1,0 +1,281 @@
+"""The lanes of a history: bars with words over them, and what a verdict adds.
+
+write x 1            a word over each bar, as long as there is room
+███①███████          the moment at which it can be thought to take effect
+"""
+
+from collections import defaultdict
+from itertools import pairwise
+
+from distlab.show.lettering import width_of
+from distlab.show.operations import answered_before, effects, names_of
+from distlab.show.sheet import (
+    MARGIN,
+    PAGE_WIDTH,
+    arrow,
+    points,
+    shapes,
+    strokes,
+    underlay,
+    write,
+)
+from distlab.show.theme import GRID, INK, MUTED, PAPER, WARNING, rank_color, tint
+
+__all__ = ["Lanes"]
+
+_SIZE, _NAME, _GAP, _NUMBER = 8, 8.5, 0.1, 6.5
+_BAR, _WORDS, _BETWEEN, _FOOT, _HEAD = 0.17, 0.19, 0.1, 0.42, 0.06
+_DOT = 0.17  # how far apart numbers have to be
+_KINDS = {
+    "write": "filled: a write",
+    "read": "pale: a read",
+    "other": "hatched: another operation",
+    "open": "pointed: no answer; it may take effect later, or never",
+    "failed": "crossed: refused, not done",
+}
+
+
+class Lanes:
+    """One lane per client in each of `strips`, from the top down.
+
+    level: which of its names an operation has, None for none. height: of all strips.
+    wordless: how many bars got no words. moments: operation -> when it takes effect.
+    numbered: whether there is room for the numbers of that order.
+    """
+
+    def __init__(self, read, clients, drawn, strips, level, strong):
+        self.read, self.drawn, self.strips, self.level = read, drawn, strips, level
+        self.lane = {client: number for number, client in enumerate(clients)}
+        self.strong = {_known(one) for one in strong}
+        self.order = answered_before(strong) if read.judged.real_time else []
+        count = max(1, len(clients))
+        words = _WORDS * (level is not None)
+        least = min(0.3, max(0.16, 6.0 / count))
+        self.pitch = (_BAR + words + _BETWEEN) if words else least
+        self.half = _BAR / 2 if words else 0.34 * self.pitch
+        self.below = (_BETWEEN / 2 + self.half) if words else self.pitch / 2
+        self.each = _HEAD + count * self.pitch + _FOOT
+        self.height = self.each * len(strips) - 0.14 * (len(strips) - 1)
+        names = [width_of(read.name(client), _NAME) for client in clients]
+        left = MARGIN + 0.2 + max(names, default=0.0) + 0.15
+        for strip in strips:
+            strip.spread(left, PAGE_WIDTH - MARGIN - 0.1)
+        self.until = self._until()
+        self.words, self.wordless = self._placed()
+        self.moments, self.numbers = self._effects()
+        self.numbered = self.moments and self._apart()
+
+    def _until(self):
+        """Return where each bar ends: an open one where its client goes on."""
+        until, following = {}, {}
+        for one in reversed(self.drawn):
+            open_until = following.get(one.client, self.read.last_s)
+            until[_known(one)] = open_until if one.end is None else one.end
+            following[one.client] = one.start
+        return until
+
+    def _placed(self):
+        """Return (strip, lane, x, words) for each bar whose words have room."""
+        placed, wordless, free = [], 0, defaultdict(float)
+        for one in self.drawn:
+            if self.level is None or (self.strong and _known(one) not in self.strong):
+                continue
+            at, lane = self._strip_of(one.start), self.lane[one.client]
+            found = self._room_for(one, self.strips[at], free[at, lane])
+            if found is None:
+                wordless += 1
+                continue
+            x, words = found
+            free[at, lane] = x + width_of(words, _SIZE) + _GAP
+            placed.append((at, lane, x, words))
+        return placed, wordless
+
+    def _room_for(self, one, strip, free):
+        """Return where over a bar its words begin, and the longest that have room.
+
+        They may be longer than the bar, and begin later than it does, but not both.
+        """
+        names = names_of(one)
+        several = len(self.read.keys) > 1  # then only the longest name says the key
+        allowed = names[:1] if several else names[self.level :] or names[-1:]
+        begin = max(strip.left, strip.inch(one.start))
+        end = strip.inch(min(self.until[_known(one)], strip.end_s))
+        for words in allowed:
+            wide = width_of(words, _SIZE)
+            x = min(max(begin, free), strip.right + 0.1 - wide)
+            within = x + wide <= max(begin + wide, end) + 1e-9
+            if within and x >= max(strip.left, free):
+                return x, words
+        return None
+
+    def _strip_of(self, time_s):
+        ends = [strip.end_s for strip in self.strips]
+        return next((at for at, end in enumerate(ends) if time_s < end), len(ends) - 1)
+
+    def _effects(self):
+        """Return operation -> when it takes effect, and which in the order it is."""
+        judged = self.read.judged
+        orders = [judged.witness] if judged.witness else judged.orders
+        drawn = {_known(one) for one in self.drawn}
+        orders = [[one for one in some if _known(one) in drawn] for some in orders]
+        numbers = {_known(o): n for some in orders for n, o in enumerate(some, 1)}
+        moments = {k: (k[1] + self.until[k]) / 2 for k in numbers}
+        if judged.witness and judged.real_time:
+            exact = effects(orders[0], self.strips[-1].end_s)
+            moments = dict(zip(numbers, exact, strict=True)) if exact else moments
+        return moments, numbers
+
+    def _apart(self):
+        """Return whether the numbers in each lane lie beside each other."""
+        if len(self.moments) > 200 or self.level is None:
+            return False
+        places = defaultdict(list)
+        for one in self.drawn:
+            if _known(one) in self.moments:
+                moment = self.moments[_known(one)]
+                at = self._strip_of(moment)
+                places[at, one.client].append(self.strips[at].inch(moment))
+        gaps = [
+            b - a for some in map(sorted, places.values()) for a, b in pairwise(some)
+        ]
+        return min(gaps, default=1.0) >= _DOT
+
+    def kinds_there(self) -> list[tuple[str, str]]:
+        """Return what kinds of bars there are, and what the key says of them."""
+        there = {kind for one in self.drawn for kind in _kinds(one)}
+        return [(kind, words) for kind, words in _KINDS.items() if kind in there]
+
+    def look(self, kind: str, color: str) -> dict:
+        """Return how a kind of bar is drawn."""
+        looks = {
+            "write": {"color": color, "edge": PAPER},
+            "read": {"color": tint(color, 0.25), "edge": color},
+            "other": {"color": tint(color, 0.25), "edge": color, "hatch": "////"},
+            "open": {"color": PAPER, "edge": color, "dashed": True},
+            "failed": {"color": PAPER, "edge": MUTED, "dashed": True},
+        }
+        return looks[kind]
+
+    def draw(self, page, top: float) -> None:
+        """Draw all strips, the first with its upper edge at `top`."""
+        self.page = page
+        self.tops = [
+            top + _HEAD + number * (self.each - 0.14)
+            for number in range(len(self.strips))
+        ]
+        for strip, at in zip(self.strips, self.tops, strict=True):
+            if self.drawn:
+                strip.draw(page, at, len(self.lane) * self.pitch)
+            self._name_lanes(strip, at)
+        self._draw_bars()
+        for at, lane, x, words in self.words:
+            y = self._middle(at, lane) - self.half - 0.09
+            underlay(write(page, x, y, words, size=_SIZE))
+        self._draw_effects()
+        self._draw_order()
+
+    def _middle(self, strip, lane):
+        return self.tops[strip] + (lane + 1) * self.pitch - self.below
+
+    def _name_lanes(self, strip, top):
+        number = self.tops.index(top)
+        for client, lane in self.lane.items():
+            y = self._middle(number, lane)
+            place = self.read.clients.index(client)
+            points(self.page, [MARGIN + 0.07], [y], place, size=6)
+            name = self.read.name(client)
+            write(
+                self.page, MARGIN + 0.2, y, name, size=_NAME if self.pitch > 0.2 else 6
+            )
+            line = (strip.left, y, strip.right, y)
+            strokes(self.page, [line], GRID, width=0.6, zorder=0)
+
+    def _draw_bars(self):
+        """Draw the bars, one artist for each look; what is pale comes first."""
+        looks, crosses, rims = defaultdict(list), [], []
+        for one in self.drawn:
+            pale = bool(self.strong) and _known(one) not in self.strong
+            for at, strip in enumerate(self.strips):
+                if one.start > strip.end_s or self.until[_known(one)] < strip.begin_s:
+                    continue
+                shape = self._shape(one, at)
+                looks[one.client, _kinds(one)[-1], pale].append(shape)
+                if one.outcome == "failed":
+                    crosses.append(((shape[0][0] + shape[1][0]) / 2, shape))
+                if self.strong and not pale:
+                    rims.append(shape)
+        for (client, kind, pale), some in sorted(
+            looks.items(), key=lambda x: not x[0][2]
+        ):
+            color = rank_color(self.read.clients.index(client))
+            look = self.look(kind, color)
+            if self.level is None and kind in ("read", "other"):
+                look |= {"edge": None, "hatch": None}
+            if pale:
+                look |= {"color": PAPER, "edge": GRID, "hatch": None}
+            shapes(self.page, some, gid=f"operation: {kind}", **look)
+        if rims:
+            shapes(self.page, rims, "none", edge=INK, gid="contradicts", zorder=4)
+        size = 0.7 * self.half
+        lines = []
+        for x, shape in crosses:
+            y = (shape[0][1] + shape[2][1]) / 2
+            lines += [(x - size, y - size, x + size, y + size)]
+            lines += [(x - size, y + size, x + size, y - size)]
+        width = 0.8 if self.level is None else 1.4
+        strokes(self.page, lines, WARNING, width=width, gid="refused", zorder=6)
+
+    def _shape(self, one, at):
+        """Return the corners of a bar in a strip; an open one ends in a point."""
+        strip, y = self.strips[at], self._middle(at, self.lane[one.client])
+        end_s = self.until[_known(one)]
+        left = strip.inch(max(one.start, strip.begin_s))
+        right = strip.inch(min(end_s, strip.end_s))
+        right = max(right, left + 0.02)
+        top, bottom = y - self.half, y + self.half
+        if one.end is not None or end_s > strip.end_s:
+            return [(left, top), (right, top), (right, bottom), (left, bottom)]
+        tip = min(self.half, (right - left) / 2)
+        point = [(right - tip, top), (right, y), (right - tip, bottom)]
+        return [(left, top), *point, (left, bottom)]
+
+    def _draw_effects(self):
+        for one in self.drawn:
+            if _known(one) not in self.moments:
+                continue
+            moment = self.moments[_known(one)]
+            at = self._strip_of(moment)
+            x, y = self.strips[at].inch(moment), self._middle(at, self.lane[one.client])
+            if not self.numbered:
+                tall = 1.3 * self.half
+                line = (x, y - tall, x, y + tall)
+                strokes(self.page, [line], INK, width=1.2, gid="effect", zorder=6)
+                continue
+            dot = {"size": 11, "marker": "o", "color": INK, "gid": "effect"}
+            points(self.page, [x], [y], 0, **dot)
+            words = {"size": _NUMBER, "color": PAPER, "align": "center", "bold": True}
+            write(self.page, x, y, str(self.numbers[_known(one)]), **words)
+
+    def _draw_order(self):
+        """Draw an arrow from what was answered to what was called after it."""
+        places = {client: lane for client, lane in self.lane.items()}
+        for one, other in self.order:
+            at, to = self._strip_of(one.end), self._strip_of(other.start)
+            if at != to or one.client not in places or other.client not in places:
+                continue
+            strip = self.strips[at]
+            begin = strip.inch(one.end), self._middle(at, places[one.client])
+            end = strip.inch(other.start), self._middle(at, places[other.client])
+            arrow(self.page, begin, end, INK, width=1.3, gid="before")
+
+
+def _known(one):
+    return one.client, one.start, one.op, one.end
+
+
+def _kinds(one):
+    """Return the kinds of a bar; the last is how it is drawn."""
+    kind = one.op if one.op in ("read", "write") else "other"
+    if one.outcome == "failed":
+        return [kind, "failed"]
+    return [kind, "open"] if one.end is None else [kind]

@@ -1,0 +1,227 @@
+"""`nodes`: one lane per node and client, on the clock, and messages between them.
+
+client 0  ─●───────────────●─
+node 0    ─●╲──────╱───────●─      an arrow from where a message is sent to where
+node 1    ───╲────●──✗┄┄┄┄┄──      it arrives; a cross where it is lost
+"""
+
+from distlab.show.clock import Clock
+from distlab.show.film.labels import Labels
+from distlab.show.film.node import NodeFilm
+from distlab.show.film.weave import ARRIVED, LOST
+from distlab.show.grid import selected
+from distlab.show.lettering import literal, width_of
+from distlab.show.picture import Picture
+from distlab.show.sheet import (
+    MARGIN,
+    PAGE_WIDTH,
+    Sheet,
+    arrow,
+    bars,
+    points,
+    strokes,
+    underlay,
+    write,
+)
+from distlab.show.telling import left_out, plural
+from distlab.show.theme import INK, MUTED, WARNING, rank_color, tint
+from distlab.trace import words_of
+
+__all__ = ["nodes"]
+
+_MOST_LANES, _MOST_ARROWS, _MOST_NAMED = 24, 600, 80
+_HEAD, _FOOT, _SIZE, _LETTERS = 0.3, 0.5, 8.5, 7.5
+_FINE = 100  # labels are laid out in hundredths of an inch
+
+
+def nodes(trace, title: str = "") -> Picture:
+    """Draw what nodes and clients sent each other over time."""
+    return _Nodes(NodeFilm(trace)).picture(title)
+
+
+class _Nodes:
+    """Lanes on one clock. Places are inches on the page."""
+
+    def __init__(self, film):
+        self.film, self.trace = film, film.reading.trace
+        rows = film.weave.rows
+        self.rows, hidden = selected(rows, _MOST_LANES)
+        self.notes = [left_out("lane", hidden[0], hidden[-1])] if hidden else []
+        self.lane = {rank: number for number, rank in enumerate(self.rows)}
+        self.pitch = max(0.2, min(0.62, 7.0 / max(1, len(self.rows))))
+        self.height = self.pitch * max(1, len(self.rows))
+        self.clock = Clock(film.reading)
+        names = [width_of(film.name(rank), _SIZE) for rank in self.rows]
+        left = MARGIN + 0.2 + max(names, default=0) + 0.15
+        self.clock.spread(left, PAGE_WIDTH - MARGIN - 0.1)
+        self.messages = [
+            message
+            for message in film.happenings.messages
+            if message.send is not None
+            and {message.send.rank, message.send.peer} <= set(self.rows)
+        ]
+        if len(self.messages) > _MOST_ARROWS:
+            told = plural(len(self.messages), "message")
+            self.notes.append(f"Arrows are left out: {told}.")
+            self.messages = []
+        elif len(self.messages) > _MOST_NAMED:
+            self.notes.append("Words of messages are left out: the player has them.")
+
+    def picture(self, title):
+        """Draw it."""
+        film = self.film
+        subtitle = " ".join([f"{film.subtitle[0].upper()}{film.subtitle[1:]}."])
+        subtitle = " ".join([subtitle, *self.notes])
+        room = _HEAD + self.height + _FOOT
+        sheet = Sheet(room, title=title, subtitle=subtitle, key=self._key())
+        self.page, self.top = sheet.page, sheet.top + _HEAD
+        if self.trace.events:
+            self.clock.draw(self.page, self.top, self.height)
+        self._draw_lanes()
+        self._draw_walls()
+        self._draw_messages()
+        self._draw_faults()
+        said = [f"{literal(title)}:"] if title else []
+        said += [f"Timeline of {film.subtitle}.", *self.notes]
+        said += [f"{frame.text}" for frame in film.frames[1:25]]
+        more = len(film.frames) - 25
+        said += [f"And {plural(more, 'more stop')}."] if more > 0 else []
+        return Picture(sheet.figure, " ".join(said))
+
+    def _key(self):
+        key = [(None, "arrow: a message, from where it was sent to where it arrived")]
+        spans = {span.state for span in self.film.spans}
+        color = rank_color(self.trace.world_size - 1)
+        if "moving" in spans:
+            key.append(({"color": tint(color, 0.3)}, "bar: a client waits"))
+        if self.trace.lost():
+            key.append((None, "cross on an arrow: lost"))
+        if self.film.happenings.splits:
+            wall = {"color": WARNING}
+            key.append((wall, "wall: nothing passes between the two sides"))
+        return key
+
+    def _y(self, rank):
+        return self.top + (self.lane[rank] + 0.5) * self.pitch
+
+    def _draw_lanes(self):
+        """Draw names, lines of life, and the bars of clients that wait."""
+        down = [span for span in self.film.spans if span.state == "stuck"]
+        for rank in self.rows:
+            y = self._y(rank)
+            points(self.page, [MARGIN + 0.07], [y], rank, size=6)
+            write(self.page, MARGIN + 0.2, y, self.film.name(rank), size=_SIZE)
+            at = self.clock.left
+            for span in sorted(s for s in down if s.rank == rank):
+                begin, end = self.clock.inch(span.start), self.clock.inch(span.end)
+                strokes(self.page, [(at, y, begin, y)], MUTED, width=1, zorder=2)
+                gone = [(begin, y, end, y)]
+                strokes(self.page, gone, WARNING, width=1, dashed=True, gid="down")
+                at = end
+            rest = [(at, y, self.clock.right, y)]
+            strokes(self.page, rest, MUTED, width=1, zorder=2)
+            boxes = [
+                (self.clock.inch(s.start), y - 0.06, self.clock.inch(s.end), y + 0.06)
+                for s in self.film.spans
+                if s.rank == rank and s.state == "moving"
+            ]
+            if boxes:
+                pale = tint(rank_color(rank), 0.3)
+                bars(self.page, boxes, pale, gid="waits", zorder=1)
+
+    def _draw_walls(self):
+        for split in self.film.happenings.splits:
+            until_s = split.event.end
+            until_s = self.film.end_s if until_s is None else until_s
+            begin, end = map(self.clock.inch, (split.event.start, until_s))
+            node_of = self.film.weave.node_of
+            lines = [
+                (
+                    begin,
+                    self._y(one) + self.pitch / 2,
+                    end,
+                    self._y(one) + self.pitch / 2,
+                )
+                for one, other in zip(self.rows, self.rows[1:], strict=False)
+                if split.parts(node_of(one), node_of(other))
+            ]
+            strokes(self.page, lines, WARNING, width=5, gid="wall", zorder=1)
+            words = literal(split.event.label.replace("partition", "split:"), 60)
+            x = min(begin, self.clock.right - width_of(words, _LETTERS))
+            write(self.page, x, self.top - 0.1, words, size=_LETTERS, color=WARNING)
+
+    def _draw_messages(self):
+        """Draw arrows and their words, which keep off each other."""
+        placed = [self._place(message) for message in self.messages]
+        lines = [self._y(rank) * _FINE for rank in self.rows]
+        ends = _FINE * self.clock.left - 5, _FINE * self.clock.right
+        labels = Labels(12.0, lines, ends)
+        for place, _ in placed:
+            labels.cross(_fine(place))
+        self._draw_marks(labels)
+        crosses, seen = [], set()
+        for (place, fate), message in zip(placed, self.messages, strict=True):
+            x0, y0, x1, y1 = place
+            color = rank_color(message.send.rank)
+            if fate == ARRIVED and (x0, y0) != (x1, y1):
+                arrow(self.page, (x0, y0), (x1, y1), color, width=1.2, gid="message")
+            else:
+                late = fate != LOST
+                strokes(self.page, [place], color, width=1.3, dashed=late, zorder=5)
+            if fate == LOST:
+                crosses.append((x1, y1))
+            words = literal(words_of(message), 30)
+            same = message.send.rank, message.send.start, words
+            named = len(self.messages) <= _MOST_NAMED and self.pitch > 0.3
+            if words and named and not (fate == LOST and same in seen):
+                wide = width_of(words, _LETTERS)
+                at = labels.beside([_fine(place)], wide * _FINE)
+                if at:
+                    x, y = at[0] / _FINE - wide / 2, at[1] / _FINE
+                    underlay(write(self.page, x, y, words, size=_LETTERS))
+            seen.add(same)
+        if crosses:
+            cross = {"marker": "X", "color": WARNING, "size": 7, "gid": "lost"}
+            points(self.page, *map(list, zip(*crosses, strict=True)), 0, **cross)
+
+    def _place(self, message):
+        """Return where a message begins and ends, and its fate."""
+        send, recv = message
+        weave = self.film.weave
+        x0, y0, y1 = self.clock.inch(send.start), self._y(send.rank), self._y(send.peer)
+        if recv is not None:
+            return (x0, y0, self.clock.inch(recv.start), y1), ARRIVED
+        strand = weave.strand_of(message)
+        share = (strand.y1 - strand.y0) / (weave.y[send.peer] - weave.y[send.rank] or 1)
+        lost_at = self.clock.inch(send.start if send.end is None else send.end)
+        x1 = max(lost_at, x0 + 0.12 * abs(share * (y1 - y0)) / self.pitch)
+        return (x0, y0, min(x1, self.clock.right), y0 + share * (y1 - y0)), strand.fate
+
+    def _draw_marks(self, labels):
+        """Draw what nodes noted, and timers, as ticks with their words."""
+        ticks = []
+        for event in self.trace.events:
+            if event.kind == "mark" and event.rank in self.lane:
+                x, y = self.clock.inch(event.start), self._y(event.rank)
+                ticks.append((x, y - 0.09, x, y + 0.09))
+                words = literal(event.label, 30)
+                wide = width_of(words, _LETTERS, bold=True)
+                named = len(self.messages) <= _MOST_NAMED and self.pitch > 0.3
+                at = labels.near(x * _FINE, y * _FINE, wide * _FINE) if named else None
+                if at:
+                    x, y = at[0] / _FINE - wide / 2, at[1] / _FINE
+                    underlay(write(self.page, x, y, words, size=_LETTERS, bold=True))
+        strokes(self.page, ticks, INK, width=1.4, gid="marks", zorder=6)
+
+    def _draw_faults(self):
+        for event in self.film.faults:
+            if event.rank not in self.lane or event.label.startswith("partition"):
+                continue
+            x, y = self.clock.inch(event.start), self._y(event.rank)
+            marker = ">" if event.label == "restart" else "X"
+            how = {"marker": marker, "color": WARNING, "size": 9, "gid": "fault"}
+            points(self.page, [x], [y], 0, **how)
+
+
+def _fine(place):
+    return tuple(_FINE * number for number in place)

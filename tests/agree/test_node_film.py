@@ -1,0 +1,238 @@
+"""The film of nodes says what their trace says, in words of nodes and clients."""
+
+import itertools
+import json
+import random
+import re
+from collections import Counter
+
+import pytest
+from artists import assert_legible, boxes, drawn, words
+from traces import CRASHED, NODE_TRACES, ONE_LOST, SPLIT, STALE, nodes, point, sent
+
+from distlab.errors import InvalidArgument
+from distlab.show import compare, player, timeline
+from distlab.show.film.data import film_data
+from distlab.show.film.weave import ARRIVED, LOST, UNDER_WAY
+from distlab.trace import Event, is_lost, words_of
+
+
+def random_nodes(seed):
+    """Return nodes that talk at random; messages are lost, late and doubled."""
+    dice, events = random.Random(seed), []
+    count, clients = dice.randint(1, 6), dice.randint(0, 4)
+    for number in range(dice.randint(0, 60)):
+        at = round(dice.uniform(0, 9), dice.choice([0, 3]))
+        src = dice.randrange(count + clients)
+        dst = dice.randrange(count)
+        arrives = None if dice.random() < 0.2 else at + dice.random() * (src < count)
+        events += sent(src, dst, number, at, arrives, f"word {number}")
+        if arrives and dice.random() < 0.2:
+            late = arrives + dice.random()
+            events.append(
+                Event(dst, late, late, "recv", src, 0, number, f"word {number}")
+            )
+    for node in dice.sample(range(count), min(2, count)):
+        at = dice.uniform(0, 9)
+        events.append(point(node, at, "crash", "fault"))
+        if dice.random() < 0.6:
+            events.append(point(node, at + 1, "restart", "fault"))
+    if dice.random() < 0.5:
+        events.append(point(0, 3, "partition 0 | 1 2", "fault", dice.choice([7, 7])))
+    dice.shuffle(events)
+    events.sort(key=lambda event: event.start)
+    return nodes(events, size=count + clients, clients=clients)
+
+
+TRACES = NODE_TRACES | {f"random {seed}": random_nodes(seed) for seed in range(20)}
+TRACES["empty"] = nodes(size=4, clients=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def open_fonts():
+    """Draw once before anything is counted: matplotlib keeps its fonts open."""
+    hostile = nodes(sent(0, 1, 1, 0, 1, "日本"), point(0, 1, "日本"), size=2)
+    timeline(hostile, "日本")._repr_mimebundle_()
+    player(hostile)._repr_mimebundle_()
+
+
+def text_boxes(weave):
+    """Return the box of all words in the space-time view."""
+    for thing in (*weave.strands, *weave.signs):
+        if thing.words:
+            x, y, half = thing.at[0] * weave.unit, thing.at[1], 3.01 * len(thing.words)
+            yield thing.words, (x - half, y - 6, x + half, y + 6)
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_every_event_is_told_at_one_stop(name):
+    trace, film = TRACES[name], player(TRACES[name]).film
+    turns = [turn for stop in film.stops for turn in stop.turns if turn.lost is None]
+    told = [turn.cause for turn in turns if turn.cause is not None]
+    told += [event for turn in turns for event in (*turn.sends, *turn.notes)]
+    fit = [e for e in trace.events if not e.label.startswith("partition")]
+    assert Counter(map(id, told)) == Counter(map(id, fit))
+    times = [frame.at_s for frame in film.frames]
+    assert times == sorted(times)
+    assert film.frames[-1].sent == [
+        len(trace.of(rank, "send")) for rank in range(trace.world_size)
+    ]
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_every_message_is_an_arrow_from_its_sending_to_its_fate(name):
+    film = player(TRACES[name]).film
+    weave, messages = film.weave, film.happenings.messages
+    for message in messages:
+        strand = weave.strand_of(message)
+        send, recv = message
+        expected = ARRIVED if recv else LOST if is_lost(send) else UNDER_WAY
+        assert strand.fate == expected
+        assert strand.x0 < strand.x1 <= weave.count
+        assert strand.y0 == weave.y[send.rank]
+        if recv:
+            assert strand.y1 == weave.y[recv.rank]
+            assert strand.x1 >= film.happenings.turn_of[id(recv)].x
+    assert len(weave.strands) == len(messages)
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_words_in_the_space_time_view_never_lie_on_each_other(name):
+    weave = player(TRACES[name]).film.weave
+    placed = list(text_boxes(weave))
+    for (one, a), (other, b) in itertools.combinations(placed, 2):
+        apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
+        assert apart, f"{one!r} lies on {other!r}"
+    assert all(
+        box[0] >= 0 and box[2] <= weave.count * weave.unit + 9 for _, box in placed
+    )
+
+
+@pytest.mark.parametrize("name", NODE_TRACES)
+def test_in_a_short_schedule_every_word_has_room(name):
+    weave = player(NODE_TRACES[name]).film.weave
+    assert weave.wordless == 0 and weave.count <= 16
+    shown = {strand.words for strand in weave.strands}
+    assert {words_of(m) for m in NODE_TRACES[name].messages()} <= shown
+
+
+@pytest.mark.parametrize("name", TRACES)
+def test_nobody_is_a_rank_and_the_data_is_plain(name):
+    played = player(TRACES[name], "Nodes")
+    page = re.sub(r"<(script|style)>.*?</\1>", "", played.html(), flags=re.DOTALL)
+    assert not re.search(r"\brank\b", page) and "rank" not in played.alt
+    json.dumps(film_data(played.film), allow_nan=False)
+    assert "<svg" in played.strip()
+
+
+def test_stops_are_told_in_terms_of_nodes_and_clients():
+    assert [frame.text for frame in player(ONE_LOST).film.frames[1:]] == [
+        "Client 0 calls write x 1 at node 0. Node 0 takes it, and sends 'store x 1' to "
+        "nodes 1 and 2 (lost to node 2).",
+        "Node 1 takes 'store x 1' from node 0, and sends 'stored x 1' to node 0.",
+        "Node 0 takes 'stored x 1' from node 1, and answers client 0: 'ok'.",
+    ]
+    stale = player(STALE).film.frames[-1]
+    assert stale.title == "Client 1 calls read x"
+    assert stale.text.endswith("Node 2 takes it, and answers client 1: 'None'.")
+
+
+def test_a_split_is_a_wall_between_the_sides_while_it_lasts():
+    film = player(SPLIT).film
+    titles = [frame.title for frame in film.frames]
+    begin, end = (
+        titles.index("The network splits: 0 | 1 2"),
+        titles.index("The network is whole again"),
+    )
+    cut = [bool(frame.cuts) for frame in film.frames]
+    assert [at for at, there in enumerate(cut) if there] == [*range(begin, end)]
+    assert film.frames[begin].cuts == [(0, 1), (0, 2)]
+    ((x0, x1, y),) = film.weave.walls
+    assert (x0, x1) == (begin - 0.5, end - 0.5)
+    assert film.weave.y[0] < y < film.weave.y[1]
+    lost = [strand for strand in film.weave.strands if strand.fate == LOST]
+    assert len(lost) == 2 and all(strand.y1 == y for strand in lost)
+
+
+def test_rows_of_one_side_lie_together_and_clients_beside_their_node():
+    far = point(0, 5, "partition 0 2 | 1 3", "fault", 11)
+    asks = sent(4, 3, 1, 0, 0, "read x")
+    weave = player(nodes(far, asks, size=5, clients=1)).film.weave
+    assert weave.rows == [0, 2, 1, 3, 4] and len(weave.walls) == 1
+
+
+def test_death_and_return_are_told_and_drawn():
+    film = player(CRASHED).film
+    told = {frame.title: frame.text for frame in film.frames}
+    assert "what it had not saved is gone" in told["Node 1 crashes"]
+    assert "starts again, from what it had saved" in told["Node 1 starts again"]
+    assert "Node 1 notes 'follower of term 2'." in told["Node 1 starts again"]
+    titles = [frame.title for frame in film.frames]
+    down = range(titles.index("Node 1 crashes"), titles.index("Node 1 starts again"))
+    dead = [at for at, frame in enumerate(film.frames) if frame.dead == [1]]
+    assert dead == [*down]
+    (gone,) = (life for life in film.weave.lives if life[3])
+    assert gone[:3] == (film.weave.y[1], down[0] - 0.6, down[-1] + 0.4)
+
+
+def test_what_is_doubled_or_overtaken_is_said():
+    text = player(CRASHED).alt
+    assert "Node 2 takes 'store x 2' from node 0, a second time." in text
+    assert "'store x 2' from node 0 to node 1 is lost on its way." in text
+    late = nodes(sent(0, 1, 1, 0, 5, "a"), sent(0, 1, 2, 1, 3, "b"), size=2)
+    assert "takes 'b' from node 0. It has overtaken 'a'" in player(late).alt
+
+
+def test_a_lost_message_ends_short_of_its_receiver_and_on_no_other_lane():
+    film = player(ONE_LOST).film
+    (lost,) = (strand for strand in film.weave.strands if strand.fate == LOST)
+    assert all(abs(lost.y1 - y) > 10 for y in film.weave.y.values())
+    assert lost.x1 <= 1
+
+
+def test_what_goes_to_a_dead_node_ends_there():
+    trace = nodes(point(1, 1, "crash", "fault"), sent(0, 1, 1, 2, None, "a"), size=2)
+    film = player(trace).film
+    assert film.weave.strands[0].y1 == film.weave.y[1]
+
+
+def test_the_lanes_have_calls_from_call_to_answer_and_time_that_a_node_is_down():
+    spans = player(CRASHED).film.spans
+    calls = [(s.start, s.end, s.label) for s in spans if s.state == "moving"]
+    assert calls == [(0, 3, "write x 1 → ok"), (9, 12, "write x 2 → ok")]
+    assert [(s.rank, s.start, s.end) for s in spans if s.state == "stuck"] == [
+        (1, 3.5, 6)
+    ]
+
+
+def test_runs_of_nodes_are_not_compared_step_by_step():
+    with pytest.raises(InvalidArgument, match="nodes"):
+        compare(SPLIT, SPLIT)
+
+
+def test_a_long_run_is_drawn_in_lines_and_the_rest_is_counted():
+    talk = [sent(n % 2, 1 - n % 2, n, n, n + 0.5, f"m{n}") for n in range(400)]
+    played = player(nodes(*talk, size=2))
+    assert "more stops, which the player shows" in played.strip()
+    assert "And 377 more stops." in played.alt or "more stops." in played.alt
+
+
+# ---- the timeline ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", [*NODE_TRACES, "empty", "random 15", "random 18"])
+def test_a_timeline_of_nodes_is_legible(name):
+    assert_legible(timeline(TRACES[name], "Nodes"))
+
+
+def test_a_timeline_shows_messages_losses_walls_and_deaths():
+    split, crashed = timeline(SPLIT), timeline(CRASHED)
+    assert len(drawn(split, "message")) == 15
+    ((wall,),) = (artist.get_segments() for artist in drawn(split, "wall"))
+    assert wall[0][0] < wall[1][0] and wall[0][1] == wall[1][1]
+    assert {"node 0", "client 1", "store x 2", "timer retry"} <= {*words(split)}
+    assert len(drawn(split, "lost")[0].get_xdata()) == 2
+    assert len(drawn(crashed, "fault")) == 2
+    assert len(boxes(crashed, "waits")) == 2
+    assert "3 nodes and 1 client, 13 messages, 1 lost, 1 crash, 12 s" in crashed.alt
+    assert "rank" not in " ".join(words(split)) + split.alt
