@@ -71,7 +71,8 @@ class Panel:
         """Return what clients were told in the last second, on each side."""
         hub, counted = self._hub, Counter()
         if hub.over:
-            return ["The cluster has ended."]
+            first = str(hub.failure or "").split("\n")[0]
+            return [f"The cluster has ended{': ' + first if first else '.'}"]
         since = hub.now() - _LIVE_S
         for at, node, outcome in list(hub.driver.recent):
             if at > since:

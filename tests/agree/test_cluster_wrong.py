@@ -220,7 +220,7 @@ def test_nodes_that_answer_each_other_for_ever_do_not_keep_a_run_from_ending():
         def on_message(self, sender, message):
             return [Send(sender, "again")]
 
-    outcome = network.run(Storm, 2, ONE_CALL)
+    outcome = network.run(Storm, 2, Client(0, [Call("read")], timeout_s=30))
     assert [one.outcome for one in outcome.history] == ["ok"]
     assert len(outcome.trace.of(1, "recv")) > 10
 
