@@ -78,7 +78,8 @@ class Survey(Sequence):
         heads = "".join(f"<th scope='col' {cell}>{name}</th>" for name in _HEAD)
         body = ""
         for first, *rest in self.rows():
-            cells = "".join(f"<td {cell}>{html.escape(each)}</td>" for each in rest)
+            texts = (html.escape(each).replace(" ms", "&nbsp;ms") for each in rest)
+            cells = "".join(f"<td {cell}>{text}</td>" for text in texts)
             body += f"<tr><th scope='row' {cell}>{html.escape(first)}</th>{cells}</tr>"
         notes = "".join(f"<div>{html.escape(note)}</div>" for note in self._notes())
         return (

@@ -60,10 +60,6 @@ class Child:
         except Disconnected:
             os._exit(0)
 
-    def fileno(self) -> int:
-        """Return the channel's descriptor, for who waits for other things as well."""
-        return self._channel.fileno()
-
     def receive(self) -> bytearray:
         """Return the owner's next frame; ends this process when the owner is gone."""
         try:

@@ -449,3 +449,53 @@ def test_a_knob_that_no_store_of_three_has_is_named_with_what_it_can_be(make):
     (knob, value) = next(iter(make.keywords.items()))
     with pytest.raises(InvalidArgument, match=f"{knob}={value!r}: .*(1|2|any)"):
         make(0, [1, 2])
+
+
+def test_an_answer_that_comes_twice_counts_once():
+    hands = Hands(Quorum, nodes=5)
+    read = hands.ask(0, "read", "x")
+    asked, hands.mail = hands.mail, []
+    for _ in range(5):
+        hands.mail = [mail for mail in asked if mail[1] == 1]
+        hands.deliver()
+    assert read not in hands.answers
+
+
+def test_a_replica_that_missed_a_write_is_given_it_after_the_split():
+    hands = Hands(Quorum)
+    hands.ask(0, "write", "x", 1)
+    hands.deliver(cut_off(2))
+    assert "x" not in hands.nodes[2].copies
+    hands.ring()
+    hands.deliver()
+    assert hands.nodes[2].copies["x"].value == 1
+    assert not hands.nodes[0].work and not hands.timers
+
+
+def test_a_cas_that_finds_another_value_changes_nothing():
+    hands = Hands(PrimaryCopy)
+    hands.call(0, "write", "x", 1)
+    assert hands.call(1, "cas", "x", (2, 3)) is False
+    assert hands.call(2, "read", "x") == 1
+
+
+def test_a_synchronous_primary_waits_until_this_very_write_is_copied():
+    hands = Hands(PrimaryCopy)
+    hands.ask(0, "write", "x", 1)
+    late, hands.mail = hands.mail, []
+    second = hands.ask(0, "write", "x", 2)
+    hands.mail = late
+    hands.deliver()
+    assert second not in hands.answers
+
+
+def test_a_backup_that_has_forgotten_lines_copies_none_in_their_place():
+    class ForgetfulPrimary(Forgetful, PrimaryCopy):
+        pass
+
+    hands = Hands(ForgetfulPrimary)
+    hands.call(0, "write", "x", 1)
+    hands.start(2)
+    hands.ask(0, "write", "y", 2)
+    hands.deliver()
+    assert hands.nodes[2].log == []
