@@ -7,6 +7,9 @@ import textwrap
 import time
 
 import psutil
+import pytest
+
+from distlab.processes import warm_up
 
 PREFACE = """
 import os, signal, sys, threading, time, psutil
@@ -21,6 +24,12 @@ def family():
 def folders():
     return os.listdir(os.environ["TMPDIR"])
 """
+
+
+@pytest.fixture(scope="session", autouse=True)
+def stores_server(process_server):
+    """Start the stores' process server before the first test counts what is running."""
+    warm_up(())
 
 
 def started(folder, code):
@@ -38,7 +47,7 @@ def started(folder, code):
 def finished(process, folder):
     """Wait for a process's end; check that it said only "done", and left no file."""
     out, err = process.communicate(timeout=150)
-    assert (out, err) == ("done\n", "")
+    assert (out, err) == ("done\n", ""), err
     assert os.listdir(folder) == []
 
 

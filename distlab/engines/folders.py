@@ -1,5 +1,6 @@
 """Where real systems are, and where they put their files."""
 
+import os
 import shutil
 import stat
 import tempfile
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from distlab.errors import WorkdirError
 
-__all__ = ["new_folder", "package_folder"]
+__all__ = ["is_open", "new_folder", "package_folder"]
 
 _LONGEST = 60  # of a path, which for a socket is 104 at most, with all in it
 
@@ -21,9 +22,10 @@ def package_folder(name: str) -> Path:
 def new_folder(title: str, user: str | None) -> str:
     """Make a folder that `user` may write to, with a path short enough for sockets."""
     place = tempfile.gettempdir()
-    suits = [p for p in (place, "/tmp") if len(p) < _LONGEST and _is_open(p, user)]
+    if os.path.isdir(place) and not (len(place) < _LONGEST and is_open(place, user)):
+        place = "/tmp"
     try:
-        folder = tempfile.mkdtemp(prefix=f"distlab-{title}-", dir=(suits or [place])[0])
+        folder = tempfile.mkdtemp(prefix=f"distlab-{title}-", dir=place)
     except OSError as error:
         raise WorkdirError(
             f"{title} needs a folder for its files, and none can be made in {place}: "
@@ -35,7 +37,7 @@ def new_folder(title: str, user: str | None) -> str:
     return folder
 
 
-def _is_open(place, user):
+def is_open(place: str | Path, user: str | None) -> bool:
     """Return whether a user, who is not root, can come to a folder."""
     whole = [Path(place), *Path(place).resolve().parents]
     return user is None or all(p.stat().st_mode & stat.S_IXOTH for p in whole)
