@@ -7,9 +7,6 @@ import textwrap
 import time
 
 import psutil
-import pytest
-
-from distlab.processes import warm_up
 
 PREFACE = """
 import os, signal, sys, threading, time, psutil
@@ -24,12 +21,6 @@ def family():
 def folders():
     return os.listdir(os.environ["TMPDIR"])
 """
-
-
-@pytest.fixture(scope="session", autouse=True)
-def stores_server(process_server):
-    """Start the stores' process server before the first test counts what is running."""
-    warm_up(())
 
 
 def started(folder, code):

@@ -13,6 +13,7 @@ it ends. `store.log(0)` is what server 0 has printed; a notebook shows nothing o
 
 import json
 import os
+import shutil
 import signal
 import threading
 import time
@@ -48,7 +49,7 @@ class Servers:
         self._requests = 0
         self._began = time.monotonic()
         self._turn = threading.RLock()
-        self._alone = set()
+        self._sides = [list(range(count))]
         self._commands = {}
         self._processes = None
         self.folder = new_folder(self.title, user)
@@ -64,6 +65,9 @@ class Servers:
             self.stop()
             raise
 
+    def __repr__(self):
+        return f"{self.title}: {self._count} servers in {self.folder}"
+
     def __len__(self):
         return self._count
 
@@ -77,8 +81,7 @@ class Servers:
         """End all servers, remove the folder; the second time, do nothing."""
         if self._processes is not None:
             self._processes.stop()
-        else:
-            os.rmdir(self.folder)
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     @property
     def pids(self) -> list[int | None]:
@@ -127,17 +130,17 @@ class Servers:
         if len(set(named)) < len(named):
             raise InvalidArgument(f"a server is on one side only, and got {sides}.")
         rest = [[member] for member in range(self._count) if member not in named]
-        self._ask("split", [*sides, *rest])
+        self._sides = [*sides, *rest]
+        self._ask("split", self._sides)
 
     def cut(self, member: int) -> None:
         """Let a server hear none of the others, and none of them hear it."""
-        self._alone.add(int(self._name(member)))
-        others = [m for m in range(self._count) if m not in self._alone]
-        self.split(others)
+        self._name(member)
+        self.split(*([m for m in side if m != member] for side in self._sides))
 
     def heal(self) -> None:
         """Make the network whole again; what was held back arrives now."""
-        self._alone.clear()
+        self._sides = [list(range(self._count))]
         self._ask("split", [])
 
     def delay(self, member: int, delay_s: float) -> None:

@@ -9,12 +9,11 @@ import tempfile
 import psutil
 import pytest
 from registers import linearizable
-from stores import (  # noqa: F401
+from stores import (
     finished,
     is_gone,
     outcomes,
     started,
-    stores_server,
     wait_until,
 )
 
@@ -194,8 +193,7 @@ def test_any_process_of_it_may_be_killed_and_nothing_is_left(store):
     assert not os.path.exists(store.folder)
 
 
-def test_when_the_kernel_is_killed_nothing_is_left():
-    folder = tempfile.mkdtemp(dir="/tmp")
+def test_when_the_kernel_is_killed_nothing_is_left(folder):
     code = 'store = redis.replicated(1)\nprint("ready", flush=True)\ninput()'
     process = started(folder, code)
     assert process.stdout.readline() == "ready\n", process.stderr.read()
@@ -204,14 +202,11 @@ def test_when_the_kernel_is_killed_nothing_is_left():
     process.kill()
     process.communicate()
     wait_until(lambda: all(map(is_gone, tree)) and not os.listdir(folder))
-    os.rmdir(folder)
 
 
-def test_without_a_with_block_the_end_of_the_notebook_ends_it():
-    folder = tempfile.mkdtemp(dir="/tmp")
+def test_without_a_with_block_the_end_of_the_notebook_ends_it(folder):
     code = 'store = redis.replicated(0)\nassert folders()\nprint("done")'
     finished(started(folder, code), folder)
-    os.rmdir(folder)
 
 
 def test_a_server_that_cannot_start_is_told_with_its_own_words(store):
