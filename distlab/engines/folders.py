@@ -1,7 +1,6 @@
 """Where real systems are, and where they put their files."""
 
 import os
-import shutil
 import stat
 import tempfile
 from importlib.util import find_spec
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from distlab.errors import WorkdirError
 
-__all__ = ["is_open", "new_folder", "package_folder"]
+__all__ = ["cannot_write", "is_open", "package_folder", "place_for_files"]
 
 _LONGEST = 60  # of a path, which for a socket is 104 at most, with all in it
 
@@ -19,22 +18,26 @@ def package_folder(name: str) -> Path:
     return Path(find_spec(name).origin).resolve().parent
 
 
-def new_folder(title: str, user: str | None) -> str:
-    """Make a folder that `user` may write to, with a path short enough for sockets."""
+def place_for_files(user: str | None) -> str:
+    """Return a folder that `user` can come to, with a path short enough for sockets.
+
+    Raises: WorkdirError if nothing can be written there.
+    """
     place = tempfile.gettempdir()
     if os.path.isdir(place) and not (len(place) < _LONGEST and is_open(place, user)):
         place = "/tmp"
-    try:
-        folder = tempfile.mkdtemp(prefix=f"distlab-{title}-", dir=place)
-    except OSError as error:
-        raise WorkdirError(
-            f"{title} needs a folder for its files, and none can be made in {place}: "
-            f"{error.strerror}. Set TMPDIR to a folder that you may write to, and "
-            "start the notebook again."
-        ) from error
-    if user is not None:
-        shutil.chown(folder, user)
-    return folder
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise cannot_write(place, "not there, or not yours to write to")
+    return place
+
+
+def cannot_write(place: str, why: str) -> WorkdirError:
+    """Return the error that says that a store cannot have its files."""
+    return WorkdirError(
+        f"a store needs a folder for its files, and none can be made in {place}: "
+        f"{why}. Set TMPDIR to a folder that you may write to, and start the notebook "
+        "again."
+    )
 
 
 def is_open(place: str | Path, user: str | None) -> bool:

@@ -17,6 +17,7 @@ import ctypes
 import json
 import os
 import pwd
+import shutil
 import signal
 import sys
 from collections import deque
@@ -51,11 +52,26 @@ class _Server:
 def main(child: Child) -> None:
     """Keep servers as the owner's frames say, until the owner is gone."""
     order = json.loads(child.receive())
+    why = _make_folder(order["folder"], order["user"])
+    child.send(json.dumps({"number": 0, "answer": why}).encode())
+    if why is not None:
+        return
     if order["user"] is not None:
         _become(order["user"])
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     asyncio.run(_Keeper(child).serve())
+
+
+def _make_folder(path, owner):
+    """Make the folder of all files; return None, or why it cannot be made."""
+    try:
+        os.mkdir(path, 0o700)
+        if owner is not None:
+            shutil.chown(path, owner)
+    except OSError as error:
+        return error.strerror
+    return None
 
 
 def _become(user):

@@ -382,6 +382,17 @@ def test_what_a_generator_of_calls_raises_comes_back(store):
         store.drive([Client(0, calls), Client(1, [READ])])
 
 
+def test_all_members_may_be_killed_and_come_back_with_what_they_had(broken):
+    assert until_ok(broken, 0, write("kept")) is None
+    for member in range(3):
+        broken.kill(member)
+    assert broken.alive == [] and broken.leader() is None
+    assert ask(broken, 0, READ).outcome == "failed"  # there is nobody to connect to
+    for member in range(3):
+        broken.restart(member)
+    assert [until_ok(broken, member, READ) for member in range(3)] == ["kept"] * 3
+
+
 def test_who_is_cut_off_stays_so_while_others_are(broken):
     first = leader(broken)
     second, third = (m for m in range(3) if m != first)

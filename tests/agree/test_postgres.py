@@ -213,7 +213,7 @@ def shared_memory():
         return {line.split()[1] for line in file}
 
 
-@pytest.mark.parametrize("when_s", [0.3, 60])
+@pytest.mark.parametrize("when_s", [random.uniform(0, 1.5), 60], ids=["early", "late"])
 def test_when_the_kernel_is_killed_nothing_is_left(when_s, folder):
     segments = shared_memory()
     code = f"""
