@@ -38,7 +38,7 @@ def started(folder, code):
 def finished(process, folder):
     """Wait for a process's end; check that it said only "done", and left no file."""
     out, err = process.communicate(timeout=150)
-    assert (out, err) == ("done\n", "")
+    assert (out, err) == ("done\n", ""), err
     assert os.listdir(folder) == []
 
 

@@ -23,7 +23,7 @@ from distlab.history import History
 from distlab.network import Client
 from distlab.trace import Call, Operation
 
-__all__ = ["Connection", "NoAnswer", "Refused", "as_text", "drive"]
+__all__ = ["Connection", "NoAnswer", "Refused", "as_text", "as_value", "drive"]
 
 _TICK_S = 0.01
 
@@ -230,6 +230,19 @@ def as_text(value: Any) -> str:
             f"and lists and dicts of them. It got {value!r}."
         )
     return text
+
+
+def as_value(value: Any) -> str:
+    """Return a value that is written as a store keeps it.
+
+    Raises: InvalidArgument for None, which is what a key without a value reads as.
+    """
+    if value is None:
+        raise InvalidArgument(
+            "a real store is asked to write None, which is what a key without a value "
+            "reads as. Write something else."
+        )
+    return as_text(value)
 
 
 def _answered(calls: Any) -> Iterator[tuple[Call, Callable]]:

@@ -89,6 +89,15 @@ class Cluster(Servers):
         path = os.path.join(self._folder(member), name)
         return f"http://127.0.0.1:{self._ask('door', path, member, None)}"
 
+    def restart(self, member: int) -> None:
+        """Start a member again, on the files that it has left, after its end.
+
+        Returns when it serves clients. One that hears no majority does not, and is not
+        waited for.
+        Raises: InvalidArgument if it runs; EngineFailed if it does not start.
+        """
+        super().restart(member)
+
     def leader(self) -> int | None:
         """Return the number of the member that leads, None while nobody does.
 
@@ -138,10 +147,18 @@ class Cluster(Servers):
             connection.close()
 
     def _answers(self, member):
+        """Return whether a member serves clients, or cannot until it hears others."""
         try:
-            return self._status(member).get("leader", "0") != "0"
-        except (Refused, NoAnswer):
-            return False
+            found = self._status(member).get("leader", "0") != "0"
+        except Refused:
+            return False  # it does not listen yet
+        except NoAnswer:
+            found = False
+        return found or not self._hears_majority(member)
+
+    def _hears_majority(self, member):
+        (side,) = (side for side in self._sides if member in side)
+        return len(set(side).intersection(self.alive)) > len(self) / 2
 
 
 def _command(member, urls):

@@ -13,7 +13,7 @@ import json
 import socket
 from typing import Any
 
-from distlab.engines.driving import NoAnswer, Refused, as_text
+from distlab.engines.driving import NoAnswer, Refused, as_text, as_value
 from distlab.errors import InvalidArgument
 from distlab.trace import Call
 
@@ -42,24 +42,25 @@ class Connection:
 
     def ask(self, call: Call) -> Any:
         """Return the result of a call."""
-        key, value = _text(call.key), call.value
+        key, value = _bytes(as_text(call.key)), call.value
         if call.op == "read":
             request = {"key": key, "serializable": self._serializable}
             check = {} if self._serializable else _CHECK_LEADER
             found = self.post("/v3/kv/range", request, check).get("kvs")
             return _value(found[0]["value"]) if found else None
         if call.op == "write":
-            self.post("/v3/kv/put", {"key": key, "value": _text(value)}, _CHECK_LEADER)
+            request = {"key": key, "value": _bytes(as_value(value))}
+            self.post("/v3/kv/put", request, _CHECK_LEADER)
             return None
         if call.op == "cas":
             return self._cas(key, *value)
         raise InvalidArgument(f"etcd is asked to read, write or cas, and got {call!r}.")
 
     def _cas(self, key, old, new):
-        compare = {"key": key, "target": "VALUE", "value": _text(old)}
-        if old is None:
-            compare = {"key": key, "target": "VERSION", "version": 0}
-        put = {"requestPut": {"key": key, "value": _text(new)}}
+        compare = {"key": key, "target": "VERSION", "version": 0}
+        if old is not None:
+            compare = {"key": key, "target": "VALUE", "value": _bytes(as_value(old))}
+        put = {"requestPut": {"key": key, "value": _bytes(as_value(new))}}
         request = {"compare": [compare], "success": [put]}
         done = self.post("/v3/kv/txn", request, _CHECK_LEADER)
         return done.get("succeeded", False)
@@ -94,9 +95,9 @@ class Connection:
         self._http.close()
 
 
-def _text(value):
-    """Return a value as the gateway has bytes; the same value is always the same."""
-    return base64.b64encode(as_text(value).encode()).decode()
+def _bytes(text):
+    """Return text as the gateway has bytes."""
+    return base64.b64encode(text.encode()).decode()
 
 
 def _value(text):

@@ -1,6 +1,6 @@
 """Where real systems are, and where they put their files."""
 
-import shutil
+import os
 import stat
 import tempfile
 from importlib.util import find_spec
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from distlab.errors import WorkdirError
 
-__all__ = ["new_folder", "package_folder"]
+__all__ = ["cannot_write", "is_open", "package_folder", "place_for_files"]
 
 _LONGEST = 60  # of a path, which for a socket is 104 at most, with all in it
 
@@ -18,24 +18,29 @@ def package_folder(name: str) -> Path:
     return Path(find_spec(name).origin).resolve().parent
 
 
-def new_folder(title: str, user: str | None) -> str:
-    """Make a folder that `user` may write to, with a path short enough for sockets."""
+def place_for_files(user: str | None) -> str:
+    """Return a folder that `user` can come to, with a path short enough for sockets.
+
+    Raises: WorkdirError if nothing can be written there.
+    """
     place = tempfile.gettempdir()
-    suits = [p for p in (place, "/tmp") if len(p) < _LONGEST and _is_open(p, user)]
-    try:
-        folder = tempfile.mkdtemp(prefix=f"distlab-{title}-", dir=(suits or [place])[0])
-    except OSError as error:
-        raise WorkdirError(
-            f"{title} needs a folder for its files, and none can be made in {place}: "
-            f"{error.strerror}. Set TMPDIR to a folder that you may write to, and "
-            "start the notebook again."
-        ) from error
-    if user is not None:
-        shutil.chown(folder, user)
-    return folder
+    if os.path.isdir(place) and not (len(place) < _LONGEST and is_open(place, user)):
+        place = "/tmp"
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise cannot_write(place, "not there, or not yours to write to")
+    return place
 
 
-def _is_open(place, user):
+def cannot_write(place: str, why: str) -> WorkdirError:
+    """Return the error that says that a store cannot have its files."""
+    return WorkdirError(
+        f"a store needs a folder for its files, and none can be made in {place}: "
+        f"{why}. Set TMPDIR to a folder that you may write to, and start the notebook "
+        "again."
+    )
+
+
+def is_open(place: str | Path, user: str | None) -> bool:
     """Return whether a user, who is not root, can come to a folder."""
     whole = [Path(place), *Path(place).resolve().parents]
     return user is None or all(p.stat().st_mode & stat.S_IXOTH for p in whole)

@@ -17,6 +17,7 @@ import ctypes
 import json
 import os
 import pwd
+import shutil
 import signal
 import sys
 from collections import deque
@@ -32,6 +33,7 @@ __all__ = ["main"]
 
 _PR_SET_CHILD_SUBREAPER = 36
 _IPC_RMID = 0
+_CLONE_NEWIPC = 0x08000000
 _LINES = 500
 
 
@@ -50,6 +52,10 @@ class _Server:
 def main(child: Child) -> None:
     """Keep servers as the owner's frames say, until the owner is gone."""
     order = json.loads(child.receive())
+    why = _make_folder(order["folder"], order["user"])
+    child.send(json.dumps({"number": 0, "answer": why}).encode())
+    if why is not None:
+        return
     if order["user"] is not None:
         _become(order["user"])
     if sys.platform == "linux":
@@ -57,9 +63,23 @@ def main(child: Child) -> None:
     asyncio.run(_Keeper(child).serve())
 
 
+def _make_folder(path, owner):
+    """Make the folder of all files; return None, or why it cannot be made."""
+    try:
+        os.mkdir(path, 0o700)
+        if owner is not None:
+            shutil.chown(path, owner)
+    except OSError as error:
+        return error.strerror
+    return None
+
+
 def _become(user):
     """Give up being root, which some servers refuse to be."""
     owner, them = os.getppid(), pwd.getpwnam(user)
+    if sys.platform == "linux":
+        # Where root may do that: what is shared then ends with the last process.
+        ctypes.CDLL(None).unshare(_CLONE_NEWIPC)
     os.setgroups([])
     os.setgid(them.pw_gid)
     os.setuid(them.pw_uid)
@@ -74,6 +94,7 @@ class _Keeper:
         self._servers = {}
         self._links = Links()
         self._tasks = set()
+        self._shared = None  # where PostgreSQL says what it has, and what was freed
 
     async def serve(self):
         """Take requests for ever; the end of the owner ends this process."""
@@ -156,25 +177,31 @@ class _Keeper:
         return {name: (s.pid, s.status) for name, s in self._servers.items()}
 
     async def free_shared_memory(self, data):
-        """Watch over the piece of it that each start of PostgreSQL makes."""
-        self._keep(self._free(Path(data, "postmaster.pid")))
+        """Free the piece of it that PostgreSQL has now, and each later one."""
+        if self._shared is None:
+            self._shared = Path(data, "postmaster.pid"), None
+            self._keep(self._free_forever())
+        self._free()
 
-    async def _free(self, told):
-        """Mark each for removal: then it goes with the last process that uses it.
+    async def _free_forever(self):
+        while True:
+            self._free()
+            await asyncio.sleep(0.02)
+
+    def _free(self):
+        """Mark it for removal: then it goes with the last process that uses it.
 
         Otherwise it would stay for ever after a kill -9. PostgreSQL has it to keep a
         second server from the same files, which here nobody starts.
         """
-        last = None
-        while True:
-            try:
-                *_, number = told.read_text().splitlines()[6].split()
-            except (OSError, IndexError, ValueError):
-                number = None  # there is no server, or it has not come so far
-            if number != last and number is not None:
-                ctypes.CDLL(None).shmctl(int(number), _IPC_RMID, None)
-            last = number
-            await asyncio.sleep(0.005 if last is None else 0.1)
+        told, freed = self._shared
+        try:
+            *_, number = told.read_text().splitlines()[6].split()
+        except (OSError, IndexError, ValueError):
+            return  # there is no server, or it has not come so far
+        if number != freed:
+            ctypes.CDLL(None).shmctl(int(number), _IPC_RMID, None)
+            self._shared = told, number
 
     async def log(self, name):
         """Return the last lines that a server has printed."""
@@ -203,6 +230,8 @@ class _Keeper:
             if server.status is None and server.pid in ended:
                 server.status = ended[server.pid]
                 server.ended.set()
+        if self._shared is not None:
+            self._free()
         self._kill_orphans()
 
     def _kill_orphans(self):

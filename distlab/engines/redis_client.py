@@ -10,7 +10,7 @@ import json
 import socket
 from typing import Any
 
-from distlab.engines.driving import NoAnswer, Refused, as_text
+from distlab.engines.driving import NoAnswer, Refused, as_text, as_value
 from distlab.errors import InvalidArgument
 from distlab.trace import Call
 
@@ -51,11 +51,12 @@ class Connection:
             found = self._send("GET", key)
             return None if found is None else json.loads(found)
         if call.op == "write":
-            self._send("SET", key, as_text(call.value))
+            self._send("SET", key, as_value(call.value))
             result = None
         elif call.op == "cas":
-            old, new = (None if v is None else as_text(v) for v in call.value)
-            result = bool(self._send("EVAL", _CAS, 1, key, old or "", new))
+            old, new = call.value
+            words = "" if old is None else as_value(old), as_value(new)
+            result = bool(self._send("EVAL", _CAS, 1, key, *words))
         else:
             raise InvalidArgument(
                 f"redis is asked to read, write or cas, and got {call!r}."

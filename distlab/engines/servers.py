@@ -13,13 +13,14 @@ it ends. `store.log(0)` is what server 0 has printed; a notebook shows nothing o
 
 import json
 import os
+import secrets
 import signal
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 
 from distlab.engines.driving import drive
-from distlab.engines.folders import new_folder
+from distlab.engines.folders import cannot_write, place_for_files
 from distlab.errors import EngineFailed, InvalidArgument
 from distlab.faults import NodeFault
 from distlab.history import History
@@ -41,28 +42,34 @@ class Servers:
 
     title = "store"
 
-    def __init__(
-        self, count: int, *, user: str | None = None, place: str | None = None
-    ):
+    def __init__(self, count: int, *, user: str | None = None):
         self._count = count
         self._requests = 0
         self._began = time.monotonic()
         self._turn = threading.RLock()
-        self._alone = set()
+        self._sides = [list(range(count))]
         self._commands = {}
-        self._processes = None
-        self.folder = new_folder(self.title, user)
+        place = place_for_files(user)
+        name = f"distlab-{self.title}-{secrets.token_hex(4)}"
+        self.folder = os.path.join(place, name)
+        self._processes = Processes(
+            1,
+            "distlab.engines.keeper:main",
+            also=["distlab.engines.keeper"],
+            private_folder=self.folder,
+        )
         try:
-            self._processes = Processes(
-                1,
-                "distlab.engines.keeper:main",
-                also=["distlab.engines.keeper"],
-                private_folder=self.folder,
-            )
-            self._processes.send(0, json.dumps({"user": user}).encode())
+            # The keeper makes it: whoever has made it is known to who removes it.
+            order = {"user": user, "folder": self.folder}
+            self._processes.send(0, json.dumps(order).encode())
+            if why := self._answer(0):
+                raise cannot_write(place, why)
         except BaseException:
             self.stop()
             raise
+
+    def __repr__(self):
+        return f"{self.title}: {self._count} servers in {self.folder}"
 
     def __len__(self):
         return self._count
@@ -75,10 +82,7 @@ class Servers:
 
     def stop(self) -> None:
         """End all servers, remove the folder; the second time, do nothing."""
-        if self._processes is not None:
-            self._processes.stop()
-        else:
-            os.rmdir(self.folder)
+        self._processes.stop()
 
     @property
     def pids(self) -> list[int | None]:
@@ -127,17 +131,17 @@ class Servers:
         if len(set(named)) < len(named):
             raise InvalidArgument(f"a server is on one side only, and got {sides}.")
         rest = [[member] for member in range(self._count) if member not in named]
-        self._ask("split", [*sides, *rest])
+        self._sides = [*sides, *rest]
+        self._ask("split", self._sides)
 
     def cut(self, member: int) -> None:
         """Let a server hear none of the others, and none of them hear it."""
-        self._alone.add(int(self._name(member)))
-        others = [m for m in range(self._count) if m not in self._alone]
-        self.split(others)
+        self._name(member)
+        self.split(*([m for m in side if m != member] for side in self._sides))
 
     def heal(self) -> None:
         """Make the network whole again; what was held back arrives now."""
-        self._alone.clear()
+        self._sides = [list(range(self._count))]
         self._ask("split", [])
 
     def delay(self, member: int, delay_s: float) -> None:
@@ -243,25 +247,33 @@ class Servers:
             number = self._requests
             request = {"number": number, "what": what, "args": args}
             self._processes.send(0, json.dumps(request).encode())
-            deadline = time.monotonic() + _ANSWERS_S
-            said = ""
-            while time.monotonic() < deadline:
-                for happened in self._processes.poll(0.5):
-                    if isinstance(happened, Ended):
-                        raise EngineFailed(
-                            f"the process that keeps the servers of {self.title} is "
-                            f"gone, and they with it.\n{said}"
-                        )
-                    if not isinstance(happened, Frame):
-                        said += happened.text
-                        continue
-                    answer = json.loads(happened.payload)
-                    if answer["number"] != number:
-                        continue  # to a request that was interrupted
-                    if "error" in answer:
-                        raise EngineFailed(f"{self.title}: {answer['error']}")
-                    return answer["answer"]
-            raise EngineFailed(f"the servers of {self.title} have not answered {what}.")
+            try:
+                return self._answer(number)
+            except TimeoutError as error:
+                raise EngineFailed(
+                    f"the servers of {self.title} have not answered {what!r}."
+                ) from error
+
+    def _answer(self, number):
+        deadline = time.monotonic() + _ANSWERS_S
+        said = ""
+        while time.monotonic() < deadline:
+            for happened in self._processes.poll(0.5):
+                if isinstance(happened, Ended):
+                    raise EngineFailed(
+                        f"the process that keeps the servers of {self.title} is "
+                        f"gone, and they with it.\n{said}"
+                    )
+                if not isinstance(happened, Frame):
+                    said += happened.text
+                    continue
+                answer = json.loads(happened.payload)
+                if answer["number"] != number:
+                    continue  # to a request that was interrupted
+                if "error" in answer:
+                    raise EngineFailed(f"{self.title}: {answer['error']}")
+                return answer["answer"]
+        raise TimeoutError
 
     def _over(self):
         return EngineFailed(

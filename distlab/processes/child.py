@@ -46,7 +46,7 @@ class Child:
         self._reader = FrameReader(channel)
 
     def fileno(self) -> int:
-        """Return what to wait for, beside other things, before `received`."""
+        """Return the channel's descriptor, for who waits for other things as well."""
         return self._channel.fileno()
 
     def received(self) -> list[bytearray]:

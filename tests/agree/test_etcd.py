@@ -12,7 +12,13 @@ from pathlib import Path
 import psutil
 import pytest
 from registers import linearizable
-from stores import finished, is_gone, outcomes, started, wait_until
+from stores import (
+    finished,
+    is_gone,
+    outcomes,
+    started,
+    wait_until,
+)
 
 from distlab import (
     Call,
@@ -78,7 +84,7 @@ def leader(store):
 
 
 def test_what_one_member_is_told_every_member_answers_with(store):
-    values = [1, "two", None, [3, {"four": 4.5}], True]
+    values = [1, "two", [None], [3, {"four": 4.5}], True]
     for value, (by, other) in zip(values, PAIRS, strict=False):
         assert ask(store, by, write(value, "told")).outcome == "ok"
         assert ask(store, other, Call("read", "told")).result == value
@@ -245,7 +251,7 @@ def test_planned_faults_happen_at_their_times_and_end_with_the_clients(broken):
 
 def test_any_process_of_it_may_be_killed_and_nothing_is_left(broken):
     rng = random.Random()
-    folder = broken.folder
+    files = broken.folder
     victim = rng.randrange(3)
     os.kill(broken.pids[victim], signal.SIGKILL)
     wait_until(lambda: victim not in broken.alive)
@@ -260,12 +266,11 @@ def test_any_process_of_it_may_be_killed_and_nothing_is_left(broken):
     with pytest.raises(EngineFailed, match="Start another one"):
         broken.leader()
     broken.stop()
-    assert not os.path.exists(folder)
+    assert not os.path.exists(files)
 
 
 @pytest.mark.parametrize("end", ["exit", "kernel", "server", "interrupt", "raise"])
-def test_whatever_ends_the_notebook_ends_it(end, tmp_path_factory):
-    folder = tempfile.mkdtemp(dir="/tmp")
+def test_whatever_ends_the_notebook_ends_it(end, folder):
     code = """
     try:
         with etcd.cluster(3) as store:
@@ -301,8 +306,7 @@ def test_whatever_ends_the_notebook_ends_it(end, tmp_path_factory):
         wait_until(lambda: all(map(is_gone, tree)))
 
 
-def test_an_interrupted_start_leaves_nothing():
-    folder = tempfile.mkdtemp(dir="/tmp")
+def test_an_interrupted_start_leaves_nothing(folder):
     code = """
     for after_s in (0.02, 0.1, 0.3, 0.6):
         timer = threading.Timer(after_s, os.kill, (os.getpid(), signal.SIGINT))
@@ -316,7 +320,6 @@ def test_an_interrupted_start_leaves_nothing():
     print("done")
     """
     finished(started(folder, code), folder)
-    os.rmdir(folder)
 
 
 def test_a_member_that_cannot_start_is_told_with_its_own_words(broken):
@@ -377,3 +380,25 @@ def test_what_a_generator_of_calls_raises_comes_back(store):
 
     with pytest.raises(ZeroDivisionError, match="mine"):
         store.drive([Client(0, calls), Client(1, [READ])])
+
+
+def test_all_members_may_be_killed_and_come_back_with_what_they_had(broken):
+    assert until_ok(broken, 0, write("kept")) is None
+    for member in range(3):
+        broken.kill(member)
+    assert broken.alive == [] and broken.leader() is None
+    assert ask(broken, 0, READ).outcome == "failed"  # there is nobody to connect to
+    for member in range(3):
+        broken.restart(member)
+    assert [until_ok(broken, member, READ) for member in range(3)] == ["kept"] * 3
+
+
+def test_who_is_cut_off_stays_so_while_others_are(broken):
+    first = leader(broken)
+    second, third = (m for m in range(3) if m != first)
+    broken.split([first], [second, third])
+    broken.cut(second)
+    refused = [ask(broken, member, write(1), 0.3).outcome for member in range(3)]
+    assert "ok" not in refused  # each is alone
+    broken.heal()
+    assert until_ok(broken, first, write(2)) is None

