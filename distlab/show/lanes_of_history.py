@@ -58,12 +58,27 @@ class Lanes:
         self.height = self.each * len(strips) - 0.14 * (len(strips) - 1)
         names = [width_of(read.name(client), _NAME) for client in clients]
         left = MARGIN + 0.2 + max(names, default=0.0) + 0.15
-        for strip in strips:
-            strip.spread(left, PAGE_WIDTH - MARGIN - 0.1)
+        right = PAGE_WIDTH - MARGIN - 0.1
+        for overhang in (0.0, None):  # the second time it is known what sticks out
+            overhang = self._overhang() if overhang is None else overhang
+            for strip in strips:
+                strip.spread(left, right - overhang)
         self.until = self._until()
         self.words, self.wordless = self._placed()
         self.moments, self.numbers = self._effects()
         self.numbered = self.moments and self._apart()
+
+    def _overhang(self):
+        """Return how far the words of the last bars stick out to the right."""
+        if self.level is None:
+            return 0.0
+        last = {(self._strip_of(one.start), one.client): one for one in self.drawn}
+        out = [0.0]
+        for (at, _), one in last.items():
+            names, strip = names_of(one), self.strips[at]
+            wide = width_of(names[min(self.level, len(names) - 1)], _SIZE)
+            out.append(strip.inch(one.start) + wide - (PAGE_WIDTH - MARGIN))
+        return min(0.9, max(out))
 
     def _until(self):
         """Return where each bar ends: an open one where its client goes on."""
@@ -102,7 +117,7 @@ class Lanes:
         end = strip.inch(min(self.until[_known(one)], strip.end_s))
         for words in allowed:
             wide = width_of(words, _SIZE)
-            x = min(max(begin, free), strip.right + 0.1 - wide)
+            x = min(max(begin, free), PAGE_WIDTH - MARGIN - wide)
             within = x + wide <= max(begin + wide, end) + 1e-9
             if within and x >= max(strip.left, free):
                 return x, words
@@ -231,7 +246,7 @@ class Lanes:
         end_s = self.until[_known(one)]
         left = strip.inch(max(one.start, strip.begin_s))
         right = strip.inch(min(end_s, strip.end_s))
-        right = max(right, left + 0.02)
+        right = max(right, left + 0.05)
         top, bottom = y - self.half, y + self.half
         if one.end is not None or end_s > strip.end_s:
             return [(left, top), (right, top), (right, bottom), (left, bottom)]

@@ -8,7 +8,7 @@ node 1    ───╲────●──✗┄┄┄┄┄──      it arri
 from distlab.show.clock import Clock
 from distlab.show.film.labels import Labels
 from distlab.show.film.node import NodeFilm
-from distlab.show.film.weave import ARRIVED, LOST
+from distlab.show.film.weave import ARRIVED, LOST, UNDER_WAY
 from distlab.show.grid import selected
 from distlab.show.lettering import literal, width_of
 from distlab.show.picture import Picture
@@ -194,6 +194,8 @@ class _Nodes:
         strand = weave.strand_of(message)
         share = (strand.y1 - strand.y0) / (weave.y[send.peer] - weave.y[send.rank] or 1)
         lost_at = self.clock.inch(send.start if send.end is None else send.end)
+        if strand.fate == UNDER_WAY:
+            lost_at = self.clock.right
         x1 = max(lost_at, x0 + 0.12 * abs(share * (y1 - y0)) / self.pitch)
         return (x0, y0, min(x1, self.clock.right), y0 + share * (y1 - y0)), strand.fate
 

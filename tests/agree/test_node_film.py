@@ -190,6 +190,16 @@ def test_a_lost_message_ends_short_of_its_receiver_and_on_no_other_lane():
     assert lost.x1 <= 1
 
 
+def test_what_is_still_under_way_at_the_end_is_drawn_and_told():
+    trace = nodes(sent(0, 2, 1, 0, 1, "a")[:1], sent(0, 1, 2, 0, 1, "b"))
+    film = player(trace).film
+    (late,) = (strand for strand in film.weave.strands if strand.fate == UNDER_WAY)
+    assert late.words == "a" and film.weave.y[1] < late.y1 < film.weave.y[2]
+    told = "At the end 'a' from node 0 to node 2 has not arrived."
+    assert film.frames[-1].text.endswith(told)
+    assert timeline(trace).alt.endswith(told)
+
+
 def test_what_goes_to_a_dead_node_ends_there():
     trace = nodes(point(1, 1, "crash", "fault"), sent(0, 1, 1, 2, None, "a"), size=2)
     film = player(trace).film
