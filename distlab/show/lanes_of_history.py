@@ -5,8 +5,10 @@ write x 1            a word over each bar, as long as there is room
 """
 
 from collections import defaultdict
+from functools import cached_property
 from itertools import pairwise
 
+from distlab.show.kinds_of_operations import kinds_of, look_of
 from distlab.show.lettering import width_of
 from distlab.show.operations import answered_before, effects, names_of
 from distlab.show.sheet import (
@@ -19,28 +21,20 @@ from distlab.show.sheet import (
     underlay,
     write,
 )
-from distlab.show.theme import GRID, INK, MUTED, PAPER, WARNING, rank_color, tint
+from distlab.show.theme import GRID, INK, PAPER, WARNING, rank_color
 
 __all__ = ["Lanes"]
 
 _SIZE, _NAME, _GAP, _NUMBER = 8, 8.5, 0.1, 6.5
 _BAR, _WORDS, _BETWEEN, _FOOT, _HEAD = 0.17, 0.19, 0.1, 0.42, 0.06
 _DOT = 0.17  # how far apart numbers have to be
-_KINDS = {
-    "write": "filled: a write",
-    "read": "pale: a read",
-    "other": "hatched: another operation",
-    "open": "pointed: no answer; it may take effect later, or never",
-    "failed": "crossed: refused, not done",
-}
 
 
 class Lanes:
     """One lane per client in each of `strips`, from the top down.
 
     level: which of its names an operation has, None for none. height: of all strips.
-    wordless: how many bars got no words. moments: operation -> when it takes effect.
-    numbered: whether there is room for the numbers of that order.
+    wordless: how many bars got no words.
     """
 
     def __init__(self, read, clients, drawn, strips, level, strong):
@@ -65,8 +59,20 @@ class Lanes:
                 strip.spread(left, right - overhang)
         self.until = self._until()
         self.words, self.wordless = self._placed()
-        self.moments, self.numbers = self._effects()
-        self.numbered = self.moments and self._apart()
+
+    @cached_property
+    def _taking_effect(self):
+        return self._effects()
+
+    @property
+    def moments(self) -> dict:
+        """Return operation -> when it takes effect, as far as a verdict says."""
+        return self._taking_effect[0]
+
+    @cached_property
+    def numbered(self) -> bool:
+        """Whether there is room for the numbers of that order."""
+        return bool(self.moments) and self._apart()
 
     def _overhang(self):
         """Return how far the words of the last bars stick out to the right."""
@@ -155,22 +161,6 @@ class Lanes:
         ]
         return min(gaps, default=1.0) >= _DOT
 
-    def kinds_there(self) -> list[tuple[str, str]]:
-        """Return what kinds of bars there are, and what the key says of them."""
-        there = {kind for one in self.drawn for kind in _kinds(one)}
-        return [(kind, words) for kind, words in _KINDS.items() if kind in there]
-
-    def look(self, kind: str, color: str) -> dict:
-        """Return how a kind of bar is drawn."""
-        looks = {
-            "write": {"color": color, "edge": PAPER},
-            "read": {"color": tint(color, 0.25), "edge": color},
-            "other": {"color": tint(color, 0.25), "edge": color, "hatch": "////"},
-            "open": {"color": PAPER, "edge": color, "dashed": True},
-            "failed": {"color": PAPER, "edge": MUTED, "dashed": True},
-        }
-        return looks[kind]
-
     def draw(self, page, top: float) -> None:
         """Draw all strips, the first with its upper edge at `top`."""
         self.page = page
@@ -214,7 +204,7 @@ class Lanes:
                 if one.start > strip.end_s or self.until[_known(one)] < strip.begin_s:
                     continue
                 shape = self._shape(one, at)
-                looks[one.client, _kinds(one)[-1], pale].append(shape)
+                looks[one.client, kinds_of(one)[-1], pale].append(shape)
                 if one.outcome == "failed":
                     crosses.append(((shape[0][0] + shape[1][0]) / 2, shape))
                 if self.strong and not pale:
@@ -223,7 +213,7 @@ class Lanes:
             looks.items(), key=lambda x: not x[0][2]
         ):
             color = rank_color(self.read.clients.index(client))
-            look = self.look(kind, color)
+            look = look_of(kind, color)
             if self.level is None and kind in ("read", "other"):
                 look |= {"edge": None, "hatch": None}
             if pale:
@@ -269,7 +259,7 @@ class Lanes:
             dot = {"size": 11, "marker": "o", "color": INK, "gid": "effect"}
             points(self.page, [x], [y], 0, **dot)
             words = {"size": _NUMBER, "color": PAPER, "align": "center", "bold": True}
-            write(self.page, x, y, str(self.numbers[_known(one)]), **words)
+            write(self.page, x, y, str(self._taking_effect[1][_known(one)]), **words)
 
     def _draw_order(self):
         """Draw an arrow from what was answered to what was called after it."""
@@ -286,11 +276,3 @@ class Lanes:
 
 def _known(one):
     return one.client, one.start, one.op, one.end
-
-
-def _kinds(one):
-    """Return the kinds of a bar; the last is how it is drawn."""
-    kind = one.op if one.op in ("read", "write") else "other"
-    if one.outcome == "failed":
-        return [kind, "failed"]
-    return [kind, "open"] if one.end is None else [kind]

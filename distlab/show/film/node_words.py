@@ -86,7 +86,7 @@ class NodeWords:
         elif cause.kind == "mark":
             timer = literal(cause.label.removeprefix("timer").strip(), 40)
             does = does or ["does nothing"]
-            said = f"{name}'s timer '{timer}' runs out; it {' and '.join(does)}."
+            said = f"{name}'s timer {timer} runs out; it {' and '.join(does)}."
         elif client:
             heard = self._heard(cause)
             said = f"{name} hears '{heard}' from {self.name(cause.peer)}."
