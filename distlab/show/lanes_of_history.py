@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from distlab.show.kinds_of_operations import kinds_of, look_of
 from distlab.show.lettering import width_of
-from distlab.show.operations import answered_before, effects, names_of
+from distlab.show.operations import answered_before, effects
 from distlab.show.sheet import (
     MARGIN,
     PAGE_WIDTH,
@@ -81,7 +81,7 @@ class Lanes:
         last = {(self._strip_of(one.start), one.client): one for one in self.drawn}
         out = [0.0]
         for (at, _), one in last.items():
-            names, strip = names_of(one), self.strips[at]
+            names, strip = self.read.names(one), self.strips[at]
             wide = width_of(names[min(self.level, len(names) - 1)], _SIZE)
             out.append(strip.inch(one.start) + wide - (PAGE_WIDTH - MARGIN))
         return min(0.9, max(out))
@@ -116,7 +116,7 @@ class Lanes:
 
         They may be longer than the bar, and begin later than it does, but not both.
         """
-        names = names_of(one)
+        names = self.read.names(one)
         several = len(self.read.keys) > 1  # then only the longest name says the key
         allowed = names[:1] if several else names[self.level :] or names[-1:]
         begin = max(strip.left, strip.inch(one.start))
@@ -245,6 +245,7 @@ class Lanes:
         return [(left, top), *point, (left, bottom)]
 
     def _draw_effects(self):
+        ticks = []
         for one in self.drawn:
             if _known(one) not in self.moments:
                 continue
@@ -253,13 +254,15 @@ class Lanes:
             x, y = self.strips[at].inch(moment), self._middle(at, self.lane[one.client])
             if not self.numbered:
                 tall = 1.3 * self.half
-                line = (x, y - tall, x, y + tall)
-                strokes(self.page, [line], INK, width=1.2, gid="effect", zorder=6)
+                ticks.append((x, y - tall, x, y + tall))
                 continue
             dot = {"size": 11, "marker": "o", "color": INK, "gid": "effect"}
             points(self.page, [x], [y], 0, **dot)
             words = {"size": _NUMBER, "color": PAPER, "align": "center", "bold": True}
             write(self.page, x, y, str(self._taking_effect[1][_known(one)]), **words)
+
+        if ticks:
+            strokes(self.page, ticks, INK, width=1.2, gid="effect", zorder=6)
 
     def _draw_order(self):
         """Draw an arrow from what was answered to what was called after it."""
