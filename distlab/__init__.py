@@ -16,6 +16,7 @@ _HOME = {
     "distlab.errors": (
         "CannotTravel",
         "CheckpointError",
+        "ClusterClosed",
         "CollectiveMismatch",
         "ContextStopped",
         "Deadlock",
@@ -33,6 +34,7 @@ _HOME = {
         "ProcessServerFailed",
         "RankDied",
         "RankRaised",
+        "SwitchFailed",
         "TaskFailed",
         "WorkdirError",
         "WorldClosed",

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 __all__ = [
     "CannotTravel",
     "CheckpointError",
+    "ClusterClosed",
     "CollectiveMismatch",
     "ContextStopped",
     "Deadlock",
@@ -27,6 +28,7 @@ __all__ = [
     "ProcessServerFailed",
     "RankDied",
     "RankRaised",
+    "SwitchFailed",
     "TaskFailed",
     "WorkdirError",
     "WorldClosed",
@@ -158,6 +160,14 @@ class NodeFailed(DistlabError, RuntimeError):
 
     def __reduce__(self):
         return _rebuild, (type(self), str(self), self.__dict__.copy())
+
+
+class SwitchFailed(DistlabError, RuntimeError):
+    """The process that carries the messages between a cluster's nodes is gone."""
+
+
+class ClusterClosed(DistlabError, RuntimeError):
+    """Something was asked of a `Cluster` after its end."""
 
 
 class NotDeterministic(DistlabError, RuntimeError):

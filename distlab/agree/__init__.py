@@ -1,7 +1,18 @@
 """How nodes agree, or fail to: stores that can be broken, and what judges them."""
 
-from distlab.agree.checkers.linearizable import check_linearizable
-from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.checkers import (
+    Verdict,
+    check_causal,
+    check_converged,
+    check_linearizable,
+    check_monotonic_reads,
+    check_monotonic_writes,
+    check_read_your_writes,
+    check_sequential,
+    check_writes_follow_reads,
+)
+from distlab.agree.measure import measure
+from distlab.agree.measured import Measured
 from distlab.agree.models import (
     ANY,
     CasRegister,
@@ -12,16 +23,48 @@ from distlab.agree.models import (
     Register,
     Set,
 )
+from distlab.agree.staleness import staleness
+from distlab.agree.stores import (
+    Causal,
+    Forgetful,
+    LastWriterWins,
+    PrimaryCopy,
+    Quorum,
+    VersionVectors,
+)
+from distlab.agree.survey import STORES, Survey, survey
+from distlab.agree.workload import final_reads, workload
 
 __all__ = [
     "ANY",
+    "STORES",
     "CasRegister",
+    "Causal",
+    "Forgetful",
     "KeyValue",
+    "LastWriterWins",
     "Lock",
+    "Measured",
     "Model",
+    "PrimaryCopy",
     "Queue",
+    "Quorum",
     "Register",
     "Set",
+    "Survey",
     "Verdict",
+    "VersionVectors",
+    "check_causal",
+    "check_converged",
     "check_linearizable",
+    "check_monotonic_reads",
+    "check_monotonic_writes",
+    "check_read_your_writes",
+    "check_sequential",
+    "check_writes_follow_reads",
+    "final_reads",
+    "measure",
+    "staleness",
+    "survey",
+    "workload",
 ]

@@ -81,6 +81,8 @@ class Model:
     # What follows makes checks faster and their explanations shorter; without it they
     # are right all the same.
 
+    overwrites = False  # whether a state is (the value that was given last,), no more
+
     def observes(self, op: str, result: Any) -> bool:
         """Return whether an operation with this result changes nothing in any state."""
         return False
@@ -98,6 +100,7 @@ class Register(Model):
     """One value: "write" sets it, "read" answers it."""
 
     operations = ("read", "write")
+    overwrites = True
 
     def __init__(self, initial: Any = None):
         self.initial = (initial,)  # a pair of brackets, since None is no state

@@ -8,6 +8,7 @@ breaking them by hand.
 """
 
 from distlab.network.client import Client
+from distlab.network.cluster import Cluster, run
 from distlab.network.delivery import Delivery
 from distlab.network.node import (
     CancelTimer,
@@ -21,11 +22,15 @@ from distlab.network.node import (
     SetTimer,
 )
 from distlab.network.outcome import Outcome
+from distlab.network.replay import replay
+from distlab.network.schedule import Schedule
+from distlab.network.search import search
 from distlab.network.simulate import simulate
 
 __all__ = [
     "CancelTimer",
     "Client",
+    "Cluster",
     "Delivery",
     "Effect",
     "Node",
@@ -34,7 +39,11 @@ __all__ = [
     "Refuse",
     "Reply",
     "Save",
+    "Schedule",
     "Send",
     "SetTimer",
+    "replay",
+    "run",
+    "search",
     "simulate",
 ]

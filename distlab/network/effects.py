@@ -17,7 +17,7 @@ from itertools import islice
 from typing import Any
 
 from distlab.errors import InvalidArgument
-from distlab.network.failure import briefly, nonsense, raised, stopped
+from distlab.network.failure import briefly, no_effects, nonsense, raised, stopped
 from distlab.network.node import (
     CancelTimer,
     Effect,
@@ -43,41 +43,48 @@ _ARGUMENTS = {
     "on_message": ("sender", "message"),
     "on_timer": ("name",),
 }
-_AN_EFFECT = "Effects are Send, SetTimer, CancelTimer, Reply, Refuse, Save and Note"
 
 
 class Hosted:
     """One node's object, from its start to its crash, and the requests it has open.
 
-    me: its number. nodes: how many nodes there are. seed: of its chance; the same seed
-    gives the same.
+    me: its number. nodes: how many nodes there are.
+    seed: of its chance, which is of the class `chance`.
+    restarted: whether it has crashed before; it may then answer what was asked before.
     open: requests that it has been given and has not answered.
     Each method returns the effects, in order, with copies of what they carry.
 
     Raises: NodeFailed, from each method; what was raised, returned, and where.
     """
 
-    __slots__ = ("_first", "_restarted", "kind", "me", "node", "nodes", "open")
+    __slots__ = ("_given", "_restarted", "kind", "me", "node", "nodes", "open")
 
     def __init__(
-        self, node: Node, me: int, nodes: int, *, seed: Any = 0, restarted: bool = False
+        self,
+        node: Node,
+        me: int,
+        nodes: int,
+        *,
+        seed: Any = 0,
+        restarted: bool = False,
+        chance: type[random.Random] = random.Random,
     ):
         self.node, self.me, self.nodes = node, me, nodes
         self.kind = type(node).__name__
         self.open = set()
-        self._first = None  # the first request that this object was given
         self._restarted = restarted
-        node.random = random.Random(f"{seed} {me}")
+        self._given = set()  # after a restart, the requests of this life
+        node.random = chance(f"{seed} {me}")
 
     def start(self, saved: dict[str, Any]) -> list[Effect]:
         """Start the node, with what it had saved."""
         return self._call("on_start", (copied(saved),))
 
     def client(self, request: int, call: Call) -> list[Effect]:
-        """Give it a client's call; requests are numbered upwards, also over crashes."""
+        """Give it a client's call; no request's number is used twice."""
         self.open.add(request)
-        if self._first is None:
-            self._first = request
+        if self._restarted:
+            self._given.add(request)
         return self._call("on_client", (request, call))
 
     def message(self, sender: int, message: Any) -> list[Effect]:
@@ -96,6 +103,8 @@ class Hosted:
                 return []
             if type(returned) in _KINDS:
                 effects = None
+            elif hasattr(returned, "__next__"):
+                effects = list(map(_as_it_is, islice(returned, _MOST_EFFECTS + 1)))
             else:
                 effects = list(islice(returned, _MOST_EFFECTS + 1))
         except NeverReturned as stop:
@@ -142,9 +151,7 @@ class Hosted:
 
     def _of_an_earlier_life(self, request):
         """Whether the node answers what was asked before its crash: nobody listens."""
-        if not self._restarted or type(request) is not int:
-            return False
-        return self._first is None or request < self._first
+        return self._restarted and type(request) is int and request not in self._given
 
     def _copied(self, value, verb, method, args):
         try:
@@ -195,36 +202,23 @@ class Hosted:
         request = effect.request
         verb = "answered" if type(effect) is Reply else "refused"
         what = f"{verb} request {briefly(request)}"
-        given = type(request) is int and self._first is not None
-        if given and self._first <= request:
-            hint = "It was never given it, or had answered it before. A request"
-            hint += " is answered once, with Reply or with Refuse."
-        else:
-            hint = "It was never given it. The number of a request is what on_client"
-            hint += " gets: def on_client(self, request, call)."
+        hint = "It was never given it, or had answered it before. The number of a "
+        hint += "request is what on_client gets, and it is answered once."
         return nonsense(self.me, self.kind, method, args, what, hint)
 
-    def _no_effects(self, method, args, returned, effect=None):
-        told = briefly(returned)
-        if type(returned) in _KINDS:
-            what = f"returned {told}"
-            hint = f"That is one effect; put it into a list: [{told}]"
-        elif effect is not None or isinstance(returned, Iterable):
-            several = effect is None
-            if several:
-                what = f"gave more than {_MOST_EFFECTS:,} effects"
-                hint = "A generator that never ends, perhaps."
-            else:
-                lazy = hasattr(returned, "__next__")
-                what = f"yielded {briefly(effect)}" if lazy else f"returned {told}"
-                hint = f"{briefly(effect)} is no effect. {_AN_EFFECT}."
-        else:
-            what = f"returned {told}"
-            hint = f"A method returns a list of effects, or None. {_AN_EFFECT}."
-            if inspect.iscoroutine(returned):
-                returned.close()
-                hint = "Leave `async` away: a node waits for nothing. " + hint
+    def _no_effects(self, method, args, returned, *wrong):
+        what, hint = no_effects(returned, *wrong)
         return nonsense(self.me, self.kind, method, args, what, hint)
+
+
+def _as_it_is(effect):
+    """Return an effect as it is when it is yielded, before its node changes it."""
+    if type(effect) in (Send, Save, Reply) and type(effect[1]) not in ATOMS:
+        try:
+            return type(effect)(effect[0], copied(effect[1]))
+        except (NotPlain, RecursionError):
+            pass  # this is told when all effects are there
+    return effect
 
 
 def _no_iterable(returned, error):

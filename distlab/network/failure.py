@@ -1,5 +1,6 @@
 """Why a node failed, told in the learner's words, with the learner's own frames."""
 
+import inspect
 import reprlib
 import traceback
 from collections.abc import Iterable
@@ -8,13 +9,27 @@ from typing import Any
 from distlab.calls.places import source_lines
 from distlab.calls.raised import described
 from distlab.errors import NodeFailed, NotDeterministic
+from distlab.network.node import Effect
 from distlab.network.watchdog import NeverReturned
 from distlab.network.words import call_in_words, in_words, shortened
 from distlab.trace import Call
 
-__all__ = ["briefly", "endless", "handled", "nonsense", "parting", "raised", "stopped"]
+__all__ = [
+    "MOST_TO_ITSELF",
+    "briefly",
+    "endless",
+    "handled",
+    "no_effects",
+    "nonsense",
+    "parting",
+    "raised",
+    "stopped",
+    "talks_to_itself",
+]
 
+MOST_TO_ITSELF = 1000  # messages that a node may send to itself within one step
 _ROOM = 60
+_EFFECTS = "Effects are Send, SetTimer, CancelTimer, Reply, Refuse, Save and Note"
 
 
 def handled(method: str, args: tuple) -> str:
@@ -82,6 +97,35 @@ def nonsense(
     return NodeFailed(
         f"{story}\n\n    {hint}", node=me, method=method, cause=f"it {what}"
     )
+
+
+def no_effects(returned: Any, *wrong: Any) -> tuple[str, str]:
+    """Return what a method did that returned no effects, and a hint.
+
+    wrong: what it gave among them, if that is no effect.
+    """
+    told = briefly(returned)
+    if isinstance(returned, Effect):
+        hint = f"That is one effect; put it into a list: [{told}]"
+    elif wrong:
+        hint = f"{briefly(*wrong)} is no effect. {_EFFECTS}."
+        if hasattr(returned, "__next__"):
+            return f"yielded {briefly(*wrong)}", hint
+    elif isinstance(returned, Iterable):
+        return "gave too many effects", "A generator that never ends, perhaps."
+    elif inspect.iscoroutine(returned):
+        returned.close()
+        hint = "Leave `async` away: a node waits for nothing. It returns a list."
+    else:
+        hint = f"A method returns a list of effects, or None. {_EFFECTS}."
+    return f"returned {told}", hint
+
+
+def talks_to_itself(me: int, kind: str) -> NodeFailed:
+    """Return the story of a node whose messages to itself have no end."""
+    cause = "its messages to itself have no end"
+    story = f"node {me} ({kind}) sends messages to itself, each of which sends another"
+    return NodeFailed(story, node=me, method="on_message", cause=cause)
 
 
 def briefly(value: Any) -> str:

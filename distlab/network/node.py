@@ -112,7 +112,12 @@ class Node:
         """Begin: after a crash `saved` has what this node's object before had saved."""
 
     def on_client(self, request: int, call: Call) -> Iterable[Effect] | None:
-        """Take a client's call; `Reply` or `Refuse` answers it, now or later."""
+        """Take a client's call; `Reply` or `Refuse` answers it, now or later.
+
+        request: the call's number, which no other call of the run has, also not after a
+            restart: a late answer to what the node asked before its crash is known by
+            it.
+        """
 
     def on_message(self, sender: int, message: Any) -> Iterable[Effect] | None:
         """Take a message from the node with number `sender`."""

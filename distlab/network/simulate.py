@@ -1,7 +1,6 @@
 """`simulate`: nodes and clients on a virtual clock, the same every time."""
 
 from collections.abc import Callable, Iterable
-from itertools import zip_longest
 
 from distlab.errors import NodeFailed
 from distlab.faults import NodeFault, check_node_faults
@@ -13,12 +12,10 @@ from distlab.network.arguments import (
     check_seconds,
 )
 from distlab.network.client import Client
+from distlab.network.compare import compare
 from distlab.network.delivery import Delivery
-from distlab.network.failure import handled, parting
-from distlab.network.frozen import thaw
 from distlab.network.outcome import Outcome
 from distlab.network.virtual import VirtualRun
-from distlab.network.words import effects_in_words
 
 __all__ = ["simulate"]
 
@@ -36,10 +33,11 @@ def simulate(
 ) -> Outcome:
     """Run `nodes` nodes, each made by make(me, peers), on a virtual clock.
 
-    It ends when the clients have asked all they ask and no message is under way, or at
-    `until_s`. Timers alone do not keep it going, unless there are no clients. A method
-    of a node takes no time, nor does the way between a client and its node. The same
-    arguments give the same outcome, event by event.
+    It ends when the clients have asked all they ask, and no message is under way that
+    goes back to one of their calls, or at `until_s`. Timers, and what they send, do not
+    keep it going, unless there are no clients. A method of a node takes no time, nor
+    does the way between a client and its node. The same arguments give the same
+    outcome, event by event.
 
     A node that crashes loses its memory, its timers, and what is on its way to it. It
     starts again as a new object, from what it had saved.
@@ -66,8 +64,7 @@ def simulate(
         again = VirtualRun(make, nodes, clients, faults, delivery, seed)
         again.log = []
         _compare(run, again, until_s)
-    objects = [host and host.node for host in run.hosts]
-    return Outcome(run.history(), run.trace(), objects, run.saved, run.now)
+    return run.outcome()
 
 
 def _compare(run, again, until_s):
@@ -80,30 +77,7 @@ def _compare(run, again, until_s):
         again.run(until_s)
     except NodeFailed as error:
         failed = error
-    for first, second in zip_longest(run.log, again.log):
-        if first != second:
-            raise _parted(first, second, failed, run.hosts)
+    parted = compare(run.log, again.log, failed, again.hosts)
+    if parted:
+        raise parted
     assert failed is None
-
-
-def _parted(first, second, failed, hosts):
-    at_s, node, method, given, _ = first or second
-    same = first and second and first[:4] == second[:4]
-    if same:
-        did = [effects_in_words(thaw(entry[4])) for entry in (first, second)]
-        what = handled(method, tuple(thaw(given)))
-    else:
-        did = [_given(entry, failed) for entry in (first, second)]
-        what = "when something happened"
-    kind = hosts[node] and hosts[node].node
-    return parting(node, kind, at_s, what, *did)
-
-
-def _given(entry, failed):
-    """Return what a node was called for, where two runs are called differently."""
-    if entry is None:
-        return str(failed).partition("\n")[0] if failed else "nothing more happened"
-    at_s, node, method, given, _ = entry
-    return (
-        f"node {node} was called at {at_s:.6g} s {handled(method, tuple(thaw(given)))}"
-    )

@@ -56,7 +56,7 @@ def _bare(part):
         bare = part.replace("-", "_").isidentifier()
         return part if bare and part not in _LOOKS_LIKE_A_VALUE else repr(part)
     if isinstance(part, Enum):
-        return part.name
+        return str(part)
     return repr(part)
 
 

@@ -32,9 +32,11 @@ from distlab.processes.interrupts import Interrupts
 from distlab.processes.memory import anonymous_file
 from distlab.processes.pulse import Pulse
 from distlab.processes.server_handle import warm_up
+from distlab.processes.wire import Disconnected
 
 __all__ = [
     "Child",
+    "Disconnected",
     "Ended",
     "Frame",
     "Guests",

@@ -39,6 +39,10 @@ class Child:
         self.shared = shared
         self._channel = channel
 
+    def fileno(self) -> int:
+        """Return the channel's descriptor, for who waits for other things as well."""
+        return self._channel.fileno()
+
     def receive(self) -> bytearray:
         """Return the owner's next frame; ends this process when the owner is gone."""
         try:

@@ -156,6 +156,10 @@ class Processes:
         except Disconnected:
             pass
 
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when `poll` has something to return."""
+        return self._selector.fileno()
+
     def poll(self, timeout_s: float) -> list[Frame | Lines | Ended]:
         """Return what happened, waiting at most `timeout_s` for the first of it.
 

@@ -104,8 +104,7 @@ def _violated(history, name, model, part, found, deadline):
     def refuted(operations, optional):
         return find_order(operations, model, deadline, optional).refuted
 
-    early = [operation for operation in part if operation.start <= found.stuck_s]
-    kept = smallest(early, refuted, model, deadline)
+    kept = smallest(part, refuted, model, deadline, found.stuck_s)
     why = why_no_order(kept, part, model)
     return Verdict("violated", name, why, history, smallest=History(kept))
 

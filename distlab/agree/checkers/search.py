@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from distlab.agree.models import ANY, Model
 from distlab.trace import Operation
 
-__all__ = ["Found", "find_order"]
+__all__ = ["Found", "find_order", "is_new"]
 
 _LOOK_AT_CLOCK = 512  # steps between two looks
 
@@ -104,7 +104,7 @@ class _Search:
                 number = entry >> 1
                 if number in self.optional:
                     now = done | 1 << number
-                    if _is_new(seen, (now, state), spent):
+                    if is_new(seen, (now, state), spent):
                         trail.append((number, None, None, None))
                         self._take_out(number)
                         state, done = self._settle(state, now, trail)
@@ -125,7 +125,7 @@ class _Search:
             if after is not None:
                 bit = 1 << number
                 now = (done, spent | bit) if self.open[number] else (done | bit, spent)
-                if _is_new(seen, (now[0], after), now[1]):
+                if is_new(seen, (now[0], after), now[1]):
                     trail.append((number, state, done, spent))
                     self._take_out(number)
                     done, spent = now
@@ -200,17 +200,16 @@ def _constraints(operations):
         before = last.get(operation.client)
         close = before is not None and operations[before].end == operation.start
         after.append(1 << before if close else 0)
-        twin = None
+        asked = operation.op, operation.value
+        twins.append(same.get(asked) if operation.end is None else None)
         if operation.end is not None:
             last[operation.client] = number
-        else:
-            asked = operation.op, operation.value
-            twin, same[asked] = same.get(asked), number
-        twins.append(twin)
+        elif not close:
+            same[asked] = number
     return after, twins
 
 
-def _is_new(seen, place, spent):
+def is_new(seen: dict[object, list[int]], place: object, spent: int) -> bool:
     """Note that a place was reached, unless it was at no greater expense."""
     costs = seen.setdefault(place, [])
     if any(cost & spent == cost for cost in costs):

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 
 from distlab.agree.checkers.evidence import after_of
-from distlab.agree.models import Model
+from distlab.agree.models import ANY, Model
 from distlab.trace import Operation
 
 __all__ = ["smallest"]
@@ -23,14 +23,19 @@ Refuted = Callable[[list[Operation], Collection[int]], bool]
 
 
 def smallest(
-    operations: Sequence[Operation], refuted: Refuted, model: Model, deadline: float
+    operations: Sequence[Operation],
+    refuted: Refuted,
+    model: Model,
+    deadline: float,
+    until_s: float | None = None,
 ) -> list[Operation]:
     """Return few of the operations that are refuted.
 
     operations: refuted as they are, and sorted by start. refuted: whether certainly no
-    order explains the operations that it is given.
+    order explains the operations that it is given; of some, by their number, it is open
+    whether they took effect. until_s: if time counts, when the trouble was plain.
     """
-    return _Smallest(operations, refuted, model, deadline).found()
+    return _Smallest(operations, refuted, model, deadline).found(until_s)
 
 
 class _Smallest:
@@ -41,9 +46,13 @@ class _Smallest:
         given = {value for values in self.gives for value in values}
         self.needs = [self._needed(o, given) for o in operations]
 
-    def found(self):
+    def found(self, until_s):
         everything = range(len(self.operations))
-        kept = self._shrunk(self._window(), self._plain)
+        self.timed = until_s is not None
+        early = everything
+        if self.timed:
+            early = [i for i in everything if self.operations[i].start <= until_s]
+        kept = self._shrunk(self._window(early) or everything, self._plain)
         if not self._honest(kept):
             kept = self._shrunk(everything, self._honest)
         return [self.operations[number] for number in kept]
@@ -68,24 +77,26 @@ class _Smallest:
         judged, optional = [], set()
         for number, operation in enumerate(self.operations):
             if number not in kept:
-                if operation.start > last or not self._may_matter(operation):
+                late = self.timed and operation.start > last
+                if late or not self._may_matter(operation):
                     continue
                 optional.add(len(judged))
             judged.append(operation)
         return self.refuted(judged, optional)
 
     def _may_matter(self, operation):
-        return not self.model.observes(operation.op, operation.result)
+        result = ANY if operation.end is None else operation.result
+        return not self.model.observes(operation.op, result)
 
-    def _window(self):
+    def _window(self, numbers):
         """Return the last operations that are refuted, with what gave their values."""
-        size, everything = 4, list(range(len(self.operations)))
-        while size < len(everything):
-            kept = self._with_givers(everything[-size:])
+        size = 4
+        while size < 2 * len(numbers):
+            kept = self._with_givers(numbers[-size:])
             if self._plain(kept):
                 return kept
             size *= 2
-        return everything
+        return None
 
     def _with_givers(self, kept):
         kept, look = set(kept), sorted(kept, reverse=True)

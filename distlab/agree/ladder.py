@@ -1,0 +1,86 @@
+"""Models of consistency from strong to weak, and the first that nothing violates."""
+
+from distlab.agree.checkers import (
+    check_causal,
+    check_converged,
+    check_linearizable,
+    check_monotonic_reads,
+    check_monotonic_writes,
+    check_read_your_writes,
+    check_sequential,
+    check_writes_follow_reads,
+)
+from distlab.agree.models import KeyValue
+from distlab.agree.staleness import siblings
+from distlab.history import History
+
+__all__ = ["Ladder"]
+
+_WITHIN_S = 0.5  # is plenty where there is an answer at all
+_MODELS = {
+    "linearizable": lambda h: check_linearizable(h, KeyValue(), within_s=4 * _WITHIN_S),
+    "sequential": lambda h: check_sequential(h, KeyValue(), within_s=_WITHIN_S),
+    "causal": lambda h: check_causal(h, within_s=_WITHIN_S),
+}
+_SESSIONS = {
+    "read your writes": check_read_your_writes,
+    "monotonic reads": check_monotonic_reads,
+    "monotonic writes": check_monotonic_writes,
+    "writes follow reads": check_writes_follow_reads,
+}
+
+
+class Ladder:
+    """Judges one history of a store after the other.
+
+    violated: model -> the first verdict that says so. A model that is not in it has
+    been violated by none of the `judged` histories, which proves nothing.
+    undecided: model -> of how many histories the checker could not say.
+    """
+
+    def __init__(self):
+        self.judged = 0
+        self.violated, self.undecided = {}, {}
+
+    def judge(self, history: History) -> None:
+        """Have the checkers look at a history, from the strongest model down.
+
+        One that holds has all weaker ones hold. One that is violated already stays so.
+        """
+        self.judged += 1
+        self._check("converged", check_converged, history)
+        if any(self._check(name, check, history) for name, check in _MODELS.items()):
+            return
+        # No session guarantee speaks of siblings: reads that found some are left out.
+        plain = History(each for each in history if not siblings(each.result))
+        for name, check in _SESSIONS.items():
+            self._check(name, check, plain)
+
+    def _check(self, name, check, history):
+        """Return whether the model holds."""
+        if name in self.violated:
+            return False
+        verdict = check(history)
+        if verdict.violated:
+            self.violated[name] = verdict
+        elif verdict.inconclusive:
+            self.undecided[name] = self.undecided.get(name, 0) + 1
+        return verdict.ok
+
+    @property
+    def strongest(self) -> str:
+        """The strongest model that was not violated; else what was not, in words."""
+        for name in _MODELS:
+            if self.holds(name):
+                return name
+        broken = " or ".join(name for name in _SESSIONS if name in self.violated)
+        if any(self.holds(name) for name in _SESSIONS):
+            return "session guarantees" + (f", but not {broken}" if broken else "")
+        if self.holds("converged"):
+            return "converged"
+        return "none" if self.violated else "inconclusive"
+
+    def holds(self, model: str) -> bool:
+        """Whether it was decided of some history, and violated by none."""
+        decided = self.judged - self.undecided.get(model, 0)
+        return model not in self.violated and decided > 0

@@ -1,0 +1,127 @@
+"""A store in which no answer is seen without its question: causal order.
+
+    client ─▶ node: answers ─ News: the write ─▶ all
+              node ─ Known ─▶ one of the others ─ News: what it lacks ─▶ node
+
+Any replica answers at once, as under `LastWriterWins`, and the greater version stays.
+But a write takes effect at a replica only after all that its writer knew of.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from distlab.agree.stores.store import NOTHING, Copy, Store, Version
+from distlab.network import Effect, Reply, Save, Send, SetTimer
+from distlab.trace import Call
+
+__all__ = ["Causal"]
+
+
+class Write(NamedTuple):
+    """A write, and what its writer knew of.
+
+    clock: for each node how many of its writes the writer knew of, this one included
+    (a vector clock).
+    """
+
+    writer: int
+    clock: tuple[int, ...]
+    key: Any
+    copy: Copy
+
+
+class News(NamedTuple):
+    """Writes, each after all that it depends on, or that the receiver knows."""
+
+    writes: tuple[Write, ...]
+
+
+class Known(NamedTuple):
+    """How many writes of each node the sender knows of: send me the others."""
+
+    clock: tuple[int, ...]
+
+
+class Causal(Store):
+    """Read and write at any replica; writes take effect in causal order everywhere.
+
+    gossip_s: how often a replica asks one of the others, drawn by chance, for what it
+        lacks.
+
+    Invariant: whoever has a write has all that its writer knew of. So replicas that
+    know of equally many writes of each node know of the same.
+    Cost: no one-way delay for a read or a write, and n numbers with each write.
+    Source: Ahamad et al. 1995 (causal memory); Lloyd et al. 2011 (COPS).
+    """
+
+    def __init__(self, me: int, peers: Sequence[int], *, gossip_s: float = 0.1):
+        super().__init__(me, peers)
+        self.gossip_s = gossip_s
+        self.clock = (0,) * (len(self.peers) + 1)
+        self.writes: list[Write] = []  # in the order in which they took effect here
+        self.copies: dict[Any, Copy] = {}
+
+    def on_start(self, saved: dict[str, Any]) -> Iterator[Effect]:
+        """Take the writes from the disk, and begin to gossip."""
+        for number in range(len(saved)):
+            self._apply(saved[f"write {number}"])
+        yield SetTimer("gossip", self.gossip_s)
+
+    def serve(self, request: int, call: Call) -> Iterator[Effect]:
+        """Answer at once."""
+        copy = self.copies.get(call.key, NOTHING)
+        if call.op == "read":
+            yield Reply(request, copy.value)
+            return
+        copy = Copy(Version(copy.version.counter + 1, self.me), call.value)
+        clock = list(self.clock)
+        clock[self.me] += 1
+        write = Write(self.me, tuple(clock), call.key, copy)
+        yield from self._take(write)
+        yield Reply(request)
+        for peer in self.peers:
+            yield Send(peer, News((write,)))
+
+    def on_message(self, sender: int, message: Any) -> Iterator[Effect]:
+        """Take what can take effect; ask for what is missing, and tell who asks."""
+        match message:
+            case News(writes):
+                for write in writes:
+                    if self._is_next(write):
+                        yield from self._take(write)
+                if any(
+                    write.clock[write.writer] > self.clock[write.writer]
+                    for write in writes
+                ):
+                    yield Send(sender, Known(self.clock))
+            case Known(clock):
+                lacks = [w for w in self.writes if w.clock[w.writer] > clock[w.writer]]
+                if lacks:
+                    yield Send(sender, News(tuple(lacks)))
+
+    def on_timer(self, name: Hashable) -> Iterator[Effect]:
+        """Ask one of the others for what it has and this one lacks."""
+        yield SetTimer("gossip", self.gossip_s)
+        if self.peers:
+            yield Send(self.random.choice(self.peers), Known(self.clock))
+
+    def _is_next(self, write):
+        """Whether all that the writer knew of is here, and the write itself is not."""
+        needs = list(write.clock)
+        needs[write.writer] -= 1
+        ready = all(a <= b for a, b in zip(needs, self.clock, strict=True))
+        return ready and needs[write.writer] == self.clock[write.writer]
+
+    def _take(self, write):
+        yield Save(f"write {len(self.writes)}", write)
+        self._apply(write)
+
+    def _apply(self, write):
+        self.writes.append(write)
+        self.clock = tuple(map(max, self.clock, write.clock))
+        newest = max(self.copies.get(write.key, NOTHING), write.copy, key=_version)
+        self.copies[write.key] = newest
+
+
+def _version(copy):
+    return copy.version

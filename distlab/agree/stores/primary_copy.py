@@ -1,0 +1,209 @@
+"""A store in which one node decides: the primary writes a log, the backups copy it.
+
+    client ─▶ backup ─ Forward ─▶ primary ─ Append ─▶ backups
+    client ◀─ backup ◀─ Answer ── primary ◀─ Copied ─ backups
+
+The log is what PostgreSQL, MySQL and Redis ship to their replicas, too. A backup has
+the beginning of it, and never anything out of order.
+"""
+
+from collections.abc import Hashable, Iterator, Sequence
+from typing import Any, Literal, NamedTuple
+
+from distlab.agree.stores.store import Store
+from distlab.errors import InvalidArgument
+from distlab.network import CancelTimer, Effect, Refuse, Reply, Save, Send, SetTimer
+from distlab.trace import Call
+
+__all__ = ["PrimaryCopy"]
+
+
+class Entry(NamedTuple):
+    """One line of the log: what a request made of a key, and what it is answered."""
+
+    request: int
+    key: Any
+    value: Any
+    result: Any
+
+
+class Forward(NamedTuple):
+    """Backup to primary: a client of mine asks."""
+
+    request: int
+    call: Call
+
+
+class Answer(NamedTuple):
+    """Primary to backup: tell it this."""
+
+    request: int
+    result: Any
+
+
+class Append(NamedTuple):
+    """Primary to backup: the log from line `first` on."""
+
+    first: int
+    entries: tuple[Entry, ...]
+
+
+class Copied(NamedTuple):
+    """Backup to primary: I have the first `lines` lines of the log, on disk."""
+
+    lines: int
+
+
+class PrimaryCopy(Store):
+    """Write through node `primary`; read there, or at any replica.
+
+    synchronous: whether the primary answers a write only after all backups have copied
+        it. If not, it answers at once and copies later.
+    read_at: "primary", or "any": the node that the client asks answers from its copy.
+    patience_s: how long a backup waits for the primary, and after which time a message
+        is sent again.
+
+    Who is the primary is fixed. While it is down or cut off nobody else can write, and
+    if it is synchronous, one backup that is down or cut off stops all writes, too. To
+    choose another primary takes agreement, which is a protocol of its own.
+
+    Cost: at the primary a read takes no message, and a write 2 one-way delays if it is
+    synchronous; at a backup each takes 2 more, but a read at any replica none.
+    """
+
+    calls = ("read", "write", "cas")
+
+    def __init__(
+        self,
+        me: int,
+        peers: Sequence[int],
+        *,
+        primary: int = 0,
+        synchronous: bool = True,
+        read_at: Literal["primary", "any"] = "primary",
+        patience_s: float = 0.2,
+    ):
+        super().__init__(me, peers)
+        if primary != me and primary not in self.peers:
+            raise InvalidArgument(
+                f"primary={primary!r}: the nodes are 0 to {len(self.peers)}."
+            )
+        if read_at not in ("primary", "any"):
+            raise InvalidArgument(f'read_at={read_at!r}: it is "primary" or "any".')
+        self.primary, self.synchronous = primary, synchronous
+        self.read_at, self.patience_s = read_at, patience_s
+        self.log: list[Entry] = []
+        self.values: dict[Any, Any] = {}  # what the log makes of every key
+        self.lines: dict[int, int] = {}  # request -> its line in the log
+        self.copied = dict.fromkeys(self.peers, 0)  # backup -> lines it surely has
+        self.askers: dict[
+            int, int
+        ] = {}  # request -> the node that waits for its answer
+        self.forwarded: dict[int, Call] = {}  # request -> what this backup waits for
+
+    def on_start(self, saved: dict[str, Any]) -> Iterator[Effect]:
+        """Read the log from the disk, line by line."""
+        for number in range(len(saved)):
+            self._apply(saved[f"line {number}"])
+        if self.me == self.primary:
+            yield SetTimer("ship", self.patience_s)
+
+    def serve(self, request: int, call: Call) -> Iterator[Effect]:
+        """Read a copy of one's own, or have the primary decide."""
+        if call.op == "read" and self.read_at == "any":
+            yield Reply(request, self.values.get(call.key))
+        elif self.me == self.primary:
+            yield from self._decide(self.me, request, call)
+        else:
+            self.forwarded[request] = call
+            yield Send(self.primary, Forward(request, call))
+            yield SetTimer(request, self.patience_s)
+
+    def on_message(self, sender: int, message: Any) -> Iterator[Effect]:
+        """Decide and ship as the primary; copy and pass answers on as a backup."""
+        match message:
+            case Forward(request, call):
+                yield from self._decide(sender, request, call)
+            case Answer(request, result):
+                if self.forwarded.pop(request, None) is not None:
+                    yield CancelTimer(request)
+                    yield Reply(request, result)
+            case Append(first, entries):
+                if first <= len(self.log):  # more, only if a disk has forgotten lines
+                    for entry in entries[len(self.log) - first :]:
+                        yield from self._write_down(entry)
+                yield Send(sender, Copied(len(self.log)))
+            case Copied(lines):
+                self.copied[sender] = max(lines, self.copied[sender])
+                yield from self._answer_what_is_copied()
+
+    def on_timer(self, name: Hashable) -> Iterator[Effect]:
+        """Send again what got lost; give up a read that the primary doesn't answer.
+
+        A write that was forwarded must not be refused: it may be in the primary's log,
+        and only the answer lost. A client that is told "not done" and writes again has
+        then written twice, and others have read what was never done.
+        """
+        if name == "ship":
+            yield from self._ship()
+        elif self.forwarded[name].op == "read":
+            del self.forwarded[name]
+            yield Refuse(name, f"the primary, node {self.primary}, does not answer")
+        else:
+            yield Send(self.primary, Forward(name, self.forwarded[name]))
+            yield SetTimer(name, self.patience_s)
+
+    def _decide(self, asker, request, call):
+        if call.op == "read":
+            yield from self._answer(asker, request, self.values.get(call.key))
+            return
+        self.askers[request] = asker
+        if request not in self.lines:  # a message may come twice: it is done once
+            yield from self._write_down(self._entry(request, call))
+            yield from self._ship()
+        yield from self._answer_what_is_copied()
+
+    def _entry(self, request, call):
+        """Return the line for a call. A "cas" that fails has one, too.
+
+        If it left nothing, and its message came once more after the value had changed,
+        it would succeed then, though its client was told that it had failed.
+        """
+        if call.op == "write":
+            return Entry(request, call.key, call.value, None)
+        old, new = call.value
+        now = self.values.get(call.key)
+        return Entry(request, call.key, new if now == old else now, now == old)
+
+    def _write_down(self, entry):
+        yield Save(f"line {len(self.log)}", entry)
+        self._apply(entry)
+
+    def _apply(self, entry):
+        self.lines[entry.request] = len(self.log)
+        self.log.append(entry)
+        self.values[entry.key] = entry.value
+
+    def _ship(self):
+        """Send every backup all that it may lack, and look again later."""
+        behind = [peer for peer in self.peers if self.copied[peer] < len(self.log)]
+        for peer in behind:
+            first = self.copied[peer]
+            yield Send(peer, Append(first, tuple(self.log[first:])))
+        if behind:
+            yield SetTimer("ship", self.patience_s)
+
+    def _answer_what_is_copied(self):
+        everywhere = min(self.copied.values(), default=len(self.log))
+        safe = everywhere if self.synchronous else len(self.log)
+        for request, asker in list(self.askers.items()):
+            line = self.lines[request]
+            if line < safe:
+                del self.askers[request]
+                yield from self._answer(asker, request, self.log[line].result)
+
+    def _answer(self, asker, request, result):
+        if asker == self.me:
+            yield Reply(request, result)
+        else:
+            yield Send(asker, Answer(request, result))

@@ -1,0 +1,214 @@
+"""A store in which every question meets the last answer: quorums of replicas.
+
+    read   ─ Ask ─▶ all ─ Have ─▶ the newest of `reads` copies
+           ─ Keep ▶ all ─ Kept ─▶ now `writes` replicas have it: answer
+    write  ─ Ask ─▶ all ─ Have ─▶ a version above all that were heard of
+           ─ Keep ▶ all ─ Kept ─▶ now `writes` replicas have it: answer
+
+The node that a client asks is the coordinator of its call; its own replica is one of
+those asked, without a message. With three replicas a majority is two: two majorities
+always share a replica, so no two sides of a split can both have one.
+"""
+
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from distlab.agree.stores.store import NOTHING, Copy, Store, Version
+from distlab.errors import InvalidArgument
+from distlab.network import CancelTimer, Effect, Refuse, Reply, Save, Send, SetTimer
+from distlab.trace import Call
+
+__all__ = ["Quorum"]
+
+
+class Ask(NamedTuple):
+    """Coordinator to replica: which copy do you have?"""
+
+    request: int
+    key: Any
+
+
+class Have(NamedTuple):
+    """Replica to coordinator: this one."""
+
+    request: int
+    copy: Copy
+
+
+class Keep(NamedTuple):
+    """Coordinator to replica: keep this copy, unless you have a newer one."""
+
+    request: int
+    key: Any
+    copy: Copy
+
+
+class Kept(NamedTuple):
+    """Replica to coordinator: I have that copy, or a newer one, on disk."""
+
+    request: int
+
+
+@dataclass
+class Work:
+    """A call that this node coordinates.
+
+    chosen: the copy that is to be kept, once it is known; None while copies are asked
+    for. heard: who answered in this phase, and with what. told: whether the client has
+    its answer.
+    """
+
+    call: Call
+    chosen: Copy | None = None
+    heard: dict[int, Copy | None] = field(default_factory=dict)
+    told: bool = False
+
+
+class Quorum(Store):
+    """Read from `reads` replicas, write to `writes` of them: by default a majority.
+
+    write_back: whether a read has what it returns kept by `writes` replicas, before it
+        returns it. Without that it is not linearizable, also if reads + writes is more
+        than there are replicas: a write that has reached one replica of three is seen
+        by a read that asks this one, and not by a later read that asks the other two.
+    patience_s: how long a coordinator waits for enough answers.
+
+    Invariant: a version belongs to one value. A coordinator keeps what it chose on its
+    own disk before anybody else hears of it, and chooses above what is there.
+    Cost: 2 one-way delays to ask, 2 to keep, none where its own replica is enough.
+    Source: Attiya, Bar-Noy and Dolev 1995; with several writers, Lynch and
+    Shvartsman 1997.
+    """
+
+    def __init__(
+        self,
+        me: int,
+        peers: Sequence[int],
+        *,
+        reads: int | None = None,
+        writes: int | None = None,
+        write_back: bool = True,
+        patience_s: float = 0.2,
+    ):
+        super().__init__(me, peers)
+        self.replicas = len(self.peers) + 1
+        majority = self.replicas // 2 + 1
+        self.reads = majority if reads is None else reads
+        self.writes = majority if writes is None else writes
+        for knob, count in (("reads", self.reads), ("writes", self.writes)):
+            if count not in range(1, self.replicas + 1):
+                raise InvalidArgument(
+                    f"{knob}={count!r}: of {self.replicas} replicas a quorum is 1 to "
+                    f"{self.replicas}."
+                )
+        self.write_back, self.patience_s = write_back, patience_s
+        self.copies: dict[Any, Copy] = {}
+        self.work: dict[int, Work] = {}  # request -> what is still to be done
+
+    def on_start(self, saved: dict[str, Any]) -> None:
+        """Take the copies from the disk; calls from before the crash are forgotten."""
+        self.copies = dict(saved.values())
+
+    def serve(self, request: int, call: Call) -> Iterator[Effect]:
+        """Ask the replicas which copy they have."""
+        self.work[request] = Work(call)
+        yield SetTimer(request, self.patience_s)
+        for peer in self.peers:
+            yield Send(peer, Ask(request, call.key))
+        yield from self._hear(request, self.me, self._copy(call.key))
+
+    def on_message(self, sender: int, message: Any) -> Iterator[Effect]:
+        """As a replica show or keep a copy; as a coordinator count the answers."""
+        match message:
+            case Ask(request, key):
+                yield Send(sender, Have(request, self._copy(key)))
+            case Keep(request, key, copy):
+                yield from self._keep(key, copy)
+                yield Send(sender, Kept(request))
+            case Have(request, copy):
+                work = self.work.get(request)
+                if work and work.chosen is None:
+                    yield from self._hear(request, sender, copy)
+            case Kept(request):
+                if request in self.work:
+                    yield from self._hear(request, sender, None)
+
+    def on_timer(self, request: Hashable) -> Iterator[Effect]:
+        """Give up what has not been done, and go on with what may have been.
+
+        It goes on after the answer, too, until all have kept it ("hinted handoff").
+
+        A write that is being kept must not be refused: it is on this disk, and perhaps
+        on others. Say node 0 is cut off, keeps x = 1 and tells its client that nothing
+        was done. The split heals, the next read asks nodes 0 and 1, finds x = 1 and
+        returns a value that, so its client was told, nobody has written. So the client
+        hears nothing, and node 0 goes on until enough have kept it. A read has changed
+        nothing that was not being written anyway.
+        """
+        work = self.work[request]
+        if not work.told and (work.call.op == "read" or work.chosen is None):
+            del self.work[request]
+            some, of = len(work.heard), self.replicas
+            yield Refuse(
+                request, f"only {some} of {of} replicas answer{'s' * (some == 1)}"
+            )
+        elif work.told and self._copy(work.call.key) != work.chosen:
+            del self.work[request]  # there is a newer one, which others see to
+        else:
+            yield SetTimer(request, self.patience_s)
+            for peer in self.peers:
+                if peer not in work.heard:
+                    yield Send(peer, Keep(request, work.call.key, work.chosen))
+
+    def _hear(self, request, sender, copy) -> Iterable[Effect]:
+        """Count an answer; with enough of them go on to keep, or answer the client."""
+        work = self.work[request]
+        work.heard[sender] = copy  # by sender: a message that comes twice counts once
+        if not work.told and len(work.heard) >= self._enough(work):
+            yield from self._go_on(request, work)
+        if work.told and (work.chosen is None or len(work.heard) == self.replicas):
+            self.work.pop(request, None)
+            yield CancelTimer(request)
+
+    def _go_on(self, request, work):
+        if work.chosen is not None:
+            yield from self._answer(request, work, work.chosen)
+        elif work.call.op == "write":
+            # Another write may have come through this node since it was asked.
+            heard = [*work.heard.values(), self._copy(work.call.key)]
+            version = Version(1 + max(c.version.counter for c in heard), self.me)
+            yield from self._have_kept(request, work, Copy(version, work.call.value))
+        else:
+            newest = max(work.heard.values(), key=lambda copy: copy.version)
+            then = self._have_kept if self.write_back else self._answer
+            yield from then(request, work, newest)
+
+    def _enough(self, work):
+        """How many answers this phase needs.
+
+        Before it writes, a coordinator has to hear of the last write that was answered.
+        That is on `writes` replicas, so it asks one more than the rest of them.
+        """
+        if work.chosen is not None:
+            return self.writes
+        return self.reads if work.call.op == "read" else self.replicas - self.writes + 1
+
+    def _have_kept(self, request, work, copy):
+        work.chosen, work.heard = copy, {}
+        yield from self._keep(work.call.key, copy)
+        for peer in self.peers:
+            yield Send(peer, Keep(request, work.call.key, copy))
+        yield from self._hear(request, self.me, None)
+
+    def _answer(self, request, work, copy):
+        work.told = True
+        yield Reply(request, copy.value if work.call.op == "read" else None)
+
+    def _keep(self, key, copy):
+        if copy.version > self._copy(key).version:
+            self.copies[key] = copy
+            yield Save(repr(key), (key, copy))
+
+    def _copy(self, key):
+        return self.copies.get(key, NOTHING)

@@ -1,0 +1,174 @@
+"""Stores side by side: what each of them gives, and what that costs."""
+
+import html
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+
+from distlab.agree.measure import measured
+from distlab.agree.measured import Measured
+from distlab.agree.stores import (
+    Causal,
+    LastWriterWins,
+    PrimaryCopy,
+    Quorum,
+    VersionVectors,
+)
+from distlab.calls.progress import Progress
+from distlab.network import Node, Outcome, simulate
+
+__all__ = ["STORES", "Survey", "survey"]
+
+STORES = {
+    "primary, synchronous": PrimaryCopy,
+    "primary, asynchronous": partial(PrimaryCopy, synchronous=False),
+    "primary, asynchronous, read any": partial(
+        PrimaryCopy, synchronous=False, read_at="any"
+    ),
+    "primary, synchronous, read any": partial(PrimaryCopy, read_at="any"),
+    "majority": Quorum,
+    "majority, read one": partial(Quorum, reads=1, write_back=False),
+    "any replica, causal order": Causal,
+    "any replica, last writer wins": LastWriterWins,
+    "any replica, version vectors": VersionVectors,
+}
+
+_GROUPS = (
+    ("", 2),
+    ("latency without a split", 2),
+    ("latency in the split", 2),
+    ("answered in the split", 3),
+    ("stale reads", 1),
+)
+_HEAD = ("store", "consistency found", "read", "write", "read", "write")
+_HEAD += ("majority", "minority", "all", "how old")
+
+
+class Survey(Sequence):
+    """A row for each store that was measured, in a notebook a table."""
+
+    def __init__(self, measured: Sequence[Measured]):
+        self._measured = tuple(measured)
+
+    def __getitem__(self, place):
+        return self._measured[place]
+
+    def __len__(self):
+        return len(self._measured)
+
+    def rows(self) -> list[tuple[str, ...]]:
+        """Return the table's cells as text, a row for each store."""
+        return [_cells(each) for each in self]
+
+    def __repr__(self):
+        rows = [_HEAD, *self.rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = [_groups_above(widths)]
+        for row in rows:
+            cells = zip(row, widths, strict=True)
+            lines.append("  ".join(cell.ljust(width) for cell, width in cells).rstrip())
+        return "\n".join([*lines, *self._notes()])
+
+    def _repr_html_(self):
+        cell = "style='padding:2px 14px 2px 0;text-align:left'"
+        groups = "".join(
+            f"<th scope='colgroup' colspan='{wide}' {cell}>{name}</th>"
+            for name, wide in _GROUPS
+        )
+        heads = "".join(f"<th scope='col' {cell}>{name}</th>" for name in _HEAD)
+        body = ""
+        for first, *rest in self.rows():
+            cells = "".join(f"<td {cell}>{html.escape(each)}</td>" for each in rest)
+            body += f"<tr><th scope='row' {cell}>{html.escape(first)}</th>{cells}</tr>"
+        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self._notes())
+        return (
+            f"<div><table style='margin:4px 0'><thead><tr>{groups}</tr>"
+            f"<tr>{heads}</tr></thead><tbody>{body}</tbody></table>{notes}</div>"
+        )
+
+    def _notes(self):
+        if not self:
+            return []
+        one = self[0]
+        together, alone = (" and ".join(map(str, side)) for side in one.sides)
+        return [
+            f"Latency: how many messages a call waits for, one after another, and the "
+            f"median time; a message is {one.one_way_s * 1000:g} ms on its way. The "
+            f"split is between nodes {together} and node {alone}; in it all clients, "
+            "and reads and writes, count the same.",
+            f"Consistency: the strongest model that none of {one.ladder.judged} runs "
+            "violated, among them such with lost, doubled and late messages, a split "
+            "and a crash. It is no proof.",
+            "A read is stale if another write began after the one it saw was answered, "
+            "and was answered before the read began.",
+        ]
+
+
+def _groups_above(widths):
+    """Return the names of groups of columns; make room for each, if it needs more."""
+    line, column = "", 0
+    for name, wide in _GROUPS:
+        last = column + wide - 1
+        room = sum(widths[column : last + 1]) + 2 * (wide - 1)
+        widths[last] += max(0, len(name) - room)
+        line += name.ljust(max(room, len(name)) + 2)
+        column += wide
+    return line.rstrip()
+
+
+def _cells(one):
+    majority, minority = one.sides
+    latencies = [
+        _latency(one, op, split) for split in (False, True) for op in ("read", "write")
+    ]
+    shares = [_share(one, nodes) for nodes in (majority, minority, majority + minority)]
+    return (one.name, _found(one), *latencies, *shares, _stale(one.stale_s))
+
+
+def _found(one):
+    undecided = one.ladder.undecided.get(one.consistency, 0)
+    told = f" ({undecided} of {one.ladder.judged} runs undecided)" if undecided else ""
+    return one.consistency + told
+
+
+def _latency(one, op, split):
+    """Return delays, least to most, and the median time; "2 · 20 ms"."""
+    counts = one.delays(op, split=split)
+    if not counts:
+        return "none answered"
+    least, most = counts[0], counts[-1]
+    span = f"{most}" if least == most else f"{least}–{most}"
+    return f"{span} · {1000 * one.median_s(op, split=split):.0f} ms"
+
+
+def _share(one, nodes):
+    """Return a share, and what is answered if it is only reads or only writes."""
+    of = one.availability_of(nodes)
+    only = [op for op in of if of[op] > 0]
+    said = f"{statistics.fmean(of.values()):.0%}"
+    return f"{said}, {only[0]}s only" if len(only) == 1 else said
+
+
+def _stale(ages):
+    if not ages:
+        return "none answered"
+    old = [age for age in ages if age > 0]
+    share = len(old) / len(ages)
+    return f"{share:.0%}, to {max(old) * 1000:.0f} ms" if old else "0%"
+
+
+def survey(
+    stores: Mapping[str, Callable[[int, Sequence[int]], Node]] = STORES,
+    *,
+    nodes: int = 3,
+    seeds: int = 12,
+    on: Callable[..., Outcome] = simulate,
+) -> Survey:
+    """Measure several stores, each under its name, in the same way (see `measure`)."""
+    with Progress() as progress:
+        return Survey(
+            [
+                measured(make, name, nodes, seeds, on, progress)
+                for name, make in stores.items()
+            ]
+        )

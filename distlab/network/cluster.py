@@ -1,0 +1,271 @@
+"""`run` and `Cluster`: nodes as real processes, behind a switch that can be broken.
+
+    kernel ──▶ node 0 ──▶ ┌────────┐ ──▶ node 1
+      clients, buttons    │ switch │        late, lost, doubled, overtaken, cut off
+                          └────────┘ ──▶ node 2
+
+What comes of it is an `Outcome`, as of `simulate`. The processes are real, so the order
+of what happens is not the same each time: the delays and losses of each link are drawn
+from the seed, but who is a little faster is not.
+"""
+
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from distlab.calls.travel import pack_functions
+from distlab.errors import InvalidArgument
+from distlab.faults import NodeFault, Split, check_node_faults
+from distlab.history import History
+from distlab.network.arguments import (
+    Asking,
+    check_clients,
+    check_delivery,
+    check_nodes,
+    check_seconds,
+)
+from distlab.network.client import Client
+from distlab.network.delivery import Delivery
+from distlab.network.effects import made
+from distlab.network.hub import Hub
+from distlab.network.merge import merged
+from distlab.network.outcome import Outcome
+from distlab.network.panel import Panel
+from distlab.network.plain import NotPlain, copied
+from distlab.processes import Interrupts
+from distlab.trace import Call, Operation
+
+__all__ = ["Cluster", "run"]
+
+_MOST_NODES = 64
+
+
+def run(
+    make: Callable,
+    nodes: int,
+    clients: Client | Iterable[Client],
+    *,
+    faults: NodeFault | Iterable[NodeFault] = (),
+    delivery: Delivery = Delivery(),  # noqa: B008, it cannot change
+    seed: Any = 0,
+    timeout_s: float = 60,
+) -> Outcome:
+    """Run nodes as processes until every client is done, and return what happened.
+
+    make: called as make(me, peers), returns a `Node`; a class of nodes, or a function.
+    faults: `Split` and `Crash`; their times, and the clients' start_s, count from when
+    all nodes are up. timeout_s: when to end it if clients are still asking; what is not
+    answered by then is unknown.
+
+    When the clients are done, the nodes get up to a second more, until no message is
+    under way. A client whose node dies is told nothing, as it could be slow as well:
+    its call is unknown when its timeout is over.
+
+    Raises: NodeFailed if a node raised, returned nonsense or did not return;
+    InvalidArgument, CannotTravel, before anything starts; SwitchFailed.
+    """
+    check_nodes(nodes, _MOST_NODES)
+    clients = check_clients(clients, nodes)
+    faults = check_node_faults(faults, nodes)
+    check_seconds("timeout_s", timeout_s)
+    with Cluster(make, nodes, delivery=delivery, seed=seed) as cluster:
+        cluster._hub.ask("plan", faults)
+        cluster._hub.ask("clients", clients, 0.0)
+        cluster._hub.ask("finish", timeout_s)
+    return cluster.outcome()
+
+
+class Cluster:
+    """Nodes as processes, to be broken by hand, while clients ask them.
+
+    make, nodes, delivery, seed: as in `run`. folder: where the nodes' disks are, one
+    folder each, so that a later cluster begins with what they saved; without it they
+    are gone with the cluster.
+
+    Called by a notebook, mostly `with network.Cluster(...) as cluster:`; without that,
+    `close` ends it, or the end of the notebook's kernel.
+
+    Raises: from everything it does, NodeFailed or SwitchFailed once one of its
+    processes has failed, which ends them all; ClusterClosed after its end.
+    """
+
+    def __init__(
+        self,
+        make: Callable,
+        nodes: int,
+        *,
+        delivery: Delivery = Delivery(),  # noqa: B008, it cannot change
+        seed: Any = 0,
+        folder: str | None = None,
+    ):
+        check_nodes(nodes, _MOST_NODES)
+        check_delivery(delivery)
+        made(make, 0, nodes)  # most mistakes are found before a process starts
+        self._closed = False
+        self.nodes = nodes
+        packed = pack_functions((make,), "a node")
+        self._hub = None
+        try:
+            with Interrupts():
+                self._hub = Hub(packed, nodes, delivery, seed, folder)
+                weakref.finalize(self, self._hub.leave, wait=False)
+            self._hub.opened()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, _):
+        self._close(copying=kind is None)
+        if kind is None and self._hub.failure is not None:
+            raise self._hub.failure
+
+    def __repr__(self):
+        states = [f"node {n} {state}" for n, state in enumerate(self._hub.states)]
+        return f"Cluster: {'ended' if self._hub.over else ', '.join(states)}"
+
+    # what it is made to do
+
+    def call(
+        self, node: int, op: str, key: Any = None, value: Any = None, *, timeout_s=1.0
+    ) -> Operation:
+        """Ask a node, and return what came of it: `cluster.call(0, "write", "x", 1)`.
+
+        The operation is "unknown" after `timeout_s`. It is in the history, by client
+        "you".
+        """
+        check_seconds("timeout_s", timeout_s)
+        try:
+            call = copied(Call(op, key, value))
+        except NotPlain as error:
+            raise InvalidArgument(
+                f"a call is made of plain data, and this one holds {error}."
+            ) from None
+        return self._hub.ask("call", self._node(node), call, timeout_s)
+
+    def start(self, clients: Client | Iterable[Client]) -> None:
+        """Have clients ask, in the background, until they are done or are stopped."""
+        clients = check_clients(clients, self.nodes)
+        for number, client in enumerate(clients):
+            if isinstance(client.calls, Sequence):  # else each as it comes
+                asking = Asking(number, client.calls)
+                while asking.next() is not None:
+                    pass
+        self._hub.ask("clients", clients, None)
+
+    def stop_clients(self) -> None:
+        """Have no client ask any more."""
+        self._hub.ask("stop_clients")
+
+    def split(self, *sides: Iterable[int]) -> None:
+        """Let no message pass between these sides: `cluster.split([0], [1, 2])`.
+
+        A node on no side is alone. What is under way between two sides is lost. A split
+        by hand before this one is replaced.
+        """
+        self._hub.ask("links", "split", self._sides(sides))
+
+    def heal(self) -> None:
+        """End every split, and mend every link."""
+        self._hub.ask("links", "heal")
+
+    def cut(self, one: int, other: int) -> None:
+        """Cut the link between two nodes, both ways, until `heal`."""
+        if self._node(one) == self._node(other):
+            raise InvalidArgument(f"node {one} has no link to itself.")
+        self._hub.ask("links", "cut", one, other)
+
+    def kill(self, node: int) -> None:
+        """Kill a node's process with SIGKILL; what it saved stays."""
+        self._hub.ask("kill", self._node(node))
+
+    def restart(self, node: int) -> None:
+        """Start a new process for a dead node, with what the old one had saved."""
+        self._hub.ask("restart", self._node(node))
+
+    def pause(self, node: int) -> None:
+        """Stop a node's process with SIGSTOP: for the others it may as well be dead."""
+        self._hub.ask("pause", self._node(node))
+
+    def resume(self, node: int) -> None:
+        """Let a paused node go on, where it was."""
+        self._hub.ask("resume", self._node(node))
+
+    @property
+    def delivery(self) -> Delivery:
+        """How messages travel; a new one holds for what is sent from then on."""
+        return self._hub.delivery
+
+    @delivery.setter
+    def delivery(self, delivery: Delivery) -> None:
+        """Have messages travel in another way from now on."""
+        check_delivery(delivery)
+        self._hub.ask("delivery", delivery)
+
+    def close(self) -> None:
+        """End the cluster's processes; its history and outcome stay."""
+        self._close(copying=False)
+
+    # what can be known of it
+
+    @property
+    def states(self) -> list[str]:
+        """What each node is: "running", "paused", "killed" or "starting"."""
+        return list(self._hub.states)
+
+    @property
+    def pids(self) -> list[int | None]:
+        """The number of each node's process, for whoever wants to kill it elsewhere."""
+        return self._hub.ask("pids")
+
+    @property
+    def history(self) -> History:
+        """What clients have asked, and what they were told, up to now."""
+        if self._closed or self._hub.failure is not None:
+            return History(self._hub.driver.operations())
+        return History(self._hub.ask("operations"))
+
+    def outcome(self) -> Outcome:
+        """Return what has happened up to now, or up to the end.
+
+        There is no copy of a node that is dead or paused, or that cannot be copied.
+        """
+        if not self._closed and self._hub.failure is None:
+            copies = self._hub.ask("copies")
+        else:
+            copies = self._hub.copies
+        record, saved = self._hub.record()
+        copies = copies or [None] * self.nodes
+        elapsed_s = self._hub.now()
+        return Outcome(self.history, merged(record), copies, saved, elapsed_s)
+
+    def panel(self) -> Panel:
+        """Return buttons for all of this, as the last line of a notebook's cell."""
+        return Panel(self, self._hub)
+
+    def _close(self, copying):
+        if not self._closed and self._hub is not None:
+            self._closed = True
+            self._hub.leave(copying)
+
+    def _sides(self, sides):
+        """Return the sides of a split, each a tuple."""
+        if not sides:
+            raise InvalidArgument("who is on which side? split([0], [1, 2])")
+        for side in sides:
+            if isinstance(side, str) or not isinstance(side, Iterable):
+                raise InvalidArgument(
+                    f"a side is a list of nodes, and got {side!r}: split([0], [1, 2])"
+                )
+        return check_node_faults(Split(0, *sides), self.nodes)[0].sides
+
+    def _node(self, node):
+        whole = isinstance(node, int) and not isinstance(node, bool)
+        if not whole or not 0 <= node < self.nodes:
+            raise InvalidArgument(
+                f"there is no node {node!r}; of {self.nodes} the last is "
+                f"{self.nodes - 1}."
+            )
+        return node

@@ -1,0 +1,220 @@
+"""`Panel`: a cluster under the learner's hand, as widgets of a notebook.
+
+    ● node 0   running             [kill] [pause]    side (A) (B)
+    ■ node 1   killed              [restart]         side (A) (B)
+    [split A from B] [heal]   loss ──●──── 10 %   delay ─●──── 20 ms
+    node 0: 212 answered, 0 refused, 3 unanswered in the last second
+
+Buttons work while no cell runs, as the kernel does one thing at a time; clients that
+were started in the background go on meanwhile.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from html import escape
+
+from distlab.errors import DistlabError
+from distlab.network.panel_text import KEYS, STYLE, swatch, table_html, table_text
+
+__all__ = ["Panel"]
+
+_SIDES = "ABC"
+_LIVE_S = 1.0
+_MOST_DELAY_MS = 200
+
+
+class Panel:
+    """What is seen of a cluster, and done to it, in a notebook.
+
+    cluster: the `Cluster`, whose methods the buttons call. hub: its `Hub`, which tells
+    the panel several times in a second to look.
+    """
+
+    def __init__(self, cluster, hub):
+        self._cluster, self._hub = cluster, hub
+        self._box = None
+        self._shown = {}
+
+    def __repr__(self):
+        return table_text(self._rows(), self._live())
+
+    def _repr_html_(self):
+        return table_html(self._rows(), self._live())
+
+    def _ipython_display_(self):
+        from IPython.display import display
+
+        display({"text/html": KEYS, "text/plain": ""}, raw=True)
+        if self._box is None:
+            self._box = self._build()
+            self._hub.watchers.append(self.look)
+        self.look()
+        words = {"text/html": self._repr_html_(), "text/plain": repr(self)}
+        display({**self._box._repr_mimebundle_(), **words}, raw=True)
+
+    # what there is to see
+
+    def _rows(self):
+        """Return of each node what its state is, in words."""
+        hub = self._hub
+        if hub.over:
+            return [f"{state} at the end" for state in hub.states]
+        severed, told = hub.links.severed(), []
+        for node, state in enumerate(hub.states):
+            lost = [str(other) for one, other in sorted(severed) if one == node]
+            if state == "running" and lost:
+                state = f"cut off from {', '.join(lost)}"
+            told.append(state)
+        return told
+
+    def _live(self):
+        """Return what clients were told in the last second, on each side."""
+        hub, counted = self._hub, Counter()
+        if hub.over:
+            return ["The cluster has ended."]
+        since = hub.now() - _LIVE_S
+        for at, node, outcome in list(hub.driver.recent):
+            if at > since:
+                counted[node, outcome] += 1
+        lines = []
+        for side in hub.links.sides():
+            answered, refused, unanswered = (
+                sum(counted[node, outcome] for node in side)
+                for outcome in ("ok", "failed", "unknown")
+            )
+            who = f"node{'s' if len(side) > 1 else ''} {' '.join(map(str, side))}"
+            lines.append(
+                f"{who}: {answered} answered, {refused} refused, "
+                f"{unanswered} unanswered in the last second"
+            )
+        return lines
+
+    def look(self) -> None:
+        """Show what has changed; called by the hub's thread as well."""
+        rows = self._rows()
+        for node, told in enumerate(rows):
+            self._show(self._states[node], f"<span>{escape(told)}</span>")
+            state, over = self._hub.states[node], self._hub.over
+            dead = state == "killed"
+            self._label(self._kill[node], "restart" if dead else "kill", node, over)
+            word = "resume" if state == "paused" else "pause"
+            self._label(self._pause[node], word, node, over or dead)
+        self._show(self._line, "<br>".join(map(escape, self._live())))
+        if self._hub.over:
+            for widget in (*self._sides, *self._network_parts):
+                widget.disabled = True
+
+    def _show(self, widget, html):
+        if self._shown.get(widget) != html:
+            self._shown[widget] = widget.value = html
+
+    def _label(self, button, word, node, disabled):
+        if self._shown.get(button) != (word, disabled):
+            self._shown[button] = word, disabled
+            button.description = word
+            button.tooltip = f"{word} node {node}"
+            button.disabled = disabled
+
+    # what there is to do
+
+    def _build(self):
+        import ipywidgets as widgets
+
+        count = self._cluster.nodes
+        self._states = [widgets.HTML() for _ in range(count)]
+        self._kill = [self._button(widgets, self._kill_one, n) for n in range(count)]
+        self._pause = [self._button(widgets, self._pause_one, n) for n in range(count)]
+        self._sides = [self._side(widgets, node) for node in range(count)]
+        self._line, self._said = widgets.HTML(), widgets.HTML()
+        rows = []
+        for node in range(count):
+            name = widgets.HTML(swatch(node))
+            row = [name, self._states[node], self._kill[node], self._pause[node]]
+            rows.append(self._line_of(widgets, [*row, self._sides[node]]))
+        style = widgets.HTML(STYLE)
+        style.add_class("distlab-cluster-style")
+        self._line.add_class("distlab-cluster-live")
+        box = widgets.VBox(
+            [style, *rows, self._network(widgets), self._line, self._said]
+        )
+        box.add_class("distlab-cluster")
+        return box
+
+    def _network(self, widgets):
+        """Return the row of what is done to the network."""
+        split = widgets.Button(
+            description="split", tooltip="let no message pass between the sides"
+        )
+        heal = widgets.Button(description="heal", tooltip="mend every link")
+        split.on_click(lambda _: self._do(self._split))
+        heal.on_click(lambda _: self._do(self._cluster.heal))
+        delivery = self._cluster.delivery
+        how = {"continuous_update": False}
+        self._loss = widgets.IntSlider(
+            round(100 * delivery.loss), 0, 50, description="loss, %", **how
+        )
+        delay_ms = round(500 * sum(delivery.delay_s))
+        self._delay = widgets.IntSlider(
+            min(delay_ms, _MOST_DELAY_MS),
+            0,
+            _MOST_DELAY_MS,
+            description="delay, ms",
+            **how,
+        )
+        for slider in (self._loss, self._delay):
+            slider.observe(lambda _: self._do(self._deliver), "value")
+        self._network_parts = split, heal, self._loss, self._delay
+        return self._line_of(widgets, [split, heal, self._loss, self._delay])
+
+    def _line_of(self, widgets, parts):
+        line = widgets.Box(parts)
+        line.add_class("distlab-cluster-row")
+        return line
+
+    def _button(self, widgets, what, node):
+        button = widgets.Button()
+        button.on_click(lambda _: self._do(what, node))
+        return button
+
+    def _side(self, widgets, node):
+        count = self._cluster.nodes
+        options = _SIDES[: 3 if count > 3 else 2]
+        return widgets.ToggleButtons(
+            options=list(options),
+            value=options[0] if node < count // 2 else options[1],
+            description="side",
+            tooltips=[f"node {node} on side {side}" for side in options],
+        )
+
+    def _do(self, what, *about):
+        """Do what a button says; tell in words if it cannot be done."""
+        told = ""
+        try:
+            what(*about)
+        except DistlabError as error:
+            told = str(error).split("\n")[0]
+        self._said.value = f'<span role="status">{escape(told)}</span>'
+        self.look()
+
+    def _kill_one(self, node):
+        dead = self._hub.states[node] == "killed"
+        (self._cluster.restart if dead else self._cluster.kill)(node)
+
+    def _pause_one(self, node):
+        paused = self._hub.states[node] == "paused"
+        (self._cluster.resume if paused else self._cluster.pause)(node)
+
+    def _split(self):
+        sides = {}
+        for node, chosen in enumerate(self._sides):
+            sides.setdefault(chosen.value, []).append(node)
+        self._cluster.split(*(sides[side] for side in sorted(sides)))
+
+    def _deliver(self):
+        middle_s = self._delay.value / 1000
+        delay_s = 0.5 * middle_s, 1.5 * middle_s
+        new = replace(
+            self._cluster.delivery, loss=self._loss.value / 100, delay_s=delay_s
+        )
+        if new != self._cluster.delivery:
+            self._cluster.delivery = new

@@ -1,0 +1,115 @@
+"""Schedules: what happens to nodes and clients, one step after another, in words.
+
+    1. client 0 asks node 0: write x 1
+    2. node 1 gets 'store x 1' from node 0
+    3. node 1 crashes
+
+A step has no time. A schedule is written as a list of these sentences and read from it,
+so it can be pasted into a cell, or kept in a file, and played again on a mended node.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from distlab.errors import InvalidArgument
+
+__all__ = ["Schedule", "Step"]
+
+_SENTENCES = {
+    "call": "client {a} asks node {b}: {words}",
+    "get": "node {b} gets '{words}' from node {a}",
+    "copy": "node {b} gets a copy of '{words}' from node {a}",
+    "lose": "'{words}' from node {a} to node {b} is lost",
+    "timer": "the timer '{words}' of node {a} runs out",
+    "leave": "client {a} waits no longer",
+    "crash": "node {a} crashes",
+    "restart": "node {a} starts again",
+    "split": "the network splits into {words}",
+    "heal": "the network is whole again",
+}
+
+
+def _pattern(sentence):
+    """Return what finds the numbers and words of a sentence."""
+    text = re.escape(sentence).replace(r"\{", "{").replace(r"\}", "}")
+    return re.compile(
+        text.format(a=r"(?P<a>\d+)", b=r"(?P<b>\d+)", words="(?P<words>.*)"), re.DOTALL
+    )
+
+
+_PATTERNS = {kind: _pattern(sentence) for kind, sentence in _SENTENCES.items()}
+
+
+class Step(NamedTuple):
+    """One thing that happens.
+
+    kind: "call", "get" (a message arrives), "copy" (it does, and will do so again),
+        "lose", "timer", "leave" (a client gives up), "crash", "restart", "split" or
+        "heal".
+    a, b: whom it is about: the client and its node, or the sender and the receiver.
+    words: of the call, message or timer; the sides of a split, such as "0 | 1 2".
+    """
+
+    kind: str
+    a: int = 0
+    b: int = 0
+    words: str = ""
+
+    def __str__(self):
+        return _SENTENCES[self.kind].format(a=self.a, b=self.b, words=self.words)
+
+    @classmethod
+    def read(cls, sentence: str) -> "Step":
+        """Return the step that a sentence tells.
+
+        Raises: InvalidArgument for a sentence that tells none.
+        """
+        for kind, pattern in _PATTERNS.items():
+            found = pattern.fullmatch(sentence) if isinstance(sentence, str) else None
+            if found:
+                parts = found.groupdict()
+                numbers = (int(parts.get("a", 0)), int(parts.get("b", 0)))
+                return cls(kind, *numbers, parts.get("words", ""))
+        known = "\n".join(f"    {known}" for known in _SENTENCES.values())
+        raise InvalidArgument(f"{sentence!r} is no step. The steps are:\n{known}")
+
+
+class Schedule:
+    """Steps, in their order."""
+
+    def __init__(self, steps: "str | Iterable"):
+        if isinstance(steps, str):
+            try:
+                steps = json.loads(steps)
+            except ValueError:
+                steps = [steps]
+        if not isinstance(steps, Iterable):
+            raise InvalidArgument(f"a schedule is a list of sentences, not {steps!r}.")
+        self.steps = tuple(
+            step if isinstance(step, Step) else Step.read(step) for step in steps
+        )
+
+    def __iter__(self) -> Iterator[Step]:
+        return iter(self.steps)
+
+    def __len__(self):
+        return len(self.steps)
+
+    def __getitem__(self, at):
+        return self.steps[at]
+
+    def __eq__(self, other):
+        return isinstance(other, Schedule) and self.steps == other.steps
+
+    def __hash__(self):
+        return hash(self.steps)
+
+    def __repr__(self):
+        width = len(str(len(self)))
+        return "\n".join(f"{n:{width}}. {step}" for n, step in enumerate(self, 1))
+
+    def to_json(self) -> list[str]:
+        """Return the steps as a list of sentences, which `Schedule` takes again."""
+        return [str(step) for step in self.steps]

@@ -1,0 +1,91 @@
+"""A schedule made shorter: what is not needed is left out, a shorter way is sought.
+
+Leaving out a step can make others impossible, such as the arrival of a message that was
+never sent. Those are skipped, so what is left can always be played.
+
+Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input"
+(2002).
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+from distlab.network.moves import Moves
+from distlab.network.schedule import Step
+from distlab.network.states import State
+
+__all__ = ["played", "shortened_steps", "shorter_way"]
+
+_MOST_STATES = 300_000
+
+
+def played(moves: Moves, first: State, steps: Sequence[Step]) -> tuple[list, State]:
+    """Return which of these steps can be played, one after another, and the end."""
+    state, taken = first, []
+    for step in steps:
+        found = moves.find(state, step)
+        if found is not None:
+            state = moves.take(state, found)
+            taken.append(step)
+        if state.failed:
+            break
+    return taken, state
+
+
+def shortened_steps(steps: list[Step], still: Callable) -> list[Step]:
+    """Return as few of the steps as do the same: with any one less they would not.
+
+    still: returns the steps of a candidate that could be played, if they do the same,
+        else None.
+    """
+    parts = 2
+    while len(steps) > 1:
+        size = -(-len(steps) // parts)
+        for at in range(0, len(steps), size):
+            fewer = still(steps[:at] + steps[at + size :])
+            if fewer is not None:
+                steps, parts = fewer, max(parts - 1, 2)
+                break
+        else:
+            if size == 1:
+                break
+            parts = min(2 * parts, len(steps))
+    return steps
+
+
+def shorter_way(
+    moves: Moves, first: State, wrong: Callable, length: int, until: float
+) -> list[Step] | None:
+    """Return the shortest steps to a state that is looked for, below this length.
+
+    wrong: says why a state is one. None if there is none, or the time is over.
+    """
+    seen, level = {hash(first)}, [(first, None)]
+    for _ in range(length - 1):
+        following = []
+        for entry in level:
+            state = entry[0]
+            for step in moves.plain(state) + moves.others(state):
+                after = moves.take(state, step)
+                key = hash(after)
+                if key in seen:
+                    continue
+                seen.add(key)
+                way = (after, (entry, step))
+                if wrong(after):
+                    return _told(moves, way)
+                following.append(way)
+            if time.monotonic() > until or len(seen) > _MOST_STATES:
+                return None
+        level = following
+    return None
+
+
+def _told(moves, way):
+    """Return the steps that led to a state, in words, from the first on."""
+    steps = []
+    while way[1] is not None:
+        before, step = way[1]
+        steps.append(moves.told(before[0], step))
+        way = before
+    return steps[::-1]

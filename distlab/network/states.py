@@ -1,0 +1,227 @@
+"""All that nodes, clients and network are at one moment, as a value: a `State`.
+
+A step leads from one state to another and changes neither, so a search can go on from
+any state that it has seen, and knows it when it comes to it again by another way.
+
+What is big, such as all that a node remembers, is kept once and stands here as a
+number. What a node does depends on nothing but what it remembers and is given, so this
+is worked out once, too, and looked up from then on.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from distlab.errors import InvalidArgument, NodeFailed
+from distlab.network.arguments import Asking
+from distlab.network.chance import Chance
+from distlab.network.effects import Hosted, made
+from distlab.network.frozen import freeze, thaw
+from distlab.network.node import CancelTimer, Note, Refuse, Reply, Save, Send, SetTimer
+from distlab.network.plain import NotPlain
+from distlab.network.watchdog import Watchdog
+from distlab.network.words import call_in_words, in_words
+
+__all__ = ["Lives", "Pending", "Shelf", "State"]
+
+
+class Pending(NamedTuple):
+    """A message under way: one after `rank` others, from src to dst.
+
+    round: how many messages led to it, one to the next. number: of its content.
+    """
+
+    round: int
+    src: int
+    dst: int
+    number: int
+
+
+class State(NamedTuple):
+    """One moment. What is a number stands for a thing on the shelf.
+
+    nodes: number of each node's memory, 0 while it is dead. lives: how often each has
+    started again. disks: (name, number of value) of what it has saved.
+    timers: of each node, (round, number of name), in order.
+    pending: messages under way, in the plain order.
+    clients: (index of its call, whether it waits for it, numbers of results).
+    sides: the side of each node, if the network is split.
+    crashes, losses, copies, splits, fired: how often that has happened.
+    past: the clients' calls (0, client) and answers (1, client, outcome, number), in
+        order. Of calls with no answer between them none is the first.
+    failed: the number of a NodeFailed, if a node has failed.
+    """
+
+    nodes: tuple
+    lives: tuple
+    disks: tuple
+    timers: tuple
+    pending: tuple
+    clients: tuple
+    sides: tuple | None = None
+    crashes: int = 0
+    losses: int = 0
+    copies: int = 0
+    splits: int = 0
+    fired: int = 0
+    past: tuple = ()
+    failed: int = 0
+
+
+class Shelf:
+    """Things that states speak of by number, from 1; equal ones have the same."""
+
+    def __init__(self):
+        self._numbers = {}
+        self._things = [None]
+
+    def number(self, frozen: Any) -> int:
+        """Return the number of a frozen thing."""
+        number = self._numbers.get(frozen)
+        if number is None:
+            number = self._numbers[frozen] = len(self._things)
+            self._things.append(frozen)
+        return number
+
+    def frozen(self, number: int) -> Any:
+        """Return a thing as it was put here."""
+        return self._things[number]
+
+    def __getitem__(self, number):
+        return thaw(self._things[number])
+
+
+class Lives:
+    """What nodes do and clients ask, each worked out once.
+
+    shelf: of all that states speak of. failures: NodeFailed by their numbers.
+    """
+
+    def __init__(self, make: Callable, nodes: int, clients: list, seed: Any):
+        self.make, self.nodes, self.clients, self.seed = make, nodes, clients, seed
+        self.shelf = Shelf()
+        self.watchdog = Watchdog()
+        self.failures = [None]
+        self._done, self._asked, self._words = {}, {}, {}
+
+    def begin(self, node: int, life: int, disk: tuple) -> tuple:
+        """Return what `do` returns, for a node that starts from its disk."""
+        key = (node, life, disk)
+        if key not in self._done:
+            saved = {name: self.shelf[number] for name, number in disk}
+            self._done[key] = self._started(node, life, saved)
+        return self._done[key]
+
+    def _started(self, node, life, saved):
+        seed = f"{self.seed} {life}"
+        try:
+            new = self._watched(made, self.make, node, self.nodes)
+            lived = {"seed": seed, "restarted": life > 0, "chance": Chance}
+            host = Hosted(new, node, self.nodes, **lived)
+            return self._coded(host, self._watched(host.start, saved))
+        except NodeFailed as error:
+            return self._failed(error)
+
+    def do(self, memory: int, method: str, *args: Any) -> tuple:
+        """Return (memory, effects, 0) after a method of a node was called.
+
+        memory: its number. args: whole numbers as they are, then the number of a thing.
+        An effect is a tuple that begins with its class. Of a node that fails, the last
+        is the number of its failure.
+        """
+        key = (memory, method, *args)
+        done = self._done.get(key)
+        if done is None:
+            host = self.shelf[memory]
+            *plain, last = args
+            try:
+                effects = self._watched(getattr(host, method), *plain, self.shelf[last])
+                done = self._coded(host, effects)
+            except NodeFailed as error:
+                done = self._failed(error)
+            self._done[key] = done
+        return done
+
+    def _watched(self, method, *args):
+        self.watchdog.calls += 1
+        self.watchdog.inside = True
+        result = method(*args)
+        self.watchdog.inside = False
+        return result
+
+    def _failed(self, error):
+        self.watchdog.inside = False
+        self.failures.append(error)
+        return 0, (), len(self.failures) - 1
+
+    def _coded(self, host, effects):
+        number, coded = self.shelf.number, []
+        for effect in effects:
+            kind = type(effect)
+            if kind is Send:
+                coded.append((Send, effect.to, number(freeze(effect.message))))
+            elif kind is Reply:
+                result = number(freeze(effect.result))
+                coded.append((Reply, effect.request, "ok", result))
+            elif kind is Refuse:
+                coded.append((Reply, effect.request, "failed", number(None)))
+            elif kind is Save:
+                coded.append((Save, effect.name, number(freeze(effect.value))))
+            elif kind is SetTimer or kind is CancelTimer:
+                coded.append((kind, number(freeze(effect.name))))
+            else:
+                assert kind is Note
+        return number(self._memory(host)), tuple(coded), 0
+
+    def _memory(self, host):
+        try:
+            return freeze(host)
+        except NotPlain as error:
+            raise self._cannot_be_copied(host, error) from None
+
+    def _cannot_be_copied(self, host, error):
+        names = [n for n, value in vars(host.node).items() if not _freezes(value)]
+        what = f"node {host.me} ({host.kind}) holds {error}, in {', '.join(names)}"
+        return InvalidArgument(
+            f"{what}, which cannot be copied. A search goes back to what a node was "
+            "before; let it remember plain data: numbers, strings, lists and dicts."
+        )
+
+    def call(self, client: int, index: int, results: tuple) -> int:
+        """Return the number of what a client asks next, 0 if there is nothing more.
+
+        index: how many calls it has made. results: numbers of what it was told.
+        """
+        key = (client, index, results)
+        if key not in self._asked:
+            asking = Asking(client, self.clients[client].calls)
+            told = [None] + [self.shelf[result] for result in results]
+            told += [None] * (index + 1 - len(told))
+            call = None
+            for result in told:
+                call = asking.next(result)
+                if call is None:
+                    break
+            self._asked[key] = 0 if call is None else self.shelf.number(freeze(call))
+        return self._asked[key]
+
+    def told(self, client: int, results: tuple, result: int) -> tuple:
+        """Return results and one more, if what the client asks may depend on them."""
+        return (*results, result) if callable(self.clients[client].calls) else ()
+
+    def words(self, number: int, in_words: Callable = in_words) -> str:
+        """Return a thing in words."""
+        if number not in self._words:
+            self._words[number] = in_words(self.shelf[number])
+        return self._words[number]
+
+    def call_words(self, number: int) -> str:
+        """Return a call in words."""
+        return self.words(number, call_in_words)
+
+
+def _freezes(value):
+    try:
+        freeze(value)
+    except NotPlain:
+        return False
+    return True

@@ -1,0 +1,310 @@
+"""What goes wrong with clusters is told in plain words, and leaves nothing behind."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import nbformat
+import psutil
+import pytest
+from clusters import Echo, Gossip, cluster_server, writes  # noqa: F401
+
+from distlab import Call, Crash, Split, network
+from distlab.errors import (
+    CannotTravel,
+    ClusterClosed,
+    InvalidArgument,
+    NodeFailed,
+    SwitchFailed,
+)
+from distlab.network import Client, Node, Reply, Send
+
+ONE_CALL = [Client(0, [Call("read", "x")], timeout_s=0.2)]
+
+
+class Divides(Node):
+    def on_client(self, request, call):
+        return self.deeper()
+
+    def deeper(self):
+        return [1 / 0]
+
+
+class Loops(Node):
+    def on_client(self, request, call):
+        return [Send(1, "around")]
+
+    def on_message(self, sender, message):
+        while True:
+            pass
+
+
+class Nonsense(Node):
+    def on_client(self, request, call):
+        return ["yes"]
+
+
+class SendsAFile(Node):
+    def on_client(self, request, call):
+        return [Send(1, ("file", sys.stdout))]
+
+
+class Leaves(Node):
+    def on_client(self, request, call):
+        os._exit(3)
+
+
+class NeverMade(Node):
+    def __init__(self, me, peers):
+        super().__init__(me, peers)
+        if me == 1:
+            raise ValueError("not me")
+
+
+@pytest.mark.parametrize(
+    ("kind", "node", "method", "words"),
+    [
+        (
+            Divides,
+            0,
+            "on_client",
+            ["ZeroDivisionError", "'read x'", "return [1 / 0]", "in deeper"],
+        ),
+        (Loops, 1, "on_message", ["did not return", "'around' from node 0", "while"]),
+        (Nonsense, 0, "on_client", ["'yes' is no effect"]),
+        (SendsAFile, 0, "on_client", ["no plain data"]),
+        (Leaves, 0, "on_client", ["exit status 3", "read x"]),
+        (NeverMade, 1, "__init__", ["ValueError: not me"]),
+    ],
+)
+def test_a_node_that_fails_is_told_with_what_it_did(kind, node, method, words):
+    with pytest.raises(NodeFailed) as caught:
+        network.run(kind, 2, ONE_CALL)
+    error = caught.value
+    assert (error.node, error.method) == (node, method)
+    assert f"node {node}" in str(error)
+    assert all(word in str(error) for word in words)
+    assert "distlab/network" not in str(error)
+    faults = [e for e in error.trace.events if e.kind == "fault"]
+    assert [e.rank for e in faults] == [node]
+    if kind is Divides:
+        assert isinstance(error.cause, ZeroDivisionError)
+        assert faults[0].label == "raised ZeroDivisionError"
+
+
+def test_after_a_failure_the_cluster_says_so_and_keeps_its_history():
+    with pytest.raises(NodeFailed), network.Cluster(Divides, 2) as cluster:
+        with pytest.raises(NodeFailed):
+            cluster.call(0, "read")
+        with pytest.raises(NodeFailed, match="ZeroDivisionError"):
+            cluster.kill(1)
+        assert [one.outcome for one in cluster.outcome().history] == ["unknown"]
+
+
+NOT_A_CALL = [Call("read"), ("write", "x", 1)]
+WRONG = [
+    ((3, 2, []), {}, "class"),
+    ((lambda me, peers: 3, 2, []), {}, "no Node"),
+    ((Echo(0, ()), 2, []), {}, "Give the class"),
+    ((Echo, 0, []), {}, "from 1 to 64"),
+    ((Echo, 1000, []), {}, "from 1 to 64"),
+    ((Echo, 2, [Client(2, [])]), {}, "the last is 1"),
+    ((Echo, 2, [Client(0, NOT_A_CALL)]), {}, "no Call"),
+    ((Echo, 2, [Client(0, iter(NOT_A_CALL))]), {}, "no Call"),
+    ((Echo, 2, [Client(0, [Call("write", "x", print)])]), {}, "plain data"),
+    ((Echo, 2, []), {"faults": Split(0.1, [0], [0, 1])}, "twice"),
+    ((Echo, 2, []), {"faults": [Crash(5, 0.1)]}, "the last is 1"),
+    ((Echo, 2, []), {"delivery": 3}, "Delivery"),
+    ((Echo, 2, []), {"timeout_s": "soon"}, "seconds"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "more", "words"), WRONG)
+def test_what_cannot_be_run_is_refused(arguments, more, words):
+    with pytest.raises(InvalidArgument, match=words):
+        network.run(*arguments, **more)
+
+
+def test_a_class_that_cannot_travel_is_named():
+    lock = threading.Lock()
+
+    class Locked(Node):
+        def on_client(self, request, call):
+            with lock:
+                return [Reply(request)]
+
+    with pytest.raises(CannotTravel, match="to a node"):
+        network.run(Locked, 1, ONE_CALL)
+
+
+def test_what_cannot_be_done_by_hand_is_refused_and_changes_nothing():
+    with network.Cluster(Echo, 3) as cluster:
+        wrong = [
+            (lambda: cluster.split([0], [0, 1]), "twice"),
+            (lambda: cluster.split(0), "a side is a list"),
+            (lambda: cluster.split(), "who is on which side"),
+            (lambda: cluster.split([7]), "the last is 2"),
+            (lambda: cluster.cut(1, 1), "itself"),
+            (lambda: cluster.kill(3), "no node 3"),
+            (lambda: cluster.kill("1"), "no node '1'"),
+            (lambda: cluster.restart(0), "kill it first"),
+            (lambda: cluster.resume(0), "not paused"),
+            (lambda: cluster.call(0, "write", "x", print), "plain data"),
+            (lambda: cluster.call(9, "read"), "no node 9"),
+            (lambda: cluster.start([Client(0, ["read"])]), "no Call"),
+            (lambda: setattr(cluster, "delivery", 1), "Delivery"),
+        ]
+        for wrongly, words in wrong:
+            with pytest.raises(InvalidArgument, match=words):
+                wrongly()
+        cluster.kill(0)
+        with pytest.raises(InvalidArgument, match="dead already"):
+            cluster.kill(0)
+        with pytest.raises(InvalidArgument, match="does not run"):
+            cluster.pause(0)
+        assert cluster.states == ["killed", "running", "running"]
+        assert cluster.call(1, "write", "x", 1).result == 1
+
+
+def test_after_its_end_a_cluster_tells_and_does_nothing():
+    with network.Cluster(Echo, 1) as cluster:
+        cluster.call(0, "write", "x", 1)
+    for late in (
+        lambda: cluster.call(0, "read"),
+        lambda: cluster.kill(0),
+        lambda: cluster.split([0]),
+        lambda: cluster.start(Client(0, writes(1))),
+    ):
+        with pytest.raises(ClusterClosed, match="has ended"):
+            late()
+    cluster.close()
+    assert len(cluster.history) == len(cluster.outcome().history) == 1
+    assert repr(cluster) == "Cluster: ended"
+
+
+def test_a_generators_own_exception_comes_out_and_ends_the_run():
+    def client():
+        yield Call("read")
+        raise LookupError("of mine")
+
+    with pytest.raises(LookupError, match="of mine"):
+        network.run(Echo, 1, Client(0, client))
+
+
+def test_a_killed_switch_is_told_as_such():
+    with pytest.raises(SwitchFailed), network.Cluster(Echo, 2) as cluster:
+        nodes = set(cluster.pids)
+        helpers = psutil.Process().children(recursive=True)
+        (switch,) = (
+            one
+            for one in helpers
+            if one.ppid() == psutil.Process(cluster.pids[0]).ppid()
+            and one.pid not in nodes
+        )
+        switch.kill()
+        with pytest.raises(SwitchFailed, match="SIGKILL"):
+            cluster.call(0, "read", timeout_s=20)
+        with pytest.raises(SwitchFailed):
+            cluster.kill(1)
+
+
+def test_nodes_that_answer_each_other_for_ever_do_not_keep_a_run_from_ending():
+    class Storm(Node):
+        def on_client(self, request, call):
+            return [Send(1, "again"), Reply(request)]
+
+        def on_message(self, sender, message):
+            return [Send(sender, "again")]
+
+    outcome = network.run(Storm, 2, ONE_CALL)
+    assert [one.outcome for one in outcome.history] == ["ok"]
+    assert len(outcome.trace.of(1, "recv")) > 10
+
+
+def test_interrupts_at_random_moments_leave_nothing():
+    draw = random.Random(3)
+    clients = [Client(node, [Call("read")] * 10**5) for node in range(2)]
+    for _ in range(8):
+        delay_s = draw.uniform(0.0, 0.3)
+        timer = threading.Timer(delay_s, os.kill, (os.getpid(), signal.SIGINT))
+        with pytest.raises(KeyboardInterrupt):
+            timer.start()
+            network.run(Gossip, 2, clients)
+            time.sleep(1)
+        timer.join()
+    assert network.run(Echo, 2, ONE_CALL).elapsed_s >= 0
+
+
+KERNEL = """
+import os, time
+from distlab import Call, network
+
+class Saves(network.Node):
+    def on_client(self, request, call):
+        print(os.getpid())
+        return [network.Save("x", 1), network.Reply(request)]
+
+cluster = network.Cluster(Saves, 2)
+for node in range(2):
+    cluster.call(node, "write")
+print(cluster._hub.folder, flush=True)
+time.sleep(1000)
+"""
+
+
+def test_when_the_kernel_is_killed_its_nodes_and_files_go_too():
+    command = [sys.executable, "-c", KERNEL]
+    kernel = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    pids = [int(kernel.stdout.readline().split()[-1]) for _ in range(2)]
+    folder = kernel.stdout.readline().strip()
+    assert os.path.exists(folder)
+    tree = psutil.Process(kernel.pid).children(recursive=True)
+    assert set(pids) < {one.pid for one in tree}
+    kernel.kill()
+    kernel.wait()
+    kernel.stdout.close()
+    assert not psutil.wait_procs(tree, timeout=10)[1]
+    assert not os.path.exists(folder)
+
+
+def test_a_cluster_that_nobody_has_any_more_ends():
+    cluster = network.Cluster(Echo, 2)
+    nodes = [psutil.Process(pid) for pid in cluster.pids]
+    del cluster
+    assert not psutil.wait_procs(nodes, timeout=20)[1]
+
+
+PANEL = """
+from distlab import network
+
+class Echo(network.Node):
+    def on_client(self, request, call):
+        print("hello")
+        return [network.Reply(request, call.value)]
+
+cluster = network.Cluster(Echo, 2)
+print(cluster.call(1, "write", "x", 5).result)
+cluster.kill(0)
+cluster.panel()
+"""
+
+
+def test_in_a_kernel_the_panel_is_widgets_and_a_table_for_where_none_run(tmp_path):
+    cells = [nbformat.v4.new_code_cell(PANEL, id="panel")]
+    path = tmp_path / "panel.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
+    jupyter = [sys.executable, "-m", "jupyter", "execute", "--inplace", str(path)]
+    subprocess.run(jupyter, check=True, capture_output=True)
+    outputs = nbformat.read(path, 4).cells[0].outputs
+    said = "".join(one.text for one in outputs if one.output_type == "stream")
+    assert said == "[node 1] hello\n5\n"
+    assert {one.get("name", "stdout") for one in outputs} == {"stdout"}
+    shown = [one.data for one in outputs if one.output_type == "display_data"][-1]
+    assert "application/vnd.jupyter.widget-view+json" in shown
+    for words in ("node 0", "killed", "cluster.restart(1)", "cluster.split("):
+        assert words in shown["text/html"]
+    assert "node 0: killed" in shown["text/plain"]

@@ -1,0 +1,451 @@
+"""The stores, driven by hand: every message is delivered, lost or held back here."""
+
+import copy
+import random
+from functools import partial
+
+import pytest
+
+from distlab.agree import (
+    Causal,
+    Forgetful,
+    LastWriterWins,
+    PrimaryCopy,
+    Quorum,
+    VersionVectors,
+)
+from distlab.errors import InvalidArgument
+from distlab.network import CancelTimer, Refuse, Reply, Save, Send, SetTimer
+from distlab.trace import Call
+
+POSITIONS = {
+    "synchronous": PrimaryCopy,
+    "asynchronous": partial(PrimaryCopy, synchronous=False),
+    "synchronous, read any": partial(PrimaryCopy, read_at="any"),
+    "asynchronous, read any": partial(PrimaryCopy, synchronous=False, read_at="any"),
+    "quorum": Quorum,
+    "read one": partial(Quorum, reads=1, write_back=False),
+    "causal": Causal,
+    "last writer wins": LastWriterWins,
+    "version vectors": VersionVectors,
+}
+
+
+class Hands:
+    """Three nodes, and what is between them, moved by hand."""
+
+    def __init__(self, make, nodes=3):
+        self.make, self.numbers = make, range(nodes)
+        self.disks = [{} for _ in self.numbers]
+        self.mail, self.timers, self.answers = [], {}, {}
+        self.nodes = [None for _ in self.numbers]
+        self.requests = iter(range(10**6))
+        for me in self.numbers:
+            self.start(me)
+
+    def start(self, me):
+        self.nodes[me] = self.make(me, [n for n in self.numbers if n != me])
+        self.nodes[me].random = random.Random(me)
+        self.timers = {(n, name): 1 for n, name in self.timers if n != me}
+        self.do(me, self.nodes[me].on_start(copy.deepcopy(self.disks[me])))
+
+    def do(self, me, effects):
+        for effect in effects or ():
+            match effect:
+                case Send(to, message):
+                    self.mail.append((me, to, copy.deepcopy(message)))
+                case Save(name, value):
+                    self.disks[me][name] = copy.deepcopy(value)
+                case SetTimer(name, _):
+                    self.timers[me, name] = 1
+                case CancelTimer(name):
+                    self.timers.pop((me, name), None)
+                case Reply(request, result):
+                    assert request not in self.answers
+                    self.answers[request] = result
+                case Refuse(request, why):
+                    assert request not in self.answers
+                    self.answers[request] = why
+
+    def ask(self, node, *call):
+        request = next(self.requests)
+        self.do(node, self.nodes[node].on_client(request, Call(*call)))
+        return request
+
+    def deliver(self, passes=lambda sender, to, message: True):
+        """Deliver all mail that passes, and what comes of it; lose the rest."""
+        delays = 0
+        while self.mail:
+            mail, self.mail, delays = self.mail, [], delays + 1
+            for sender, to, message in mail:
+                if passes(sender, to, message):
+                    self.do(to, self.nodes[to].on_message(sender, message))
+        return delays
+
+    def ring(self):
+        """Have every timer run out that is set now."""
+        for node, name in list(self.timers):
+            if self.timers.pop((node, name), None):
+                self.do(node, self.nodes[node].on_timer(name))
+
+    def delays(self, node, *call):
+        """Return how many messages, one after another, a call waits for."""
+        request = self.ask(node, *call)
+        waited = 0
+        while request not in self.answers:
+            mail, self.mail, waited = self.mail, [], waited + 1
+            assert mail, f"{call} at node {node} is never answered"
+            for sender, to, message in mail:
+                self.do(to, self.nodes[to].on_message(sender, message))
+        return waited
+
+    def settle(self):
+        for _ in range(20):
+            self.ring()
+            self.deliver()
+
+    def call(self, node, *call):
+        """Ask, deliver everything, and return the answer."""
+        request = self.ask(node, *call)
+        self.deliver()
+        return self.answers[request]
+
+
+def cut_off(*alone):
+    return lambda sender, to, message: (sender in alone) == (to in alone)
+
+
+@pytest.mark.parametrize("make", POSITIONS.values(), ids=POSITIONS)
+def test_every_node_reads_what_any_node_wrote(make):
+    hands = Hands(make)
+    for node in range(3):
+        hands.call(node, "write", "x", node)
+        hands.settle()
+        assert [hands.call(n, "read", "x") for n in range(3)] == [node] * 3
+        assert hands.call(node, "read", "y") is None
+
+
+@pytest.mark.parametrize("make", POSITIONS.values(), ids=POSITIONS)
+def test_what_was_answered_survives_a_crash_of_every_node(make):
+    hands = Hands(make)
+    hands.call(1, "write", "x", 1)
+    hands.call(2, "write", ("y", 0), (2,))
+    for node in range(3):
+        hands.start(node)
+    hands.settle()
+    assert [hands.call(n, "read", "x") for n in range(3)] == [1] * 3
+    assert [hands.call(n, "read", ("y", 0)) for n in range(3)] == [(2,)] * 3
+
+
+def test_a_store_without_a_disk_loses_what_it_had_answered():
+    class ForgetfulQuorum(Forgetful, Quorum):
+        pass
+
+    hands = Hands(ForgetfulQuorum)
+    hands.call(0, "write", "x", 1)
+    for node in range(2):
+        hands.start(node)
+    request = hands.ask(0, "read", "x")
+    hands.deliver(cut_off(2))
+    assert hands.answers[request] is None
+
+
+READ_DELAYS = {
+    "synchronous": (0, 2, 2),
+    "asynchronous": (0, 2, 2),
+    "synchronous, read any": (0, 0, 0),
+    "asynchronous, read any": (0, 0, 0),
+    "quorum": (4, 4, 4),
+    "read one": (0, 0, 0),
+    "causal": (0, 0, 0),
+    "last writer wins": (0, 0, 0),
+    "version vectors": (0, 0, 0),
+}
+WRITE_DELAYS = {
+    "synchronous": (2, 4, 4),
+    "asynchronous": (0, 2, 2),
+    "synchronous, read any": (2, 4, 4),
+    "asynchronous, read any": (0, 2, 2),
+    "quorum": (4, 4, 4),
+    "read one": (4, 4, 4),
+    "causal": (0, 0, 0),
+    "last writer wins": (0, 0, 0),
+    "version vectors": (0, 0, 0),
+}
+
+
+@pytest.mark.parametrize("name", POSITIONS)
+def test_a_call_waits_for_as_many_messages_as_theory_says(name):
+    hands = Hands(POSITIONS[name])
+    for node in range(3):
+        assert hands.delays(node, "write", "x", node) == WRITE_DELAYS[name][node]
+        hands.settle()
+        assert hands.delays(node, "read", "x") == READ_DELAYS[name][node]
+        hands.settle()
+
+
+def test_quorums_of_other_sizes_wait_only_for_what_they_need():
+    hands = Hands(partial(Quorum, reads=1, writes=3, write_back=False))
+    assert hands.delays(0, "write", "x", 1) == 2
+    assert hands.delays(1, "read", "x") == 0
+    alone = Hands(Quorum, nodes=1)
+    assert alone.delays(0, "write", "x", 1) == alone.delays(0, "read", "x") == 0
+
+
+def test_a_minority_refuses_reads_and_writes_and_leaves_nothing_behind():
+    hands = Hands(Quorum)
+    read, write = hands.ask(2, "read", "x"), hands.ask(2, "write", "x", 1)
+    hands.deliver(cut_off(2))
+    hands.ring()
+    assert hands.answers == dict.fromkeys((read, write), "only 1 of 3 replicas answers")
+    hands.settle()
+    assert [hands.call(n, "read", "x") for n in range(3)] == [None] * 3
+
+
+def test_a_write_that_may_have_reached_someone_is_not_refused_and_is_done_later():
+    hands = Hands(Quorum)
+    write = hands.ask(2, "write", "x", 1)
+    hands.deliver(lambda sender, to, message: type(message).__name__ != "Keep")
+    for _ in range(5):
+        hands.ring()
+        hands.deliver(cut_off(2))
+    assert write not in hands.answers
+    hands.settle()
+    assert hands.answers[write] is None
+    assert [hands.call(n, "read", "x") for n in range(3)] == [1] * 3
+
+
+def test_a_write_that_a_coordinator_had_chosen_before_its_crash_keeps_its_version():
+    hands = Hands(Quorum)
+    first = hands.ask(0, "write", "x", "first")
+    hands.deliver(lambda sender, to, message: type(message).__name__ != "Keep")
+    hands.start(0)
+    hands.call(0, "write", "x", "second")
+    versions = [hands.nodes[n].copies["x"].version for n in range(3)]
+    assert first not in hands.answers
+    assert versions == [(2, 0)] * 3
+
+
+def test_two_writes_through_one_coordinator_at_once_have_two_versions():
+    hands = Hands(Quorum)
+    one, other = hands.ask(0, "write", "x", 1), hands.ask(0, "write", "x", 2)
+    hands.deliver()
+    assert hands.answers == {one: None, other: None}
+    copies = {hands.nodes[n].copies["x"] for n in range(3)}
+    assert copies == {((2, 0), 2)}
+
+
+def test_an_answer_to_a_call_from_before_a_crash_counts_for_no_other_call():
+    hands = Hands(Quorum)
+    hands.ask(0, "read", "x")
+    hands.deliver(lambda sender, to, message: type(message).__name__ == "Ask")
+    hands.ask(0, "read", "x")
+    late, hands.mail = hands.mail, []
+    hands.start(0)
+    hands.call(1, "write", "x", 1)
+    request = hands.ask(0, "read", "x")
+    hands.mail = late
+    hands.deliver()
+    assert request not in hands.answers
+
+
+def test_without_write_back_a_later_read_returns_the_older_value():
+    read, lost = {}, ("Keep",)
+    for write_back in (True, False):
+        hands = Hands(partial(Quorum, write_back=write_back))
+        hands.ask(0, "write", "x", 1)
+        hands.deliver(lambda sender, to, message: type(message).__name__ not in lost)
+        seen = hands.ask(0, "read", "x")
+        hands.deliver(cut_off(2))
+        then = hands.ask(2, "read", "x")
+        hands.deliver(cut_off(0))
+        read[write_back] = hands.answers[seen], hands.answers[then]
+    assert read == {True: (1, 1), False: (1, None)}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_a_forwarded_cas_is_done_once_however_often_its_message_comes(times):
+    hands = Hands(partial(PrimaryCopy, synchronous=False))
+    swap = hands.ask(1, "cas", "x", (None, 1))
+    hands.mail *= times
+    hands.deliver()
+    fails = hands.ask(2, "cas", "x", (None, 2))
+    again = list(hands.mail)
+    hands.deliver()
+    hands.call(0, "write", "x", None)
+    hands.mail += again
+    hands.deliver()
+    assert (hands.answers[swap], hands.answers[fails]) == (True, False)
+    assert hands.call(0, "read", "x") is None
+
+
+def test_a_primary_knows_after_a_crash_what_it_has_done_and_answers_it():
+    hands = Hands(PrimaryCopy)
+    write = hands.ask(1, "write", "x", 1)
+    hands.deliver(cut_off(2))
+    assert write not in hands.answers
+    hands.start(0)
+    hands.settle()
+    assert hands.answers[write] is None
+    assert [len(node.log) for node in hands.nodes] == [1] * 3
+
+
+def test_a_backup_never_has_a_later_line_without_the_earlier_ones():
+    for seed in range(20):
+        hands = Hands(partial(PrimaryCopy, synchronous=False, read_at="any"))
+        dice = random.Random(seed)
+        for value in range(6):
+            hands.ask(0, "write", "x", value)
+        while hands.mail:
+            dice.shuffle(hands.mail)
+            _, to, message = hands.mail.pop()
+            hands.do(to, hands.nodes[to].on_message(0, message))
+            hands.mail = [m for m in hands.mail if m[1] != 0]
+            assert hands.nodes[to].log == hands.nodes[0].log[: len(hands.nodes[to].log)]
+
+
+def test_reads_that_the_primary_does_not_answer_are_refused_and_writes_are_not():
+    hands = Hands(PrimaryCopy)
+    read, write = hands.ask(1, "read", "x"), hands.ask(1, "write", "x", 1)
+    hands.deliver(cut_off(0))
+    hands.ring()
+    assert hands.answers == {read: "the primary, node 0, does not answer"}
+    hands.settle()
+    assert hands.answers[write] is None
+
+
+def test_one_backup_that_is_cut_off_stops_a_synchronous_primary_only():
+    answered = []
+    for synchronous in (True, False):
+        hands = Hands(partial(PrimaryCopy, synchronous=synchronous))
+        write = hands.ask(0, "write", "x", 1)
+        hands.deliver(cut_off(2))
+        answered.append(write in hands.answers)
+    assert answered == [False, True]
+
+
+def write_on_both_sides(make):
+    hands = Hands(make)
+    hands.call(0, "write", "x", "before")
+    hands.settle()
+    hands.ask(0, "write", "x", "left")
+    hands.ask(2, "write", "x", "right")
+    hands.deliver(cut_off(2))
+    return hands
+
+
+def test_the_last_writer_wins_and_the_other_write_is_lost():
+    hands = write_on_both_sides(LastWriterWins)
+    hands.settle()
+    assert [hands.call(n, "read", "x") for n in range(3)] == ["right"] * 3
+
+
+def test_version_vectors_keep_both_until_one_who_has_read_them_writes():
+    hands = write_on_both_sides(VersionVectors)
+    hands.settle()
+    for node in range(3):
+        assert sorted(hands.call(node, "read", "x")) == ["left", "right"]
+    hands.call(1, "write", "x", "both")
+    hands.settle()
+    assert [hands.call(n, "read", "x") for n in range(3)] == ["both"] * 3
+
+
+def test_a_write_by_who_has_not_read_the_siblings_stands_beside_them():
+    hands = write_on_both_sides(VersionVectors)
+    hands.settle()
+    hands.call(2, "write", "x", "right again")
+    hands.settle()
+    assert sorted(hands.call(0, "read", "x")) == ["left", "right again"]
+
+
+def test_a_crash_makes_no_two_writes_alike_and_loses_none():
+    hands = write_on_both_sides(VersionVectors)
+    hands.start(0)
+    hands.call(0, "write", "x", "after the crash")
+    hands.settle()
+    assert set(hands.call(1, "read", "x")) >= {"right", "after the crash"}
+
+
+@pytest.mark.parametrize("make", [LastWriterWins, VersionVectors])
+def test_replicas_agree_whatever_is_lost_doubled_or_overtaken(make):
+    for seed in range(30):
+        hands, dice = Hands(make), random.Random(seed)
+        for value in range(12):
+            hands.ask(dice.randrange(3), "write", dice.choice("xy"), value)
+            if dice.random() < 0.3:
+                hands.ask(dice.randrange(3), "read", "x")
+            dice.shuffle(hands.mail)
+            for sender, to, message in hands.mail[: dice.randrange(4)] * 2:
+                hands.do(to, hands.nodes[to].on_message(sender, message))
+            del hands.mail[: dice.randrange(6)]
+        hands.settle()
+        assert hands.nodes[0].held == hands.nodes[1].held == hands.nodes[2].held
+
+
+@pytest.mark.parametrize("make", POSITIONS.values(), ids=POSITIONS)
+def test_an_operation_that_a_store_does_not_know_is_refused_in_words(make):
+    hands = Hands(make)
+    request = hands.ask(0, "increment", "x")
+    assert "knows read" in hands.answers[request]
+    assert "'increment'" in hands.answers[request]
+
+
+def test_no_replica_sees_an_answer_without_its_question():
+    seen = {}
+    for make in (Causal, LastWriterWins):
+        hands = Hands(make)
+        hands.ask(0, "write", "question", "who?")
+        hands.deliver(cut_off(2))
+        assert hands.call(1, "read", "question") == "who?"
+        answer = hands.ask(1, "write", "answer", "me")
+        late = [m for m in hands.mail if m[1] == 2]
+        hands.mail = []
+        for sender, to, message in late:
+            hands.do(to, hands.nodes[to].on_message(sender, message))
+        asked, hands.mail = hands.mail, []
+        keys = ("answer", "question")
+        seen[make] = tuple(hands.call(2, "read", key) for key in keys)
+        assert answer in hands.answers
+        hands.mail = asked
+        hands.deliver()
+        if make is Causal:
+            assert [hands.call(2, "read", key) for key in keys] == ["me", "who?"]
+    assert seen == {Causal: (None, None), LastWriterWins: ("me", None)}
+
+
+def test_causal_order_holds_whatever_is_lost_doubled_or_overtaken():
+    for seed in range(30):
+        hands, dice = Hands(Causal), random.Random(seed)
+        for value in range(15):
+            node = dice.randrange(3)
+            hands.ask(node, "write", dice.choice("xy"), value)
+            if dice.random() < 0.2:
+                hands.start(dice.randrange(3))
+            dice.shuffle(hands.mail)
+            for sender, to, message in hands.mail[: dice.randrange(4)] * 2:
+                hands.do(to, hands.nodes[to].on_message(sender, message))
+            del hands.mail[: dice.randrange(6)]
+            for node in hands.nodes:
+                known = [(w.writer, w.clock[w.writer]) for w in node.writes]
+                assert len(known) == len(set(known))
+                for place, write in enumerate(node.writes):
+                    for other, count in enumerate(write.clock):
+                        needs = {(other, n) for n in range(1, count + 1)}
+                        assert needs <= set(known[: place + 1])
+        hands.settle()
+        assert hands.nodes[0].copies == hands.nodes[1].copies == hands.nodes[2].copies
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        partial(Quorum, reads=4),
+        partial(Quorum, writes=0),
+        partial(PrimaryCopy, primary=3),
+        partial(PrimaryCopy, read_at="backup"),
+    ],
+)
+def test_a_knob_that_no_store_of_three_has_is_named_with_what_it_can_be(make):
+    (knob, value) = next(iter(make.keywords.items()))
+    with pytest.raises(InvalidArgument, match=f"{knob}={value!r}: .*(1|2|any)"):
+        make(0, [1, 2])
