@@ -7,8 +7,11 @@ from distlab import History, Operation
 CALLS = {
     "Register": lambda r: r.choice([("read", None), ("write", r.randrange(3))]),
     "CasRegister": lambda r: r.choice(
-        [("read", None), ("write", r.randrange(4))]
-        + [("cas", (r.randrange(4), r.randrange(4)))]
+        [
+            ("read", None),
+            ("write", r.randrange(4)),
+            ("cas", (r.randrange(4), r.randrange(4))),
+        ]
     ),
     "Queue": lambda r: r.choice([("dequeue", None), ("enqueue", r.randrange(3))]),
     "Lock": lambda r: r.choice([("acquire", None), ("release", None)]),
@@ -95,7 +98,7 @@ def corrupted(chance, history, results, changes=1):
 
 
 def cas_histories(seed, count=200, operations=170, clients=5):
-    """Return histories of a compare-and-set register, half of them with wrong answers."""
+    """Return histories of a compare-and-set register, half of them changed."""
     chance = random.Random(seed)
     made = []
     for number in range(count):
@@ -107,3 +110,51 @@ def cas_histories(seed, count=200, operations=170, clients=5):
             history = corrupted(chance, history, wrong, chance.choice([1, 1, 2, 5]))
         made.append(history)
     return made
+
+
+def weak(chance, operations, clients, keys, unknown=0.0, repeat=False, rough=0.3):
+    """Return reads and writes of a store whose reads return any value written before.
+
+    Mostly the last one, or one that the client saw before: so that weak models hold in
+    about half of them. repeat: whether values are written more than once.
+    """
+    made, written = [], {f"k{key}": [None] for key in range(keys)}
+    seen = {}
+    for number in range(operations):
+        client, key = chance.randrange(clients), f"k{chance.randrange(keys)}"
+        lost = chance.random() < unknown
+        start, end = number + 0.1, None if lost else number + 0.9
+        outcome = "unknown" if lost else "ok"
+        if chance.random() < 0.5:
+            value = chance.randrange(2) if repeat else number
+            made.append(Operation(client, "write", key, value, start, end, outcome))
+            written[key].append(value)
+            seen[client, key] = value
+            continue
+        result = None
+        if not lost:
+            near = [seen.get((client, key)), written[key][-1]]
+            rather = chance.random() < rough
+            result = chance.choice(written[key] if rather else near)
+            seen[client, key] = result
+        made.append(Operation(client, "read", key, None, start, end, outcome, result))
+    return History(made)
+
+
+def shifted(chance, history):
+    """Return the history with each client on a clock of its own: only order is left."""
+    ahead = {client: chance.random() * 20 for client in history.clients}
+    return History(
+        o._replace(
+            start=o.start + ahead[o.client],
+            end=None if o.end is None else o.end + ahead[o.client],
+        )
+        for o in history
+    )
+
+
+def once(chance, operations, clients, keys=1, unknown=0.0):
+    """Return the history of a linearizable register in which no value comes twice."""
+    values = iter(range(operations))
+    calls = lambda r: r.choice([("read", None), ("write", next(values))])  # noqa: E731
+    return linearizable(chance, operations, clients, calls, unknown=unknown, keys=keys)

@@ -61,10 +61,13 @@ class History:
             )
         ]
         times = [time for o in self for time in (o.start, o.end) if time is not None]
+        took = f" in {readable_seconds(max(times) - min(times))}"
+        if all(isinstance(time, int) for time in times):
+            took = ""  # of lines without times only the order is known
         return (
             f"History: {_counted(len(self), 'operation')} by "
-            f"{_counted(len(self.clients), 'client')} on {_counted(keys, 'key')} in "
-            f"{readable_seconds(max(times) - min(times))}: {', '.join(counts)}."
+            f"{_counted(len(self.clients), 'client')} on {_counted(keys, 'key')}"
+            f"{took}: {', '.join(counts)}."
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None):
@@ -124,9 +127,9 @@ class History:
                 keys.setdefault(operation.key, []).append((operation, place))
             except TypeError:
                 raise HistoryError(
-                    f"The key of {told(operation)} is a {type(operation.key).__name__}, "
-                    f"which can change{self.where(operation)}. Use a string, a number "
-                    "or a tuple."
+                    f"The key of {told(operation)}{self.where(operation)} is a "
+                    f"{type(operation.key).__name__}, which can change. Use a string, "
+                    "a number or a tuple."
                 ) from None
         return {key: self._placed(pairs) for key, pairs in keys.items()}
 
@@ -158,7 +161,7 @@ class History:
 
 
 def _order(operation):
-    """An unknown one has no end: at the same start it comes before one that takes long."""
+    """Of two with the same start, first the one that its client went on from first."""
     start, end = operation.start, operation.end
     return start, start if end is None else end
 
@@ -210,13 +213,13 @@ def _check_clients(operations):
     last = {}
     for operation in operations:
         before = last.get(operation.client)
-        if before is not None and before.end is not None:
-            if operation.start < before.end:
-                raise HistoryError(
-                    f"{called(operation.client)} calls at {operation.start} "
-                    f"({told(operation)}), while its call at {before.start} "
-                    f"({told(before)}) is open until {before.end}. A client makes one "
-                    "call after another: calls at the same time need clients of their "
-                    "own."
-                )
+        open_until = None if before is None else before.end
+        if open_until is not None and operation.start < open_until:
+            raise HistoryError(
+                f"{called(operation.client)} calls at {operation.start} "
+                f"({told(operation)}), while its call at {before.start} "
+                f"({told(before)}) is open until {before.end}. A client makes one "
+                "call after another: calls at the same time need clients of their "
+                "own."
+            )
         last[operation.client] = operation

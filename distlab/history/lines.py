@@ -1,13 +1,13 @@
 """Histories as JSON lines: one event a line.
 
-    {"time": 0.012, "client": 0, "event": "invoke", "op": "write", "key": "x", "value": 1}
-    {"time": 0.015, "client": 0, "event": "ok"}
-    {"time": 0.021, "client": 1, "event": "invoke", "op": "read", "key": "x"}
-    {"time": 0.025, "client": 1, "event": "ok", "result": 1}
+    {"time": 0.1, "client": 0, "event": "invoke", "op": "write", "key": "x", "value": 1}
+    {"time": 0.2, "client": 0, "event": "ok"}
+    {"time": 0.3, "client": 1, "event": "invoke", "op": "read", "key": "x"}
+    {"time": 0.4, "client": 1, "event": "ok", "result": 1}
 
-An answer's event is "ok", "failed" or "unknown". Times are in seconds of one clock; if no
-line has one, the order of the lines counts. Lines of different clients need not be in the
-order of their times. What is still open at the end is unknown.
+An answer's event is "ok", "failed" or "unknown". Times are in seconds of one clock; if
+no line has one, the order of the lines counts. Lines of different clients need not be
+in the order of their times. What is still open at the end is unknown.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""From the events of a log, one by one, to operations; told by line where they cannot be."""
+"""From the events of a log to operations, and what is wrong with a line, in words."""
 
 from pathlib import Path
 from typing import Any, NamedTuple

@@ -1,9 +1,10 @@
 """Keys and values as JSON, and back, exactly.
 
-JSON's own values stand for themselves. What JSON has not is an object with one name that
-begins with a dollar sign: `{"$tuple": [1, 2]}`, `{"$bytes": "00ff"}`, `{"$set": [...]}`,
-`{"$frozenset": [...]}`, `{"$float": "inf"}`, and `{"$dict": [[key, value], ...]}` for a
-dict whose keys are not all strings, or whose strings could be taken for one of these.
+JSON's own values stand for themselves. What JSON has not is an object with one name
+that begins with a dollar sign: `{"$tuple": [1, 2]}`, `{"$bytes": "00ff"}`,
+`{"$set": [...]}`, `{"$frozenset": [...]}`, `{"$float": "inf"}`, and
+`{"$dict": [[key, value], ...]}` for a dict whose keys are not all strings, or one of
+whose keys begins with a dollar sign itself.
 """
 
 import math

@@ -1,8 +1,8 @@
 """`check_causal`: nobody sees an effect before its cause.
 
-    client 0   write x 1                       x 1 is a cause of y 2: client 1 had read it
-    client 1              read x 1  write y 2
-    client 2                                   read y 2  read x nothing   <- not causal
+    client 0   write x 1                       x 1 is a cause of y 2: it was read
+    client 1              read x 1  write y 2                    before y 2
+    client 2                                   read y 2  read x nothing: not causal
 
 What is decided is causal memory, "CM" of Bouajjani et al.: for each client there is an
 order of all writes and of its own reads that keeps the causal order, and in which each
@@ -31,7 +31,7 @@ from distlab.agree.checkers.accesses import INITIAL, Accesses
 from distlab.agree.checkers.arguments import history_of, seconds_of
 from distlab.agree.checkers.evidence import nothing_to_judge
 from distlab.agree.checkers.order import Order, bits
-from distlab.agree.checkers.smallest import smallest
+from distlab.agree.checkers.smallest import perhaps, smallest
 from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.models import CasRegister
 from distlab.history import History, called, shown
@@ -72,13 +72,9 @@ def check_causal(
     seen, bad = _judged(accesses, deadline)
     if bad is not None:
 
-        def refuted(operations, optional):
-            unsure = [
-                o._replace(end=None, outcome="unknown") if i in optional else o
-                for i, o in enumerate(operations)
-            ]
-            part = Accesses(History(unsure), initial)
-            return _judged(part, explaining)[1] is not None
+        def refuted(operations, optional, until):
+            part = Accesses(History(perhaps(operations, optional)), initial)
+            return _judged(part, until)[1] is not None
 
         explaining = max(deadline, time.monotonic()) + _EXPLAINING * within_s
         done = [o for o in history if o.outcome != "failed"]
@@ -88,9 +84,9 @@ def check_causal(
         return Verdict("violated", _NAME, why, history, smallest=kept)
     if seen is None:
         why = (
-            f"{within_s:g} s were too short: {accesses.ambiguous} reads returned a value "
-            "that was written several times, and nobody can say which they saw. Have "
-            "clients write different values."
+            f"{within_s:g} s were too short: {accesses.ambiguous} reads returned a "
+            "value that was written several times, and nobody can say which they saw. "
+            "Have clients write different values."
         )
         return Verdict("inconclusive", _NAME, why, history)
     if set(seen.values()) <= {INITIAL}:
@@ -122,7 +118,7 @@ def _bad_pattern(accesses, seen):
     if not causes.close():
         return _Bad()
     for client in _readers(accesses):
-        known, bad = _known(accesses, seen, causes, client)
+        _, bad = _known(accesses, seen, causes, client)
         if bad is not None:
             return bad
     return None
@@ -170,7 +166,7 @@ def _known(accesses, seen, causes, client):
 
 
 def _views(accesses, seen):
-    """Return client -> an order in which it can have seen all writes, checked once more."""
+    """Return client -> an order in which it can have seen all writes, checked again."""
     causes = _causes(accesses, seen)
     causes.close()
     views = {}

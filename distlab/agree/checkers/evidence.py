@@ -7,13 +7,44 @@ from distlab.agree.models import ANY, Model
 from distlab.history import History
 from distlab.trace import Operation
 
-__all__ = ["after_of", "nothing_to_judge", "nothing_told"]
+__all__ = ["after_of", "given_by", "needed", "nothing_to_judge", "nothing_told"]
 
 
 def after_of(operation: Operation, state: Any, model: Model) -> Any:
     """Return a model's state after an operation, or None if it cannot be."""
     result = ANY if operation.end is None else operation.result
     return model.step(state, operation.op, operation.value, result)
+
+
+def given_by(operation: Operation, model: Model) -> tuple:
+    """Return the values that can be found because of an operation so answered."""
+    result = ANY if operation.end is None else operation.result
+    if model.observes(operation.op, result):
+        return ()
+    return model.gives(operation.op, operation.value)
+
+
+def needed(order: Sequence[Operation], model: Model) -> list[Operation]:
+    """Return an order that explains its answers without what it does not need.
+
+    Left out is what was never answered, and need not have taken effect.
+    """
+    order = list(order)
+    for operation in [o for o in order if o.end is None]:
+        shorter = [o for o in order if o is not operation]
+        if _explained(shorter, model):
+            order = shorter
+    return order
+
+
+def _explained(order, model):
+    states = {}
+    for operation in order:
+        before = states.get(operation.key, model.initial)
+        states[operation.key] = after_of(operation, before, model)
+        if states[operation.key] is None:
+            return False
+    return True
 
 
 def nothing_to_judge(history: History) -> str | None:

@@ -14,7 +14,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 
 from distlab.agree.checkers.order import Order, bits
-from distlab.agree.models import Model
+from distlab.agree.models import ANY, Model
 from distlab.trace import Operation
 
 __all__ = ["Forced"]
@@ -54,7 +54,7 @@ class Forced:
         if not model.overwrites:
             return None
         for number, o in enumerate(self.operations):
-            if o.end is not None and model.observes(o.op, o.result):
+            if model.observes(o.op, ANY if o.end is None else o.result):
                 continue
             given = model.gives(o.op, o.value)
             if len(given) != 1 or given == model.initial or (o.key, given) in givers:

@@ -4,7 +4,12 @@ import time
 from collections.abc import Sequence
 
 from distlab.agree.checkers.arguments import fitting, history_of, model_of, seconds_of
-from distlab.agree.checkers.evidence import after_of, nothing_to_judge, nothing_told
+from distlab.agree.checkers.evidence import (
+    after_of,
+    needed,
+    nothing_to_judge,
+    nothing_told,
+)
 from distlab.agree.checkers.order import merged
 from distlab.agree.checkers.search import find_order
 from distlab.agree.checkers.smallest import smallest
@@ -49,7 +54,7 @@ def check_linearizable(
     for part in sorted(parts, key=len):
         found = find_order(part, model, deadline)
         if found.order is not None:
-            orders.append(found.order)
+            orders.append(needed(found.order, model))
         elif not found.in_time:
             late += 1
         else:
@@ -87,9 +92,10 @@ def explains_in_time(
     for operation in witness:
         client, number = operation.client, place[id(operation)]
         latest = max(latest, operation.start)
-        if operation.end is not None:
-            if operation.end < latest or last.get(client, -1) > number:
-                return False
+        if operation.end is not None and (
+            operation.end < latest or last.get(client, -1) > number
+        ):
+            return False
         last[client] = max(last.get(client, -1), number)
         before = states.get(operation.key, model.initial)
         states[operation.key] = after_of(operation, before, model)
@@ -101,8 +107,8 @@ def explains_in_time(
 def _violated(history, name, model, part, found, deadline):
     """Return the verdict, with few operations that are enough for it."""
 
-    def refuted(operations, optional):
-        return find_order(operations, model, deadline, optional).refuted
+    def refuted(operations, optional, until):
+        return find_order(operations, model, until, optional).refuted
 
     kept = smallest(part, refuted, model, deadline, found.stuck_s)
     why = why_no_order(kept, part, model)

@@ -1,6 +1,7 @@
 """Partial orders: which of some things must come before which."""
 
 import heapq
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 
 __all__ = ["Order", "bits", "merged"]
@@ -15,7 +16,7 @@ def merged(chains: Sequence[Sequence], rank: dict[int, float]) -> list | None:
     things = {id(thing): thing for chain in chains for thing in chain}
     follow, waits = {name: [] for name in things}, dict.fromkeys(things, 0)
     for chain in chains:
-        for one, two in zip(chain, chain[1:], strict=False):
+        for one, two in itertools.pairwise(chain):
             follow[id(one)].append(id(two))
             waits[id(two)] += 1
     number = {name: place for place, name in enumerate(things)}
@@ -35,8 +36,8 @@ def merged(chains: Sequence[Sequence], rank: dict[int, float]) -> list | None:
 class Order:
     """A partial order of the numbers below `size`, kept as what is before each.
 
-    before[n] has a bit for every number that is before n; sorted has all of them so that
-    none comes before what is before it. Both are as `close` last found them.
+    before[n] has a bit for every number that is before n; sorted has all of them, none
+    before what is before it. Both are as `close` last found them.
     """
 
     def __init__(self, size: int, pairs: Iterable[tuple[int, int]] = ()):

@@ -3,8 +3,9 @@
     client 0   write x 1   read y 2         what comes next is the first that is left
     client 1   write y 2   read x 1         of one of the clients
 
-It is the search of `search.py`, without time: an answer that changes nothing and fits is
-taken at once, and a place in all clients' programs with the same state is tried once.
+It is the search of `search.py`, without time: an answer that changes nothing and fits
+is taken at once, and a place in all clients' programs with the same state is tried
+once.
 """
 
 import time
@@ -116,13 +117,12 @@ class _Search:
         return True
 
     def _settled(self):
-        """Take what fits and changes nothing; return an iterator of what may be next."""
+        """Take what fits and changes nothing; return what may be next, one by one."""
         waiting = True
         while waiting:
             waiting = False
             for client, program in self.programs.items():
-                while self.at[client] < len(program):
-                    number = program[self.at[client]]
+                for number in program[self.at[client] :]:
                     if not self.observes[number] or not self._take(number):
                         break
                     waiting = True

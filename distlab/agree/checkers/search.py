@@ -4,12 +4,12 @@
     whatever is called before the first return may come first:  0 or 1
     take one out, and the same question is left about a shorter list
 
-This is Wing and Gong's search, with Lowe's memory of where it has been: what was taken out
-and the state it left are enough to know what is left to do, so that no such pair is
+This is Wing and Gong's search, with Lowe's memory of where it has been: what was taken
+out and the state it left are enough to know what is left to do, so that no such pair is
 tried twice. Two things make it faster here. An answer that changes nothing and fits the
-state is taken at once, for taking it closes no way. And of two ways to the same place the
-one that has spent fewer operations of unknown outcome is as good as the other, since
-nobody has to spend them.
+state is taken at once, for taking it closes no way. And of two ways to the same place
+the one that has spent fewer operations of unknown outcome is as good as the other,
+since nobody has to spend them.
 
 Source: Wing and Gong, Testing and verifying concurrent objects, 1993; Lowe, Testing for
 linearizability, 2017, sections 2 to 4; in this form in Porcupine.
@@ -155,7 +155,8 @@ class _Search:
             entry = self.next[entry]
             op, value, result, observes = self.asked[number]
             if observes and not self.after[number] & ~done:
-                if self.model.step(state, op, value, result) is not None:
+                fits = self.model.step(state, op, value, result) is not None
+                if fits:
                     trail.append((number, None, None, None))
                     if entry == 2 * number + 1:
                         entry = self.next[entry]

@@ -4,9 +4,14 @@ import time
 from collections.abc import Sequence
 
 from distlab.agree.checkers.arguments import fitting, history_of, model_of, seconds_of
-from distlab.agree.checkers.evidence import after_of, nothing_to_judge, nothing_told
+from distlab.agree.checkers.evidence import (
+    after_of,
+    needed,
+    nothing_to_judge,
+    nothing_told,
+)
 from distlab.agree.checkers.programs import find_interleaving
-from distlab.agree.checkers.smallest import smallest
+from distlab.agree.checkers.smallest import perhaps, smallest
 from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.models import Model
 from distlab.history import History, told
@@ -49,13 +54,14 @@ def check_sequential(
         return Verdict("inconclusive", name, why, history)
     if found.order is None:
         explaining = max(deadline, time.monotonic()) + _EXPLAINING * within_s
-        kept = smallest(done, _refuted(model, explaining), model, explaining)
+        kept = smallest(done, _refuted(model), model, explaining)
         return Verdict("violated", name, _why(kept), history, smallest=History(kept))
-    assert explains_programs(found.order, history, model)
-    if why := nothing_told(found.order, model):
+    witness = needed(found.order, model)
+    assert explains_programs(witness, history, model)
+    if why := nothing_told(witness, model):
         return Verdict("inconclusive", name, why, history)
-    why = f"One order explains all {len(found.order)} operations that took effect."
-    return Verdict("ok", name, why, history, witness=tuple(found.order))
+    why = f"One order explains all {len(witness)} operations that took effect."
+    return Verdict("ok", name, why, history, witness=tuple(witness))
 
 
 def explains_programs(
@@ -84,13 +90,10 @@ def explains_programs(
     return True
 
 
-def _refuted(model, deadline):
-    def refuted(operations, optional):
-        unsure = [
-            o._replace(end=None, outcome="unknown") if i in optional else o
-            for i, o in enumerate(operations)
-        ]
-        return find_interleaving(unsure, model, deadline).refuted
+def _refuted(model):
+    def refuted(operations, optional, until):
+        unsure = perhaps(operations, optional)
+        return find_interleaving(unsure, model, until).refuted
 
     return refuted
 

@@ -4,7 +4,7 @@ They speak of versions: every write of a key makes one, and the versions of a ke
 an order that all agree on, the initial one first. What is decided is whether there is
 any such order, of the writes that reads saw or that were answered, in which
 
-  read your writes      a read returns its client's last write before it, or a later one
+  read your writes      a read returns no version before one that its client had written
   monotonic reads       a read returns what its client's read before it did, or later
   monotonic writes      a client's writes come in its own order
   writes follow reads   a client's write comes after every version that it had read
@@ -33,7 +33,7 @@ from distlab.agree.checkers.accesses import INITIAL, Accesses
 from distlab.agree.checkers.arguments import history_of, seconds_of
 from distlab.agree.checkers.evidence import nothing_to_judge
 from distlab.agree.checkers.order import Order
-from distlab.agree.checkers.smallest import smallest
+from distlab.agree.checkers.smallest import perhaps, smallest
 from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.models import CasRegister
 from distlab.history import History, called, shown
@@ -66,7 +66,7 @@ Demands = Callable[[Accesses, dict[int, int]], Iterator[_Demand]]
 def check_read_your_writes(
     history: History, *, initial: Any = None, within_s: float = 10
 ) -> Verdict:
-    """Return whether each read returned its client's last write before it, or later."""
+    """Return whether no read returned a version before one that its client wrote."""
     return _check("read your writes", _own_writes, history, initial, within_s)
 
 
@@ -99,7 +99,6 @@ def _own_writes(accesses, seen):
             access = accesses.all[before]
             if access.writes and access.key == accesses.all[number].key:
                 yield _Demand(before, seen[number], False, (before, number))
-                break
 
 
 def _own_reads(accesses, seen):
@@ -137,16 +136,19 @@ def _found_missing(accesses, seen, came_before):
         for other in others:
             if key[other] == key[write]:
                 yield _Demand(other, write, True, (other, write))
-    for number, session, read in _sessions(accesses, seen):
+    asked = defaultdict(dict)  # client, key -> (version, strict) -> who asks for it
+    for number, _, read in _sessions(accesses, seen):
         if not read:
             continue
-        for before in session:
-            write = INITIAL if accesses.all[before].writes else seen[before]
-            for other in came_before.get(write, ()):
-                if key[other] == key[number]:
-                    strict = key[other] == key[write]
-                    by = (other, write, before, number)
-                    yield _Demand(other, seen[number], strict, by)
+        client = accesses.all[number].client
+        for (other, strict), by in asked[client, key[number]].items():
+            yield _Demand(other, seen[number], strict, (*by, number))
+        write = seen[number]
+        for other in came_before.get(write, ()):
+            strict = key[other] == key[write]
+            asked[client, key[other]].setdefault(
+                (other, strict), (other, write, number)
+            )
 
 
 def _sessions(accesses, seen):
@@ -169,14 +171,9 @@ def _check(name, demands, history, initial, within_s):
     asked, orders, broken = _judged(accesses, demands, deadline)
     if broken:
 
-        def refuted(operations, optional):
-            unsure = [
-                o._replace(end=None, outcome="unknown") if i in optional else o
-                for i, o in enumerate(operations)
-            ]
-            return bool(
-                _judged(Accesses(History(unsure), initial), demands, explaining)[2]
-            )
+        def refuted(operations, optional, until):
+            part = Accesses(History(perhaps(operations, optional)), initial)
+            return bool(_judged(part, demands, until)[2])
 
         explaining = max(deadline, time.monotonic()) + _EXPLAINING * within_s
         done = [o for o in history if o.outcome != "failed"]
@@ -186,9 +183,9 @@ def _check(name, demands, history, initial, within_s):
         return Verdict("violated", name, broken, history, smallest=kept)
     if orders is None:
         why = (
-            f"{within_s:g} s were too short: {accesses.ambiguous} reads returned a value "
-            "that was written several times, and nobody can say which they saw. Have "
-            "clients write different values."
+            f"{within_s:g} s were too short: {accesses.ambiguous} reads returned a "
+            "value that was written several times, and nobody can say which they saw. "
+            "Have clients write different values."
         )
         return Verdict("inconclusive", name, why, history)
     if not asked:

@@ -13,13 +13,15 @@ have been; and if the time was enough, none of it can be left out any more.
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from distlab.agree.checkers.evidence import after_of
+from distlab.agree.checkers.evidence import after_of, given_by
 from distlab.agree.models import ANY, Model
 from distlab.trace import Operation
 
-__all__ = ["smallest"]
+__all__ = ["perhaps", "smallest"]
 
-Refuted = Callable[[list[Operation], Collection[int]], bool]
+Refuted = Callable[[list[Operation], Collection[int], float], bool]
+
+_EACH = 0.1  # of the time: the most that one question may take
 
 
 def smallest(
@@ -33,16 +35,28 @@ def smallest(
 
     operations: refuted as they are, and sorted by start. refuted: whether certainly no
     order explains the operations that it is given; of some, by their number, it is open
-    whether they took effect. until_s: if time counts, when the trouble was plain.
+    whether they took effect; it answers False when its time is over. until_s: if time
+    counts, when the trouble was plain.
     """
     return _Smallest(operations, refuted, model, deadline).found(until_s)
+
+
+def perhaps(
+    operations: Sequence[Operation], optional: Collection[int]
+) -> list[Operation]:
+    """Return the operations, some of them, by their numbers, with unknown outcome."""
+    return [
+        o._replace(end=None, outcome="unknown") if number in optional else o
+        for number, o in enumerate(operations)
+    ]
 
 
 class _Smallest:
     def __init__(self, operations, refuted, model, deadline):
         self.operations, self.model = list(operations), model
         self.refuted, self.deadline = refuted, deadline
-        self.gives = [model.gives(o.op, o.value) for o in operations]
+        self.each = max(0.0, _EACH * (deadline - time.monotonic()))
+        self.gives = [given_by(operation, model) for operation in operations]
         given = {value for values in self.gives for value in values}
         self.needs = [self._needed(o, given) for o in operations]
 
@@ -58,14 +72,15 @@ class _Smallest:
         return [self.operations[number] for number in kept]
 
     def _needed(self, operation, given):
-        """Return the values that somebody must have given for this operation's answer."""
-        if operation.end is None or after_of(operation, self.model.initial, self.model):
+        """Return the values that somebody must have given for this answer."""
+        fresh = after_of(operation, self.model.initial, self.model)
+        if operation.end is None or fresh is not None:
             return ()
         found = self.model.finds(operation.op, operation.value, operation.result)
         return tuple(value for value in found if value in given)
 
     def _plain(self, kept):
-        return self.refuted([self.operations[number] for number in kept], ())
+        return self._asked([self.operations[number] for number in kept], ())
 
     def _honest(self, kept):
         """Return whether `kept` is refuted whatever the others may have done."""
@@ -82,7 +97,11 @@ class _Smallest:
                     continue
                 optional.add(len(judged))
             judged.append(operation)
-        return self.refuted(judged, optional)
+        return self._asked(judged, optional)
+
+    def _asked(self, operations, optional):
+        until = min(self.deadline, time.monotonic() + self.each)
+        return self.refuted(operations, optional, until)
 
     def _may_matter(self, operation):
         result = ANY if operation.end is None else operation.result

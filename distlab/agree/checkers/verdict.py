@@ -23,10 +23,11 @@ class Verdict:
     history: what was checked.
     witness: if ok, the operations in one order that explains every answer; those of
         unknown outcome that need not have taken effect are left out.
-    orders: if ok and there is no single order: of a causal history client -> an order in
-        which it may have seen all writes and made its own reads; of a session guarantee
-        key -> an order of its writes.
-    smallest: if violated, operations that are enough for it; see `checkers/smallest.py`.
+    orders: if ok and there is no single order: of a causal history client -> an order
+        in which it may have seen all writes and made its own reads; of a session
+        guarantee key -> an order of its writes.
+    smallest: if violated, operations that are enough for it, as `checkers/smallest.py`
+        says.
     """
 
     answer: str
