@@ -150,7 +150,7 @@ class Weave:
 
     def _drawn(self):
         """Return signs and strands, with their words laid out together."""
-        labels = Labels(_TALL, list(self.y.values()), (0, self.count * self.unit + 8))
+        labels = Labels(_TALL, list(self.y.values()), (0, self.count * self.unit))
         for cut in range(self.line, self.count, self.line):
             edge = cut * self.unit  # words are whole in the line that they begin in
             labels.avoid((edge - 1, 0, edge + 1, self.bottom))
