@@ -1,4 +1,4 @@
-"""Pictures of what ranks and workers did, drawn from the trace of a run.
+"""Pictures of what ranks, workers and nodes did, drawn from the trace of a run.
 
     from distlab.show import compare, player, scaling, steps, timeline
 

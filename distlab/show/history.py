@@ -9,6 +9,7 @@ that no order explains.
 
 from distlab.show.clock import Clock
 from distlab.show.grid import selected
+from distlab.show.kinds_of_operations import key_of
 from distlab.show.lanes_of_history import Lanes
 from distlab.show.lettering import literal, wrapped
 from distlab.show.operations import Histories, answered_before
@@ -154,8 +155,7 @@ class _History:
 
     def _key(self):
         """Return what the bars mean that are there."""
-        lanes, color = self.lanes, rank_color(0)
-        key = [(lanes.look(kind, color), words) for kind, words in lanes.kinds_there()]
+        lanes, key = self.lanes, key_of(self.lanes.drawn, rank_color(0))
         judged = self.read.judged
         when = "when it can take effect, in that order"
         if not (judged.witness and judged.real_time):

@@ -5,10 +5,12 @@ write x 1            a word over each bar, as long as there is room
 """
 
 from collections import defaultdict
+from functools import cached_property
 from itertools import pairwise
 
+from distlab.show.kinds_of_operations import kinds_of, look_of
 from distlab.show.lettering import width_of
-from distlab.show.operations import answered_before, effects, names_of
+from distlab.show.operations import answered_before, effects
 from distlab.show.sheet import (
     MARGIN,
     PAGE_WIDTH,
@@ -19,28 +21,20 @@ from distlab.show.sheet import (
     underlay,
     write,
 )
-from distlab.show.theme import GRID, INK, MUTED, PAPER, WARNING, rank_color, tint
+from distlab.show.theme import GRID, INK, PAPER, WARNING, rank_color
 
 __all__ = ["Lanes"]
 
 _SIZE, _NAME, _GAP, _NUMBER = 8, 8.5, 0.1, 6.5
 _BAR, _WORDS, _BETWEEN, _FOOT, _HEAD = 0.17, 0.19, 0.1, 0.42, 0.06
 _DOT = 0.17  # how far apart numbers have to be
-_KINDS = {
-    "write": "filled: a write",
-    "read": "pale: a read",
-    "other": "hatched: another operation",
-    "open": "pointed: no answer; it may take effect later, or never",
-    "failed": "crossed: refused, not done",
-}
 
 
 class Lanes:
     """One lane per client in each of `strips`, from the top down.
 
     level: which of its names an operation has, None for none. height: of all strips.
-    wordless: how many bars got no words. moments: operation -> when it takes effect.
-    numbered: whether there is room for the numbers of that order.
+    wordless: how many bars got no words.
     """
 
     def __init__(self, read, clients, drawn, strips, level, strong):
@@ -58,12 +52,39 @@ class Lanes:
         self.height = self.each * len(strips) - 0.14 * (len(strips) - 1)
         names = [width_of(read.name(client), _NAME) for client in clients]
         left = MARGIN + 0.2 + max(names, default=0.0) + 0.15
-        for strip in strips:
-            strip.spread(left, PAGE_WIDTH - MARGIN - 0.1)
+        right = PAGE_WIDTH - MARGIN - 0.1
+        for overhang in (0.0, None):  # the second time it is known what sticks out
+            overhang = self._overhang() if overhang is None else overhang
+            for strip in strips:
+                strip.spread(left, right - overhang)
         self.until = self._until()
         self.words, self.wordless = self._placed()
-        self.moments, self.numbers = self._effects()
-        self.numbered = self.moments and self._apart()
+
+    @cached_property
+    def _taking_effect(self):
+        return self._effects()
+
+    @property
+    def moments(self) -> dict:
+        """Return operation -> when it takes effect, as far as a verdict says."""
+        return self._taking_effect[0]
+
+    @cached_property
+    def numbered(self) -> bool:
+        """Whether there is room for the numbers of that order."""
+        return bool(self.moments) and self._apart()
+
+    def _overhang(self):
+        """Return how far the words of the last bars stick out to the right."""
+        if self.level is None:
+            return 0.0
+        last = {(self._strip_of(one.start), one.client): one for one in self.drawn}
+        out = [0.0]
+        for (at, _), one in last.items():
+            names, strip = self.read.names(one), self.strips[at]
+            wide = width_of(names[min(self.level, len(names) - 1)], _SIZE)
+            out.append(strip.inch(one.start) + wide - (PAGE_WIDTH - MARGIN))
+        return min(0.9, max(out))
 
     def _until(self):
         """Return where each bar ends: an open one where its client goes on."""
@@ -95,14 +116,14 @@ class Lanes:
 
         They may be longer than the bar, and begin later than it does, but not both.
         """
-        names = names_of(one)
+        names = self.read.names(one)
         several = len(self.read.keys) > 1  # then only the longest name says the key
         allowed = names[:1] if several else names[self.level :] or names[-1:]
         begin = max(strip.left, strip.inch(one.start))
         end = strip.inch(min(self.until[_known(one)], strip.end_s))
         for words in allowed:
             wide = width_of(words, _SIZE)
-            x = min(max(begin, free), strip.right + 0.1 - wide)
+            x = min(max(begin, free), PAGE_WIDTH - MARGIN - wide)
             within = x + wide <= max(begin + wide, end) + 1e-9
             if within and x >= max(strip.left, free):
                 return x, words
@@ -139,22 +160,6 @@ class Lanes:
             b - a for some in map(sorted, places.values()) for a, b in pairwise(some)
         ]
         return min(gaps, default=1.0) >= _DOT
-
-    def kinds_there(self) -> list[tuple[str, str]]:
-        """Return what kinds of bars there are, and what the key says of them."""
-        there = {kind for one in self.drawn for kind in _kinds(one)}
-        return [(kind, words) for kind, words in _KINDS.items() if kind in there]
-
-    def look(self, kind: str, color: str) -> dict:
-        """Return how a kind of bar is drawn."""
-        looks = {
-            "write": {"color": color, "edge": PAPER},
-            "read": {"color": tint(color, 0.25), "edge": color},
-            "other": {"color": tint(color, 0.25), "edge": color, "hatch": "////"},
-            "open": {"color": PAPER, "edge": color, "dashed": True},
-            "failed": {"color": PAPER, "edge": MUTED, "dashed": True},
-        }
-        return looks[kind]
 
     def draw(self, page, top: float) -> None:
         """Draw all strips, the first with its upper edge at `top`."""
@@ -199,7 +204,7 @@ class Lanes:
                 if one.start > strip.end_s or self.until[_known(one)] < strip.begin_s:
                     continue
                 shape = self._shape(one, at)
-                looks[one.client, _kinds(one)[-1], pale].append(shape)
+                looks[one.client, kinds_of(one)[-1], pale].append(shape)
                 if one.outcome == "failed":
                     crosses.append(((shape[0][0] + shape[1][0]) / 2, shape))
                 if self.strong and not pale:
@@ -208,7 +213,7 @@ class Lanes:
             looks.items(), key=lambda x: not x[0][2]
         ):
             color = rank_color(self.read.clients.index(client))
-            look = self.look(kind, color)
+            look = look_of(kind, color)
             if self.level is None and kind in ("read", "other"):
                 look |= {"edge": None, "hatch": None}
             if pale:
@@ -231,7 +236,7 @@ class Lanes:
         end_s = self.until[_known(one)]
         left = strip.inch(max(one.start, strip.begin_s))
         right = strip.inch(min(end_s, strip.end_s))
-        right = max(right, left + 0.02)
+        right = max(right, left + 0.05)
         top, bottom = y - self.half, y + self.half
         if one.end is not None or end_s > strip.end_s:
             return [(left, top), (right, top), (right, bottom), (left, bottom)]
@@ -240,6 +245,7 @@ class Lanes:
         return [(left, top), *point, (left, bottom)]
 
     def _draw_effects(self):
+        ticks = []
         for one in self.drawn:
             if _known(one) not in self.moments:
                 continue
@@ -248,13 +254,15 @@ class Lanes:
             x, y = self.strips[at].inch(moment), self._middle(at, self.lane[one.client])
             if not self.numbered:
                 tall = 1.3 * self.half
-                line = (x, y - tall, x, y + tall)
-                strokes(self.page, [line], INK, width=1.2, gid="effect", zorder=6)
+                ticks.append((x, y - tall, x, y + tall))
                 continue
             dot = {"size": 11, "marker": "o", "color": INK, "gid": "effect"}
             points(self.page, [x], [y], 0, **dot)
             words = {"size": _NUMBER, "color": PAPER, "align": "center", "bold": True}
-            write(self.page, x, y, str(self.numbers[_known(one)]), **words)
+            write(self.page, x, y, str(self._taking_effect[1][_known(one)]), **words)
+
+        if ticks:
+            strokes(self.page, ticks, INK, width=1.2, gid="effect", zorder=6)
 
     def _draw_order(self):
         """Draw an arrow from what was answered to what was called after it."""
@@ -271,11 +279,3 @@ class Lanes:
 
 def _known(one):
     return one.client, one.start, one.op, one.end
-
-
-def _kinds(one):
-    """Return the kinds of a bar; the last is how it is drawn."""
-    kind = one.op if one.op in ("read", "write") else "other"
-    if one.outcome == "failed":
-        return [kind, "failed"]
-    return [kind, "open"] if one.end is None else [kind]

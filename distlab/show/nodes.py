@@ -5,10 +5,12 @@ node 0    ─●╲──────╱───────●─      an arro
 node 1    ───╲────●──✗┄┄┄┄┄──      it arrives; a cross where it is lost
 """
 
+from itertools import pairwise
+
 from distlab.show.clock import Clock
 from distlab.show.film.labels import Labels
 from distlab.show.film.node import NodeFilm
-from distlab.show.film.weave import ARRIVED, LOST
+from distlab.show.film.weave import ARRIVED, LOST, UNDER_WAY
 from distlab.show.grid import selected
 from distlab.show.lettering import literal, width_of
 from distlab.show.picture import Picture
@@ -134,26 +136,28 @@ class _Nodes:
             until_s = split.event.end
             until_s = self.film.end_s if until_s is None else until_s
             begin, end = map(self.clock.inch, (split.event.start, until_s))
-            node_of = self.film.weave.node_of
-            lines = [
-                (
-                    begin,
-                    self._y(one) + self.pitch / 2,
-                    end,
-                    self._y(one) + self.pitch / 2,
-                )
-                for one, other in zip(self.rows, self.rows[1:], strict=False)
-                if split.parts(node_of(one), node_of(other))
-            ]
+            heights = [self._y(row) + self.pitch / 2 for row in self._at_walls(split)]
+            lines = [(begin, y, end, y) for y in heights]
             strokes(self.page, lines, WARNING, width=5, gid="wall", zorder=1)
             words = literal(split.event.label.replace("partition", "split:"), 60)
             x = min(begin, self.clock.right - width_of(words, _LETTERS))
             write(self.page, x, self.top - 0.1, words, size=_LETTERS, color=WARNING)
 
+    def _at_walls(self, *splits):
+        """Return the rows that have a wall below them, of some splits or of all."""
+        node_of = self.film.weave.node_of
+        return [
+            one
+            for one, other in pairwise(self.rows)
+            for split in splits or self.film.happenings.splits
+            if split.parts(node_of(one), node_of(other))
+        ]
+
     def _draw_messages(self):
         """Draw arrows and their words, which keep off each other."""
         placed = [self._place(message) for message in self.messages]
         lines = [self._y(rank) * _FINE for rank in self.rows]
+        lines += [(y + self.pitch / 2) * _FINE for y in map(self._y, self._at_walls())]
         ends = _FINE * self.clock.left - 5, _FINE * self.clock.right
         labels = Labels(12.0, lines, ends)
         for place, _ in placed:
@@ -171,7 +175,7 @@ class _Nodes:
             if fate == LOST:
                 crosses.append((x1, y1))
             words = literal(words_of(message), 30)
-            same = message.send.rank, message.send.start, words
+            same = id(self.film.happenings.turn_of[id(message.send)]), words
             named = len(self.messages) <= _MOST_NAMED and self.pitch > 0.3
             if words and named and not (fate == LOST and same in seen):
                 wide = width_of(words, _LETTERS)
@@ -194,6 +198,8 @@ class _Nodes:
         strand = weave.strand_of(message)
         share = (strand.y1 - strand.y0) / (weave.y[send.peer] - weave.y[send.rank] or 1)
         lost_at = self.clock.inch(send.start if send.end is None else send.end)
+        if strand.fate == UNDER_WAY:
+            lost_at = self.clock.right
         x1 = max(lost_at, x0 + 0.12 * abs(share * (y1 - y0)) / self.pitch)
         return (x0, y0, min(x1, self.clock.right), y0 + share * (y1 - y0)), strand.fate
 

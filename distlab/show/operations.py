@@ -55,6 +55,7 @@ class Histories:
     def __init__(self, thing, key=None):
         self.judged, found = _parted(thing)
         found = sorted(found, key=lambda one: one.start)
+        self._names = {}
         self.all, self.key = len(found), key
         every = list(dict.fromkeys(map(_key_of, found)))
         if key is not None:
@@ -116,6 +117,12 @@ class Histories:
                     "called."
                 )
         return said
+
+    def names(self, one: Operation) -> list[str]:
+        """Return what `names_of` does; asked for often while room is sought."""
+        if id(one) not in self._names:
+            self._names[id(one)] = names_of(one)
+        return self._names[id(one)]
 
     def name(self, client) -> str:
         """Return what a client is called."""

@@ -37,9 +37,16 @@ def steps(
     trace: a `Trace`, or anything with a `.trace`, such as a report or a failure.
     bound_bytes: what each rank should send, or may send at the most: a dashed line.
 
-    Raises: InvalidArgument if there is no trace in it, or the bound is no number.
+    Raises: InvalidArgument if there is no trace in it, or one of nodes, whose messages
+    come in no rounds, or the bound is no number.
     """
-    reading = Reading(trace_of(trace))
+    trace = trace_of(trace)
+    if trace.who == "node":
+        raise InvalidArgument(
+            "nodes do not send in rounds: each message has a time of its own. "
+            "show.player(outcome) and show.timeline(outcome) draw them."
+        )
+    reading = Reading(trace)
     _check_bound(bound_bytes)
     bound = None if bound_bytes is None else (bound_bytes, literal(bound_label, 40))
     return _Steps(reading, bound).picture(title)

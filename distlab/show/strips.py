@@ -16,6 +16,7 @@ from distlab.units import readable_seconds
 __all__ = ["Ranked", "clock_strips", "ranked_strips"]
 
 _SIZE, _APART = 8, 0.14
+_NEAR = 0.1  # inches: nearer to each other not all lines are drawn
 
 
 class _Strip(Clock):
@@ -58,16 +59,18 @@ class Ranked:
 
     def draw(self, page, top: float, height: float) -> None:
         """Draw the grid, and under it when each moment was, where there is room."""
-        bottom, free = top + height, 0.0
+        bottom, free, lines = top + height, 0.0, []
         for moment in self.moments:
             x = self.inch(moment)
-            strokes(page, [(x, top, x, bottom + 0.05)])
             words = readable_seconds(moment)
             half = width_of(words, _SIZE) / 2
+            if self.unit > _NEAR or x - half >= free:
+                lines.append((x, top, x, bottom + 0.05))
             if x - half >= free:
                 middle = {"size": _SIZE, "color": MUTED, "align": "center"}
                 write(page, x, bottom + 0.15, words, **middle)
                 free = x + half + _APART
+        strokes(page, lines)
         strokes(page, [(self.left, bottom, self.right, bottom)], GRID)
         x = self.right - width_of(self.caption, _SIZE)
         write(page, x, bottom + 0.34, self.caption, size=_SIZE, color=MUTED)

@@ -11,7 +11,7 @@ from artists import assert_legible, boxes, drawn, words
 from traces import CRASHED, NODE_TRACES, ONE_LOST, SPLIT, STALE, nodes, point, sent
 
 from distlab.errors import InvalidArgument
-from distlab.show import compare, player, timeline
+from distlab.show import compare, player, steps, timeline
 from distlab.show.film.data import film_data
 from distlab.show.film.weave import ARRIVED, LOST, UNDER_WAY
 from distlab.trace import Event, is_lost, words_of
@@ -104,7 +104,7 @@ def test_words_in_the_space_time_view_never_lie_on_each_other(name):
         apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
         assert apart, f"{one!r} lies on {other!r}"
     assert all(
-        box[0] >= 0 and box[2] <= weave.count * weave.unit + 9 for _, box in placed
+        box[0] >= 0 and box[2] <= weave.count * weave.unit + 1 for _, box in placed
     )
 
 
@@ -190,6 +190,16 @@ def test_a_lost_message_ends_short_of_its_receiver_and_on_no_other_lane():
     assert lost.x1 <= 1
 
 
+def test_what_is_still_under_way_at_the_end_is_drawn_and_told():
+    trace = nodes(sent(0, 2, 1, 0, 1, "a")[:1], sent(0, 1, 2, 0, 1, "b"))
+    film = player(trace).film
+    (late,) = (strand for strand in film.weave.strands if strand.fate == UNDER_WAY)
+    assert late.words == "a" and film.weave.y[1] < late.y1 < film.weave.y[2]
+    told = "At the end 'a' from node 0 to node 2 has not arrived."
+    assert film.frames[-1].text.endswith(told)
+    assert timeline(trace).alt.endswith(told)
+
+
 def test_what_goes_to_a_dead_node_ends_there():
     trace = nodes(point(1, 1, "crash", "fault"), sent(0, 1, 1, 2, None, "a"), size=2)
     film = player(trace).film
@@ -210,11 +220,16 @@ def test_runs_of_nodes_are_not_compared_step_by_step():
         compare(SPLIT, SPLIT)
 
 
+def test_steps_of_nodes_are_refused_with_what_to_draw_instead():
+    with pytest.raises(InvalidArgument, match="do not send in rounds"):
+        steps(SPLIT)
+
+
 def test_a_long_run_is_drawn_in_lines_and_the_rest_is_counted():
     talk = [sent(n % 2, 1 - n % 2, n, n, n + 0.5, f"m{n}") for n in range(400)]
     played = player(nodes(*talk, size=2))
     assert "more stops, which the player shows" in played.strip()
-    assert "And 377 more stops." in played.alt or "more stops." in played.alt
+    assert "And 377 more stops." in played.alt
 
 
 # ---- the timeline ---------------------------------------------------------------

@@ -5,7 +5,7 @@ from collections import defaultdict
 __all__ = ["Labels"]
 
 _ALONG = (0.5, 0.4, 0.6, 0.3, 0.7, 0.2, 0.8)
-_CELL = 100.0
+_CELL = 50.0
 
 
 class Labels:
@@ -21,13 +21,19 @@ class Labels:
 
     def avoid(self, box) -> None:
         """Keep all later words out of a box."""
-        for cell in _cells(box[0], box[2]):
+        for cell in _cells(box):
             self.boxes[cell].append(box)
 
     def cross(self, arrow) -> None:
         """Have words rather not lie on an arrow (x0, y0, x1, y1)."""
-        for cell in _cells(*sorted((arrow[0], arrow[2]))):
-            self.arrows[cell].append(arrow)
+        (x0, y0), (x1, y1) = sorted((arrow[:2], arrow[2:]))
+        pieces = 1 + int((x1 - x0) // _CELL + abs(y1 - y0) // _CELL)
+        dx, dy = (x1 - x0) / pieces, (y1 - y0) / pieces
+        for k in range(pieces):
+            low, high = sorted((y0 + k * dy, y0 + (k + 1) * dy))
+            box = (x0 + k * dx - 4, low - 3, x0 + (k + 1) * dx + 4, high + 3)
+            for cell in _cells(box):
+                self.arrows[cell].append(arrow)
 
     def beside(self, arrow, wide: float) -> tuple[float, float] | None:
         """Return the middle of words laid beside an arrow, None if there is no room.
@@ -58,42 +64,54 @@ class Labels:
         return self._best(places, wide, ())
 
     def _best(self, places, wide, own):
-        found = []
+        """Return the place of least cost, and keep others out of it."""
+        costs = []
         for cost, (x, y) in places:
             box = (x - wide / 2, y - self.tall / 2, x + wide / 2, y + self.tall / 2)
-            outside = box[0] < self.ends[0] or box[2] > self.ends[1]
-            if outside or self._taken(box):
-                continue
-            cost += 3 * sum(box[1] < line < box[3] for line in self.lines)
-            found.append((cost + self._crossed(box, own), (x, y), box))
-        if not found:
+            if self.ends[0] <= box[0] and box[2] <= self.ends[1]:
+                cost += 3 * sum(box[1] < line < box[3] for line in self.lines)
+                costs.append((cost, (x, y), box))
+        best = None
+        for cost, at, box in sorted(costs):
+            if best is not None and cost >= best[0]:
+                break  # what it crosses only adds to its cost
+            if not self._taken(box):
+                cost += self._crossed(box, own)
+                best = min(best or (cost, at, box), (cost, at, box))
+        if best is None:
             return None
-        _, at, box = min(found, key=lambda each: each[0])
-        self.avoid(box)
-        return at
+        self.avoid(best[2])
+        return best[1]
 
     def _taken(self, box):
+        wider = box[0] - 3, box[1], box[2] + 3, box[3]
         return any(
             box[0] < other[2] + 3 and other[0] < box[2] + 3
             and box[1] < other[3] and other[1] < box[3]
-            for cell in _cells(box[0], box[2])
+            for cell in _cells(wider)
             for other in self.boxes[cell]
         )  # fmt: skip
 
     def _crossed(self, box, own):
         x0, y0, x1, y1 = box
         wider = x0 - 4, y0 - 3, x1 + 4, y1 + 3
-        near = {arrow for cell in _cells(x0, x1) for arrow in self.arrows[cell]}
+        near = {arrow for cell in _cells(box) for arrow in self.arrows[cell]}
         return sum(_meets(arrow, wider) for arrow in near.difference(own))
 
 
-def _cells(low, high):
-    return range(int(low // _CELL), int(high // _CELL) + 1)
+def _cells(box):
+    """Return the squares of the sheet that a box lies on."""
+    x0, y0, x1, y1 = (int(edge // _CELL) for edge in box)
+    return [(x, y) for x in range(x0, x1 + 1) for y in range(y0, y1 + 1)]
 
 
 def _meets(arrow, box):
     """Return whether a straight line passes through a box."""
     x0, y0, x1, y1 = arrow
+    if max(x0, x1) < box[0] or min(x0, x1) > box[2]:
+        return False
+    if max(y0, y1) < box[1] or min(y0, y1) > box[3]:
+        return False
     first, last = 0.0, 1.0
     for begin, end, low, high in ((x0, x1, box[0], box[2]), (y0, y1, box[1], box[3])):
         if abs(end - begin) < 1e-9:

@@ -97,6 +97,7 @@ class NodeFilm(Film):
                 dead=dead, cuts=self._cuts(split),
             )  # fmt: skip
             frames.append(frame)
+        frames[-1].text = " ".join(filter(None, [frames[-1].text, words.left_over()]))
         return frames
 
     def _moves(self, turn):

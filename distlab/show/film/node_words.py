@@ -29,6 +29,16 @@ class NodeWords:
         title, short = self._title(stop.turns[0])
         return title, short, " ".join(filter(None, said))
 
+    def left_over(self) -> str:
+        """Return what had not arrived at the end, in a sentence."""
+        left = [
+            f"'{self._words(each)}' {self._way(each.send)}"
+            for each in self.all.messages
+            if each.recv is None and not is_lost(each.send)
+        ]
+        has = "have" if len(left) > 1 else "has"
+        return f"At the end {listed(left, 4)} {has} not arrived." if left else ""
+
     def _network(self, stop):
         sides = (stop.split or stop.heals).sides
         told = " | ".join(" ".join(map(str, side)) for side in sides)
@@ -60,8 +70,7 @@ class NodeWords:
         """Return what happens in a turn; `before` is the one that it answers."""
         if turn.lost is not None:
             send = turn.lost.send
-            way = f"from {self.name(send.rank)} to {self.name(send.peer)}"
-            return f"'{self._words(turn.lost)}' {way} is lost on its way."
+            return f"'{self._words(turn.lost)}' {self._way(send)} is lost on its way."
         name, cause = _capital(self.name(turn.rank)), turn.cause
         client = self.all.is_client(turn.rank)
         does = self._does(turn)
@@ -77,7 +86,7 @@ class NodeWords:
         elif cause.kind == "mark":
             timer = literal(cause.label.removeprefix("timer").strip(), 40)
             does = does or ["does nothing"]
-            said = f"{name}'s timer '{timer}' runs out; it {' and '.join(does)}."
+            said = f"{name}'s timer {timer} runs out; it {' and '.join(does)}."
         elif client:
             heard = self._heard(cause)
             said = f"{name} hears '{heard}' from {self.name(cause.peer)}."
@@ -154,6 +163,9 @@ class NodeWords:
     def _fault(self, event):
         verb = "starts again" if event.label == "restart" else _ALL.get(event.label)
         return verb or f"has a fault: {literal(event.label, 40)}"
+
+    def _way(self, send):
+        return f"from {self.name(send.rank)} to {self.name(send.peer)}"
 
     def _words(self, message):
         return literal(words_of(message), _LONGEST) or "a message"

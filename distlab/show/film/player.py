@@ -80,6 +80,7 @@ def player(
     trace: a `Trace`, or anything with a `.trace`, such as a report or a failure; the
     last failure that was shown, if left out. From `follow`, it also knows whose share
     is in which chunk.
+    Of nodes and clients it plays their space-time view: see `NodeFilm`.
     bound_bytes: what each rank should send, or may send at the most.
     shape: how the ranks sit: "auto", "ring", "tree", "hypercube", "grid" or "circle".
 

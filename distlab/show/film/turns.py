@@ -145,6 +145,8 @@ class Happenings:
             return True
         if self.is_client(event.rank):
             return True
+        if turn.cause is not None:
+            return False
         known = [turn.at_s, *(e.start for e in (*turn.sends, *turn.notes))]
         return event.start - max(known) > _TOGETHER_S
 

@@ -24,6 +24,7 @@ LEFT, RIGHT = 84, 1074
 _NARROWEST, _WIDEST = 60.0, 170.0
 _LETTER, _TALL = 6.05, 13.0  # of words at 10 units, in the fixed-width font
 _WORDS, _MOST_STRANDS = 26, 3000
+_SEEN_UNDER_WAY = 6.0  # stops: how long what never arrives is drawn
 ARRIVED, LOST, UNDER_WAY = 0, 1, 2
 
 
@@ -149,7 +150,7 @@ class Weave:
 
     def _drawn(self):
         """Return signs and strands, with their words laid out together."""
-        labels = Labels(_TALL, list(self.y.values()), (0, self.count * self.unit + 8))
+        labels = Labels(_TALL, list(self.y.values()), (0, self.count * self.unit))
         for cut in range(self.line, self.count, self.line):
             edge = cut * self.unit  # words are whole in the line that they begin in
             labels.avoid((edge - 1, 0, edge + 1, self.bottom))
@@ -241,8 +242,8 @@ class Weave:
             return (x0, y0, max(x1, x0 + 0.02), y1), message, ARRIVED
         x0 = self.all.turn_of[id(send)].x
         if not is_lost(send):
-            x1 = min(x0 + 0.8, float(self.count))
-            return (x0, y0, x1, y0 + 0.55 * (y1 - y0)), message, UNDER_WAY
+            x1 = max(x0 + 0.1, min(x0 + _SEEN_UNDER_WAY, self.count - 0.1))
+            return (x0, y0, x1, self._short_of(y0, y1)), message, UNDER_WAY
         late_x = self._lost_late.get(id(message))
         y = self._lost_y(message, late_x or x0)
         room = math.ceil(x0 + 1e-9) - 0.06 - x0
@@ -265,6 +266,10 @@ class Weave:
             return min(at_wall, key=lambda y: abs(y - y0))
         if any(begin <= x <= end for begin, end in self.dead[dst]):
             return y1
+        return self._short_of(y0, y1)
+
+    def _short_of(self, y0, y1):
+        """Return where an arrow ends that does not arrive, clear of every line."""
         return y1 + (0.5 if y1 < y0 else -0.5) * self.pitch
 
 
