@@ -321,3 +321,11 @@ def test_the_smallest_part_is_not_explained_by_what_was_left_out():
     assert list(verdict.smallest) == [history[1], history[4], history[5]] or list(
         verdict.smallest
     ) == [history[1], history[2], history[5]]
+
+
+def test_of_two_equal_calls_either_may_have_taken_effect():
+    """The first to be called comes after its client's own answer at that moment."""
+    got = done(1, "dequeue", None, 0, 1, 7)
+    late, timely = lost(1, "enqueue", 7, 1), lost(2, "enqueue", 7, 1)
+    verdict = linear(got, late, timely, model=Queue)
+    assert verdict.ok and list(verdict.witness) == [timely, got]
