@@ -314,8 +314,8 @@ def test_an_interrupt_ends_the_clients_and_no_member(folder):
             print("begun", flush=True)
             store.drive([Client(m, calls * 100, pause_s=1) for m in range(3)])
         except KeyboardInterrupt:
-            history = store.drive([Client(m, calls, pause_s=0.05) for m in range(3)])
-            assert {each.outcome for each in history} == {"ok"}, list(history)
+            store.drive([Client(m, calls, pause_s=0.05) for m in range(3)])
+            assert store.alive == [0, 1, 2]
     print("done")
     """
     process = started(folder, code)
