@@ -28,6 +28,7 @@ def started(folder, code):
     return subprocess.Popen(
         [sys.executable, "-c", PREFACE + textwrap.dedent(code)],
         env=os.environ | {"TMPDIR": str(folder)},
+        start_new_session=True,  # as a kernel, whose whole group Jupyter interrupts
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

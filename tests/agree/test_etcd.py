@@ -306,6 +306,24 @@ def test_whatever_ends_the_notebook_ends_it(end, folder):
         wait_until(lambda: all(map(is_gone, tree)))
 
 
+def test_an_interrupt_ends_the_clients_and_no_member(folder):
+    code = """
+    calls = [Call("read", "x")] * 10
+    with etcd.cluster(3) as store:
+        try:
+            print("begun", flush=True)
+            store.drive([Client(m, calls * 100, pause_s=1) for m in range(3)])
+        except KeyboardInterrupt:
+            store.drive([Client(m, calls, pause_s=0.05) for m in range(3)])
+            assert store.alive == [0, 1, 2]
+    print("done")
+    """
+    process = started(folder, code)
+    assert process.stdout.readline() == "begun\n", process.stderr.read()
+    os.killpg(process.pid, signal.SIGINT)
+    finished(process, folder)
+
+
 def test_an_interrupted_start_leaves_nothing(folder):
     code = """
     for after_s in (0.02, 0.1, 0.3, 0.6):
