@@ -7,6 +7,7 @@ code.
 import inspect
 import numbers
 import reprlib
+import traceback
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -33,6 +34,8 @@ _SHAPES = {
     "combiner": [("key", "values")],
     "partitioner": [("key", "reducers")],
 }
+
+_LOOP = {"distlab.dataflow.map_task", "distlab.dataflow.table", "collections"}
 
 
 class Functions(NamedTuple):
@@ -145,7 +148,8 @@ def check_mapped(result: object) -> Iterable:
 
 def described_pairs(mapper: Callable, line: str, error: Exception) -> Exception:
     """Return the exception to tell of when the loop over a mapper's pairs failed."""
-    if error.__traceback__.tb_next.tb_next is not None:
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    if not {frame.f_globals["__name__"] for frame in frames} <= _LOOP:
         return error  # raised in the mapper itself, below the loop
     try:
         for pair in check_mapped(mapper(line)):
