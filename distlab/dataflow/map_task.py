@@ -11,8 +11,9 @@ from operator import length_hint
 from typing import NamedTuple
 
 from distlab.dataflow.functions import Functions, check_mapped, described_pairs
+from distlab.dataflow.lines import line_number, lines_in, offsets_in
 from distlab.dataflow.runs import Run
-from distlab.dataflow.splits import Piece, blocks_of, line_number, lines_in
+from distlab.dataflow.splits import Piece, blocks_of
 from distlab.dataflow.table import Table
 from distlab.dataflow.worker import AtRecord
 
@@ -95,7 +96,7 @@ class _Records:
                 self._mapper = partial(self._mapper, piece.name)
             for offset, block in self._blocks():
                 self._offset, self._block = offset, block
-                self._lines = self._kept(lines_in(block))
+                self._lines = self._kept(lines_in(offset, block))
                 self._counts["input_bytes"] += len(block)
                 self._counts["input_records"] += len(self._lines)
                 self._left = iter(self._lines)
@@ -125,12 +126,8 @@ class _Records:
 
     def _places(self):
         """Return (path, offset) of each line of the block."""
-        ends = self._block.removesuffix(b"\n").split(b"\n")
-        places, at = [], self._offset
-        for line in ends:
-            places.append((self._piece.path, at))
-            at += len(line) + 1
-        return places
+        offsets = offsets_in(self._offset, self._block)
+        return [(self._piece.path, offset) for offset in offsets]
 
     def reason(self, error: Exception) -> Exception:
         """Return what is to be told as the reason of a failure to take pairs."""
