@@ -23,6 +23,7 @@ __all__ = [
     "check_functions",
     "check_mapped",
     "described_pairs",
+    "noted_keys",
     "stable_hash",
     "stable_hashes",
     "unordered",
@@ -101,6 +102,20 @@ def applied(fn: Callable, role: str, groups: Iterable) -> Iterator:
             raise _at_key(role, key) from error
         several = hasattr(result, "__next__")
         yield key, _told(result, role, key) if several else [result]
+
+
+def noted_keys(functions: Functions, note: Callable) -> Functions:
+    """Return the same functions; those that are given a key have it noted first."""
+
+    def noting(role, fn, key, more):
+        note(f"The {role} was at the key {reprlib.repr(key)}.")
+        return fn(key, more)
+
+    by_key = ("reducer", "combiner", "partitioner")
+    given = {role: getattr(functions, role) for role in by_key}
+    return functions._replace(
+        **{role: fn and partial(noting, role, fn) for role, fn in given.items()}
+    )
 
 
 def _told(results, role, key):
