@@ -1,7 +1,8 @@
 """How much memory things take, estimated from some of them.
 
-A few hundred are looked at, spread evenly. Where one in many thousands is much larger
-than all others, the estimate may be too small.
+A few hundred are looked at, spread evenly, and many more where one of these is much
+larger than the others. Where only one in many thousands is, the estimate may be too
+small.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,8 @@ __all__ = ["counted_bytes", "lists_bytes", "size_bytes"]
 
 _PLACE_BYTES = 9  # of a reference in a list with some room to grow
 _ENTRY_BYTES = 200  # of the dict and the list, beside the key and the values
-_SAMPLE = 256
+_SAMPLE, _MOST = 2**8, 2**13
+_ALIKE = 4  # things are, of which none is so many times as large as the mean
 _ATOMS = str | bytes | bytearray | int | float | complex | bool | None
 _PICKLED = 4  # times as large are objects in memory, roughly
 
@@ -24,8 +26,8 @@ def size_bytes(things: Iterable, count: int) -> int:
 
     It follows from what they are, not from what the process's memory looks like.
     """
-    some = list(islice(things, 0, None, max(1, count // _SAMPLE)))
-    return int(count * (_PLACE_BYTES + _mean_bytes(some)))
+    some = list(islice(things, 0, None, max(1, count // _MOST)))
+    return int(count * (_PLACE_BYTES + _typical_bytes(some)))
 
 
 def lists_bytes(lists: Mapping[object, Sequence]) -> int:
@@ -35,11 +37,19 @@ def lists_bytes(lists: Mapping[object, Sequence]) -> int:
     """
     count = sum(map(len, lists.values()))
     some = list(islice(lists.items(), 0, None, max(1, len(lists) // _SAMPLE)))
-    each = 4 * _SAMPLE // max(1, len(some)) or 1  # of one key's values, spread evenly
+    each = _MOST // max(1, len(some)) or 1  # of one key's values, spread evenly
     values = chain.from_iterable(v[:: max(1, len(v) // each)] for _, v in some)
     per_key = _ENTRY_BYTES + _mean_bytes([key for key, _ in some])
-    per_value = _PLACE_BYTES + _mean_bytes(list(values))
+    per_value = _PLACE_BYTES + _typical_bytes(list(values))
     return int(len(lists) * per_key + count * per_value)
+
+
+def _typical_bytes(things: list) -> float:
+    """Return what one of the things takes; look at few if they are much alike."""
+    some = things[:: max(1, len(things) // _SAMPLE)]
+    mean = _mean_bytes(some)
+    alike = max(map(getsizeof, things), default=0) < _ALIKE * mean
+    return mean if alike else _mean_bytes(things)
 
 
 def counted_bytes(times: Mapping[object, int]) -> int:

@@ -30,6 +30,12 @@ __all__ = ["Action"]
 
 _TICK_S = 0.05
 _MOST_DEATHS = 3  # of workers at one task, beside those that were planned
+_NO_MEMORY = (
+    "Where memory runs out, that happens. What is short of it goes to disk, but all "
+    "values of one key are in memory at once after groupByKey, cogroup and the joins, "
+    "and so is what a function makes of one record or partition. reduceByKey and "
+    "aggregateByKey hold one result for each key instead."
+)
 _GRACE_S = 0.5  # for the other tasks of an action that has failed
 
 
@@ -171,6 +177,8 @@ class Action:
                 stage, partition = task
                 cause = f"its worker {what.how}, {_MOST_DEATHS} times"
                 story = f"{stage}, partition {partition}, cannot be done: {cause}."
+                if "SIGKILL" in what.how:
+                    story += f" {_NO_MEMORY}"
                 if at := noted(self._note(what.worker)):
                     story += f"\n\n    The last time: {at}"
                 raise self._failed(task, what.worker, story, cause)
@@ -190,6 +198,8 @@ class Action:
         lines += [f"    {facts['where']}"] if facts["where"] else []
         if facts["because"]:
             lines.append(f"    because of {facts['because']}")
+        if facts["type"] == "MemoryError":
+            lines.append(f"    {_NO_MEMORY}")
         return self._failed(task, what.worker, "\n".join(lines), facts["error"])
 
     def _failed(self, task: tuple[Stage, int], worker, story, cause):
