@@ -41,12 +41,12 @@ def test_a_sort_under_a_real_limit_is_what_coreutils_sort_gives():
 
 
 def many_keys(line):
-    for number in range(2000):
+    for number in range(1000):
         yield f"{line} {number}", "v"
 
 
 def few_keys(line):
-    for number in range(4000):
+    for number in range(2000):
         yield number % 3, f"{line} value {number}"
 
 
@@ -56,7 +56,7 @@ def large_values(line):
 
 
 def tuples(line):
-    for number in range(1000):
+    for number in range(500):
         yield (line, number), (number, [line, str(number)])
 
 

@@ -17,7 +17,7 @@ import pytest
 
 from distlab.dataflow import MapReduce
 
-RUNS = int(os.environ.get("DISTLAB_KILLS", "8"))
+RUNS = int(os.environ.get("DISTLAB_KILLS", "15"))
 LINES = [f"{n * n % 101} of many: the {n % 7} th {n}" for n in range(3000)]
 
 
