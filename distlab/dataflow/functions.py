@@ -7,6 +7,7 @@ code.
 import inspect
 import numbers
 import reprlib
+import traceback
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
@@ -22,6 +23,7 @@ __all__ = [
     "check_functions",
     "check_mapped",
     "described_pairs",
+    "noted_keys",
     "stable_hash",
     "stable_hashes",
     "unordered",
@@ -33,6 +35,8 @@ _SHAPES = {
     "combiner": [("key", "values")],
     "partitioner": [("key", "reducers")],
 }
+
+_LOOP = {"distlab.dataflow.map_task", "distlab.dataflow.table", "collections"}
 
 
 class Functions(NamedTuple):
@@ -100,6 +104,20 @@ def applied(fn: Callable, role: str, groups: Iterable) -> Iterator:
         yield key, _told(result, role, key) if several else [result]
 
 
+def noted_keys(functions: Functions, note: Callable) -> Functions:
+    """Return the same functions; those that are given a key have it noted first."""
+
+    def noting(role, fn, key, more):
+        note(f"The {role} was at the key {reprlib.repr(key)}.")
+        return fn(key, more)
+
+    by_key = ("reducer", "combiner", "partitioner")
+    given = {role: getattr(functions, role) for role in by_key}
+    return functions._replace(
+        **{role: fn and partial(noting, role, fn) for role, fn in given.items()}
+    )
+
+
 def _told(results, role, key):
     """Yield what a generator gives; say at which key it failed."""
     try:
@@ -145,7 +163,8 @@ def check_mapped(result: object) -> Iterable:
 
 def described_pairs(mapper: Callable, line: str, error: Exception) -> Exception:
     """Return the exception to tell of when the loop over a mapper's pairs failed."""
-    if error.__traceback__.tb_next.tb_next is not None:
+    frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
+    if not {frame.f_globals["__name__"] for frame in frames} <= _LOOP:
         return error  # raised in the mapper itself, below the loop
     try:
         for pair in check_mapped(mapper(line)):

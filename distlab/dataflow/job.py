@@ -17,6 +17,7 @@ from functools import partial
 
 from distlab.calls.places import source_lines
 from distlab.dataflow.map_task import map_task
+from distlab.dataflow.notes import noted
 from distlab.dataflow.progress import Progress
 from distlab.dataflow.reduce_task import reduce_task
 from distlab.dataflow.schedule import Schedule
@@ -107,9 +108,8 @@ class Job:
         number = attempt.task.number
         path = os.path.join(self._home(worker), f"map-{number}")
         split = self._splits[number]
-        task = partial(
-            map_task, reducers=self._reducers, memory_bytes=self._memory_bytes
-        )
+        how = self._how(worker, attempt) | {"reducers": self._reducers}
+        task = partial(map_task, **how)
         self._workers.give(worker, str(attempt), task, path, split, self.skipped)
 
     def _do_reduce(self, worker, attempt):
@@ -118,8 +118,16 @@ class Job:
         runs = [run for run in runs if run.end > run.start]
         final = self.parts[number]
         temporary = os.path.join(self._home(worker), os.path.basename(final))
-        task = partial(reduce_task, memory_bytes=self._memory_bytes)
+        task = partial(reduce_task, **self._how(worker, attempt))
         self._workers.give(worker, str(attempt), task, temporary, final, runs)
+
+    def _how(self, worker, attempt):
+        last = self._deaths[attempt.task] == _MOST_DEATHS - 1
+        note = self._note(worker) if last else None
+        return {"memory_bytes": self._memory_bytes, "note": note}
+
+    def _note(self, worker):
+        return os.path.join(self._folder, f"note-{worker}")
 
     def _home(self, worker):
         """Return the folder that stands for the disk of the worker's machine."""
@@ -200,6 +208,8 @@ class Job:
             if self._deaths[attempt.task] >= _MOST_DEATHS:
                 cause = f"its worker {what.how}, {_MOST_DEATHS} times"
                 story = f"{attempt.task} cannot be done: {cause}."
+                if at := noted(self._note(what.worker)):
+                    story += f"\n\n    The last time: {at}"
                 raise self._failed(attempt, story, cause)
 
     @property

@@ -10,9 +10,16 @@ from itertools import chain, islice
 from operator import length_hint
 from typing import NamedTuple
 
-from distlab.dataflow.functions import Functions, check_mapped, described_pairs
+from distlab.dataflow.functions import (
+    Functions,
+    check_mapped,
+    described_pairs,
+    noted_keys,
+)
+from distlab.dataflow.lines import line_number, lines_in, offsets_in
+from distlab.dataflow.notes import noting
 from distlab.dataflow.runs import Run
-from distlab.dataflow.splits import Piece, blocks_of, line_number, lines_in
+from distlab.dataflow.splits import Piece, blocks_of
 from distlab.dataflow.table import Table
 from distlab.dataflow.worker import AtRecord
 
@@ -34,24 +41,29 @@ def map_task(
     *,
     reducers: int,
     memory_bytes: int,
+    note: str | None = None,
 ) -> Mapped:
     """Map a split's lines into a file at `path`.
 
-    skip: (path, offset) of records to leave out.
+    skip: (path, offset) of records to leave out. note: path of a note to keep.
 
     Raises: AtRecord if the mapper fails on a line, or an input cannot be read.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    table = Table(functions, reducers, memory_bytes, path)
-    records = _Records(functions, split, skip, memory_bytes, table.counts)
-    pairs = chain.from_iterable(chain.from_iterable(records.mapped()))
-    with _quiet_collector():
+    with noting(note) as say, _quiet_collector():
+        if say is not None:
+            functions = noted_keys(functions, say)
+        table = Table(functions, reducers, memory_bytes, path)
+        records = _Records(functions, split, skip, memory_bytes, table.counts)
+        records.say = say
+        pairs = chain.from_iterable(chain.from_iterable(records.mapped()))
         while not records.ended:
             try:
                 table.take(pairs)
             except Exception as error:
                 raise records.failed(error) from records.reason(error)
             table.look()
+            records.note()  # a combiner's key has been noted since
             gc.freeze()
         runs = table.finish()
     return Mapped(runs, dict(table.counts))
@@ -78,6 +90,8 @@ class _Records:
 
     def __init__(self, functions, split, skip, memory_bytes, counts):
         self.ended = False
+        self._said = ""
+        self.say = None  # what notes the record that is to be at the mapper
         self._functions = functions
         self._split = split
         self._skip = skip
@@ -95,13 +109,14 @@ class _Records:
                 self._mapper = partial(self._mapper, piece.name)
             for offset, block in self._blocks():
                 self._offset, self._block = offset, block
-                self._lines = self._kept(lines_in(block))
+                self._lines = self._kept(lines_in(offset, block))
                 self._counts["input_bytes"] += len(block)
                 self._counts["input_records"] += len(self._lines)
                 self._left = iter(self._lines)
+                mapper = self._mapper if self.say is None else self._noting()
                 for line in islice(self._left, 1):
-                    yield [check_mapped(self._mapper(line))]
-                yield map(self._mapper, self._left)
+                    yield [check_mapped(mapper(line))]
+                yield map(mapper, self._left)
         self.ended = True
 
     def _blocks(self):
@@ -125,12 +140,28 @@ class _Records:
 
     def _places(self):
         """Return (path, offset) of each line of the block."""
-        ends = self._block.removesuffix(b"\n").split(b"\n")
-        places, at = [], self._offset
-        for line in ends:
-            places.append((self._piece.path, at))
-            at += len(line) + 1
-        return places
+        offsets = offsets_in(self._offset, self._block)
+        return [(self._piece.path, offset) for offset in offsets]
+
+    def _noting(self):
+        """Return the mapper, which has each line of the block noted first."""
+        first = line_number(self._piece.path, self._offset)
+        places = enumerate(self._places(), first)
+        numbers = iter([n for n, place in places if place not in self._skip])
+
+        def mapper(line):
+            shown = reprlib.repr(line)
+            where = f"{self._piece.name}, line {next(numbers)}"
+            self._said = f"The mapper was at {where}: {shown}"
+            self.note()
+            return self._mapper(line)
+
+        return mapper
+
+    def note(self) -> None:
+        """Note, again, which record is at the mapper."""
+        if self.say is not None:
+            self.say(self._said)
 
     def reason(self, error: Exception) -> Exception:
         """Return what is to be told as the reason of a failure to take pairs."""

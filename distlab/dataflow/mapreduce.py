@@ -26,8 +26,9 @@ from distlab.calls.travel import pack_functions
 from distlab.dataflow.counters import Counters
 from distlab.dataflow.functions import check_functions
 from distlab.dataflow.job import Job
+from distlab.dataflow.lines import line_number
 from distlab.dataflow.output import Output
-from distlab.dataflow.splits import files_of, line_number, split_sizes, splits_of
+from distlab.dataflow.splits import files_of, split_sizes, splits_of
 from distlab.dataflow.workers import Workers
 from distlab.errors import DistlabError, InvalidArgument, NestedWorld, WorkdirError
 from distlab.faults import WorkerFault, check_worker_faults

@@ -3,7 +3,8 @@
 import os
 from typing import NamedTuple
 
-from distlab.dataflow.functions import Functions, applied
+from distlab.dataflow.functions import Functions, applied, noted_keys
+from distlab.dataflow.notes import noting
 from distlab.dataflow.runs import Run, fan_in, merged, narrowed, write
 from distlab.dataflow.worker import commit
 
@@ -24,14 +25,21 @@ def reduce_task(
     runs: list[Run],
     *,
     memory_bytes: int,
+    note: str | None = None,
 ) -> Reduced:
     """Reduce the merge of `runs` into the file `final`.
 
-    temporary: where it is written until it is complete.
+    temporary: where it is written until it is complete. note: path of a note to keep.
 
     Raises: AtRecord if the reducer fails on a key.
     """
+    with noting(note) as say:
+        if say is not None:
+            functions = noted_keys(functions, say)
+        return _reduced(functions, temporary, final, runs, memory_bytes)
 
+
+def _reduced(functions, temporary, final, runs, memory_bytes):
     def combined(groups):
         combiner = functions.combiner
         return groups if combiner is None else applied(combiner, "combiner", groups)

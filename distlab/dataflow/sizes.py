@@ -1,38 +1,61 @@
-"""How much memory a table takes, estimated from some of what is in it.
+"""How much memory things take, estimated from some of them.
 
-A few hundred keys and a thousand values are looked at, spread evenly. Where one value
-in many thousands is much larger than all others, the estimate may be too small.
+A few hundred are looked at, spread evenly, and many more where one of these is much
+larger than the others. Where only one in many thousands is, the estimate may be too
+small.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, islice
 from sys import getsizeof
 
 import cloudpickle
 
-__all__ = ["size_bytes"]
+__all__ = ["counted_bytes", "lists_bytes", "size_bytes"]
 
+_PLACE_BYTES = 9  # of a reference in a list with some room to grow
 _ENTRY_BYTES = 200  # of the dict and the list, beside the key and the values
-_SAMPLE = 256
+_SAMPLE, _MOST = 2**8, 2**13
+_ALIKE = 4  # things are, of which none is so many times as large as the mean
 _ATOMS = str | bytes | bytearray | int | float | complex | bool | None
 _PICKLED = 4  # times as large are objects in memory, roughly
 
 
-def size_bytes(table: dict) -> int:
-    """Return about how many bytes the lists of values by key take, all told.
+def size_bytes(things: Iterable, count: int) -> int:
+    """Return about how many bytes `count` things take, with the list that they are in.
+
+    It follows from what they are, not from what the process's memory looks like.
+    """
+    some = list(islice(things, 0, None, max(1, count // _MOST)))
+    return int(count * (_PLACE_BYTES + _typical_bytes(some)))
+
+
+def lists_bytes(lists: Mapping[object, Sequence]) -> int:
+    """Return about how many bytes lists of values by key take, all told.
 
     Cost: time in proportion to the number of keys, a few nanoseconds each.
     """
-    count = sum(map(len, table.values()))
-    if not count:
-        return 0
-    step = max(1, len(table) // _SAMPLE)
-    some = list(islice(table.items(), 0, None, step))
-    keys = [key for key, _ in some]
-    each = max(1, 4 * _SAMPLE // len(some))  # of one key's values, spread evenly
+    count = sum(map(len, lists.values()))
+    some = list(islice(lists.items(), 0, None, max(1, len(lists) // _SAMPLE)))
+    each = _MOST // max(1, len(some)) or 1  # of one key's values, spread evenly
     values = chain.from_iterable(v[:: max(1, len(v) // each)] for _, v in some)
-    per_key = _ENTRY_BYTES + _mean_bytes(keys)
-    return int(len(table) * per_key + count * (9 + _mean_bytes(list(values))))
+    per_key = _ENTRY_BYTES + _mean_bytes([key for key, _ in some])
+    per_value = _PLACE_BYTES + _typical_bytes(list(values))
+    return int(len(lists) * per_key + count * per_value)
+
+
+def _typical_bytes(things: list) -> float:
+    """Return what one of the things takes; look at few if they are much alike."""
+    some = things[:: max(1, len(things) // _SAMPLE)]
+    mean = _mean_bytes(some)
+    alike = max(map(getsizeof, things), default=0) < _ALIKE * mean
+    return mean if alike else _mean_bytes(things)
+
+
+def counted_bytes(times: Mapping[object, int]) -> int:
+    """Return about what lists will take that have one value, so many times, by key."""
+    per_key = _ENTRY_BYTES * len(times) + size_bytes(times, len(times))
+    return per_key + _PLACE_BYTES * sum(times.values())
 
 
 def _mean_bytes(things: list) -> float:

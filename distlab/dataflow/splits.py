@@ -1,13 +1,4 @@
-"""Inputs cut into splits by bytes, and read back line by line.
-
-    file  │the cat sat⏎on the│ mat⏎the end⏎│
-          └──── piece 0 ─────┴── piece 1 ──┘       a line belongs where it begins:
-           the cat sat, on the mat   the end       "on the mat" is piece 0's
-
-So no line is lost or read twice, wherever the cuts fall, and no file has to be read to
-be cut. A line ends with \\n, or \\r\\n; the last one may lack it. Bytes that are not
-UTF-8 become U+FFFD.
-"""
+"""Inputs cut into splits by bytes; which lines are in a piece is said in `lines`."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -15,6 +6,7 @@ from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import NamedTuple
 
+from distlab.dataflow import lines
 from distlab.errors import InvalidArgument, WorkdirError
 from distlab.units import MiB, readable_bytes
 
@@ -22,13 +14,10 @@ __all__ = [
     "Piece",
     "blocks_of",
     "files_of",
-    "line_number",
-    "lines_in",
     "split_sizes",
     "splits_of",
 ]
 
-_BLOCK_BYTES = 2**20
 _LARGEST_SPLIT, _SMALLEST_SPLIT = 64 * MiB, MiB // 4
 _STRINGS = "strings"
 
@@ -98,9 +87,9 @@ def _files_at(place):
 
 
 def _write_strings(strings, folder):
-    path, lines = os.path.join(folder, _STRINGS), _encoded(strings)
+    path, encoded = os.path.join(folder, _STRINGS), _encoded(strings)
     Path(path).touch()
-    while some := b"".join(islice(lines, 100)):
+    while some := b"".join(islice(encoded, 100)):
         try:
             with open(path, "ab") as file:
                 file.write(some)
@@ -160,33 +149,21 @@ def blocks_of(piece: Piece, memory_bytes: int) -> Iterator[tuple[int, bytes]]:
     Raises: OSError for a file that cannot be read any more, ValueError for one that has
     changed, or has a line that takes more than an eighth of the memory.
     """
-    most = memory_bytes // 8
     with open(piece.path, "rb") as file:
         _check_unchanged(piece, file)
-        if piece.start:
-            file.seek(piece.start - 1)
-            while (skipped := file.readline(_BLOCK_BYTES)) and skipped[-1:] != b"\n":
-                pass  # the line that began before belongs to the piece before
-        at = file.tell()
-        while at < piece.end:
-            block = file.read(min(_BLOCK_BYTES, most // 4, piece.end - at))
-            if block[-1:] != b"\n":
-                block += file.readline(most)
-                _check_line(block, most, memory_bytes)
-            if not block:
-                break
-            yield at, block
-            at += len(block)
+        try:
+            yield from lines.blocks_of(file, piece.start, piece.end, memory_bytes // 8)
+        except ValueError:
+            raise _too_long(memory_bytes) from None
         _check_unchanged(piece, file)
 
 
-def _check_line(block, most, memory_bytes):
-    if len(block) > most and block[-1:] != b"\n":
-        raise ValueError(
-            f"a line of more than {readable_bytes(most)}, which is too long for "
-            f"memory_bytes={memory_bytes}: a line may be an eighth of that. Give more, "
-            "or an input with shorter lines."
-        )
+def _too_long(memory_bytes):
+    return ValueError(
+        f"a line of more than {readable_bytes(memory_bytes // 8)}, which is too long "
+        f"for memory_bytes={memory_bytes}: a line may be an eighth of that. Give more, "
+        "or an input with shorter lines."
+    )
 
 
 def _check_unchanged(piece, file):
@@ -199,23 +176,3 @@ def _check_unchanged(piece, file):
 
 def _state(status):
     return status.st_size, status.st_mtime_ns
-
-
-def lines_in(block: bytes) -> list[str]:
-    """Return the lines of a block as text, without their ends."""
-    lines = block.decode("utf-8", errors="replace").split("\n")
-    if not lines[-1]:
-        lines.pop()
-    if b"\r" in block:
-        lines = [line.removesuffix("\r") for line in lines]
-    return lines
-
-
-def line_number(path: str, offset: int) -> int:
-    """Return which line of the file begins at `offset`, counted from 1."""
-    count, left = 1, offset
-    with open(path, "rb") as file:
-        while left and (block := file.read(min(_BLOCK_BYTES, left))):
-            count += block.count(b"\n")
-            left -= len(block)
-    return count

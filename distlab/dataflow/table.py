@@ -17,7 +17,7 @@ from numbers import Integral, Number
 
 from distlab.dataflow.functions import Functions, applied, stable_hashes, unordered
 from distlab.dataflow.runs import Run, fan_in, merged, narrowed, write
-from distlab.dataflow.sizes import size_bytes
+from distlab.dataflow.sizes import counted_bytes, lists_bytes
 from distlab.dataflow.worker import AtRecord, commit
 
 __all__ = ["Table"]
@@ -39,6 +39,8 @@ class Table:
     ):
         self.counts = Counter()
         self._values = defaultdict(list)  # of each key
+        self._one = None  # the value that came last, if it came again and again,
+        self._times = Counter()  # and how often after `_values` with each key
         self._functions = functions
         self._reducers = reducers
         self._most_bytes = memory_bytes // 2  # the rest is for sorting and writing
@@ -51,19 +53,45 @@ class Table:
 
     def take(self, pairs: Iterator) -> None:
         """Take in pairs, as many as are safe before the next look."""
+        pairs = islice(pairs, self._room)
+        self._times.update(self._with_one(pairs))
         values = self._values
-        for key, value in islice(pairs, self._room):
+        for key, value in pairs:
             values[key].append(value)
+
+    def _with_one(self, pairs):
+        """Yield the keys of pairs as long as they have one and the same value.
+
+        Most jobs that count have the same object, such as 1, in every pair. How often
+        it came is all that is to be known then, and Counter's own loop finds it out.
+        """
+        for key, value in islice(pairs, 1):
+            if value is not self._one:
+                self._settle()
+                self._one = value
+            yield key
+        one = self._one
+        for key, value in pairs:
+            if value is not one:
+                self._settle()
+                self._values[key].append(value)
+                return
+            yield key
+
+    def _settle(self):
+        for key, times in self._times.items():
+            self._values[key] += [self._one] * times
+        self._times.clear()
 
     def look(self) -> None:
         """Make room if memory is short; how far the next look may be away follows from
         how fast the table has grown.
         """
-        size = size_bytes(self._values)
+        size = self._size()
         growth = max(1.0, (size - self._last_bytes) / self._room)
         if size > self._most_bytes:
             self._combine()
-            size = size_bytes(self._values)
+            size = self._size()
             if size > self._most_bytes // 2:
                 self._spill()
                 size = 0
@@ -71,9 +99,12 @@ class Table:
         fitting = int(self._most_bytes / _LOOKS / growth)
         self._room = max(1, min(fitting, 4 * self._room))
 
+    def _size(self):
+        return lists_bytes(self._values) + counted_bytes(self._times)
+
     def _count(self):
         """Count the pairs that came since the last time."""
-        count = sum(map(len, self._values.values()))
+        count = sum(map(len, self._values.values())) + self._times.total()
         self.counts["mapped_records"] += count - self._known
         self._known = count
 
@@ -81,6 +112,7 @@ class Table:
         """Make fewer values of each key's, where there is a combiner."""
         self._count()
         if self._functions.combiner is not None:
+            self._settle()
             table = self._values
             several = ((key, each) for key, each in table.items() if len(each) > 1)
             for key, fewer in self._combined(several):
@@ -96,38 +128,50 @@ class Table:
         runs = self._write(path, "spilled")
         self._spills.append(runs)
         self._values.clear()
+        self._times.clear()
         self._known = 0
 
     def _write(self, path, what):
         """Write the table to a file, sorted and combined, a run for each partition."""
-        runs, table = [], self._values
+        runs = []
         with open(path, "wb") as file:
             for keys in self._partitions():
                 start = file.tell()
-                groups = zip(keys, map(table.__getitem__, keys), strict=True)
-                self.counts[f"{what}_records"] += write(file, self._combined(groups))
+                groups = self._combined(self._groups(keys))
+                self.counts[f"{what}_records"] += write(file, groups)
                 runs.append(Run(path, start, file.tell()))
         self.counts[f"{what}_bytes"] += runs[-1].end
         return runs
 
+    def _groups(self, keys):
+        """Return (key, values) of each key, once `_partitions` has settled."""
+        if self._values:
+            lists = map(self._values.__getitem__, keys)
+        else:
+            lists = map([self._one].__mul__, map(self._times.__getitem__, keys))
+        return zip(keys, lists, strict=True)
+
     def _partitions(self):
         """Return the keys of each partition, in order."""
         parts = [[] for _ in range(self._reducers)]
-        for key, number in zip(self._values, self._numbers(), strict=True):
+        if self._values:
+            self._settle()
+        held = self._values or self._times
+        for key, number in zip(held, self._numbers(held), strict=True):
             parts[number].append(key)
         for keys in parts:
             _sort(keys)
         return parts
 
-    def _numbers(self):
+    def _numbers(self, keys):
         """Yield the partition of each key."""
         choose, count = self._functions.partitioner, self._reducers
         if choose is None:
-            for number in stable_hashes(self._values):
+            for number in stable_hashes(keys):
                 yield number % count
             return
         try:
-            for key in self._values:
+            for key in keys:
                 number = choose(key, count)
                 whole = number.__class__ is int or isinstance(number, Integral)
                 if not whole or not 0 <= number < count:

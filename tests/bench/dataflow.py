@@ -8,9 +8,18 @@ of what one calls, as with MapReduce and with Dask; all take turns. The first tu
 up and is not counted. A ratio above 1 means that our RDDs are faster. CPU seconds are
 of all processes together: where others use the machine, they say more than the clock.
 
+What plain functions allow: our program calls two of the learner's for each word, one
+that makes a pair and one that adds. A bare loop that does so with one dict, without any
+engine, takes three quarters of the CPU seconds that ours takes in all. So an engine
+that cost nothing would win a third more than ours does, and no more; where ours is
+twice as fast as Dask's bag, which calls no function of one's own for a word, three
+times is out of reach.
+
 Then how long a context takes to start, and what a lost executor costs a run: its worker
 is killed in the middle of the map tasks, or in the middle of the reduce tasks, which
-need what it had.
+need what it had. That was half of all map output, which both workers make again: half
+the map time and one reduce task more, and nobody waits. So a run with little to reduce
+takes one and a half times as long.
 """
 
 import os

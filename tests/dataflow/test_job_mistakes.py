@@ -150,6 +150,39 @@ def test_a_task_that_ends_its_worker_again_and_again_is_given_up():
     assert "cannot be done: its worker left with exit status 3, 5 times" in str(told)
 
 
+def exits_at(wanted, result=None):
+    """Return a function of one or two arguments that ends its worker at the first."""
+
+    def exits(first, *_):
+        if first == wanted:
+            os._exit(3)
+        return [(first, 1)] if result is None else result
+
+    return exits
+
+
+LINES = ["a b"] * 40 + ["c"] + ["d"] * 40
+
+
+@pytest.mark.parametrize(
+    "functions, named",
+    [
+        ((exits_at("c"),), r"The mapper was at strings, line 41: 'c'"),
+        ((exits_at(0), exits_at("c", 1)), "The reducer was at the key 'c'"),
+        (
+            (exits_at(0), exits_at(0, 1), exits_at("c", 1)),
+            "The combiner was at the key 'c'",
+        ),
+    ],
+    ids=["mapper", "reducer", "combiner"],
+)
+def test_what_ends_its_workers_is_told_with_its_record(functions, named):
+    mapper, reducer, combiner = (*functions, exits_at(0, 1), None)[:3]
+    job = MapReduce(mapper, reducer, combiner=combiner)
+    with pytest.raises(TaskFailed, match=named):
+        job.run(LINES, split_bytes=200, skip_bad_records=3)
+
+
 def test_bad_records_are_skipped_if_allowed_and_only_so_many():
     lines = [f"{number}" for number in range(100)] + ["x", "y"]
 

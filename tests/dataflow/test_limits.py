@@ -41,12 +41,12 @@ def test_a_sort_under_a_real_limit_is_what_coreutils_sort_gives():
 
 
 def many_keys(line):
-    for number in range(2000):
+    for number in range(1000):
         yield f"{line} {number}", "v"
 
 
 def few_keys(line):
-    for number in range(4000):
+    for number in range(2000):
         yield number % 3, f"{line} value {number}"
 
 
@@ -56,7 +56,7 @@ def large_values(line):
 
 
 def tuples(line):
-    for number in range(1000):
+    for number in range(500):
         yield (line, number), (number, [line, str(number)])
 
 
@@ -65,6 +65,12 @@ def cycles(line):
         cycle = [f"{line} {number}" * 100]
         cycle.append(cycle)
         yield number % 3, 1
+
+
+def mixed_sizes(line):
+    for number in range(2000):
+        large = (7 * number + int(line)) % 499 == 0
+        yield number, f"{line} {number}" * (20_000 if large else 1)
 
 
 def twice(key, values):
@@ -77,22 +83,58 @@ def count(key, values):
     return sum(1 for _ in values)
 
 
-def peak_above_idle(job):
+def peak_above_idle(job, lines):
     """Return the largest resident memory of a job's only worker, less its idle one."""
     taken = []
-    for lines in (["1"], map(str, range(80))):
-        output = job.run(lines, workers=1, reducers=1, memory_bytes=MEMORY)
+    for given in (["1"], lines):
+        output = job.run(given, workers=1, reducers=1, memory_bytes=MEMORY)
         taken.append(max(kib for _, kib in output) * 1024)
     return taken[1] - taken[0], output
 
 
-@pytest.mark.parametrize("combiner", [None, twice], ids=["plain", "growing"])
-@pytest.mark.parametrize("mapper", [many_keys, few_keys, large_values, tuples, cycles])
-def test_a_workers_peak_is_below_its_memory(mapper, combiner):
-    def peak(key, values):
-        count(key, values)
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+MAPPERS = [many_keys, few_keys, large_values, tuples, cycles, mixed_sizes]
 
-    above, output = peak_above_idle(MapReduce(mapper, peak, combiner=combiner))
+
+def peak(key, values):
+    """Return the largest resident memory up to now."""
+    count(key, values)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+@pytest.mark.parametrize("combiner", [None, twice], ids=["plain", "growing"])
+@pytest.mark.parametrize("mapper", MAPPERS)
+def test_a_workers_peak_is_below_its_memory(mapper, combiner):
+    job = MapReduce(mapper, peak, combiner=combiner)
+    above, output = peak_above_idle(job, map(str, range(80)))
     assert mapper is cycles or output.counters.spilled_bytes > 0
     assert above < MEMORY
+
+
+def words(line):
+    for number in range(100):
+        yield number % 2, f"{line} {number}" * 200
+
+
+def joined(key, values):
+    yield "".join(values)
+
+
+def test_a_combined_value_that_is_all_of_the_memory_takes_a_few_times_as_much():
+    job = MapReduce(words, peak, combiner=joined)
+    above, output = peak_above_idle(job, map(str, range(80)))
+    assert output.counters.spilled_bytes > 0
+    assert above < 3 * MEMORY
+
+
+@pytest.mark.parametrize(
+    "mapper",
+    [
+        lambda line: [(line[:2], line)],
+        lambda line: ((line[at : at + 99], at) for at in range(0, len(line), 99)),
+    ],
+    ids=["whole", "in pieces"],
+)
+def test_lines_near_the_limit_take_a_few_times_the_memory(mapper):
+    lines = [str(number) * (MEMORY // 17) for number in range(10, 30)]
+    above, _ = peak_above_idle(MapReduce(mapper, peak), ["1", *lines])
+    assert above < 3 * MEMORY

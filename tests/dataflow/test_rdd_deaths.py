@@ -160,9 +160,41 @@ def test_a_task_that_kills_its_worker_three_times_is_given_up():
         return n
 
     with Context(2) as sc:
-        with pytest.raises(TaskFailed, match="killed by SIGKILL, 3 times"):
+        told = "killed by SIGKILL, 3 times. Where memory runs out"
+        with pytest.raises(TaskFailed, match=told):
             sc.parallelize(range(6), 3).map(ends_its_worker).collect()
         assert sc.parallelize(range(6), 3).sum() == 15
+
+
+def exits_at_seven(*numbers):
+    if 7 in numbers:
+        os._exit(3)
+    return numbers[0]
+
+
+def odd(number):
+    return number % 2
+
+
+@pytest.mark.parametrize(
+    "job, named",
+    [
+        (lambda rdd: rdd.filter(exits_at_seven).count(), r"was 7, in filter \(RDD 1\)"),
+        (lambda rdd: rdd.foreach(exits_at_seven), "was 7, in an action"),
+        (
+            lambda rdd: rdd.keyBy(odd).reduceByKey(exits_at_seven).count(),
+            r"was \(1, 9\), in a shuffle",
+        ),
+        (
+            lambda rdd: rdd.keyBy(odd).combineByKey(int, min, exits_at_seven).count(),
+            r"key .* was 1, in combineByKey",
+        ),
+    ],
+    ids=["transformation", "action", "map side", "reduce side"],
+)
+def test_what_ends_its_workers_is_told_with_its_record(job, named):
+    with Context(2) as sc, pytest.raises(TaskFailed, match=named):
+        job(sc.parallelize(range(12), 2))
 
 
 def test_a_slow_worker_is_given_fewer_tasks():

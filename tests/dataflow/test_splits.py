@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from distlab.dataflow.splits import (
-    blocks_of,
-    files_of,
-    line_number,
-    lines_in,
-    splits_of,
-)
+from distlab.dataflow.lines import line_number, lines_in
+from distlab.dataflow.splits import blocks_of, files_of, splits_of
 
 ODD = {
     "empty": b"",
@@ -23,6 +18,7 @@ ODD = {
     "empty lines": b"\n\n\none\n\n",
     "many bytes a letter": "äöü\n€uro\n𝄞 clef\nñ".encode(),
     "not utf-8": b"\xff\xfe\n\xc3\n\xa4 half a letter\n",
+    "a mark of UTF-8": b"\xef\xbb\xbfone\n\xef\xbb\xbftwo",
     "a long line": b"x" * 300 + b"\nshort\n" + b"y" * 200,
     "a NUL and a form feed": b"a\x00b\x0cc\nd\x1ce\n",
 }
@@ -30,10 +26,11 @@ ODD = {
 
 def oracle(data):
     """Return the lines as one would read them without any cut."""
-    lines = data.split(b"\n")
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    lines = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
     if lines[-1] == b"":
         lines.pop()
-    return [line.removesuffix(b"\r").decode(errors="replace") for line in lines]
+    return [line.decode(errors="replace") for line in lines]
 
 
 def read(splits):
@@ -41,8 +38,8 @@ def read(splits):
     return [
         line
         for p in pieces
-        for _, block in blocks_of(p, 2**24)
-        for line in lines_in(block)
+        for block in blocks_of(p, 2**24)
+        for line in lines_in(*block)
     ]
 
 
@@ -85,8 +82,9 @@ def test_a_large_file_is_read_in_small_blocks(tmp_path):
 
 def test_a_line_number_is_that_of_an_editor(tmp_path):
     path = tmp_path / "file"
-    path.write_bytes(b"one\n\nthree\nfour")
-    assert [line_number(str(path), at) for at in (0, 4, 5, 11)] == [1, 2, 3, 4]
+    path.write_bytes(b"one\n\nthree\nfour\r\nfive\rsix")
+    starts = (0, 4, 5, 11, 17, 22)
+    assert [line_number(str(path), at) for at in starts] == [1, 2, 3, 4, 5, 6]
 
 
 def test_a_folders_files_come_in_order_with_names_below_it(tmp_path):

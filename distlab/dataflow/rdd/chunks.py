@@ -11,12 +11,10 @@ from itertools import islice
 
 import cloudpickle
 
-__all__ = ["batches", "chunks_of", "dump", "load", "read_segments", "size_bytes"]
+__all__ = ["batches", "chunks_of", "dump", "load", "read_segments"]
 
 _CHUNK_BYTES = 2**17
 _MOST_RECORDS = 2**14
-_SAMPLE = 64
-_OBJECT_BYTES = 120
 
 
 def dump(thing: object) -> bytes:
@@ -53,15 +51,3 @@ def read_segments(path: str, segments: Iterable[tuple[int, int]]) -> Iterator:
             yield load(os.pread(file, size, offset))
     finally:
         os.close(file)
-
-
-def size_bytes(things: Iterable, count: int) -> int:
-    """Estimate the memory that `count` things take, from the first few of them.
-
-    It follows from what they are, not from what the process's memory looks like.
-    """
-    step = max(1, count // _SAMPLE)
-    some = list(islice(things, 0, None, step))
-    if not some:
-        return 0
-    return int((len(dump(some)) * 2 / len(some) + _OBJECT_BYTES) * count)

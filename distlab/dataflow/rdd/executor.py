@@ -18,11 +18,17 @@ from itertools import chain, groupby
 from typing import NamedTuple
 
 from distlab.calls.travel import pack
+from distlab.dataflow.notes import noting
 from distlab.dataflow.rdd import shared
 from distlab.dataflow.rdd.cache import Cache
 from distlab.dataflow.rdd.merge import Memory
 from distlab.dataflow.rdd.shuffle import PieceLost, read_pieces, write_pieces
-from distlab.dataflow.rdd.told import learners_frame, where
+from distlab.dataflow.rdd.told import (
+    learners_frame,
+    note_record,
+    where,
+    with_notes,
+)
 from distlab.dataflow.worker import AtRecord
 
 __all__ = ["Done", "Executor", "Order", "memory", "run_order"]
@@ -41,7 +47,7 @@ class Order(NamedTuple):
     None for a result.
     levels: storage level of every data set that is kept. places: shuffle -> for each
     partition that is needed its pieces. dropped: data sets, and paths of broadcasts, to
-    forget first.
+    forget first. note: path of a note to keep of every record, see `notes`.
     """
 
     program: str
@@ -52,6 +58,7 @@ class Order(NamedTuple):
     levels: dict
     places: dict
     dropped: tuple
+    note: str | None = None
 
 
 class Done(NamedTuple):
@@ -114,8 +121,13 @@ class _Task:
         self.fetched_before = shared.fetched()
         self.steps = {}
         self.last = None
+        self.say = None
 
     def run(self):
+        with noting(self.order.note) as self.say:
+            return self._done()
+
+    def _done(self):
         order = self.order
         accumulators = shared.begin()
         try:
@@ -146,11 +158,15 @@ class _Task:
             *chains, last = pickle.load(file)
         for each in reversed(chains):
             for step in pickle.loads(each):
-                self.steps[step.id] = step
+                noted = self.say is not None and step.kind in ("piped", "shuffled")
+                self.steps[step.id] = with_notes(step, self.say) if noted else step
         self.last = pickle.loads(last)
 
     def _output(self, records):
         order = self.order
+        if self.say is not None:
+            what = "an action" if order.shuffle is None else "a shuffle"
+            records = map(partial(note_record, self.say, what), records)
         if order.shuffle is not None:
             return write_pieces(order.shuffle, records, self.last, self.memory)
         return pack(self.last(order.partition, records), "a worker")

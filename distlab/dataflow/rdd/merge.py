@@ -18,10 +18,10 @@ from distlab.dataflow.rdd.chunks import (
     dump,
     load,
     read_segments,
-    size_bytes,
 )
 from distlab.dataflow.rdd.graph import Aggregator
 from distlab.dataflow.rdd.partitioning import unhashable
+from distlab.dataflow.sizes import size_bytes
 
 __all__ = ["Memory", "Table", "not_ordered", "ordered"]
 

@@ -136,7 +136,9 @@ class Pairs:
     ):
         """Return (key, all its values); every value is sent.
 
-        Where the values are to be made one, reduceByKey sends far less.
+        All values of one key have to fit into a worker's memory at once, as in Spark:
+        many keys go to disk when memory is short, one key's values do not. Where the
+        values are to be made one, reduceByKey sends and holds far less.
         """
         aggregator = Aggregator(_listed, _appended, _extended, early=False)
         return self._aggregated(

@@ -18,6 +18,7 @@ from collections import Counter
 
 from distlab.calls.places import source_lines
 from distlab.calls.travel import unpack
+from distlab.dataflow.notes import noted
 from distlab.dataflow.rdd.executor import Order, run_order
 from distlab.dataflow.rdd.graph import Node, within
 from distlab.dataflow.rdd.stages import Stage, cut, ready
@@ -29,6 +30,12 @@ __all__ = ["Action"]
 
 _TICK_S = 0.05
 _MOST_DEATHS = 3  # of workers at one task, beside those that were planned
+_NO_MEMORY = (
+    "Where memory runs out, that happens. What is short of it goes to disk, but all "
+    "values of one key are in memory at once after groupByKey, cogroup and the joins, "
+    "and so is what a function makes of one record or partition. reduceByKey and "
+    "aggregateByKey hold one result for each key instead."
+)
 _GRACE_S = 0.5  # for the other tasks of an action that has failed
 
 
@@ -97,7 +104,7 @@ class Action:
         return [task for task in tasks if task[:2] not in busy]
 
     def _give(self, worker, stage, partition):
-        cluster, path = self.cluster, None
+        cluster, path, task = self.cluster, None, (stage, partition)
         if stage.wide is not None:
             folder = f"shuffle-{stage.wide.number}"
             path = os.path.join(cluster.home(worker), folder, f"map-{partition}")
@@ -111,12 +118,16 @@ class Action:
             {n.number: n.level for n in within(stage.node) if n.kept},
             {(w.number, p): cluster.have.places(w, p) for w, p in pieces},
             cluster.dropped_for(worker),
+            self._note(worker) if self._deaths[task] == _MOST_DEATHS - 1 else None,
         )
         if stage.began_s is None:
             stage.began_s = cluster.pool.now()
         stage.attempts += 1
-        self._at[worker] = stage, partition
+        self._at[worker] = task
         cluster.pool.give(worker, f"{stage}, partition {partition}", run_order, order)
+
+    def _note(self, worker):
+        return os.path.join(self.cluster.folder, f"note-{worker}")
 
     def _program(self, stage):
         """Return the path of a stage's program, which its tasks read."""
@@ -166,6 +177,10 @@ class Action:
                 stage, partition = task
                 cause = f"its worker {what.how}, {_MOST_DEATHS} times"
                 story = f"{stage}, partition {partition}, cannot be done: {cause}."
+                if "SIGKILL" in what.how:
+                    story += f" {_NO_MEMORY}"
+                if at := noted(self._note(what.worker)):
+                    story += f"\n\n    The last time: {at}"
                 raise self._failed(task, what.worker, story, cause)
 
     def _failure(self, task, what):
@@ -183,6 +198,8 @@ class Action:
         lines += [f"    {facts['where']}"] if facts["where"] else []
         if facts["because"]:
             lines.append(f"    because of {facts['because']}")
+        if facts["type"] == "MemoryError":
+            lines.append(f"    {_NO_MEMORY}")
         return self._failed(task, what.worker, "\n".join(lines), facts["error"])
 
     def _failed(self, task: tuple[Stage, int], worker, story, cause):

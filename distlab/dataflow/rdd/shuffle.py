@@ -11,10 +11,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from distlab.dataflow.rdd.chunks import batches, dump, read_segments, size_bytes
+from distlab.dataflow.rdd.chunks import batches, dump, read_segments
 from distlab.dataflow.rdd.graph import Aggregator
 from distlab.dataflow.rdd.merge import Memory, Table, not_a_pair
 from distlab.dataflow.rdd.partitioning import partition_numbers
+from distlab.dataflow.sizes import size_bytes
 from distlab.dataflow.worker import commit
 
 __all__ = ["MapOutput", "PieceLost", "read_pieces", "write_pieces"]

@@ -3,8 +3,8 @@
 Where the cuts are is what Hadoop, and so Spark, does: a file is cut into pieces of the
 size that gives the number of partitions asked for, or of 32 MiB if that is less; a last
 piece may be a tenth larger; every file has pieces of its own, an empty one has none. A
-line that begins where a piece ends still belongs to that piece. Lines end with \\n, \\r
-or \\r\\n.
+line that begins where a piece ends still belongs to that piece. What a line is, is said
+in `lines`, which MapReduce goes by, too.
 """
 
 import glob
@@ -13,9 +13,10 @@ import math
 import os
 import re
 from collections.abc import Iterator
-from itertools import chain
+from itertools import chain, starmap
 from typing import NamedTuple
 
+from distlab.dataflow.lines import blocks_of, lines_in
 from distlab.errors import InvalidArgument
 from distlab.units import MiB
 
@@ -23,9 +24,6 @@ __all__ = ["Piece", "files_at", "lines_of", "packs_of", "pieces_of", "whole_text
 
 _BLOCK_BYTES = 32 * MiB
 _SLOP = 1.1
-_READ_BYTES, _LOOK_BYTES = MiB, 2**12
-_END = re.compile(rb"\r\n|\r|\n")
-_MARK = b"\xef\xbb\xbf"  # which some editors put at the beginning of UTF-8
 
 
 class Piece(NamedTuple):
@@ -100,53 +98,16 @@ def lines_of(pieces: list[Piece], as_text: bool, partition: int) -> Iterator:
     piece = pieces[partition]
     if piece.path.endswith(".gz"):
         with gzip.open(piece.path) as file:
-            return iter(_lines(0, file.read(), as_text))
-    return chain.from_iterable(_lines(*block, as_text) for block in _blocks(piece))
+            lines = lines_in(0, file.read())
+    else:
+        lines = chain.from_iterable(starmap(lines_in, _blocks(piece)))
+    return iter(lines) if as_text else map(str.encode, lines)
 
 
 def _blocks(piece):
-    """Yield (offset, bytes) of whole lines, about a MiB at a time."""
+    start = piece.start and piece.start + 1
     with open(piece.path, "rb") as file:
-        at = _after_line(file, piece.start) if piece.start else 0
-        end = _after_line(file, piece.end)
-        file.seek(at)
-        rest = b""
-        while at + len(rest) < end:
-            block = rest + file.read(min(_READ_BYTES, end - at - len(rest)))
-            whole = _whole_lines(block) if at + len(block) < end else len(block)
-            if whole:
-                yield at, block[:whole]
-            at, rest = at + whole, block[whole:]
-
-
-def _whole_lines(block):
-    """Return how many bytes of a block are lines that surely end in it."""
-    return block.rfind(b"\n") + 1 or block.rfind(b"\r", 0, -1) + 1
-
-
-def _after_line(file, at):
-    """Return where the line ends that the byte at an offset belongs to."""
-    file.seek(at)
-    while block := file.read(_LOOK_BYTES):
-        found = _END.search(block)
-        if found is not None:
-            follows = found[0] == b"\r" and found.end() == len(block)
-            more = bool(follows and file.read(1) == b"\n")
-            return at + found.end() + more
-        at += len(block)
-    return at
-
-
-def _lines(offset, block, as_text):
-    if offset == 0:
-        block = block.removeprefix(_MARK)
-    if b"\r" in block:
-        block = re.sub(rb"\r\n?", b"\n", block)
-    text = block.decode("utf-8", errors="replace")
-    lines = text.split("\n") if as_text else text.encode().split(b"\n")
-    if not lines[-1]:
-        lines.pop()
-    return lines
+        yield from blocks_of(file, start, piece.end + 1)
 
 
 def packs_of(paths: list[str], partitions: int) -> list[list[str]]:

@@ -4,7 +4,8 @@ The frames of the exception still hold what the learner's function was called wi
 """
 
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from types import FrameType, FunctionType
 
 from distlab.dataflow.rdd.graph import Step, functions_in
@@ -49,6 +50,37 @@ def where(
     at = f"It was {owner}, partition {partition}" if owner else ""
     at = at or f"It was in partition {partition}"
     return f"{at}, called with {', '.join(shown)}." if shown else f"{at}."
+
+
+def with_notes(step: Step, note: Callable[[str], None]) -> Step:
+    """Return the same step, with every record or key noted before it gets it."""
+    noting = _noting_keys if step.kind == "shuffled" else _noting_records
+    compute = partial(noting, step.compute, note, f"{step.name} (RDD {step.id})")
+    return step._replace(compute=compute)
+
+
+def _noting_records(compute, note, what, partition, records):
+    return compute(partition, map(partial(note_record, note, what), records))
+
+
+def note_record(note: Callable[[str], None], what: str, record: object) -> object:
+    """Note that a record is given to something, and return it."""
+    shown = reprlib.repr(record)
+    note(f"The last record that it had begun was {shown}, in {what}.")
+    return record
+
+
+def _noting_keys(compute, note, what, partition, chunks):
+    return compute(partition, _single(note, what, chunks))
+
+
+def _single(note, what, chunks):
+    """Yield chunks of one key and value each."""
+    for keys, values in chunks:
+        for key, value in zip(keys, values, strict=True):
+            shown = reprlib.repr(key)
+            note(f"The last key that it had begun was {shown}, in {what}.")
+            yield [key], [value]
 
 
 def _codes(fn):
