@@ -71,7 +71,7 @@ class History:
         )
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        if self.operations and hasattr(show, "history"):
+        if self.operations:
             return show.history(self)._repr_mimebundle_(include, exclude)
         return {"text/plain": repr(self)}
 

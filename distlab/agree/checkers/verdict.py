@@ -67,6 +67,6 @@ class Verdict:
         return "\n".join([head, "Enough for it:", *lines])
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        if len(self.history) and hasattr(show, "history"):
+        if len(self.history):
             return show.history(self)._repr_mimebundle_(include, exclude)
         return {"text/plain": repr(self)}
