@@ -7,6 +7,10 @@ to the cell; the value is a plain float between 0 and the points, which is what
 nbgrader reads.
 """
 
+from distlab.grading.agreement.linearizable import (
+    Linearizable,
+    LinearizableWithUnknown,
+)
 from distlab.grading.all_gather import AllGatherInRounds
 from distlab.grading.all_reduce import (
     AllReduceSums,
@@ -46,6 +50,8 @@ __all__ = [
     "FreedLayers",
     "InvertedIndex",
     "JoinedInPlace",
+    "Linearizable",
+    "LinearizableWithUnknown",
     "MapSideJoin",
     "MeanLengths",
     "OverlappedGradients",
