@@ -190,6 +190,7 @@ HINTS = {
     "in.",
     "unfit": "The function is called with one argument, the list of operations.",
     "long only": "Short histories it gets right. In a long one, a search that stops "
-    "before it has looked everywhere knows nothing; and if yours remembers where it has "
-    "been, the same operations with another value in the register are another place.",
+    "before it has looked everywhere knows nothing; and if yours remembers where it "
+    "has been, the same operations with another value in the register are another "
+    "place.",
 }
