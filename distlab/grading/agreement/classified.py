@@ -58,7 +58,7 @@ class Classified:
             self._contradict(model, contradiction)
         except _Wrong as wrong:
             found, hint = wrong.args
-            found = "\n".join([*lanes(self._history), found])
+            found = f"{lanes(self._history)}\n{found}"
             return Verdict("fail", self.title, found, hint)
         return Verdict("pass", self.title)
 

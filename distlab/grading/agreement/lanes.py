@@ -29,30 +29,28 @@ def told(one: Operation) -> str:
     return words if one.outcome == "ok" else f"{words}, {one.outcome}"
 
 
-def lanes(operations: Sequence[Operation], times: bool = True) -> list[str]:
+def lanes(operations: Sequence[Operation]) -> str:
     """Return one line for each client, after one with the times."""
     if not operations:
-        return ["(a history without operations)"]
+        return "(a history without operations)"
     words = {letter: told(one) for letter, one in letters(operations).items()}
     column = _columns(operations, words)
     width = max(column.values()) + 1
     clients = sorted({one.client for one in operations}, key=str)
     heads = {client: f"  client {client}  " for client in clients}
     wide = max(map(len, heads.values()))
-    lines = []
-    if times:
-        line = ""
-        for moment, place in sorted(column.items()):
-            if moment != float("inf"):
-                line = f"{line:{place}}{moment:g}"
-        lines.append("  time".ljust(wide) + line)
+    line = ""
+    for moment, place in sorted(column.items()):
+        if moment != float("inf"):
+            line = f"{line:{place}}{moment:g}"
+    lines = ["  time".ljust(wide) + line]
     for client in clients:
         line = [" "] * width
         for letter, one in letters(operations).items():
             if one.client == client:
                 _draw(line, column, one, f"{letter} {words[letter]}")
         lines.append(heads[client].ljust(wide) + "".join(line).rstrip())
-    return lines
+    return "\n".join(lines)
 
 
 def _end(one):

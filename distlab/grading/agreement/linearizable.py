@@ -104,7 +104,7 @@ class Linearizable:
 
     def _raised(self, history, call):
         lines = [
-            *_shown(history),
+            _shown(history),
             f"{call.kind}: {call.said}",
             *source_lines(call.frames),
         ]
@@ -113,8 +113,7 @@ class Linearizable:
     def _unfinished(self, history, said):
         if said.end == "died":
             return self._fail("The function ended its own process.", HINTS["died"])
-        where = " ".join(_shown(history)) if len(history) > _SHOWN else "a history"
-        found = [f"No answer for one of them {where}."]
+        found = ["There was no answer for this history:", _shown(history)]
         used = f"in {said.cpu_s:.0f} s of processor time."
         if said.end == "waits":
             found.append(f"It did something else than to search, {used}")
@@ -137,7 +136,7 @@ class Linearizable:
         if alone and getattr(alone[0], "value", None) == _truth(history):
             return self._fail(_shown(history), HINTS["remembers"])
         history, said = self._smaller(history, pairs[number][2].value)
-        found = [f"It returned {said} for this history:", *_shown(history)]
+        found = [f"It returned {said} for this history:", _shown(history)]
         found.append(_order_told(history))
         return self._fail(found, HINTS[self._kind(pairs, wrong, history)])
 
@@ -179,7 +178,7 @@ def _shown(history):
     """Return a history as lanes, if it is short enough to be read."""
     if len(history) > _SHOWN:
         clients = len({one.client for one in history})
-        return [f"({len(history)} operations by {clients} clients)"]
+        return f"({len(history)} operations by {clients} clients)"
     return lanes(history)
 
 
@@ -205,7 +204,7 @@ class LinearizableWithUnknown(Linearizable):
     _unknown: ClassVar[float] = 0.2
     _cases: ClassVar[dict[str, str]] = {
         "short": "2000 histories of up to 6 operations, some without an answer",
-        "sixty": "43 histories of 60 operations by 5 clients",
+        "sixty": "43 histories of about 60 operations",
     }
 
     def _histories(self, seed):
