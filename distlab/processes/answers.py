@@ -7,6 +7,7 @@ What is right is known to none of the two, so that nobody there can look it up. 
 that never ends, or that ends its process, ends the fork; the owner tells it all.
 """
 
+import contextlib
 import json
 import os
 import pickle
@@ -25,7 +26,7 @@ from distlab.processes.guard import Guard
 __all__ = ["Answers", "Raised", "Returned", "answers_of", "main"]
 
 _LOCKED = ("distlab.agree", "distlab.grading")
-_MEMORY_BYTES, _MOST_BYTES = 2**31, 2**25
+_MEMORY_BYTES, _MOST_BYTES, _MOST_FRAMES = 2**31, 2**25, 20
 
 
 class Returned(NamedTuple):
@@ -86,6 +87,7 @@ def main(folder: str) -> None:
     owner, pid = os.getpid(), os.fork()
     if pid == 0:
         try:
+            os.setpgid(0, 0)
             os.close(reader)
             die_with(owner)
             _call_all(task, writer)
@@ -94,7 +96,9 @@ def main(folder: str) -> None:
     os.close(writer)
     said, waited = _read(reader, time.monotonic() + task["wall_s"])
     calls = _calls(said)
-    os.kill(pid, signal.SIGKILL)  # a zombie already, if it has ended by itself
+    for kill, whom in ((os.kill, pid), (os.killpg, pid)):
+        with contextlib.suppress(ProcessLookupError):
+            kill(whom, signal.SIGKILL)  # it may have ended, and is a zombie then
     _, _, usage = os.wait4(pid, 0)
     cpu_s = usage.ru_utime + usage.ru_stime
     end = "waits" if waited else "died"
@@ -142,10 +146,12 @@ def _returned(function, given):
 
 def _raised(error):
     frames = traceback.extract_tb(error.__traceback__)
+    if len(frames) > _MOST_FRAMES:
+        frames = frames[:5] + frames[-5:]
     return {
         "kind": type(error).__name__,
         "said": str(error)[:1000],
-        "frames": [(f.filename, f.lineno, f.name) for f in frames[:5] + frames[-20:]],
+        "frames": [(f.filename, f.lineno, f.name) for f in frames],
     }
 
 

@@ -24,14 +24,14 @@ from distlab.grading.agreement.eight import EIGHT_HISTORIES
 from distlab.grading.agreement.lanes import lanes, letters, told
 from distlab.grading.verdict import Verdict
 
-__all__ = ["Classified"]
+__all__ = ["Classified", "Wrong"]
 
 _STRONGER = {"sequential": "linearizable", "causal": "sequential"}
 _STRONGER |= {"eventual": "causal", "none": "causal"}
 
 
-class _Wrong(Exception):
-    """What is wrong with an answer: what was seen, and a hint."""
+class Wrong(Exception):
+    """What is wrong with an answer: (what was seen, hint)."""
 
 
 @dataclass
@@ -56,7 +56,7 @@ class Classified:
             model, order, contradiction = self._answer()
             self._explain(model, order)
             self._contradict(model, contradiction)
-        except _Wrong as wrong:
+        except Wrong as wrong:
             found, hint = wrong.args
             found = f"{lanes(self._history)}\n{found}"
             return Verdict("fail", self.title, found, hint)
@@ -65,27 +65,27 @@ class Classified:
     def _answer(self):
         """Return model, order and contradiction, if they are of the right kind."""
         if type(self.answers) is not dict:
-            raise _Wrong("The answers are no dict.", _HINTS["kind"])
+            raise Wrong("The answers are no dict.", _HINTS["kind"])
         given = self.answers.get(self.name, ())
         if type(given) is not tuple or len(given) != 3:
-            raise _Wrong(f"The answer is {given!r:.80}.", _HINTS["kind"])
+            raise Wrong(f"The answer is {given!r:.80}.", _HINTS["kind"])
         if type(given[0]) is not str or given[0] not in ("", *MODELS):
-            raise _Wrong(f"The answer is {given!r:.80}.", _HINTS["kind"])
+            raise Wrong(f"The answer is {given!r:.80}.", _HINTS["kind"])
         if not given[0]:
-            raise _Wrong("There is no answer yet.", _HINTS["start"])
+            raise Wrong("There is no answer yet.", _HINTS["start"])
         return given
 
     def _places(self, words):
         """Return the places of operations that are named by letters."""
         if type(words) is not str:
-            raise _Wrong(f"This is no order: {words!r:.80}.", _HINTS["kind"])
+            raise Wrong(f"This is no order: {words!r:.80}.", _HINTS["kind"])
         names = list(letters(self._history))
         given = words.split()
         for name in given:
             if name not in names:
-                raise _Wrong(f"No operation is called {name!r:.20}.", _HINTS["letters"])
+                raise Wrong(f"No operation is called {name!r:.20}.", _HINTS["letters"])
             if given.count(name) > 1:
-                raise _Wrong(f"{name} is named twice.", _HINTS["letters"])
+                raise Wrong(f"{name} is named twice.", _HINTS["letters"])
         return [names.index(name) for name in given]
 
     # ---- what explains the answers ---------------------------------------------------
@@ -94,14 +94,14 @@ class Classified:
         """Try the order, or the orders, that the learner gave."""
         if model in ("eventual", "none"):
             if agreed(self._history) != (model == "eventual"):
-                raise _Wrong(f"The answer is {model!r}.", _HINTS[f"not {model}"])
+                raise Wrong(f"The answer is {model!r}.", _HINTS[f"not {model}"])
             return
         parts = parts_of(model, self._history)
         orders = order if model == "causal" else {None: order}
         if type(orders) is not dict or set(orders) != set(parts):
             who = " and ".join(map(str, parts))
             found = f"An order is needed for each client that reads: {who}."
-            raise _Wrong(found, _HINTS["each client"])
+            raise Wrong(found, _HINTS["each client"])
         pairs = pairs_of(model, self._history)
         for client, part in parts.items():
             self._try(model, client, part, self._places(orders[client]), pairs)
@@ -113,18 +113,18 @@ class Classified:
         if set(places) != set(part):
             wanted = " ".join(name[place] for place in sorted(part))
             found = f"The order{whose} has to be of these operations: {wanted}."
-            raise _Wrong(found, _HINTS["all of them"])
+            raise Wrong(found, _HINTS["all of them"])
         unfit = first_unexplained([self._history[place] for place in places])
         if unfit is not None:
             read, value = unfit
             letter = name[self._history.index(read)]
             found = f"In your order{whose}, {letter} ({told(read)}) would find {value}."
-            raise _Wrong(found, _HINTS["unexplained"])
+            raise Wrong(found, _HINTS["unexplained"])
         for n, first in enumerate(places):
             late = next((p for p in places[n + 1 :] if (p, first) in pairs), None)
             if late is not None:
                 found = f"In your order{whose}, {name[late]} comes after {name[first]}."
-                raise _Wrong(found, _HINTS[f"{model} order"])
+                raise Wrong(found, _HINTS[f"{model} order"])
 
     # ---- what contradicts the next stronger model ------------------------------------
 
@@ -135,21 +135,21 @@ class Classified:
         stronger, places = _STRONGER[model], self._places(words)
         if not places:
             found = f"Nothing is named that contradicts {stronger!r}."
-            raise _Wrong(found, _HINTS["no contradiction"])
+            raise Wrong(found, _HINTS["no contradiction"])
         some = sorted(places)
         read = self._without_source(some)
         if read is not None:
             letter = list(letters(self._history))[read]
             found = f"{letter} is named, and not the write whose value it returned."
-            raise _Wrong(found, _HINTS["source"])
+            raise Wrong(found, _HINTS["source"])
         if satisfies(stronger, self._chosen(some)):
             found = f"Alone, {words} are {stronger}."
-            raise _Wrong(found, _HINTS[f"not against {stronger}"])
+            raise Wrong(found, _HINTS[f"not against {stronger}"])
         for fewer in combinations(some, len(some) - 1):
             closed = self._without_source(fewer) is None
             if closed and not satisfies(stronger, self._chosen(fewer)):
                 found = f"Of {words}, fewer are enough to contradict {stronger!r}."
-                raise _Wrong(found, _HINTS["too many"])
+                raise Wrong(found, _HINTS["too many"])
 
     def _chosen(self, places):
         return [self._history[place] for place in places]

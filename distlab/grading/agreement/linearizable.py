@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import ClassVar
 
 from distlab.calls.places import source_lines
@@ -18,13 +19,20 @@ from distlab.errors import CannotTravel
 from distlab.grading.agreement.histories import long, nasty, short
 from distlab.grading.agreement.lanes import lanes, letters
 from distlab.grading.agreement.orders import brute_order, searched
-from distlab.grading.agreement.register_hints import HINTS, kind_of_raised, likeness
+from distlab.grading.agreement.register_hints import (
+    HINTS,
+    kept_by,
+    kind_of_raised,
+    likeness,
+)
 from distlab.grading.verdict import Verdict
 from distlab.processes.answers import Answers, Raised, answers_of
 from distlab.processes.apart import TrialTimeout
 
 __all__ = ["Linearizable", "LinearizableWithUnknown"]
 
+_HERE = Path(__file__).resolve().parents[2]
+_BORROWED = [f"{_HERE / name}/".encode() for name in ("agree", "grading")]
 _TIMES, _LEAST_S, _SHOWN, _ROUNDS = 30, 4, 7, 12
 
 
@@ -60,6 +68,11 @@ class Linearizable:
             self._packed = pack_functions((self.function,), "another Python")
         except CannotTravel as error:
             return self._fail(str(error), HINTS["travel"])
+        if not callable(self.function):
+            return self._fail(f"It is {self.function!r:.80}.", HINTS["unfit"])
+        if any(folder in self._packed for folder in _BORROWED):
+            found = "It brings the code of the library's own checkers with it."
+            return self._fail(found, HINTS["locked"])
         began = time.thread_time()
         truths = list(map(_truth, histories))
         took_s = time.thread_time() - began
@@ -76,7 +89,7 @@ class Linearizable:
         return long(seed, 100, 14, 4, self._unknown)
 
     def _asked(self, histories):
-        wall_s = 4 * self._cpu_s + 4
+        wall_s = 8 * self._cpu_s + 4  # others may be at work on the machine
         return answers_of(self._packed, histories, cpu_s=self._cpu_s, wall_s=wall_s)
 
     def _judged(self, histories, truths, said):
@@ -132,34 +145,42 @@ class Linearizable:
         """Return a verdict for wrong answers: the smallest one, and what they share."""
         number = min(wrong, key=lambda number: len(pairs[number][0]))
         history = pairs[number][0]
-        alone = self._asked([history]).calls
-        if alone and getattr(alone[0], "value", None) == _truth(history):
-            return self._fail(_shown(history), HINTS["remembers"])
         history, said = self._smaller(history, pairs[number][2].value)
+        if said is None:
+            return self._fail(_shown(history), HINTS["remembers"])
         found = [f"It returned {said} for this history:", _shown(history)]
         found.append(_order_told(history))
         return self._fail(found, HINTS[self._kind(pairs, wrong, history)])
 
     def _kind(self, pairs, wrong, smallest):
-        return likeness(pairs, wrong, smallest)
+        kind = likeness(pairs, wrong, smallest)
+        # what it remembers came with it, if it has been called in the notebook
+        return "remembers" if kind == "same" and kept_by(self.function) else kind
 
     def _smaller(self, history, said):
-        """Return the history without what can be left out, and the wrong answer."""
-        size = max(1, len(history) // 2)
-        for _ in range(_ROUNDS):
+        """Return the history without what can be left out, and the wrong answer.
+
+        The answer is None if, asked about this history alone, the function is right.
+        """
+        size = max(1, len(history) // 4)
+        for number in range(_ROUNDS):
             cuts = range(0, len(history), size)
             smaller = [history[:cut] + history[cut + size :] for cut in cuts]
-            calls = self._asked(smaller).calls
+            calls = self._asked([history, *smaller]).calls
+            values = [getattr(call, "value", None) for call in calls]
+            if number == 0 and values[:1] == [_truth(history)]:
+                return history, None
             still = [
-                (one, call.value)
-                for one, call in zip(smaller, calls, strict=False)
-                if getattr(call, "value", None) not in (None, _truth(one))
+                (one, value)
+                for one, value in zip(smaller, values[1:], strict=False)
+                if value not in (None, _truth(one))
             ]
             if still:
                 history, said = still[0]
             elif size == 1:
                 break
-            size = min(size, max(1, len(history) // 2)) if still else size // 2
+            else:
+                size //= 2
         return history, said
 
     def _fail(self, found, hint):
@@ -214,9 +235,9 @@ class LinearizableWithUnknown(Linearizable):
         return [*many, nasty(10, 5), nasty(9, 5, lost=2), nasty(9, 5, right=True)]
 
     def _kind(self, pairs, wrong, smallest):
-        kind = likeness(pairs, wrong, smallest)
         if self.case == "sixty":
             return "long only"
+        kind = super()._kind(pairs, wrong, smallest)
         return "strict" if kind == "greedy" else kind
 
     def _slow(self, history):

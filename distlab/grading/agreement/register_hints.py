@@ -1,12 +1,13 @@
 """From a learner's wrong answers about histories to a first nudge."""
 
 from collections.abc import Sequence
+from types import CodeType, FunctionType
 
 from distlab.grading.agreement.wrong_ideas import REAL_TIME_IDEAS, UNKNOWN_IDEAS
 from distlab.processes.answers import Raised
 from distlab.trace import Operation
 
-__all__ = ["HINTS", "kind_of_raised", "likeness"]
+__all__ = ["HINTS", "kept_by", "kind_of_raised", "likeness"]
 
 
 def likeness(
@@ -17,6 +18,8 @@ def likeness(
     pairs: (history, truth, call) of all that were answered; wrong: places in it.
     smallest: a history that is answered wrongly, of which nothing can be left out.
     """
+    if len({call.value for _, _, call in pairs}) == 1:
+        return "same"
     if not smallest:
         return "empty"
     told = any(one.outcome != "ok" for one in smallest)
@@ -45,8 +48,9 @@ def _by_features(wrong, smallest, told):
     strict = not any(call.value for _, _, call in wrong)
     generous = all(call.value for _, _, call in wrong)
     if told:
-        if all(one.outcome != "unknown" for one in smallest):
-            return "failed done"
+        lost = {one.op for one in smallest if one.outcome == "unknown"}
+        if "write" not in lost:
+            return "reads told none" if lost else "failed done"
         return "never" if strict else "generous unknown" if generous else "unknown"
     if all(map(_twice_written, histories)):
         return "one write each"
@@ -73,6 +77,26 @@ def _reads_none(one):
     return one.op == "read" and one.outcome == "ok" and one.result is None
 
 
+def kept_by(function: object) -> list:
+    """Return the containers outside of a function that it uses, and that hold something.
+
+    Functions inside it are looked at, too.
+    """
+    if not isinstance(function, FunctionType):
+        return []
+    cells = function.__closure__ or ()
+    values = [cell.cell_contents for cell in cells] + [*(function.__defaults__ or ())]
+    values += [function.__globals__.get(name) for name in _names(function.__code__)]
+    return [value for value in values if type(value) in (set, dict, list) and value]
+
+
+def _names(code):
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names(inner)
+
+
 def kind_of_raised(call: Raised, history: list[Operation]) -> str:
     """Return the key of the hint for a function that raised."""
     if call.kind == "NotImplementedError":
@@ -85,6 +109,8 @@ def kind_of_raised(call: Raised, history: list[Operation]) -> str:
         return "died"
     if call.kind in ("RecursionError", "MemoryError"):
         return call.kind
+    if call.kind == "TypeError" and "positional argument" in call.said:
+        return "unfit" if len(call.frames) < 3 else "raised"
     if call.kind == "TypeError" and "unhashable" in call.said:
         return "unhashable"
     if call.kind == "TypeError" and "'NoneType'" in call.said:
@@ -122,9 +148,8 @@ HINTS = {
     "no bool": "Return True or False, and nothing that only looks like it.",
     "none": "It returned None, as a function does that reaches its end without a "
     "return. On one way through it, something is not returned.",
-    "remembers": "For this history alone your function gives the right answer. What "
-    "it remembers of one history is not true of the next: begin each call with "
-    "nothing.",
+    "remembers": "Your function remembers something from one history to the next, and "
+    "what is true of one is not true of the next. Begin each call with nothing.",
     "endless": "So few operations have few orders. Is there a loop that never ends?",
     "all orders": "14 operations have 87 billion orders. Do not make them all: which"
     " operations can be the first at all, if one that had ended before another began"

@@ -130,7 +130,6 @@ def _one_write_each(operations):
 
 
 REAL_TIME_IDEAS: dict[str, Sequence[Callable]] = {
-    "same": (lambda operations: True, lambda operations: False, lambda o: not o),
     "written": (_only_written, lambda o: _only_written(o) and _never_none(o)),
     "clients' order": (_each_clients_order,),
     "start": (_at("start", "start"),),
