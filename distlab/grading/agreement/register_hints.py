@@ -78,7 +78,7 @@ def _reads_none(one):
 
 
 def kept_by(function: object) -> list:
-    """Return the containers outside of a function that it uses, and that hold something.
+    """Return the containers outside of a function that it uses, if not empty.
 
     Functions inside it are looked at, too.
     """

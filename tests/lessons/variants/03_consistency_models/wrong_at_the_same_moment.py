@@ -23,11 +23,9 @@ def linearizable(operations):
 
 
 def fast_linearizable(operations):
-    kept = [
-        one
-        for one in operations
-        if one.outcome == "ok" or (one.outcome == "unknown" and one.op == "write")
-    ]
+    lost = [one for one in operations if one.outcome == "unknown"]
+    kept = [one for one in operations if one.outcome == "ok"]
+    kept += [one for one in lost if one.op == "write"]
     tried = set()
 
     def search(done, value):

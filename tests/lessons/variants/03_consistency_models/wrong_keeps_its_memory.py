@@ -26,11 +26,9 @@ tried = set()
 
 
 def fast_linearizable(operations):
-    kept = [
-        one
-        for one in operations
-        if one.outcome == "ok" or (one.outcome == "unknown" and one.op == "write")
-    ]
+    lost = [one for one in operations if one.outcome == "unknown"]
+    kept = [one for one in operations if one.outcome == "ok"]
+    kept += [one for one in lost if one.op == "write"]
 
     def search(done, value):
         if (done, value) in tried:

@@ -23,11 +23,9 @@ def linearizable(operations):
 
 
 def fast_linearizable(operations):
-    kept = [
-        one
-        for one in operations
-        if one.outcome == "ok" or (one.outcome == "unknown" and one.op == "write")
-    ]
+    lost = [one for one in operations if one.outcome == "unknown"]
+    kept = [one for one in operations if one.outcome == "ok"]
+    kept += [one for one in lost if one.op == "write"]
 
     def search(done, value):
         left = [number for number in range(len(kept)) if number not in done]
