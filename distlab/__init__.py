@@ -22,6 +22,7 @@ _HOME = {
         "DistlabError",
         "EngineFailed",
         "EngineMissing",
+        "HistoryError",
         "InvalidArgument",
         "MessageMismatch",
         "NestedRDD",

@@ -16,6 +16,7 @@ __all__ = [
     "DistlabError",
     "EngineFailed",
     "EngineMissing",
+    "HistoryError",
     "InvalidArgument",
     "MessageMismatch",
     "NestedRDD",
@@ -85,6 +86,20 @@ class EngineMissing(DistlabError, ImportError):
 
 class EngineFailed(DistlabError, RuntimeError):
     """A real system's own program, such as mpirun, could not start, or ended early."""
+
+
+class HistoryError(DistlabError, ValueError):
+    """A history that cannot be, or that a checker cannot judge.
+
+    `line` is the number of the line that is wrong, if it was read from a file or text.
+    """
+
+    def __init__(self, story: str, *, line: int | None = None):
+        super().__init__(story)
+        self.line = line
+
+    def __reduce__(self):
+        return _rebuild, (type(self), str(self), self.__dict__.copy())
 
 
 class MessageMismatch(DistlabError, ValueError):

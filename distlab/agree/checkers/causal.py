@@ -1,0 +1,224 @@
+"""`check_causal`: nobody sees an effect before its cause.
+
+    client 0   write x 1                       x 1 is a cause of y 2: it was read
+    client 1              read x 1  write y 2                    before y 2
+    client 2                                   read y 2  read x nothing: not causal
+
+What is decided is causal memory, "CM" of Bouajjani et al.: for each client there is an
+order of all writes and of its own reads that keeps the causal order, and in which each
+of its reads returns the last write before it. The causal order is what follows, over
+any number of steps, from each client's own order and from reads that saw writes.
+Different clients may see writes that are no causes of each other in different orders,
+so replicas need not converge (that would be "CCv", the causal+ of COPS); and a client
+does not go back (without that it would be "CC").
+
+Where no value is written twice to a key, this is decided in polynomial time, by looking
+for what is bad (theorem 5 there, with the patterns ThinAirRead, CyclicHB and
+WriteHBInitRead, which contain the others). Else each way in which reads can have seen
+writes is tried, until the time is over.
+
+An operation of unknown outcome comes after what its client did before, and nothing that
+its client did later needs to come after it. If no read saw it, it need not have been.
+
+Source: Ahamad et al., Causal memory, 1995; Bouajjani, Enea, Guerraoui and Hamza, On
+verifying causal consistency, 2017.
+"""
+
+import time
+from typing import Any, NamedTuple
+
+from distlab.agree.checkers.accesses import INITIAL, Accesses
+from distlab.agree.checkers.arguments import history_of, seconds_of
+from distlab.agree.checkers.evidence import nothing_to_judge
+from distlab.agree.checkers.order import Order, bits
+from distlab.agree.checkers.smallest import perhaps, smallest
+from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.models import CasRegister
+from distlab.history import History, called, shown
+
+__all__ = ["check_causal"]
+
+_EXPLAINING = 0.25
+_NAME = "causal memory"
+
+
+class _Bad(NamedTuple):
+    """What contradicts: a read, the write it saw, and a later one that it had to know.
+
+    Without the last two the read saw what nobody wrote, or there is a circle of causes.
+    """
+
+    read: int | None = None
+    saw: int | None = None
+    missed: int | None = None
+
+
+def check_causal(
+    history: History, *, initial: Any = None, within_s: float = 10
+) -> Verdict:
+    """Return whether the reads and writes of a history are causal memory.
+
+    initial: what a key holds before anybody wrote it. See this module's text for what
+    is decided, and for which histories.
+
+    Inconclusive: if nothing was answered, if no read saw a write, or if values are
+    written more than once and the time was too short to try every way to see them.
+    """
+    history = history_of(history)
+    deadline = time.monotonic() + seconds_of(within_s)
+    if why := nothing_to_judge(history):
+        return Verdict("inconclusive", _NAME, why, history)
+    accesses = Accesses(history, initial)
+    seen, bad = _judged(accesses, deadline)
+    if bad is not None:
+
+        def refuted(operations, optional, until):
+            part = Accesses(History(perhaps(operations, optional)), initial)
+            return _judged(part, until)[1] is not None
+
+        explaining = max(deadline, time.monotonic()) + _EXPLAINING * within_s
+        done = [o for o in history if o.outcome != "failed"]
+        kept = History(smallest(done, refuted, CasRegister(initial), explaining))
+        part = Accesses(kept, initial)
+        why = _why(part, _judged(part, explaining + within_s)[1] or _Bad())
+        return Verdict("violated", _NAME, why, history, smallest=kept)
+    if seen is None:
+        why = (
+            f"{within_s:g} s were too short: {accesses.ambiguous} reads returned a "
+            "value that was written several times, and nobody can say which they saw. "
+            "Have clients write different values."
+        )
+        return Verdict("inconclusive", _NAME, why, history)
+    if set(seen.values()) <= {INITIAL}:
+        return Verdict("inconclusive", _NAME, "No read saw a write.", history)
+    orders = _views(accesses, seen)
+    why = "Each client can have seen all writes in an order that keeps every cause."
+    return Verdict("ok", _NAME, why, history, orders=orders)
+
+
+def _judged(accesses, deadline):
+    """Return (which writes the reads saw, None), (None, what is bad), or twice None."""
+    if accesses.unseen:
+        return None, _Bad(accesses.unseen[0])
+    bad = None
+    for seen in accesses.choices():
+        bad = _bad_pattern(accesses, seen)
+        if bad is None:
+            return seen, None
+        if time.monotonic() > deadline:
+            break
+    else:
+        return None, bad
+    return None, bad if not accesses.ambiguous else None
+
+
+def _bad_pattern(accesses, seen):
+    """Return what contradicts causal memory if reads saw these writes, or None."""
+    causes = _causes(accesses, seen)
+    if not causes.close():
+        return _Bad()
+    for client in _readers(accesses):
+        _, bad = _known(accesses, seen, causes, client)
+        if bad is not None:
+            return bad
+    return None
+
+
+def _readers(accesses):
+    return dict.fromkeys(accesses.all[number].client for number in accesses.reads)
+
+
+def _causes(accesses, seen):
+    """Return the causal order, not closed yet."""
+    used = accesses.in_use(seen)
+    saw = [(write, read) for read, write in seen.items() if write != INITIAL]
+    return Order(len(accesses.all), accesses.program_order(used) + saw)
+
+
+def _known(accesses, seen, causes, client):
+    """Return (the order in which a client must have seen writes, what is bad in it).
+
+    It is the causal order, and this: a write that the client knew of when it read
+    another one of the same key came before that other one.
+    """
+    order, writes = causes.copy(), {}
+    for number in accesses.in_use(seen):
+        if accesses.all[number].writes:
+            key = accesses.all[number].key
+            writes[key] = writes.get(key, 0) | 1 << number
+    own = [number for number in accesses.reads if accesses.all[number].client == client]
+    while True:
+        added = None
+        for read in own:
+            saw = seen[read]
+            others = order.before[read] & writes.get(accesses.all[read].key, 0)
+            if saw == INITIAL:
+                if others:
+                    return order, _Bad(read, saw, next(bits(others)))
+                continue
+            for other in bits(others & ~(1 << saw) & ~order.before[saw]):
+                order.add(other, saw)
+                added = _Bad(read, saw, other)
+        if added is None:
+            return order, None
+        if not order.close():
+            return order, added
+
+
+def _views(accesses, seen):
+    """Return client -> an order in which it can have seen all writes, checked again."""
+    causes = _causes(accesses, seen)
+    causes.close()
+    views = {}
+    for client in dict.fromkeys(access.client for access in accesses.all):
+        order, _ = _known(accesses, seen, causes, client)
+        mine = {
+            number
+            for number in accesses.in_use(seen)
+            if accesses.all[number].writes or accesses.all[number].client == client
+        }
+        place = {number: at for at, number in enumerate(order.sorted)}
+        view, taken = [], 0
+        for read in [n for n in accesses.reads if n in mine]:
+            past = order.before[read] & ~taken
+            view += sorted((n for n in bits(past) if n in mine), key=place.get)
+            view.append(read)
+            taken |= past | 1 << read
+        view += [n for n in order.sorted if n in mine and not taken >> n & 1]
+        _check_view(accesses, seen, causes, view)
+        # A compare-and-set is two accesses: it stands where its write is.
+        last = {
+            id(accesses.all[n].operation): accesses.all[n].operation for n in view[::-1]
+        }
+        views[client] = tuple(last.values())[::-1]
+    return views
+
+
+def _check_view(accesses, seen, causes, view):
+    """Hold a view against the definition."""
+    latest, passed = {}, 0
+    for number in view:
+        access = accesses.all[number]
+        assert causes.before[number] & sum(1 << n for n in view) & ~passed == 0
+        if access.writes:
+            latest[access.key] = number
+        else:
+            assert latest.get(access.key, INITIAL) == seen[number]
+        passed |= 1 << number
+
+
+def _why(accesses, bad):
+    """Return in words what is bad."""
+    if bad.read is None:
+        return (
+            "Reads saw writes that were made only because of them: causes in a circle."
+        )
+    read = accesses.all[bad.read]
+    words = f"{called(read.client)}'s read of {shown(read.key)} returned"
+    words = f"{words} {shown(read.value)}"
+    if bad.missed is None:
+        return f"{words}, which nobody wrote."
+    missed = accesses.all[bad.missed]
+    by = "its own" if missed.client == read.client else f"{called(missed.client)}'s"
+    later = f"{by} later write of {shown(missed.value)}"
+    return f"{words}, though {called(read.client)} knew by then of {later}."

@@ -1,0 +1,136 @@
+"""`check_linearizable`: as if there were one copy, and every call one moment."""
+
+import time
+from collections.abc import Sequence
+
+from distlab.agree.checkers.arguments import fitting, history_of, model_of, seconds_of
+from distlab.agree.checkers.evidence import (
+    after_of,
+    needed,
+    nothing_to_judge,
+    nothing_told,
+)
+from distlab.agree.checkers.order import merged
+from distlab.agree.checkers.search import find_order
+from distlab.agree.checkers.smallest import smallest
+from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.checkers.why import why_no_order
+from distlab.agree.models import Model
+from distlab.history import History
+from distlab.trace import Operation
+
+__all__ = ["check_linearizable", "explains_in_time"]
+
+_EXPLAINING = 0.25  # of the limit: for the smallest sub-history
+
+
+def check_linearizable(
+    history: History, model: Model, *, within_s: float = 10
+) -> Verdict:
+    """Return whether every operation can have taken effect at one moment of its own.
+
+    The moment is between its call and its answer; in the order of these moments, one
+    after another, the operations must give the answers of the model. An operation
+    whose answer came before another was called is before it; one that ended at the
+    very moment at which another client's began may be on either side. An operation of
+    unknown outcome has its moment at any time after its call, or never; one that was
+    refused has none. Each key is judged alone: linearizability is local.
+
+    Inconclusive: if nothing was answered, if no answer tells of an operation before it
+    (a fresh store would have answered the same), or if the time was too short.
+    """
+    history, model = history_of(history), model_of(model)
+    began = time.monotonic()
+    deadline = began + seconds_of(within_s)
+    fitting(history, model)
+    name = f"linearizable {model.name}"
+    if why := nothing_to_judge(history):
+        return Verdict("inconclusive", name, why, history)
+    parts = [
+        [operation for operation in part if operation.outcome != "failed"]
+        for part in history.by_key().values()
+    ]
+    orders, late = [], 0
+    for part in sorted(parts, key=len):
+        found = find_order(part, model, deadline)
+        if found.order is not None:
+            orders.append(needed(found.order, model))
+        elif not found.in_time:
+            late += 1
+        else:
+            explaining = deadline + _EXPLAINING * within_s
+            return _violated(history, name, model, part, found, explaining)
+    if late:
+        why = f"{within_s:g} s were too short for {late} of {len(parts)} keys."
+        if len(parts) == 1:
+            why = f"{within_s:g} s were too short to try every order."
+        return Verdict("inconclusive", name, why, history)
+    witness = _merged(orders, history)
+    if witness is None or not explains_in_time(witness, history, model):
+        why = "The times are too coarse: at one moment clients end several calls."
+        return Verdict("inconclusive", name, why, history)
+    if why := nothing_told(witness, model):
+        return Verdict("inconclusive", name, why, history)
+    why = f"One order explains all {len(witness)} operations that took effect."
+    return Verdict("ok", name, why, history, witness=tuple(witness))
+
+
+def explains_in_time(
+    witness: Sequence[Operation], history: History, model: Model
+) -> bool:
+    """Return whether a witness is one: complete, in real time, and as the model has it.
+
+    It looks at the definition alone, and not at how the witness was found.
+    """
+    place = {id(operation): number for number, operation in enumerate(history)}
+    needed = {id(o) for o in history if o.outcome == "ok"}
+    allowed = needed | {id(o) for o in history if o.outcome == "unknown"}
+    given = [id(o) for o in witness]
+    if len(set(given)) < len(given) or not needed <= set(given) <= allowed:
+        return False
+    states, latest, last = {}, float("-inf"), {}
+    for operation in witness:
+        client, number = operation.client, place[id(operation)]
+        latest = max(latest, operation.start)
+        if operation.end is not None and (
+            operation.end < latest or last.get(client, -1) > number
+        ):
+            return False
+        last[client] = max(last.get(client, -1), number)
+        before = states.get(operation.key, model.initial)
+        states[operation.key] = after_of(operation, before, model)
+        if states[operation.key] is None:
+            return False
+    return True
+
+
+def _violated(history, name, model, part, found, deadline):
+    """Return the verdict, with few operations that are enough for it."""
+
+    def refuted(operations, optional, until):
+        return find_order(operations, model, until, optional).refuted
+
+    kept = smallest(part, refuted, model, deadline, found.stuck_s)
+    why = why_no_order(kept, part, model)
+    return Verdict("violated", name, why, history, smallest=History(kept))
+
+
+def _merged(orders, history):
+    """Return one order of all keys, in which each client's calls are as it made them.
+
+    Each operation comes at the first moment that it can have in the order of its key.
+    """
+    chains, moments = [], {}
+    for order in orders:
+        latest = float("-inf")
+        for operation in order:
+            latest = max(latest, operation.start)
+            moments[id(operation)] = latest
+        chains.append(order)
+    for client in history.clients:
+        own = [o for o in history.of(client) if id(o) in moments]
+        answered = None
+        for operation in own:
+            chains.append([o for o in (answered, operation) if o is not None])
+            answered = operation if operation.end is not None else answered
+    return merged(chains, moments)

@@ -1,0 +1,109 @@
+"""`check_sequential`: one order for all, in which time does not count."""
+
+import time
+from collections.abc import Sequence
+
+from distlab.agree.checkers.arguments import fitting, history_of, model_of, seconds_of
+from distlab.agree.checkers.evidence import (
+    after_of,
+    needed,
+    nothing_to_judge,
+    nothing_told,
+)
+from distlab.agree.checkers.programs import find_interleaving
+from distlab.agree.checkers.smallest import perhaps, smallest
+from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.models import Model
+from distlab.history import History, told
+from distlab.trace import Operation
+
+__all__ = ["check_sequential", "explains_programs"]
+
+_EXPLAINING = 0.25  # of the limit: for the smallest sub-history
+
+
+def check_sequential(
+    history: History, model: Model, *, within_s: float = 10
+) -> Verdict:
+    """Return whether one order of all operations, on all keys, explains every answer.
+
+    In that order each client's operations are as it made them; when they were made does
+    not count otherwise. An operation of unknown outcome comes anywhere after what its
+    client did before, or never, and its client's later ones do not wait for it; one
+    that was refused comes never. Keys are not judged alone: two keys, each of them in
+    order, need not be so together.
+
+    Inconclusive: if nothing was answered, if no answer tells of an operation before it
+    (a fresh store would have answered the same), or if the time was too short. The
+    question is hard in general; where no value is written twice to a key, most of the
+    order follows from the values.
+
+    Source: Lamport, How to make a multiprocessor computer, 1979.
+    """
+    history, model = history_of(history), model_of(model)
+    deadline = time.monotonic() + seconds_of(within_s)
+    fitting(history, model)
+    history.by_key()
+    name = f"sequential {model.name}"
+    if why := nothing_to_judge(history):
+        return Verdict("inconclusive", name, why, history)
+    done = [operation for operation in history if operation.outcome != "failed"]
+    found = find_interleaving(done, model, deadline)
+    if not found.in_time:
+        why = f"{within_s:g} s were too short to try every order."
+        return Verdict("inconclusive", name, why, history)
+    if found.order is None:
+        explaining = max(deadline, time.monotonic()) + _EXPLAINING * within_s
+        kept = smallest(done, _refuted(model), model, explaining)
+        return Verdict("violated", name, _why(kept), history, smallest=History(kept))
+    witness = needed(found.order, model)
+    assert explains_programs(witness, history, model)
+    if why := nothing_told(witness, model):
+        return Verdict("inconclusive", name, why, history)
+    why = f"One order explains all {len(witness)} operations that took effect."
+    return Verdict("ok", name, why, history, witness=tuple(witness))
+
+
+def explains_programs(
+    witness: Sequence[Operation], history: History, model: Model
+) -> bool:
+    """Return whether a witness is one: complete, in each client's order, as modelled.
+
+    It looks at the definition alone, and not at how the witness was found.
+    """
+    place = {id(operation): number for number, operation in enumerate(history)}
+    needed = {id(o) for o in history if o.outcome == "ok"}
+    allowed = needed | {id(o) for o in history if o.outcome == "unknown"}
+    given = [id(o) for o in witness]
+    if len(set(given)) < len(given) or not needed <= set(given) <= allowed:
+        return False
+    states, last = {}, {}
+    for operation in witness:
+        client, number = operation.client, place[id(operation)]
+        if operation.end is not None and last.get(client, -1) > number:
+            return False
+        last[client] = max(last.get(client, -1), number)
+        before = states.get(operation.key, model.initial)
+        states[operation.key] = after_of(operation, before, model)
+        if states[operation.key] is None:
+            return False
+    return True
+
+
+def _refuted(model):
+    def refuted(operations, optional, until):
+        unsure = perhaps(operations, optional)
+        return find_interleaving(unsure, model, until).refuted
+
+    return refuted
+
+
+def _why(kept):
+    if len(kept) == 1:
+        return f"No store of one copy can have answered {told(kept[0])}."
+    clients = len({operation.client for operation in kept})
+    whose = "the client's" if clients == 1 else "each client's"
+    return (
+        f"No order of these {len(kept)} operations that keeps {whose} own order "
+        f"explains every answer."
+    )

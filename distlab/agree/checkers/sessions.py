@@ -1,0 +1,259 @@
+"""Session guarantees: what one client may rely on, from its own call to the next.
+
+They speak of versions: every write of a key makes one, and the versions of a key have
+an order that all agree on, the initial one first. What is decided is whether there is
+any such order, of the writes that reads saw or that were answered, in which
+
+  read your writes      a read returns no version before one that its client had written
+  monotonic reads       a read returns what its client's read before it did, or later
+  monotonic writes      a client's writes come in its own order
+  writes follow reads   a client's write comes after every version that it had read
+
+The last two promise something to those who read. Which version is later cannot be seen,
+so it is judged by what a reader finds missing: who has read a write must, from its next
+read on, find what that write comes after, or something later; if both are of one key,
+something later than that. "What it comes after" is, of a write, what its client wrote
+before (monotonic writes), or what its client read before (writes follow reads).
+
+Violated therefore means that no order of the versions explains the reads; ok, that one
+does. Each guarantee is judged alone: one that holds says nothing of the others. A write
+of unknown outcome is a version if a read saw it, and promises its client nothing. Where
+a value is written twice to a key, every way in which reads can have seen writes is
+tried, until the time is over.
+
+Source: Terry et al., Session guarantees for weakly consistent replicated data, 1994.
+"""
+
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from distlab.agree.checkers.accesses import INITIAL, Accesses
+from distlab.agree.checkers.arguments import history_of, seconds_of
+from distlab.agree.checkers.evidence import nothing_to_judge
+from distlab.agree.checkers.order import Order
+from distlab.agree.checkers.smallest import perhaps, smallest
+from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.models import CasRegister
+from distlab.history import History, called, shown
+
+__all__ = [
+    "check_monotonic_reads",
+    "check_monotonic_writes",
+    "check_read_your_writes",
+    "check_writes_follow_reads",
+]
+
+_EXPLAINING = 0.25
+
+
+class _Demand(NamedTuple):
+    """The version `later` is not before the version `earlier`, of the same key.
+
+    strict: they are not the same version either. by: the accesses that demand it.
+    """
+
+    earlier: int
+    later: int
+    strict: bool
+    by: tuple[int, ...]
+
+
+Demands = Callable[[Accesses, dict[int, int]], Iterator[_Demand]]
+
+
+def check_read_your_writes(
+    history: History, *, initial: Any = None, within_s: float = 10
+) -> Verdict:
+    """Return whether no read returned a version before one that its client wrote."""
+    return _check("read your writes", _own_writes, history, initial, within_s)
+
+
+def check_monotonic_reads(
+    history: History, *, initial: Any = None, within_s: float = 10
+) -> Verdict:
+    """Return whether no client's reads went back to an earlier version."""
+    return _check("monotonic reads", _own_reads, history, initial, within_s)
+
+
+def check_monotonic_writes(
+    history: History, *, initial: Any = None, within_s: float = 10
+) -> Verdict:
+    """Return whether nobody saw a client's write without those that it made before."""
+    return _check("monotonic writes", _writes_before, history, initial, within_s)
+
+
+def check_writes_follow_reads(
+    history: History, *, initial: Any = None, within_s: float = 10
+) -> Verdict:
+    """Return whether nobody saw a write without what its client had read before."""
+    return _check("writes follow reads", _reads_before, history, initial, within_s)
+
+
+def _own_writes(accesses, seen):
+    for number, session, read in _sessions(accesses, seen):
+        if not read:
+            continue
+        for before in reversed(session):
+            access = accesses.all[before]
+            if access.writes and access.key == accesses.all[number].key:
+                yield _Demand(before, seen[number], False, (before, number))
+
+
+def _own_reads(accesses, seen):
+    for number, session, read in _sessions(accesses, seen):
+        if not read:
+            continue
+        for before in reversed(session):
+            access = accesses.all[before]
+            if not access.writes and access.key == accesses.all[number].key:
+                yield _Demand(seen[before], seen[number], False, (before, number))
+                break
+
+
+def _writes_before(accesses, seen):
+    came_before = {}
+    for number, session, read in _sessions(accesses, seen):
+        if not read:
+            came_before[number] = [n for n in session if accesses.all[n].writes]
+    return _found_missing(accesses, seen, came_before)
+
+
+def _reads_before(accesses, seen):
+    came_before = {}
+    for number, session, read in _sessions(accesses, seen):
+        if not read:
+            reads = [seen[n] for n in session if not accesses.all[n].writes]
+            came_before[number] = [write for write in reads if write != INITIAL]
+    return _found_missing(accesses, seen, came_before)
+
+
+def _found_missing(accesses, seen, came_before):
+    """Yield what readers may ask for who have read a write that came after others."""
+    key = [access.key for access in accesses.all]
+    for write, others in came_before.items():
+        for other in others:
+            if key[other] == key[write]:
+                yield _Demand(other, write, True, (other, write))
+    asked = defaultdict(dict)  # client, key -> (version, strict) -> who asks for it
+    for number, _, read in _sessions(accesses, seen):
+        if not read:
+            continue
+        client = accesses.all[number].client
+        for (other, strict), by in asked[client, key[number]].items():
+            yield _Demand(other, seen[number], strict, (*by, number))
+        write = seen[number]
+        for other in came_before.get(write, ()):
+            strict = key[other] == key[write]
+            asked[client, key[other]].setdefault(
+                (other, strict), (other, write, number)
+            )
+
+
+def _sessions(accesses, seen):
+    """Yield (access, what its client did before, whether it is a read), in order."""
+    sessions = defaultdict(list)
+    for number in accesses.in_use(seen):
+        access = accesses.all[number]
+        session = sessions[access.client]
+        yield number, session, not access.writes
+        if access.certain:
+            session.append(number)
+
+
+def _check(name, demands, history, initial, within_s):
+    history = history_of(history)
+    deadline = time.monotonic() + seconds_of(within_s)
+    if why := nothing_to_judge(history):
+        return Verdict("inconclusive", name, why, history)
+    accesses = Accesses(history, initial)
+    asked, orders, broken = _judged(accesses, demands, deadline)
+    if broken:
+
+        def refuted(operations, optional, until):
+            part = Accesses(History(perhaps(operations, optional)), initial)
+            return bool(_judged(part, demands, until)[2])
+
+        explaining = max(deadline, time.monotonic()) + _EXPLAINING * within_s
+        done = [o for o in history if o.outcome != "failed"]
+        kept = History(smallest(done, refuted, CasRegister(initial), explaining))
+        part = Accesses(kept, initial)
+        broken = _judged(part, demands, explaining + within_s)[2] or broken
+        return Verdict("violated", name, broken, history, smallest=kept)
+    if orders is None:
+        why = (
+            f"{within_s:g} s were too short: {accesses.ambiguous} reads returned a "
+            "value that was written several times, and nobody can say which they saw. "
+            "Have clients write different values."
+        )
+        return Verdict("inconclusive", name, why, history)
+    if not asked:
+        why = "No read is bound by it: nothing that could have been broken was tried."
+        return Verdict("inconclusive", name, why, history)
+    why = "One order of the writes of each key explains every read."
+    return Verdict("ok", name, why, history, orders=orders)
+
+
+def _judged(accesses, demands, deadline):
+    """Return (reads bound, key -> order of its writes, what is broken in words).
+
+    The order is None if there is none, or none was found in time; only in the first
+    case something is broken.
+    """
+    if accesses.unseen:
+        read = accesses.all[accesses.unseen[0]]
+        words = f"{called(read.client)}'s read of {shown(read.key)} returned"
+        return 0, None, f"{words} {shown(read.value)}, which nobody wrote."
+    broken = ""
+    for seen in accesses.choices():
+        made = list(demands(accesses, seen))
+        bound = sum(not accesses.all[demand.by[-1]].writes for demand in made)
+        orders, broken = _versions(accesses, seen, made)
+        if not broken:
+            return bound, orders, ""
+        if time.monotonic() > deadline and accesses.ambiguous:
+            return 0, None, ""
+    return 0, None, broken
+
+
+def _versions(accesses, seen, made):
+    """Return (key -> its writes in an order that meets the demands, "") or why not."""
+    order = Order(len(accesses.all))
+    for demand in made:
+        if demand.earlier == demand.later:
+            if demand.strict:
+                return None, _why(accesses, seen, demand)
+        elif demand.later == INITIAL:
+            return None, _why(accesses, seen, demand)
+        elif demand.earlier != INITIAL:
+            order.add(demand.earlier, demand.later)
+            circle = demand
+    if not order.close():
+        return None, _why(accesses, seen, circle)
+    orders = defaultdict(list)
+    used = set(accesses.in_use(seen))
+    for number in order.sorted:
+        if number in used and accesses.all[number].writes:
+            orders[accesses.all[number].key].append(accesses.all[number].operation)
+    return {key: tuple(writes) for key, writes in orders.items()}, ""
+
+
+def _why(accesses, seen, demand):
+    """Return in words which demand is not met, or cannot be met beside the others."""
+    *_, number = demand.by
+    access = accesses.all[number]
+    if access.writes:
+        return f"No order of the writes of {shown(access.key)} explains what was read."
+    words = f"{called(access.client)}'s read of {shown(access.key)} returned"
+    words = f"{words} {shown(access.value)}"
+    if len(demand.by) == 4:
+        other, write, _, _ = demand.by
+        has = f"{shown(accesses.all[write].value)} of {shown(accesses.all[write].key)}"
+        misses = (
+            f"{shown(accesses.all[other].value)} of {shown(accesses.all[other].key)}"
+        )
+        return f"{words}, though it had read {has}, which came after {misses}."
+    before = accesses.all[demand.by[0]]
+    did = "written" if before.writes else "read"
+    return f"{words} after it had {did} {shown(before.value)}."

@@ -1,0 +1,109 @@
+"""Logs of Jepsen, in the two forms that checkers' test data have.
+
+INFO  jepsen.util - 4	:invoke	:cas	[1 3]
+{:process 0, :type :invoke, :f :put, :key "0", :value "x"}
+"""
+
+import re
+
+from distlab.history.edn import read_edn
+from distlab.history.pairing import Line, Pairing
+from distlab.trace import Call, Operation
+
+__all__ = ["from_jepsen"]
+
+_EVENT = re.compile(r"(?:^|\s)(\d+|:nemesis)\s+:(invoke|ok|fail|info)\s+:(\S+)(.*)$")
+_MAP = re.compile(r"^\s*\{.*:type\b")
+_OPS = {"get": "read", "put": "write"}
+_NANO = 1e-9
+
+
+def from_jepsen(text: str, source: str) -> list[tuple[Operation, str]]:
+    """Return the operations of a log, and where in `source` each was called.
+
+    `:info` is "unknown", `:fail` is "failed". A failed compare-and-set that names no
+    error was carried out and found another value: it is "ok" with the result False.
+    The nemesis and lines about anything else are left out.
+    """
+    pairing, values = Pairing(), {}
+    for number, said in enumerate(text.split("\n"), start=1):
+        line = Line(source, number, said.rstrip("\r"))
+        event = _of_map(line) if _MAP.match(said) else _of_log(line)
+        if event is None:
+            continue
+        client, kind, op, key, value, time, error = event
+        if kind == "invoke":
+            asked = None if op == "read" else value
+            pairing.invoke(line, client, Call(op, key, asked), time)
+            values[client] = asked
+            continue
+        outcome = {"ok": "ok", "fail": "failed", "info": "unknown"}[kind]
+        result = value if op == "read" and kind == "ok" else None
+        if op == "cas" and kind == "ok":
+            result = True
+        elif (
+            op == "cas" and kind == "fail" and value == values.get(client) and not error
+        ):
+            outcome, result = "ok", False
+        pairing.answer(line, client, outcome, result, time)
+    operations = pairing.operations()
+    if not operations:
+        raise Line(source, 1, text.split("\n", 1)[0]).wrong(
+            "neither this line nor any other is an event of Jepsen.",
+            "Its events look like `jepsen.util - 4 :invoke :write 3`, or like "
+            "`{:process 4, :type :invoke, :f :write, :value 3}`.",
+        )
+    return operations
+
+
+def _of_log(line):
+    found = _EVENT.search(line.text)
+    if found is None or found[1] == ":nemesis":
+        return None
+    value, *error = _read(line, found[4]) or [None]
+    if found[4].strip().startswith(":"):
+        value, error = None, [value]
+    return (
+        int(found[1]),
+        found[2],
+        _OPS.get(found[3], found[3]),
+        None,
+        value,
+        None,
+        error,
+    )
+
+
+def _of_map(line):
+    (event, *_) = _read(line, line.text)
+    missing = [name for name in ("process", "type", "f") if name not in event]
+    if missing:
+        raise line.wrong(
+            f":{missing[0]} is missing.", "An event has :process, :type and :f."
+        )
+    client, kind, op = event["process"], event["type"], event["f"]
+    if client == "nemesis":
+        return None
+    if kind not in ("invoke", "ok", "fail", "info"):
+        raise line.wrong(
+            f"the type :{kind} is unknown.", "It is :invoke, :ok, :fail or :info."
+        )
+    time = event["time"] * _NANO if "time" in event else None
+    return (
+        client,
+        kind,
+        _OPS.get(op, op),
+        event.get("key"),
+        event.get("value"),
+        time,
+        event.get("error"),
+    )
+
+
+def _read(line, text):
+    try:
+        return read_edn(text)
+    except (ValueError, TypeError) as error:
+        raise line.wrong(
+            f"it cannot be read: {error}.", "Take the log as Jepsen wrote it."
+        ) from None

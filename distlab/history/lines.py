@@ -1,0 +1,168 @@
+"""Histories as JSON lines: one event a line.
+
+    {"time": 0.1, "client": 0, "event": "invoke", "op": "write", "key": "x", "value": 1}
+    {"time": 0.2, "client": 0, "event": "ok"}
+    {"time": 0.3, "client": 1, "event": "invoke", "op": "read", "key": "x"}
+    {"time": 0.4, "client": 1, "event": "ok", "result": 1}
+
+An answer's event is "ok", "failed" or "unknown". Times are in seconds of one clock; if
+no line has one, the order of the lines counts. Lines of different clients need not be
+in the order of their times. What is still open at the end is unknown.
+"""
+
+import json
+import math
+from collections.abc import Iterable, Iterator
+
+from distlab.history.pairing import Line, Pairing
+from distlab.history.values import from_plain, to_plain
+from distlab.trace import Call, Operation
+
+__all__ = ["from_lines", "to_lines"]
+
+_ANSWERS = ("ok", "failed", "unknown")
+_INVOKE = {"client", "event", "op"}, {"time", "key", "value"}
+_ANSWER = {"client", "event"}, {"time", "result"}
+_UNKNOWN = {"client", "event"}, {"time"}
+
+
+def from_lines(text: str, source: str) -> list[tuple[Operation, str]]:
+    """Return the operations of a text, and where in `source` each was called."""
+    pairing = Pairing()
+    lines = text.split("\n")
+    for number, said in enumerate(lines, start=1):
+        if not said.strip():
+            continue
+        line = Line(source, number, said.rstrip("\r"))
+        event = _event(line, torn=number == len(lines))
+        client, time = event["client"], event.get("time")
+        if event["event"] == "invoke":
+            pairing.invoke(
+                line,
+                client,
+                Call(event["op"], event.get("key"), event.get("value")),
+                time,
+            )
+        else:
+            result = event.get("result")
+            pairing.answer(line, client, event["event"], result, time)
+    return pairing.operations()
+
+
+def to_lines(operations: Iterable[Operation]) -> Iterator[str]:
+    """Yield the lines of a history, in the order of their times.
+
+    That an operation is unknown is said before its client's next call.
+    """
+    events, given_up = [], {}
+    for number, operation in enumerate(operations):
+        client, start = operation.client, operation.start
+        if client in given_up:
+            said = {"time": start, "client": client, "event": "unknown"}
+            events.append((start, number, 0, said))
+            del given_up[client]
+        events.append((start, number, 1, _invocation(operation)))
+        if operation.end is None:
+            given_up[client] = number
+        else:
+            events.append((operation.end, number, 2, _answer(operation)))
+    for *_, event in sorted(events, key=lambda event: event[:3]):
+        yield json.dumps(event)
+
+
+def _invocation(operation):
+    client, op, key, value, start, *_ = operation
+    event = {"time": start, "client": client, "event": "invoke", "op": op}
+    if key is not None:
+        event["key"] = to_plain(key)
+    if value is not None:
+        event["value"] = to_plain(value)
+    return event
+
+
+def _answer(operation):
+    event = {"time": operation.end, "client": operation.client}
+    event["event"] = operation.outcome
+    if operation.result is not None:
+        event["result"] = to_plain(operation.result)
+    return event
+
+
+def _event(line, torn):
+    """Return what a line says, with every field looked at."""
+    try:
+        event = json.loads(
+            line.text, object_pairs_hook=_no_field_twice, parse_constant=_no_constant
+        )
+    except RecursionError:
+        raise line.wrong("it is nested too deeply.", "Write flatter values.") from None
+    except json.JSONDecodeError as error:
+        if torn:
+            raise line.wrong(
+                "the last line is torn: it ends in the middle of an event.",
+                "Take the line out: what it was about then counts as unknown.",
+            ) from None
+        raise line.wrong(
+            f"it is no JSON ({error.msg} at column {error.colno}).",
+            'Every line is one event, such as {"client": 0, "event": "ok"}.',
+        ) from None
+    except ValueError as error:
+        raise line.wrong(
+            f"{error}.", "Write each field once, as JSON has it."
+        ) from None
+    if not isinstance(event, dict):
+        raise line.wrong(
+            "it is no object.",
+            'Every line is one event, such as {"client": 0, "event": "ok"}.',
+        )
+    _check_fields(line, event)
+    for name in ("key", "value", "result"):
+        if name in event:
+            try:
+                event[name] = from_plain(event[name])
+            except ValueError as error:
+                raise line.wrong(
+                    f'its "{name}" stands for nothing: {error}.',
+                    "distlab/history/values.py has what can be written with a dollar.",
+                ) from None
+    return event
+
+
+def _check_fields(line, event):
+    known = ("invoke", *_ANSWERS)
+    kind = event.get("event")
+    if kind not in known:
+        said = f"the event {kind!r} is unknown" if "event" in event else "no event"
+        raise line.wrong(
+            f"{said}.", f"An event is one of {', '.join(map(repr, known))}."
+        )
+    needed, allowed = {"invoke": _INVOKE, "unknown": _UNKNOWN}.get(kind, _ANSWER)
+    missing = sorted(needed - set(event))
+    if missing:
+        raise line.wrong(f'"{missing[0]}" is missing.', f'"{kind}" needs it.')
+    extra = [name for name in event if name not in needed | allowed]
+    if extra:
+        names = ", ".join(sorted(needed | allowed))
+        raise line.wrong(
+            f'"{extra[0]}" is no field of "{kind}".', f"Its fields are {names}."
+        )
+    if type(event["client"]) not in (int, str):
+        raise line.wrong("the client is no number or name.", 'Write "client": 0.')
+    if kind == "invoke" and type(event["op"]) is not str:
+        raise line.wrong("the op is no word.", 'Write "op": "read".')
+    time = event.get("time", 0)
+    if type(time) not in (int, float) or not math.isfinite(time):
+        raise line.wrong("the time is no number.", "Write seconds, such as 0.0123.")
+
+
+def _no_field_twice(pairs):
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f'"{twice}" is there twice')
+    return fields
+
+
+def _no_constant(word):
+    raise ValueError(f"{word} is no JSON")

@@ -1,0 +1,45 @@
+"""Operations in words."""
+
+import reprlib
+from typing import Any
+
+from distlab.trace import Operation
+
+__all__ = ["called", "shown", "told"]
+
+_SHORT = reprlib.Repr()
+_SHORT.maxstring = _SHORT.maxother = 40
+
+
+def shown(value: Any) -> str:
+    """Return a value as a short word: strings that are plain words without quotes."""
+    if isinstance(value, str) and value.replace("_", "").isalnum():
+        return value
+    return _SHORT.repr(value)
+
+
+def called(client: int | str) -> str:
+    """Return what a client is called: "client 2", or its name."""
+    return f"client {client}" if isinstance(client, int) else str(client)
+
+
+def told(operation: Operation) -> str:
+    """Return an operation in words: "client 2's read of x → 1"."""
+    client, op, key, value, _, _, outcome, result = operation
+    words = f"{called(client)}'s {op}"
+    if value is not None:
+        words += f" of {_pair(value) if op == 'cas' else shown(value)}"
+        words += f" to {shown(key)}" if key is not None else ""
+    elif key is not None:
+        words += f" of {shown(key)}"
+    if outcome != "ok":
+        return words + (" (refused)" if outcome == "failed" else " (never answered)")
+    return (
+        words if result is None and value is not None else f"{words} → {shown(result)}"
+    )
+
+
+def _pair(value):
+    if isinstance(value, tuple | list) and len(value) == 2:
+        return f"{shown(value[0])}→{shown(value[1])}"
+    return shown(value)
