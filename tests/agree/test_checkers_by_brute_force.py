@@ -29,6 +29,7 @@ from distlab.agree import (
     check_sequential,
     check_writes_follow_reads,
 )
+from distlab.agree.checkers.forced import Forced
 
 MODELS = {model.__name__: model for model in (Register, CasRegister, Queue, Lock, Set)}
 INITIAL = {"Queue": (), "Lock": False, "Set": frozenset()}
@@ -122,6 +123,32 @@ def test_linearizable_is_what_brute_force_says(name):
             assert is_linearizable(as_if_answered(pinned, order), INITIAL.get(name))
             assert in_time(order)
     assert min(counts["ok"], counts["violated"]) > 200
+
+
+def test_what_values_alone_refute_brute_force_refutes_too(monkeypatch):
+    monkeypatch.setattr("distlab.agree.checkers.search._LONG", 1)
+    refuted, counts = Counter(), Counter()
+    for number in range(1500):
+        chance = random.Random(number)
+        history = once(chance, chance.randrange(3, 9), 4, unknown=0.1)
+        if number % 2:
+            values = [None, *(o.value for o in history if o.op == "write")]
+            history = corrupted(chance, history, {"read": values}, 2)
+        if number % 3 == 0:
+            history = coarse(history)
+        done = [o for o in history if o.outcome != "failed"]
+        alone = Forced(done, Register(), timed=True).refuted
+        explained = is_linearizable(done, None)
+        assert not (alone and explained)
+        refuted[alone, explained] += 1
+        hold_against(
+            check_linearizable(history, Register()),
+            history,
+            lambda operations, optional: is_linearizable(operations, None, optional),
+            counts,
+        )
+    assert min(counts["ok"], counts["violated"]) > 150
+    assert refuted[True, False] > 0.8 * refuted[False, False]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -278,6 +278,16 @@ def test_a_time_limit_leads_to_inconclusive():
     assert time.monotonic() - began < 30
 
 
+def test_a_stale_read_is_found_among_many_writes_at_the_same_time():
+    """More orders than can be tried; but each value was written once."""
+    writes = [done(i, "write", i, 0, 99) for i in range(40)]
+    reads = [done(100 + i, "read", None, 0, 99, i) for i in range(40)]
+    late = [done(99, "read", None, 100, 101, 3), done(99, "read", None, 102, 103, 4)]
+    verdict = linear(*writes, *reads, *late)
+    assert verdict.violated
+    assert list(verdict.smallest) == [writes[3], writes[4], *late]
+
+
 def test_large_wrong_histories_have_small_explanations():
     histories = cas_histories(3, count=40)
     verdicts = [check_linearizable(history, CasRegister()) for history in histories]

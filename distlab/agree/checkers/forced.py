@@ -23,6 +23,8 @@ __all__ = ["Forced"]
 class Forced:
     """What follows from each client's order, and from who saw what.
 
+    timed: whether what was answered before another was called is before it, too.
+
     It is only known if each value is given once: else nothing is said.
 
     refuted: whether there is certainly no order. before: operation -> what comes before
@@ -30,7 +32,9 @@ class Forced:
     of unknown outcome that nobody needs.
     """
 
-    def __init__(self, operations: Sequence[Operation], model: Model):
+    def __init__(
+        self, operations: Sequence[Operation], model: Model, timed: bool = False
+    ):
         self.refuted, self.before, self.readers, self.needless = False, {}, {}, set()
         self.operations, self.model = operations, model
         self.givers = self._givers()
@@ -39,6 +43,9 @@ class Forced:
         found = self._found()
         self.needless = self._needless(found)
         order = Order(len(operations), self._programs())
+        if timed:
+            for number, before in self._answered_before():
+                order.direct[number] |= before
         for number, giver in found.items():
             if giver is None:
                 self.refuted = True
@@ -99,6 +106,16 @@ class Forced:
                 yield last[o.client], number
             if o.end is not None:
                 last[o.client] = number
+
+    def _answered_before(self):
+        """Yield each operation and who was answered before it was called, as bits."""
+        ends = [(o.end, i) for i, o in enumerate(self.operations) if o.end is not None]
+        ends.sort(reverse=True)
+        before = 0
+        for number, o in enumerate(self.operations):  # in the order of their starts
+            while ends and ends[-1][0] < o.start:
+                before |= 1 << ends.pop()[1]
+            yield number, before
 
     def _saturated(self, order, found):
         """Draw every conclusion; return whether nothing comes before itself."""

@@ -19,12 +19,14 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from distlab.agree.checkers.forced import Forced
 from distlab.agree.models import ANY, Model
 from distlab.trace import Operation
 
 __all__ = ["Found", "find_order", "is_new"]
 
 _LOOK_AT_CLOCK = 512  # steps between two looks
+_LONG = 5000  # steps after which it is worth looking at what the values alone say
 
 
 @dataclass(frozen=True)
@@ -100,6 +102,8 @@ class _Search:
             steps += 1
             if steps % _LOOK_AT_CLOCK == 0 and time.monotonic() > deadline:
                 return Found(None, in_time=False)
+            if steps == _LONG and self._cannot_be():
+                return Found(None, stuck_s=float("inf"))
             if entry & 1:  # a return, or the end: what comes first was called before it
                 number = entry >> 1
                 if number in self.optional:
@@ -134,6 +138,14 @@ class _Search:
                     continue
             entry = self.next[entry]
         return Found([self.operations[number] for number, *_ in trail])
+
+    def _cannot_be(self):
+        """Return whether the values alone forbid any order, each given once."""
+        operations = [
+            o._replace(end=None, outcome="unknown") if i in self.optional else o
+            for i, o in enumerate(self.operations)
+        ]
+        return Forced(operations, self.model, timed=True).refuted
 
     def _step(self, state, number, done, spent):
         """Return the state after an operation, or None if it cannot come now."""
