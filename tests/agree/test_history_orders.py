@@ -5,11 +5,18 @@ from itertools import combinations, permutations, product
 
 import pytest
 
+from distlab.agree import (
+    Register,
+    check_causal,
+    check_linearizable,
+    check_sequential,
+)
 from distlab.grading import EIGHT_HISTORIES, Classified, grade_each, lanes
 from distlab.grading.agreement.classified import Wrong
 from distlab.grading.agreement.consistency import MODELS, satisfies
 from distlab.grading.agreement.histories import long, nasty, short
 from distlab.grading.agreement.orders import brute_order, searched
+from distlab.history import History
 from distlab.trace import Operation
 
 ANSWERS = {
@@ -89,6 +96,17 @@ def test_the_search_says_what_all_orders_say(unknown):
         assert plain == truths[:1500]
 
 
+def test_the_librarys_checker_says_the_same_where_it_says_anything():
+    histories = [*short("second", 600, 0.2), *long("second", 10, 40, 5, 0.06)]
+    judged = 0
+    for history in histories:
+        verdict = check_linearizable(History(history), Register())
+        if not verdict.inconclusive:
+            judged += 1
+            assert verdict.ok == searched(history), lanes(history)
+    assert judged > 300
+
+
 def test_histories_have_moments_that_are_the_same_and_values_written_twice():
     histories = short(1, 2000, 0.2)
     touching = equal = twice = 0
@@ -156,6 +174,16 @@ def test_each_of_the_eight_histories_has_the_model_that_its_answer_says():
     for name, (model, _, _) in ANSWERS.items():
         true = [word for word in MODELS[:4] if satisfies(word, EIGHT_HISTORIES[name])]
         assert [*true, "none"][0] == model, name
+
+
+def test_the_librarys_checkers_find_the_same_models_in_the_eight_histories():
+    checks = check_linearizable, check_sequential, check_causal
+    for name, history in EIGHT_HISTORIES.items():
+        for model, check in zip(MODELS, checks, strict=False):
+            more = () if check is check_causal else (Register(),)
+            verdict = check(History(history), *more)
+            assert verdict.ok == satisfies(model, history), (name, model)
+            assert not verdict.inconclusive
 
 
 def test_all_right_answers_together_are_worth_all_points():
