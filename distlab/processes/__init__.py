@@ -13,8 +13,9 @@ milliseconds. Nothing listens anywhere: every connection is an inherited pair of
 sockets. A session is the life of its processes: when it closes, for whatever reason,
 the server kills them and everything they started. When the kernel dies, every
 session closes. Where a program like mpirun insists on starting them itself, they are
-its `Guests`, and live and end in the same way. This package knows no torch, no rank and
-no task.
+its `Guests`, and live and end in the same way. Functions that are not to be trusted are
+called in a Python apart from all these (`apart`, `answers`), in a `guard`. This package
+knows no torch, no rank and no task.
 """
 
 import sys
