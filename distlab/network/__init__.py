@@ -8,7 +8,7 @@ breaking them by hand.
 """
 
 from distlab.network.client import Client
-from distlab.network.cluster import Cluster, run
+from distlab.network.cluster.cluster import Cluster, run
 from distlab.network.delivery import Delivery
 from distlab.network.node import (
     CancelTimer,
@@ -22,9 +22,9 @@ from distlab.network.node import (
     SetTimer,
 )
 from distlab.network.outcome import Outcome
-from distlab.network.replay import replay
-from distlab.network.schedule import Schedule
-from distlab.network.search import search
+from distlab.network.schedules.replay import replay
+from distlab.network.schedules.schedule import Schedule
+from distlab.network.schedules.search import search
 from distlab.network.simulate import simulate
 
 __all__ = [

@@ -4,7 +4,7 @@ from itertools import zip_longest
 
 from distlab.errors import NodeFailed, NotDeterministic
 from distlab.network.failure import handled, parting
-from distlab.network.frozen import thaw
+from distlab.network.schedules.frozen import thaw
 from distlab.network.words import effects_in_words
 
 __all__ = ["compare", "parted"]

@@ -10,9 +10,9 @@ from distlab.errors import NodeFailed
 from distlab.history import History
 from distlab.network.arguments import Asking
 from distlab.network.effects import Hosted, made
-from distlab.network.frozen import freeze
 from distlab.network.node import CancelTimer, Note, Reply, Save, Send, SetTimer
 from distlab.network.outcome import Outcome
+from distlab.network.schedules.frozen import freeze
 from distlab.network.watchdog import Watchdog
 from distlab.network.words import answer_in_words, call_in_words, shortened
 from distlab.trace import Event, Operation, Trace

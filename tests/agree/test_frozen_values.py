@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from distlab.network.chance import Chance
-from distlab.network.frozen import freeze, thaw
 from distlab.network.plain import NotPlain
+from distlab.network.schedules.chance import Chance
+from distlab.network.schedules.frozen import freeze, thaw
 
 
 @dataclass

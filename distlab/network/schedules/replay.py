@@ -7,12 +7,12 @@ from distlab.errors import NotDeterministic
 from distlab.network.arguments import check_again, check_clients, check_nodes
 from distlab.network.client import Client
 from distlab.network.compare import compare
-from distlab.network.frozen import freeze
-from distlab.network.judge import Judge
 from distlab.network.outcome import Outcome
-from distlab.network.rehearsal import Rehearsal
-from distlab.network.schedule import Schedule
-from distlab.network.states import Lives, State
+from distlab.network.schedules.frozen import freeze
+from distlab.network.schedules.judge import Judge
+from distlab.network.schedules.rehearsal import Rehearsal
+from distlab.network.schedules.schedule import Schedule
+from distlab.network.schedules.states import Lives, State
 
 __all__ = ["Replayed", "checked_replay", "replay"]
 

@@ -10,9 +10,9 @@ Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing inpu
 import time
 from collections.abc import Callable, Sequence
 
-from distlab.network.moves import Moves
-from distlab.network.schedule import Step
-from distlab.network.states import State
+from distlab.network.schedules.moves import Moves
+from distlab.network.schedules.schedule import Step
+from distlab.network.schedules.states import State
 
 __all__ = ["played", "shortened_steps", "shorter_way"]
 

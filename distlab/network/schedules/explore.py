@@ -18,9 +18,9 @@ import random
 import time
 from collections.abc import Callable
 
-from distlab.network.draft import ASIDE
-from distlab.network.moves import Moves
-from distlab.network.states import State
+from distlab.network.schedules.draft import ASIDE
+from distlab.network.schedules.moves import Moves
+from distlab.network.schedules.states import State
 
 __all__ = ["Explorer", "OutOfTime"]
 

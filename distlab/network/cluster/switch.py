@@ -21,10 +21,10 @@ import struct
 import time
 from typing import NamedTuple
 
-from distlab.network.board import Board
+from distlab.network.cluster.board import Board
+from distlab.network.cluster.journal import Journal
+from distlab.network.cluster.stream import Stream
 from distlab.network.delivery import Delivery
-from distlab.network.journal import Journal
-from distlab.network.stream import Stream
 from distlab.processes import Child, Disconnected
 
 __all__ = ["ARRIVAL", "DEPARTURE", "FROM_CLIENT", "FROM_NODE", "door_in", "switch"]

@@ -13,11 +13,11 @@ from typing import Any, NamedTuple
 
 from distlab.errors import InvalidArgument, NodeFailed
 from distlab.network.arguments import Asking
-from distlab.network.chance import Chance
 from distlab.network.effects import Hosted, made
-from distlab.network.frozen import freeze, thaw
 from distlab.network.node import CancelTimer, Note, Refuse, Reply, Save, Send, SetTimer
 from distlab.network.plain import NotPlain
+from distlab.network.schedules.chance import Chance
+from distlab.network.schedules.frozen import freeze, thaw
 from distlab.network.watchdog import Watchdog
 from distlab.network.words import call_in_words, in_words
 

@@ -25,12 +25,12 @@ from distlab.network.arguments import (
     check_seconds,
 )
 from distlab.network.client import Client
+from distlab.network.cluster.hub import Hub
+from distlab.network.cluster.merge import merged
+from distlab.network.cluster.panel import Panel
 from distlab.network.delivery import Delivery
 from distlab.network.effects import made
-from distlab.network.hub import Hub
-from distlab.network.merge import merged
 from distlab.network.outcome import Outcome
-from distlab.network.panel import Panel
 from distlab.network.plain import NotPlain, copied
 from distlab.processes import Interrupts
 from distlab.trace import Call, Operation

@@ -4,7 +4,7 @@ from functools import cached_property
 
 from distlab.history import History
 from distlab.network.outcome import Outcome
-from distlab.network.states import Lives, State
+from distlab.network.schedules.states import Lives, State
 from distlab.trace import Operation, Trace
 
 __all__ = ["Sketch", "nodes_of"]

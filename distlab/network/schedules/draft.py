@@ -5,7 +5,7 @@ from typing import Any
 
 from distlab.network.failure import MOST_TO_ITSELF, talks_to_itself
 from distlab.network.node import Reply, Save, Send, SetTimer
-from distlab.network.states import Lives, Pending, State
+from distlab.network.schedules.states import Lives, Pending, State
 
 __all__ = ["ASIDE", "Draft"]
 

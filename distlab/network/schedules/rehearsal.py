@@ -1,10 +1,10 @@
 """A schedule played on real nodes, step by step, the n-th step at the n-th second."""
 
 from distlab.errors import NodeFailed
-from distlab.network.chance import Chance
 from distlab.network.failure import MOST_TO_ITSELF, talks_to_itself
 from distlab.network.plain import copied
-from distlab.network.schedule import Schedule, Step
+from distlab.network.schedules.chance import Chance
+from distlab.network.schedules.schedule import Schedule, Step
 from distlab.network.stage import Stage
 from distlab.network.words import call_in_words, in_words, shortened
 

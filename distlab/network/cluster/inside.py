@@ -23,11 +23,20 @@ import cloudpickle
 
 from distlab.calls.travel import unpack
 from distlab.errors import InvalidArgument, NodeFailed
-from distlab.network.board import Board
-from distlab.network.disk import Disk, packed
+from distlab.network.cluster.board import Board
+from distlab.network.cluster.disk import Disk, packed
+from distlab.network.cluster.journal import Journal
+from distlab.network.cluster.stream import Stream
+from distlab.network.cluster.switch import (
+    ARRIVAL,
+    DEPARTURE,
+    FROM_CLIENT,
+    door_in,
+    switch,
+)
+from distlab.network.cluster.wreck import facts_of
 from distlab.network.effects import Hosted, made
 from distlab.network.failure import handled
-from distlab.network.journal import Journal
 from distlab.network.node import (
     CancelTimer,
     Note,
@@ -37,10 +46,7 @@ from distlab.network.node import (
     Send,
     SetTimer,
 )
-from distlab.network.stream import Stream
-from distlab.network.switch import ARRIVAL, DEPARTURE, FROM_CLIENT, door_in, switch
 from distlab.network.words import answer_in_words, in_words, shortened
-from distlab.network.wreck import facts_of
 from distlab.processes import Child, Disconnected
 
 __all__ = ["INCARNATION", "main"]

@@ -14,7 +14,13 @@ from dataclasses import replace
 from html import escape
 
 from distlab.errors import DistlabError
-from distlab.network.panel_text import KEYS, STYLE, swatch, table_html, table_text
+from distlab.network.cluster.panel_text import (
+    KEYS,
+    STYLE,
+    swatch,
+    table_html,
+    table_text,
+)
 
 __all__ = ["Panel"]
 

@@ -4,10 +4,10 @@ import html
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from distlab.network.moves import Limits
 from distlab.network.outcome import Outcome
-from distlab.network.replay import replay
-from distlab.network.schedule import Schedule
+from distlab.network.schedules.moves import Limits
+from distlab.network.schedules.replay import replay
+from distlab.network.schedules.schedule import Schedule
 
 __all__ = ["Explored", "Found", "NotFound"]
 

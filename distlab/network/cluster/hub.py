@@ -22,21 +22,21 @@ from typing import Any
 
 from distlab.calls.console import Console
 from distlab.errors import InvalidArgument, NodeFailed
-from distlab.network.board import Board
+from distlab.network.cluster.board import Board
+from distlab.network.cluster.disk import Disk
+from distlab.network.cluster.driver import Driver
+from distlab.network.cluster.ears import Ears
+from distlab.network.cluster.hands import Hands
+from distlab.network.cluster.journal import read_journal
+from distlab.network.cluster.links import Links
+from distlab.network.cluster.merge import Record, merged
+from distlab.network.cluster.wreck import closed
 from distlab.network.delivery import Delivery
-from distlab.network.disk import Disk
-from distlab.network.driver import Driver
-from distlab.network.ears import Ears
-from distlab.network.hands import Hands
-from distlab.network.journal import read_journal
-from distlab.network.links import Links
-from distlab.network.merge import Record, merged
-from distlab.network.wreck import closed
 from distlab.processes import Processes
 
 __all__ = ["Hub"]
 
-_PRELOAD = ("cloudpickle", "distlab.network.inside")
+_PRELOAD = ("cloudpickle", "distlab.network.cluster.inside")
 _LOOK_S = 0.25
 _COPY_S = 2.0
 
@@ -143,7 +143,7 @@ class Hub(Ears, Hands):
         self.board = Board.new(self.count)
         self._processes = Processes(
             self.count + 1,
-            "distlab.network.inside:main",
+            "distlab.network.cluster.inside:main",
             preload=_PRELOAD,
             shared=[self.board.descriptor],
             private_folder=True,

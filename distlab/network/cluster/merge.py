@@ -11,7 +11,7 @@ their numbers here, in the order in which they were sent.
 from dataclasses import dataclass
 from typing import Any
 
-from distlab.network.links import Mishap
+from distlab.network.cluster.links import Mishap
 from distlab.network.words import call_in_words, shortened
 from distlab.trace import Event, Trace
 

@@ -6,7 +6,7 @@ import signal
 import time
 
 from distlab.errors import InvalidArgument
-from distlab.network.wreck import (
+from distlab.network.cluster.wreck import (
     ended_alone,
     flooded,
     never_returned,

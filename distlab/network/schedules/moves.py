@@ -10,9 +10,9 @@ from itertools import combinations
 from typing import NamedTuple
 
 from distlab.errors import NodeFailed
-from distlab.network.draft import ASIDE, Draft
-from distlab.network.schedule import Step
-from distlab.network.states import Lives, Pending, State
+from distlab.network.schedules.draft import ASIDE, Draft
+from distlab.network.schedules.schedule import Step
+from distlab.network.schedules.states import Lives, Pending, State
 
 __all__ = ["Limits", "Moves", "all_ways"]
 

@@ -12,15 +12,15 @@ from distlab.network.arguments import (
     check_seconds,
 )
 from distlab.network.client import Client
-from distlab.network.explore import Explorer
-from distlab.network.found import Explored, Found, NotFound
-from distlab.network.judge import Judge
-from distlab.network.moves import Limits, Moves, all_ways
-from distlab.network.replay import checked_replay
-from distlab.network.schedule import Schedule
-from distlab.network.shrink import played, shortened_steps, shorter_way
-from distlab.network.sketch import Sketch, nodes_of
-from distlab.network.states import Lives
+from distlab.network.schedules.explore import Explorer
+from distlab.network.schedules.found import Explored, Found, NotFound
+from distlab.network.schedules.judge import Judge
+from distlab.network.schedules.moves import Limits, Moves, all_ways
+from distlab.network.schedules.replay import checked_replay
+from distlab.network.schedules.schedule import Schedule
+from distlab.network.schedules.shrink import played, shortened_steps, shorter_way
+from distlab.network.schedules.sketch import Sketch, nodes_of
+from distlab.network.schedules.states import Lives
 
 __all__ = ["search"]
 
