@@ -171,14 +171,15 @@ _HINTS = {
     "kind": "An answer is three things: one of the five words; the order, as letters"
     " with spaces between them, or for 'causal' a dict of client and order; and the "
     "letters of the operations that contradict the next stronger model.",
-    "letters": "The letters stand in the lanes, one for each operation, and each of "
-    "them is named once.",
+    "letters": "The letters stand in the lanes, one for each operation. Write each of "
+    "them once, with spaces between them.",
     "not eventual": "Eventual means that in the end all agree. Look at the last read"
     " of each client, for each key.",
     "not none": "None means that not even the last reads agree. Look at the last "
     "read of each client, for each key.",
     "each client": "In a causal history each client has its own idea of the order of"
-    " things. Give one for each that reads: {1: 'a b c', 2: 'b a d'}.",
+    " things. Give a dict with one for each that reads, by its number: {1: 'a b c', "
+    "2: 'b a d'}.",
     "all of them": "For one order of all, all operations are in it. In a client's "
     "own order are all writes, of everybody, and what this client has read.",
     "unexplained": "A read returns what was written to its key last before it, or "

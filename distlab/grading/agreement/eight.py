@@ -1,7 +1,11 @@
 """Eight short histories of a store with the keys x and y, to be told apart.
 
 Each of them stands for one thing that a store does, or does not do, to its clients.
+A notebook cannot change them: it is judged by them.
 """
+
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from distlab.trace import Operation
 
@@ -17,10 +21,10 @@ def _history(*lines):
         value, result = (said, None) if op == "write" else (None, said)
         when = float(start), float(end)
         operations.append(Operation(int(client), op, key, value, *when, "ok", result))
-    return sorted(operations, key=lambda one: one.start)
+    return tuple(sorted(operations, key=lambda one: one.start))
 
 
-EIGHT_HISTORIES: dict[str, list[Operation]] = {
+_HISTORIES = {
     "A": _history(
         "0 write x 1 0 9",
         "2 write x 2 1 8",
@@ -80,3 +84,5 @@ EIGHT_HISTORIES: dict[str, list[Operation]] = {
         "1 read x 1 6 8",
     ),
 }
+
+EIGHT_HISTORIES: Mapping[str, tuple[Operation, ...]] = MappingProxyType(_HISTORIES)

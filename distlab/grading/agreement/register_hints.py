@@ -198,8 +198,8 @@ HINTS = {
     "strict": "There is an order, and your search did not find it. Does it take back"
     " a choice that leads nowhere? And if it remembers where it has been: the same "
     "operations with another value in the register are another place.",
-    "never": "A write that was never answered may have taken effect all the same, "
-    "and a read may have seen it.",
+    "never": "A write that was never answered may have taken effect all the same, at "
+    "once or long after its client went on, and a read may have seen it.",
     "any time": "A write that was never answered has no end, but it has a start: it "
     "cannot take effect before it was called.",
     "failed done": "An operation that failed was told that nothing was done. It has "
