@@ -7,6 +7,13 @@ to the cell; the value is a plain float between 0 and the points, which is what
 nbgrader reads.
 """
 
+from distlab.grading.agreement.classified import Classified
+from distlab.grading.agreement.eight import EIGHT_HISTORIES
+from distlab.grading.agreement.lanes import lanes
+from distlab.grading.agreement.linearizable import (
+    Linearizable,
+    LinearizableWithUnknown,
+)
 from distlab.grading.all_gather import AllGatherInRounds
 from distlab.grading.all_reduce import (
     AllReduceSums,
@@ -27,13 +34,14 @@ from distlab.grading.reduced import JoinedInPlace, ReducedByKey
 from distlab.grading.sampled_lines import SampledLines
 from distlab.grading.small_join import MapSideJoin
 from distlab.grading.turns import PreparesAndSpeaks, SpeaksInOrder, SpeaksInRounds
-from distlab.grading.verdict import Verdict, grade
+from distlab.grading.verdict import Verdict, grade, grade_each
 from distlab.grading.work import BalancedWork, SharedWork
 from distlab.grading.zero_layers import FreedLayers, ShardedLayers
 from distlab.grading.zero_optimizer import ShardedOptimizer
 from distlab.grading.zero_watch import memory_over_a_pass
 
 __all__ = [
+    "EIGHT_HISTORIES",
     "AccumulatedGradients",
     "AllGatherInRounds",
     "AllReduceSums",
@@ -42,10 +50,13 @@ __all__ = [
     "BalancedWork",
     "BestWorldSize",
     "BroadcastInRounds",
+    "Classified",
     "ClustersFound",
     "FreedLayers",
     "InvertedIndex",
     "JoinedInPlace",
+    "Linearizable",
+    "LinearizableWithUnknown",
     "MapSideJoin",
     "MeanLengths",
     "OverlappedGradients",
@@ -60,5 +71,7 @@ __all__ = [
     "SpeaksInRounds",
     "Verdict",
     "grade",
+    "grade_each",
+    "lanes",
     "memory_over_a_pass",
 ]

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from distlab.calls.travel import pack_functions
-from distlab.dataflow.trial.apart import TrialTimeout, ask, in_cells
 from distlab.errors import CannotTravel
 from distlab.grading.verdict import Verdict
+from distlab.processes.apart import TrialTimeout, ask, in_cells
 
 __all__ = ["NARROW", "RddCheck"]
 

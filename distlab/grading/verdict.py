@@ -4,7 +4,7 @@ import contextlib
 import io
 from dataclasses import dataclass
 
-__all__ = ["Verdict", "grade"]
+__all__ = ["Verdict", "grade", "grade_each"]
 
 
 @dataclass(frozen=True)
@@ -49,6 +49,18 @@ def grade(points: float, checks) -> float:
             break
     earned = float(points) if passed else 0.0
     print(f"\n{earned:g} of {points:g} points")
+    return earned
+
+
+def grade_each(points: int, checks) -> float:
+    """Run all checks; return the part of the points that they earned, rounded down."""
+    verdicts = []
+    for check in checks:
+        verdicts.append(_judged(check))
+        print(verdicts[-1])
+    passed = sum(verdict.outcome == "pass" for verdict in verdicts)
+    earned = float(points * passed // len(verdicts))
+    print(f"\n{passed} of {len(verdicts)}: {earned:g} of {points:g} points")
     return earned
 
 

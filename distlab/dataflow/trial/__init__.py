@@ -7,8 +7,8 @@ What a trial is for: to compare jobs that should give the same, with other worke
 other splits, other hash seeds, and whatever goes wrong. It ends when its time is over.
 """
 
-from distlab.dataflow.trial.apart import TrialTimeout
 from distlab.dataflow.trial.plain import Odd
 from distlab.dataflow.trial.trial import Failed, Plan, Trial, Tried
+from distlab.processes.apart import TrialTimeout
 
 __all__ = ["Failed", "Odd", "Plan", "Trial", "TrialTimeout", "Tried"]

@@ -9,69 +9,25 @@ task may run twice, and what it wrote then would be there twice.
 """
 
 import os
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from types import GeneratorType
 from typing import NamedTuple
 
 from distlab.calls.travel import unpack
 from distlab.dataflow.trial.plain import plain
+from distlab.processes.guard import Guard
 
 __all__ = [
-    "WRITES",
     "Combiner",
-    "Guard",
     "Learners",
     "Mapper",
     "Partitioner",
     "Reducer",
-    "SideEffect",
     "Trouble",
 ]
 
-WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
-_TOLD = "os.remove os.rename os.mkdir os.rmdir os.link os.symlink os.truncate os.system"
-_TOLD += " os.exec os.fork os.posix_spawn subprocess.Popen socket.connect socket.bind"
-_TOLD += " socket.sendto sqlite3.connect os.kill"
-_REFUSED = set(_TOLD.split())
 _WAIT_S = 4.0
-
-
-class SideEffect(RuntimeError):
-    """The learner's function does something that a second attempt would do again."""
-
-
-class Guard:
-    """Refuses, while it is up, whatever others could see of a function but its value.
-
-    Python asks an audit hook before it opens a file, starts a program, or imports.
-    """
-
-    def __init__(self):
-        self.up = False
-        sys.dont_write_bytecode = True
-        sys.addaudithook(self._asked)
-
-    @contextmanager
-    def around(self) -> Iterator[None]:
-        """Be up until the body ends."""
-        self.up = True
-        try:
-            yield
-        finally:
-            self.up = False
-
-    def _asked(self, event, args):
-        if not self.up:
-            return
-        if event == "import" and args[0].startswith("distlab.grading"):
-            raise ImportError("this exercise asks for your own; the checks are locked")
-        if event == "open" and args[2] & WRITES:
-            raise SideEffect(f"it opens {args[0]!r} to write (a side effect)")
-        if event in _REFUSED:
-            raise SideEffect(f"it uses {event} (a side effect)")
 
 
 class Learners:

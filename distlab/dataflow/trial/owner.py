@@ -7,7 +7,6 @@ from distlab.calls.places import source_lines
 from distlab.calls.raised import described
 from distlab.calls.travel import pack_functions, unpack
 from distlab.dataflow import MapReduce
-from distlab.dataflow.trial.apart import answer, task_in
 from distlab.dataflow.trial.guard import (
     Combiner,
     Learners,
@@ -19,6 +18,7 @@ from distlab.dataflow.trial.guard import (
 from distlab.dataflow.trial.plain import plain
 from distlab.errors import CannotTravel, InvalidArgument, TaskFailed
 from distlab.faults import KillWorker
+from distlab.processes.apart import answer, task_in
 
 __all__ = ["main"]
 

@@ -20,9 +20,9 @@ from distlab.calls.raised import described
 from distlab.calls.travel import unpack
 from distlab.dataflow import RDD, Context
 from distlab.dataflow.rdd.shared import Broadcast
-from distlab.dataflow.trial.apart import answer, task_in
-from distlab.dataflow.trial.guard import WRITES, Guard, SideEffect
 from distlab.errors import TaskFailed
+from distlab.processes.apart import answer, task_in
+from distlab.processes.guard import WRITES, Guard, SideEffect
 
 __all__ = ["Stage", "Watched", "main"]
 

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 from distlab.calls.travel import pack_functions
-from distlab.dataflow.trial.apart import ask, in_cells
 from distlab.dataflow.trial.plain import value_of
+from distlab.processes.apart import ask, in_cells
 
 __all__ = ["Failed", "Plan", "Trial", "Tried"]
 
