@@ -12,7 +12,9 @@ from distlab.network.trial import Told, Trial
 from distlab.processes.apart import in_cells
 from distlab.grading.verdict import Verdict
 
-__all__ = ["Wrong", "OnTrial"]
+__all__ = ["NotEnough", "OnTrial", "Wrong"]
+
+_MOST_CALLS = 20_000  # of methods in one run; the longest of ours need 3,000
 
 
 class Wrong(Exception):
@@ -64,10 +66,14 @@ class OnTrial:
 
         Raises: Wrong if one of them fails.
         """
+        self.trial.left = _MOST_CALLS
         try:
             return simulate(self.trial.live, nodes, clients, **how)
         except NodeFailed as error:
-            raise self.failed(error, error.trace) from None
+            trace = error.trace if self.trial.left > 0 else None
+            raise self.failed(error, trace) from None
+        finally:
+            self.trial.left = None
 
     def failed(self, error: Exception, trace: Any = None) -> Wrong:
         """Return what is wrong with a node that failed."""
@@ -98,6 +104,8 @@ def _play(trace, title):
 
 def hint_for_told(told: Told) -> str:
     """Return a nudge for a node that failed."""
+    if told.kind == "storm":
+        return HINTS["storm"]
     if told.kind == "NotImplementedError":
         return HINTS["unwritten"]
     if "(a side effect)" in told.words:

@@ -78,6 +78,8 @@ class Trial:
         self.nodes = nodes
         self._packed = pack_functions((make,), "a node")
         self._name = str(getattr(make, "__name__", "Node"))
+        self.sizes: list[int] = []  # bytes of each message, as they were sent
+        self.left: int | None = None  # how often nodes may be called, None for ever
         self.live, self.copied = self._makers()
 
     def _makers(self):
@@ -139,8 +141,12 @@ class Trial:
     def ask(self, node: int, what: str, *arguments: Any) -> dict:
         """Have a node's process do something, and return what it says of it.
 
-        Raises: Told if the node failed, or its process did.
+        Raises: Told if the node failed, or its process did, or none are `left`.
         """
+        if self.left is not None:
+            self.left -= 1
+            if self.left < 0:
+                raise Told("the nodes find no end", what, "storm")
         try:
             self._sockets[node].sendall(pickle.dumps((what, arguments)))
             said = self._files[node].readline(_MOST_BYTES)
@@ -204,9 +210,12 @@ class Proxy(Node):
         answer = Trial.running(self.trial).ask(self.me, what, *arguments)
         try:
             self.state = int(answer["state"])
-            return [_effect(*told) for told in answer.get("effects", ())]
+            effects = [_effect(*told) for told in answer.get("effects", ())]
         except (KeyError, ValueError, TypeError, SyntaxError):
             raise Told(f"node {self.me}'s process ended", what, "died") from None
+        sends = [effect for effect in effects if type(effect) is Send]
+        Trial.running(self.trial).sizes += [len(send.message) for send in sends]
+        return effects
 
 
 def _effect(kind, *parts):
