@@ -1,9 +1,9 @@
 """The check of a store that answers at once, whatever is cut, and agrees afterwards.
 
-    a split      ─▶ every call answered on both sides, without any delay
-    it is over   ─▶ every node has the same, and of two writes the later one, if its
-                    writer knew of the other
-    much later   ─▶ what the nodes tell each other does not grow
+a split      ─▶ every call answered on both sides, without any delay
+it is over   ─▶ every node has the same, and of two writes the later one, if its
+                writer knew of the other
+much later   ─▶ what the nodes tell each other does not grow
 """
 
 import random
@@ -232,7 +232,7 @@ HINTS = {
     "old": "An old value has won over one that was written by somebody who knew it. A "
     "write's version is above that of what it replaces, and what is sent again does "
     "not replace what is newer.",
-    "no value": "What the nodes agree on was never written. Does something get lost, or "
+    "no value": "What the nodes agree on was never written. Is something lost, or "
     "is the version part of the answer?",
     "grows": "Nothing new is written, and what the nodes tell each other grows and "
     "grows. Send what a node has now, and not all that it has heard.",

@@ -1,8 +1,8 @@
 """The check of a shopping cart that answers on both sides of a split, and heals.
 
-    one node alone  ─▶ add, remove, add again
-    a split         ─▶ nothing that either side did is lost, and nothing comes back
-    many runs       ─▶ the same, by the definition, with losses, doubles, overtaking
+one node alone  ─▶ add, remove, add again
+a split         ─▶ nothing that either side did is lost, and nothing comes back
+many runs       ─▶ the same, by the definition, with losses, doubles, overtaking
 """
 
 import random
@@ -19,7 +19,7 @@ from distlab.trace import Call, Operation
 
 __all__ = ["HealedCart"]
 
-_RUNS, _FINALLY_S = 30, 3.0
+_RUNS, _FINALLY_S = 16, 3.0
 _ROUGH = Delivery((0.001, 0.15), loss=0.1, duplicate=0.3)
 _SPLIT_S = (2.0, 4.0)
 
@@ -81,14 +81,16 @@ class HealedCart(OnTrial):
 
     def _split(self, before, left, right, needed, gone):
         """Fill the cart, split, change it on both sides; what is in it then?"""
+        run = self._parted(before, left, right)
+        answered_at_once(run, HINTS)
+        self._compare(run, 7, needed, gone, _added(left, right))
+
+    def _parted(self, before, left, right):
         clients = [_client(0, before, 0.1)]
         clients += [_client(1, left, 2.5), _client(2, right, 2.5)]
         clients += [Client(node, [Call("read", "cart")], 7) for node in range(3)]
         split = Split(_SPLIT_S[0], [0, 1], [2], until_s=_SPLIT_S[1])
-        run = self.simulate(3, clients, faults=split, seed=self.seed)
-        answered_at_once(run, HINTS)
-        sides = [{w.split()[1] for w in words if "add" in w} for words in (left, right)]
-        self._compare(run, 7, needed, gone, sides)
+        return self.simulate(3, clients, faults=split, seed=self.seed)
 
     def _compare(self, run, end_s, needed, gone, sides=()):
         """Compare what all nodes read in the end with what has to be there."""
@@ -102,7 +104,8 @@ class HealedCart(OnTrial):
         for cart in carts:
             for item in sorted(set(needed) - set(cart)):
                 kind = needed[item]
-                kind = _lost_kind(carts, sides) if kind == "lost" and sides else kind
+                if kind == "lost" and sides:
+                    kind = self._lost(carts, sides)
                 told = f"{found}\n{item} should be there."
                 raise Wrong(told, HINTS[kind], run.trace)
         for cart in carts:
@@ -113,6 +116,16 @@ class HealedCart(OnTrial):
                 raise Wrong(found, HINTS["nobody"], run.trace)
         if any(cart != carts[0] for cart in carts):
             raise Wrong(found, HINTS["differ"], run.trace)
+
+    def _lost(self, carts, sides):
+        """Say whether replicas differ, one side lost all, or items were mixed up."""
+        if any(cart != carts[0] for cart in carts):
+            return "differ"
+        some = [f"add {item}" for item in ("tea", "egg", "fig")]
+        other = self._parted([], some, ["add jam"])
+        reads = [_items(one) or [] for one in other.history if one.start >= 7]
+        mixed = _mixed(carts, sides) or _mixed(reads, _added(some, ["add jam"]))
+        return "tags" if mixed else "lost"
 
     # ---- many runs -------------------------------------------------------------------
 
@@ -165,10 +178,15 @@ def _drawn(seed):
     return clients, {"faults": split, "delivery": _ROUGH, "seed": seed}
 
 
-def _lost_kind(carts, sides):
-    """Say whether one side lost all that it had, or items were mixed up."""
+def _added(left, right):
+    """Return the items that each side adds."""
+    return [{w.split()[1] for w in words if "add" in w} for words in (left, right)]
+
+
+def _mixed(carts, sides):
+    """Whether a cart has a part of what one side added."""
     whole = [{item for item in cart if item in sides[0] | sides[1]} for cart in carts]
-    return "lost" if all(some in sides or not some for some in whole) else "tags"
+    return any(some and some not in sides for some in whole)
 
 
 def _items(one: Operation) -> list | None:

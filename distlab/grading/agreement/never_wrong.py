@@ -1,9 +1,9 @@
 """The check of a store that refuses rather than to be wrong.
 
-    nothing is broken   ─▶ the answers of a single copy
-    splits              ─▶ the majority's side answers all, the other refuses all, soon
-    losses and doubles  ─▶ linearizable, over many seeds
-    searched schedules  ─▶ linearizable, in any order of events that is found
+nothing is broken   ─▶ the answers of a single copy
+splits              ─▶ the majority's side answers all, the other refuses all, soon
+losses and doubles  ─▶ linearizable, over many seeds
+searched schedules  ─▶ linearizable, in any order of events that is found
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,11 @@ from distlab.agree import KeyValue, check_linearizable
 from distlab.errors import NodeFailed, NotDeterministic
 from distlab.faults import Split
 from distlab.grading.agreement.nodes_on_trial import NotEnough, OnTrial, Wrong
-from distlab.grading.agreement.register_evidence import HINTS, heard_twice, kind_of_wrong
+from distlab.grading.agreement.register_evidence import (
+    HINTS,
+    heard_twice,
+    kind_of_wrong,
+)
 from distlab.grading.agreement.split_plans import (
     PATIENCE_S,
     SPLIT_S,
@@ -186,7 +190,6 @@ class NeverWrong(OnTrial):
         kind = kind_of_wrong(run, nodes, verdict.smallest or run.history)
         kind = self._newest_or_version() if kind == "version" else kind
         raise Wrong(found, HINTS[kind], run.trace)
-
 
     def _newest_or_version(self):
         """Say which, by a write on two nodes and one on another two, and three reads.

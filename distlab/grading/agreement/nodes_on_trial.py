@@ -1,4 +1,4 @@
-"""What the checks of nodes have in common: running them apart, and telling a failure."""
+"""What the checks of nodes have in common: to run them apart, and tell a failure."""
 
 import sys
 from collections.abc import Callable
@@ -7,10 +7,10 @@ from typing import Any
 
 from distlab import show
 from distlab.errors import CannotTravel, NodeFailed, NotDeterministic
+from distlab.grading.verdict import Verdict
 from distlab.network import Outcome, simulate
 from distlab.network.trial import Told, Trial
 from distlab.processes.apart import in_cells
-from distlab.grading.verdict import Verdict
 
 __all__ = ["NotEnough", "OnTrial", "Wrong"]
 

@@ -103,7 +103,7 @@ HINTS = {
     "minority": "This side has no majority of the nodes, and answered. On the other "
     "side somebody else may be answered at the same time. How many are enough, of "
     "three, of four, of five?",
-    "slow": f"Somebody waited for more than half a second. When the timer runs out, say "
+    "slow": "Somebody waited for more than half a second. When the timer runs out, say "
     "so.",
     "after": "The split is over, and calls are still not answered. What is left from "
     "before?",

@@ -272,7 +272,9 @@ class _Outside:
                 _add(found, name, function.__globals__[name])
         for cell in function.__closure__ or ():
             with contextlib.suppress(ValueError):
-                _add(found, f"a variable around {function.__name__}", cell.cell_contents)
+                _add(
+                    found, f"a variable around {function.__name__}", cell.cell_contents
+                )
 
 
 def _add(found, name, value):
