@@ -74,6 +74,7 @@ class NeverWrong(OnTrial):
             for nodes in (3,) if self.case == "splits of three" else (5, 4):
                 for sides in _SIDES[nodes]:
                     self._split(nodes, sides)
+            self._in_turn()
 
     # ---- nothing is broken -----------------------------------------------------------
 
@@ -117,6 +118,19 @@ class NeverWrong(OnTrial):
                 found = f"{head}\n{told(one)}, after the split was over."
                 raise Wrong(found, HINTS["after"], run.trace)
 
+    def _in_turn(self):
+        """Cut off one after another: each call reaches a majority, always another."""
+        for calls, splits in _IN_TURN:
+            made = {
+                rank: Client(node, [_call(value)], start_s, timeout_s=0.15)
+                for start_s, node, value, rank in calls
+            }
+            faults = [Split(at_s, *sides, until_s=end) for at_s, end, *sides in splits]
+            how = {"faults": faults, "delivery": Delivery((0.005, 0.005))}
+            run = self.simulate(3, [made[rank] for rank in sorted(made)], **how)
+            cuts = [f"{a:g} to {b:g} s: {s} | {t}" for a, b, s, t in splits]
+            self._judged(run, 3, "3 nodes, split from " + ", ".join(cuts))
+
     def _side(self, run, side, majority, head):
         """Look whether one side of a split answered all, or refused all, in time."""
         some = during(run, side)
@@ -152,7 +166,9 @@ class NeverWrong(OnTrial):
 
     def _searched(self):
         for clients, faults in _SCENARIOS:
-            found = self._found(clients, faults)
+            found = self._found(clients, faults, _SEARCH_S)
+            if not found and found.explored.schedules < _LEAST_SCHEDULES:
+                found = self._found(clients, faults, 5 * _SEARCH_S)
             if found:
                 run = found.outcome
                 steps = f"A search found this schedule, in which {found.why}\n"
@@ -163,11 +179,11 @@ class NeverWrong(OnTrial):
             if found.explored.schedules < _LEAST_SCHEDULES:
                 raise NotEnough(f"{found} The machine is busy; try again.")
 
-    def _found(self, clients, faults):
+    def _found(self, clients, faults, within_s):
         def linearizable(run):
             return not _verdict(run).violated or _verdict(run)
 
-        how = {"within_s": _SEARCH_S, "seed": self.seed, "timers": 3, **faults}
+        how = {"within_s": within_s, "seed": self.seed, "timers": 3, **faults}
         try:
             return search(self.trial.copied, 3, clients, linearizable, **how)
         except (NodeFailed, NotDeterministic) as error:
@@ -215,6 +231,16 @@ def _call(value):
     return Call("read", "x") if value is None else Call("write", "x", value)
 
 
+_IN_TURN = (  # (second, node, value, rank among the clients); (from, to, sides)
+    (
+        [(0.1, 0, 1, 0), (0.32, 1, None, 1), (0.62, 2, None, 2), (0.9, 0, None, 3)],
+        [(0.111, 0.2, [0], [1, 2]), (0.3, 0.5, [0, 1], [2]), (0.6, 0.8, [1, 2], [0])],
+    ),
+    (
+        [(0.1, 0, 1, 1), (0.62, 2, 2, 0), (0.9, 0, None, 2), (1.2, 1, None, 3)],
+        [(0.05, 0.5, [0, 1], [2]), (0.6, 0.8, [1, 2], [0])],
+    ),
+)
 _WRITE = Client(0, [Call("write", "x", 1)])
 _READS = [Client(node, [Call("read", "x")]) for node in (1, 2)]
 _SCENARIOS = (
