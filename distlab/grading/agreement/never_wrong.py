@@ -74,7 +74,7 @@ class NeverWrong(OnTrial):
             for nodes in (3,) if self.case == "splits of three" else (5, 4):
                 for sides in _SIDES[nodes]:
                     self._split(nodes, sides)
-            if nodes < 5:
+            if nodes == 4:
                 self._in_turn()
 
     # ---- nothing is broken -----------------------------------------------------------

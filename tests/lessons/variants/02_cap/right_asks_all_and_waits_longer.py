@@ -1,4 +1,4 @@
-"""Has methods of its own for what is enough, gossips what is asked for, logs the cart's calls."""
+"""Has a method for what is enough, gossips what is asked for, logs the cart's calls."""
 
 POINTS = 10.0
 HINT = ""

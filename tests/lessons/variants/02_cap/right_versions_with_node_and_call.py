@@ -1,4 +1,4 @@
-"""Counts in a set, gossips to one node drawn by chance, and keeps pairs of item and tag."""
+"""Counts in a set, gossips to one node by chance, and keeps items with their tags."""
 
 POINTS = 10.0
 HINT = ""

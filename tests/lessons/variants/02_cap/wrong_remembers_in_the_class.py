@@ -24,7 +24,7 @@ class Refusing(Replica):
 
 
 class Answering(Node):
-    copies = {}
+    copies = {}  # noqa: RUF012, the mistake
 
     def on_start(self, saved):
         yield SetTimer("gossip", GOSSIP_S)
