@@ -111,7 +111,8 @@ class NeverWrong(OnTrial):
         if not split_fired(run):
             raise NotEnough(f"{head}\nNo message met the split.")
         for side in sides:
-            self._side(run, side, 2 * len(side) > nodes, head)
+            majority = 2 * len(side) > nodes
+            self._side(run, side, majority, head, lambda s=side: self._minority(how, s))
         self._judged(run, nodes, head)
         late = [o for o in run.history if o.start > SPLIT_S[1] + PATIENCE_S]
         for one in late:
@@ -132,9 +133,12 @@ class NeverWrong(OnTrial):
             cuts = [f"{a:g} to {b:g} s: {s} | {t}" for a, b, s, t in splits]
             self._judged(run, 3, "3 nodes, split from " + ", ".join(cuts))
 
-    def _side(self, run, side, majority, head):
+    def _side(self, run, side, majority, head, why):
         """Look whether one side of a split answered all, or refused all, in time."""
         some = during(run, side)
+        silent = [o for o in run.history.of(*side) if o.outcome == "unknown"]
+        if silent and (majority or not some):
+            raise Wrong(f"{head}\n{told(silent[-1])}.", HINTS["never"], run.trace)
         if not some:
             raise NotEnough(f"{head}\nNobody called on one side.")
         wanted = "ok" if majority else "failed"
@@ -143,14 +147,17 @@ class NeverWrong(OnTrial):
             if one.outcome == "unknown":
                 raise Wrong(found, HINTS["never"], run.trace)
             if one.outcome != wanted:
-                kind = "strict" if majority else self._minority(run, one)
+                kind = "strict" if majority else why()
                 raise Wrong(found, HINTS[kind], run.trace)
             if one.end - one.start > PATIENCE_S:
                 raise Wrong(found, HINTS["slow"], run.trace)
 
-    def _minority(self, run, one):
-        nodes = run.trace.world_size - run.trace.clients
-        return "twice" if heard_twice(run, nodes, one) else "minority"
+    def _minority(self, how, side):
+        """Say whether it is only doubled messages that let a side answer."""
+        nodes = max(map(max, how["faults"].sides)) + 1
+        plain = self.simulate(nodes, split_clients(nodes), faults=how["faults"])
+        answered = any(one.outcome == "ok" for one in during(plain, side))
+        return "minority" if answered else "twice"
 
     # ---- losses, doubles, searches ---------------------------------------------------
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from distlab.network import Outcome
 from distlab.trace import Operation
 
-__all__ = ["HINTS", "heard_twice", "kind_of_wrong"]
+__all__ = ["HINTS", "kind_of_wrong"]
 
 
 def kind_of_wrong(run: Outcome, nodes: int, smallest: Iterable[Operation]) -> str:
@@ -26,19 +26,13 @@ def kind_of_wrong(run: Outcome, nodes: int, smallest: Iterable[Operation]) -> st
     majority = nodes // 2 + 1
     for call in calls:
         if len(call.senders) < majority:
-            return "twice" if heard_twice(run, nodes, call.one) else "few"
+            return "twice" if len(call.received) + 1 >= majority else "few"
     if any(len(c.kept) < majority for c in calls if c.one.op == "write"):
         return "early"
     if any(c.one.op == "read" and not c.asked_again for c in calls):
         back = results[:1] != [None] and len({repr(r) for r in results}) > 1
         return "write-back" if back else "newest"
     return "version" if len(written) > 1 else "newest"
-
-
-def heard_twice(run: Outcome, nodes: int, one: Operation) -> bool:
-    """Whether a call was answered that heard enough answers, but not enough nodes."""
-    call, majority = _Heard(run, nodes, one), nodes // 2 + 1
-    return len(call.senders) < majority <= len(call.received) + 1
 
 
 class _Heard:

@@ -1,7 +1,7 @@
 """Is a majority store in the second step, too."""
 
 POINTS = 7.0
-HINT = "Here every node answers whatever is cut"
+HINT = "Whoever is cut off hears nobody"
 
 
 class Refusing(Replica):
