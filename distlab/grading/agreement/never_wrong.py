@@ -15,7 +15,6 @@ from distlab.faults import Split
 from distlab.grading.agreement.nodes_on_trial import NotEnough, OnTrial, Wrong
 from distlab.grading.agreement.register_evidence import (
     HINTS,
-    heard_twice,
     kind_of_wrong,
 )
 from distlab.grading.agreement.split_plans import (
@@ -137,7 +136,7 @@ class NeverWrong(OnTrial):
         """Look whether one side of a split answered all, or refused all, in time."""
         some = during(run, side)
         silent = [o for o in run.history.of(*side) if o.outcome == "unknown"]
-        if silent and (majority or not some):
+        if silent and not some:
             raise Wrong(f"{head}\n{told(silent[-1])}.", HINTS["never"], run.trace)
         if not some:
             raise NotEnough(f"{head}\nNobody called on one side.")
