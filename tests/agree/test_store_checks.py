@@ -150,7 +150,8 @@ CARTS = {
     "lists twice": (
         "on_client(self, request, call)",
         "if call.op == 'read':\n"
-        "            return [Reply(request, list(self.adds.values()))]\n"
+        "            there = [t for t in self.adds if t not in self.removed]\n"
+        "            return [Reply(request, [self.adds[t] for t in there])]\n"
         "        return super().on_client(request, call)",
         "each once",
     ),

@@ -188,6 +188,7 @@ class Proxy(Node):
 
     @random.setter
     def random(self, chance):
+        """Give the node a chance of its own, from the same seed."""
         self._ask("chance", self.state, chance.getrandbits(64))
 
     def on_start(self, saved):
