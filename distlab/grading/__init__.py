@@ -7,13 +7,16 @@ to the cell; the value is a plain float between 0 and the points, which is what
 nbgrader reads.
 """
 
+from distlab.grading.agreement.always_answers import AlwaysAnswers
 from distlab.grading.agreement.classified import Classified
 from distlab.grading.agreement.eight import EIGHT_HISTORIES
+from distlab.grading.agreement.healed_cart import HealedCart
 from distlab.grading.agreement.lanes import lanes
 from distlab.grading.agreement.linearizable import (
     Linearizable,
     LinearizableWithUnknown,
 )
+from distlab.grading.agreement.never_wrong import NeverWrong
 from distlab.grading.all_gather import AllGatherInRounds
 from distlab.grading.all_reduce import (
     AllReduceSums,
@@ -46,6 +49,7 @@ __all__ = [
     "AllGatherInRounds",
     "AllReduceSums",
     "AllReduceTraffic",
+    "AlwaysAnswers",
     "AveragedGradients",
     "BalancedWork",
     "BestWorldSize",
@@ -53,12 +57,14 @@ __all__ = [
     "Classified",
     "ClustersFound",
     "FreedLayers",
+    "HealedCart",
     "InvertedIndex",
     "JoinedInPlace",
     "Linearizable",
     "LinearizableWithUnknown",
     "MapSideJoin",
     "MeanLengths",
+    "NeverWrong",
     "OverlappedGradients",
     "PreparesAndSpeaks",
     "ReduceScatterSums",

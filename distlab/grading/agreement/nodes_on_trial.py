@@ -1,0 +1,147 @@
+"""What the checks of nodes have in common: to run them apart, and tell a failure."""
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from distlab import show
+from distlab.errors import CannotTravel, NodeFailed, NotDeterministic
+from distlab.grading.verdict import Verdict
+from distlab.network import Outcome, simulate
+from distlab.network.trial import Told, Trial
+from distlab.processes.apart import in_cells
+
+__all__ = ["NotEnough", "OnTrial", "Wrong"]
+
+_MOST_CALLS = 20_000  # of methods in one run; the longest of ours need 3,000
+
+
+class Wrong(Exception):
+    """What is wrong with a node: (what was seen, hint, a trace to play or None)."""
+
+    def __init__(self, found: str, hint: str, trace: Any = None):
+        super().__init__(found, hint)
+        self.found, self.hint, self.trace = found, hint, trace
+
+
+@dataclass
+class OnTrial:
+    """A check of one class of nodes, in one case; a subclass says in `_try` what.
+
+    make: the class. case: a word of the subclass.
+    """
+
+    make: Callable
+    case: str
+    seed: int = 1
+
+    nodes = 5
+    title = ""
+
+    def judge(self) -> Verdict:
+        """Run the nodes apart and judge what clients saw of them."""
+        try:
+            with Trial(self.make, self.nodes) as self.trial:
+                try:
+                    self._try()
+                except Wrong:
+                    self._forbid_sharing()
+                    raise
+                self._forbid_sharing()
+        except Wrong as wrong:
+            _play(wrong.trace, self.title)
+            return Verdict("fail", self.title, wrong.found, wrong.hint)
+        except CannotTravel as error:
+            return Verdict("fail", self.title, str(error), HINTS["travel"])
+        except NotEnough as error:
+            return Verdict("inconclusive", self.title, str(error))
+        return Verdict("pass", self.title)
+
+    def _try(self):
+        raise NotImplementedError
+
+    def simulate(self, nodes: int, clients: list, **how: Any) -> Outcome:
+        """Run the nodes on the virtual clock.
+
+        Raises: Wrong if one of them fails.
+        """
+        self.trial.left = _MOST_CALLS
+        try:
+            return simulate(self.trial.live, nodes, clients, **how)
+        except NodeFailed as error:
+            trace = error.trace if self.trial.left > 0 else None
+            raise self.failed(error, trace) from None
+        finally:
+            self.trial.left = None
+
+    def failed(self, error: Exception, trace: Any = None) -> Wrong:
+        """Return what is wrong with a node that failed."""
+        if isinstance(error, NotDeterministic):
+            return Wrong(str(error).partition("\n")[0], HINTS["chance"])
+        told = error.cause
+        if not isinstance(told, Told):
+            return Wrong(str(error), HINTS["storm"], trace)
+        return Wrong(in_cells(told.said), hint_for_told(told), trace)
+
+    def _forbid_sharing(self):
+        name = self.trial.shared()
+        if name:
+            found = f"{name} belongs to no node, and was changed while they ran."
+            raise Wrong(found, HINTS["shared"])
+
+
+class NotEnough(Exception):
+    """What was to be tried did not come about, so that nothing is known."""
+
+
+def _play(trace, title):
+    """Show the run, step by step, if there is a notebook to show it in."""
+    ipython = sys.modules.get("IPython")
+    if trace is not None and ipython and ipython.get_ipython():
+        ipython.display.display(show.player(trace, f"The run that failed: {title}"))
+
+
+def hint_for_told(told: Told) -> str:
+    """Return a nudge for a node that failed."""
+    if told.kind == "storm":
+        return HINTS["storm"]
+    if told.kind == "NotImplementedError":
+        return HINTS["unwritten"]
+    if "(a side effect)" in told.words:
+        return HINTS["side effect"]
+    if "are locked" in told.words or "are locked" in told.said:
+        return HINTS["locked"]
+    if "did not return" in told.said or told.kind == "slow":
+        return HINTS["endless"]
+    if told.kind in ("died", "SystemExit", "MemoryError"):
+        return HINTS["died"]
+    if told.kind == "holds":
+        return HINTS["holds"]
+    if told.kind:
+        return HINTS["raised"]
+    return HINTS["effects"]
+
+
+HINTS = {
+    "travel": "The class runs in another Python. It travels there with what it uses.",
+    "unwritten": "Nothing of your own is written yet. What must a node know before it "
+    "answers, and what may it say when it does not hear from the others?",
+    "side effect": "A node speaks to others by its effects alone. What it writes into "
+    "a file, or starts, no other machine sees.",
+    "locked": "The library's own stores and checks are locked where your nodes run: "
+    "the protocol itself is the exercise.",
+    "endless": "A node never waits. It returns its effects, and is called again when "
+    "a message comes or a timer runs out.",
+    "died": "The process of the node has ended, or had not enough memory. A node lives "
+    "as long as its machine.",
+    "holds": "A node remembers plain data: numbers, strings, lists, dicts and sets.",
+    "raised": "The message above names the line, and what the node was given.",
+    "effects": "The message above says what was returned, and what can be.",
+    "chance": "The same node, given the same, did something else. Chance comes from "
+    "self.random alone; a node has no clock.",
+    "storm": "Messages lead to messages without end. What has nothing new to say need "
+    "not be said again at once.",
+    "shared": "Nodes are on different machines and have no memory in common. What a "
+    "node remembers is self's own, made in __init__.",
+}
