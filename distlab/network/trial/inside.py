@@ -20,9 +20,9 @@ from typing import Any
 import cloudpickle
 
 from distlab.errors import InvalidArgument, NodeFailed
-from distlab.network.chance import Chance
+from distlab.network.schedules.chance import Chance
 from distlab.network.effects import Hosted, made
-from distlab.network.frozen import freeze, thaw
+from distlab.network.schedules.frozen import freeze, thaw
 from distlab.network.node import (
     CancelTimer,
     Node,
