@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,9 +47,12 @@ class OnTrial:
                 try:
                     self._try()
                 except Wrong:
-                    self._forbid_sharing()
+                    with suppress(Told):  # its process may be what is wrong
+                        self._forbid_sharing()
                     raise
                 self._forbid_sharing()
+        except Told as told:
+            return Verdict("fail", self.title, told.said, hint_for_told(told))
         except Wrong as wrong:
             _play(wrong.trace, self.title)
             return Verdict("fail", self.title, wrong.found, wrong.hint)

@@ -20,9 +20,7 @@ from typing import Any
 import cloudpickle
 
 from distlab.errors import InvalidArgument, NodeFailed
-from distlab.network.schedules.chance import Chance
 from distlab.network.effects import Hosted, made
-from distlab.network.schedules.frozen import freeze, thaw
 from distlab.network.node import (
     CancelTimer,
     Node,
@@ -33,6 +31,8 @@ from distlab.network.node import (
     Send,
 )
 from distlab.network.plain import NotPlain
+from distlab.network.schedules.chance import Chance
+from distlab.network.schedules.frozen import freeze, thaw
 from distlab.network.watchdog import Watchdog
 from distlab.network.words import in_words
 from distlab.processes.child import die_with
