@@ -247,9 +247,9 @@ HINTS = {
     "adds, on two nodes, that have the same tag?",
     "concurrent": "An item was removed on one node and added on another, and neither "
     "knew of the other. The add wins: a remove ends only the adds that it has seen.",
-    "back": "What was removed after it was seen came back. A node that had been cut "
-    "off still had it, and told the others. They need to know that it was removed, "
-    "and did not just never hear of it.",
+    "back": "What was removed after it was seen came back. Another node still "
+    "had it, and told the rest. They need to know that it was removed, and did not "
+    "just never hear of it.",
     "nobody": "There is something in the cart that nobody has added.",
     "differ": "The nodes have different carts for ever. Whatever arrives, in whichever "
     "order and however often, the same has to come of it; and what was lost has to be "
