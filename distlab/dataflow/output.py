@@ -9,7 +9,7 @@ from itertools import islice
 
 from distlab.dataflow.counters import Counters
 from distlab.dataflow.runs import read
-from distlab.show import player
+from distlab.show import folded
 from distlab.trace import Trace
 from distlab.units import readable_seconds
 
@@ -89,19 +89,11 @@ class Output:
             for what, records, size in self.counters.rows()
         )
         notes = "".join(f"<div>{html.escape(note)}</div>" for note in self._footnotes())
+        played = folded(self.trace, _MOST_PLAYED)
         return (
             f"<div><b>{html.escape(self._headline())}</b>"
             f"<table style='margin:4px 0'><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{notes}{self._played()}</div>"
-        )
-
-    def _played(self):
-        """Return the player, folded, if there is something to play."""
-        if not 0 < len(self.trace) <= _MOST_PLAYED:
-            return ""
-        return (
-            "<details><summary style='cursor:pointer'>Play this run</summary>"
-            f"{player(self.trace).html()}</details>"
+            f"<tbody>{body}</tbody></table>{notes}{played}</div>"
         )
 
     def _headline(self):

@@ -13,14 +13,15 @@ not; an engine says so only of errors that rule it out, such as a refused connec
 import json
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
 from distlab.errors import InvalidArgument
-from distlab.faults import Crash, NodeFault, Split
+from distlab.faults import NodeFault, Split, check_node_faults
 from distlab.history import History
 from distlab.network import Client
+from distlab.network.arguments import Asking
 from distlab.trace import Call, Operation
 
 __all__ = ["Connection", "NoAnswer", "Refused", "as_text", "as_value", "drive"]
@@ -71,7 +72,7 @@ def drive(
         was to end at all.
     meanwhile: called in this thread, while the clients call.
     """
-    faults = list(faults)
+    faults = check_node_faults(faults, len(servers))
     if faults and meanwhile is not None:
         raise InvalidArgument("drive takes faults or meanwhile, not both.")
     events = _events(servers, faults)
@@ -112,14 +113,9 @@ def _events(servers, faults):
     for fault in faults:
         if isinstance(fault, Split):
             start, end = partial(servers.split, *fault.sides), servers.heal
-        elif isinstance(fault, Crash):
+        else:
             start = partial(servers.kill, fault.node)
             end = partial(servers.restart, fault.node)
-        else:
-            raise InvalidArgument(
-                f"faults takes Split and Crash, and got {fault!r}. "
-                "For example: faults=[Split(0.5, [0], [1, 2], until_s=2)]"
-            )
         events.append((fault.at_s, start, fault, False))
         if fault.until_s is not None:
             events.append((fault.until_s, end, fault, True))
@@ -158,10 +154,9 @@ class _Driver:
         """Make all calls; what the generator of calls raises is kept for the caller."""
         try:
             self._stopping.wait(self._client.start_s)
-            for call, answer in _answered(self._client.calls):
-                if self._stopping.is_set():
-                    break
-                answer(self._make(call))
+            asking, result = Asking(self._number, self._client.calls), None
+            while (call := asking.next(result)) and not self._stopping.is_set():
+                result = self._make(call)
                 self._stopping.wait(self._client.pause_s)
         except BaseException as error:
             self.error = error
@@ -243,20 +238,3 @@ def as_value(value: Any) -> str:
             "reads as. Write something else."
         )
     return as_text(value)
-
-
-def _answered(calls: Any) -> Iterator[tuple[Call, Callable]]:
-    """Yield each call, and what to do with its result: a generator is sent it."""
-    if callable(calls):
-        calls = calls()
-    results = []
-    calls = iter(calls)
-    step = partial(next, calls)
-    while True:
-        try:
-            call = step()
-        except StopIteration:
-            return
-        yield call, results.append
-        if hasattr(calls, "send"):
-            step = partial(calls.send, results[-1])

@@ -4,7 +4,7 @@ import html
 import reprlib
 from dataclasses import dataclass, field
 
-from distlab.show import player
+from distlab.show import folded
 from distlab.show.theme import rank_color
 from distlab.trace import Trace
 from distlab.units import readable_bytes, readable_seconds
@@ -61,19 +61,11 @@ class Report:
             )
             body += f"<tr>{cells}</tr>"
         notes = "".join(f"<div>{html.escape(note)}</div>" for note in self._footnotes())
+        played = folded(self.trace, _MOST_PLAYED)
         return (
             f"<div><b>{html.escape(self._headline())}</b>"
             f"<table style='margin:4px 0'><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{notes}{self._played()}</div>"
-        )
-
-    def _played(self):
-        """Return the player, folded, if there is something to play."""
-        if not self.trace.messages() or len(self.trace) > _MOST_PLAYED:
-            return ""
-        return (
-            "<details><summary style='cursor:pointer'>Play this run</summary>"
-            f"{player(self.trace).html()}</details>"
+            f"<tbody>{body}</tbody></table>{notes}{played}</div>"
         )
 
     def _headline(self):

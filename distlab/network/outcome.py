@@ -5,7 +5,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from distlab.history import History
-from distlab.show import player
+from distlab.show import folded
 from distlab.trace import Trace, is_lost
 from distlab.units import readable_seconds
 
@@ -54,15 +54,6 @@ class Outcome:
     def _repr_mimebundle_(self, include=None, exclude=None):
         headline = f"<b>{html.escape(repr(self))}</b>"
         return {
-            "text/html": f"<div>{headline}{self._played()}</div>",
+            "text/html": f"<div>{headline}{folded(self.trace, _MOST_PLAYED)}</div>",
             "text/plain": repr(self),
         }
-
-    def _played(self):
-        """Return the player, folded, if there is something to play."""
-        if not self.trace.messages() or len(self.trace) > _MOST_PLAYED:
-            return ""
-        return (
-            "<details><summary style='cursor:pointer'>Play this run</summary>"
-            f"{player(self.trace).html()}</details>"
-        )

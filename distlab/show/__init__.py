@@ -24,7 +24,7 @@ numbers what is to be seen. Importing this package is light; matplotlib loads wi
 first picture that needs it.
 """
 
-from distlab.show.film import Comparison, Player, compare, player, save
+from distlab.show.film import Comparison, Player, compare, folded, player, save
 from distlab.show.history import history
 from distlab.show.lineage import lineage
 from distlab.show.memory import memory
@@ -45,6 +45,7 @@ __all__ = [
     "Picture",
     "Player",
     "compare",
+    "folded",
     "history",
     "lineage",
     "memory",

@@ -75,6 +75,14 @@ class Accesses:
         """How many reads can have seen several writes."""
         return sum(len(sources) > 1 for sources in self.sources.values())
 
+    def undecided(self, within_s: float) -> str:
+        """Return in words why so much time did not lead to a verdict."""
+        return (
+            f"{within_s:g} s were too short: {self.ambiguous} reads returned a value "
+            "that was written several times, and nobody can say which they saw. Have "
+            "clients write different values."
+        )
+
     def in_use(self, seen: dict[int, int]) -> list[int]:
         """Return the accesses that took effect if reads saw these writes."""
         used = set(seen.values())

@@ -31,14 +31,13 @@ from distlab.agree.checkers.accesses import INITIAL, Accesses
 from distlab.agree.checkers.arguments import history_of, seconds_of
 from distlab.agree.checkers.evidence import nothing_to_judge
 from distlab.agree.checkers.order import Order, bits
-from distlab.agree.checkers.smallest import perhaps, smallest
+from distlab.agree.checkers.smallest import EXPLAINING, perhaps, smallest
 from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.models import CasRegister
 from distlab.history import History, called, shown
 
 __all__ = ["check_causal"]
 
-_EXPLAINING = 0.25
 _NAME = "causal memory"
 
 
@@ -76,18 +75,14 @@ def check_causal(
             part = Accesses(History(perhaps(operations, optional)), initial)
             return _judged(part, until)[1] is not None
 
-        explaining = max(deadline, time.monotonic()) + _EXPLAINING * within_s
+        explaining = max(deadline, time.monotonic()) + EXPLAINING * within_s
         done = [o for o in history if o.outcome != "failed"]
         kept = History(smallest(done, refuted, CasRegister(initial), explaining))
         part = Accesses(kept, initial)
         why = _why(part, _judged(part, explaining + within_s)[1] or _Bad())
         return Verdict("violated", _NAME, why, history, smallest=kept)
     if seen is None:
-        why = (
-            f"{within_s:g} s were too short: {accesses.ambiguous} reads returned a "
-            "value that was written several times, and nobody can say which they saw. "
-            "Have clients write different values."
-        )
+        why = accesses.undecided(within_s)
         return Verdict("inconclusive", _NAME, why, history)
     if set(seen.values()) <= {INITIAL}:
         return Verdict("inconclusive", _NAME, "No read saw a write.", history)

@@ -1,4 +1,4 @@
-"""What a history must hold for a verdict to mean anything."""
+"""What a history must hold for a verdict to mean anything, and a witness to be one."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,7 +7,14 @@ from distlab.agree.models import ANY, Model
 from distlab.history import History
 from distlab.trace import Operation
 
-__all__ = ["after_of", "given_by", "needed", "nothing_to_judge", "nothing_told"]
+__all__ = [
+    "after_of",
+    "explains_programs",
+    "given_by",
+    "needed",
+    "nothing_to_judge",
+    "nothing_told",
+]
 
 
 def after_of(operation: Operation, state: Any, model: Model) -> Any:
@@ -45,6 +52,28 @@ def _explained(order, model):
         if states[operation.key] is None:
             return False
     return True
+
+
+def explains_programs(
+    witness: Sequence[Operation], history: History, model: Model
+) -> bool:
+    """Return whether a witness is one: complete, in each client's order, as modelled.
+
+    It looks at the definition alone, and not at how the witness was found.
+    """
+    place = {id(operation): number for number, operation in enumerate(history)}
+    done = {id(o) for o in history if o.outcome == "ok"}
+    allowed = done | {id(o) for o in history if o.outcome == "unknown"}
+    given = [id(o) for o in witness]
+    if len(set(given)) < len(given) or not done <= set(given) <= allowed:
+        return False
+    last = {}
+    for operation in witness:
+        client, number = operation.client, place[id(operation)]
+        if operation.end is not None and last.get(client, -1) > number:
+            return False
+        last[client] = max(last.get(client, -1), number)
+    return _explained(witness, model)
 
 
 def nothing_to_judge(history: History) -> str | None:

@@ -5,14 +5,14 @@ from collections.abc import Sequence
 
 from distlab.agree.checkers.arguments import fitting, history_of, model_of, seconds_of
 from distlab.agree.checkers.evidence import (
-    after_of,
+    explains_programs,
     needed,
     nothing_to_judge,
     nothing_told,
 )
 from distlab.agree.checkers.order import merged
 from distlab.agree.checkers.search import find_order
-from distlab.agree.checkers.smallest import smallest
+from distlab.agree.checkers.smallest import EXPLAINING, smallest
 from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.checkers.why import why_no_order
 from distlab.agree.models import Model
@@ -20,8 +20,6 @@ from distlab.history import History
 from distlab.trace import Operation
 
 __all__ = ["check_linearizable", "explains_in_time"]
-
-_EXPLAINING = 0.25  # of the limit: for the smallest sub-history
 
 
 def check_linearizable(
@@ -58,7 +56,7 @@ def check_linearizable(
         elif not found.in_time:
             late += 1
         else:
-            explaining = deadline + _EXPLAINING * within_s
+            explaining = deadline + EXPLAINING * within_s
             return _violated(history, name, model, part, found, explaining)
     if late:
         why = f"{within_s:g} s were too short for {late} of {len(parts)} keys."
@@ -78,30 +76,16 @@ def check_linearizable(
 def explains_in_time(
     witness: Sequence[Operation], history: History, model: Model
 ) -> bool:
-    """Return whether a witness is one: complete, in real time, and as the model has it.
+    """Return whether a witness is one: it explains the clients, and is in real time.
 
     It looks at the definition alone, and not at how the witness was found.
     """
-    place = {id(operation): number for number, operation in enumerate(history)}
-    needed = {id(o) for o in history if o.outcome == "ok"}
-    allowed = needed | {id(o) for o in history if o.outcome == "unknown"}
-    given = [id(o) for o in witness]
-    if len(set(given)) < len(given) or not needed <= set(given) <= allowed:
-        return False
-    states, latest, last = {}, float("-inf"), {}
+    latest = float("-inf")
     for operation in witness:
-        client, number = operation.client, place[id(operation)]
         latest = max(latest, operation.start)
-        if operation.end is not None and (
-            operation.end < latest or last.get(client, -1) > number
-        ):
+        if operation.end is not None and operation.end < latest:
             return False
-        last[client] = max(last.get(client, -1), number)
-        before = states.get(operation.key, model.initial)
-        states[operation.key] = after_of(operation, before, model)
-        if states[operation.key] is None:
-            return False
-    return True
+    return explains_programs(witness, history, model)
 
 
 def _violated(history, name, model, part, found, deadline):

@@ -1,25 +1,21 @@
 """`check_sequential`: one order for all, in which time does not count."""
 
 import time
-from collections.abc import Sequence
 
 from distlab.agree.checkers.arguments import fitting, history_of, model_of, seconds_of
 from distlab.agree.checkers.evidence import (
-    after_of,
+    explains_programs,
     needed,
     nothing_to_judge,
     nothing_told,
 )
 from distlab.agree.checkers.programs import find_interleaving
-from distlab.agree.checkers.smallest import perhaps, smallest
+from distlab.agree.checkers.smallest import EXPLAINING, perhaps, smallest
 from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.models import Model
 from distlab.history import History, told
-from distlab.trace import Operation
 
-__all__ = ["check_sequential", "explains_programs"]
-
-_EXPLAINING = 0.25  # of the limit: for the smallest sub-history
+__all__ = ["check_sequential"]
 
 
 def check_sequential(
@@ -53,7 +49,7 @@ def check_sequential(
         why = f"{within_s:g} s were too short to try every order."
         return Verdict("inconclusive", name, why, history)
     if found.order is None:
-        explaining = max(deadline, time.monotonic()) + _EXPLAINING * within_s
+        explaining = max(deadline, time.monotonic()) + EXPLAINING * within_s
         kept = smallest(done, _refuted(model), model, explaining)
         return Verdict("violated", name, _why(kept), history, smallest=History(kept))
     witness = needed(found.order, model)
@@ -62,32 +58,6 @@ def check_sequential(
         return Verdict("inconclusive", name, why, history)
     why = f"One order explains all {len(witness)} operations that took effect."
     return Verdict("ok", name, why, history, witness=tuple(witness))
-
-
-def explains_programs(
-    witness: Sequence[Operation], history: History, model: Model
-) -> bool:
-    """Return whether a witness is one: complete, in each client's order, as modelled.
-
-    It looks at the definition alone, and not at how the witness was found.
-    """
-    place = {id(operation): number for number, operation in enumerate(history)}
-    needed = {id(o) for o in history if o.outcome == "ok"}
-    allowed = needed | {id(o) for o in history if o.outcome == "unknown"}
-    given = [id(o) for o in witness]
-    if len(set(given)) < len(given) or not needed <= set(given) <= allowed:
-        return False
-    states, last = {}, {}
-    for operation in witness:
-        client, number = operation.client, place[id(operation)]
-        if operation.end is not None and last.get(client, -1) > number:
-            return False
-        last[client] = max(last.get(client, -1), number)
-        before = states.get(operation.key, model.initial)
-        states[operation.key] = after_of(operation, before, model)
-        if states[operation.key] is None:
-            return False
-    return True
 
 
 def _refuted(model):

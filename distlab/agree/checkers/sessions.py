@@ -33,7 +33,7 @@ from distlab.agree.checkers.accesses import INITIAL, Accesses
 from distlab.agree.checkers.arguments import history_of, seconds_of
 from distlab.agree.checkers.evidence import nothing_to_judge
 from distlab.agree.checkers.order import Order
-from distlab.agree.checkers.smallest import perhaps, smallest
+from distlab.agree.checkers.smallest import EXPLAINING, perhaps, smallest
 from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.models import CasRegister
 from distlab.history import History, called, shown
@@ -44,8 +44,6 @@ __all__ = [
     "check_read_your_writes",
     "check_writes_follow_reads",
 ]
-
-_EXPLAINING = 0.25
 
 
 class _Demand(NamedTuple):
@@ -175,18 +173,14 @@ def _check(name, demands, history, initial, within_s):
             part = Accesses(History(perhaps(operations, optional)), initial)
             return bool(_judged(part, demands, until)[2])
 
-        explaining = max(deadline, time.monotonic()) + _EXPLAINING * within_s
+        explaining = max(deadline, time.monotonic()) + EXPLAINING * within_s
         done = [o for o in history if o.outcome != "failed"]
         kept = History(smallest(done, refuted, CasRegister(initial), explaining))
         part = Accesses(kept, initial)
         broken = _judged(part, demands, explaining + within_s)[2] or broken
         return Verdict("violated", name, broken, history, smallest=kept)
     if orders is None:
-        why = (
-            f"{within_s:g} s were too short: {accesses.ambiguous} reads returned a "
-            "value that was written several times, and nobody can say which they saw. "
-            "Have clients write different values."
-        )
+        why = accesses.undecided(within_s)
         return Verdict("inconclusive", name, why, history)
     if not asked:
         why = "No read is bound by it: nothing that could have been broken was tried."

@@ -17,7 +17,9 @@ from distlab.agree.checkers.evidence import after_of, given_by
 from distlab.agree.models import ANY, Model
 from distlab.trace import Operation
 
-__all__ = ["perhaps", "smallest"]
+__all__ = ["EXPLAINING", "perhaps", "smallest"]
+
+EXPLAINING = 0.25  # of a check's time limit: what it may take beside the check
 
 Refuted = Callable[[list[Operation], Collection[int], float], bool]
 

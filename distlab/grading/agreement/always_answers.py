@@ -31,17 +31,12 @@ class AlwaysAnswers(OnTrial):
     case: "at once", "after a split", "losses" or "much later".
     """
 
-    _titles: ClassVar[dict[str, str]] = {
+    titles: ClassVar[dict[str, str]] = {
         "at once": "both sides of a split answer, at once",
         "after a split": "some time after a split all nodes agree",
         "losses": "lost, doubled and overtaking messages, five nodes",
         "much later": "what is told does not grow for ever",
     }
-
-    @property
-    def title(self):
-        """Say what is tried."""
-        return self._titles[self.case]
 
     def _try(self):
         {

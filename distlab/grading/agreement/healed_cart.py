@@ -31,16 +31,11 @@ class HealedCart(OnTrial):
     case: "one node", "a split" or "many runs".
     """
 
-    _titles: ClassVar[dict[str, str]] = {
+    titles: ClassVar[dict[str, str]] = {
         "one node": "a cart on one node, nobody else there",
         "a split": "both sides of a split fill and empty the cart",
         "many runs": "lost, doubled and overtaking messages, many runs",
     }
-
-    @property
-    def title(self):
-        """Say what is tried."""
-        return self._titles[self.case]
 
     def _try(self):
         if self.case == "one node":

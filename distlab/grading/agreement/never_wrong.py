@@ -49,18 +49,13 @@ class NeverWrong(OnTrial):
     case: "nothing is broken", "splits", "losses" or "searched".
     """
 
-    _titles: ClassVar[dict[str, str]] = {
+    titles: ClassVar[dict[str, str]] = {
         "nothing is broken": "nothing is broken, one call after another",
         "splits of three": "three nodes, each alone in turn",
         "splits of more": "four and five nodes, split",
         "losses": "splits, lost and doubled messages, many runs",
         "searched": "schedules that a search looks for",
     }
-
-    @property
-    def title(self):
-        """Say what is tried."""
-        return self._titles[self.case]
 
     def _try(self):
         if self.case == "nothing is broken":

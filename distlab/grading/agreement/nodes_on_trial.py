@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from distlab import show
 from distlab.errors import CannotTravel, NodeFailed, NotDeterministic
@@ -30,7 +30,7 @@ class Wrong(Exception):
 class OnTrial:
     """A check of one class of nodes, in one case; a subclass says in `_try` what.
 
-    make: the class. case: a word of the subclass.
+    make: the class. case: a word of the subclass. titles: case -> what is tried in it.
     """
 
     make: Callable
@@ -38,7 +38,12 @@ class OnTrial:
     seed: int = 1
 
     nodes = 5
-    title = ""
+    titles: ClassVar[dict[str, str]] = {}
+
+    @property
+    def title(self) -> str:
+        """Say what is tried."""
+        return self.titles[self.case]
 
     def judge(self) -> Verdict:
         """Run the nodes apart and judge what clients saw of them."""

@@ -5,6 +5,6 @@ Trace ─▶ stops: where a learner would pause ─▶ Film ─▶ page: HTML th
 """
 
 from distlab.show.film.compare import Comparison, compare
-from distlab.show.film.player import Player, player, save
+from distlab.show.film.player import Player, folded, player, save
 
-__all__ = ["Comparison", "Player", "compare", "player", "save"]
+__all__ = ["Comparison", "Player", "compare", "folded", "player", "save"]

@@ -11,8 +11,9 @@ from distlab.show.film.page import document, fragment
 from distlab.show.film.still import filmstrip, gif, png
 from distlab.show.lettering import literal
 from distlab.show.reading import trace_of
+from distlab.trace import Trace
 
-__all__ = ["Player", "player", "save"]
+__all__ = ["Player", "folded", "player", "save"]
 
 _ZOOM = 0.6  # a strip of three frames then fills a notebook
 _KINDS = (".html", ".svg", ".png", ".gif")
@@ -90,6 +91,20 @@ def player(
     if trace is None:
         trace = getattr(sys, "last_value", None)
     return Player(_film(trace, title, bound_bytes, bound_label, shape))
+
+
+def folded(trace: Trace, most: int) -> str:
+    """Return the player as HTML, folded, or "" if there is nothing to play.
+
+    most: events; a run of more is played only if somebody asks for its `player`.
+    """
+    moved = trace.who == "worker" or trace.messages()
+    if not 0 < len(trace) <= most or not moved:
+        return ""
+    return (
+        "<details><summary style='cursor:pointer'>Play this run</summary>"
+        f"{player(trace).html()}</details>"
+    )
 
 
 def save(trace, path, title="", **options) -> None:
