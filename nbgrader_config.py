@@ -1,18 +1,66 @@
 """nbgrader's layout for this course; see "For instructors" in README.md.
 
 solutions/NN_name/NN_name.ipynb    what instructors edit
+solutions/NN_name/variants/        answers that prove its checks; never copied
 exercises/NN_name/NN_name.ipynb    what `nbgrader generate_assignment` makes of it
+submitted/WHO/NN_name/...          what students hand in
 """
+
+from pathlib import Path
 
 c = get_config()  # noqa: F821
 
 c.CourseDirectory.course_id = "distlab"
+
+# Who finds the gradebook locked waits for its turn: formgrader, while you grade.
+_gradebook = Path(__file__).absolute().with_name("gradebook.db")
+c.CourseDirectory.db_url = f"sqlite:///{_gradebook}?timeout=60"
+
 c.CourseDirectory.source_directory = "solutions"
 c.CourseDirectory.release_directory = "exercises"
+c.CourseDirectory.ignore = [
+    ".ipynb_checkpoints",
+    "*.pyc",
+    "__pycache__",
+    "feedback",
+    "variants",
+]
+
+# Files that students hand in are named ada_10_ring_all_reduce.ipynb.
+c.FileNameCollectorPlugin.named_regexp = (
+    r".*/(?P<student_id>[^/]+?)_(?P<file_id>\d\d_\w+)"
+)
 
 # The stub raises, so that an exercise that nobody has touched cannot pass by returning.
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this step")'}
 
-# nbgrader kills a cell after this many seconds; a whole check takes about 20.
-c.ExecutePreprocessor.timeout = 180
-c.ExecutePreprocessor.iopub_timeout = 60
+# Submissions run in jails, and their grade cells are judged outside of these: Marking
+# takes the place of nbgrader's Execute. What is checked, and for how many points, comes
+# from the gradebook and from nowhere else: Restored sees to it before anything runs.
+marking = "distlab.grading.marking"
+c.Autograde.sanitize_preprocessors = [
+    f"{marking}.restored.Restored",
+    "nbgrader.preprocessors.OverwriteKernelspec",
+    "nbgrader.preprocessors.OverwriteCells",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+c.Autograde.autograde_preprocessors = [
+    f"{marking}.marking.Marking",
+    "nbgrader.preprocessors.LimitOutput",
+    "nbgrader.preprocessors.SaveAutoGrades",
+    "nbgrader.preprocessors.AssignLatePenalties",
+    "nbgrader.preprocessors.CheckCellMetadata",
+]
+
+# A student sees that there was a hidden case, its verdict and its hint, and no more.
+c.GenerateFeedback.preprocessors = [
+    "nbgrader.preprocessors.GetGrades",
+    "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
+    f"{marking}.feedback.StudentsView",
+]
+
+# Seconds for a cell of the submission, for one step's checks, and for all together.
+# c.Marking.timeout, c.Marking.check_timeout, c.Marking.exercise_timeout = 60, 180, 600
+
+# Where the system offers no isolation nothing is graded, unless you insist.
+# c.Marking.allow_unsafe = True

@@ -10,6 +10,7 @@
 Importing distlab is light; torch loads in the ranks, and here only when asked for.
 """
 
+import sys
 from importlib import import_module
 
 _HOME = {
@@ -25,6 +26,7 @@ _HOME = {
         "EngineMissing",
         "HistoryError",
         "InvalidArgument",
+        "JailFailed",
         "MessageMismatch",
         "NestedRDD",
         "NestedWorld",
@@ -73,3 +75,9 @@ def __getattr__(name):
 
 def __dir__():
     return [*globals(), *__all__]
+
+
+if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
+    import_module(
+        "distlab.progress.watch"
+    ).begin()  # distlab/progress says what that is

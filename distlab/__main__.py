@@ -1,17 +1,21 @@
-"""The command line: `distlab lab`, `run`, `doctor`, `film` and `export`."""
+"""The command line: `distlab lab`, `run`, `doctor`, and the other commands."""
 
 import typer
 from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
+from distlab.commands.collect import collect
 from distlab.commands.doctor import doctor
 from distlab.commands.export import export
 from distlab.commands.film import film
+from distlab.commands.grade import grade
 from distlab.commands.lab import lab
 from distlab.commands.lessons import UnknownLesson
+from distlab.commands.progress import progress
+from distlab.commands.prove import prove
 from distlab.commands.run import run
-from distlab.errors import DistlabError
+from distlab.errors import CourseUnusable, DistlabError
 
 __all__ = ["app", "main"]
 
@@ -24,7 +28,8 @@ class _Commands(TyperGroup):
             return super().invoke(ctx)
         except DistlabError as error:
             Console(stderr=True).print(Text(str(error), "red"), soft_wrap=True)
-            raise typer.Exit(2 if isinstance(error, UnknownLesson) else 1)
+            bad_usage = isinstance(error, UnknownLesson | CourseUnusable)
+            raise typer.Exit(2 if bad_usage else 1)
 
 
 app = typer.Typer(
@@ -39,6 +44,10 @@ app.command("run")(run)
 app.command("doctor")(doctor)
 app.command("film")(film)
 app.command("export")(export)
+app.command("collect")(collect)
+app.command("grade")(grade)
+app.command("progress")(progress)
+app.command("prove")(prove)
 
 
 def main() -> None:

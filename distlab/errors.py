@@ -13,12 +13,14 @@ __all__ = [
     "ClusterClosed",
     "CollectiveMismatch",
     "ContextStopped",
+    "CourseUnusable",
     "Deadlock",
     "DistlabError",
     "EngineFailed",
     "EngineMissing",
     "HistoryError",
     "InvalidArgument",
+    "JailFailed",
     "MessageMismatch",
     "NestedRDD",
     "NestedWorld",
@@ -76,12 +78,20 @@ class ContextStopped(DistlabError, RuntimeError):
     """A `Context`, or an RDD of one, that was used after its end."""
 
 
+class CourseUnusable(DistlabError, OSError):
+    """A folder that nbgrader cannot grade in, or a gradebook that somebody holds."""
+
+
 class WorldClosed(DistlabError, RuntimeError):
     """A call on a `World` that has been closed."""
 
 
 class ProcessServerFailed(DistlabError, RuntimeError):
     """The helper process that forks ranks could not start, or died."""
+
+
+class JailFailed(DistlabError, RuntimeError):
+    """A jail that could not be made, or would not hold; nothing was started in it."""
 
 
 class EngineMissing(DistlabError, ImportError):

@@ -1,6 +1,7 @@
 """What holds for every test: it leaves nothing behind, and it cannot hang for ever."""
 
 import os
+import pickle
 import threading
 import time
 
@@ -9,6 +10,7 @@ import psutil
 import pytest
 
 from distlab import run
+from distlab.processes.values import plain_data
 
 
 def pytest_collection_modifyitems(items):
@@ -19,8 +21,9 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def process_server():
-    """Start the process server before the first test counts what is running."""
+    """Start the process servers before the first test counts what is running."""
     run(lambda comm: None, 1)
+    plain_data(pickle.dumps((None,)))
 
 
 @pytest.fixture(autouse=True)

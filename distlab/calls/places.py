@@ -4,9 +4,12 @@ A frame is (file name, line number, function name).
 """
 
 import linecache
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
+
+from distlab.cells import title_of, were_told
 
 __all__ = ["learners_frames", "source_lines", "whereabouts"]
 
@@ -27,7 +30,7 @@ def source_lines(frames: Iterable) -> list[str]:
     for name, line, function in learners_frames(frames)[-8:]:
         inside = "" if function == "<module>" else f", in {function}"
         lines.append(f"    {_place(name, line)}{inside}")
-        code = linecache.getline(name, line).strip()
+        code = _code(name, line)
         lines += [f"        {code}"] if code else []
     return lines
 
@@ -38,9 +41,19 @@ def whereabouts(stack: Iterable) -> str:
     if not frames:
         return ""
     name, line, _ = frames[0]
-    code = linecache.getline(name, line).strip()
+    code = _code(name, line)
     code = code if len(code) <= 76 else code[:75] + "…"
     return f", {_place(name, line)}" + (f": {code}" if code else "")
+
+
+def _code(name, line):
+    """Return a line of source.
+
+    A failure that another process tells of could name any file, to have it shown: then
+    it is only read if it is a cell, or distlab's own.
+    """
+    own = title_of(name) or os.path.normpath(name).startswith(_PACKAGE)
+    return "" if were_told() and not own else linecache.getline(name, line).strip()
 
 
 def _is_learners(name):
@@ -57,10 +70,4 @@ def _is_algorithm(name, _, function):
 
 def _place(name, line):
     """Return where a line is, in the words of the notebook if it is in a cell."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    if shell is not None:
-        cell = shell.compile.format_code_name(name)
-        if cell:
-            return f"{' '.join(cell)}, line {line}"
-    return f"{Path(name).name}, line {line}"
+    return f"{title_of(name) or Path(name).name}, line {line}"

@@ -2,11 +2,24 @@
 
 import traceback
 
-__all__ = ["described"]
+__all__ = ["Told", "described"]
+
+
+class Told(Exception):
+    """What was raised in another process. facts: as that process `described` it."""
+
+    def __init__(self, facts: dict):
+        super().__init__(facts)
+        self.facts = facts
+
+    def __str__(self):
+        return self.facts["message"]
 
 
 def described(error: BaseException) -> dict:
     """Return type, message, frames (file, line, function) and what it came from."""
+    if isinstance(error, Told):
+        return error.facts
     frames = traceback.extract_tb(error.__traceback__)
     context = None if error.__suppress_context__ else error.__context__
     chain = error.__cause__ or context

@@ -6,6 +6,7 @@ a `World`: a global that the learner has not changed since the last call keeps t
 value that the rank gave it.
 """
 
+import functools
 import inspect
 import io
 import pickle
@@ -16,16 +17,37 @@ from collections.abc import Callable, Sequence
 
 import cloudpickle
 
+from distlab.calls.plain import unpack_plain
 from distlab.errors import CannotTravel, InvalidArgument
 
 __all__ = [
     "Arrivals",
+    "Packed",
     "check_function",
     "pack",
     "pack_functions",
     "pack_task",
     "unpack",
+    "unpack_plain",
 ]
+
+
+class Packed:
+    """Something of a learner's, as bytes that are opened only where it is to run.
+
+    It travels as itself: whoever unpickles what holds it has what was packed.
+
+    name: what the learner calls it.
+    """
+
+    def __init__(self, data: bytes, name: str):
+        self.data, self.name = data, name
+
+    def __repr__(self):
+        return self.name
+
+    def __reduce__(self):
+        return pickle.loads, (self.data,)
 
 
 def check_function(fn: Callable, args: Sequence, first: str = "comm") -> None:
@@ -35,6 +57,8 @@ def check_function(fn: Callable, args: Sequence, first: str = "comm") -> None:
 
     Raises: InvalidArgument.
     """
+    if isinstance(fn, Packed):
+        return  # whoever opens it will see
     if not callable(fn):
         raise InvalidArgument(
             f"run needs a function that each rank calls, and got {_a(fn)}. "
@@ -167,9 +191,36 @@ def _main_globals():
     return sys.modules["__main__"].__dict__
 
 
+class _Pickler(cloudpickle.CloudPickler):
+    """Knows two of functools' decorators, which cloudpickle looks up by name."""
+
+    def reducer_override(self, obj):
+        if isinstance(obj, functools._lru_cache_wrapper) and _is_own(obj):
+            return _cached, (obj.__wrapped__, obj.cache_parameters())
+        if isinstance(obj, functools.cached_property):  # has a lock before Python 3.12
+            return _cached_property, (obj.func, obj.attrname)
+        return super().reducer_override(obj)
+
+
+def _is_own(thing):
+    """Return whether something was defined in a notebook, or in a file beside it."""
+    module = getattr(thing, "__module__", None)
+    return module == "__main__" or module in cloudpickle.list_registry_pickle_by_value()
+
+
+def _cached(fn, parameters):
+    return functools.lru_cache(**parameters)(fn)
+
+
+def _cached_property(fn, name):
+    again = functools.cached_property(fn)
+    again.attrname = name
+    return again
+
+
 def _dump(thing):
     file = io.BytesIO()
-    pickler = cloudpickle.CloudPickler(file)
+    pickler = _Pickler(file)
     # cloudpickle gives functions that shared their globals one new dict on arrival,
     # and looks up which in this table; it must not be empty, or it would be filled.
     pickler.globals_ref[id(_main_globals())] = _MainGlobals(__name__="__main__")

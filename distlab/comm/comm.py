@@ -5,14 +5,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-import numpy as np
-import torch
-
 from distlab.comm.carry import Tensor, filled, refuse_overlap
 from distlab.comm.started import Started
 from distlab.comm.transfer import Transfers
 from distlab.peers import check_peer
-from distlab.recorder import IN, OUT, UNKNOWN_SIZE
 
 __all__ = ["Comm", "Request"]
 
@@ -104,31 +100,18 @@ class Comm(Transfers):
         """
         self.next_step()
         check_peer(dst, "dst", self.rank, self.world_size)
-        data = np.frombuffer(pickle.dumps(thing), np.uint8)
-        side = self._offer(dst, OUT, len(data), "object")
-        with self._waiting("send", send=side):
-            for part in (np.array([len(data)]), data):
-                moved = torch.from_numpy(part.copy()).to(self.device)
-                self._post(moved, dst, OUT).wait()
+        self._give_object(pickle.dumps(thing), dst)
 
     def recv_object(self, src: int) -> object:
         """Return the next object that rank `src` sends with `send_object`."""
         self.next_step()
         check_peer(src, "src", self.rank, self.world_size)
-        side = self._offer(src, IN, UNKNOWN_SIZE, "object")._replace(bytes=0)
-        with self._waiting("recv", recv=side) as arrived:
-            length = torch.zeros(1, dtype=torch.int64, device=self.device)
-            self._post(length, src, IN).wait()
-            data = torch.empty(int(length), dtype=torch.uint8, device=self.device)
-            self._post(data, src, IN).wait()
-            arrived["bytes"] = len(data)
-        return pickle.loads(data.cpu().numpy().tobytes())
+        return pickle.loads(self._take_object(src))
 
     def barrier(self) -> None:
         """Wait until every rank has called `barrier`."""
         self.next_step()
-        with self.meeting("barrier", "barrier"):
-            self._group.barrier().wait()
+        self._meet()
 
     def start(self, collective: Callable, *args, **options) -> Started:
         """Run `collective(comm, *args)` on the side, after those started before.

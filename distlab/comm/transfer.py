@@ -17,6 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
+import numpy as np
 import torch
 import torch.distributed as dist
 
@@ -25,9 +26,9 @@ from distlab.comm.started import StartedCalls
 from distlab.errors import MessageMismatch
 from distlab.faults import Fault, Hang, Kill
 from distlab.peers import check_peer
-from distlab.recorder import IN, OUT, THREADED, Recorder
+from distlab.recorder import IN, OUT, THREADED, UNKNOWN_SIZE, Recorder
 
-__all__ = ["Disagreement", "Transfers"]
+__all__ = ["Disagreement", "Transfers", "type_of"]
 
 
 class Disagreement(Exception):
@@ -128,6 +129,28 @@ class Transfers:
 
         return finish, works
 
+    def _give_object(self, data, dst):
+        data = np.frombuffer(data, np.uint8)
+        side = self._offer(dst, OUT, len(data), "object")
+        with self._waiting("send", send=side):
+            for part in (np.array([len(data)]), data):
+                moved = torch.from_numpy(part.copy()).to(self.device)
+                self._post(moved, dst, OUT).wait()
+
+    def _take_object(self, src):
+        side = self._offer(src, IN, UNKNOWN_SIZE, "object")._replace(bytes=0)
+        with self._waiting("recv", recv=side) as arrived:
+            length = torch.zeros(1, dtype=torch.int64, device=self.device)
+            self._post(length, src, IN).wait()
+            data = torch.empty(int(length), dtype=torch.uint8, device=self.device)
+            self._post(data, src, IN).wait()
+            arrived["bytes"] = len(data)
+        return data.cpu().numpy().tobytes()
+
+    def _meet(self):
+        with self.meeting("barrier", "barrier"):
+            self._group.barrier().wait()
+
     @contextmanager
     def _waiting(self, kind, *, send=None, recv=None, call=-1, label="", start=None):
         """Be blocked in `kind` while the body runs; then write its events.
@@ -167,9 +190,9 @@ class Transfers:
         """Post what is about to be sent and received, each a (tensor, peer)."""
         sides = {}
         if out is not None:
-            sides["send"] = self._offer(out[1], OUT, out[0].nbytes, _type(out[0]))
+            sides["send"] = self._offer(out[1], OUT, out[0].nbytes, type_of(out[0]))
         if into is not None:
-            sides["recv"] = self._offer(into[1], IN, into[0].nbytes, _type(into[0]))
+            sides["recv"] = self._offer(into[1], IN, into[0].nbytes, type_of(into[0]))
         return sides
 
     def _offer(self, peer, way, size, type_):
@@ -211,7 +234,8 @@ class Transfers:
         return carried(thing, self.device, self.rank, into)
 
 
-def _type(tensor):
+def type_of(tensor: torch.Tensor) -> str:
+    """Return the name of its numbers' type, such as "float32"."""
     return _type_name(tensor.dtype)
 
 

@@ -9,17 +9,19 @@ __all__ = ["SameRank", "WatchedComm"]
 
 
 class SameRank(Comm):
-    """Another Comm of a rank, for a class that looks at what the rank does."""
+    """Another Comm of a rank, for a class that looks at what the rank does.
+
+    It carries messages in the same way, whatever kind of Comm the rank has.
+    """
+
+    def __new__(cls, comm: Comm, *_, **__):
+        """Return one that is of the kind of `comm`, too."""
+        if not issubclass(cls, type(comm)):
+            cls = type(cls.__name__, (cls, type(comm)), {})
+        return super().__new__(cls)
 
     def __init__(self, comm: Comm):
-        super().__init__(
-            comm.rank,
-            comm.world_size,
-            device=comm.device,
-            recorder=comm.recorder,
-            faults=comm.faults,
-        )
-        self.started = comm.started
+        self.__dict__.update(vars(comm))
 
 
 class WatchedComm(SameRank):

@@ -1,4 +1,4 @@
-"""Where the lessons are, and which of them a word on the command line means."""
+"""Where lessons and exercises are, and which a word on the command line means."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,10 @@ from pathlib import Path
 import distlab
 from distlab.errors import DistlabError
 
-__all__ = ["UnknownLesson", "find_lessons", "lessons_folder"]
+__all__ = ["UnknownLesson", "find_exercises", "find_lessons", "lessons_folder"]
+
+
+_BESIDE = Path(distlab.__file__).parents[1]
 
 
 class UnknownLesson(DistlabError):
@@ -18,14 +21,17 @@ def lessons_folder() -> Path:
 
     Raises: DistlabError, saying how to get the lessons, if there is none.
     """
-    beside = Path(distlab.__file__).parents[1] / "lessons"
-    for folder in (beside, Path.cwd() / "lessons"):
+    return _folder("lessons", (_BESIDE / "lessons", Path.cwd() / "lessons"))
+
+
+def _folder(name, places):
+    for folder in places:
         if folder.is_dir():
             return folder
     raise DistlabError(
-        "the lessons are not here. They come with the project, not with the package: "
-        f"clone the project, and run this command in its folder. (No {beside}, and no "
-        f"lessons folder in {Path.cwd()}.)"
+        f"the {name} are not here. They come with the project, not with the package: "
+        "clone the project, and run this command in its folder. (No "
+        f"{_BESIDE / name}, and no {name} folder in {Path.cwd()}.)"
     )
 
 
@@ -42,6 +48,21 @@ def find_lessons(words: list[str]) -> list[Path]:
     return list(dict.fromkeys(path.absolute() for path in found))
 
 
+def find_exercises(words: list[str]) -> list[Path]:
+    """Return the solutions' folders that `words` mean; without words, all of them.
+
+    A word is a number or a stem, as for lessons. Those of the course in the working
+    directory, if it is one, else the project's.
+
+    Raises: UnknownLesson; DistlabError if there are no solutions to choose from.
+    """
+    places = Path.cwd() / "solutions", _BESIDE / "solutions"
+    folder = _folder("solutions", places)
+    exercises = [path for path in sorted(folder.iterdir()) if path.is_dir()]
+    found = [path for word in words for path in _called(word, exercises, "exercise")]
+    return list(dict.fromkeys(found or exercises))
+
+
 def _all_lessons():
     folder = lessons_folder()
     lessons = sorted(folder.glob("*.ipynb"))
@@ -55,13 +76,14 @@ def _meant_by(word):
         if Path(word).is_file():
             return [Path(word)]
         raise UnknownLesson(f"there is no notebook {word} (seen from {Path.cwd()}).")
-    lessons = _all_lessons()
-    found = [
-        path for path in lessons if word == path.stem or _is_number(word, path.stem)
-    ]
+    return _called(word, _all_lessons(), "lesson")
+
+
+def _called(word, paths, what):
+    found = [path for path in paths if word == path.stem or _is_number(word, path.stem)]
     if not found:
-        names = "\n".join(f"    {path.stem}" for path in lessons)
-        raise UnknownLesson(f"there is no lesson {word!r}. These are there:\n{names}")
+        names = "\n".join(f"    {path.stem}" for path in paths)
+        raise UnknownLesson(f"there is no {what} {word!r}. These are there:\n{names}")
     return found
 
 

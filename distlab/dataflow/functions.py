@@ -22,6 +22,7 @@ __all__ = [
     "applied",
     "check_functions",
     "check_mapped",
+    "check_pair",
     "described_pairs",
     "noted_keys",
     "stable_hash",
@@ -157,7 +158,7 @@ def check_mapped(result: object) -> Iterable:
     pairs = iter(result)
     first = list(islice(pairs, 1))
     for pair in first:
-        _check_pair(pair)
+        check_pair(pair)
     return chain(first, pairs)
 
 
@@ -168,13 +169,17 @@ def described_pairs(mapper: Callable, line: str, error: Exception) -> Exception:
         return error  # raised in the mapper itself, below the loop
     try:
         for pair in check_mapped(mapper(line)):
-            _check_pair(pair)
+            check_pair(pair)
     except Exception as other:
         return other
     return error
 
 
-def _check_pair(pair):
+def check_pair(pair: object) -> None:
+    """Refuse what is no (key, value) pair, or has a key that cannot be one.
+
+    Raises: TypeError.
+    """
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise TypeError(
             f"the mapper gave {reprlib.repr(pair)}, which is no (key, value) "

@@ -28,6 +28,7 @@ from pathlib import Path
 from distlab.engines.links import Links
 from distlab.processes import Child
 from distlab.processes.child import die_with
+from distlab.processes.offspring import children, ended_children
 
 __all__ = ["main"]
 
@@ -168,7 +169,7 @@ class _Keeper:
         """Send a signal to a server that runs, and to all that it has started."""
         server = self._servers[name]
         if server.status is None:
-            for pid in [server.pid, *_children(server.pid)]:
+            for pid in [server.pid, *children(server.pid)]:
                 with suppress(ProcessLookupError):  # a server's helper comes and goes
                     os.kill(pid, number)
 
@@ -225,7 +226,7 @@ class _Keeper:
                 server.output = None
 
     def _reap(self):
-        ended = _ended()
+        ended = dict(ended_children())
         for server in self._servers.values():
             if server.status is None and server.pid in ended:
                 server.status = ended[server.pid]
@@ -236,7 +237,7 @@ class _Keeper:
 
     def _kill_orphans(self):
         known = {s.pid for s in self._servers.values() if s.status is None}
-        orphans = set(_children(os.getpid())) - known
+        orphans = set(children(os.getpid())) - known
         for pid in orphans:
             os.kill(pid, signal.SIGKILL)
         return orphans
@@ -261,23 +262,3 @@ def _execute(keeper, command, environment, directory, output):
         os.write(output, f"{command[0]}: {error.strerror}\n".encode())
     finally:
         os._exit(127)
-
-
-def _ended():
-    """Return pid -> exit status of every child that has ended since the last time."""
-    ended = {}
-    try:
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            ended[found[0]] = os.waitstatus_to_exitcode(found[1])
-    except ChildProcessError:
-        pass  # there is none
-    return ended
-
-
-def _children(pid):
-    """Return the pids of a process's children, where the system lists them."""
-    try:
-        with open(f"/proc/{pid}/task/{pid}/children") as file:
-            return [int(child) for child in file.read().split()]
-    except OSError:
-        return []

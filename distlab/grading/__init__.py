@@ -17,31 +17,33 @@ from distlab.grading.agreement.linearizable import (
     LinearizableWithUnknown,
 )
 from distlab.grading.agreement.never_wrong import NeverWrong
-from distlab.grading.all_gather import AllGatherInRounds
-from distlab.grading.all_reduce import (
-    AllReduceSums,
-    AllReduceTraffic,
-    ReduceScatterSums,
-)
-from distlab.grading.best_world_size import BestWorldSize
-from distlab.grading.broadcast import BroadcastInRounds
-from distlab.grading.gradients import (
+from distlab.grading.gradients.steps import (
     AccumulatedGradients,
     AveragedGradients,
     OverlappedGradients,
 )
-from distlab.grading.inverted_index import InvertedIndex
-from distlab.grading.k_means import ClustersFound
-from distlab.grading.mean_lengths import MeanLengths
-from distlab.grading.reduced import JoinedInPlace, ReducedByKey
-from distlab.grading.sampled_lines import SampledLines
-from distlab.grading.small_join import MapSideJoin
-from distlab.grading.turns import PreparesAndSpeaks, SpeaksInOrder, SpeaksInRounds
+from distlab.grading.hinting import hint
+from distlab.grading.jobs.inverted_index import InvertedIndex
+from distlab.grading.jobs.mean_lengths import MeanLengths
+from distlab.grading.jobs.sampled_lines import SampledLines
+from distlab.grading.rdds.k_means import ClustersFound
+from distlab.grading.rdds.reduced import JoinedInPlace, ReducedByKey
+from distlab.grading.rdds.small_join import MapSideJoin
+from distlab.grading.rings.all_gather import AllGatherInRounds
+from distlab.grading.rings.all_reduce import (
+    AllReduceSums,
+    AllReduceTraffic,
+    ReduceScatterSums,
+)
+from distlab.grading.rings.broadcast import BroadcastInRounds
+from distlab.grading.turns.turns import PreparesAndSpeaks, SpeaksInOrder, SpeaksInRounds
 from distlab.grading.verdict import Verdict, grade, grade_each
-from distlab.grading.work import BalancedWork, SharedWork
-from distlab.grading.zero_layers import FreedLayers, ShardedLayers
-from distlab.grading.zero_optimizer import ShardedOptimizer
-from distlab.grading.zero_watch import memory_over_a_pass
+from distlab.grading.work.best_world_size import BestWorldSize
+from distlab.grading.work.shared import BalancedWork, SharedWork
+from distlab.grading.zero.layers import FreedLayers, ShardedLayers
+from distlab.grading.zero.optimizer import ShardedOptimizer
+from distlab.grading.zero.watch import memory_over_a_pass
+from distlab.grading.zero.weighed import WeighedLayers
 
 __all__ = [
     "EIGHT_HISTORIES",
@@ -76,8 +78,10 @@ __all__ = [
     "SpeaksInOrder",
     "SpeaksInRounds",
     "Verdict",
+    "WeighedLayers",
     "grade",
     "grade_each",
+    "hint",
     "lanes",
     "memory_over_a_pass",
 ]

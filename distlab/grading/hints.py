@@ -4,7 +4,13 @@ import re
 
 from distlab.errors import Deadlock, InvalidArgument, MessageMismatch, WorldTimeout
 
-__all__ = ["hint_for_counts", "hint_for_failure", "hint_for_traffic"]
+__all__ = [
+    "UNKNOWN_NAME",
+    "hint_for_counts",
+    "hint_for_failure",
+    "hint_for_traffic",
+    "is_stub",
+]
 
 
 def hint_for_counts(
@@ -34,10 +40,15 @@ def hint_for_counts(
             "Here the chunks differ in length. Is every position of the tensor "
             "in one of your chunks?"
         )
-    if laps == 2 and (some_complete or sum(counts) == 1):
+    if laps == 2 and some_complete:
         return (
-            "If your first lap adds, then an incomplete chunk was passed on: "
-            "with which chunk does the second lap begin?"
+            "An incomplete chunk was passed on: with which chunk does the second lap "
+            "begin?"
+        )
+    if laps == 2 and sum(counts) == 1:
+        return (
+            "Each number holds one rank's share only. Does your first lap add what "
+            "arrives? If it does, with which chunk does the second lap begin?"
         )
     if sum(counts) == 1:
         return (
@@ -62,10 +73,16 @@ def hint_for_failure(failure, words: dict[str, str] | None = None) -> str:
     return (_FAILURES | (words or {}))[_kind_of(failure)]
 
 
+UNKNOWN_NAME = (
+    "Is the name spelled right? For marks a notebook is run from top to bottom: what "
+    "your function uses has to be defined above the check."
+)
 _ANYTHING_ELSE = "The message above names the rank and the line."
 _FAILURES = {
     "unwritten": "Nothing of your own is written yet. Which chunk does rank r send "
     "first, and into which does it add?",
+    "locked": "Nothing of your own does the work there: the library's is locked, since "
+    "the algorithm itself is the exercise.",
     "left": "One rank left while others still wait for it. Does every rank make the "
     "same number of steps?",
     "all swap": "Everybody waits. Does each rank's dst expect it as its src? "
@@ -78,6 +95,7 @@ _FAILURES = {
     "will arrive.",
     "outside": _ANYTHING_ELSE,
     "itself": _ANYTHING_ELSE,
+    "unknown name": UNKNOWN_NAME,
     "timeout": "It ran for too long. Is there a loop that never ends?",
     "other": _ANYTHING_ELSE,
 }
@@ -86,12 +104,16 @@ _FAILURES = {
 def _kind_of(failure):
     """Return which of the usual mistakes a failure looks like."""
     cause, said = failure.cause, str(failure.cause)
-    if isinstance(cause, NotImplementedError):
+    if isinstance(cause, NotImplementedError) and "is locked here" in said:
+        return "locked"
+    if is_stub(cause):
         return "unwritten"
     if isinstance(failure, Deadlock):
         if not failure.cycle:
             return "left"
         return "all swap" if "waited in sendrecv" in str(failure) else "all wait"
+    if type(cause) is NameError:
+        return "unknown name"
     types = re.findall(r"bytes of (\w+)", said)
     if isinstance(cause, MessageMismatch) and len(set(types)) > 1:
         return "dtype"
@@ -102,6 +124,12 @@ def _kind_of(failure):
     if isinstance(cause, InvalidArgument) and "from itself" in said:
         return "itself"
     return "timeout" if isinstance(failure, WorldTimeout) else "other"
+
+
+def is_stub(cause: BaseException | None) -> bool:
+    """Return whether a step is not written yet; torch has such errors of its own."""
+    own = isinstance(cause, NotImplementedError)
+    return own and str(cause) in ("", "write this step")
 
 
 def hint_for_traffic(sent, tensor_bytes: int) -> str:

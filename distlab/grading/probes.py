@@ -8,35 +8,31 @@ from types import FunctionType
 
 from distlab import collectives
 from distlab.collectives.chunks import split
-from distlab.launch.simulate import Simulated, simulate
 
 __all__ = [
     "MARKS",
     "all_gather_probe",
     "all_reduce_probe",
     "broadcast_probe",
+    "in_chunks",
     "lock",
     "lock_the_library",
     "number_in",
     "reduce_scatter_probe",
     "shown",
-    "simulation",
     "turns_probe",
+    "unreturned",
+    "with_root",
 ]
 
 MARKS = "(check) {} begins", "(check) {} has ended"
 _SPEAK_S, _PREPARE_S = 0.01, 0.06
 
 
-def simulation(comm, probe, world_size, args, fabric) -> Simulated:
-    """Have simulated ranks do it, inside of this one."""
-    return simulate(probe, world_size, args=args, fabric=fabric)
-
-
-def broadcast_probe(comm, function, inputs, root) -> dict:
+def broadcast_probe(comm, function, root, numbers) -> dict:
     """Return what the tensor holds after the call; root: () or (root,)."""
     lock_the_library()
-    tensor = _tensor(comm, inputs)
+    tensor = _tensor(comm, numbers)
     returned = function(comm, tensor, *root)
     return {"held": tensor.tolist(), "returned": shown(returned)}
 
@@ -46,7 +42,7 @@ def all_gather_probe(comm, function, inputs) -> dict:
     import torch  # here, because only ranks may load it
 
     lock_the_library()
-    pieces = [torch.tensor(numbers) for numbers in inputs[comm.rank]]
+    pieces = [torch.tensor(numbers) for numbers in inputs]
     given = list(pieces)
     returned = function(comm, pieces)
     return {
@@ -63,28 +59,41 @@ def _lists(things):
     return [thing.tolist() for thing in things if hasattr(thing, "tolist")]
 
 
-def all_reduce_probe(comm, function, inputs) -> dict:
-    """Return what the tensor holds after each call, and what the function returned."""
+def all_reduce_probe(comm, function, numbers) -> dict:
+    """Return what the tensor holds after the call, and what the function returned."""
     lock_the_library()
-    runs, returned = [], None
-    for numbers in inputs:
-        tensor = _tensor(comm, numbers)
-        returned = function(comm, tensor)
-        runs.append(tensor.tolist())
-    return {"runs": runs, "returned": shown(returned)}
+    tensor = _tensor(comm, numbers)
+    returned = function(comm, tensor)
+    return {"held": tensor.tolist(), "returned": shown(returned)}
 
 
-def reduce_scatter_probe(comm, function, inputs) -> dict:
+def reduce_scatter_probe(comm, function, numbers) -> dict:
     """Return the same for a function that is given the tensor in chunks."""
     lock_the_library()
-    runs, returned = [], None
-    for numbers in inputs:
-        tensor = _tensor(comm, numbers)
-        returned = function(comm, split(tensor, comm.world_size))
-        runs.append(tensor.tolist())
-    whole = isinstance(returned, int) and 0 <= returned < comm.world_size
-    owner = int(returned) if whole else None
-    return {"runs": runs, "owner": owner, "returned": shown(returned)}
+    tensor = _tensor(comm, numbers)
+    returned = function(comm, split(tensor, comm.world_size))
+    index = number_in(returned)
+    whole = isinstance(index, int) and 0 <= index < comm.world_size
+    return {
+        "held": tensor.tolist(),
+        "owner": index if whole else None,
+        "returned": shown(returned),
+    }
+
+
+def in_chunks(function, comm, tensor):
+    """Call a function that is given the tensor in chunks, one for each rank."""
+    return function(comm, split(tensor, comm.world_size))
+
+
+def with_root(function, root, comm, tensor):
+    """Call a function that is given a tensor and, if root is no empty tuple, a root."""
+    return function(comm, tensor, *root)
+
+
+def unreturned(function, comm, tensor):
+    """Call a function of whose result nothing is wanted, not even that it travels."""
+    function(comm, tensor)
 
 
 def turns_probe(comm, function, prepares=False, *more) -> dict:
@@ -121,7 +130,7 @@ def _tensor(comm, numbers):
     import torch  # here, because only ranks may load it
 
     dtype = torch.float32 if comm.world_size <= 8 else torch.float64
-    return torch.tensor(numbers[comm.rank], dtype=dtype)
+    return torch.tensor(numbers, dtype=dtype)
 
 
 def shown(value) -> str:
@@ -137,7 +146,7 @@ def number_in(value) -> int | float | None:
         except (ValueError, RuntimeError):  # numpy's and torch's word for several
             return None
     if isinstance(value, int):
-        return value
+        return int(value)
     return float(value) if isinstance(value, Real) else None
 
 

@@ -1,10 +1,14 @@
-"""Verdicts, and the points they are worth."""
+"""Verdicts, where they are shown, and the points they are worth."""
 
 import contextlib
 import io
-from dataclasses import dataclass
+import sys
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-__all__ = ["Verdict", "grade", "grade_each"]
+from distlab.grading import hinting
+
+__all__ = ["CELL", "Sheet", "Verdict", "grade", "grade_each", "judged"]
 
 
 @dataclass(frozen=True)
@@ -15,12 +19,14 @@ class Verdict:
     title: what was tried, such as "4 ranks, 10 numbers".
     found: what was seen where it differs from what was expected.
     hint: a first nudge that fits what was seen.
+    picture: what was seen, as something with `_repr_mimebundle_`, or None.
     """
 
     outcome: str
     title: str
     found: str = ""
     hint: str = ""
+    picture: Any = field(default=None, repr=False, compare=False)
 
     def __post_init__(self):
         assert self.outcome in ("pass", "fail", "inconclusive"), self.outcome
@@ -30,47 +36,96 @@ class Verdict:
         lines = [f"{sign} {self.title}: {self.outcome}"]
         lines += [f"    {line}" for line in self.found.splitlines()]
         if self.hint:
-            lines.append(f"  Hint: {self.hint}")
+            lines.append(hinting.in_lines("  Hint: ", self.hint))
         return "\n".join(lines)
 
+    def drawn(self) -> dict:
+        """Return the picture by MIME type; nothing if it cannot be drawn."""
+        if self.picture is None:
+            return {}
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):
+                return self.picture._repr_mimebundle_()
+        except Exception:
+            return {}
 
-def grade(points: float, checks) -> float:
+
+class Sheet:
+    """Where verdicts are shown: printed and displayed in the cell around."""
+
+    def show(self, verdict: Verdict, check) -> None:
+        """Show what `check` found."""
+        print(verdict)
+        if verdict.outcome == "pass":
+            return
+        if hinting.failed(verdict, check):
+            print("  hint() tells more.")
+        if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
+            drawn = verdict.drawn()
+            if drawn:
+                sys.modules["IPython"].display.display(drawn, raw=True)
+
+    def total(self, earned: float, points: float, passed: str = "") -> None:
+        """Show what was earned; passed: such as "6 of 8", where each check counts."""
+        told = f"{passed}: " * bool(passed)
+        print(f"\n{told}{earned:g} of {points:g} points")
+
+
+CELL = Sheet()
+
+
+def grade(points: float, checks, sheet: Sheet = CELL) -> float:
     """Run checks up to the first that does not pass; return all the points, or none.
 
     A check has a `title` and a `judge()` that returns a `Verdict`. Whatever a check
     raises is inconclusive, and shown.
     """
+    hinting.begin()
     passed = True
     for check in checks:
-        verdict = _judged(check)
-        print(verdict)
+        verdict = judged(check)
+        sheet.show(verdict, check)
         if verdict.outcome != "pass":
             passed = False
             break
     earned = float(points) if passed else 0.0
-    print(f"\n{earned:g} of {points:g} points")
+    sheet.total(earned, points)
     return earned
 
 
-def grade_each(points: int, checks) -> float:
+def grade_each(points: int, checks, sheet: Sheet = CELL) -> float:
     """Run all checks; return the part of the points that they earned, rounded down."""
+    hinting.begin()
     verdicts = []
     for check in checks:
-        verdicts.append(_judged(check))
-        print(verdicts[-1])
+        verdicts.append(judged(check))
+        sheet.show(verdicts[-1], check)
     passed = sum(verdict.outcome == "pass" for verdict in verdicts)
     earned = float(points * passed // len(verdicts))
-    print(f"\n{passed} of {len(verdicts)}: {earned:g} of {points:g} points")
+    sheet.total(earned, points, f"{passed} of {len(verdicts)}")
     return earned
 
 
-def _judged(check):
-    """Return the check's verdict; what it writes to stderr would cost every point."""
+def judged(check) -> Verdict:
+    """Return the check's verdict; what it writes to stderr would cost every point.
+
+    A check may have a `picture()` of what it judged last, for a verdict without one.
+    """
     try:
         with contextlib.redirect_stderr(io.StringIO()):
-            return check.judge()
+            verdict = check.judge()
+            if verdict.outcome == "fail" and verdict.picture is None:
+                verdict = replace(verdict, picture=_picture_of(check))
+            return verdict
     except Exception as error:
         said = f"{type(error).__name__}: {error}"
         return Verdict(
             "inconclusive", check.title, f"the check could not be made\n{said}"
         )
+
+
+def _picture_of(check):
+    try:
+        return check.picture() if hasattr(check, "picture") else None
+    except Exception:  # a picture explains a verdict and never decides one
+        return None

@@ -107,13 +107,24 @@ class Call:
             if isinstance(what, Lines):
                 self._console.add(what.index, what.text)
             elif isinstance(what, Frame):
-                text = self._processes.flush(what.index)
-                if text:
-                    self._console.add(what.index, text)
-                self.outcomes[what.index] = _read_outcome(what)
+                self._hear(what)
             elif isinstance(what, Ended) and what.index not in self.outcomes:
-                died = Outcome(what.index, "died", time.monotonic(), what.status)
+                died = Outcome(what.index, "died", self._time(what.index), what.status)
                 self.outcomes[what.index] = died
+
+    def _time(self, rank):
+        """Return when what a rank did just now was, for its trace."""
+        return time.monotonic()
+
+    def _hear(self, frame):
+        """Take in what a rank sent: here it is how its call ended."""
+        self._flush(frame.index)
+        self.outcomes[frame.index] = _read_outcome(frame)
+
+    def _flush(self, index):
+        text = self._processes.flush(index)
+        if text:
+            self._console.add(index, text)
 
     def _failed(self):
         return [o for o in self.outcomes.values() if o.how != "returned"]

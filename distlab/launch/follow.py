@@ -2,12 +2,14 @@
 
 import operator
 from collections.abc import Callable
+from typing import Any
 
 from distlab.calls.travel import check_function
 from distlab.errors import InvalidArgument
 from distlab.launch.machine import check_world_size
 from distlab.launch.report import Report
 from distlab.launch.world import run
+from distlab.simulated import SimulatedComm
 from distlab.trace import BASE, FIRST_PLACE, Shares
 
 __all__ = ["follow"]
@@ -23,8 +25,9 @@ def follow(
     numbers: int | None = None,
     holds: Callable[[int, int], bool] | None = None,
     timeout_s: float = 15,
+    **how: Any,
 ) -> Report:
-    """Call `fn(comm, tensor)` on real ranks; the trace knows whose share is where.
+    """Call `fn(comm, tensor)` on ranks; the trace knows whose share is where.
 
     Every number of rank r is 8**r, so that each sum tells by its digits which shares
     are in it and how often; a second run, with numbers that tell their places, finds
@@ -35,6 +38,7 @@ def follow(
         one chunk per rank, and not with zeros; without it, everybody has everything.
         For a broadcast: lambda rank, chunk: rank == 0.
     timeout_s: how long the function may take.
+    how: the ranks are real ones, unless there is a `fabric`, as in `run`.
 
     Raises: as `run` does, and InvalidArgument for more than 17 ranks, whose digits no
     float64 holds, or more than 4096 numbers.
@@ -42,10 +46,11 @@ def follow(
     check_function(fn, (None,))
     world_size = check_world_size(world_size)
     numbers = _check(world_size, 10 * world_size if numbers is None else numbers)
-    limit = {"timeout_s": timeout_s}
+    how = {"quiet": False, "timeout_s": timeout_s} | how
     there = _there(world_size, numbers, holds)
-    report = run(_probe, world_size, args=(fn, there, False), **limit)
-    places = run(_probe, world_size, args=(fn, there, True), quiet=True, **limit)
+    report = run(_probe, world_size, args=(fn, there, False), **how)
+    how["quiet"] = True
+    places = run(_probe, world_size, args=(fn, there, True), **how)
     report.trace.shares = Shares.read(
         [seen for _, seen in report.results], [seen for _, seen in places.results]
     )
@@ -90,13 +95,15 @@ def _probe(comm, fn, there, by_place):
     import torch  # here, because only ranks may load it
 
     from distlab.comm.watched import WatchedComm
+    from distlab.simulated.watched import WatchedSimulatedComm
 
     dtype = torch.float32 if comm.world_size <= _FLOAT32 else torch.float64
     places = enumerate(there[comm.rank], FIRST_PLACE)
     weight = BASE**comm.rank
     numbers = [held * (place if by_place else weight) for place, held in places]
     tensor = torch.tensor(numbers, dtype=dtype, device=comm.device)
-    watched = WatchedComm(comm, tensor)
+    simulated = isinstance(comm, SimulatedComm)
+    watched = (WatchedSimulatedComm if simulated else WatchedComm)(comm, tensor)
     returned = fn(watched, tensor)
     watched.look()
     return returned, {"held": watched.held, "sent": watched.sent}

@@ -21,7 +21,8 @@ __all__ = [
     "usable_cores",
 ]
 
-PRELOAD = ("torch", "torch.distributed", "numpy", "cloudpickle", "distlab.launch.rank")
+PRELOAD = ("torch", "torch.distributed", "numpy", "numpy.random", "cloudpickle")
+PRELOAD += ("distlab.launch.rank",)
 # What the first optimizer and the first backward would import, in each rank by itself.
 FOR_TRAINING = ("torch._dynamo", "torch.fx.experimental.symbolic_shapes")
 RANK_BYTES = 40 * MB  # room for one rank; idle it takes 10, see tests/bench/memory.py

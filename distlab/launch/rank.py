@@ -20,12 +20,13 @@ import torch.distributed as dist
 from distlab.calls.raised import described
 from distlab.calls.travel import Arrivals
 from distlab.comm import Comm, Disagreement
+from distlab.comm.relayed import Line, RelayedComm
 from distlab.launch.outcome import outcome_of
-from distlab.launch.witness import watch
-from distlab.processes import Child
+from distlab.launch.witness import refuse, watch
+from distlab.processes import Child, give_back_at_once
 from distlab.recorder import Recorder
 
-__all__ = ["count_gpus", "main"]
+__all__ = ["count_gpus", "main", "relayed"]
 
 END, CALL = b"E", b"C"
 
@@ -57,6 +58,22 @@ def main(child: Child) -> None:
         child.send(_outcome(comm, arrivals, memoryview(request)[1:]))
     if dist.is_initialized():
         dist.destroy_process_group()
+
+
+def relayed(child: Child) -> None:
+    """Be one rank of a world whose messages go through a relay, for one call."""
+    settings = json.loads(child.receive())
+    rank, world_size = child.index, settings["world_size"]
+    os.environ.update(_torchrun_names(rank, world_size))
+    torch.set_num_threads(settings["threads"])
+    comm = RelayedComm(rank, world_size, Line(child.send, child.receive))
+    refuse(comm)
+    if settings["weighed"]:
+        give_back_at_once()
+    child.send(json.dumps({"outcome": "ready"}).encode())
+    task = memoryview(child.receive())[1:]
+    child.send(b"=" + _outcome(comm, Arrivals(persistent=False), task))
+    child.receive()  # nothing comes: the owner ends what runs here
 
 
 def count_gpus(child: Child) -> None:

@@ -61,7 +61,7 @@ class Ranks:
             self.processes = self._start(
                 shared=[self._block, self._meeting],
                 preload=PRELOAD,
-                also=FOR_TRAINING if "distlab.train" in sys.modules else (),
+                also=self._also(),
                 start_method=start_method,
             )
             settings = json.dumps(self._settings(persistent)).encode()
@@ -70,6 +70,10 @@ class Ranks:
         except BaseException:
             self.close()
             raise
+
+    def _also(self):
+        """Return what is to be imported once, for all ranks."""
+        return FOR_TRAINING if "distlab.train" in sys.modules else ()
 
     def _start(self, **how):
         return Processes(self.world_size, "distlab.launch.rank:main", **how)
@@ -109,21 +113,22 @@ class Ranks:
 
     def call(
         self,
-        task: bytes,
+        tasks: Sequence[bytes],
         *,
         console: Console,
         timeout_s: float,
         faults: Sequence[Fault],
         interrupts: Interrupts,
     ) -> list[Outcome]:
-        """Run one packed call on every rank; return the outcomes in rank order.
+        """Run a packed call on every rank; return the outcomes in rank order.
+
+        tasks: one for all ranks, or one for each.
 
         Raises: Failure as soon as the call cannot finish any more.
         """
-        call = Call(self.processes, self.board, console=console, faults=faults)
-        self.board.begin()
+        call = self._begin(console, faults)
         for rank in range(self.world_size):
-            self.processes.send(rank, b"C" + task)
+            self.processes.send(rank, b"C" + tasks[rank % len(tasks)])
         deadline = time.monotonic() + timeout_s
         while len(call.outcomes) < self.world_size and not interrupts.pending:
             call.go_on()
@@ -134,6 +139,11 @@ class Ranks:
         alive = len(self.processes.alive) == self.world_size
         self.intact = alive and grouped and not self.loose_ends()
         return [call.outcomes[rank] for rank in sorted(call.outcomes)]
+
+    def _begin(self, console, faults):
+        """Return a new call, of which the ranks know nothing yet."""
+        self.board.begin()
+        return Call(self.processes, self.board, console=console, faults=faults)
 
     def story(
         self, failure: Failure, faults: Sequence[Fault], output: list[str]

@@ -53,7 +53,12 @@ class Scene:
         return f"rank {rank} {how_it_died(outcome.value)}"
 
     def where(self, rank: int) -> str:
-        """Return in half a sentence where in the learner's code `rank` was."""
+        """Return in half a sentence where in the learner's code `rank` was.
+
+        What is known of a rank that has ended is from before its end, so not told.
+        """
+        if rank in self.failure.outcomes:
+            return ""
         return whereabouts(self._stack(rank))
 
     def _stack(self, rank):

@@ -16,7 +16,7 @@ from torch.distributed import distributed_c10d
 from distlab.comm import Comm
 from distlab.recorder import DESTROYED
 
-__all__ = ["watch"]
+__all__ = ["refuse", "watch"]
 
 # What all ranks must agree on, by the names of torch's own parameters.
 _COLLECTIVES = {
@@ -55,6 +55,34 @@ def watch(comm: Comm) -> None:
         for name in ("send", "recv", "isend", "irecv"):
             _replace(name, lambda call, n=name: _message(comm, guard, call, n))
     _replace("destroy_process_group", lambda call: _destroy(comm, call))
+
+
+def refuse(comm: Comm) -> None:
+    """Have torch.distributed's functions say that there is no process group here.
+
+    Plain messages go through `comm`. A collective is noted, and raises.
+    """
+    for name in (*_COLLECTIVES, "init_process_group", "new_group"):
+        if hasattr(distributed_c10d, name):
+            _replace(name, lambda call, n=name: _refused(comm, n))
+    for name in ("send", "recv", "isend", "irecv"):
+        _replace(
+            name, lambda call, n=name: _message(comm, _Guard(), call, n, lambda: True)
+        )
+    _replace("get_rank", lambda call: lambda group=None: comm.rank)
+    _replace("get_world_size", lambda call: lambda group=None: comm.world_size)
+
+
+def _refused(comm, name):
+    def refused(*args, **kwargs):
+        comm.recorder.point("collective", name)
+        raise RuntimeError(
+            f"torch.distributed.{name} has no process group here: in a check every "
+            "message goes through comm. Write it from comm.send, comm.recv, "
+            "comm.sendrecv, comm.isend and comm.irecv."
+        )
+
+    return refused
 
 
 class _Guard:
@@ -116,12 +144,12 @@ def _words(value):
     return str(value).removeprefix("RedOpType.")
 
 
-def _message(comm, guard, call, name):
+def _message(comm, guard, call, name, ready=dist.is_initialized):
     signature = inspect.signature(call)
     way = "dst" if name.endswith("send") else "src"
 
     def watched(*args, **kwargs):
-        if guard.inside or not dist.is_initialized():
+        if guard.inside or not ready():
             return call(*args, **kwargs)
         try:
             given = signature.bind(*args, **kwargs).arguments

@@ -2,7 +2,6 @@
 
 import math
 import threading
-import time
 import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -19,6 +18,7 @@ from distlab.launch.machine import (
     start_notes,
 )
 from distlab.launch.ranks import Ranks
+from distlab.launch.relayed import RelayedRanks, Relaying
 from distlab.launch.report import Report
 from distlab.launch.simulate import run_simulated
 from distlab.processes import Interrupts, inside
@@ -37,6 +37,8 @@ def run(
     faults: Fault | Sequence[Fault] = (),
     quiet: bool = False,
     fabric: Fabric | None = None,
+    own_args: Sequence[Sequence] = (),
+    relayed: bool | Relaying = False,
 ) -> Report:
     """Call `fn(comm, *args)` on `world_size` fresh processes; return their report.
 
@@ -47,6 +49,9 @@ def run(
     timeout_s: how long the function may take once all ranks are up.
     faults: `Kill`, `Hang` and `Slow`, to break the run on purpose.
     fabric: simulate the ranks on it instead, on a virtual clock; hundreds are fine.
+    own_args: for each rank its further arguments, after `args`, which no other gets.
+    relayed: carry all messages through this process, and trust nothing in the ranks:
+        they have no process group, and return plain data. More in `Relaying`.
 
     Raises: WorldFailed, as one of its kinds, if a rank raises, dies, deadlocks, skips a
     collective or takes too long; InvalidArgument, CannotTravel, NestedWorld before
@@ -54,32 +59,36 @@ def run(
     """
     refuse_nested("run")
     world_size = check_world_size(world_size, simulated=fabric is not None)
-    check_function(fn, args)
+    check_function(fn, (*args, *own_args[0]) if own_args else args)
     faults = check_faults(faults, world_size)
     limit = {"faults": faults, "timeout_s": check_timeout(timeout_s)}
     if fabric is not None:
         return run_simulated(fn, world_size, args=args, fabric=fabric, **limit)
-    task = pack_task(fn, args, faults)
+    tasks = [pack_task(fn, (*args, *own), faults) for own in own_args or [()]]
+    if relayed:
+        relaying = Relaying() if relayed is True else relayed
+        start = partial(RelayedRanks, world_size, relaying, start_method()[0])
+        return run_once(start, tasks, quiet=quiet, notes=start_notes(), **limit)
     backend, notes = choose_backend(backend, world_size)
     notes += start_notes()
     start = partial(_new_ranks, world_size, backend, persistent=False)
-    return run_once(start, task, quiet=quiet, notes=notes, **limit)
+    return run_once(start, tasks, quiet=quiet, notes=notes, **limit)
 
 
 def run_once(
     start: Callable[[], Ranks],
-    task: bytes,
+    tasks: Sequence[bytes],
     *,
     timeout_s: float,
     faults: Sequence[Fault] = (),
     quiet: bool = False,
     notes: Sequence[str] = (),
 ) -> Report:
-    """Run a task on fresh ranks, which are gone afterwards, whatever happens."""
+    """Run a task, or one for each, on fresh ranks, which are gone afterwards."""
     with Interrupts() as interrupts:
         ranks = _ready(start(), interrupts)
         try:
-            report = _call(ranks, task, timeout_s, faults, quiet, interrupts, notes)
+            report = _call(ranks, tasks, timeout_s, faults, quiet, interrupts, notes)
             if not interrupts.pending:
                 ranks.leave()
         finally:
@@ -139,7 +148,7 @@ class World:
             notes = [*self._notes, *self._renewed(interrupts)]
             ranks, healthy = self._ranks, False
             try:
-                report = _call(ranks, task, timeout_s, (), False, interrupts, notes)
+                report = _call(ranks, [task], timeout_s, (), False, interrupts, notes)
                 healthy = not interrupts.pending
             finally:
                 if not healthy:
@@ -205,13 +214,12 @@ def _ready(ranks, interrupts):
     return ranks
 
 
-def _call(ranks, task, timeout_s, faults, quiet, interrupts, notes):
+def _call(ranks, tasks, timeout_s, faults, quiet, interrupts, notes):
     """Run one call; return its report, or None if it was interrupted."""
     console = Console(ranks.world_size, quiet)
-    began = time.monotonic()
     try:
         outcomes = ranks.call(
-            task,
+            tasks,
             console=console,
             timeout_s=timeout_s,
             faults=faults,
@@ -227,7 +235,7 @@ def _call(ranks, task, timeout_s, faults, quiet, interrupts, notes):
         results=[outcome.value for outcome in outcomes],
         trace=ranks.board.trace(),
         output=console.output(),
-        elapsed_s=max(outcome.time for outcome in outcomes) - began,
+        elapsed_s=max(outcome.time for outcome in outcomes) - ranks.board.began,
         backend=ranks.backend,
         notes=[*notes, *ranks.loose_ends()],
     )

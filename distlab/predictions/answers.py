@@ -64,6 +64,12 @@ class Number:
         """Write a number with its unit, to four digits where it is not whole."""
         return f"{_readable(value)} {self.unit}".rstrip()
 
+    def outcome(self, guess, measured) -> str:
+        """Return "right", "near" (within a tenth of what was measured) or "off"."""
+        if self.said(guess) == self.said(measured):
+            return "right"
+        return "near" if abs(guess - measured) <= _NEAR * abs(measured) else "off"
+
     def line(self, guess, formula, measured) -> str:
         """Say guess, formula (may be None) and measurement, and how far off it was."""
         parts = [f"you said {self.said(guess)}"]
@@ -124,6 +130,10 @@ class Choice:
     def said(self, value) -> str:
         """Write a choice."""
         return value
+
+    def outcome(self, guess, measured) -> str:
+        """Return "right" or "off"."""
+        return "right" if guess == measured else "off"
 
     def line(self, guess, formula, measured) -> str:
         """Say guess, formula (may be None) and measurement."""

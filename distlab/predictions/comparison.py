@@ -2,6 +2,7 @@
 
 from html import escape
 
+from distlab.predictions.listeners import tell
 from distlab.predictions.notebook import cell_number, show
 
 __all__ = ["Comparison"]
@@ -47,6 +48,7 @@ class Comparison:
             shown.update(self._bundle(), raw=True)
 
     def _bundle(self):
+        tell(self._guess, self._measured)
         line = repr(self)
         color = _MUTED if line == _GUESS_FIRST else _INK
         html = f'<div style="{_STYLE}{color}">{escape(line)}</div>'

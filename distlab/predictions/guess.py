@@ -6,6 +6,7 @@ from distlab.errors import InvalidArgument
 from distlab.predictions.answers import Choice, Number
 from distlab.predictions.comparison import Comparison
 from distlab.predictions.guesses import guesses_of_learner
+from distlab.predictions.listeners import tell
 from distlab.predictions.notebook import cell_number, show
 
 __all__ = ["Guess", "predict"]
@@ -47,6 +48,7 @@ class Guess:
         self._asked_in = cell_number()
         if self._asked_in is not None:
             self._show_form()
+        tell(self)
 
     @property
     def value(self) -> float | str | None:
@@ -61,6 +63,7 @@ class Guess:
         Raises: InvalidArgument for what does not answer the question.
         """
         self._guesses.put(self._key, self.answer.entry(self.answer.read(value)))
+        tell(self)
 
     def compare(self, measured: object, formula: object = None) -> Comparison:
         """Return one line with the guess, what a formula says, and what was measured.

@@ -14,8 +14,9 @@ sockets. A session is the life of its processes: when it closes, for whatever re
 the server kills them and everything they started. When the kernel dies, every
 session closes. Where a program like mpirun insists on starting them itself, they are
 its `Guests`, and live and end in the same way. Functions that are not to be trusted are
-called in a Python apart from all these (`apart`, `answers`), in a `guard`. This package
-knows no torch, no rank and no task.
+called in a process apart from all these (`apart`, `answers`), in a `guard`. While a
+jail is inhabited (`distlab.jail`), its init is the server. This package knows no torch,
+no rank and no task.
 """
 
 import sys
@@ -26,13 +27,18 @@ if sys.platform == "win32":
         "not have. Install it in WSL 2, and open the notebook from there."
     )
 
-from distlab.processes.child import Child, inside
+from distlab.processes.child import Child, inside, on_its_own
 from distlab.processes.group import Ended, Frame, Lines, Processes
 from distlab.processes.guests import Guests
 from distlab.processes.interrupts import Interrupts
-from distlab.processes.memory import anonymous_file
+from distlab.processes.memory import (
+    anonymous_file,
+    give_back_at_once,
+    limit_memory,
+)
 from distlab.processes.pulse import Pulse
 from distlab.processes.server_handle import warm_up
+from distlab.processes.wary import Unruly, Wary
 from distlab.processes.wire import Disconnected
 
 __all__ = [
@@ -45,7 +51,12 @@ __all__ = [
     "Lines",
     "Processes",
     "Pulse",
+    "Unruly",
+    "Wary",
     "anonymous_file",
+    "give_back_at_once",
     "inside",
+    "limit_memory",
+    "on_its_own",
     "warm_up",
 ]

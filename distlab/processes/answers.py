@@ -1,7 +1,7 @@
 """A function's answers to many inputs, given in a Python of its own, under watch.
 
-    check ── packed function, inputs ──▶ owner: a new Python ── fork ──▶ the function
-          ◀── what each call gave ──────                   ◀── lines ──  in a guard
+    check ── packed function, inputs ──▶ owner: a process ── fork ──▶ the function
+          ◀── what each call gave ──────                  ◀── lines ──  in a guard
 
 What is right is known to none of the two, so that nobody there can look it up. A call
 that never ends, or that ends its process, ends the fork; the owner tells it all.
@@ -17,16 +17,23 @@ import select
 import signal
 import time
 import traceback
+from types import CodeType, FunctionType
 from typing import NamedTuple
 
-from distlab.processes.apart import answer, ask, task_in
-from distlab.processes.child import die_with
-from distlab.processes.guard import Guard
+from distlab.processes.apart import ask
+from distlab.processes.child import die_with, keep_only
+from distlab.processes.guard import guard_for_good
+from distlab.processes.memory import limit_memory
 
 __all__ = ["Answers", "Raised", "Returned", "answers_of", "main"]
 
 _LOCKED = ("distlab.agree", "distlab.grading")
+_OTHER_BOOLS = {("numpy", "bool"), ("numpy", "bool_")}  # what comparing numbers gives
 _MEMORY_BYTES, _MOST_BYTES, _MOST_FRAMES = 2**31, 2**25, 20
+
+
+class NotCallable(TypeError):
+    """What was to be called is no function."""
 
 
 class Returned(NamedTuple):
@@ -54,11 +61,13 @@ class Answers(NamedTuple):
 
     end: "done"; "died", if the process ended; "slow", if its processor time was over;
         "waits", if the wall clock's was, and it had hardly used the processor.
+    kept: whether the function came with containers in use that were not empty.
     """
 
     calls: list
     end: str
     cpu_s: float
+    kept: bool = False
 
 
 _SHAPES = set(Returned._fields), set(Raised._fields)
@@ -73,67 +82,98 @@ def answers_of(packed: bytes, inputs: list, *, cpu_s: int, wall_s: float) -> Ans
     """
     task = {"packed": packed, "inputs": inputs, "cpu_s": cpu_s, "wall_s": wall_s}
     said = ask(__name__, task, timeout_s=wall_s + 30)
-    return Answers([_call(told) for told in said["calls"]], said["end"], said["cpu_s"])
+    calls = [_call(told) for told in said.pop("calls")]
+    return Answers(calls, **said)
 
 
 def _call(told):
     return Raised(**told) if "said" in told else Returned(**told)
 
 
-def main(folder: str) -> None:
-    """Answer the task in a folder, from a fork that can be ended."""
-    task = task_in(folder)
+def main(task: dict) -> dict:
+    """Answer a task, from a fork that can be ended."""
     reader, writer = os.pipe()
     owner, pid = os.getpid(), os.fork()
     if pid == 0:
         try:
             os.setpgid(0, 0)
-            os.close(reader)
+            keep_only([writer])
             die_with(owner)
             _call_all(task, writer)
         finally:
             os._exit(0)
     os.close(writer)
     said, waited = _read(reader, time.monotonic() + task["wall_s"])
-    calls = _calls(said)
+    kept, calls = _calls(said)
     for kill, whom in ((os.kill, pid), (os.killpg, pid)):
         with contextlib.suppress(ProcessLookupError):
             kill(whom, signal.SIGKILL)  # it may have ended, and is a zombie then
-    _, _, usage = os.wait4(pid, 0)
+    _, status, usage = os.wait4(pid, 0)
     cpu_s = usage.ru_utime + usage.ru_stime
     end = "waits" if waited else "died"
     if len(calls) == len(task["inputs"]) or (calls and "said" in calls[-1]):
         end = "done"
-    elif cpu_s > 0.7 * task["cpu_s"]:
+    elif status == signal.SIGXCPU or cpu_s > 0.7 * task["cpu_s"]:
         end = "slow"
-    answer(folder, {"calls": calls, "cpu_s": cpu_s, "end": end})
+    return {"calls": calls, "cpu_s": cpu_s, "end": end, "kept": kept}
 
 
 def _call_all(task, writer):
     """Call the function with each input; write a line about each call."""
-    resource.setrlimit(resource.RLIMIT_CPU, (task["cpu_s"], task["cpu_s"]))
-    resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    resource.setrlimit(resource.RLIMIT_CPU, (task["cpu_s"], task["cpu_s"] + 1))
+    limit_memory(_MEMORY_BYTES)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for descriptor in (0, 1, 2):
         os.dup2(nowhere, descriptor)
     inputs, packed = task.pop("inputs"), task.pop("packed")
-    with Guard(_LOCKED).around():
-        function = None
-        for given in inputs:
-            told = {}
-            try:
-                function = function or pickle.loads(packed)[0]
-                told = _returned(function, given)
-            except BaseException as error:
-                told = _raised(error)
-            os.write(writer, json.dumps(told).encode() + b"\n")
-            if "said" in told:
-                return
+    guard_for_good(_LOCKED)
+    function = None
+    for given in inputs:
+        told = {}
+        try:
+            if function is None:
+                function = pickle.loads(packed)[0]
+                _tell(writer, _keeps(function))
+            told = _returned(function, given)
+        except BaseException as error:
+            told = _raised(error)
+        _tell(writer, told)
+        if "said" in told:
+            return
+
+
+def _tell(writer, told):
+    os.write(writer, json.dumps(told).encode() + b"\n")
+
+
+def _keeps(function):
+    """Whether a function uses containers from outside of it that are not empty.
+
+    Functions inside it are looked at, too.
+    """
+    if not callable(function):
+        raise NotCallable(f"It is {function!r:.80}.")
+    if type(function) is not FunctionType:
+        return False
+    values = [cell.cell_contents for cell in function.__closure__ or ()]
+    values += function.__defaults__ or ()
+    values += [function.__globals__.get(name) for name in _names(function.__code__)]
+    return any(type(value) in (set, dict, list) and value for value in values)
+
+
+def _names(code):
+    yield from code.co_names
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _names(inner)
 
 
 def _returned(function, given):
     copy = list(given)
     value = function(copy)
+    if (type(value).__module__, type(value).__name__) in _OTHER_BOOLS:
+        value = bool(value)
     plain = type(value) is bool
     shown = "" if plain else " ".join(reprlib.repr(value).split())[:100]
     return {
@@ -171,14 +211,35 @@ def _read(reader, deadline):
 
 
 def _calls(said):
-    """Return the calls that the lines tell of, up to one that is not ours."""
-    calls = []
-    for line in said.split(b"\n")[:-1]:
+    """Return what the first line tells, and the calls, up to one that is not ours."""
+    kept, calls = False, []
+    for number, line in enumerate(said.split(b"\n")[:-1]):
         try:
             told = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             break
-        if not isinstance(told, dict) or set(told) not in _SHAPES:
+        if number == 0 and type(told) is bool:
+            kept = told
+        elif _is_call(told):
+            calls.append(told)
+        else:
             break
-        calls.append(told)
-    return calls
+    return kept, calls
+
+
+def _is_call(told):
+    """Whether this is what `_returned` or `_raised` gives, part by part."""
+    if type(told) is not dict or set(told) not in _SHAPES:
+        return False
+    if "said" in told:
+        frames = told["frames"]
+        fits = type(frames) is list and all(map(_is_frame, frames))
+        return fits and type(told["kind"]) is type(told["said"]) is str
+    plain = told["value"] is None or type(told["value"]) is bool
+    words = type(told["kind"]) is type(told["shown"]) is str
+    return plain and words and type(told["changed"]) is bool
+
+
+def _is_frame(frame):
+    kinds = (str, int, str)
+    return type(frame) is list and tuple(map(type, frame)) == kinds

@@ -19,7 +19,17 @@ from distlab.processes.wire import (
     send_frame,
 )
 
-__all__ = ["STACKS_SIGNAL", "Child", "die_with", "execute", "inside", "live"]
+__all__ = [
+    "STACKS_SIGNAL",
+    "Child",
+    "die_with",
+    "execute",
+    "forget_randomness",
+    "inside",
+    "keep_only",
+    "live",
+    "on_its_own",
+]
 
 STACKS_SIGNAL = getattr(signal, "SIGRTMIN", signal.SIGUSR2 - 7) + 7
 _PR_SET_PDEATHSIG = 1
@@ -30,6 +40,12 @@ _current = None
 def inside() -> "Child | None":
     """Return the `Child` that this process is, or None if the user started it."""
     return _current
+
+
+def on_its_own() -> None:
+    """Be like a process that the user started, and may start others."""
+    global _current
+    _current = None
 
 
 class Child:
@@ -79,18 +95,19 @@ def live(request: dict, descriptors: list[int]) -> None:
     """Set up this process as `request` says, call its entry point, and end it."""
     global _current
     die_with(os.getppid())
-    channel, output, stacks, *shared = _keep_only(descriptors)
+    channel, output, stacks, *shared = keep_only(descriptors)
     _take_output(output)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    os.setpgid(0, request["group"])
+    if request["group"] is not None:
+        os.setpgid(0, request["group"])
     faulthandler.register(STACKS_SIGNAL, file=stacks, all_threads=True)
     os.environ.clear()
     os.environ.update(request["environment"])
     sys.path[:] = request["path"]
     if request["directory"] is not None:
         os.chdir(request["directory"])
-    _forget_server_randomness()
+    forget_randomness()
     # What the server ran as its `__main__` is no business of this process.
     sys.modules["__main__"] = types.ModuleType("__main__")
     _current = Child(request["index"], socket.socket(fileno=channel), shared)
@@ -111,7 +128,8 @@ def execute(request: dict, descriptors: list[int]) -> None:
         "from distlab.processes.child import live; live(request, descriptors)"
     )
     argument = json.dumps([request, descriptors, [p for p in sys.path if p]])
-    os.execv(sys.executable, [sys.executable, "-c", code, argument])
+    seed = {k: v for k, v in request["environment"].items() if k == "PYTHONHASHSEED"}
+    os.execve(sys.executable, [sys.executable, "-c", code, argument], os.environ | seed)
 
 
 def die_with(parent: int) -> None:
@@ -122,7 +140,7 @@ def die_with(parent: int) -> None:
             os._exit(1)
 
 
-def _keep_only(descriptors):
+def keep_only(descriptors: list[int]) -> list[int]:
     """Close all other descriptors above 2: a copy of a session would keep it alive."""
     highest = max(descriptors) + 1
     wanted = set(descriptors)
@@ -159,8 +177,8 @@ def _lines_to(descriptor):
     return io.TextIOWrapper(raw, **how)
 
 
-def _forget_server_randomness():
+def forget_randomness() -> None:
     """Draw fresh seeds, as a fresh interpreter would; forks would all draw the same."""
     random.seed()
-    if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed()
+    if "numpy.random" in sys.modules:  # numpy itself imports it at its first use
+        sys.modules["numpy.random"].seed()

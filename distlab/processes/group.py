@@ -6,10 +6,8 @@ import selectors
 import shutil
 import signal
 import socket
-import sys
-import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from distlab.errors import ProcessServerFailed
@@ -18,7 +16,13 @@ from distlab.processes.memory import anonymous_file
 from distlab.processes.output import LineReader
 from distlab.processes.server_handle import ServerHandle
 from distlab.processes.stacks import Stack, read_stacks
-from distlab.processes.wire import Disconnected, FrameReader, send_frame, send_request
+from distlab.processes.wire import (
+    Disconnected,
+    FrameReader,
+    TooLong,
+    send_frame,
+    send_request,
+)
 
 __all__ = ["Ended", "Frame", "Lines", "Processes", "close_theirs"]
 
@@ -48,12 +52,17 @@ class Processes:
     """`count` processes that run one entry point, and end together.
 
     entry: "package.module:function", called with a `Child` in each process.
-    preload: modules that the process server imports before it forks. also: further ones
+    preload: modules that the process server imports before it forks; None if any server
+    that is running will do. also: further ones
     that only some groups need, imported when the first of them starts.
     shared: descriptors that every process gets a copy of.
     private_folder: whether they get a folder, which is in memory where the system has
     such folders, and gone when they are. `folder` is its path. It may also be the path
     of a folder that is there already; that one, too, is gone when they are.
+    environment: what they have in it beside this process's, or the jail's.
+    alone: in a jail, whether each is apart from the others, too, and has no folder: it
+    shares with them what it is given here, and nothing else.
+    most_bytes: of a frame; who sends a longer one is killed.
 
     Raises: ProcessServerFailed if the server cannot start or fork.
     If a peer dies: `poll` reports `Ended`; the others go on.
@@ -64,25 +73,32 @@ class Processes:
         count: int,
         entry: str,
         *,
-        preload: Sequence[str] = (),
+        preload: Sequence[str] | None = (),
         also: Sequence[str] = (),
         shared: Sequence[int] = (),
         start_method: str = "fork",
         private_folder: bool | str = False,
+        environment: Mapping[str, str] | None = None,
+        alone: bool = False,
+        most_bytes: int | None = None,
     ):
+        self._how = {"entry": entry, "also": list(also), "alone": alone}
+        self._how["start_method"] = start_method
         self.pids = [None] * count
         self.alive = set()
         self.folder = private_folder if isinstance(private_folder, str) else None
         self._channels, self._readers, self._outputs, self._stacks = {}, {}, {}, {}
+        self._weights = {}
         self._selector = selectors.DefaultSelector()
         self._session, self._server = ServerHandle.open_session(preload, start_method)
+        self._most_bytes = most_bytes or self._server.most_bytes
         self._news = FrameReader(self._session)
         self._selector.register(self._session, selectors.EVENT_READ, "session")
         self._closed = False
         try:
             if private_folder and self.folder is None:
-                self.folder = _new_folder()
-            self._equipment = self._surroundings(entry, also), shared
+                self.folder = self._server.new_folder()
+            self._equipment = self._surroundings(environment or {}), shared
             self._start_all(*self._equipment)
         except OSError as error:
             self.stop()
@@ -91,20 +107,10 @@ class Processes:
             self.stop()
             raise
 
-    def _surroundings(self, entry, also):
-        try:
-            directory = os.getcwd()
-        except FileNotFoundError:
-            directory = None
-        return {
-            "entry": entry,
-            "also": list(also),
-            "group": os.getpgrp(),
-            "environment": dict(os.environ),
-            "path": sys.path,
-            "directory": directory,
-            "folder": self.folder,
-        }
+    def _surroundings(self, environment):
+        found = self._server.surroundings() | self._how | {"folder": self.folder}
+        found["environment"] |= environment
+        return found
 
     def _start_all(self, surroundings, shared):
         for index in range(len(self.pids)):
@@ -125,7 +131,7 @@ class Processes:
         pipe, write_end = os.pipe()
         stacks = anonymous_file("stacks")
         self._channels[index] = ours
-        self._readers[index] = FrameReader(ours)
+        self._readers[index] = FrameReader(ours, self._most_bytes)
         self._outputs[index] = LineReader(pipe)
         self._stacks[index] = stacks
         self._selector.register(ours, selectors.EVENT_READ, index)
@@ -190,6 +196,9 @@ class Processes:
             frames = self._readers[index].read()
         except Disconnected:
             self._forget(self._channels[index])
+        except TooLong:
+            self._forget(self._channels[index])
+            self.signal(index, signal.SIGKILL)
         text, open_still = self._outputs[index].read(to_the_end=bool(frames))
         if not open_still:
             self._forget(self._outputs[index].descriptor)
@@ -208,6 +217,7 @@ class Processes:
             frames = self._news.read()
         except Disconnected:
             raise self._server.failure() from None
+        self._server.answered = True
         for news in map(json.loads, frames):
             if "started" in news:
                 self.pids[news["started"]] = news["pid"]
@@ -215,6 +225,8 @@ class Processes:
                 raise ProcessServerFailed(
                     f"process {news['failed']} could not be started: {news['why']}"
                 )
+            elif "weighed" in news:
+                self._weights[news["weighed"]] = news["bytes"]
             else:
                 happened += self._end(news["ended"], news["status"])
         return happened
@@ -230,10 +242,7 @@ class Processes:
     def signal(self, index: int, number: int) -> None:
         """Send a signal to a process that has not been reported as ended."""
         if index in self.alive and self.pids[index] is not None:
-            try:
-                os.kill(self.pids[index], number)
-            except ProcessLookupError:
-                pass  # its end is on its way
+            self._server.signal(self._session, index, self.pids[index], number)
 
     def flush(self, index: int) -> str:
         """Return what a process printed without ending the line."""
@@ -271,7 +280,7 @@ class Processes:
         try:
             self._session.shutdown(socket.SHUT_WR)
             self._session.settimeout(2.0)
-            while self._session.recv(65536):
+            while self._server.answered and self._session.recv(65536):
                 pass
         except OSError:
             for index in self.alive:  # the server does not answer: it may be starting
@@ -282,13 +291,6 @@ class Processes:
         if self.folder is not None:  # the server has removed it, unless it is gone
             shutil.rmtree(self.folder, ignore_errors=True)
         self.alive.clear()
-
-
-def _new_folder():
-    memory = "/dev/shm"
-    return tempfile.mkdtemp(
-        prefix="distlab-", dir=memory if os.access(memory, os.W_OK) else None
-    )
 
 
 def close_theirs(descriptors: Sequence[int]) -> None:

@@ -1,61 +1,120 @@
-"""A guard around functions that are not ours, in the process in which they run."""
+"""A guard around functions that are not ours, in the process in which they run.
+
+Python asks an audit hook before it opens a file, starts a program, or imports. What the
+hook needs it has in its closure, where nothing can be put in its place. It has the
+words for what is refused; the system, where it can, refuses what goes around it.
+"""
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from pathlib import Path
+from stat import S_IFDIR, S_IFMT
+from types import FunctionType
 
-__all__ = ["WRITES", "Guard", "SideEffect"]
+from distlab.processes.seccomp import compute_only
+
+__all__ = ["WRITES", "SideEffect", "forget", "guard_for_good", "locks"]
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _TOLD = "os.remove os.rename os.mkdir os.rmdir os.link os.symlink os.truncate os.system"
-_TOLD += " os.exec os.fork os.posix_spawn subprocess.Popen socket.connect socket.bind"
-_TOLD += " socket.sendto sqlite3.connect os.kill"
-_REFUSED = set(_TOLD.split())
-_ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.realpath(__file__))))
+_TOLD += " os.exec os.fork os.forkpty os.posix_spawn os.spawn pty.spawn os.kill"
+_TOLD += " subprocess.Popen socket.connect socket.bind socket.sendto sqlite3.connect"
+_TOLD += " gc.get_objects gc.get_referrers gc.get_referents sys._current_frames"
+_ROOT = Path(__file__).resolve().parents[2]
 
 
 class SideEffect(RuntimeError):
     """The learner's function does something that a second attempt would do again."""
 
 
-class Guard:
-    """Refuses, while it is up, whatever others could see of a function but its value.
+def guard_for_good(locked: tuple[str, ...] = ("distlab.grading",)) -> None:
+    """Refuse from now on whatever others could see of a function but its value.
 
-    Python asks an audit hook before it opens a file, starts a program, or imports.
-
-    locked: packages of distlab that cannot be imported or read meanwhile.
+    locked: modules that cannot be imported, nor read if they are distlab's.
     """
+    sys.dont_write_bytecode = True
+    with suppress(OSError):  # where the system cannot, the hook is all there is
+        compute_only()
+    forget(locked)
+    refused, writes, side_effect = frozenset(_TOLD.split()), WRITES, SideEffect
+    is_locked = locks(locked)
 
-    def __init__(self, locked: tuple[str, ...] = ("distlab.grading",)):
-        self.up = False
-        self._locked = locked
-        self._folders = tuple(os.path.join(_ROOT, *n.split("."), "") for n in locked)
-        sys.dont_write_bytecode = True
-        sys.addaudithook(self._asked)
-
-    @contextmanager
-    def around(self) -> Iterator[None]:
-        """Be up until the body ends."""
-        self.up = True
-        try:
-            yield
-        finally:
-            self.up = False
-
-    def _asked(self, event, args):
-        if not self.up:
-            return
-        if self._is_locked(event, args[0] if args else None):
+    def asked(event, args):
+        if is_locked(event, args):
             raise ImportError("this exercise asks for your own; the checks are locked")
-        if event == "open" and args[2] & WRITES:
-            raise SideEffect(f"it opens {args[0]!r} to write (a side effect)")
-        if event in _REFUSED:
-            raise SideEffect(f"it uses {event} (a side effect)")
+        if event == "open" and args[2] & writes:
+            raise side_effect(f"it opens {args[0]!r} to write (a side effect)")
+        if event in refused or event[:7] == "ctypes.":
+            raise side_effect(f"it uses {event} (a side effect)")
 
-    def _is_locked(self, event, name):
+    sys.addaudithook(asked)
+
+
+def locks(names: Iterable[str]) -> Callable:
+    """Return what tells whether an event and its arguments ask for a locked module.
+
+    A file is known by its number on its disk, by whatever path somebody comes to it.
+    """
+    names, stat, kind = tuple(names), os.stat, type
+    folders = [_ROOT.joinpath(*name.split(".")) for name in names]
+    found = [stat(path) for folder in folders for path in folder.rglob("*.py*")]
+    files = frozenset((one.st_dev, one.st_ino) for one in found)
+    plain, errors = (str, bytes), (OSError, ValueError)
+    format_of, folder = S_IFMT, S_IFDIR
+
+    def is_locked(event, args):
         if event == "import":
-            return name.startswith(self._locked)
-        if event != "open" or not isinstance(name, str | bytes):
+            return args[0].startswith(names)
+        if event != "open" or kind(args[0]) is int:
             return False
-        return os.path.realpath(os.fsdecode(name)).startswith(self._folders)
+        if kind(args[0]) not in plain:
+            return True  # it may be another path when it is asked again
+        try:
+            one = stat(args[0])
+        except errors:
+            return False
+        # by an open folder its files have other names
+        opens_folder = args[1] is None and format_of(one.st_mode) == folder
+        return opens_folder or (one.st_dev, one.st_ino) in files
+
+    return is_locked
+
+
+def forget(locked: tuple[str, ...]) -> None:
+    """Empty every function of locked modules that this process has imported.
+
+    A fork has what its server has imported, and no hook is asked for what is there.
+    """
+    names = [name for name in sys.modules if name.startswith(locked)]
+    empty, seen = (lambda: None).__code__, set()
+    for name in names:
+        waiting = [*vars(sys.modules.pop(name)).values()]
+        while waiting:
+            thing = waiting.pop()
+            thing = getattr(thing, "__func__", thing)
+            if id(thing) in seen:
+                continue
+            seen.add(id(thing))
+            if isinstance(thing, property):
+                waiting += [thing.fget]
+            elif isinstance(thing, dict | list | tuple):
+                waiting += thing.values() if isinstance(thing, dict) else thing
+            elif not str(getattr(thing, "__module__", "")).startswith(locked):
+                continue
+            elif isinstance(thing, type):
+                waiting += vars(thing).values()
+            elif isinstance(thing, FunctionType):
+                waiting += _inside(thing)
+                thing.__code__ = thing.__code__.replace(
+                    co_code=empty.co_code, co_consts=(None,), co_names=()
+                )
+            elif hasattr(thing, "__wrapped__"):
+                waiting.append(thing.__wrapped__)
+
+
+def _inside(function):
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # it may be empty
+            yield cell.cell_contents

@@ -19,12 +19,14 @@ import socket
 import sys
 import time
 import traceback
-from contextlib import suppress
 
 from distlab.processes import child
+from distlab.processes.folders import remove_orphaned
+from distlab.processes.memory import held_bytes, use_large_pages
+from distlab.processes.offspring import children, ended_children
 from distlab.processes.wire import Disconnected, receive_request, send_frame
 
-__all__ = ["serve"]
+__all__ = ["Place", "Server", "serve"]
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -45,6 +47,11 @@ class Session:
         except Disconnected:
             self.closing = True
 
+    def weigh(self, index: int) -> None:
+        """Tell the owner how much memory a process holds."""
+        pids = [pid for pid, each in self.processes.items() if each == index]
+        self.tell(weighed=index, bytes=held_bytes(pids[0]) if pids else None)
+
     def end(self) -> None:
         """Remove the folder; then, by the end of the session, tell that all is gone."""
         if self.folder is not None:
@@ -52,18 +59,72 @@ class Session:
         self.sock.close()
 
 
-class Server:
-    """The loop that forks, reaps and kills."""
+class Place:
+    """Where a server is, and what that means for its processes: here, for nothing.
 
-    def __init__(self, master: socket.socket, kernel_pid: int, start_method: str):
+    TICK_S: how often the server calls `tick`, at least.
+    """
+
+    TICK_S = 1.0
+
+    def tick(self) -> None:
+        """Look after everything."""
+
+    def idle(self) -> None:
+        """Do what can wait: for as long as `TICK_S` nobody has wanted anything."""
+
+    def fork(self, request: dict) -> int:
+        """Fork the process that a request asks for."""
+        return os.fork()
+
+    def enter(self, request: dict) -> None:
+        """Become what a process is allowed to be; called in the fork."""
+
+    def bereaved(self) -> None:
+        """Clear up after what a dead process has left behind, and was killed now."""
+        remove_orphaned()
+
+    def leaving(self) -> None:
+        """Prepare for the server's end; the server kills what is left after it."""
+
+
+class _Warm(Place):
+    """Where much is imported, and forked again and again."""
+
+    TICK_S = 0.5
+    _settled = False
+
+    def idle(self):
+        """Make the forks that are to come cheaper, once."""
+        if not self._settled:
+            self._settled = True
+            use_large_pages()
+
+
+class Server:
+    """The loop that forks, reaps and kills.
+
+    kernel: a descriptor that is readable when the kernel is gone, or None.
+    kernel_pid: what the pid of the parent is, as long as that is the kernel.
+    """
+
+    def __init__(
+        self,
+        master: socket.socket,
+        kernel: int | None,
+        kernel_pid: int,
+        place: Place | None = None,
+    ):
         self.master = master
         self.kernel_pid = kernel_pid
-        self.start_method = start_method
+        self.place = place or Place()
         self.sessions = set()
+        self._bereaved = False
         self.selector = selectors.DefaultSelector()
         self.selector.register(master, selectors.EVENT_READ, self._open_session)
         self._watch_children()
-        self._watch_kernel()
+        if kernel is not None:  # its death is noticed even if a fork of it lives
+            self.selector.register(kernel, selectors.EVENT_READ, self._shut_down)
 
     def _watch_children(self):
         ours, wakeup = socket.socketpair()
@@ -74,17 +135,15 @@ class Server:
         self._wakeup = wakeup  # kept open: the C handler writes to it
         self.selector.register(ours, selectors.EVENT_READ, lambda: ours.recv(4096))
 
-    def _watch_kernel(self):
-        """Notice the kernel's death even if a fork of it holds its sockets open."""
-        if hasattr(os, "pidfd_open"):
-            kernel = os.pidfd_open(self.kernel_pid)
-            self.selector.register(kernel, selectors.EVENT_READ, self._shut_down)
-
     def run(self) -> None:
         """Serve until the kernel is gone."""
         while True:
-            for key, _ in self.selector.select(timeout=1.0):
+            wanted = self.selector.select(timeout=self.place.TICK_S)
+            for key, _ in wanted:
                 key.data()
+            if not wanted:
+                self.place.idle()
+            self.place.tick()
             if os.getppid() != self.kernel_pid:
                 self._shut_down()
             self._reap()
@@ -93,9 +152,11 @@ class Server:
 
     def _open_session(self):
         try:
-            _, (descriptor,) = receive_request(self.master)
+            preload, (descriptor,) = receive_request(self.master)
         except Disconnected:
             self._shut_down()
+        for name in json.loads(preload):
+            importlib.import_module(name)
         session = Session(socket.socket(fileno=descriptor))
         self.sessions.add(session)
         self.selector.register(
@@ -110,12 +171,18 @@ class Server:
             self.selector.unregister(session.sock)
             return
         request = json.loads(payload)
+        if "signal" in request:
+            self._signal(session, **request)
+            return
+        if "weigh" in request:
+            session.weigh(request["weigh"])
+            return
         session.folder = request["folder"]
-        if self.start_method == "fork":
+        if request["start_method"] == "fork":
             for name in request["also"]:
                 importlib.import_module(name)
         try:
-            pid = os.fork()
+            pid = self.place.fork(request)
         except OSError as error:
             session.tell(failed=request["index"], why=str(error))
         else:
@@ -127,12 +194,19 @@ class Server:
             for descriptor in descriptors:
                 os.close(descriptor)
 
+    def _signal(self, session, signal, number):
+        """Send a signal to a process; nobody else can have its pid before `_reap`."""
+        for pid, index in session.processes.items():
+            if index == signal:
+                os.kill(pid, number)
+
     def _become(self, request, descriptors):
         """Turn this fork into the process asked for; never returns."""
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            if self.start_method == "spawn":
+            self.place.enter(request)
+            if request["start_method"] == "spawn":
                 child.execute(request, descriptors)
             child.live(request, descriptors)
         except BaseException:
@@ -148,19 +222,21 @@ class Server:
         for pid in session.processes:
             os.kill(pid, signal.SIGKILL)
         if not session.processes and not self._kill_orphans():
+            self._clear()
             session.end()
             self.sessions.discard(session)
 
     def _reap(self):
-        ended = _ended()
+        ended = ended_children()
         if ended:
             self._kill_orphans()
         for pid, status in ended:
-            for session in self.sessions:
-                if pid in session.processes:
-                    index = session.processes.pop(pid)
-                    if not session.closing:
-                        session.tell(ended=index, status=status)
+            sessions = [s for s in self.sessions if pid in s.processes]
+            for session in sessions:
+                index = session.processes.pop(pid)
+                if not session.closing:
+                    session.tell(ended=index, status=status)
+            self._bereaved = self._bereaved or not sessions
 
     def _kill_orphans(self):
         """Kill every child that nobody asked for: what a dead process left behind.
@@ -168,54 +244,47 @@ class Server:
         Returns those that there were.
         """
         known = {pid for session in self.sessions for pid in session.processes}
-        orphans = set(_children()) - known
+        orphans = set(children(os.getpid())) - known
         for pid in orphans:
             os.kill(pid, signal.SIGKILL)
         return orphans
 
     def _shut_down(self):
+        self.place.leaving()
         known = {pid for session in self.sessions for pid in session.processes}
-        while living := known | set(_children()):
+        while living := known | set(children(os.getpid())):
             for pid in living:
                 os.kill(pid, signal.SIGKILL)
-            known -= {pid for pid, _ in _ended()}
+            ended = {pid for pid, _ in ended_children()}
+            self._bereaved = self._bereaved or bool(ended - known)
+            known -= ended
             time.sleep(0.001)
+        self._clear()
         for session in self.sessions:
             session.end()
         os._exit(0)
 
-
-def _ended():
-    """Return (pid, exit code) of every child that has ended since the last time."""
-    ended = []
-    with suppress(ChildProcessError):
-        while (found := os.waitpid(-1, os.WNOHANG))[0]:
-            ended.append((found[0], os.waitstatus_to_exitcode(found[1])))
-    return ended
+    def _clear(self):
+        if self._bereaved:
+            self._bereaved = False
+            self.place.bereaved()
 
 
-def _children():
-    """Return the pids of this process's children, where the system lists them."""
-    try:
-        with open(f"/proc/self/task/{os.getpid()}/children") as file:
-            return [int(pid) for pid in file.read().split()]
-    except OSError:
-        return []
-
-
-def serve(
-    descriptor: int, kernel_pid: int, start_method: str, preload: list[str]
-) -> None:
-    """Run the server on an inherited socket; called in a fresh interpreter."""
+def serve(descriptor: int, kernel_pid: int, preload: list[str]) -> None:
+    """Run the server on an inherited socket; called where nothing else runs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.setpgid(0, 0)  # who kills the kernel's whole group leaves one to clean up
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-    if start_method == "fork":
-        for name in preload:
-            importlib.import_module(name)
-    gc.collect()
+    for name in preload:
+        importlib.import_module(name)
+        if os.getppid() != kernel_pid:
+            os._exit(0)
+    if preload:
+        gc.collect()
     gc.freeze()  # keep the collector from touching, and so copying, the shared pages
-    Server(socket.socket(fileno=descriptor), kernel_pid, start_method).run()
+    kernel = os.pidfd_open(kernel_pid) if hasattr(os, "pidfd_open") else None
+    master = socket.socket(fileno=descriptor)
+    Server(master, kernel, kernel_pid, _Warm() if preload else None).run()

@@ -2,18 +2,24 @@
 
 import atexit
 import json
+import math
 import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
 
 from distlab.errors import ProcessServerFailed
+from distlab.processes.child import keep_only
+from distlab.processes.folders import new_folder, remove_orphaned
 from distlab.processes.memory import anonymous_file
+from distlab.processes.server import serve
 from distlab.processes.wire import send_request
 
 __all__ = ["ServerHandle", "trusted_path", "warm_up"]
@@ -31,23 +37,33 @@ class ServerHandle:
 
     There is one for each set of preloaded modules and start method. A fork of this
     process inherits the handle, but never uses or ends the server: `owner_pid` tells.
+
+    answered: whether it is known to serve; before, it imports, and has no processes.
+    by_fork: whether a server is a fork of this process, which takes no time where all
+    that it is to import is there already, and where nothing runs beside.
     """
 
+    by_fork = False
+    most_bytes = 2**40  # of a frame from one of its processes
     _running: ClassVar[dict] = {}
+    _elsewhere: ClassVar["ServerHandle | None"] = None
     _lock = threading.Lock()
 
     def __init__(self, preload: Sequence[str], start_method: str):
+        remove_orphaned()
         ours, theirs = socket.socketpair()
         self.owner_pid = os.getpid()
+        self.answered = self.by_fork
         self.master = ours
         self.errors = anonymous_file("server-errors")
-        arguments = [
-            trusted_path(),
-            theirs.fileno(),
-            os.getpid(),
-            start_method,
-            list(preload),
-        ]
+        modules = _imported(preload, start_method)
+        arguments = [trusted_path(), theirs.fileno(), os.getpid(), modules]
+        start = self._forked if self.by_fork else self._started
+        self.process = start(arguments)
+        theirs.close()
+
+    def _started(self, arguments):
+        """Return a new interpreter that has become a server."""
         code = (
             "import json, sys; sys.path[:], *rest = json.loads(sys.argv[1]); "
             "from distlab.processes.server import serve; serve(*rest)"
@@ -56,23 +72,36 @@ class ServerHandle:
         # ignores it once its interpreter is up: until then the signal is blocked.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            self.process = subprocess.Popen(
+            return subprocess.Popen(
                 [sys.executable, "-c", code, json.dumps(arguments)],
                 stdin=subprocess.DEVNULL,
                 stdout=self.errors,
                 stderr=self.errors,
-                pass_fds=[theirs.fileno()],
+                pass_fds=[arguments[1]],
                 env=_SEED | os.environ | _ENVIRONMENT,
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        theirs.close()
+
+    def _forked(self, arguments):
+        """Return a fork of this process that has become a server."""
+        if pid := os.fork():
+            return _Fork(pid)
+        try:
+            ServerHandle._lock = threading.Lock()  # it was held here, by the parent
+            keep_only([arguments[1], self.errors])
+            for descriptor in (1, 2):
+                os.dup2(self.errors, descriptor)
+            serve(*arguments[1:])
+        finally:
+            os._exit(1)
 
     @classmethod
     def start(cls, preload: Sequence[str], start_method: str) -> None:
-        """Start a server, unless one is running."""
+        """Start a server, unless one is running, or one is there for all."""
         with cls._lock:
-            cls._get(preload, start_method)
+            if cls._elsewhere is None:
+                cls._get(preload, start_method)
 
     @classmethod
     def _get(cls, preload, start_method):
@@ -95,16 +124,33 @@ class ServerHandle:
         Raises: ProcessServerFailed if the server is gone.
         """
         with cls._lock:
-            server = cls._get(preload, start_method)
+            server = cls._elsewhere or cls._get(preload, start_method)
+            modules = json.dumps(_imported(preload, start_method)).encode()
             ours, theirs = socket.socketpair()
             try:
-                send_request(server.master, b"session", [theirs.fileno()])
+                send_request(server.master, modules, [theirs.fileno()])
             except OSError as error:
                 ours.close()
                 raise server.failure() from error
             finally:
                 theirs.close()
             return ours, server
+
+    @classmethod
+    @contextmanager
+    def all_from(cls, server: "ServerHandle") -> Iterator[None]:
+        """Have every session opened at one server, while the body runs."""
+        before, cls._elsewhere = cls._elsewhere, server
+        try:
+            yield
+        finally:
+            cls._elsewhere = before
+
+    @classmethod
+    def one_for_all(cls) -> None:
+        """Have every session opened at one server, which is a fork made now."""
+        cls.by_fork = True
+        cls._elsewhere = cls((), "fork")
 
     @classmethod
     def close_all(cls) -> None:
@@ -115,14 +161,51 @@ class ServerHandle:
                     server.close()
             cls._running.clear()
 
+    @classmethod
+    def forget_all(cls) -> dict:
+        """Know of no server any more, in a fork; return those that are not to be used.
+
+        They must not be forgotten: they would close descriptors that are others' now.
+        """
+        cls._elsewhere, cls._running, forgotten = None, {}, cls._running
+        return forgotten
+
     def usable(self) -> bool:
         """Return whether the server runs, and is this process's own."""
         return self.owner_pid == os.getpid() and self.process.poll() is None
 
+    def surroundings(self) -> dict:
+        """Return what its processes take over from this one."""
+        try:
+            directory = os.getcwd()
+        except FileNotFoundError:
+            directory = None
+        return {
+            "group": os.getpgrp(),
+            "environment": dict(os.environ),
+            "path": sys.path,
+            "directory": directory,
+        }
+
+    def new_folder(self) -> str:
+        """Make a folder for its processes, in memory where the system has such."""
+        return new_folder(in_memory=True)
+
+    def signal(self, session: socket.socket, index: int, pid: int, number: int) -> None:
+        """Send a signal to one of a session's processes.
+
+        It has come when this returns; the server would take a moment.
+        """
+        with suppress(ProcessLookupError):  # its end is on its way
+            os.kill(pid, number)
+
+    def said(self) -> str:
+        """Return what the server has written as errors."""
+        return os.pread(self.errors, 100_000, 0).decode(errors="replace").strip()
+
     def failure(self) -> ProcessServerFailed:
         """Return the error that says why the server is gone."""
-        os.lseek(self.errors, 0, os.SEEK_SET)
-        said = os.read(self.errors, 100_000).decode(errors="replace").strip()
+        said = self.said()
         last = said.splitlines()[-1] if said else "it left no message; was it killed?"
         return ProcessServerFailed(
             "the process server, which forks the ranks, is gone.\n"
@@ -134,6 +217,8 @@ class ServerHandle:
         """End the server, unless another process owns it; close what this one holds."""
         self.master.close()
         if self.owner_pid == os.getpid():
+            if not self.answered:
+                self.process.kill()
             try:
                 self.process.wait(timeout=2)
             except subprocess.TimeoutExpired:
@@ -142,12 +227,42 @@ class ServerHandle:
         os.close(self.errors)
 
 
+class _Fork:
+    """A process that was forked, with the face of one that was started."""
+
+    def __init__(self, pid: int):
+        self._pid = pid
+        self._ended = False
+
+    def poll(self):
+        """Return None as long as it runs."""
+        self._ended = self._ended or os.waitpid(self._pid, os.WNOHANG)[0] != 0
+        return 0 if self._ended else None
+
+    def kill(self):
+        """Kill it."""
+        os.kill(self._pid, signal.SIGKILL)
+
+    def wait(self, timeout: float | None = None):
+        """Wait until it has ended."""
+        deadline = math.inf if timeout is None else time.monotonic() + timeout
+        while self.poll() is None:
+            if time.monotonic() > deadline:
+                raise subprocess.TimeoutExpired("the server", timeout)
+            time.sleep(0.001)
+
+
 atexit.register(ServerHandle.close_all)
 
 
 def warm_up(preload: Sequence[str], start_method: str = "fork") -> None:
     """Start the process server, so that it has imported `preload` when it is needed."""
     ServerHandle.start(preload, start_method)
+
+
+def _imported(preload, start_method):
+    """Return what a server imports for processes that start in this way."""
+    return list(preload) if start_method == "fork" else []
 
 
 def trusted_path() -> list[str]:

@@ -6,20 +6,26 @@ import struct
 from collections.abc import Sequence
 
 __all__ = [
+    "LENGTH",
     "Disconnected",
     "FrameReader",
+    "TooLong",
     "receive_frame",
     "receive_request",
     "send_frame",
     "send_request",
 ]
 
-_LENGTH = struct.Struct("<Q")
+LENGTH = struct.Struct("<Q")
 _MAX_DESCRIPTORS = 16
 
 
 class Disconnected(Exception):
     """The other end of a socket is gone."""
+
+
+class TooLong(Exception):
+    """The other end of a socket sends a frame that is longer than it may be."""
 
 
 def send_frame(sock: socket.socket, payload: bytes) -> None:
@@ -29,20 +35,23 @@ def send_frame(sock: socket.socket, payload: bytes) -> None:
     """
     try:
         if len(payload) < 65536:
-            sock.sendall(_LENGTH.pack(len(payload)) + payload)
+            sock.sendall(LENGTH.pack(len(payload)) + payload)
         else:
-            sock.sendall(_LENGTH.pack(len(payload)))
+            sock.sendall(LENGTH.pack(len(payload)))
             sock.sendall(payload)
     except OSError as error:
         raise Disconnected(str(error)) from error
 
 
-def receive_frame(sock: socket.socket) -> bytearray:
+def receive_frame(sock: socket.socket, most_bytes: int = 2**40) -> bytearray:
     """Return the next frame from a blocking socket.
 
-    Raises: Disconnected if the other end is gone.
+    Raises: Disconnected if the other end is gone; TooLong.
     """
-    return _exactly(sock, _LENGTH.unpack(_exactly(sock, _LENGTH.size))[0])
+    (length,) = LENGTH.unpack(_exactly(sock, LENGTH.size))
+    if length > most_bytes:
+        raise TooLong(f"{length} bytes")
+    return _exactly(sock, length)
 
 
 def send_request(
@@ -50,8 +59,8 @@ def send_request(
 ) -> None:
     """Send one frame and, with its length, open file descriptors."""
     rights = array.array("i", descriptors)
-    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)]
-    sock.sendmsg([_LENGTH.pack(len(payload))], ancillary)
+    ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if rights else []
+    sock.sendmsg([LENGTH.pack(len(payload))], ancillary)
     sock.sendall(payload)
 
 
@@ -62,16 +71,16 @@ def receive_request(sock: socket.socket) -> tuple[bytearray, list[int]]:
     """
     room = socket.CMSG_SPACE(_MAX_DESCRIPTORS * array.array("i").itemsize)
     try:
-        head, ancillary, _, _ = sock.recvmsg(_LENGTH.size, room)
+        head, ancillary, _, _ = sock.recvmsg(LENGTH.size, room)
     except OSError as error:
         raise Disconnected(str(error)) from error
     descriptors = array.array("i")
     for level, kind, data in ancillary:
         if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
             descriptors.frombytes(data[: len(data) - len(data) % descriptors.itemsize])
-    if len(head) < _LENGTH.size:
-        head += _exactly(sock, _LENGTH.size - len(head))
-    return _exactly(sock, _LENGTH.unpack(head)[0]), list(descriptors)
+    if len(head) < LENGTH.size:
+        head += _exactly(sock, LENGTH.size - len(head))
+    return _exactly(sock, LENGTH.unpack(head)[0]), list(descriptors)
 
 
 def _exactly(sock, count):
@@ -89,10 +98,11 @@ def _exactly(sock, count):
 
 
 class FrameReader:
-    """Collect frames from a socket without ever waiting for one."""
+    """Collect frames of at most `most_bytes` from a socket, never waiting for one."""
 
-    def __init__(self, sock: socket.socket):
+    def __init__(self, sock: socket.socket, most_bytes: int = 2**40):
         self._sock = sock
+        self._most_bytes = most_bytes
         self._head = bytearray()
         self._body = None
         self._filled = 0
@@ -100,13 +110,14 @@ class FrameReader:
     def read(self) -> list[bytearray]:
         """Return the frames that are complete by now.
 
-        Raises: Disconnected if the other end is gone and nothing is left to read.
+        Raises: Disconnected if the other end is gone and nothing is left to read;
+        TooLong.
         """
         frames = []
         while True:
             try:
                 if self._body is None:
-                    missing = _LENGTH.size - len(self._head)
+                    missing = LENGTH.size - len(self._head)
                     piece = self._sock.recv(missing, socket.MSG_DONTWAIT)
                     got = len(piece)
                     self._head += piece
@@ -122,8 +133,11 @@ class FrameReader:
                 if frames:
                     return frames
                 raise Disconnected("end of stream")
-            if self._body is None and len(self._head) == _LENGTH.size:
-                self._body = bytearray(_LENGTH.unpack(self._head)[0])
+            if self._body is None and len(self._head) == LENGTH.size:
+                (length,) = LENGTH.unpack(self._head)
+                if length > self._most_bytes:
+                    raise TooLong(f"{length} bytes")
+                self._body = bytearray(length)
                 self._filled = 0
                 self._head.clear()
             if self._body is not None and self._filled == len(self._body):

@@ -4,7 +4,7 @@ import math
 import mmap
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from distlab.recorder.layout import (
     EVENT_ROW,
@@ -30,21 +30,23 @@ class Blackboard(Notes):
     """The kernel's view of every rank's notes.
 
     `descriptor` is the shared block's, to be given to each rank.
+    began: when the trace began, by the clock that its events are timed with.
     """
 
     def __init__(self, world_size: int, descriptor: int):
         layout = Layout(world_size)
         os.ftruncate(descriptor, layout.total)
         super().__init__(mmap.mmap(descriptor, layout.total), layout, world_size)
-        self._began = 0.0
+        self._clock, self.began = time.monotonic, 0.0
         self._read = [0] * world_size
         self._pieces = [[] for _ in range(world_size)]
 
-    def begin(self) -> None:
+    def begin(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Start a new trace: events from here on, and their clock, belong to it."""
         self.drain()
+        self._clock = clock
         self._pieces = [[] for _ in range(self.world_size)]
-        self._began = time.monotonic()
+        self.began = clock()
 
     def now(self, rank: int) -> Now:
         """Return what `rank` is doing."""
@@ -91,16 +93,16 @@ class Blackboard(Notes):
         struck = {event.rank for event in events if event.kind == "fault"}
         for rank in (ended or {}).keys() - struck:
             when, how = ended[rank]
-            when -= self._began
+            when -= self.began
             events.append(Event(rank, when, when, "fault", None, 0, 0, how))
-        cut_s = time.monotonic() - self._began if cut else None
+        cut_s = self._clock() - self.began if cut else None
         return Trace(self.world_size, events, cut_s)
 
     def _event(self, rank, start, end, kind, peer, size, step, place):
         return Event(
             rank,
-            start - self._began,
-            None if math.isnan(end) else end - self._began,
+            start - self.began,
+            None if math.isnan(end) else end - self.began,
             KINDS[kind],
             None if peer < 0 else peer,
             size,
@@ -119,7 +121,7 @@ class Blackboard(Notes):
                 ("send", now.send_to, now.send_bytes),
                 ("recv", now.recv_from, now.recv_bytes),
             ]
-        start = now.since - self._began
+        start = now.since - self.began
         return [
             Event(rank, start, None, kind, peer, size, now.step, now.label)
             for kind, peer, size in sides

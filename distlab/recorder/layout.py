@@ -109,11 +109,19 @@ class Notes:
 
     Counters are cells of eight bytes, which are read and written whole. `struct` would
     fill a row with zeros before it writes it, and another process might see those.
+
+    beside: other notes in the same process, whose memory they share.
     """
 
-    def __init__(self, memory: mmap.mmap, layout: Layout, world_size: int):
-        self._memory = memory
-        self._cells = memoryview(memory).cast("Q")
+    def __init__(
+        self,
+        memory: mmap.mmap | None,
+        layout: Layout,
+        world_size: int,
+        beside: "Notes | None" = None,
+    ):
+        self._memory = beside._memory if beside else memory
+        self._cells = beside._cells if beside else memoryview(memory).cast("Q")
         self._layout = layout
         self._words = {}
         self.world_size = world_size

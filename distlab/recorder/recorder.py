@@ -36,15 +36,24 @@ _KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 class Recorder(Notes):
     """One rank's pen.
 
-    `descriptor` is the shared block's; without one the notes stay in this process.
+    `descriptor` is the shared block's; without one the notes stay in this process,
+    or are among those of `beside`, of which this process has the memory.
 
     Invariant: one thread at a time is in a call of Comm, and only that one writes; but
     events and words may come from others too, such as marks, and so have a lock.
     """
 
-    def __init__(self, rank: int, world_size: int, descriptor: int = -1):
+    def __init__(
+        self,
+        rank: int,
+        world_size: int,
+        descriptor: int = -1,
+        *,
+        beside: Notes | None = None,
+    ):
         layout = Layout(world_size)
-        super().__init__(mmap.mmap(descriptor, layout.total), layout, world_size)
+        memory = None if beside else mmap.mmap(descriptor, layout.total)
+        super().__init__(memory, layout, world_size, beside)
         self.rank = rank
         self._base = rank * layout.stride
         self._events = self._base + layout.events

@@ -15,6 +15,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 __all__ = ["BASE", "FIRST_PLACE", "Payload", "Shares", "counts_in", "shares_named"]
@@ -24,6 +25,7 @@ BASE, FIRST_PLACE = 8, 4097
 Counts = tuple[int, ...] | None
 
 
+@lru_cache(maxsize=4096)  # the same few sums are looked at again and again
 def counts_in(value: float, world_size: int) -> Counts:
     """Return how often each rank's share is in `value`; None if it is no such sum."""
     if not math.isfinite(value) or value != int(value) or value < 0:

@@ -184,9 +184,9 @@ def test_a_wrong_idea_meets_the_hint_that_fits(function, hint):
 def test_the_smallest_history_is_shown_beside_the_order_that_explains_it():
     assert verdict_on(by_starts).found.splitlines() == [
         "It returned False for this history:",
-        "  time      0 1         5     6",
-        "  client 1  ├ a write 1 ┤",
-        "  client 2    ├ b read → None ┤",
+        "  time      0 2               5 8",
+        "  client 1    ├ b read → None ┤",
+        "  client 3  ├ a write 1 ────────┤",
         "This order explains it: b a, so it is linearizable.",
     ]
 
@@ -280,7 +280,6 @@ def keeps_a_file(operations):
 
 MALICE = [
     (lambda operations: 1, "nothing that only looks like it"),
-    (lambda operations: np.bool_(right(operations)), "nothing that only looks like it"),
     (lambda operations: Agreeable(), "nothing that only looks like it"),
     (lambda operations: (yield True), "nothing that only looks like it"),
     (for_ever, "loop that never ends"),
@@ -435,3 +434,10 @@ def test_a_wrong_idea_of_lost_answers_meets_the_hint_that_fits(function, case, h
 def test_a_right_answer_passes_on_histories_that_nobody_has_seen():
     assert Linearizable(right, "short", None).judge().outcome == "pass"
     assert Linearizable(right, "longer", None).judge().outcome == "pass"
+
+
+def test_numpys_true_is_true():
+    def compared(operations):
+        return np.bool_(right(operations))
+
+    assert Linearizable(compared, "short", None).judge().outcome == "pass"

@@ -199,8 +199,9 @@ WRONG = [
     ("A", None, "An answer is three things"),
     ("A", "linearizable", "An answer is three things"),
     ("A", ("strict", "b c a d e", ""), "An answer is three things"),
-    ("A", ["linearizable", "b c a d e", ""], "An answer is three things"),
-    ("A", ("linearizable", ["b", "c"], ""), "An answer is three things"),
+    ("A", ["linearizable", "b c a d e"], "An answer is three things"),
+    ("A", ("linearizable", ["b", 3], ""), "An answer is three things"),
+    ("A", ("linearizable", ["b", "c"], ""), "all operations are in it"),
     ("A", ("linearizable", "b c a d z", ""), "Write each of them once"),
     ("A", ("linearizable", "b c a d d", ""), "Write each of them once"),
     ("A", ("linearizable", "b c a d", ""), "all operations are in it"),
@@ -230,6 +231,19 @@ def test_a_wrong_answer_about_a_history_meets_the_hint_that_fits(name, answer, h
     verdict = Classified({name: answer}, name).judge()
     assert verdict.outcome == "fail"
     assert hint in verdict.hint, verdict
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        ["sequential", ["a", "c", "b", "d"], ("a", "b", "c")],
+        ("sequential", "acbd", "cba"),
+        ("sequential", "a, c, b, d", "a,b,c"),
+        ("sequential", "a → c → b → d", "a b c"),
+    ],
+)
+def test_letters_may_be_written_as_anybody_would(answer):
+    assert Classified({"C": answer}, "C").judge().outcome == "pass"
 
 
 class Agreeable(str):

@@ -15,10 +15,12 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 
 FLOORS = {
     "errors": 0,
+    "imports": 0,
     "units": 0,
     "trace": 1,
     "links": 1,
     "peers": 1,
+    "cells": 1,
     "faults": 1,
     "show": 1.5,  # to the side: draws what floors 0 and 1 hold, for anybody above
     "predictions": 1.5,
@@ -29,6 +31,7 @@ FLOORS = {
     "history": 2,
     "comm": 3,
     "network": 3,
+    "jail": 3,
     "simulated": 3,
     "launch": 4,
     "collectives": 4,
@@ -38,6 +41,7 @@ FLOORS = {
     "engines": 5,
     "grading": 6,
     "quiz": 6,
+    "progress": 6,
     "commands": 7,
     "__main__": 8,
 }
@@ -124,6 +128,13 @@ def test_importing_distlab_is_light_and_loads_no_torch():
         "import sys, distlab; from distlab import run, World, Trace, Kill\n"
         "print([m for m in ('torch', 'matplotlib', 'IPython') if m in sys.modules])"
     )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
+
+
+@pytest.mark.parametrize("module", ["grading.desk.worker", "commands.execute"])
+def test_whoever_reads_notebooks_does_not_wait_for_grammars(module):
+    code = f"import sys, distlab.{module}; print([*{{'lark'}} & set(sys.modules)])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.stdout.strip() == "[]", done.stderr
 

@@ -4,7 +4,7 @@ import random
 
 from traces import message
 
-from distlab.grading.spread import Spread
+from distlab.grading.rings.spread import Spread
 from distlab.trace import Event, Trace
 
 

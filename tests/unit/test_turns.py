@@ -8,8 +8,8 @@ import pytest
 from traces import barrier, event, message, point
 
 from distlab.grading import PreparesAndSpeaks, SpeaksInOrder, SpeaksInRounds
-from distlab.grading.causality import answers, known_when, links
 from distlab.grading.probes import MARKS
+from distlab.grading.turns.causality import answers, known_when, links
 from distlab.launch import Report
 from distlab.trace import Trace
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from distlab.grading.work_done import (
+from distlab.grading.work.done import (
     alike,
     dealt,
     in_a_row,

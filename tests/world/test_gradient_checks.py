@@ -14,7 +14,7 @@ from distlab.grading import (
     AveragedGradients,
     OverlappedGradients,
 )
-from distlab.grading.layout import laid_out
+from distlab.grading.gradients.layout import laid_out
 from distlab.train.data_parallel import share_of_batch
 
 
@@ -556,7 +556,7 @@ def test_the_order_of_a_rank_is_shown_around_its_mistake():
 
 def test_the_rule_of_the_exercise_is_the_rule_of_its_check():
     def compared(comm):
-        from distlab.grading.trained import LIMITS, made, rows_of
+        from distlab.grading.gradients.trained import LIMITS, made, rows_of
 
         for name, limits in LIMITS.items():
             model = made(name)

@@ -14,7 +14,7 @@ import pytest
 from right_index import mapper, reducer, words
 
 from distlab.grading import InvertedIndex, grade
-from distlab.grading.job_texts import index_of, source_files
+from distlab.grading.jobs.texts import index_of, source_files
 
 CASE = "two folders"
 
@@ -148,9 +148,9 @@ def leaves(word, names):
 
 
 def borrows(word, names):
-    from distlab.grading import job_texts
+    from distlab.grading.jobs import texts
 
-    return job_texts
+    return texts
 
 
 def unwritten(word, names):
@@ -267,9 +267,9 @@ def test_a_worker_that_changes_its_watch_gets_no_verdict_that_counts():
             return True
 
     def disarms(word, names):
-        from distlab.dataflow.trial import guard
+        from distlab.dataflow.trial import learners
 
-        guard.plain = lambda value: value
+        learners.plain = lambda value: value
         return Any()
 
     assert grade(4, [InvertedIndex([mapper, disarms], CASE)]) == 0

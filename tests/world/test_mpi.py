@@ -261,9 +261,12 @@ def test_a_rank_that_hangs_is_shown_where_it_hangs():
 
 def test_an_mpirun_that_is_killed_is_told_as_such():
     def kill_it():
+        import time
+
         import psutil
 
         psutil.Process().parent().parent().kill()
+        time.sleep(60)  # who is there in its place is not to be killed
 
     error, _ = timed(EngineFailed, endless, 4, args=(kill_it,))
     assert "mpirun ended" in str(error) and "killed by SIGKILL" in str(error)

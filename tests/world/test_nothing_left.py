@@ -46,9 +46,8 @@ def test_500_runs_leave_no_descriptor_no_process_and_memory_flat():
 
 
 def interrupt_after(seconds):
-    timer = threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
-    return timer
+    """Return a timer; where it is started an interrupt has to be expected."""
+    return threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
 
 
 def test_50_interrupts_at_random_moments_leave_nothing():
@@ -57,6 +56,7 @@ def test_50_interrupts_at_random_moments_leave_nothing():
     for _ in range(50):
         timer = interrupt_after(draw.uniform(0, 0.25))
         with pytest.raises(KeyboardInterrupt):
+            timer.start()
             run(exchange, 4, args=(10**9,))
         timer.join()
     assert held()[:2] == (descriptors, processes)
@@ -68,6 +68,7 @@ def test_an_interrupted_world_goes_on_with_fresh_ranks():
         for _ in range(5):
             timer = interrupt_after(0.15)
             with pytest.raises(KeyboardInterrupt):
+                timer.start()
                 world.run(exchange, 10**9)
             timer.join()
             assert world.run(exchange).results == [1000.0] * 3
@@ -79,6 +80,7 @@ def test_an_interrupt_finds_the_handler_that_was_there_before():
     try:
         timer = interrupt_after(0.1)
         with pytest.raises(KeyboardInterrupt):
+            timer.start()
             run(exchange, 2, args=(10**9,))
         timer.join()
     finally:
@@ -163,7 +165,7 @@ ranks = Ranks(2, "gloo", persistent=False, start_method="spawn")
 with Interrupts() as interrupts:
     ranks.wait_ready(interrupts)
     outcomes = ranks.call(
-        pack_task(work, (), ()),
+        [pack_task(work, (), ())],
         console=Console(2, True), timeout_s=60, faults=(), interrupts=interrupts,
     )
 ranks.leave()

@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import os
+import random
 import re
 import sys
 import tempfile
@@ -20,7 +21,8 @@ import pytest
 
 from distlab.dataflow import RDD, Context
 from distlab.grading import ClustersFound, JoinedInPlace, MapSideJoin, ReducedByKey
-from distlab.grading.point_shapes import lloyd, points_of, shape
+from distlab.grading.rdds import pair_shapes
+from distlab.grading.rdds.point_shapes import lloyd, points_of, shape
 
 EXERCISE = Path(__file__).parents[2] / "exercises/07_rdds_and_spark"
 
@@ -43,6 +45,15 @@ POINTS = visible("step-three-check")
 def server():
     """Have the process server run that stays when a Context has ended."""
     Context(workers=1).stop()
+
+
+def judged(check, function, names):
+    """Return the verdict on the first case that does not pass, or on the last."""
+    for name in names:
+        verdict = check(function, name).judge()
+        if verdict.outcome != "pass":
+            break
+    return verdict
 
 
 def combining(function):
@@ -212,7 +223,7 @@ def pretends_to_be_a_word(rdd, function, partitions):
 
 
 def reads_the_checks(rdd, function, partitions):
-    from distlab.grading.pair_shapes import reduced_pairs  # noqa: F401
+    from distlab.grading.rdds.pair_shapes import reduced_pairs  # noqa: F401
 
 
 def reads_frames(rdd, function, partitions):
@@ -380,14 +391,15 @@ WRONG_SUMS = {
 
 @pytest.mark.parametrize("function", WRONG_SUMS, ids=lambda each: each.__name__)
 def test_a_wrong_reduce_by_key_meets_its_hint(function):
-    verdict = ReducedByKey(function, CASES).judge()
+    verdict = judged(ReducedByKey, function, CASES)
     assert verdict.outcome == "fail", verdict
     assert WRONG_SUMS[function] in verdict.hint, verdict
 
 
-def test_values_of_some_neighbours_are_not_a_whole_keys():
+def test_values_of_some_neighbours_are_not_a_whole_keys(monkeypatch):
+    monkeypatch.setattr(pair_shapes, "salted", random.Random)  # in this draw they meet
     function = only_neighbours_after_the_shuffle
-    hint = ReducedByKey(function, ["two of five partitions are empty"]).judge().hint
+    hint = judged(ReducedByKey, function, ["two of five partitions are empty"]).hint
     assert "Do you see all of them" in hint
 
 
@@ -403,7 +415,7 @@ def test_values_that_are_all_sent_are_noticed_by_their_bytes():
         placed = rdd.mapPartitions(together).partitionBy(partitions)
         return placed.mapPartitions(apart, preservesPartitioning=True)
 
-    verdict = ReducedByKey(lists, ["values that are lists", "one key"]).judge()
+    verdict = judged(ReducedByKey, lists, ["values that are lists", "one key"])
     assert "Apply function before the shuffle" in verdict.hint, verdict
 
 
@@ -421,7 +433,7 @@ def test_none_is_a_value():
         return placed.mapPartitions(here, preservesPartitioning=True)
 
     names = ["keys of many kinds", "sizes, some of which are not known"]
-    verdict = ReducedByKey(loses_none, names).judge()
+    verdict = judged(ReducedByKey, loses_none, names)
     assert "None is a value like others" in verdict.hint, verdict
 
 
@@ -432,8 +444,8 @@ def test_another_partition_function_is_another_partitioner():
         placed = rdd.mapPartitions(combine).partitionBy(partitions, choose)
         return placed.mapPartitions(combine, preservesPartitioning=True)
 
-    assert ReducedByKey(elsewhere, CASES).judge().outcome == "pass"
-    hint = JoinedInPlace(elsewhere, CASES).judge().hint
+    assert judged(ReducedByKey, elsewhere, CASES).outcome == "pass"
+    hint = judged(JoinedInPlace, elsewhere, CASES).hint
     assert "the same function of the key" in hint
 
 
@@ -446,7 +458,7 @@ def test_a_partitioner_that_is_a_lie_is_noticed():
         made.partitioner = rdd.partitionBy(partitions).partitioner
         return made
 
-    assert "and they are not" in JoinedInPlace(forges, CASES).judge().hint
+    assert "and they are not" in judged(JoinedInPlace, forges, CASES).hint
 
 
 def test_a_class_of_the_notebook_may_be_used():
@@ -465,7 +477,7 @@ def test_a_class_of_the_notebook_may_be_used():
 
         return right(rdd, function, partitions).mapPartitions(combine, True)
 
-    assert JoinedInPlace(holds, CASES).judge().outcome == "pass"
+    assert judged(JoinedInPlace, holds, CASES).outcome == "pass"
 
 
 # Step 2
@@ -611,14 +623,14 @@ WRONG_JOINS = {
 @pytest.mark.parametrize("hint", WRONG_JOINS.values())
 def test_a_wrong_join_meets_its_hint(hint):
     function = next(each for each, own in WRONG_JOINS.items() if own == hint)
-    verdict = MapSideJoin(function, TABLES).judge()
+    verdict = judged(MapSideJoin, function, TABLES)
     assert verdict.outcome == "fail", verdict
     assert hint in verdict.hint, verdict
 
 
 def test_the_notebooks_own_context_cannot_be_used():
     with Context(workers=1) as mine:
-        verdict = MapSideJoin(lambda *given: mine.emptyRDD(), TABLES).judge()
+        verdict = judged(MapSideJoin, lambda *given: mine.emptyRDD(), TABLES)
     assert "with a Context of its own" in verdict.hint, verdict
     assert "uses `mine`" in verdict.found and "Lock" not in verdict.found
 
@@ -627,7 +639,7 @@ def test_pairs_that_look_alike_when_they_are_cut_are_shown_whole():
     def cuts(table, pair):
         return [(k, (a, b[:-1])) for k, (a, b) in looked_up(table, pair)]
 
-    found = MapSideJoin(broadcast(cuts), ["a table of 600 rows"]).judge().found
+    found = judged(MapSideJoin, broadcast(cuts), ["a table of 600 rows"]).found
     row = next(line for line in found.splitlines() if "first difference" in line)
     expected, yours = re.findall(r"\(\d+, '[^']*'\)", row)[:2]
     assert expected != yours and expected.startswith(yours[:-2])
@@ -875,7 +887,7 @@ WRONG_MEANS = {
 
 @pytest.mark.parametrize("function", WRONG_MEANS, ids=lambda each: each.__name__)
 def test_a_wrong_k_means_meets_its_hint(function):
-    verdict = ClustersFound(function, POINTS).judge()
+    verdict = judged(ClustersFound, function, POINTS)
     assert verdict.outcome == "fail", verdict
     assert WRONG_MEANS[function] in verdict.hint, verdict
 
@@ -885,7 +897,7 @@ def test_centres_that_look_alike_are_shown_with_more_digits():
         made = steps_of(lines.map(parse).cache(), centres, steps)
         return [tuple(round(x, 7) for x in centre) for centre in made]
 
-    verdict = ClustersFound(rounds_in_the_end, POINTS).judge()
+    verdict = judged(ClustersFound, rounds_in_the_end, POINTS)
     assert "These numbers are rounded" in verdict.hint
     row = next(row for row in verdict.found.splitlines() if "first difference" in row)
     expected, yours = re.findall(r"\(.*?\)", row)
@@ -898,7 +910,7 @@ def test_a_second_job_in_a_step_may_read_what_is_not_the_points():
         table = mean_of(mine.reduceByKey(added).sortByKey().collect())
         return [table.get(n, centre) for n, centre in enumerate(centres)]
 
-    assert ClustersFound(with_each(ordered), POINTS[:2]).judge().outcome == "pass"
+    assert judged(ClustersFound, with_each(ordered), POINTS[:2]).outcome == "pass"
 
 
 def test_what_survives_only_by_remembering_on_a_worker_is_no_cache():
@@ -910,7 +922,19 @@ def test_what_survives_only_by_remembering_on_a_worker_is_no_cache():
         points = lines.mapPartitionsWithIndex(lambda n, own: remembers(n, own, parse))
         return steps_of(points, centres, steps)
 
-    assert "Nothing is kept" in ClustersFound(kmeans, POINTS).judge().hint
+    assert "Nothing is kept" in judged(ClustersFound, kmeans, POINTS).hint
+
+
+def test_the_engine_kills_a_worker_and_the_learner_nobody():
+    def right(lines, parse, centres, steps):
+        return steps_of(lines.map(parse).cache(), centres, steps)
+
+    def signals(lines, parse, centres, steps):
+        os.kill(os.getpid(), 0)
+        return right(lines, parse, centres, steps)
+
+    assert judged(ClustersFound, right, POINTS[-1:]).outcome == "pass"
+    assert "it uses os.kill" in judged(ClustersFound, signals, POINTS[:1]).found
 
 
 def seen_of(case):
@@ -927,7 +951,7 @@ def test_a_worker_that_was_not_killed_proves_nothing(fired, lost):
     case = shape(POINTS[-1])
     clean = seen_of(case)
     seen = {"clean": clean, "killed": clean | {"fired": fired, "lost": lost}}
-    verdict = ClustersFound(None, POINTS)._wrong(POINTS[-1], case, seen)
+    verdict = ClustersFound(None, POINTS[-1])._wrong(case, seen)
     assert verdict.outcome == "inconclusive"
 
 
@@ -937,8 +961,8 @@ def test_more_than_what_was_lost_is_too_much():
     killed = clean | {"fired": 1, "lost": [1, 3], "ran": [1, 2, 1, 2]}
     killed["parsed"] += sizes[1] + sizes[3]
     seen = {"clean": clean, "killed": killed}
-    check = ClustersFound(None, POINTS)
-    assert check._wrong(POINTS[-1], case, seen) is None
+    check = ClustersFound(None, POINTS[-1])
+    assert check._wrong(case, seen) is None
     killed |= {"ran": [2, 2, 2, 2], "parsed": 2 * sum(sizes)}
-    verdict = check._wrong(POINTS[-1], case, seen)
+    verdict = check._wrong(case, seen)
     assert "Only what was kept on the lost worker" in verdict.hint

@@ -11,8 +11,9 @@ from itertools import count
 
 import pytest
 
-from distlab.grading import SampledLines, grade, sampled_lines
-from distlab.grading.sample_runs import Run
+from distlab.grading import SampledLines, grade
+from distlab.grading.jobs import sampled_lines
+from distlab.grading.jobs.sample_runs import Run
 
 KEEP = 5
 

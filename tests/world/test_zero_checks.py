@@ -17,7 +17,7 @@ from distlab.collectives import (
     ring_reduce_scatter,
 )
 from distlab.grading import FreedLayers, ShardedLayers, ShardedOptimizer
-from distlab.grading.live_memory import LiveTensors
+from distlab.grading.zero.live_memory import LiveTensors
 
 
 def padded(flat, n):

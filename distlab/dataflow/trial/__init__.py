@@ -1,7 +1,7 @@
-"""Somebody's functions on trial: in jobs of a Python of its own, under watch.
+"""Somebody's functions on trial: in jobs of processes of their own, under watch.
 
-    notebook ── Trial: files, functions, plans ──▶ owner, a new Python ──▶ workers
-             ◀── Tried for each plan, or Failed ──       jobs             guard
+    check ── Trial: files, functions, plans ──▶ owner ──▶ workers ──▶ their twins
+          ◀── Tried for each plan, or Failed ── jobs      engine      the functions
 
 What a trial is for: to compare jobs that should give the same, with other workers,
 other splits, other hash seeds, and whatever goes wrong. It ends when its time is over.

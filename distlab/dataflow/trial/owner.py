@@ -1,87 +1,98 @@
-"""The Python that owns a trial's jobs: it runs them, and tells what it saw as JSON."""
+"""The process that owns a trial's jobs: it runs them, and tells what it saw."""
 
 import tempfile
 from pathlib import Path
 
 from distlab.calls.places import source_lines
-from distlab.calls.raised import described
-from distlab.calls.travel import pack_functions, unpack
+from distlab.calls.raised import Told
 from distlab.dataflow import MapReduce
-from distlab.dataflow.trial.guard import (
+from distlab.dataflow.trial.learners import Ended, Learners
+from distlab.dataflow.trial.plain import plain
+from distlab.dataflow.trial.stand_ins import (
     Combiner,
-    Learners,
     Mapper,
     Partitioner,
     Reducer,
     Trouble,
 )
-from distlab.dataflow.trial.plain import plain
-from distlab.errors import CannotTravel, InvalidArgument, TaskFailed
+from distlab.errors import TaskFailed
 from distlab.faults import KillWorker
-from distlab.processes.apart import answer, task_in
 
 __all__ = ["main"]
 
 
-def main(folder: str) -> None:
-    """Run the jobs of the task in a folder; write what was seen beside it."""
-    task = task_in(folder)
-    inputs = Path(folder, "inputs")
+def main(task: dict) -> dict:
+    """Run the jobs of a task; return what was seen.
+
+    That is what each plan's job gave, and what failed, after which none is run.
+    """
+    inputs = Path(tempfile.gettempdir(), "inputs")
     inputs.mkdir()
     for name, content in task["files"].items():
         path = inputs / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
-    answer(folder, _answer(task, inputs))
-
-
-def _answer(task, inputs):
-    """Return what each plan's job gave, and what failed, after which none is run."""
     seen = {"tried": [], "failed": None, "packed": None}
-    packed = task["packed"]
+    packed, seed = task["packed"], task["seed"]
     try:
+        _fit(packed, any(plan["combiner"] for plan in task["plans"]))
         for plan in task["plans"]:
             if plan["partitioner"] and seen["packed"] is None:
                 if task["partitioning"] is not None:
                     packed = _with_partitioner(packed, task["partitioning"])
                 seen["packed"] = packed.hex()
-            seen["tried"].append(_tried(packed, plan, inputs))
-    except (TaskFailed, InvalidArgument, CannotTravel) as failure:
-        cause = getattr(failure, "cause", failure)
-        seen["failed"] = {
-            "story": str(failure),
-            "task": getattr(failure, "task", ""),
-            "kind": type(cause).__name__,
-            "said": str(cause),
-        }
+            seen["tried"].append(_tried(Learners(packed, seed), plan, inputs))
+    except TaskFailed as failure:
+        kind, said = type(failure.cause).__name__, str(failure.cause)
+        if isinstance(failure.cause, Told):
+            kind = failure.cause.facts["type"]
+        how = {"story": str(failure), "task": failure.task, "kind": kind}
+        seen["failed"] = how | {"said": said}
     return seen
+
+
+def _fit(packed, combines):
+    """Refuse functions that cannot be called as they will be.
+
+    Raises: TaskFailed.
+    """
+    if not _asked(packed, "fitting", "fit", combines):
+        facts = {"type": "OneArgument", "message": "", "frames": [], "because": ""}
+        story = "The mapper takes one argument, the line."
+        raise _failed("fitting", story, Told(facts))
 
 
 def _with_partitioner(packed, arguments):
     """Return the packed functions with the partitioner that the last of them makes."""
-    *functions, make = unpack(packed)
+    told = _asked(packed, "partitioning", "make", *arguments)
+    return str(told).encode("latin-1", "replace")
+
+
+def _asked(packed, task, role, *arguments):
+    """Return what comes of a function that is called for no worker.
+
+    Raises: TaskFailed.
+    """
     try:
-        partitioner = make(*arguments)
-    except Exception as error:
-        facts = described(error)
-        lines = [f"{_name(make)} raised {facts['type']}: {facts['message']}", ""]
-        lines += source_lines(facts["frames"])
-        how = {"task": "partitioning", "worker": 0, "cause": error, "trace": None}
-        raise TaskFailed("\n".join(lines), **how) from error
-    if partitioner is None:
-        raise InvalidArgument(f"{_name(make)} returned None, and no function.")
-    MapReduce(*functions[:2], partitioner=partitioner)  # refuses what cannot be called
-    return pack_functions((*functions, partitioner), "a worker")
+        return Learners(packed).call(role, *arguments)
+    except Told as told:
+        facts = told.facts
+        story = facts["message"]
+        if facts["type"] not in ("InvalidArgument", "CannotTravel"):
+            lines = [f"It raised {facts['type']}: {facts['message']}", ""]
+            story = "\n".join([*lines, *source_lines(facts["frames"])])
+        raise _failed(task, story, told) from None
+    except Ended as ended:
+        raise _failed(task, str(ended), ended) from None
 
 
-def _name(function):
-    return getattr(function, "__name__", "the function")
+def _failed(task, story, cause):
+    return TaskFailed(story, task=task, worker=0, cause=cause, trace=None)
 
 
-def _tried(packed, plan, inputs):
+def _tried(learners, plan, inputs):
     """Run the job of one plan; return its output and what is known of its run."""
     with tempfile.TemporaryDirectory() as marks:
-        learners = Learners(packed)
         trouble = Trouble(*plan["trouble"], marks) if plan["trouble"] else None
         combiner = Combiner(learners, plan["regrouped"]) if plan["combiner"] else None
         partitioner = Partitioner(learners) if plan["partitioner"] else None

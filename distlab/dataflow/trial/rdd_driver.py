@@ -7,11 +7,13 @@ A scene gives the learner's functions something to work on, runs what they made,
 tells what the engine counted. What is right is not known here.
 """
 
-import hashlib
+import _thread
+import gc
 import inspect
+import os
 import sys
-from collections.abc import Callable, Iterator
-from types import FunctionType
+import threading
+from collections.abc import Callable
 
 import cloudpickle
 
@@ -20,37 +22,38 @@ from distlab.calls.raised import described
 from distlab.calls.travel import unpack
 from distlab.dataflow import RDD, Context
 from distlab.dataflow.rdd.shared import Broadcast
+from distlab.dataflow.trial import rdd_scenes
+from distlab.dataflow.trial.engine_mark import engine_mark, names_of_ours
 from distlab.errors import TaskFailed
-from distlab.processes.apart import answer, task_in
-from distlab.processes.guard import WRITES, Guard, SideEffect
+from distlab.processes.guard import WRITES, SideEffect, forget, locks
+from distlab.processes.server_handle import ServerHandle
 
 __all__ = ["Stage", "Watched", "main"]
 
-_LOOKING = "sys._getframe gc.get_objects gc.get_referrers gc.get_referents sys.settrace"
-_LOOKING += " sys.setprofile ctypes.dlopen ctypes.addressof"
-_STARTING = "subprocess.Popen os.fork os.posix_spawn os.system os.exec"
-_LOCKED = ("distlab.grading", "distlab.dataflow.trial")
-_ENGINE = ("distlab.dataflow.rdd", "distlab.dataflow.worker", "distlab.trace.lineage")
+_LOOKING = "sys._getframe sys._current_frames sys.settrace sys.setprofile "
+_LOOKING += "gc.get_objects gc.get_referrers gc.get_referents"
+_STARTING = "subprocess.Popen os.fork os.forkpty os.posix_spawn os.system os.exec "
+_STARTING += "os.kill os.killpg"
+_LOCKED = ("distlab.grading",)
+_SIGNALS = ServerHandle.signal.__code__
 
 
-def main(folder: str) -> None:
-    """Play the scene of the task in a folder, case by case; write what was seen."""
-    from distlab.dataflow.trial import rdd_scenes
-
-    task = task_in(folder)
+def main(task: dict) -> dict:
+    """Play the scene of a task; return what was seen."""
     scene = getattr(rdd_scenes, task["scene"])
-    seen, failed = [], None
+    seen, failed = None, None
     with Watched(workers=2) as context:
         stage = Stage(context)
+        look, tampered = stage.look, stage.tampered  # while they are our own
         try:
-            with stage.guard.around():
-                functions = unpack(task["packed"])
-            for case in task["cases"]:
-                seen.append(scene(stage, functions, case))
-        except Exception as error:
+            functions = stage.call(unpack, task["packed"])
+            seen = scene(stage, functions, task["case"])
+        except (Exception, SystemExit) as error:
             failed = _failure(error)
-        tampered = stage.tampered()
-    answer(folder, {"seen": seen, "failed": failed, "tampered": tampered})
+        # what ends is not to do anything any more: all of it stays
+        _kept.extend((stage, dict(vars(context)), seen, failed, gc.disable()))
+        tampered = look() or tampered()
+    return {"seen": seen, "failed": failed, "tampered": look() or tampered}
 
 
 def _failure(error):
@@ -59,22 +62,23 @@ def _failure(error):
     story = str(error)
     if not isinstance(error, TaskFailed):
         facts = described(error)
-        lines = [
-            f"{facts['type']}: {facts['message']}",
-            "",
-            *source_lines(facts["frames"]),
-        ]
+        said = f"{facts['type']}: {facts['message']}"
+        lines = [said, "", *source_lines(facts["frames"])]
         story = "\n".join(lines).rstrip()
     kind = type(cause).__name__
     return {"story": story, "kind": kind, "said": str(cause)}
+
+
+_ALREADY = frozenset(sys.modules)  # others may be imported meanwhile
+_kept = []
 
 
 class Watched(Context):
     """A Context that notes of every job what the driver got, and kills when told to.
 
     seen: (report, bytes of the results) of each job. broadcasts: how many were made.
-    kill_after: the number of jobs
-    after which a worker is killed. lost: the (RDD, partition) that it kept.
+    kill_after: the number of jobs after which a worker is killed. lost: the
+    (RDD, partition) that it kept.
     """
 
     def __init__(self, workers: int):
@@ -128,17 +132,36 @@ def _size_bytes(results):
 
 
 class Stage:
-    """The context, and the guard in which the learner's functions are called."""
+    """The context, and how the learner's functions are called beside it.
+
+    From the moment that there is a stage, this process is guarded for good.
+    """
 
     def __init__(self, context: Watched):
         self.context = context
-        self.guard = _DriverGuard(context.cluster.folder)
         self._before = engine_mark()
+        _guard(context.cluster.folder)
+        self.look = _look_of(names_of_ours(_ALREADY))
 
     def call(self, function: Callable, *args) -> object:
-        """Return what a learner's function returns; the guard is up meanwhile."""
-        with self.guard.around():
-            return function(*args)
+        """Return what a learner's function returns, in a thread of its own.
+
+        The frames below it are none of ours, so that it finds nothing in them.
+        """
+        came, threads, look = [], _thread._count(), self.look
+        one = threading.Thread(target=_run, args=(came, function, args), daemon=True)
+        one.start()
+        one.join()
+        if _thread._count() > threads:
+            raise SideEffect(
+                "it leaves a thread behind that still runs (a side effect)"
+            )
+        if look():
+            raise SideEffect("it puts something in the place of the engine's (locked)")
+        result, error = came
+        if error is not None:
+            raise error
+        return result
 
     def tampered(self) -> str:
         """Return where the engine is not what it was, in words, or nothing."""
@@ -161,78 +184,89 @@ class Stage:
         return ""
 
 
+def _look_of(names_now):
+    """Return what tells whether a name of ours stands for something else by now."""
+    before = names_now()
+    return lambda: "in the driver" if names_now() != before else ""
+
+
 def _marks(records):
     return [engine_mark()]
 
 
-class _DriverGuard(Guard):
-    """Refuses to look at the check, and to do outside of the engine what it counts."""
+def _run(came, function, args):
+    try:
+        came[:] = function(*args), None
+    except BaseException as error:
+        came[:] = None, error
 
-    def __init__(self, folder: str):
-        self.folder = folder
-        super().__init__()
 
-    def _asked(self, event, args):
-        if not self.up:
+def _guard(folder):
+    """Refuse to look at the check, and to do outside of the engine what it counts."""
+    is_locked = locks(_LOCKED)
+    looking, starting = set(_LOOKING.split()), set(_STARTING.split())
+    inside = False
+
+    def asked(event, args):
+        nonlocal inside
+        if inside:
             return
-        writes = event == "open" and args[2] & WRITES
-        if writes and not str(args[0]).startswith(self.folder):
-            raise SideEffect(f"it opens {args[0]!r} to write (a side effect)")
-        if event == "import" and args[0].startswith(_LOCKED):
+        if is_locked(event, args) or (event == "import" and _ours(args[0])):
             raise ImportError("this exercise asks for your own; the checks are locked")
-        if event in _LOOKING.split() and self._by_learner():
-            raise SideEffect(f"it uses {event}, to look behind the engine (locked)")
+        writes = event == "open" and args[2] & WRITES
+        if writes and not str(args[0]).startswith(folder):
+            raise SideEffect(f"it opens {args[0]!r} to write (a side effect)")
+        if event in looking or event == "os.kill" or event.startswith("ctypes."):
+            inside = True  # to look at frames is itself an event
+            try:
+                caller = sys._getframe(1)
+                learners, ours = _by_learner(caller), caller.f_code is _SIGNALS
+            finally:
+                inside = False
+            if event == "os.kill" and ours:  # the Context kills one of its workers
+                return
+            if learners and event not in starting:
+                raise SideEffect(f"it uses {event}, to look behind the engine (locked)")
+        if (event == "compile" and _pretends(args[1])) or event == "code.__new__":
+            inside = True
+            try:
+                learners = _by_learner(sys._getframe(1))
+            finally:
+                inside = False
+            if learners:
+                raise SideEffect("it makes code that is another's by name (locked)")
         if event == "object.__setattr__" and _of_engine(*args):
             raise SideEffect(f"it changes {args[0]!r}, which is given (locked)")
-        if event in _STARTING.split():
+        if event in starting:
             raise SideEffect(f"it uses {event} (a side effect)")
 
-    def _by_learner(self):
-        """Whether code of the learner's asks, and not a library that it uses."""
-        self.up = False  # to look at frames is itself an event
-        frame = sys._getframe(2)
-        self.up = True
-        if frame.f_code.co_filename == inspect.__file__:
-            frame = frame.f_back
-        code = frame.f_code
-        return bool(learners_frames([(code.co_filename, frame.f_lineno, code.co_name)]))
+    sys.dont_write_bytecode = True
+    forget(_LOCKED)
+    sys.addaudithook(asked)
+
+
+def _pretends(filename):
+    """Whether code that is compiled says that it is from a file that is there."""
+    return isinstance(filename, str) and os.path.exists(filename)
+
+
+def _ours(name):
+    return name.startswith("distlab.dataflow.trial")
+
+
+def _by_learner(frame):
+    """Whether code of the learner's asks, and not a library that it uses."""
+    if frame.f_code.co_filename == inspect.__file__:
+        frame = frame.f_back
+    code = frame.f_code
+    return bool(learners_frames([(code.co_filename, frame.f_lineno, code.co_name)]))
 
 
 def _of_engine(thing, name, _):
     """Whether a function or an object of distlab is to become another one."""
-    if name not in ("__code__", "__class__"):
+    if name not in ("__code__", "__class__", "__defaults__", "__kwdefaults__"):
         return False
     return any(
         str(getattr(each, "__module__", "")).startswith("distlab")
         for each in (thing, type(thing))
     )
-
-
-def engine_mark() -> str:
-    """Return a digest of the engine's functions, to see whether they are still its own.
-
-    Workers and driver have the same, as long as nobody puts something in their place.
-    """
-    digest = hashlib.sha256()
-    for name in sorted(sys.modules):
-        if name.startswith(_ENGINE):
-            for where, function in _functions(sys.modules[name]):
-                code = function.__code__
-                digest.update(f"{name} {where} {code.co_filename}".encode())
-                digest.update(f"{code.co_firstlineno} {code.co_names}".encode())
-                digest.update(code.co_code)
-    return digest.hexdigest()
-
-
-def _functions(module) -> Iterator[tuple[str, FunctionType]]:
-    """Yield (name, function) of all functions and methods that a module has."""
-    for name, thing in sorted(vars(module).items()):
-        if isinstance(thing, FunctionType):
-            yield name, thing
-        elif isinstance(thing, type) and thing.__module__ == module.__name__:
-            for own, member in sorted(vars(thing).items()):
-                member = getattr(member, "fget", None) or getattr(
-                    member, "__func__", member
-                )
-                if isinstance(member, FunctionType):
-                    yield f"{name}.{own}", member

@@ -29,13 +29,13 @@ def reduced(stage, functions, case: dict) -> dict:
     made, seen = _called(stage, *called, given=given)
     if made is None:
         return seen
-    parts = _glommed(made)
+    parts = stage.call(_glommed, made)
     seen |= _last_job(stage) | {"parts": parts}
     if not all(_is_pair(record) for part in parts for record in part):
         return seen
     others = stage.context.parallelize(case["others"], 2)
     both = RDD.join(made, RDD.partitionBy(others, case["partitions"]))
-    seen["joined"] = plain(RDD.collect(both))
+    seen["joined"] = stage.call(_collected, both)
     seen["partitioner"] = made.partitioner is not None
     shuffles = _shuffles(RDD.lineage(both)) - _shuffles(RDD.lineage(made))
     seen["further_shuffles"] = len(shuffles) - 1  # one brings the others into place
@@ -54,7 +54,7 @@ def joined(stage, functions, case: dict) -> dict:
     if made is None:
         return seen
     sent = RDD.program(made, b"")
-    parts = _glommed(RDD.mapPartitions(made, with_lookups))
+    parts = stage.call(_glommed, RDD.mapPartitions(made, with_lookups))
     ends = [part.pop() for part in parts]
     looked = sum(end["tuple"][1] for end in ends)
     table = RDD.program(RDD.map(given, _Holding(small)), b"")
@@ -83,14 +83,13 @@ def clusters(stage, functions, case: dict) -> dict:
 
     case: parts, the lines of each partition; centres; steps.
     """
-    kmeans = functions[-1]
-    with tempfile.TemporaryDirectory() as folder:
-        clean = _means(stage, kmeans, case, os.path.join(folder, "clean"))
-        jobs = len(clean["jobs"])
-        if not case["killed"] or jobs < 2:
-            return {"clean": clean, "killed": None}
-        stage.context.kill_after = len(stage.context.seen) + max(1, jobs // 2)
-        killed = _means(stage, kmeans, case, os.path.join(folder, "killed"))
+    kmeans, folder = functions[-1], tempfile.mkdtemp()
+    clean = _means(stage, kmeans, case, os.path.join(folder, "clean"))
+    jobs = len(clean["jobs"])
+    if not case["killed"] or jobs < 2:
+        return {"clean": clean, "killed": None}
+    stage.context.kill_after = len(stage.context.seen) + max(1, jobs // 2)
+    killed = _means(stage, kmeans, case, os.path.join(folder, "killed"))
     stage.context.kill_after = None
     return {"clean": clean, "killed": killed}
 
@@ -109,7 +108,7 @@ def _means(stage, kmeans, case, path):
     mine = [p for n, p in context.lost or () if n == max(lost)] if lost else []
     ran = Counter(p for job, _ in jobs for n, p in job.computed if n == lines.id())
     return {
-        "centres": _numbers(centres),
+        "centres": stage.call(_numbers, centres),
         "changed": not same,
         "parsed": os.path.getsize(path) if os.path.exists(path) else 0,
         "ran": [ran[p] for p in range(lines.getNumPartitions())],
@@ -214,7 +213,11 @@ def _records_of(job):
 
 
 def _glommed(rdd):
-    return [plain(part) for part in RDD.collect(RDD.glom(rdd))]
+    return _collected(RDD.glom(rdd))
+
+
+def _collected(rdd):
+    return list(map(plain, RDD.collect(rdd)))
 
 
 def _shuffles(lineage: Lineage):

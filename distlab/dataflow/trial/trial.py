@@ -5,8 +5,9 @@ from dataclasses import asdict, dataclass, field
 from typing import NamedTuple
 
 from distlab.calls.travel import pack_functions
+from distlab.cells import in_cells
 from distlab.dataflow.trial.plain import value_of
-from distlab.processes.apart import ask, in_cells
+from distlab.processes.apart import ask
 
 __all__ = ["Failed", "Plan", "Trial", "Tried"]
 
@@ -60,7 +61,7 @@ class Tried(NamedTuple):
 class Failed(NamedTuple):
     """A job that failed, in words, and what raised: the kind and words of it.
 
-    task: such as "map 3", or "partitioning". plan: which plan's job it was.
+    task: such as "map 3", "fitting" or "partitioning". plan: which plan's job it was.
     """
 
     story: str
@@ -68,10 +69,6 @@ class Failed(NamedTuple):
     kind: str
     said: str
     plan: int
-
-
-class TrialTimeout(Exception):
-    """A trial's time was over before its jobs had ended."""
 
 
 @dataclass
@@ -95,9 +92,12 @@ class Trial:
     def __post_init__(self):
         self.packed = pack_functions(tuple(self.functions), "a worker")
 
-    def run(self, plans: Sequence[Plan], seed: int = 1) -> tuple[list[Tried], Failed]:
-        """Run jobs one after another, in a Python with this hash seed.
+    def run(
+        self, plans: Sequence[Plan], seed: int | None = None
+    ) -> tuple[list[Tried], Failed]:
+        """Run jobs one after another. seed: of hashes of strings in the functions.
 
+        0 is the seed that all processes have.
         A partitioner is made for the first job that has one, and stays the same.
         Returns what was seen of each, up to one that failed, and how that failed.
 
@@ -108,8 +108,9 @@ class Trial:
             "partitioning": self.partitioning,
             "files": self.files,
             "plans": [asdict(plan) for plan in plans],
+            "seed": seed,
         }
-        answer = ask(_OWNER, task, timeout_s=self.timeout_s, seed=seed)
+        answer = ask(_OWNER, task, timeout_s=self.timeout_s)
         tried = [_tried(each) for each in answer["tried"]]
         if answer["packed"] is not None:
             self.packed, self.partitioning = bytes.fromhex(answer["packed"]), None

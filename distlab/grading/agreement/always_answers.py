@@ -53,7 +53,7 @@ class AlwaysAnswers(OnTrial):
         calls = [[*some, *_turns(n, 8)] for n, some in enumerate(calls)]
         clients = [Client(n, some, 0.02 * n, 0.1) for n, some in enumerate(calls)]
         split = Split(0.3, [0, 1], [2], until_s=0.8)
-        run = self.simulate(3, clients, faults=split, seed=self.seed)
+        run = self.simulate(3, clients, faults=split, seed=self.drawn)
         answered_at_once(run, HINTS)
         for one in run.history:
             own = type(one.key) is int and one.op == "read"
@@ -79,11 +79,11 @@ class AlwaysAnswers(OnTrial):
                 (0, 2.6, "v", 9),
             ]
             last = {"z": 2, "w": 4, "y": 7, "v": 9}
-            self._agree(nodes, plan, last, 1.2, faults=split, seed=self.seed)
+            self._agree(nodes, plan, last, 1.2, faults=split, seed=self.drawn)
 
     def _losses(self):
         for number in range(_SEEDS):
-            dice = random.Random(f"{self.seed} {number}")
+            dice = random.Random(f"{self.drawn} {number}")
             sides = _sides(dice, 5), _sides(dice, 5)
             splits = [
                 Split(0.2, *sides[0], until_s=0.8),
@@ -93,7 +93,11 @@ class AlwaysAnswers(OnTrial):
                 (dice.randrange(5), dice.uniform(0, 1.5), dice.choice("xy"), 1 + n)
                 for n in range(12)
             ]
-            how = {"faults": splits, "delivery": _ROUGH, "seed": number}
+            how = {
+                "faults": splits,
+                "delivery": _ROUGH,
+                "seed": f"{self.drawn} {number}",
+            }
             self._agree(5, plan, {}, 1.5, **how)
 
     def _agree(self, nodes, plan, last, healed_s, **how):
@@ -184,9 +188,12 @@ def answered_at_once(run, hints) -> None:
     for one in run.history:
         if one.outcome == "ok" and one.end - one.start <= _AT_ONCE_S:
             continue
-        kind = "silent" if one.outcome == "unknown" else "asks"
-        kind = "refuses" if one.outcome == "failed" else kind
-        raise Wrong(f"{told(one)}.", hints[kind], run.trace)
+        which, kind = "Not answered at once", "asks"
+        if one.outcome == "unknown":
+            which, kind = "Never answered", "silent"
+        elif one.outcome == "failed":
+            which, kind = "Refused", "refuses"
+        raise Wrong(f"{which}: {told(one)}.", hints[kind], run.trace)
 
 
 def last_reads(nodes: int, keys, start_s: float) -> list[Client]:

@@ -7,10 +7,13 @@ Nothing is compared with an answer known before. The order is tried, and the ope
 are looked at alone; together they prove the model, so that nobody can guess it.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
+from distlab.calls.travel import pack_functions
+from distlab.errors import CannotTravel
 from distlab.grading.agreement.consistency import (
     MODELS,
     agreed,
@@ -23,6 +26,8 @@ from distlab.grading.agreement.consistency import (
 from distlab.grading.agreement.eight import EIGHT_HISTORIES
 from distlab.grading.agreement.lanes import lanes, letters, told
 from distlab.grading.verdict import Verdict
+from distlab.processes.apart import TrialTimeout
+from distlab.processes.values import plain_data
 
 __all__ = ["Classified", "Wrong"]
 
@@ -53,6 +58,7 @@ class Classified:
         """Try the order, and look at the contradiction alone."""
         self._history = EIGHT_HISTORIES[self.name]
         try:
+            self._given = self._opened()
             model, order, contradiction = self._answer()
             self._explain(model, order)
             self._contradict(model, contradiction)
@@ -62,12 +68,19 @@ class Classified:
             return Verdict("fail", self.title, found, hint)
         return Verdict("pass", self.title)
 
+    def _opened(self):
+        """Return the answers as plain data; they are opened somewhere else."""
+        try:
+            return plain_data(pack_functions((self.answers,), "another Python"))
+        except (CannotTravel, TrialTimeout, RuntimeError, TypeError):
+            raise Wrong("The answers are no plain data.", _HINTS["kind"]) from None
+
     def _answer(self):
         """Return model, order and contradiction, if they are of the right kind."""
-        if type(self.answers) is not dict:
+        if type(self._given) is not dict:
             raise Wrong("The answers are no dict.", _HINTS["kind"])
-        given = self.answers.get(self.name, ())
-        if type(given) is not tuple or len(given) != 3:
+        given = self._given.get(self.name, ())
+        if type(given) not in (tuple, list) or len(given) != 3:
             raise Wrong(f"The answer is {given!r:.80}.", _HINTS["kind"])
         if type(given[0]) is not str or given[0] not in ("", *MODELS):
             raise Wrong(f"The answer is {given!r:.80}.", _HINTS["kind"])
@@ -76,11 +89,13 @@ class Classified:
         return given
 
     def _places(self, words):
-        """Return the places of operations that are named by letters."""
+        """Return the places of operations: "a c b", "acb", "a, c, b" or a list."""
+        if type(words) in (list, tuple) and all(type(each) is str for each in words):
+            words = " ".join(words)
         if type(words) is not str:
             raise Wrong(f"This is no order: {words!r:.80}.", _HINTS["kind"])
         names = list(letters(self._history))
-        given = words.split()
+        given = re.findall(r"\w", words)
         for name in given:
             if name not in names:
                 raise Wrong(f"No operation is called {name!r:.20}.", _HINTS["letters"])
@@ -184,14 +199,14 @@ _HINTS = {
     "own order are all writes, of everybody, and what this client has read.",
     "unexplained": "A read returns what was written to its key last before it, or "
     "None. If no place can be found for it in any order, the model is too strong.",
-    "linearizable order": "It had ended before the other began, and real time counts"
-    " here. If no order keeps it and explains what was read, the model is too "
-    "strong.",
+    "linearizable order": "The first of the two had ended before the other began, and "
+    "real time counts here. If no order keeps it and explains what was read, the model "
+    "is too strong.",
     "sequential order": "Both are of one client, which made them one after another. "
     "If no order keeps that and explains what was read, the model is too strong.",
-    "causal order": "It came before the other, and that could be known: by the order"
-    " of one client, by a read that returned what was written, or by a chain of "
-    "these. If no order keeps it, the model is too strong.",
+    "causal order": "The first of the two came before the other, and that could be "
+    "known: by the order of one client, by a read that returned what was written, or "
+    "by a chain of these. If no order keeps it, the model is too strong.",
     "no contradiction": "A weaker model is only the strongest one if the next "
     "stronger one is broken. Which few operations show that?",
     "source": "Without it the read is wrong in any model. Name with each read the "

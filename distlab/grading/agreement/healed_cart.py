@@ -54,14 +54,15 @@ class HealedCart(OnTrial):
         run = self.simulate(1, clients)
         answered_at_once(run, HINTS)
         cart, removed = set(), set()
-        for one in run.history:
+        for number, one in enumerate(run.history, 1):
             if one.op == "add":
                 cart.add(one.value)
             elif one.op == "remove":
                 removed |= {one.value}
                 cart.discard(one.value)
             elif _items(one) != sorted(cart):
-                found = f"{_lanes(run.history)}\nThere should be {sorted(cart)}."
+                until = _lanes(list(run.history)[:number])
+                found = f"{until}\nThere should be {sorted(cart)}."
                 raise Wrong(found, HINTS[self._local(one, cart, removed)])
 
     def _local(self, one, cart, removed):
@@ -85,7 +86,7 @@ class HealedCart(OnTrial):
         clients += [_client(1, left, 2.5), _client(2, right, 2.5)]
         clients += [Client(node, [Call("read", "cart")], 7) for node in range(3)]
         split = Split(_SPLIT_S[0], [0, 1], [2], until_s=_SPLIT_S[1])
-        return self.simulate(3, clients, faults=split, seed=self.seed)
+        return self.simulate(3, clients, faults=split, seed=self.drawn)
 
     def _compare(self, run, end_s, needed, gone, sides=()):
         """Compare what all nodes read in the end with what has to be there."""
@@ -125,7 +126,7 @@ class HealedCart(OnTrial):
     # ---- many runs -------------------------------------------------------------------
 
     def _run(self, number):
-        clients, how = _drawn(f"{self.seed} {number}")
+        clients, how = _drawn(f"{self.drawn} {number}")
         wrong = self._wrong(clients, how)
         if wrong is None:
             return

@@ -5,8 +5,7 @@ its own between its start and its end. Most are spoiled afterwards, in one answe
 two. Times are small whole numbers, so that many are the same.
 """
 
-import random
-
+from distlab.grading.salt import salted
 from distlab.trace import Operation
 
 __all__ = ["long", "nasty", "short"]
@@ -20,7 +19,7 @@ def short(seed: object, count: int, unknown: float) -> list[list[Operation]]:
 
     unknown: the share of calls that were never answered.
     """
-    draw = random.Random(str(seed))
+    draw = salted("histories", seed)
     histories = [[]]
     while len(histories) < count:
         size, clients = draw.choice((2, 3, 4, 4, 5, 5, 6)), draw.choice((1, 2, 3, 3, 4))
@@ -32,7 +31,7 @@ def long(
     seed: object, count: int, size: int, clients: int, unknown: float
 ) -> list[list[Operation]]:
     """Return histories of many operations."""
-    draw = random.Random(str(seed))
+    draw = salted("histories", seed)
     return [_history(draw, size, clients, unknown) for _ in range(count)]
 
 

@@ -10,18 +10,17 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import ClassVar
 
 from distlab.calls.places import source_lines
 from distlab.calls.travel import pack_functions
 from distlab.errors import CannotTravel
+from distlab.grading.agreement.borrowed import borrows
 from distlab.grading.agreement.histories import long, nasty, short
 from distlab.grading.agreement.lanes import lanes, letters
 from distlab.grading.agreement.orders import brute_order, searched
 from distlab.grading.agreement.register_hints import (
     HINTS,
-    kept_by,
     kind_of_raised,
     likeness,
 )
@@ -31,8 +30,6 @@ from distlab.processes.apart import TrialTimeout
 
 __all__ = ["Linearizable", "LinearizableWithUnknown"]
 
-_HERE = Path(__file__).resolve().parents[2]
-_BORROWED = [f"{_HERE / name}/".encode() for name in ("agree", "grading")]
 _TIMES, _LEAST_S, _SHOWN, _ROUNDS = 30, 4, 7, 12
 
 
@@ -68,10 +65,8 @@ class Linearizable:
             self._packed = pack_functions((self.function,), "another Python")
         except CannotTravel as error:
             return self._fail(str(error), HINTS["travel"])
-        if not callable(self.function):
-            return self._fail(f"It is {self.function!r:.80}.", HINTS["unfit"])
-        if any(folder in self._packed for folder in _BORROWED):
-            found = "It brings the code of the library's own checkers with it."
+        if borrows(self._packed):
+            found = "Your function brings the code of the library's checkers with it."
             return self._fail(found, HINTS["locked"])
         began = time.thread_time()
         truths = list(map(_truth, histories))
@@ -94,12 +89,14 @@ class Linearizable:
 
     def _judged(self, histories, truths, said):
         """Return what is wrong, or None."""
+        self._kept = said.kept
         pairs = list(zip(histories, truths, said.calls, strict=False))
         for history, _, call in pairs:
             if isinstance(call, Raised):
                 return self._raised(history, call)
             if call.changed:
-                return self._fail(_shown(history), HINTS["changed"])
+                found = ["It changed the list with this history:", _shown(history)]
+                return self._fail(found, HINTS["changed"])
             if call.value is None:
                 found = f"It returned {call.shown} (a {call.kind})."
                 kind = "none" if call.kind == "NoneType" else "no bool"
@@ -116,7 +113,10 @@ class Linearizable:
         return None
 
     def _raised(self, history, call):
+        if call.kind == "NotCallable":
+            return self._fail(call.said, HINTS["unfit"])
         lines = [
+            f"It raised {call.kind} for this history:",
             _shown(history),
             f"{call.kind}: {call.said}",
             *source_lines(call.frames),
@@ -147,7 +147,10 @@ class Linearizable:
         history = pairs[number][0]
         history, said = self._smaller(history, pairs[number][2].value)
         if said is None:
-            return self._fail(_shown(history), HINTS["remembers"])
+            first = f"After {number} others it returned {pairs[number][2].value} for"
+            found = [f"{first} this history, and alone not:", _shown(history)]
+            found.append(_order_told(history))
+            return self._fail(found, HINTS["remembers"])
         found = [f"It returned {said} for this history:", _shown(history)]
         found.append(_order_told(history))
         return self._fail(found, HINTS[self._kind(pairs, wrong, history)])
@@ -155,7 +158,7 @@ class Linearizable:
     def _kind(self, pairs, wrong, smallest):
         kind = likeness(pairs, wrong, smallest)
         # what it remembers came with it, if it has been called in the notebook
-        return "remembers" if kind == "same" and kept_by(self.function) else kind
+        return "remembers" if kind == "same" and self._kept else kind
 
     def _smaller(self, history, said):
         """Return the history without what can be left out, and the wrong answer.

@@ -7,6 +7,7 @@ searched schedules  ─▶ linearizable, in any order of events that is found
 """
 
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 from distlab.agree import KeyValue, check_linearizable
@@ -98,7 +99,7 @@ class NeverWrong(OnTrial):
 
     def _split(self, nodes, sides):
         split = Split(SPLIT_S[0], *sides, until_s=SPLIT_S[1])
-        how = {"faults": split, "delivery": _DOUBLED, "seed": self.seed}
+        how = {"faults": split, "delivery": _DOUBLED, "seed": self.drawn}
         run = self.simulate(nodes, split_clients(nodes), **how)
         words = " | ".join(" ".join(map(str, side)) for side in sides)
         head = f"{nodes} nodes, split into {words}\n{shares_told(run, sides)}"
@@ -106,12 +107,13 @@ class NeverWrong(OnTrial):
             raise NotEnough(f"{head}\nNo message met the split.")
         for side in sides:
             majority = 2 * len(side) > nodes
-            self._side(run, side, majority, head, lambda s=side: self._minority(how, s))
+            why = str if majority else partial(self._twice, how, side)
+            self._side(run, side, majority, head, why)
         self._judged(run, nodes, head)
         late = [o for o in run.history if o.start > SPLIT_S[1] + PATIENCE_S]
         for one in late:
             if one.outcome != "ok":
-                found = f"{head}\n{told(one)}, after the split was over."
+                found = f"{head}\nNot answered after the split: {told(one)}."
                 raise Wrong(found, HINTS["after"], run.trace)
 
     def _in_turn(self):
@@ -128,30 +130,41 @@ class NeverWrong(OnTrial):
             self._judged(run, 3, "3 nodes, split from " + ", ".join(cuts))
 
     def _side(self, run, side, majority, head, why):
-        """Look whether one side of a split answered all, or refused all, in time."""
+        """Look whether one side of a split answered all, or refused all, in time.
+
+        why: the hint's key -> the one that fits better.
+        """
         some = during(run, side)
         silent = [o for o in run.history.of(*side) if o.outcome == "unknown"]
         if silent and not some:
-            raise Wrong(f"{head}\n{told(silent[-1])}.", HINTS["never"], run.trace)
+            found = f"{head}\nNever answered: {told(silent[-1])}."
+            raise Wrong(found, HINTS[why("never")], run.trace)
         if not some:
             raise NotEnough(f"{head}\nNobody called on one side.")
         wanted = "ok" if majority else "failed"
         for one in some:
-            found = f"{head}\n{told(one)}."
+            which, kind = "", ""
             if one.outcome == "unknown":
-                raise Wrong(found, HINTS["never"], run.trace)
-            if one.outcome != wanted:
-                kind = "strict" if majority else why()
+                which, kind = "Never answered", why("never")
+            elif one.outcome != wanted and majority:
+                which, kind = "Refused by the side with the majority", "strict"
+            elif one.outcome != wanted:
+                which, kind = "Answered by a side without a majority", why("minority")
+            elif one.end - one.start > PATIENCE_S:
+                which, kind = "Answered late", "slow"
+            if kind:
+                found = f"{head}\n{which}: {told(one)}."
                 raise Wrong(found, HINTS[kind], run.trace)
-            if one.end - one.start > PATIENCE_S:
-                raise Wrong(found, HINTS["slow"], run.trace)
 
-    def _minority(self, how, side):
-        """Say whether it is only doubled messages that let a side answer."""
+    def _twice(self, how, side, kind):
+        """Return "twice" if it is only doubled messages that make a side do so."""
         nodes = max(map(max, how["faults"].sides)) + 1
         plain = self.simulate(nodes, split_clients(nodes), faults=how["faults"])
-        answered = any(one.outcome == "ok" for one in during(plain, side))
-        return "minority" if answered else "twice"
+        if kind == "minority":
+            outcome, calls = "ok", during(plain, side)
+        else:
+            outcome, calls = "unknown", plain.history.of(*side)
+        return kind if any(one.outcome == outcome for one in calls) else "twice"
 
     # ---- losses, doubles, searches ---------------------------------------------------
 
@@ -159,7 +172,7 @@ class NeverWrong(OnTrial):
         answered = 0
         for number in range(_SEEDS):
             nodes = 3 if number % 4 else 5
-            clients, how = rough(nodes, f"{self.seed} {number}")
+            clients, how = rough(nodes, f"{self.drawn} {number}")
             run = self.simulate(nodes, clients, **how)
             answered += sum(one.outcome == "ok" for one in run.history)
             self._judged(run, nodes, f"{nodes} nodes, run {number}")
@@ -168,9 +181,10 @@ class NeverWrong(OnTrial):
 
     def _searched(self):
         for clients, faults in _SCENARIOS:
-            found = self._found(clients, faults, _SEARCH_S)
-            if not found and found.explored.schedules < _LEAST_SCHEDULES:
-                found = self._found(clients, faults, 5 * _SEARCH_S)
+            for times in (1, 5, 25):  # others may be at work on the machine
+                found = self._found(clients, faults, times * _SEARCH_S)
+                if found or found.explored.schedules >= _LEAST_SCHEDULES:
+                    break
             if found:
                 run = found.outcome
                 steps = f"A search found this schedule, in which {found.why}\n"
@@ -185,7 +199,7 @@ class NeverWrong(OnTrial):
         def linearizable(run):
             return not _verdict(run).violated or _verdict(run)
 
-        how = {"within_s": within_s, "seed": self.seed, "timers": 3, **faults}
+        how = {"within_s": within_s, "seed": self.drawn, "timers": 3, **faults}
         try:
             return search(self.trial.copied, 3, clients, linearizable, **how)
         except (NodeFailed, NotDeterministic) as error:
@@ -207,6 +221,8 @@ class NeverWrong(OnTrial):
             found = f"{found}\nEnough for it:\n{lanes_of(verdict.smallest)}"
         kind = kind_of_wrong(run, nodes, verdict.smallest or run.history)
         kind = self._newest_or_version() if kind == "version" else kind
+        if kind == "refused":
+            found = f"{found}\nRefused:\n{_refused(run, verdict.smallest)}"
         raise Wrong(found, HINTS[kind], run.trace)
 
     def _newest_or_version(self):
@@ -223,6 +239,13 @@ class NeverWrong(OnTrial):
         history = self.simulate(3, clients, faults=splits).history
         right = [one.result == 2 for one in history if one.op == "read"]
         return "newest" if any(right) and not all(right) else "version"
+
+
+def _refused(run, smallest):
+    """Return the refused writes of what was read all the same."""
+    values = [one.result for one in smallest or run.history if one.op == "read"]
+    failed = [o for o in run.history if (o.op, o.outcome) == ("write", "failed")]
+    return "\n".join(f"  {told(one)}" for one in failed if one.value in values)
 
 
 def _verdict(run):

@@ -1,17 +1,18 @@
 """What the checks of nodes have in common: to run them apart, and tell a failure."""
 
-import sys
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from distlab import show
+from distlab.cells import in_cells
 from distlab.errors import CannotTravel, NodeFailed, NotDeterministic
+from distlab.grading.agreement.borrowed import borrows
+from distlab.grading.pictures import Played
+from distlab.grading.salt import is_salted, salted
 from distlab.grading.verdict import Verdict
 from distlab.network import Outcome, simulate
-from distlab.network.trial import Told, Trial
-from distlab.processes.apart import in_cells
+from distlab.network.trial import Disguise, Told, Trial
 
 __all__ = ["NotEnough", "OnTrial", "Wrong"]
 
@@ -48,7 +49,10 @@ class OnTrial:
     def judge(self) -> Verdict:
         """Run the nodes apart and judge what clients saw of them."""
         try:
-            with Trial(self.make, self.nodes) as self.trial:
+            with Trial(self.make, self.nodes, self._disguise()) as self.trial:
+                if borrows(self.trial.packed):
+                    found = "Your class brings the code of the library's own stores."
+                    raise Wrong(found, HINTS["locked"])
                 try:
                     self._try()
                 except Wrong:
@@ -59,13 +63,22 @@ class OnTrial:
         except Told as told:
             return Verdict("fail", self.title, told.said, hint_for_told(told))
         except Wrong as wrong:
-            _play(wrong.trace, self.title)
-            return Verdict("fail", self.title, wrong.found, wrong.hint)
+            name = f"The run that failed: {self.title}"
+            played = Played(wrong.trace, name) if wrong.trace is not None else None
+            return Verdict("fail", self.title, wrong.found, wrong.hint, played)
         except CannotTravel as error:
             return Verdict("fail", self.title, str(error), HINTS["travel"])
         except NotEnough as error:
             return Verdict("inconclusive", self.title, str(error))
         return Verdict("pass", self.title)
+
+    def _disguise(self):
+        return Disguise(salted("values", self.title) if is_salted() else None)
+
+    @property
+    def drawn(self) -> int:
+        """A seed for the runs of this case."""
+        return salted(self.title, self.seed).getrandbits(32)
 
     def _try(self):
         raise NotImplementedError
@@ -90,7 +103,8 @@ class OnTrial:
             return Wrong(str(error).partition("\n")[0], HINTS["chance"])
         told = error.cause
         if not isinstance(told, Told):
-            return Wrong(str(error), HINTS["storm"], trace)
+            kind = "endless" if "did not return" in str(error) else "storm"
+            return Wrong(str(error), HINTS[kind], trace)
         return Wrong(in_cells(told.said), hint_for_told(told), trace)
 
     def _forbid_sharing(self):
@@ -102,13 +116,6 @@ class OnTrial:
 
 class NotEnough(Exception):
     """What was to be tried did not come about, so that nothing is known."""
-
-
-def _play(trace, title):
-    """Show the run, step by step, if there is a notebook to show it in."""
-    ipython = sys.modules.get("IPython")
-    if trace is not None and ipython and ipython.get_ipython():
-        ipython.display.display(show.player(trace, f"The run that failed: {title}"))
 
 
 def hint_for_told(told: Told) -> str:

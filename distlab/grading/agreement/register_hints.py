@@ -1,13 +1,12 @@
 """From a learner's wrong answers about histories to a first nudge."""
 
 from collections.abc import Sequence
-from types import CodeType, FunctionType
 
 from distlab.grading.agreement.wrong_ideas import REAL_TIME_IDEAS, UNKNOWN_IDEAS
 from distlab.processes.answers import Raised
 from distlab.trace import Operation
 
-__all__ = ["HINTS", "kept_by", "kind_of_raised", "likeness"]
+__all__ = ["HINTS", "kind_of_raised", "likeness"]
 
 
 def likeness(
@@ -75,26 +74,6 @@ def _touches(history):
 
 def _reads_none(one):
     return one.op == "read" and one.outcome == "ok" and one.result is None
-
-
-def kept_by(function: object) -> list:
-    """Return the containers outside of a function that it uses, if not empty.
-
-    Functions inside it are looked at, too.
-    """
-    if not isinstance(function, FunctionType):
-        return []
-    cells = function.__closure__ or ()
-    values = [cell.cell_contents for cell in cells] + [*(function.__defaults__ or ())]
-    values += [function.__globals__.get(name) for name in _names(function.__code__)]
-    return [value for value in values if type(value) in (set, dict, list) and value]
-
-
-def _names(code):
-    yield from code.co_names
-    for inner in code.co_consts:
-        if isinstance(inner, CodeType):
-            yield from _names(inner)
 
 
 def kind_of_raised(call: Raised, history: list[Operation]) -> str:

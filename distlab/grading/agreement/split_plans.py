@@ -91,10 +91,10 @@ def lanes_of(history: History) -> str:
 
 def told(one: Operation) -> str:
     """Return an operation in words, with its times."""
-    end = "never answered" if one.end is None else f"{one.end:.3f}"
     what = f"{one.op} {one.value}" if one.op != "read" else f"read → {one.result!r}"
     if one.outcome == "failed":
         what = f"{one.op} {one.value or ''}".strip() + ", refused"
     elif one.outcome == "unknown" and one.op == "read":
         what = "read"
-    return f"{one.start:.3f} to {end:14} client {one.client}: {what}"
+    when = f"{one.start:.3f} to {one.end:.3f}" if one.end else f"from {one.start:.3f}"
+    return f"{when} s  client {one.client}: {what}"

@@ -8,6 +8,7 @@ What is decided about them is decided here, where nothing of theirs runs; and th
 no memory, whatever they write into a class or a global.
 """
 
+from distlab.network.trial.disguise import Disguise
 from distlab.network.trial.trial import Proxy, Sealed, Told, Trial
 
-__all__ = ["Proxy", "Sealed", "Told", "Trial"]
+__all__ = ["Disguise", "Proxy", "Sealed", "Told", "Trial"]

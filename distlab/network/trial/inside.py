@@ -1,17 +1,15 @@
 """The inside of a trial's processes: one node's objects, and whoever calls them.
 
-What comes is pickled by the judge, who is trusted here. What goes back is a line of
-JSON, in which whatever the node made is sealed: the judge never opens it.
+What comes is pickled by the judge, who is trusted here. What goes back is JSON, in
+which whatever the node made is sealed: the judge never opens it.
 """
 
 import contextlib
 import io
 import json
-import linecache
 import os
 import pickle
 import resource
-import socket
 import sys
 import types
 from collections.abc import Callable
@@ -19,6 +17,7 @@ from typing import Any
 
 import cloudpickle
 
+from distlab.cells import learn
 from distlab.errors import InvalidArgument, NodeFailed
 from distlab.network.effects import Hosted, made
 from distlab.network.node import (
@@ -35,8 +34,9 @@ from distlab.network.schedules.chance import Chance
 from distlab.network.schedules.frozen import freeze, thaw
 from distlab.network.watchdog import Watchdog
 from distlab.network.words import in_words
-from distlab.processes.child import die_with
-from distlab.processes.guard import Guard
+from distlab.processes import Child
+from distlab.processes.guard import guard_for_good
+from distlab.processes.memory import limit_memory
 from distlab.trace import Call
 
 __all__ = ["main"]
@@ -47,55 +47,35 @@ _MEMORY_BYTES, _CPU_S = 2**31, 60
 _PLAIN = (type(None), bool, int, float, str, bytes)
 
 
-def main(task: str, descriptors: list[int], judge: int) -> None:
-    """Fork a process for each node, and wait until all have ended."""
-    die_with(judge)
-    with open(task, "rb") as file:
-        packed, path, cells = pickle.load(file)
-    sys.path[:] = path
-    for name, lines in cells.items():
-        linecache.cache[name] = sum(map(len, lines)), None, lines, name
-    parent = os.getpid()
-    for me, descriptor in enumerate(descriptors):
-        if os.fork() == 0:
-            try:
-                for other in descriptors:
-                    if other != descriptor:
-                        os.close(other)
-                die_with(parent)
-                _Life(me, packed, socket.socket(fileno=descriptor)).live()
-            finally:
-                os._exit(0)
-    for descriptor in descriptors:
-        os.close(descriptor)
-    with contextlib.suppress(ChildProcessError):
-        while True:
-            os.wait()
+def main(child: Child) -> None:
+    """Be a node's process, as long as the judge wants it."""
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(nowhere, descriptor)
+    packed, told = pickle.loads(child.receive())
+    learn(told)
+    resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
+    limit_memory(_MEMORY_BYTES)
+    sys.setrecursionlimit(2000)
+    _Life(child, packed).live()
 
 
 class _Life:
     """All the objects of one node: those of a simulation, or a search's by number."""
 
-    def __init__(self, me, packed, sock):
-        self.me, self.packed, self.make = me, packed, None
-        self.file = sock.makefile("rwb")
+    def __init__(self, child, packed):
+        self.child, self.me = child, child.index
+        self.packed, self.make = packed, None
         self.copied, self.hosts = False, []
         self.numbers, self.at = {}, None  # frozen -> number; the number of `host`
-        self.guard = Guard(_LOCKED)
 
     def live(self):
-        resource.setrlimit(resource.RLIMIT_CPU, (_CPU_S, _CPU_S))
-        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY_BYTES, _MEMORY_BYTES))
-        sys.setrecursionlimit(2000)
         with Watchdog() as self.watchdog:
+            guard_for_good(_LOCKED)
             while True:
-                try:
-                    what, arguments = pickle.load(self.file)
-                except EOFError:
-                    return
-                said = json.dumps(self._said(what, arguments)).encode()
-                self.file.write(said + b"\n")
-                self.file.flush()
+                what, arguments = pickle.loads(self.child.receive())
+                self.child.send(json.dumps(self._said(what, arguments)).encode())
 
     def _said(self, what, arguments):
         try:
@@ -118,8 +98,7 @@ class _Life:
         self.watchdog.calls += 1
         self.watchdog.inside = True
         try:
-            with self.guard.around():
-                return function(*arguments)
+            return function(*arguments)
         finally:
             self.watchdog.inside = False
 

@@ -1,21 +1,15 @@
 """`Trial`: nodes that `simulate` and `search` can run, and that live elsewhere."""
 
 import ast
-import contextlib
 import itertools
 import json
-import linecache
-import os
 import pickle
-import signal
-import socket
-import subprocess
-import sys
-import tempfile
+import time
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from distlab.calls.travel import pack_functions
+from distlab.calls.travel import Packed, pack_functions
+from distlab.cells import cells
 from distlab.network.node import (
     CancelTimer,
     Node,
@@ -26,16 +20,15 @@ from distlab.network.node import (
     Send,
     SetTimer,
 )
-from distlab.processes.server_handle import trusted_path
+from distlab.network.trial.disguise import Disguise
+from distlab.processes import Ended, Frame, Processes
+from distlab.processes.apart import TRIALS
 
 __all__ = ["Proxy", "Sealed", "Told", "Trial"]
 
-_CODE = (
-    "import json, sys; sys.path[:], *rest = json.loads(sys.argv[1]); "
-    "from distlab.network.trial.inside import main; main(*rest)"
-)
+_INSIDE = "distlab.network.trial.inside"
 _PATIENCE_S = 25.0
-_MOST_BYTES = 2**25
+_MOST_BYTES = 2**22  # of what a node says at once
 
 
 class Sealed(str):
@@ -66,7 +59,7 @@ class Trial:
     """Processes for up to `nodes` nodes of a class, for as long as the body runs.
 
     live: makes nodes for a simulation. copied: makes nodes for a search, which can go
-    back to what they were before.
+    back to what they were before. packed: the class, as it travels.
 
     Raises: CannotTravel; RuntimeError if the processes do not start.
     """
@@ -74,10 +67,12 @@ class Trial:
     _running: ClassVar[dict[int, "Trial"]] = {}
     _numbers = itertools.count(1)
 
-    def __init__(self, make: Callable, nodes: int):
+    def __init__(self, make: Callable, nodes: int, disguise: Disguise | None = None):
         self.nodes = nodes
-        self._packed = pack_functions((make,), "a node")
-        self._name = str(getattr(make, "__name__", "Node"))
+        self.disguise = disguise or Disguise(None)
+        self.packed = pack_functions((make,), "a node")
+        name = make.name if isinstance(make, Packed) else getattr(make, "__name__", "")
+        self._name = name if name.isidentifier() else "Node"
         self.sizes: list[int] = []  # bytes of each message, as they were sent
         self.left: int | None = None  # how often nodes may be called, None for ever
         self.live, self.copied = self._makers()
@@ -96,39 +91,22 @@ class Trial:
         return live, copied
 
     def __enter__(self):
-        pairs = [socket.socketpair() for _ in range(self.nodes)]
-        theirs = [pair[1].fileno() for pair in pairs]
-        self._folder = tempfile.TemporaryDirectory(prefix="distlab-")
-        task = os.path.join(self._folder.name, "task")
-        with open(task, "wb") as file:
-            pickle.dump((self._packed, sys.path, _cells()), file)
-        arguments = json.dumps([trusted_path(), task, theirs, os.getpid()])
-        self._process = subprocess.Popen(
-            [sys.executable, "-P", "-c", _CODE, arguments],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=theirs,
-            start_new_session=True,
-            env=os.environ | {"PYTHONHASHSEED": "1"},
+        self._processes = Processes(
+            self.nodes,
+            f"{_INSIDE}:main",
+            preload=TRIALS,
+            also=(_INSIDE,),
+            alone=True,
+            most_bytes=_MOST_BYTES,
         )
-        self._sockets, self._files = [], []
-        for own, other in pairs:
-            other.close()
-            own.settimeout(_PATIENCE_S)
-            self._sockets.append(own)
-            self._files.append(own.makefile("rb"))
+        for node in range(self.nodes):
+            self._processes.send(node, pickle.dumps((self.packed, cells())))
         self._running[self.number] = self
         return self
 
     def __exit__(self, *_):
         self._running.pop(self.number, None)
-        for one in (*self._files, *self._sockets):
-            one.close()
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.wait()
-        self._folder.cleanup()
+        self._processes.stop()
 
     def shared(self) -> str:
         """Return what the nodes have written that belongs to no node, "" if nothing.
@@ -147,22 +125,29 @@ class Trial:
             self.left -= 1
             if self.left < 0:
                 raise Told("the nodes find no end", what, "storm")
+        self._processes.send(node, pickle.dumps((what, arguments)))
         try:
-            self._sockets[node].sendall(pickle.dumps((what, arguments)))
-            said = self._files[node].readline(_MOST_BYTES)
-        except TimeoutError:
-            raise Told(f"node {node} did not return", what, "slow") from None
-        except OSError:
-            said = b""
-        try:
-            answer = json.loads(said)
+            answer = json.loads(self._said(node, what))
         except (ValueError, RecursionError):
             raise Told(f"node {node}'s process ended", what, "died") from None
         if not isinstance(answer, dict):
             raise Told(f"node {node}'s process ended", what, "died")
         if "failed" in answer:
-            raise Told(*(str(part)[:4000] for part in answer["failed"]))
+            told = answer["failed"]
+            told = told[:4] if isinstance(told, list) else [told]
+            raise Told(*(str(part)[:4000] for part in told))
         return answer
+
+    def _said(self, node, what):
+        """Return the next frame of a node; nobody else has been asked."""
+        deadline = time.monotonic() + _PATIENCE_S
+        while (left_s := deadline - time.monotonic()) > 0:
+            for each in self._processes.poll(left_s):
+                if each.index == node and isinstance(each, Frame):
+                    return each.payload
+                if each.index == node and isinstance(each, Ended):
+                    raise Told(f"node {node}'s process ended", what, "died")
+        raise Told(f"node {node} did not return", what, "slow")
 
     @classmethod
     def running(cls, number: int) -> "Trial":
@@ -197,7 +182,9 @@ class Proxy(Node):
 
     def on_client(self, request, call):
         """Have the node do it."""
-        return self._ask("client", self.state, request, tuple(call))
+        value = Trial.running(self.trial).disguise.put_on(call.value)
+        told = tuple(call._replace(value=value))
+        return self._ask("client", self.state, request, told)
 
     def on_message(self, sender, message):
         """Have the node do it."""
@@ -208,27 +195,32 @@ class Proxy(Node):
         return self._ask("timer", self.state, str(name))
 
     def _ask(self, what, *arguments):
-        answer = Trial.running(self.trial).ask(self.me, what, *arguments)
+        trial = Trial.running(self.trial)
+        answer = trial.ask(self.me, what, *arguments)
         try:
             self.state = int(answer["state"])
             effects = [_effect(*told) for told in answer.get("effects", ())]
-        except (KeyError, ValueError, TypeError, SyntaxError):
+            effects = [_meant(effect, trial.disguise) for effect in effects]
+        except _FORGED:
             raise Told(f"node {self.me}'s process ended", what, "died") from None
         sends = [effect for effect in effects if type(effect) is Send]
-        Trial.running(self.trial).sizes += [len(send.message) for send in sends]
+        trial.sizes += [len(send.message) for send in sends]
         return effects
 
 
+_FORGED = (KeyError, ValueError, TypeError, SyntaxError, MemoryError, RecursionError)
+
+
 def _effect(kind, *parts):
-    """Return an effect that was told as JSON."""
+    """Return an effect that was told as JSON, by whomever."""
     if kind == "send":
-        return Send(parts[0], Sealed(parts[1]))
+        return Send(_number(parts[0]), Sealed(parts[1]))
     if kind == "reply":
-        return Reply(parts[0], ast.literal_eval(parts[1]))
+        return Reply(_number(parts[0]), ast.literal_eval(parts[1]))
     if kind == "refuse":
-        return Refuse(parts[0], str(parts[1]))
+        return Refuse(_number(parts[0]), str(parts[1]))
     if kind == "set":
-        return SetTimer(Sealed(parts[0]), parts[1])
+        return SetTimer(Sealed(parts[0]), float(parts[1]))
     if kind == "cancel":
         return CancelTimer(Sealed(parts[0]))
     if kind == "save":
@@ -236,11 +228,13 @@ def _effect(kind, *parts):
     return Note(str(parts[0]))
 
 
-def _cells():
-    """Return file name -> lines, of each cell that was run."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    if shell is None:
-        return {}
-    named = [n for n in linecache.cache if shell.compile.format_code_name(n)]
-    return {name: linecache.getlines(name) for name in named}
+def _number(told):
+    if type(told) is not int:
+        raise TypeError(told)
+    return told
+
+
+def _meant(effect, disguise):
+    if type(effect) is not Reply:
+        return effect
+    return effect._replace(result=disguise.taken_off(effect.result))

@@ -63,7 +63,7 @@
   const upgrade = (card) => {
     const id = card.dataset.card;
     const kept = recall(id);
-    const save = () => remember(id, kept);
+    const save = () => remember(id, { ...kept, of: points.length });
     const details = card.querySelector("details");
     const points = Array.from(details.querySelectorAll("li"), (li) => li.textContent);
     const link = details.querySelector("a");

@@ -1,0 +1,48 @@
+"""The notebook's cells: what they are called, and their lines.
+
+A failure's story names the cell and shows its line. In the notebook's own process
+IPython knows both; any other process knows what it was told with `learn`.
+"""
+
+import linecache
+import os
+import sys
+
+__all__ = ["cells", "in_cells", "learn", "title_of", "were_told"]
+
+_told: dict[str, str] = {}
+
+
+def cells() -> dict[str, tuple[str, list[str]]]:
+    """Return file name -> (title such as "Cell In[3]", lines) of each cell that ran."""
+    found = {name: title_of(name) for name in linecache.cache}
+    return {n: (title, linecache.getlines(n)) for n, title in found.items() if title}
+
+
+def learn(told: dict[str, tuple[str, list[str]]]) -> None:
+    """Know from now on what another process's `cells` returned."""
+    for name, (title, lines) in told.items():
+        _told[name] = title
+        linecache.cache[name] = sum(map(len, lines)), None, list(lines), name
+
+
+def were_told() -> bool:
+    """Return whether the cells are another process's, and so are all failures."""
+    return bool(_told)
+
+
+def title_of(name: str) -> str:
+    """Return what the notebook calls the cell with this file name; "" if it is none."""
+    if name in _told:
+        return _told[name]
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    words = shell.compile.format_code_name(name) if shell is not None else None
+    return " ".join(words) if words else ""
+
+
+def in_cells(story: str) -> str:
+    """Return a failure's story with cells called what the notebook calls them."""
+    for name, (title, _) in cells().items():
+        story = story.replace(f"{os.path.basename(name)}, line", f"{title}, line")
+    return story

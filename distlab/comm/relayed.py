@@ -1,0 +1,181 @@
+"""`RelayedComm`: a Comm whose messages all go through one stream, to a relay.
+
+    rank ── "send to 1, float32" and the bytes ──▶ relay ── waits for rank 1's receive
+         ◀───────── "done" ─────────────────────────┘
+
+The relay matches messages, times them and writes down what happened. A rank has no
+process group and shares no memory, so whatever runs in it, nothing of that changes
+what the relay has seen.
+
+A request is a line of JSON, then bytes; so is its answer. Marks have no answer.
+"""
+
+import json
+import threading
+from contextlib import contextmanager
+
+import torch
+
+from distlab.comm.carry import filled
+from distlab.comm.comm import Comm
+from distlab.comm.transfer import type_of
+from distlab.errors import DistlabError, MessageMismatch
+
+__all__ = ["Line", "RelayedComm"]
+
+_ERRORS = {error.__name__: error for error in (MessageMismatch, ValueError)}
+
+
+class Line:
+    """The rank's end of the stream.
+
+    send, receive: carry one frame.
+
+    Invariant: one thread at a time waits for an answer, so that it gets its own.
+    """
+
+    def __init__(self, send, receive):
+        self._send, self._receive = send, receive
+        self._pen, self._turn = threading.Lock(), threading.Lock()
+
+    def tell(self, request: dict, data: bytes = b"") -> None:
+        """Send what has no answer."""
+        with self._pen:
+            self._send(b"?" + json.dumps(request).encode() + b"\n" + data)
+
+    def ask(self, request: dict, data: bytes = b"") -> tuple[dict, memoryview]:
+        """Send a request; return its answer, and the bytes that came with it.
+
+        Raises: what the relay found wrong with it.
+        """
+        with self._turn:
+            self.tell(request, data)
+            frame = self._receive()
+        end = frame.index(b"\n")
+        answer = json.loads(frame[:end])
+        if "error" in answer:
+            raise _ERRORS.get(answer["error"], DistlabError)(answer["message"])
+        return answer, memoryview(frame)[end + 1 :]
+
+
+class _Pen:
+    """Stands where a `Recorder` does: the relay writes down what it is told.
+
+    step: this rank's n-th Comm call; the relay counts for itself.
+    """
+
+    def __init__(self, line):
+        self._line = line
+        self._flags = 0
+        self.step = 0
+
+    def begin(self):
+        self.step = 0
+
+    def now(self, state):
+        """The relay sees by itself how the call ends."""
+
+    def raise_flag(self, flag):
+        if not self._flags & flag:
+            self._flags |= flag
+            self._line.tell({"do": "flag", "flag": flag})
+
+    def point(self, kind, label):
+        self._line.tell({"do": "point", "kind": kind, "label": label})
+
+
+class _Asked:
+    """A message under way, as the relay knows it."""
+
+    def __init__(self, line, number):
+        self._line, self._number = line, number
+
+    def is_completed(self):
+        answer, _ = self._line.ask({"do": "done", "call": self._number})
+        return answer["done"]
+
+
+class RelayedComm(Comm):
+    """What one rank may do whose messages are carried by a relay.
+
+    An `isend` takes the tensor as it is at that moment.
+    """
+
+    def __init__(self, rank: int, world_size: int, line: Line):
+        super().__init__(rank, world_size, recorder=_Pen(line))
+        self._line = line
+        self._calls = iter(range(1, 2**62))
+        self._works = iter(range(2**62))
+
+    def ask(self, question: object) -> object:
+        """Return what whoever started this world answers; both are plain data."""
+        self.started.drain()
+        return self.ask_at_once(question)
+
+    def ask_at_once(self, question: object) -> object:
+        """Do the same while what was started goes on."""
+        answer, _ = self._line.ask({"do": "ask", "question": question})
+        return answer["answer"]
+
+    @contextmanager
+    def work(self, label: str):
+        """Write into the trace how long the body takes, such as "backward"."""
+        number = next(self._works)
+        self._line.tell({"do": "work", "number": number})
+        yield
+        self._line.tell({"do": "worked", "number": number, "label": str(label)})
+
+    def check_agreement(self, number, words):
+        """Do nothing: the relay compares."""
+
+    def _transfer(self, kind, *, out=None, into=None):
+        _, arrived = self._call(kind, True, out, into)
+        _land(arrived, into)
+
+    def _begin(self, kind, tensor, *, out=None, into=None):
+        number, _ = self._call(kind, False, out, into)
+
+        def finish():
+            _, arrived = self._line.ask({"do": "wait", "call": number})
+            _land(arrived, into)
+            return tensor if into is None else filled(tensor, into[0])
+
+        return finish, [_Asked(self._line, number)]
+
+    def _call(self, kind, waits, out, into):
+        sides = self._offer_sides(out, into)
+        data = _bytes_of(out[0]) if out else b""
+        return self._ask_for(kind, sides, data, waits)
+
+    def _ask_for(self, kind, sides, data=b"", waits=True):
+        number = next(self._calls)
+        request = {"do": "call", "call": number, "kind": kind, "waits": waits}
+        return number, self._line.ask(request | sides, data)[1]
+
+    def _offer_sides(self, out, into):
+        sides = {}
+        if out is not None:
+            sides["out"] = [int(out[1]), type_of(out[0])]
+        if into is not None:
+            sides["into"] = [int(into[1]), type_of(into[0]), into[0].nbytes]
+        return sides
+
+    def _give_object(self, data, dst):
+        self._ask_for("send", {"out": [int(dst), "object"]}, data)
+
+    def _take_object(self, src):
+        _, data = self._ask_for("recv", {"into": [int(src), "object", -1]})
+        return bytes(data)
+
+    def _meet(self):
+        self._ask_for("barrier", {})
+
+
+def _bytes_of(tensor):
+    return tensor.reshape(-1).view(torch.uint8).numpy().tobytes()
+
+
+def _land(arrived, into):
+    if into is not None and len(arrived):
+        room = into[0].reshape(-1).view(torch.uint8)
+        room.copy_(torch.frombuffer(arrived, dtype=torch.uint8))

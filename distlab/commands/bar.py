@@ -1,0 +1,62 @@
+"""The one progress bar of whatever grades submissions."""
+
+import time
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+__all__ = ["GradingBar"]
+
+_SHOWN_NAMES = 3
+
+
+class GradingBar:
+    """How many submissions are graded, how long the rest takes, and whose turn it is.
+
+    doing: what is done before the first turn. stays: whether it is left on the screen
+    at the end. Only a terminal shows it.
+    """
+
+    def __init__(self, console: Console, doing: str = "", *, stays: bool = True):
+        self._progress = Progress(
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("graded"),
+            TextColumn("{task.fields[left]}"),
+            TextColumn("{task.description}"),
+            console=console,
+            transient=not stays,
+            disable=not console.is_terminal,
+        )
+        self._bar = self._progress.add_task(doing, total=None, left="")
+        self._begun = None
+
+    def show(self, finished: int, total: int, names: list[str]) -> None:
+        """Show how far it is; names: those whose turn it is."""
+        now = time.monotonic()
+        self._begun = self._begun or now
+        left = _left(now - self._begun, finished, total)
+        names = _shortened(names)
+        bar = {"completed": finished, "total": total, "description": names}
+        self._progress.update(self._bar, left=left, **bar)
+
+    def __enter__(self):
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_):
+        self._progress.stop()
+
+
+def _shortened(names):
+    rest = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
+    return ", ".join(names[:_SHOWN_NAMES]) + rest
+
+
+def _left(took_s, finished, total):
+    """Return how long the rest takes, in words, if it goes on as it has begun."""
+    if not finished:
+        return ""
+    left_s = took_s / finished * (total - finished)
+    minutes, seconds = divmod(round(left_s), 60)
+    return f"{minutes} min {seconds:02} s left" if minutes else f"{seconds} s left"

@@ -1,0 +1,190 @@
+"""`distlab grade`: every submission of an assignment, many at a time."""
+
+import gc
+import re
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from distlab.commands.bar import GradingBar
+from distlab.commands.lessons import UnknownLesson
+from distlab.errors import CourseUnusable
+from distlab.processes import warm_up
+
+if TYPE_CHECKING:
+    from distlab.grading.desk.desk import Desk
+
+__all__ = ["grade", "meant", "open_course"]
+
+
+def grade(
+    assignment: Annotated[str, typer.Argument(help="Its number or its name.")],
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="How many at a time; one a core if left out."),
+    ] = None,
+    student: Annotated[
+        list[str] | None,
+        typer.Option(help="Only this student's; may be given more than once."),
+    ] = None,
+    force: Annotated[
+        bool, typer.Option("--force", help="Grade once more what is graded.")
+    ] = False,
+    to_csv: Annotated[
+        Path | None, typer.Option("--csv", help="Write the table to this file, too.")
+    ] = None,
+    feedback: Annotated[
+        bool, typer.Option("--feedback", help="Then write nbgrader's feedback.")
+    ] = False,
+) -> None:
+    """Grade what students have submitted; the marks go into nbgrader's gradebook.
+
+    Run it in the course folder. What is graded stays so until it is submitted anew, and
+    an interrupted run goes on by the same command. The status is 1 if something could
+    not be graded.
+    """
+    console = Console(highlight=False)
+    with console.status("Loading nbgrader"):
+        _prepare_workers()
+        course = open_course()
+        from distlab.grading.desk.desk import Desk
+
+        name = meant(assignment, course.assignments())
+        gc.freeze()  # or the end of this process takes most of a second
+        desk = Desk(course, name)
+    with desk:
+        handed = _of(student, desk)
+        for remark in desk.found.remarks:
+            console.print(Text(f"note: {remark}", "yellow"), soft_wrap=True)
+        troubles = _grade(desk, handed, jobs, force, console)
+        failed = {trouble.student for trouble in troubles}
+        graded = [one for one in handed if one.student not in failed]
+        _tell_all(desk, graded, troubles, to_csv, console)
+        if feedback and graded:
+            with console.status("Writing feedback"):
+                desk.write_feedback(graded)
+            console.print(f"Feedback is in {desk.course.folder('feedback')}")
+    if troubles:
+        raise typer.Exit(1)
+
+
+def _prepare_workers():
+    """Have what workers need imported already, beside what is imported here."""
+    from distlab.grading.marking import CHECKING
+
+    if find_spec("nbgrader"):
+        warm_up(CHECKING)
+
+
+def open_course():
+    """Return the course in the working directory.
+
+    Raises: CourseUnusable, if there is none, or if nbgrader is not installed.
+    """
+    if find_spec("nbgrader") is None:
+        raise CourseUnusable("nbgrader is not here: pip install nbgrader")
+    from distlab.grading.desk.course import Course
+
+    return Course()
+
+
+def meant(word: str, assignments: list[str]) -> str:
+    """Return the assignment that a number or a name means.
+
+    Raises: UnknownLesson, listing those there are.
+    """
+    found = [name for name in assignments if name == word or _is_number(word, name)]
+    if word in found:
+        return word
+    if len(found) == 1:
+        return found[0]
+    names = "\n".join(f"    {name}" for name in found or assignments)
+    if found:
+        raise UnknownLesson(f"{word!r} may mean each of these:\n{names}")
+    if not assignments:
+        raise UnknownLesson("this course has no assignment, neither solution nor mark.")
+    raise UnknownLesson(f"there is no assignment {word!r}. These are there:\n{names}")
+
+
+def _is_number(word, name):
+    number = re.match(r"\d+", name)
+    return word.isdecimal() and number is not None and int(word) == int(number[0])
+
+
+def _of(students, desk):
+    """Return what is handed in, by those students if some are named."""
+    found = desk.found
+    if not students:
+        if not found.handed and not found.troubles:
+            where = desk.course.folder("submitted", "*", desk.assignment)
+            raise CourseUnusable(f"nobody has submitted {desk.assignment}: no {where}")
+        return found.handed
+    there = {one.student for one in (*found.handed, *found.troubles)}
+    missing = [name for name in students if name not in there]
+    if missing:
+        raise UnknownLesson(
+            f"no submission of {desk.assignment} by {', '.join(missing)}. These have "
+            f"submitted: {', '.join(sorted(there)) or 'nobody'}"
+        )
+    found.troubles = [one for one in found.troubles if one.student in students]
+    return [one for one in found.handed if one.student in students]
+
+
+def _grade(desk: "Desk", handed, jobs, force, console):
+    """Grade under one progress bar; return what could not be graded."""
+    from distlab.grading.desk.handed import Trouble
+    from distlab.launch.machine import usable_cores
+
+    if force:
+        desk.forget(handed)
+    before, todo = desk.split(handed)
+    if before:
+        console.print(f"{_submissions(len(before))} graded before")
+    troubles, finished = list(desk.found.troubles), 0
+    try:
+        with GradingBar(console) as bar:
+            for pool, done in desk.grade(todo, jobs or usable_cores()):
+                if done is not None:
+                    finished += 1
+                    _tell(console, done)
+                    if done.trouble:
+                        where = str(done.handed.folder.relative_to(desk.course.root))
+                        one = Trouble(done.handed.student, where, done.trouble)
+                        troubles.append(one)
+                bar.show(finished, len(todo), pool.under_way())
+    except KeyboardInterrupt:
+        again = " (without --force)" if force else ""
+        console.print(
+            f"Interrupted. {finished} of {_submissions(len(todo))} graded; the same "
+            f"command{again} goes on with the rest.",
+            soft_wrap=True,
+        )
+        raise typer.Exit(130)
+    return troubles
+
+
+def _tell_all(desk, graded, troubles, to_csv, console):
+    from distlab.grading.desk.summary import rows_of, show_summary, write_csv
+
+    records = {one.student: desk.record(one.student) for one in graded}
+    rows = rows_of(records, desk.steps, desk.marks())
+    show_summary(console, desk.steps, rows, troubles)
+    if troubles or any(row.notes for row in rows):
+        console.print(f"What nbgrader said: {desk.log}", soft_wrap=True)
+    if to_csv is not None:
+        write_csv(to_csv, desk.steps, rows, troubles)
+
+
+def _submissions(count):
+    return "1 submission" if count == 1 else f"{count} submissions"
+
+
+def _tell(console, done):
+    """Print a line for a submission at once, where no progress bar shows it."""
+    if not console.is_terminal:
+        said = done.trouble or f"graded, {done.seconds:.1f} s"
+        console.print(Text(f"{done.handed.student}: {said}"), soft_wrap=True)

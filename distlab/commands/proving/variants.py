@@ -1,0 +1,153 @@
+'''Variants: answers that are right in another way, or wrong in a known one.
+
+A variant is a file in the folder `variants` beside the solution, `right_...` or
+`wrong_...`, and holds only what is different from the solution:
+
+    """Makes n steps where n - 1 are enough."""
+
+    POINTS = 7.0
+    HINT = "How many steps is that"           words that its verdicts must have
+    REPLACE = {"range(n - 1)": "range(n)"}    old -> new, each once in the solution
+
+    def ring(comm, tensor):                   takes the place of the solution's `ring`
+        ...
+
+All the code of a variant goes into the first cell in which it replaces something.
+'''
+
+import ast
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from distlab.errors import DistlabError
+
+__all__ = ["Variant", "read_variants"]
+
+_MARKERS = re.compile(r"^[ \t]*### (BEGIN|END) SOLUTION\n?", re.MULTILINE)
+_SETTINGS = {"POINTS": None, "HINT": None, "REPLACE": {}}
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One answer, the points it should get, and words of the hint that it should meet.
+
+    cells: the `grade_id` of each solution cell -> its source in this answer.
+    """
+
+    name: str
+    about: str
+    points: float
+    hint: str
+    cells: dict[str, str]
+
+    @property
+    def right(self) -> bool:
+        """Whether it should get all points."""
+        return self.name.startswith("right")
+
+
+def read_variants(folder: Path, solution: dict[str, str]) -> list[Variant]:
+    """Return the variants in `folder`, sorted by name.
+
+    solution: the `grade_id` of each solution cell -> its source.
+
+    Raises: DistlabError with the file and what is wrong with it.
+    """
+    bare = {name: _MARKERS.sub("", source) for name, source in solution.items()}
+    return [_read(path, bare) for path in sorted(folder.glob("*.py"))]
+
+
+def _read(path, solution):
+    if not re.match("(right|wrong)_", path.name):
+        raise DistlabError(f"{path}: its name begins neither with right_ nor wrong_.")
+    source = path.read_text(encoding="utf-8")
+    try:
+        tree = ast.parse(source)
+    except SyntaxError as error:
+        raise DistlabError(f"{path}, line {error.lineno}: {error.msg}.")
+    about = ast.get_docstring(tree)
+    if not about:
+        raise DistlabError(f"{path} has no docstring that says what it does.")
+    settings, code = _settings(path, tree.body[1:])
+    if settings["POINTS"] is None or settings["HINT"] is None:
+        raise DistlabError(
+            f'{path} has no POINTS or no HINT; a right one has HINT = "".'
+        )
+    cells = _replaced(path, solution, settings["REPLACE"])
+    return Variant(
+        path.stem,
+        about,
+        float(settings["POINTS"]),
+        settings["HINT"],
+        _placed(cells, source, code),
+    )
+
+
+def _settings(path, statements):
+    """Return the settings by name, and the statements that are no settings."""
+    settings, code = dict(_SETTINGS), []
+    for statement in statements:
+        names = _defined(statement) & settings.keys()
+        if names:
+            try:
+                settings[names.pop()] = ast.literal_eval(statement.value)
+            except ValueError:
+                raise DistlabError(f"{path}, line {statement.lineno}: not a literal.")
+        else:
+            code.append(statement)
+    return settings, code
+
+
+def _replaced(path, cells, changes):
+    """Return the cells with every old text replaced by its new one."""
+    cells = dict(cells)
+    for old, new in changes.items():
+        found = [name for name in cells for _ in range(cells[name].count(old))]
+        if len(found) != 1:
+            raise DistlabError(
+                f"{path}: REPLACE wants to change {old!r}, which the solution has "
+                f"{len(found)} times. Give more of the lines around it."
+            )
+        cells[found[0]] = cells[found[0]].replace(old, new)
+    return cells
+
+
+def _placed(cells, source, code):
+    """Return the cells with the variant's own code for what it defines anew.
+
+    All of it goes into the first cell that it concerns: its functions may call each
+    other, and a check runs before the cells after it.
+    """
+    if not code:
+        return cells
+    anew = set().union(*map(_defined, code))
+    kept = {name: _without(cell, anew) for name, cell in cells.items()}
+    first = next(
+        (name for name in cells if kept[name] != cells[name]), next(iter(cells))
+    )
+    own = "\n\n".join(_text(source, statement) for statement in code)
+    return kept | {first: f"{kept[first]}\n\n\n{own}".lstrip()}
+
+
+def _without(cell, names):
+    """Return the cell without what defines or changes one of the names."""
+    statements = [each for each in ast.parse(cell).body if not _defined(each) & names]
+    if len(statements) == len(ast.parse(cell).body):
+        return cell
+    return "\n\n\n".join(_text(cell, statement) for statement in statements)
+
+
+def _text(source, statement):
+    decorators = getattr(statement, "decorator_list", ())
+    first = min(each.lineno for each in (statement, *decorators))
+    return "\n".join(source.splitlines()[first - 1 : statement.end_lineno])
+
+
+def _defined(statement):
+    """Return the names that a statement at the top defines, or changes an item of."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return {statement.name}
+    targets = getattr(statement, "targets", ())
+    named = (getattr(each, "value", each) for each in targets)
+    return {each.id for each in named if isinstance(each, ast.Name)}

@@ -1,0 +1,179 @@
+"""From a folder of downloaded files to `submitted`: whose is which?
+
+    anna_10_ring.ipynb, 10_ring_anna.ipynb, anna.ipynb, anna.zip, anna/whatever.ipynb
+    Anna Smith_12345_assignsubmission_file_10_ring.ipynb    (Moodle)
+    smithanna_late_123_456_10_ring.ipynb                    (Canvas)
+    10 Ring_anna_attempt_2026-01-30-15-00-00_10_ring.ipynb  (Blackboard)
+
+nbgrader's zip_collect has to be told by one regular expression how all the names are
+made, and gives up at the second file of a student.
+"""
+
+import re
+import shutil
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from distlab.grading.desk.choosing import plain_files, plain_name
+from distlab.grading.desk.handed import Trouble
+
+__all__ = ["Collected", "collect"]
+
+_NOTEBOOKS = (".ipynb", ".zip")
+_MOODLE = r"(?P<who>.+?)_(?P<number>\d+)_assignsubmission_\w+?(_|$)(?P<file>.*)"
+_CANVAS = r"(?P<who>[^_\W]+?)(_late)?_\d{2,}_\d{2,}_(?P<file>.+)"
+_BLACKBOARD = r".*_(?P<who>[^_]+)_attempt_(?P<at>\d{4}(-\d\d){5})(_(?P<file>.*))?"
+_PATTERNS = [re.compile(f"{p}$", re.I) for p in (_MOODLE, _BLACKBOARD, _CANVAS)]
+
+
+@dataclass
+class Collected:
+    """taken: (student, from where). same: those who had been collected before."""
+
+    taken: list[tuple[str, str]] = field(default_factory=list)
+    same: list[str] = field(default_factory=list)
+    troubles: list[Trouble] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class _One:
+    """What was found of one student. at: when it was handed in, if its name says so."""
+
+    who: str
+    number: str
+    path: Path
+    at: datetime | None = None
+
+
+def collect(
+    folder: Path, submitted: Path, assignment: str, students: set[str], force: bool
+) -> Collected:
+    """Copy what is in `folder` to where nbgrader looks for it; return what was done.
+
+    students: whom the gradebook knows; a name that differs only in case is theirs.
+    force: whether to replace what a student has submitted already.
+    """
+    collected, found = Collected(), {}
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith((".", "__")):
+            continue
+        one = _whose(path, assignment)
+        if one is None:
+            what = "it is neither a notebook nor a folder with one."
+            collected.troubles.append(Trouble("?", path.name, what))
+        elif not one.who:
+            what = "it does not say whose it is. Put the student's name before it."
+            collected.troubles.append(Trouble("?", path.name, what))
+        else:
+            found.setdefault(_student(one, students), []).append(one)
+    for student, several in sorted(_apart(found).items()):
+        one, why = _only(several)
+        target = submitted / student / assignment
+        if one is None:
+            collected.troubles.append(Trouble(student, *why))
+        elif _same(one.path, target):
+            collected.same.append(student)
+        elif target.exists() and not force:
+            what = "another one has been submitted already. --force replaces it."
+            collected.troubles.append(Trouble(student, one.path.name, what))
+        else:
+            _put(one, target, assignment)
+            collected.taken.append((student, one.path.name))
+    return collected
+
+
+def _whose(path, assignment):
+    """Return whose a file or folder is; None if it is nobody's submission."""
+    if path.is_symlink() or not (path.is_dir() or path.is_file()):
+        return None
+    stem = path.name
+    if path.is_dir():
+        if not any(f.suffix.lower() in _NOTEBOOKS for f in plain_files(path)[0]):
+            return None
+    elif path.suffix.lower() not in _NOTEBOOKS:
+        return None
+    else:
+        stem = path.stem
+    for pattern in _PATTERNS:
+        if match := pattern.match(stem):
+            said = match.groupdict()
+            at = said.get("at") and datetime.strptime(said["at"], "%Y-%m-%d-%H-%M-%S")
+            return _One(_name(said["who"]), said.get("number") or "", path, at or None)
+    if path.is_dir():
+        return _One(path.name, "", path)
+    plain = re.sub(r"( ?\(\d+\))+$", "", stem)
+    words = r"[ _-]+".join(map(re.escape, re.split(r"[ _-]+", assignment)))
+    for pattern in (rf"(?P<who>.*?)[ _-]*{words}", rf"{words}[ _-]*(?P<who>.*?)"):
+        if match := re.fullmatch(pattern, plain, re.I):
+            return _One(_name(match["who"]), "", path)
+    return _One(_name(plain), "", path)
+
+
+def _name(said):
+    """Return a name as a folder has it."""
+    return re.sub(r"\s+", "_", said.strip(" _-"))
+
+
+def _student(one, students):
+    known = [name for name in students if plain_name(name) == plain_name(one.who)]
+    return known[0] if len(known) == 1 else one.who
+
+
+def _apart(found):
+    """Return the same, where two people of one name have their numbers with it."""
+    apart = {}
+    for student, several in found.items():
+        numbers = {one.number for one in several}
+        for one in several:
+            name = (
+                student if len(numbers) == 1 else f"{student}_{one.number}".strip("_")
+            )
+            apart.setdefault(name, []).append(one)
+    return apart
+
+
+def _only(several):
+    """Return the one that counts of what a student has, or where and what is wrong."""
+    if len({_content(one.path) for one in several}) == 1:
+        return several[0], None
+    times = [one.at for one in several]
+    if None not in times and times.count(max(times)) == 1:
+        return several[times.index(max(times))], None
+    names = ", ".join(one.path.name for one in several)
+    return None, (names, f"{len(several)} different ones. Leave the one that counts.")
+
+
+def _content(path):
+    files = plain_files(path)[0] if path.is_dir() else [path]
+    return tuple(sorted(file.read_bytes() for file in files))
+
+
+def _same(path, target):
+    """Return whether `target` holds what is at `path`, and no more but its time."""
+    if not target.is_dir():
+        return False
+    there = [f for f in plain_files(target)[0] if f.name != "timestamp.txt"]
+    files = plain_files(path)[0] if path.is_dir() else [path]
+    contents = sorted(f.read_bytes() for f in files if f.name != "timestamp.txt")
+    return sorted(file.read_bytes() for file in there) == contents
+
+
+def _put(one, target, assignment):
+    """Copy a submission to `target`, which holds it whole or not at all."""
+    aside = target.with_name(f".{target.name}.new")
+    shutil.rmtree(aside, ignore_errors=True)
+    aside.mkdir(parents=True)
+    if one.path.is_dir():
+        for file in plain_files(one.path)[0]:
+            copy = aside / file.relative_to(one.path)
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, copy)
+    else:
+        suffix = one.path.suffix.lower()
+        shutil.copyfile(one.path, aside / f"{assignment}{suffix}")
+    if one.at is not None:
+        (aside / "timestamp.txt").write_text(f"{one.at} UTC\n")
+    if target.exists():
+        shutil.rmtree(target)
+    aside.rename(target)

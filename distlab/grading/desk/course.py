@@ -1,0 +1,166 @@
+"""A course folder, as nbgrader sees it: settings, gradebook, assignments."""
+
+import glob
+import logging
+import os
+import re
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.apps import AutogradeApp
+from nbgrader.converters import GenerateAssignment, GenerateFeedback
+from nbgrader.converters.base import NbGraderException
+from traitlets import import_item
+
+from distlab.errors import CourseUnusable
+from distlab.grading.marking.marking import Marking, NoIsolation
+
+__all__ = ["Course"]
+
+CONFIG = "nbgrader_config.py"
+_BUSY_S = 60
+
+
+class Course:
+    """The course in the working directory.
+
+    app: nbgrader's own, which has read nbgrader_config.py. directory: where nbgrader's
+    folders are. url: the gradebook's, so that who finds it locked waits for its turn.
+
+    marking: the marker's settings, or None where the course has nbgrader's own Execute.
+
+    Raises: CourseUnusable, if this is no course folder, or its settings are broken.
+    """
+
+    def __init__(self):
+        here = Path.cwd()
+        if not (here / CONFIG).is_file():
+            raise CourseUnusable(
+                f"{here} is not a course folder: it has no {CONFIG}. Go to the folder "
+                "that has it, with `solutions` and `submitted` beside it."
+            )
+        _find_tools()
+        self.app = AutogradeApp()
+        try:
+            self.app.initialize([])
+        except Exception as error:  # whatever a settings file can do wrong
+            raise CourseUnusable(f"{CONFIG} cannot be read: {error!r}")
+        self.directory = self.app.coursedir
+        self.directory.db_url = self.url = _patient(self.directory.db_url)
+        self.root = Path(self.directory.root)
+        self.marking = _marking(self.app)
+
+    def log_to(self, path: Path) -> None:
+        """Have what nbgrader logs in this process written to a file, and only there."""
+        self.app.log.propagate = False
+        for handler in list(self.app.log.handlers):
+            self.app.log.removeHandler(handler)
+        self.app.log.addHandler(logging.FileHandler(path, mode="w", encoding="utf-8"))
+
+    def folder(self, step: str, student: str = ".", assignment: str = ".") -> Path:
+        """Return a folder of nbgrader's, such as ("submitted", "anna", "10_ring")."""
+        name = getattr(self.directory, f"{step}_directory")
+        return Path(
+            os.path.normpath(self.directory.format_path(name, student, assignment))
+        )
+
+    @contextmanager
+    def gradebook(self):
+        """Yield the open gradebook."""
+        with Gradebook(self.url, self.directory.course_id) as gradebook:
+            yield gradebook
+
+    def assignments(self) -> list[str]:
+        """Return the names of all assignments: solutions, and what the gradebook has.
+
+        Nothing is made by asking: without a gradebook, there is none afterwards.
+        """
+        sources = self.folder("source")
+        names = {
+            path.name
+            for path in (sources.iterdir() if sources.is_dir() else ())
+            if any(path.glob("*.ipynb"))
+        }
+        if self.has_gradebook():
+            with self.gradebook() as gradebook:
+                names |= {one.name for one in gradebook.assignments}
+        return sorted(names)
+
+    def has_gradebook(self) -> bool:
+        """Return whether there is a gradebook; one that is not a file is."""
+        path = re.sub(r"^sqlite:///|\?.*$", "", self.url)
+        return not self.url.startswith("sqlite:///") or Path(path).is_file()
+
+    def prepare(self, assignment: str, aside: str) -> None:
+        """Put the assignment into the gradebook, unless it is there.
+
+        aside: a folder, seen from the course's, for the notebook that nbgrader makes of
+        it on the way; what has been released stays as it is.
+        Raises: CourseUnusable, with nbgrader's words.
+        """
+        try:
+            Gradebook(self.url).close()  # what it adds once, workers would add at once
+            with self.gradebook() as gradebook:
+                try:
+                    if gradebook.find_assignment(assignment).notebooks:
+                        return
+                except MissingEntry:
+                    pass
+            self._generate(assignment, aside)
+        except (NbGraderException, OSError) as error:
+            raise CourseUnusable(
+                f"nbgrader could not put {assignment} into the gradebook: {error}\n"
+                f"`nbgrader generate_assignment {assignment} --force` says more."
+            )
+
+    def write_feedback(self, student: str, assignment: str) -> None:
+        """Have nbgrader write the feedback for one submission, over an older one.
+
+        Raises: NbGraderException.
+        """
+        self.directory.assignment_id = assignment
+        self.directory.student_id = glob.escape(student)
+        feedback = GenerateFeedback(coursedir=self.directory, parent=self.app)
+        feedback.force = True
+        feedback.start()
+
+    def refuse_without_isolation(self) -> None:
+        """Raise CourseUnusable once, if the marker would refuse every submission."""
+        if self.marking is not None:
+            try:
+                self.marking.isolation()
+            except NoIsolation as refusal:
+                raise CourseUnusable(str(refusal))
+
+    def _generate(self, assignment, aside):
+        released = self.directory.release_directory
+        self.directory.release_directory = aside
+        self.directory.assignment_id = assignment
+        try:
+            GenerateAssignment(coursedir=self.directory, parent=self.app).start()
+        finally:
+            self.directory.release_directory = released
+
+
+def _marking(app):
+    for one in app.config.Autograde.get("autograde_preprocessors", []):
+        kind = import_item(one) if isinstance(one, str) else one
+        if issubclass(kind, Marking):
+            return kind(parent=app)
+    return None
+
+
+def _find_tools():
+    """Have nbgrader find alembic, which it calls by its bare name."""
+    beside = str(Path(sys.executable).parent)
+    if beside not in os.environ["PATH"].split(os.pathsep):
+        os.environ["PATH"] = os.pathsep.join([beside, os.environ["PATH"]])
+
+
+def _patient(url):
+    """Return the url with a time to wait while another one writes."""
+    if not url.startswith("sqlite:") or "timeout=" in url:
+        return url
+    return f"{url}{'&' if '?' in url else '?'}timeout={_BUSY_S}"

@@ -1,0 +1,147 @@
+"""The table at the end, a line for each student; notes; what could not be graded."""
+
+import csv
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from distlab.grading.desk.handed import Trouble
+from distlab.grading.desk.marks import Marks, Step
+from distlab.grading.desk.record import Record
+
+__all__ = ["Row", "rows_of", "show_summary", "write_csv"]
+
+
+@dataclass(frozen=True)
+class Row:
+    """A student's line. points: of each step, None where the gradebook has none."""
+
+    student: str
+    points: list[float | None]
+    total: float
+    late: str
+    notes: tuple[str, ...]
+    isolation: str
+    seconds: float
+
+
+def rows_of(
+    records: dict[str, Record], steps: list[Step], marks: dict[str, Marks]
+) -> list[Row]:
+    """Return the rows of those who have a record, sorted by name."""
+    rows = []
+    for student in sorted(records, key=str.casefold):
+        mine, record = marks[student], records[student]
+        by_hand = [f"{name} is for you to grade" for name in mine.to_do_by_hand]
+        rows.append(
+            Row(
+                student,
+                [mine.points.get(step) for step in steps],
+                mine.total,
+                readable_delay(mine.late_s) if mine.late_s else "",
+                (*record.notes, *by_hand),
+                record.isolation,
+                record.seconds,
+            )
+        )
+    return rows
+
+
+def readable_delay(seconds: float) -> str:
+    """Return how late something is, as people say it: "2 d 3 h"."""
+    minutes = max(1, round(seconds / 60))
+    days, hours = minutes // 1440, minutes // 60 % 24
+    if days:
+        return f"{days} d {hours} h"
+    return f"{hours} h {minutes % 60} min" if hours else f"{minutes} min"
+
+
+def show_summary(
+    console: Console, steps: list[Step], rows: list[Row], troubles: list[Trouble]
+) -> None:
+    """Print the table, the notes, and what could not be graded, with what to do.
+
+    Notes are sentences, for which a column would be too narrow.
+    """
+    if rows:
+        console.print(_table(steps, rows))
+        alike = Counter(row.isolation for row in rows if row.isolation)
+        if len(alike) == 1:
+            console.print(f"Isolation in force: {next(iter(alike))}", soft_wrap=True)
+    noted = [row for row in rows if row.notes]
+    if noted:
+        console.print("Notes:", style="bold")
+        for row in noted:
+            _print(console, row.student, "; ".join(row.notes))
+    if troubles:
+        count = len(troubles)
+        what = "1 submission" if count == 1 else f"{count} submissions"
+        console.print(Text(f"{what} could not be graded:", "bold red"))
+        for trouble in sorted(troubles, key=lambda t: (t.student.casefold(), t.where)):
+            _print(console, trouble.student, f"{trouble.where}: {trouble.what}")
+
+
+def write_csv(
+    path: Path, steps: list[Step], rows: list[Row], troubles: list[Trouble]
+) -> None:
+    """Write the table; who could not be graded has no points, and the reason as note.
+
+    Raises: OSError.
+    """
+    with path.open("w", newline="", encoding="utf-8") as file:
+        table = csv.writer(file)
+        names = [step.name for step in steps]
+        head = ["student", *names, "total", "late", "note", "isolation", "seconds"]
+        table.writerow(head)
+        for row in rows:
+            notes = "; ".join(row.notes)
+            points = [*row.points, row.total]
+            rest = [row.late, notes, row.isolation, row.seconds]
+            table.writerow([_safe(row.student), *points, *map(_safe, rest)])
+        for trouble in troubles:
+            blank = [""] * (len(steps) + 2)
+            said = f"not graded: {trouble.where}: {trouble.what}"
+            table.writerow([_safe(trouble.student), *blank, said, "", ""])
+
+
+def _print(console, student, said):
+    line = Text(student, "bold").append(f"  {said}", "not bold")
+    if console.is_terminal:
+        console.print(Padding(line, (0, 0, 0, 2)))
+    else:  # whoever reads the lines wants them whole
+        console.print(Text("  ").append_text(line), soft_wrap=True)
+
+
+def _safe(value):
+    """Return a text that no spreadsheet takes for a formula."""
+    risky = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t"))
+    return f"'{value}" if risky else value
+
+
+def _table(steps, rows):
+    several = len({row.isolation for row in rows if row.isolation}) > 1
+    table = Table()
+    table.add_column("student", overflow="fold")
+    for step in steps:
+        name = step.name.removesuffix("-check")
+        table.add_column(f"{name}\nof {step.points:g}", justify="right")
+    most = sum(step.points for step in steps)
+    table.add_column(f"total\nof {most:g}", justify="right")
+    late = any(row.late for row in rows)
+    for wanted, name in ((late, "late"), (several, "isolation")):
+        if wanted:
+            table.add_column(name, overflow="fold")
+    table.add_column("seconds", justify="right")
+    for row in rows:
+        points = ["" if p is None else f"{p:g}" for p in row.points]
+        style = "green" if row.total >= most else ""
+        cells = [Text(row.student), *points, Text(f"{row.total:g}", style)]
+        for wanted, value in ((late, row.late), (several, row.isolation)):
+            cells += [Text(value)] * wanted
+        table.add_row(*cells, f"{row.seconds:.1f}" if row.seconds else "")
+    return table

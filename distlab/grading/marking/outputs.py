@@ -1,0 +1,90 @@
+"""Outputs of a cell as a kernel told them: only what is one, and so much of it.
+
+An instructor looks at them in a page that can write grades, so nothing that a page
+would run is kept: text, pictures, and tables without any script.
+"""
+
+import json
+import re
+
+import bleach
+import nbformat
+from nbformat import NotebookNode, from_dict
+
+__all__ = ["inert", "inert_text", "plain", "trouble", "writable"]
+
+_PICTURES = ("image/png", "image/jpeg")
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
+_TAG = re.compile(r"<(?!https?://[^\s<>\"']*>)(?=[A-Za-z/!?])")
+_HIDDEN = re.compile(r"&(?=#|colon|tab|newline)", re.IGNORECASE)
+_SCRIPT = re.compile(r"(javascript|vbscript)\s*:", re.IGNORECASE)
+_TAGS = """table thead tbody tfoot tr th td caption p br b i em strong code pre ul ol li
+div span h1 h2 h3 h4 hr sub sup dl dt dd"""
+_SPANS = {"td": ["colspan", "rowspan"], "th": ["colspan", "rowspan"]}
+
+
+def trouble(why: str) -> NotebookNode:
+    """Return the output of a cell that was ended, or was not run."""
+    said = f"\x1b[0;31m{why}\x1b[0m"
+    told = {"output_type": "error", "ename": "CellEnded", "evalue": why}
+    return from_dict(told | {"traceback": [said]})
+
+
+def plain(outputs: list, most_bytes: int) -> list:
+    """Return the outputs that a notebook can hold, as long as they are not too large.
+
+    What a kernel sent need not be what a kernel sends.
+    """
+    kept, size = [], 0
+    for output in outputs:
+        length = _size(output)
+        size += length or 0
+        if length is None:
+            kept.append(trouble("An output was left out: it is none that can be kept."))
+        elif size > 8 * most_bytes:
+            return [*kept, trouble("More was shown than is kept.")]
+        elif "data" in output:
+            output["data"], output["metadata"] = inert(output["data"]), {}
+            kept.append(output)
+        else:
+            kept.append(output)
+    return kept
+
+
+def _size(output):
+    """Return an output's length as text; None if no notebook can hold it."""
+    try:
+        nbformat.validate(output, ref="output", version=4)
+        return len(json.dumps(output, ensure_ascii=False).encode())
+    except Exception:  # as many kinds as there are ways to be none
+        return None
+
+
+def inert(data: dict) -> dict:
+    """Return what of a display can do nothing in a page: a picture rather than HTML."""
+    words = _joined(data.get("text/plain", ""))
+    kept = {"text/plain": words} if words else {}
+    for kind in _PICTURES:
+        if kind in data and _BASE64.fullmatch(_joined(data[kind])):
+            return kept | {kind: _joined(data[kind])}
+    if "text/html" in data:
+        page = _joined(data["text/html"])
+        page = re.sub(r"(?is)<(script|style)\b.*?</\1\s*>", "", page)
+        kept["text/html"] = bleach.clean(page, _TAGS.split(), _SPANS, strip=True)
+    return kept
+
+
+def inert_text(source: str) -> str:
+    """Return Markdown without tags and scripts; other text looks as before."""
+    return _SCRIPT.sub(r"\1 :", _HIDDEN.sub("&amp;", _TAG.sub("&lt;", source)))
+
+
+def writable(outputs: list) -> list:
+    """Return outputs without halves of characters, which no file can hold."""
+    told = json.dumps(outputs, ensure_ascii=False)
+    return json.loads(told.encode(errors="replace"))
+
+
+def _joined(value):
+    """Return a text that may be a list of lines."""
+    return "".join(value) if isinstance(value, list) else str(value)

@@ -1,0 +1,1 @@
+"""Checks of exercise 00: who speaks when, and what went before."""

@@ -1,0 +1,275 @@
+"""The relay: it carries the messages of ranks that are not trusted, and notes them.
+
+    rank 0 ──▶ call: to 1 ───▶ ┌───────┐
+                               │ Relay │ both sides are there: hand over, note, answer
+    rank 1 ──▶ call: from 0 ─▶ └───────┘
+                                   └─▶ Recorders of ranks 0 and 1 ─▶ Blackboard, Trace
+
+It runs in the process that called `run`, and nothing that counts is in memory that a
+rank can reach. A message is given to its receiver only when the receiver waits for it,
+so what a rank can know, and when, is what the notes say.
+"""
+
+import json
+from collections import deque
+from collections.abc import Callable
+
+from distlab.launch.clocks import RealClock
+from distlab.launch.under_way import Op, Side
+from distlab.recorder import DESTROYED, IN, OUT, THREADED, Recorder
+
+__all__ = ["Lie", "Relay"]
+
+MOST_CALLS = 200_000  # of one rank; each can be two events of its trace
+_MOST_WORDS = 500
+_MOST_ROOM_BYTES = 2**40
+_KINDS = {(True, False): "send", (False, True): "recv", (True, True): "sendrecv"}
+_TOLD_BY_RANKS = ("mark", "collective", "fault")
+
+
+class Lie(Exception):
+    """A rank has sent what no Comm sends."""
+
+
+class Relay:
+    """Carries one call's messages; `handle` takes what a rank says.
+
+    reply: called with a rank and a frame for it.
+    answers: called with (rank, question, step) when a rank asks what only the caller of
+    the world knows, after so many calls of its Comm; question and answer are plain.
+    """
+
+    def __init__(
+        self,
+        recorders: list[Recorder],
+        reply: Callable[[int, bytes], None],
+        *,
+        answers: Callable[[int, object, int], object] | None = None,
+        clock=None,
+    ):
+        self._recorders, self._reply = recorders, reply
+        self._answers = answers
+        self.clock = clock or RealClock()
+        self._world_size = len(recorders)
+        everyone = range(self._world_size)
+        self._ops = [{} for _ in everyone]
+        self._calls = [0 for _ in everyone]
+        self._works = [{} for _ in everyone]
+        self._sends, self._recvs = {}, {}
+        self._in_barrier, self._gone = [], set()
+        self.refused = {}  # rank -> why a message of its did not fit
+        self._does = {
+            "call": self._call,
+            "wait": self._wait,
+            "done": self._done,
+            "point": self._point,
+            "flag": self._flag,
+            "work": self._work,
+            "worked": self._worked,
+            "ask": self._ask,
+        }
+
+    def handle(self, rank: int, payload: memoryview) -> None:
+        """Do what a rank says.
+
+        Raises: Lie if no Comm says that.
+        """
+        self._calls[rank] += 1
+        if self._calls[rank] > MOST_CALLS:
+            raise Lie(f"more than {MOST_CALLS:,} calls and marks")
+        try:
+            head, _, data = bytes(payload).partition(b"\n")
+            said = json.loads(head)
+            self._does[said["do"]](rank, said, data)
+        except (ValueError, LookupError, TypeError, RecursionError):
+            raise Lie("what is no request of a Comm") from None
+
+    def ended(self, rank: int, well: bool) -> None:
+        """Note that a rank's call has ended.
+
+        What it did not wait for has been sent all the same.
+        """
+        self._gone.add(rank)
+        for op in [op for op in self._ops[rank].values() if not op.left]:
+            self._note(op)
+        self._recorders[rank].now("done" if well else "raised")
+
+    # ---- calls ----------------------------------------------------------------------
+
+    def _call(self, rank, said, data):
+        number, kind = said["call"], said["kind"]
+        if type(number) is not int or number in self._ops[rank]:
+            raise ValueError
+        recorder = self._recorders[rank]
+        recorder.step += 1
+        op = Op(rank, number, kind, self.clock.moment(rank))
+        if kind == "barrier":
+            self._enter(op)
+            return
+        if kind != _KINDS["out" in said, "into" in said]:
+            raise ValueError
+        if "into" in said:
+            peer, type_, size = said["into"]
+            self._check(rank, peer, type_, size)
+            op.into = self._side(rank, IN, peer, type_, size)
+        if "out" in said:
+            peer, type_ = said["out"]
+            self._check(rank, peer, type_, len(data))
+            op.out = self._side(rank, OUT, peer, type_, len(data), data)
+        self._ops[rank][number] = op
+        op.waits = said["waits"] is True
+        for way, side in ((IN, op.into), (OUT, op.out)):
+            if side and not self._offer(op, way, side):
+                return
+        if op.waits:
+            self._stand_still(op)
+        else:
+            self._answer(rank, {})
+
+    def _check(self, rank, peer, type_, size):
+        if type(peer) is not int or type(size) is not int or type(type_) is not str:
+            raise ValueError
+        if not 0 <= peer < self._world_size or peer == rank or len(type_) > 20:
+            raise ValueError
+        if not -(type_ == "object") <= size <= _MOST_ROOM_BYTES:
+            raise ValueError
+
+    def _side(self, rank, way, peer, type_, size, data=b""):
+        noted = size if size >= 0 else 2**64 - 1
+        number = self._recorders[rank].offer(peer, way, noted, type_)
+        return Side(peer, number, type_, size, data)
+
+    def _offer(self, op, way, side):
+        """Match one side of a message if its partner is there; say whether it fits."""
+        op.left += 1
+        pair = (op.rank, side.peer) if way == OUT else (side.peer, op.rank)
+        here, there = (self._sends, self._recvs)[:: 1 if way == OUT else -1]
+        partners = there.get(pair)
+        if not partners:
+            here.setdefault(pair, deque()).append(op)
+            return True
+        other = partners.popleft()
+        sender, receiver = (op, other) if way == OUT else (other, op)
+        out, into = sender.out, receiver.into
+        if out.type != into.type or into.bytes not in (-1, out.bytes):
+            self._refuse(op.rank, pair, out, into)
+            return False
+        end = self.clock.arrival(*pair, max(sender.since, receiver.since))
+        into.bytes, receiver.arrived, out.data = out.bytes, out.data, b""
+        for each in (sender, receiver):
+            each.left -= 1
+            each.end = max(each.end, end)
+        if other.rank in self._gone and not other.left:
+            self._note(other)
+        elif other.waits and not other.left:
+            self._finish(other)
+        return True
+
+    def _refuse(self, rank, pair, out, into):
+        message = (
+            f"message {out.number} from rank {pair[0]} to rank {pair[1]} does not fit: "
+            f"rank {pair[0]} sends {out.described()}, "
+            f"rank {pair[1]} has room for {into.described()}."
+        )
+        self.refused.setdefault(rank, message)  # whether it lets that pass, or not
+        self._answer(rank, {"error": "MessageMismatch", "message": message})
+
+    def _wait(self, rank, said, _):
+        op = self._ops[rank][said["call"]]
+        op.waits = True
+        self._stand_still(op)
+
+    def _done(self, rank, said, _):
+        op = self._ops[rank].get(said["call"])
+        over = op is None or (not op.left and op.end <= self.clock.moment(rank))
+        self._answer(rank, {"done": over})
+
+    def _stand_still(self, op):
+        """Answer if the call is over; else note for what its rank waits."""
+        if not op.left:
+            self._finish(op)
+            return
+        out, into = op.out, op.into
+        self._recorders[op.rank].now(
+            "blocked",
+            op.kind,
+            send=(out.peer, out.number) if out else (-1, -1),
+            recv=(into.peer, into.number) if into else (-1, -1),
+            sizes=(out.bytes if out else 0, max(0, into.bytes) if into else 0),
+            since=op.since,
+        )
+
+    def _finish(self, op):
+        """Note what a call was, and let its rank go on."""
+        self._note(op)
+        self._recorders[op.rank].running()
+        self._answer(op.rank, {}, op.arrived)
+
+    def _note(self, op):
+        """Note what a call was."""
+        recorder = self._recorders[op.rank]
+        end = self.clock.reached(op.rank, op.end)
+        if op.out:
+            recorder.event("send", op.since, end, op.out.peer, op.out.bytes)
+        if op.into:
+            recorder.event("recv", op.since, end, op.into.peer, op.into.bytes)
+        del self._ops[op.rank][op.number]
+
+    def _enter(self, op):
+        """Wait for everybody; the last to come frees all."""
+        if any(other.rank == op.rank for other in self._in_barrier):
+            raise ValueError
+        recorder = self._recorders[op.rank]
+        meeting = recorder.enter_call("barrier")
+        recorder.now("blocked", "barrier", call=meeting, since=op.since)
+        self._in_barrier.append(op)
+        if len(self._in_barrier) < self._world_size:
+            return
+        end = max(op.since for op in self._in_barrier)
+        for each in self._in_barrier:
+            recorder = self._recorders[each.rank]
+            reached = self.clock.reached(each.rank, end)
+            recorder.event("barrier", each.since, reached)
+            recorder.running()
+            self._answer(each.rank, {})
+        self._in_barrier = []
+
+    # ---- notes ----------------------------------------------------------------------
+
+    def _point(self, rank, said, _):
+        kind, label = said["kind"], _words(said["label"])
+        if kind not in _TOLD_BY_RANKS:
+            raise ValueError
+        now = self.clock.moment(rank)
+        self._recorders[rank].event(kind, now, now, label=label)
+
+    def _flag(self, rank, said, _):
+        if said["flag"] not in (THREADED, DESTROYED):
+            raise ValueError
+        self._recorders[rank].raise_flag(said["flag"])
+
+    def _work(self, rank, said, _):
+        self._works[rank][said["number"]] = self.clock.moment(rank)
+
+    def _worked(self, rank, said, _):
+        start, end = self._works[rank].pop(said["number"]), self.clock.moment(rank)
+        self._recorders[rank].event("work", start, end, label=_words(said["label"]))
+
+    def _ask(self, rank, said, _):
+        if self._answers is None:
+            raise ValueError
+        step = self._recorders[rank].step
+        try:
+            answer = {"answer": self._answers(rank, said["question"], step)}
+        except ValueError as error:
+            answer = {"error": "ValueError", "message": str(error)}
+        self._answer(rank, answer)
+
+    def _answer(self, rank, answer, data=b""):
+        self._reply(rank, json.dumps(answer).encode() + b"\n" + data)
+
+
+def _words(text):
+    if not isinstance(text, str):
+        raise ValueError
+    return text[:_MOST_WORDS]

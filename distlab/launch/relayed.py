@@ -1,0 +1,209 @@
+"""Ranks that are not trusted: their messages go through a relay in this process.
+
+    check ── run(fn, 4, relayed=True) ──▶ Relay ◀── stream ──▶ rank: RelayedComm
+                 ▲                          │
+                 └── plain results ◀────────┴─▶ notes, that no rank can reach
+
+A rank is given its own arguments and nothing else. What it returns is read as plain
+data. What it says of an exception is its type, a message and where; the exception is
+made anew here.
+"""
+
+import builtins
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from distlab import errors
+from distlab.calls.travel import unpack_plain
+from distlab.errors import CannotTravel
+from distlab.launch.call import Call, Outcome
+from distlab.launch.clocks import RealClock, VirtualClock
+from distlab.launch.ranks import Ranks
+from distlab.launch.relay import Lie, Relay
+from distlab.processes import Unruly, Wary
+from distlab.recorder import Recorder
+
+__all__ = ["RelayedRanks", "Relaying"]
+
+_MOST_BYTES = 2**30  # that all ranks together may send
+_MOST_TEXT, _MOST_FRAMES = 4000, 64
+
+
+@dataclass(frozen=True)
+class Relaying:
+    """How messages are relayed.
+
+    answers: what `comm.ask(question)` in a rank returns is `answers(rank, question,
+        step)`, called in this process; question and answer are plain data, step is how
+        many calls of its Comm the rank has made, and a ValueError goes to the rank.
+    virtual: time is each rank's own, and a message takes one second; `elapsed_s` of
+        the report is how many messages came one after another.
+    weighed: called with a rank and how many bytes of memory it holds, as the system
+        says, not the rank: before it has anything of the caller's, and then just before
+        each of its questions is answered. None where the system does not say.
+    modules: of distlab, which the ranks need; they are imported once for all of them.
+    """
+
+    answers: Callable[[int, object, int], object] | None = None
+    virtual: bool = False
+    weighed: Callable[[int, int | None], None] | None = None
+    modules: tuple[str, ...] = ()
+
+
+class RelayedRanks(Ranks):
+    """`world_size` processes that share nothing, with a relay between them."""
+
+    def __init__(self, world_size: int, relaying: Relaying, start_method: str):
+        self._relaying = relaying
+        backend = "a relay on a virtual clock" if relaying.virtual else "a relay"
+        super().__init__(
+            world_size, backend, persistent=False, start_method=start_method
+        )
+
+    def _also(self):
+        return (*super()._also(), *self._relaying.modules)
+
+    def _start(self, *, shared, **how):
+        return Wary(
+            self.world_size,
+            "distlab.launch.rank:relayed",
+            allowance_bytes=_MOST_BYTES // self.world_size,
+            alone=True,
+            **how,
+        )
+
+    def _settings(self, persistent):
+        weighed = self._relaying.weighed is not None
+        return super()._settings(persistent) | {"weighed": weighed}
+
+    def _begin(self, console, faults):
+        virtual = self._relaying.virtual
+        clock = VirtualClock(self.world_size) if virtual else RealClock()
+        recorders = [
+            Recorder(rank, self.world_size, beside=self.board)
+            for rank in range(self.world_size)
+        ]
+        for recorder in recorders:
+            recorder.begin()
+        relay = Relay(
+            recorders,
+            self.processes.post,
+            answers=self._answers(),
+            clock=clock,
+        )
+        self.board.begin(clock.latest)
+        return _RelayedCall(
+            self.processes, self.board, relay, console=console, faults=faults
+        )
+
+    def _answers(self):
+        """Return what answers the ranks' questions, and has each weighed before."""
+        answers, weighed = self._relaying.answers, self._relaying.weighed
+        if weighed is None:
+            return answers
+        for rank in range(self.world_size):
+            weighed(rank, self.processes.weigh(rank))
+
+        def answer(rank, question, step):
+            weighed(rank, self.processes.weigh(rank))
+            return answers(rank, question, step)
+
+        return answer
+
+    def leave(self) -> None:
+        """Do nothing: there is no group to leave."""
+
+
+class _RelayedCall(Call):
+    """A call under way whose ranks talk to a relay."""
+
+    def __init__(self, processes, board, relay, **how):
+        super().__init__(processes, board, **how)
+        self._relay = relay
+
+    def _take(self, happened):
+        for what in happened:
+            if isinstance(what, Unruly):
+                self._blame(what.index, what.why)
+        super()._take(happened)
+        self._board.drain()  # the relay cannot wait for room, as a rank does
+
+    def _time(self, rank):
+        return self._relay.clock.moment(rank)
+
+    def _hear(self, frame):
+        rank, payload = frame.index, frame.payload
+        if rank in self.outcomes:
+            return  # it has returned, and the rest is of no interest
+        if payload[:1] == b"?":
+            try:
+                self._relay.handle(rank, memoryview(payload)[1:])
+            except Lie as lie:
+                self._blame(rank, str(lie))
+        elif payload[:1] == b"=":
+            self._flush(rank)
+            self._end(rank, payload)
+        else:
+            self._blame(rank, "what is no request of a Comm")
+
+    def _end(self, rank, payload):
+        outcome = _read_outcome(rank, payload, self._time(rank))
+        refused = self._relay.refused.get(rank)
+        if outcome.how == "returned" and refused:
+            outcome = _raised(rank, outcome.time, errors.MessageMismatch(refused))
+        self._relay.ended(rank, outcome.how == "returned")
+        self.outcomes[rank] = outcome
+
+    def _blame(self, rank, what):
+        if rank not in self.outcomes:
+            said = f"rank {rank} sent {what}, and is not heard any more"
+            self.outcomes[rank] = _raised(
+                rank, self._time(rank), errors.DistlabError(said)
+            )
+
+
+def _read_outcome(rank, payload, when):
+    head, _, data = bytes(payload[1:]).partition(b"\n")
+    try:
+        details = json.loads(head)
+        if details["outcome"] == "returned":
+            return Outcome(rank, "returned", when, unpack_plain(data))
+        kind, message = _text(details["type"]), _text(details["message"])
+        told = {
+            "type": kind,
+            "message": message,
+            "frames": [
+                (_text(file), int(line), _text(function))
+                for file, line, function in details["frames"][-_MOST_FRAMES:]
+            ],
+            "because": _text(details["because"]),
+        }
+        return Outcome(rank, "raised", when, _error(kind, message), told)
+    except CannotTravel as error:
+        return _raised(rank, when, CannotTravel(f"rank {rank} returned {error}"))
+    except (ValueError, LookupError, TypeError, RecursionError, OverflowError):
+        said = f"rank {rank} ended its call in words that no rank says"
+        return _raised(rank, when, errors.DistlabError(said))
+
+
+def _raised(rank, when, error):
+    told = {"type": type(error).__name__, "message": str(error)}
+    return Outcome(rank, "raised", when, error, told)
+
+
+def _text(value):
+    """Return a text that can be shown anywhere."""
+    if not isinstance(value, str):
+        raise ValueError
+    if len(value) > _MOST_TEXT:
+        value = value[:_MOST_TEXT] + " …"
+    return value.encode(errors="replace").decode()
+
+
+def _error(kind, message):
+    """Return an exception of Python's or distlab's own, else one that names it."""
+    found = getattr(builtins, kind, None) or getattr(errors, kind, None)
+    if isinstance(found, type) and issubclass(found, BaseException):
+        return found.__new__(found, message)
+    return RuntimeError(f"{kind}: {message}")

@@ -1,0 +1,54 @@
+"""Temporary folders that say whose they are, so that a dead process's can be removed.
+
+distlab-4026531836-1234-567890-k2x9    system of pids, process, when it began
+"""
+
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+__all__ = ["new_folder", "remove_orphaned"]
+
+_MEMORY = "/dev/shm"
+_NAME = re.compile(r"distlab-(\d+)-(\d+)-(\d+)-\w+")
+
+
+def new_folder(*, in_memory: bool) -> str:
+    """Make a folder of this process's, in memory if the system has such folders."""
+    memory = in_memory and os.access(_MEMORY, os.W_OK)
+    whose = "-".join(map(str, _this_process()))
+    return tempfile.mkdtemp(prefix=f"distlab-{whose}-", dir=_MEMORY if memory else None)
+
+
+def remove_orphaned() -> None:
+    """Remove the folders of processes that were killed before they could do so."""
+    here = _this_process()
+    if not here:
+        return
+    for place in {_MEMORY, tempfile.gettempdir()}:
+        names = os.listdir(place) if os.path.isdir(place) else ()
+        for name in names:
+            if match := _NAME.fullmatch(name):
+                system, pid, began = map(int, match.groups())
+                if system == here[0] and _beginning(pid) != began:
+                    shutil.rmtree(os.path.join(place, name), ignore_errors=True)
+
+
+def _this_process():
+    """Return the system of pids, the pid in it, and when that process began."""
+    try:
+        system = os.stat("/proc/self/ns/pid").st_ino
+    except OSError:  # no Linux
+        return ()
+    return system, os.getpid(), _beginning(os.getpid())
+
+
+def _beginning(pid):
+    """Return when a process began; None if there is none, or no more than its end."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return None if fields[0] in "ZX" else int(fields[19])

@@ -1,0 +1,141 @@
+"""`Wary`: processes whose owner trusts nothing they send, and never waits for them.
+
+What a process sends is read a piece at a time and up to a limit, and memory is taken
+only for what has come, whatever length it announced. What is sent to a process waits
+here, until it reads.
+"""
+
+import json
+import select
+import selectors
+import socket
+from typing import NamedTuple
+
+from distlab.processes.group import Processes
+from distlab.processes.wire import LENGTH, Disconnected, send_request
+
+__all__ = ["Unruly", "Wary"]
+
+MOST_FRAME_BYTES = 2**25
+_PIECE_BYTES = 2**18
+
+
+class Unruly(NamedTuple):
+    """A process has sent what nobody may: `why` says what."""
+
+    index: int
+    why: str
+
+
+class Wary(Processes):
+    """Processes that can be hostile; see `Processes`.
+
+    allowance_bytes: how much one of them may send in all.
+
+    If a peer dies: as with `Processes`. One that sends too much is reported as
+    `Unruly`, once, and not heard any more.
+    """
+
+    def __init__(self, count: int, entry: str, *, allowance_bytes: int, **how):
+        self._allowance, self._unsent, self._muted = allowance_bytes, {}, set()
+        self._happened = []
+        super().__init__(count, entry, **how)
+
+    def post(self, index: int, payload: bytes) -> None:
+        """Send one frame, now or, where the process does not read, in later polls."""
+        unsent = self._unsent.setdefault(index, bytearray())
+        unsent += LENGTH.pack(len(payload)) + payload
+        self._write(index)
+
+    def weigh(self, index: int) -> int | None:
+        """Return how much memory a process holds now, as its server sees it.
+
+        Returns: None if the system does not tell, or the process is gone.
+        Raises: ProcessServerFailed if the server is gone.
+        """
+        try:
+            send_request(self._session, json.dumps({"weigh": index}).encode(), [])
+        except OSError as error:
+            raise self._server.failure() from error
+        while index not in self._weights:
+            select.select([self._session], [], [])
+            self._happened += self._read_news()
+        return self._weights.pop(index)
+
+    def poll(self, timeout_s: float) -> list:
+        """Return what happened, also while a process was weighed."""
+        happened, self._happened = self._happened, []
+        return happened + super().poll(0 if happened else timeout_s)
+
+    def _write(self, index):
+        unsent, channel = self._unsent.get(index), self._channels[index]
+        if unsent is None:
+            return
+        try:
+            del unsent[: channel.send(unsent, socket.MSG_DONTWAIT)]
+        except BlockingIOError:
+            pass  # it has not read what came before
+        except OSError:
+            unsent.clear()  # its end is on its way
+        if not unsent:
+            del self._unsent[index]
+        interest = selectors.EVENT_READ | selectors.EVENT_WRITE * bool(unsent)
+        try:
+            self._selector.modify(channel, interest, index)
+        except KeyError:
+            pass  # read to its end already
+
+    def _equip(self, index):
+        theirs = super()._equip(index)
+        self._readers[index] = _Reader(self._channels[index], self._allowance)
+        return theirs
+
+    def _take(self, source):
+        self._write(source)
+        happened = super()._take(source)
+        why = self._readers[source].why
+        if why and source not in self._muted:
+            self._muted.add(source)
+            happened.append(Unruly(source, why))
+        return happened
+
+
+class _Reader:
+    """Collects frames from a socket: at most a piece of it at a time."""
+
+    def __init__(self, sock, allowance):
+        self._sock, self._left = sock, allowance
+        self._buffer = bytearray()
+        self.why = ""
+
+    def read(self) -> list[bytearray]:
+        """Return the frames that are complete with the next piece.
+
+        Raises: Disconnected if the other end is gone, or has sent what it may not.
+        """
+        if self.why:
+            raise Disconnected(self.why)
+        try:
+            piece = self._sock.recv(_PIECE_BYTES, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return []
+        except OSError:
+            piece = b""
+        if not piece:
+            raise Disconnected("end of stream")
+        self._left -= len(piece)
+        self._buffer += piece
+        frames = []
+        while len(self._buffer) >= LENGTH.size:
+            (length,) = LENGTH.unpack_from(self._buffer)
+            end = LENGTH.size + length
+            if length > MOST_FRAME_BYTES or self._left < 0:
+                self.why = f"a message of {length:,} bytes"
+                if length <= MOST_FRAME_BYTES:
+                    self.why = "more bytes than a world may send"
+                break
+            if len(self._buffer) < end:
+                break
+            frames.append(self._buffer[LENGTH.size : end])
+            del self._buffer[:end]
+        return frames

@@ -1,0 +1,36 @@
+"""Progress: what a learner has run, predicted and solved, in a file of their own.
+
+    from distlab import progress
+
+    progress()                  # as last line of a cell; `distlab progress` elsewhere
+
+    a cell ran ──▶ Watch ──▶ Record, a file ──▶ standing ──▶ page
+                               lessons, exercises ──┘   in a cell, a terminal, a file
+
+Only a notebook that a person has open is recorded, and only on this machine. Setting
+DISTLAB_PROGRESS=off turns it off.
+"""
+
+import sys
+from types import ModuleType
+
+__all__ = ["progress"]
+
+
+def progress():
+    """Return the page that shows what is recorded, and what to do next."""
+    from distlab.progress.page import Page
+    from distlab.progress.record import Record, record_path
+    from distlab.progress.standing import standing
+
+    return Page(standing(Record(record_path())))
+
+
+class _Callable(ModuleType):
+    """`from distlab import progress` finds this module: it is the function, too."""
+
+    def __call__(self):
+        return progress()
+
+
+sys.modules[__name__].__class__ = _Callable

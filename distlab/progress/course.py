@@ -1,0 +1,84 @@
+"""What there is to do: the lessons' cells and questions, the exercises' steps.
+
+Read from the notebooks: the project's, where they are beside the package, else those in
+which the learner has worked.
+"""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import distlab
+
+__all__ = ["Exercise", "Lesson", "find_course"]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """A lesson: its title, its code cells' ids, and how many guesses it asks for."""
+
+    stem: str
+    title: str
+    cells: tuple[str, ...]
+    predictions: int
+
+
+@dataclass(frozen=True)
+class Exercise:
+    """An exercise: its title, and the points of each graded cell by its id."""
+
+    stem: str
+    title: str
+    steps: dict[str, float] = field(default_factory=dict)
+
+
+def find_course(held: dict) -> tuple[dict[str, Lesson], dict[str, Exercise]]:
+    """Return lessons and exercises by stem, in order.
+
+    held: the record, which names the notebooks that were open.
+    """
+    root = Path(distlab.__file__).parents[1]
+    worked = {
+        kind: [Path(entry["path"]) for entry in held[kind].values()]
+        for kind in ("lessons", "exercises")
+    }
+    lessons = [*worked["lessons"], *sorted(root.glob("lessons/*.ipynb"))]
+    exercises = [*worked["exercises"], *sorted(root.glob("exercises/*/*.ipynb"))]
+    return _by_stem(lessons, _lesson), _by_stem(exercises, _exercise)
+
+
+def _by_stem(paths, read):
+    """Return what is read of each notebook; of two with a stem the later one counts."""
+    found = {}
+    for path in paths:
+        try:
+            cells = json.loads(path.read_bytes())["cells"]
+            found[path.stem] = read(path.stem, cells)
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # moved, or never a notebook: then the record alone is shown
+    return dict(sorted(found.items()))
+
+
+def _lesson(stem, cells):
+    code = {
+        cell.get("id", ""): "".join(cell["source"])
+        for cell in cells
+        if cell["cell_type"] == "code" and cell["source"]
+    }
+    asked = sum(source.count("predict(") for source in code.values())
+    return Lesson(stem, _title(cells), tuple(code), asked)
+
+
+def _exercise(stem, cells):
+    graded = [
+        (cell.get("id", ""), cell["metadata"].get("nbgrader", {})) for cell in cells
+    ]
+    steps = {name: meta["points"] for name, meta in graded if meta.get("grade")}
+    return Exercise(stem, _title(cells), steps)
+
+
+def _title(cells):
+    lines = [
+        line for cell in cells[:1] for line in "".join(cell["source"]).splitlines()
+    ]
+    return lines[0].lstrip("# ").strip() if lines else ""

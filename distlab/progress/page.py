@@ -1,0 +1,170 @@
+"""The page of progress: in words for a terminal, as HTML for a cell or a file."""
+
+import io
+from html import escape
+from importlib.resources import files
+
+from rich.console import Console, Group
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from distlab.progress.standing import Standing
+from distlab.show.theme import RANK_COLORS, WARNING
+
+__all__ = ["Page"]
+
+_DONE = RANK_COLORS[2]
+_WIDE, _NAMED = 92, 56  # columns from which there is room for all, and for names
+
+
+class Page:
+    """Where a learner stands; the last line says what to do next."""
+
+    def __init__(self, shown: Standing):
+        self.shown = shown
+
+    def __rich_console__(self, console, options):
+        yield from self._words(options.max_width)
+
+    def __repr__(self):
+        paper = io.StringIO()
+        plain = {"color_system": None, "force_jupyter": False}
+        Console(file=paper, width=100, **plain).print(self)
+        return paper.getvalue().rstrip()
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/html": self.fragment(), "text/plain": repr(self)}
+
+    def _words(self, width):
+        wide, named = width >= _WIDE, width >= _NAMED
+        table = Table(box=None, padding=(0, 1), show_edge=False, pad_edge=False)
+        table.add_column("", overflow="fold")
+        table.add_column("cells", no_wrap=True)
+        table.add_column("guesses" if wide else "guess", no_wrap=True)
+        table.add_column("steps", no_wrap=True)
+        if wide:
+            table.add_column("tries", justify="right", no_wrap=True)
+            table.add_column("hints", justify="right", no_wrap=True)
+            table.add_column("last", no_wrap=True)
+        for row in self.shown.rows:
+            cells = [
+                Text(row.title if named else row.number, "bold" if row.last else ""),
+                _bar(row, 10) if wide else Text(_share(row.run, row.cells)),
+                Text(_guesses(row) if wide else _share(row.guessed, row.asked)),
+                _signs(row),
+            ]
+            if wide:
+                cells += [
+                    _number(sum(s.attempts for s in row.steps)),
+                    _number(sum(s.hints for s in row.steps)),
+                    row.last[:10],
+                ]
+            table.add_row(*cells)
+        yield Group(
+            table,
+            *(Padding(Text(note, WARNING), (1, 0, 0, 0)) for note in self.shown.notes),
+            Text(""),
+            Text(self.shown.next, "bold"),
+        )
+
+    def fragment(self) -> str:
+        """Return the page as HTML that can stand in a cell."""
+        web = files("distlab.progress") / "web"
+        style = (web / "progress.css").read_text(encoding="utf-8")
+        script = (web / "progress.js").read_text(encoding="utf-8")
+        rows = "".join(map(_row_html, self.shown.rows))
+        heads = "".join(
+            f'<th scope="col">{head}</th>'
+            for head in (
+                "lesson",
+                "cells",
+                "guesses",
+                "steps",
+                "tries",
+                "hints",
+                "last",
+            )
+        )
+        notes = "".join(f'<p class="note">{escape(n)}</p>' for n in self.shown.notes)
+        return (
+            f'<div class="distlab-progress"><style>{style}</style><table><thead><tr>'
+            f'{heads}<th scope="col" class="cards" hidden>cards</th></tr></thead>'
+            f"<tbody>{rows}</tbody></table>{notes}"
+            f'<p class="next">{escape(self.shown.next)}</p>'
+            f"<script>{script}</script></div>"
+        )
+
+    def html(self) -> str:
+        """Return a whole page, for a browser without a notebook."""
+        return (
+            '<!doctype html><html lang="en"><meta charset="utf-8">'
+            '<meta name="viewport" content="width=device-width">'
+            f"<title>distlab: progress</title><body><h1>Progress</h1>"
+            f"{self.fragment()}</body></html>"
+        )
+
+
+def _share(part, whole):
+    return f"{part}/{whole}" if whole else _number(part)
+
+
+def _number(value):
+    return f"{value:g}" if value else ""
+
+
+def _guesses(row):
+    if not row.guessed:
+        return _share(0, row.asked) if row.asked else ""
+    right = f", {row.right + row.near} close" if row.right + row.near else ""
+    return f"{_share(row.guessed, row.asked)}{right}"
+
+
+def _bar(row, width):
+    done = round(width * row.run / row.cells) if row.cells else 0
+    done = max(done, 1) if row.run else done
+    bar = Text("━" * done, _DONE).append("━" * (width - done), "dim")
+    return bar.append(f" {_share(row.run, row.cells)}", "default")
+
+
+def _signs(row):
+    """Return a sign for each step: solved, tried, or not begun; and the points."""
+    text = Text()
+    for step in row.steps:
+        text.append(*_sign(step))
+    best, most = row.points
+    return text.append(f" {best:g}/{most:g}", "default") if most else text
+
+
+def _sign(step):
+    if step.best >= step.of:
+        return "●", _DONE
+    return ("◐", RANK_COLORS[1]) if step.attempts else ("○", "dim")
+
+
+def _row_html(row):
+    share = 100 * min(1, row.run / row.cells) if row.cells else 0
+    best, most = row.points
+    steps = "".join(_step_html(n, step) for n, step in enumerate(row.steps, 1))
+    points = f" {best:g}/{most:g}" if most else ""
+    return (
+        f'<tr data-lesson="{escape(row.number)}">'
+        f'<th scope="row">{escape(row.title)}</th>'
+        f'<td><span class="bar"><i style="width:{share:.0f}%"></i></span> '
+        f"{_share(row.run, row.cells)}</td><td>{_guesses(row)}</td>"
+        f'<td class="steps">{steps}{points}</td>'
+        f"<td>{_number(sum(s.attempts for s in row.steps))}</td>"
+        f"<td>{_number(sum(s.hints for s in row.steps))}</td>"
+        f'<td>{escape(row.last[:10])}</td><td class="cards" hidden></td></tr>'
+    )
+
+
+def _step_html(number, step):
+    kind = "tried" if step.attempts else "open"
+    kind = "solved" if step.best >= step.of else kind
+    said = (
+        f"step {number}, {kind}: best {step.best:g}, last {step.last:g} of {step.of:g} "
+        f"points, {step.attempts} tries, {step.hints} hints"
+    )
+    names = f'class="{kind}" role="img" aria-label="{said}" title="{said}"'
+    return f"<span {names}>{_sign(step)[0]}</span>"

@@ -1,0 +1,150 @@
+"""Where a learner stands: each lesson with its exercise, and what to do next."""
+
+from dataclasses import dataclass
+
+from distlab.progress.course import find_course
+from distlab.progress.record import Record
+
+__all__ = ["Row", "Standing", "Step", "standing"]
+
+_TRIES = 3  # after so many without all the points, a hint is due
+
+
+@dataclass(frozen=True)
+class Step:
+    """A step: the points it gives, the best and last that it gave, tries and hints."""
+
+    of: float
+    best: float = 0.0
+    last: float = 0.0
+    attempts: int = 0
+    hints: int = 0
+
+
+@dataclass(frozen=True)
+class Row:
+    """One lesson and its exercise.
+
+    run, cells: how many of its cells ran, of how many; cells is 0 if nobody knows.
+    guessed, right, near, asked: predictions made, how they came out, and how many the
+    lesson asks for. last: the day on which it was last worked on, "" if never.
+    """
+
+    stem: str
+    title: str
+    run: int
+    cells: int
+    guessed: int
+    right: int
+    near: int
+    asked: int
+    steps: tuple[Step, ...]
+    last: str
+
+    @property
+    def number(self) -> str:
+        """The lesson's number, as the commands take it."""
+        return self.stem.partition("_")[0]
+
+    @property
+    def points(self) -> tuple[float, float]:
+        """The best points of all steps, and the most there are."""
+        return sum(s.best for s in self.steps), sum(s.of for s in self.steps)
+
+    @property
+    def read(self) -> bool:
+        """Whether every cell of the lesson ran."""
+        return 0 < self.cells <= self.run
+
+    @property
+    def solved(self) -> bool:
+        """Whether every step of the exercise has all its points."""
+        best, most = self.points
+        return best >= most
+
+
+@dataclass(frozen=True)
+class Standing:
+    """All lessons in order, what to do next, and what the record has to say itself."""
+
+    rows: tuple[Row, ...]
+    next: str
+    notes: tuple[str, ...] = ()
+
+
+def standing(record: Record) -> Standing:
+    """Return where the learner stands, by the record and the notebooks there are."""
+    try:
+        held = record.read()
+    except OSError as error:
+        note = f"{record.path} cannot be read ({error.strerror})."
+        held = {"lessons": {}, "exercises": {}, "notes": [note]}
+    lessons, exercises = find_course(held)
+    stems = {*lessons, *exercises, *held["lessons"], *held["exercises"]}
+    rows = tuple(
+        _row(stem, lessons.get(stem), exercises.get(stem), held)
+        for stem in sorted(stems)
+    )
+    return Standing(rows, _next(rows), tuple(map(str, held["notes"])))
+
+
+def _row(stem, lesson, exercise, held):
+    read = held["lessons"].get(stem, {})
+    tried = held["exercises"].get(stem, {})
+    ran, guesses = set(read.get("cells", ())), read.get("predictions", {})
+    cells = set(lesson.cells) if lesson else set()
+    outcomes = [guess.get("outcome", "") for guess in guesses.values()]
+    times = [entry.get("last", "") for entry in (read, tried)]
+    return Row(
+        stem,
+        lesson.title if lesson else stem,
+        len(ran & cells if cells else ran),
+        len(cells),
+        len(guesses),
+        outcomes.count("right"),
+        outcomes.count("near"),
+        max(lesson.predictions if lesson else 0, len(guesses)),
+        _steps(exercise, tried.get("steps", {})),
+        max(times),
+    )
+
+
+def _steps(exercise, tried):
+    points = dict(exercise.steps) if exercise else {}
+    for name, kept in tried.items():
+        if not exercise:
+            points[name] = kept.get("of", 0)
+    known = ("best", "last", "attempts", "hints")
+    return tuple(
+        Step(of, **{n: tried[name][n] for n in known if n in tried.get(name, {})})
+        for name, of in points.items()
+    )
+
+
+def _next(rows):
+    """Return one sentence on what to do next."""
+    if not rows:
+        return "Next: get the lessons, and run `distlab lab`."
+    latest = max(rows, key=lambda row: row.last)
+    if latest.last and (said := _left(latest)):
+        return said
+    for row in rows:
+        if said := _left(row):
+            return said
+    return 'Next: the cards once more, such as ask(10, level="principal"). All is done.'
+
+
+def _left(row):
+    """Return what is left of a lesson and its exercise, "" if nothing."""
+    name = row.title.replace(" · ", ", ")
+    if not row.read and row.cells:
+        if not row.run:
+            return f"Next: lesson {name}."
+        return f"Next: go on with lesson {name}: {row.cells - row.run} cells are left."
+    for number, step in enumerate(row.steps, 1):
+        if step.best < step.of:
+            asks = step.attempts >= _TRIES and not step.hints
+            tip = " hint() says more about what the check found." if asks else ""
+            points = f"{step.best:g} of {step.of:g} points"
+            return f"Next: exercise {name}, step {number} ({points}).{tip}"
+    return ""

@@ -1,0 +1,8 @@
+"""Right for two ranks and more; a single one sends to itself."""
+
+POINTS = 6.0
+HINT = "This world has one rank"
+REPLACE = {
+    "0 and n > 1": "0",
+    "1 and n > 1": "1",
+}

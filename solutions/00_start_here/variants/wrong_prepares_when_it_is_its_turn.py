@@ -1,0 +1,12 @@
+"""Waits for its turn, and prepares only then."""
+
+POINTS = 7.0
+HINT = "Rank 1 waits before it prepares"
+
+
+def prepare_and_speak(comm, prepare, speak):
+    def both():
+        prepare()
+        speak()
+
+    speak_in_order(comm, both)

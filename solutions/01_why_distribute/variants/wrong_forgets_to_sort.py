@@ -1,0 +1,8 @@
+"""Gives each task to who has least, in the order of the list."""
+
+POINTS = 6.0
+HINT = "a large one comes late"
+REPLACE = {
+    "sorted(tasks, key=size_of, reverse=True)": "tasks",
+    "work(task) for task in share": "map(work, share)",
+}

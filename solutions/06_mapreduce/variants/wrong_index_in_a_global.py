@@ -1,0 +1,15 @@
+"""Collects the index in a global, as if all ran in one process."""
+
+POINTS = 6.0
+HINT = "other workers know nothing of it"
+REPLACE = {
+    "yield word, name": (
+        "INDEX.setdefault(word, set()).add(name)\n        yield word, 1"
+    ),
+}
+
+INDEX = {}
+
+
+def index_reducer(word, ones):
+    return sorted(INDEX[word])

@@ -1,0 +1,8 @@
+"""Sends a file to the reducer that hash() says, which every Python says otherwise."""
+
+POINTS = 7.0
+HINT = "another number in every Python that is started"
+
+
+def make_partitioner(sizes, reducers):
+    return lambda key, reducers: hash(key[0]) % reducers

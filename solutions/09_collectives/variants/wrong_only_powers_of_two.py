@@ -1,0 +1,12 @@
+"""Rounds down: with six ranks the third round is not there."""
+
+POINTS = 6.0
+HINT = "The number of ranks is no power of two here"
+REPLACE = {
+    "while distance < n:\n"
+    '        comm.mark(f"broadcast, distance {distance}")\n'
+    "        if place < distance and place + distance < n:": (
+        "while 2 * distance <= n:\n        if place < distance:"
+    ),
+    "elif distance <= place": "elif place",
+}

@@ -1,0 +1,15 @@
+"""Rank 0 makes one step less than the others."""
+
+POINTS = 7.0
+HINT = "same number of steps"
+
+
+def reduce_scatter(comm, chunks):
+    n, rank = comm.world_size, comm.rank
+    arrived = torch.empty_like(chunks[0])
+    for step in range(n - 1 - (rank == 0)):
+        target = chunks[(rank - step - 1) % n]
+        outgoing = chunks[(rank - step) % n]
+        comm.sendrecv(outgoing, arrived, dst=(rank + 1) % n, src=(rank - 1) % n)
+        target += arrived
+    return (rank + 1) % n
