@@ -20,7 +20,8 @@ __all__ = ["WRITES", "SideEffect", "forget", "guard_for_good", "locks"]
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _TOLD = "os.remove os.rename os.mkdir os.rmdir os.link os.symlink os.truncate os.system"
 _TOLD += " os.exec os.fork os.forkpty os.posix_spawn os.spawn pty.spawn os.kill"
-_TOLD += " subprocess.Popen socket.connect socket.bind socket.sendto sqlite3.connect"
+_TOLD += " subprocess.Popen socket.__new__ socket.connect socket.bind socket.sendto"
+_TOLD += " sqlite3.connect"
 _TOLD += " gc.get_objects gc.get_referrers gc.get_referents sys._current_frames"
 _ROOT = Path(__file__).resolve().parents[2]
 

@@ -139,10 +139,10 @@ def test_steps_after_the_exercises_deadline_get_nothing_and_say_so(course, monke
     assert not graded.unclear
 
 
-def test_a_marker_that_dies_costs_its_step_and_is_told_to_the_instructor(
+def test_a_marker_that_is_late_costs_its_step_and_is_told_to_the_instructor(
     course, monkeypatch
 ):
-    monkeypatch.setattr(marking.Marking.check_timeout, "default_value", 0.1)
+    monkeypatch.setattr(marking.Marking.check_timeout, "default_value", 0.001)
     graded = course.grade(solved())
     assert set(graded.steps.values()) == {0.0}
     assert "still at work" in graded.log

@@ -14,10 +14,7 @@ from distlab.agree import KeyValue, check_linearizable
 from distlab.errors import NodeFailed, NotDeterministic
 from distlab.faults import Split
 from distlab.grading.agreement.nodes_on_trial import NotEnough, OnTrial, Wrong
-from distlab.grading.agreement.register_evidence import (
-    HINTS,
-    kind_of_wrong,
-)
+from distlab.grading.agreement.register_evidence import HINTS, kind_of_wrong
 from distlab.grading.agreement.split_plans import (
     PATIENCE_S,
     SPLIT_S,
@@ -40,6 +37,7 @@ _SIDES = {
     5: [([0, 2, 4], [1, 3]), ([1, 2, 3, 4], [0])],
 }
 _SEEDS, _SEARCH_S, _LEAST_SCHEDULES = 16, 0.8, 20
+_TWO_AT_ONCE = 12  # runs; two writes of one version part the nodes in each other one
 _DOUBLED = Delivery(duplicate=0.5)
 
 
@@ -65,6 +63,7 @@ class NeverWrong(OnTrial):
             self._searched()
         elif self.case == "losses":
             self._rough()
+            self._at_once()
         else:
             for nodes in (3,) if self.case == "splits of three" else (5, 4):
                 for sides in _SIDES[nodes]:
@@ -178,6 +177,16 @@ class NeverWrong(OnTrial):
             self._judged(run, nodes, f"{nodes} nodes, run {number}")
         if answered < _SEEDS:
             raise Wrong(f"{answered} calls in {_SEEDS} runs.", HINTS["never"])
+
+    def _at_once(self):
+        """Let two clients write through one node at once, and each node be asked."""
+        writes = [Client(0, [_call(value)], start_s=0.1) for value in (1, 2)]
+        reads = [Client(n, [_call(None)], start_s=0.6 + 0.3 * n) for n in (1, 2, 0)]
+        delivery = Delivery((0.001, 0.04))
+        for number in range(_TWO_AT_ONCE):
+            seed = f"{self.drawn} {number}"
+            run = self.simulate(3, [*writes, *reads], delivery=delivery, seed=seed)
+            self._judged(run, 3, f"3 nodes, two writes through one at once, run {number}")
 
     def _searched(self):
         for clients, faults in _SCENARIOS:
