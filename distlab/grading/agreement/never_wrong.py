@@ -37,7 +37,7 @@ _SIDES = {
     5: [([0, 2, 4], [1, 3]), ([1, 2, 3, 4], [0])],
 }
 _SEEDS, _SEARCH_S, _LEAST_SCHEDULES = 16, 0.8, 20
-_TWO_AT_ONCE = 12  # runs; two writes of one version part the nodes in each other one
+_AT_ONCE = 24  # runs; in each other one, writes of one version are told apart
 _DOUBLED = Delivery(duplicate=0.5)
 
 
@@ -179,14 +179,14 @@ class NeverWrong(OnTrial):
             raise Wrong(f"{answered} calls in {_SEEDS} runs.", HINTS["never"])
 
     def _at_once(self):
-        """Let two clients write through one node at once, and each node be asked."""
-        writes = [Client(0, [_call(value)], start_s=0.1) for value in (1, 2)]
-        reads = [Client(n, [_call(None)], start_s=0.6 + 0.3 * n) for n in (1, 2, 0)]
-        delivery = Delivery((0.001, 0.04))
-        for number in range(_TWO_AT_ONCE):
-            seed = f"{self.drawn} {number}"
-            run = self.simulate(3, [*writes, *reads], delivery=delivery, seed=seed)
-            self._judged(run, 3, f"3 nodes, two writes through one at once, run {number}")
+        """Let three clients write through one node at once, then all nodes be asked."""
+        writes = [Client(0, [_call(value)], start_s=0.1) for value in (1, 2, 3)]
+        reads = [Client(node, [_call(None)], start_s=0.6) for node in range(3)]
+        for number in range(_AT_ONCE):
+            how = {"delivery": Delivery((0.01, 0.04)), "seed": f"{self.drawn} {number}"}
+            run = self.simulate(3, [*writes, *reads], **how)
+            head = f"3 nodes, three writes at once through node 0, run {number}"
+            self._judged(run, 3, head)
 
     def _searched(self):
         for clients, faults in _SCENARIOS:
