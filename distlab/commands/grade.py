@@ -74,10 +74,11 @@ def grade(
 
 def _prepare_workers():
     """Have what workers need imported already, beside what is imported here."""
-    from distlab.grading.marking import CHECKING
+    from distlab.grading.marking import CHECKING, DESK
 
     if find_spec("nbgrader"):
         warm_up(CHECKING)
+        warm_up(DESK)
 
 
 def open_course():

@@ -73,7 +73,7 @@ def run(
     check_function(fn, args, "world")
     check_timeout(timeout_s)
     task = pack_task(fn, args, ())
-    return run_once(start, [task], timeout_s=timeout_s, quiet=quiet).results
+    return run_once(start, [[task]], timeout_s=timeout_s, quiet=quiet)[0].results
 
 
 def is_installed() -> bool:

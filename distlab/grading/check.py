@@ -20,7 +20,7 @@ from distlab.grading.pictures import MOST_MESSAGES, Played
 from distlab.grading.probes import unreturned
 from distlab.grading.shapes import is_like
 from distlab.grading.verdict import Verdict
-from distlab.launch import Relaying, follow, run
+from distlab.launch import Relaying, follow, kept_ranks, run
 
 __all__ = ["WorldCheck"]
 
@@ -38,7 +38,9 @@ class WorldCheck:
     after the function, and then `_own_arguments()`, of which each rank gets its own.
     `_answer(rank, question)` answers the probe's `comm.ask`, and `_hint_for_failure`
     has a nudge for a run that failed. `_weighed(rank, bytes)`, if there is one, is told
-    how much memory a rank holds; see `Relaying`.
+    how much memory a rank holds; see `Relaying`. The checks of one cell that say
+    `_keeps_ranks` run in the same processes, one after another: the inputs of one are
+    no help with the next.
 
     Up to 8 ranks run in real time. More share the processors of this machine, so they
     have a network that is simulated: there `report.elapsed_s` is how many messages
@@ -51,6 +53,7 @@ class WorldCheck:
     _words: ClassVar[dict[str, str]] = {}
     _returns: ClassVar[object] = None
     _weighed = None
+    _keeps_ranks = False
     _made_from = "comm.send and comm.recv"
     _timeout_s = 15
 
@@ -107,11 +110,13 @@ class WorldCheck:
         endless = isinstance(self._judged, WorldTimeout)
         if self.simulated or endless or not numbers or self._lasted_s > _SOON_S:
             return None
-        relaying = Relaying(modules=("distlab.grading.inside", "distlab.launch.follow"))
+        modules = "distlab.grading.inside", "distlab.launch.follow"
+        relaying = Relaying(modules=modules, kept=True)
         how = {"holds": holds, "timeout_s": 10, "quiet": True, "relayed": relaying}
         try:
             fn = partial(unreturned, fn)
-            return follow(fn, self.world_size, numbers=numbers, **how).trace
+            with kept_ranks():
+                return follow(fn, self.world_size, numbers=numbers, **how).trace
         except WorldFailed as failure:
             return failure.trace if failure.trace.messages() else None
 
@@ -134,6 +139,7 @@ class WorldCheck:
                 virtual=self.simulated,
                 weighed=self._weighed,
                 modules=("distlab.grading.inside", *self._modules()),
+                kept=self._keeps_ranks,
             ),
             timeout_s=self._timeout_s,
             quiet=True,

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from distlab.grading import hinting
+from distlab.launch import kept_ranks
 
 __all__ = ["CELL", "Sheet", "Verdict", "grade", "grade_each", "judged"]
 
@@ -82,12 +83,13 @@ def grade(points: float, checks, sheet: Sheet = CELL) -> float:
     """
     hinting.begin()
     passed = True
-    for check in checks:
-        verdict = judged(check)
-        sheet.show(verdict, check)
-        if verdict.outcome != "pass":
-            passed = False
-            break
+    with kept_ranks():
+        for check in checks:
+            verdict = judged(check)
+            sheet.show(verdict, check)
+            if verdict.outcome != "pass":
+                passed = False
+                break
     earned = float(points) if passed else 0.0
     sheet.total(earned, points)
     return earned
@@ -97,9 +99,10 @@ def grade_each(points: int, checks, sheet: Sheet = CELL) -> float:
     """Run all checks; return the part of the points that they earned, rounded down."""
     hinting.begin()
     verdicts = []
-    for check in checks:
-        verdicts.append(judged(check))
-        sheet.show(verdicts[-1], check)
+    with kept_ranks():
+        for check in checks:
+            verdicts.append(judged(check))
+            sheet.show(verdicts[-1], check)
     passed = sum(verdict.outcome == "pass" for verdict in verdicts)
     earned = float(points * passed // len(verdicts))
     sheet.total(earned, points, f"{passed} of {len(verdicts)}")

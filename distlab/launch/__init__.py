@@ -15,12 +15,12 @@ import sys
 
 from distlab.launch.follow import follow
 from distlab.launch.machine import PRELOAD, start_method
-from distlab.launch.relayed import Relaying
+from distlab.launch.relayed import Relaying, kept_ranks
 from distlab.launch.report import Report
 from distlab.launch.world import World, run
 from distlab.processes import inside, warm_up
 
-__all__ = ["Relaying", "Report", "World", "follow", "run"]
+__all__ = ["Relaying", "Report", "World", "follow", "kept_ranks", "run"]
 
 if "ipykernel" in sys.modules and inside() is None:
     # Importing torch takes seconds, which pass while a notebook's reader still reads.

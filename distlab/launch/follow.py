@@ -8,7 +8,7 @@ from distlab.calls.travel import check_function
 from distlab.errors import InvalidArgument
 from distlab.launch.machine import check_world_size
 from distlab.launch.report import Report
-from distlab.launch.world import run
+from distlab.launch.world import in_turn
 from distlab.simulated import SimulatedComm
 from distlab.trace import BASE, FIRST_PLACE, Shares
 
@@ -46,11 +46,10 @@ def follow(
     check_function(fn, (None,))
     world_size = check_world_size(world_size)
     numbers = _check(world_size, 10 * world_size if numbers is None else numbers)
-    how = {"quiet": False, "timeout_s": timeout_s} | how
     there = _there(world_size, numbers, holds)
-    report = run(_probe, world_size, args=(fn, there, False), **how)
-    how["quiet"] = True
-    places = run(_probe, world_size, args=(fn, there, True), **how)
+    each = [(fn, there, by_place) for by_place in (False, True)]
+    how = {"timeout_s": timeout_s} | how
+    report, places = in_turn(_probe, world_size, each, **how)
     report.trace.shares = Shares.read(
         [seen for _, seen in report.results], [seen for _, seen in places.results]
     )

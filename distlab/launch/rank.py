@@ -11,6 +11,7 @@ import json
 import os
 import re
 import sys
+import threading
 import warnings
 from datetime import timedelta
 
@@ -61,19 +62,21 @@ def main(child: Child) -> None:
 
 
 def relayed(child: Child) -> None:
-    """Be one rank of a world whose messages go through a relay, for one call."""
-    settings = json.loads(child.receive())
-    rank, world_size = child.index, settings["world_size"]
-    os.environ.update(_torchrun_names(rank, world_size))
-    torch.set_num_threads(settings["threads"])
-    comm = RelayedComm(rank, world_size, Line(child.send, child.receive))
-    refuse(comm)
-    if settings["weighed"]:
-        give_back_at_once()
-    child.send(json.dumps({"outcome": "ready"}).encode())
-    task = memoryview(child.receive())[1:]
-    child.send(b"=" + _outcome(comm, Arrivals(persistent=False), task))
-    child.receive()  # nothing comes: the owner ends what runs here
+    """Be one rank of worlds whose messages go through a relay, for one call each."""
+    comms = []
+    refuse(lambda: comms[-1])
+    while True:
+        settings = json.loads(child.receive())  # or the owner ends what runs here
+        rank, world_size = child.index, settings["world_size"]
+        os.environ.update(_torchrun_names(rank, world_size))
+        torch.set_num_threads(settings["threads"])
+        comm = RelayedComm(rank, world_size, Line(child.send, child.receive))
+        comms[:] = [comm]
+        if settings["weighed"]:
+            give_back_at_once()
+        child.send(json.dumps({"outcome": "ready"}).encode())
+        task = memoryview(child.receive())[1:]
+        child.send(b"=" + _outcome(comm, Arrivals(persistent=False), task))
 
 
 def count_gpus(child: Child) -> None:
@@ -121,7 +124,8 @@ def _outcome(comm, arrivals, data):
         return result
 
     def facts():
-        return {"group": dist.is_initialized()}
+        threads = threading.active_count()
+        return {"group": dist.is_initialized(), "threads": threads}
 
     return outcome_of(work, comm.recorder, facts=facts, describe=_describe)
 

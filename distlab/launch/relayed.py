@@ -11,7 +11,8 @@ made anew here.
 
 import builtins
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from distlab import errors
@@ -24,7 +25,7 @@ from distlab.launch.relay import Lie, Relay
 from distlab.processes import Unruly, Wary
 from distlab.recorder import Recorder
 
-__all__ = ["RelayedRanks", "Relaying"]
+__all__ = ["RelayedRanks", "Relaying", "kept_ranks"]
 
 _MOST_BYTES = 2**30  # that all ranks together may send
 _MOST_TEXT, _MOST_FRAMES = 4000, 64
@@ -43,12 +44,38 @@ class Relaying:
         says, not the rank: before it has anything of the caller's, and then just before
         each of its questions is answered. None where the system does not say.
     modules: of distlab, which the ranks need; they are imported once for all of them.
+    kept: whether they may be the processes of an earlier world; see `kept_ranks`.
     """
 
     answers: Callable[[int, object, int], object] | None = None
     virtual: bool = False
     weighed: Callable[[int, int | None], None] | None = None
     modules: tuple[str, ...] = ()
+    kept: bool = False
+
+
+@contextmanager
+def kept_ranks() -> Iterator[None]:
+    """Let the worlds of the body that may be `kept` have the same processes in turn.
+
+    A fork costs ten times what a small call does. Each world has a relay of its own,
+    and a rank its arguments; what a call leaves in its process, the next one meets.
+    After a call that failed, or that left threads behind, there are new processes.
+    """
+    global _kept
+    if _kept is not None:  # the body around keeps them
+        yield
+        return
+    _kept = []
+    try:
+        yield
+    finally:
+        idle, _kept = _kept, None
+        for crew in idle:
+            crew.stop()
+
+
+_kept = None  # inside of `kept_ranks` a list of the processes that wait for a world
 
 
 class RelayedRanks(Ranks):
@@ -56,6 +83,7 @@ class RelayedRanks(Ranks):
 
     def __init__(self, world_size: int, relaying: Relaying, start_method: str):
         self._relaying = relaying
+        self._may_stay = False
         backend = "a relay on a virtual clock" if relaying.virtual else "a relay"
         super().__init__(
             world_size, backend, persistent=False, start_method=start_method
@@ -65,17 +93,34 @@ class RelayedRanks(Ranks):
         return (*super()._also(), *self._relaying.modules)
 
     def _start(self, *, shared, **how):
-        return Wary(
-            self.world_size,
-            "distlab.launch.rank:relayed",
-            allowance_bytes=_MOST_BYTES // self.world_size,
-            alone=True,
-            **how,
-        )
+        crew = self._take_over(how["also"])
+        crew = crew or Wary("distlab.launch.rank:relayed", alone=True, **how)
+        try:
+            crew.muster(self.world_size, _MOST_BYTES // self.world_size)
+        except BaseException:
+            crew.stop()
+            raise
+        return crew
+
+    def _take_over(self, modules):
+        """Return processes that wait and have these modules, or None."""
+        if not (self._relaying.kept and _kept):
+            return None
+        crew = _kept.pop()
+        if crew.modules == modules and crew.whole():
+            return crew
+        crew.stop()
+        return None
 
     def _settings(self, persistent):
         weighed = self._relaying.weighed is not None
         return super()._settings(persistent) | {"weighed": weighed}
+
+    def call(self, tasks, **how):
+        """Do as `Ranks` does, and note whether the processes can have another call."""
+        outcomes = super().call(tasks, **how)
+        self._may_stay = all(one.details.get("threads") == 1 for one in outcomes)
+        return outcomes
 
     def _begin(self, console, faults):
         virtual = self._relaying.virtual
@@ -112,7 +157,10 @@ class RelayedRanks(Ranks):
         return answer
 
     def leave(self) -> None:
-        """Do nothing: there is no group to leave."""
+        """Leave the processes to the next world, if there may be one."""
+        if self._relaying.kept and _kept is not None and self._may_stay:
+            _kept.append(self.processes)
+            self.processes = None
 
 
 class _RelayedCall(Call):
@@ -168,7 +216,8 @@ def _read_outcome(rank, payload, when):
     try:
         details = json.loads(head)
         if details["outcome"] == "returned":
-            return Outcome(rank, "returned", when, unpack_plain(data))
+            left = {"threads": details.get("threads")}
+            return Outcome(rank, "returned", when, unpack_plain(data), left)
         kind, message = _text(details["type"]), _text(details["message"])
         told = {
             "type": kind,

@@ -9,6 +9,7 @@ calls that a wrapped call makes itself, pass through unseen.
 
 import functools
 import inspect
+from collections.abc import Callable
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
@@ -53,29 +54,34 @@ def watch(comm: Comm) -> None:
             )
     if comm.device.type == "cpu":
         for name in ("send", "recv", "isend", "irecv"):
-            _replace(name, lambda call, n=name: _message(comm, guard, call, n))
+            _replace(name, lambda call, n=name: _message(lambda: comm, guard, call, n))
     _replace("destroy_process_group", lambda call: _destroy(comm, call))
 
 
-def refuse(comm: Comm) -> None:
+def refuse(comm_of: Callable[[], Comm]) -> None:
     """Have torch.distributed's functions say that there is no process group here.
 
-    Plain messages go through `comm`. A collective is noted, and raises.
+    Plain messages go through the `Comm` that is returned at that moment. A collective
+    is noted, and raises.
     """
     for name in (*_COLLECTIVES, "init_process_group", "new_group"):
         if hasattr(distributed_c10d, name):
-            _replace(name, lambda call, n=name: _refused(comm, n))
+            _replace(name, lambda call, n=name: _refused(comm_of, n))
     for name in ("send", "recv", "isend", "irecv"):
         _replace(
-            name, lambda call, n=name: _message(comm, _Guard(), call, n, lambda: True)
+            name, lambda call, n=name: _message(comm_of, _Guard(), call, n, _always)
         )
-    _replace("get_rank", lambda call: lambda group=None: comm.rank)
-    _replace("get_world_size", lambda call: lambda group=None: comm.world_size)
+    _replace("get_rank", lambda call: lambda group=None: comm_of().rank)
+    _replace("get_world_size", lambda call: lambda group=None: comm_of().world_size)
 
 
-def _refused(comm, name):
+def _always():
+    return True
+
+
+def _refused(comm_of, name):
     def refused(*args, **kwargs):
-        comm.recorder.point("collective", name)
+        comm_of().recorder.point("collective", name)
         raise RuntimeError(
             f"torch.distributed.{name} has no process group here: in a check every "
             "message goes through comm. Write it from comm.send, comm.recv, "
@@ -144,7 +150,7 @@ def _words(value):
     return str(value).removeprefix("RedOpType.")
 
 
-def _message(comm, guard, call, name, ready=dist.is_initialized):
+def _message(comm_of, guard, call, name, ready=dist.is_initialized):
     signature = inspect.signature(call)
     way = "dst" if name.endswith("send") else "src"
 
@@ -159,7 +165,7 @@ def _message(comm, guard, call, name, ready=dist.is_initialized):
         plain = given.get("group") in (None, dist.group.WORLD) and not given.get("tag")
         if peer is None or not plain:
             return call(*args, **kwargs)
-        done = getattr(comm, name)(given["tensor"], peer)
+        done = getattr(comm_of(), name)(given["tensor"], peer)
         return peer if name == "recv" else done
 
     return watched

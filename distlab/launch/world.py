@@ -24,7 +24,7 @@ from distlab.launch.simulate import run_simulated
 from distlab.processes import Interrupts, inside
 from distlab.simulated import Fabric
 
-__all__ = ["World", "check_timeout", "refuse_nested", "run", "run_once"]
+__all__ = ["World", "check_timeout", "in_turn", "refuse_nested", "run", "run_once"]
 
 
 def run(
@@ -57,45 +57,85 @@ def run(
     collective or takes too long; InvalidArgument, CannotTravel, NestedWorld before
     anything has started; KeyboardInterrupt. No process is left behind in any of these.
     """
+    how = {"faults": faults, "timeout_s": timeout_s, "quiet": quiet, "fabric": fabric}
+    how |= {"backend": backend, "own_args": own_args, "relayed": relayed}
+    return in_turn(fn, world_size, [args], **how)[0]
+
+
+def in_turn(
+    fn: Callable,
+    world_size: int,
+    arguments: Sequence[Sequence],
+    *,
+    backend: str = "auto",
+    timeout_s: float = 60,
+    faults: Fault | Sequence[Fault] = (),
+    quiet: bool = False,
+    fabric: Fabric | None = None,
+    own_args: Sequence[Sequence] = (),
+    relayed: bool | Relaying = False,
+) -> list[Report]:
+    """Do as `run` does for each of several `args`, one after another.
+
+    The ranks stay the same, unless a call leaves no whole world behind. What they print
+    in the first call is shown.
+    """
     refuse_nested("run")
     world_size = check_world_size(world_size, simulated=fabric is not None)
-    check_function(fn, (*args, *own_args[0]) if own_args else args)
+    for args in arguments:
+        check_function(fn, (*args, *own_args[0]) if own_args else args)
     faults = check_faults(faults, world_size)
     limit = {"faults": faults, "timeout_s": check_timeout(timeout_s)}
     if fabric is not None:
-        return run_simulated(fn, world_size, args=args, fabric=fabric, **limit)
-    tasks = [pack_task(fn, (*args, *own), faults) for own in own_args or [()]]
+        how = limit | {"fabric": fabric}
+        return [run_simulated(fn, world_size, args=args, **how) for args in arguments]
+    calls = [
+        [pack_task(fn, (*args, *own), faults) for own in own_args or [()]]
+        for args in arguments
+    ]
     if relayed:
         relaying = Relaying() if relayed is True else relayed
         start = partial(RelayedRanks, world_size, relaying, start_method()[0])
-        return run_once(start, tasks, quiet=quiet, notes=start_notes(), **limit)
+        return run_once(start, calls, quiet=quiet, notes=start_notes(), **limit)
     backend, notes = choose_backend(backend, world_size)
     notes += start_notes()
     start = partial(_new_ranks, world_size, backend, persistent=False)
-    return run_once(start, tasks, quiet=quiet, notes=notes, **limit)
+    return run_once(start, calls, quiet=quiet, notes=notes, **limit)
 
 
 def run_once(
     start: Callable[[], Ranks],
-    tasks: Sequence[bytes],
+    calls: Sequence[Sequence[bytes]],
     *,
     timeout_s: float,
     faults: Sequence[Fault] = (),
     quiet: bool = False,
     notes: Sequence[str] = (),
-) -> Report:
-    """Run a task, or one for each, on fresh ranks, which are gone afterwards."""
+) -> list[Report]:
+    """Make calls, one after another, on fresh ranks, which are gone afterwards.
+
+    calls: of each a task for all ranks, or one for each.
+    """
+    ranks, reports = None, []
     with Interrupts() as interrupts:
-        ranks = _ready(start(), interrupts)
         try:
-            report = _call(ranks, tasks, timeout_s, faults, quiet, interrupts, notes)
-            if not interrupts.pending:
-                ranks.leave()
+            for tasks in calls:
+                ranks = ranks or _ready(start(), interrupts)
+                silent = quiet or bool(reports)
+                how = timeout_s, faults, silent, interrupts, notes
+                reports.append(_call(ranks, tasks, *how))
+                if interrupts.pending:
+                    break
+                if len(reports) == len(calls) or not ranks.intact:
+                    ranks.leave()
+                    ranks.close()
+                    ranks = None
         finally:
-            ranks.close()
+            if ranks is not None:
+                ranks.close()
     if interrupts.pending:
         raise KeyboardInterrupt
-    return report
+    return reports
 
 
 class World:

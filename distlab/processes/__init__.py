@@ -27,6 +27,7 @@ if sys.platform == "win32":
         "not have. Install it in WSL 2, and open the notebook from there."
     )
 
+from distlab.processes.branches import borrow, branch, lend
 from distlab.processes.child import Child, inside, on_its_own
 from distlab.processes.group import Ended, Frame, Lines, Processes
 from distlab.processes.guests import Guests
@@ -54,8 +55,11 @@ __all__ = [
     "Unruly",
     "Wary",
     "anonymous_file",
+    "borrow",
+    "branch",
     "give_back_at_once",
     "inside",
+    "lend",
     "limit_memory",
     "on_its_own",
     "warm_up",

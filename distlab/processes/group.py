@@ -264,11 +264,13 @@ class Processes:
     def wait_ended(self, timeout_s: float) -> bool:
         """Wait for every process to end by itself; return whether all have."""
         deadline = time.monotonic() + timeout_s
-        while self.alive and time.monotonic() < deadline:
+        while self.alive:
             try:
                 self.poll(max(0.0, deadline - time.monotonic()))
             except ProcessServerFailed:
                 self.alive.clear()
+            if time.monotonic() >= deadline:
+                break
         return not self.alive
 
     def stop(self) -> None:

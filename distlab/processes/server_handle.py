@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
@@ -47,9 +47,14 @@ class ServerHandle:
     most_bytes = 2**40  # of a frame from one of its processes
     _running: ClassVar[dict] = {}
     _elsewhere: ClassVar["ServerHandle | None"] = None
-    _lock = threading.Lock()
+    _lock = threading.RLock()
 
-    def __init__(self, preload: Sequence[str], start_method: str):
+    def __init__(
+        self,
+        preload: Sequence[str],
+        start_method: str,
+        by: Callable | None = None,
+    ):
         remove_orphaned()
         ours, theirs = socket.socketpair()
         self.owner_pid = os.getpid()
@@ -58,11 +63,11 @@ class ServerHandle:
         self.errors = anonymous_file("server-errors")
         modules = _imported(preload, start_method)
         arguments = [trusted_path(), theirs.fileno(), os.getpid(), modules]
-        start = self._forked if self.by_fork else self._started
-        self.process = start(arguments)
+        start = by or (self._forked if self.by_fork else self._started)
+        self.process = start(arguments, self.errors)
         theirs.close()
 
-    def _started(self, arguments):
+    def _started(self, arguments, errors):
         """Return a new interpreter that has become a server."""
         code = (
             "import json, sys; sys.path[:], *rest = json.loads(sys.argv[1]); "
@@ -75,36 +80,41 @@ class ServerHandle:
             return subprocess.Popen(
                 [sys.executable, "-c", code, json.dumps(arguments)],
                 stdin=subprocess.DEVNULL,
-                stdout=self.errors,
-                stderr=self.errors,
+                stdout=errors,
+                stderr=errors,
                 pass_fds=[arguments[1]],
                 env=_SEED | os.environ | _ENVIRONMENT,
             )
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
-    def _forked(self, arguments):
+    def _forked(self, arguments, errors):
         """Return a fork of this process that has become a server."""
         if pid := os.fork():
             return _Fork(pid)
         try:
-            ServerHandle._lock = threading.Lock()  # it was held here, by the parent
-            keep_only([arguments[1], self.errors])
+            ServerHandle._lock = threading.RLock()  # it was held here, by the parent
+            keep_only([arguments[1], errors])
             for descriptor in (1, 2):
-                os.dup2(self.errors, descriptor)
+                os.dup2(errors, descriptor)
             serve(*arguments[1:])
         finally:
             os._exit(1)
 
     @classmethod
-    def start(cls, preload: Sequence[str], start_method: str) -> None:
-        """Start a server, unless one is running, or one is there for all."""
+    def start(
+        cls, preload: Sequence[str], start_method: str, by: Callable | None = None
+    ) -> "ServerHandle":
+        """Return the server, started now if there is none, or the one for all.
+
+        by: how to start it instead: (its arguments, a file for its errors) -> what has
+        `poll`, `kill` and `wait`, as `subprocess.Popen` has.
+        """
         with cls._lock:
-            if cls._elsewhere is None:
-                cls._get(preload, start_method)
+            return cls._elsewhere or cls._get(preload, start_method, by)
 
     @classmethod
-    def _get(cls, preload, start_method):
+    def _get(cls, preload, start_method, by=None):
         """Return the running server, started now if there is none; needs the lock."""
         key = (tuple(preload), start_method)
         server = cls._running.get(key)
@@ -112,8 +122,19 @@ class ServerHandle:
             server.close()
             server = None
         if server is None:
-            server = cls._running[key] = cls(preload, start_method)
+            server = cls._running[key] = cls(preload, start_method, by)
         return server
+
+    @classmethod
+    def take_in(
+        cls, preload: Sequence[str], master: socket.socket, process: Callable
+    ) -> None:
+        """Have a server that was not started here: process(master) stands for it."""
+        server = cls.__new__(cls)
+        server.owner_pid, server.answered = os.getpid(), False
+        server.master, server.process = master, process(master)
+        server.errors = anonymous_file("server-errors")
+        cls._running[tuple(preload), "fork"] = server
 
     @classmethod
     def open_session(
@@ -154,9 +175,9 @@ class ServerHandle:
 
     @classmethod
     def close_all(cls) -> None:
-        """End every server of this process."""
+        """End every server of this process; a branch before its trunk."""
         with cls._lock:
-            for server in cls._running.values():
+            for server in reversed(cls._running.values()):
                 if server.owner_pid == os.getpid():
                     server.close()
             cls._running.clear()

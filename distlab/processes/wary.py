@@ -9,8 +9,10 @@ import json
 import select
 import selectors
 import socket
+from collections.abc import Sequence
 from typing import NamedTuple
 
+from distlab.errors import ProcessServerFailed
 from distlab.processes.group import Processes
 from distlab.processes.wire import LENGTH, Disconnected, send_request
 
@@ -28,18 +30,49 @@ class Unruly(NamedTuple):
 
 
 class Wary(Processes):
-    """Processes that can be hostile; see `Processes`.
+    """Processes that can be hostile; see `Processes`. There are none before `muster`.
 
-    allowance_bytes: how much one of them may send in all.
+    modules: what only some groups need, and these have.
 
     If a peer dies: as with `Processes`. One that sends too much is reported as
     `Unruly`, once, and not heard any more.
     """
 
-    def __init__(self, count: int, entry: str, *, allowance_bytes: int, **how):
-        self._allowance, self._unsent, self._muted = allowance_bytes, {}, set()
-        self._happened = []
-        super().__init__(count, entry, **how)
+    def __init__(self, entry: str, *, also: Sequence[str] = (), **how):
+        self.modules = also
+        self._allowance, self._unsent, self._muted = 0, {}, set()
+        self._happened, self._at_work = [], 0
+        super().__init__(0, entry, also=also, **how)
+
+    def muster(self, count: int, allowance_bytes: int) -> None:
+        """Have the first `count` at work from now on; start those that are not there.
+
+        Of the others nothing is heard.
+        allowance_bytes: how much one of them may send in all from now on.
+
+        Raises: as `Processes` does.
+        """
+        self._allowance, self._at_work = allowance_bytes, count
+        for reader in self._readers.values():
+            reader.left = allowance_bytes
+        try:
+            for index in range(len(self.pids), count):
+                self.pids.append(None)
+                self._start(index, *self._equipment)
+        except OSError as error:
+            raise self._server.failure() from error
+
+    def whole(self) -> bool:
+        """Return whether all are there, were heard, and have read what they were sent.
+
+        What they have sent without being asked is forgotten.
+        """
+        try:
+            self.poll(0)
+        except ProcessServerFailed:
+            return False
+        all_there = len(self.alive) == len(self.pids)
+        return all_there and not self._muted and not self._unsent
 
     def post(self, index: int, payload: bytes) -> None:
         """Send one frame, now or, where the process does not read, in later polls."""
@@ -65,7 +98,8 @@ class Wary(Processes):
     def poll(self, timeout_s: float) -> list:
         """Return what happened, also while a process was weighed."""
         happened, self._happened = self._happened, []
-        return happened + super().poll(0 if happened else timeout_s)
+        happened += super().poll(0 if happened else timeout_s)
+        return [what for what in happened if what.index < self._at_work]
 
     def _write(self, index):
         unsent, channel = self._unsent.get(index), self._channels[index]
@@ -101,10 +135,13 @@ class Wary(Processes):
 
 
 class _Reader:
-    """Collects frames from a socket: at most a piece of it at a time."""
+    """Collects frames from a socket: at most a piece of it at a time.
+
+    left: how many bytes may still come.
+    """
 
     def __init__(self, sock, allowance):
-        self._sock, self._left = sock, allowance
+        self._sock, self.left = sock, allowance
         self._buffer = bytearray()
         self.why = ""
 
@@ -123,13 +160,13 @@ class _Reader:
             piece = b""
         if not piece:
             raise Disconnected("end of stream")
-        self._left -= len(piece)
+        self.left -= len(piece)
         self._buffer += piece
         frames = []
         while len(self._buffer) >= LENGTH.size:
             (length,) = LENGTH.unpack_from(self._buffer)
             end = LENGTH.size + length
-            if length > MOST_FRAME_BYTES or self._left < 0:
+            if length > MOST_FRAME_BYTES or self.left < 0:
                 self.why = f"a message of {length:,} bytes"
                 if length <= MOST_FRAME_BYTES:
                     self.why = "more bytes than a world may send"

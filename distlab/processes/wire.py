@@ -57,11 +57,16 @@ def receive_frame(sock: socket.socket, most_bytes: int = 2**40) -> bytearray:
 def send_request(
     sock: socket.socket, payload: bytes, descriptors: Sequence[int]
 ) -> None:
-    """Send one frame and, with its length, open file descriptors."""
+    """Send one frame and, with its first byte, open file descriptors.
+
+    A short one goes in one piece, whoever else sends on a copy of this socket.
+    """
     rights = array.array("i", descriptors)
     ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if rights else []
-    sock.sendmsg([LENGTH.pack(len(payload))], ancillary)
-    sock.sendall(payload)
+    frame = LENGTH.pack(len(payload)) + payload
+    sent = sock.sendmsg([frame], ancillary)
+    if sent < len(frame):
+        sock.sendall(memoryview(frame)[sent:])
 
 
 def receive_request(sock: socket.socket) -> tuple[bytearray, list[int]]:

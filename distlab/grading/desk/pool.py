@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from distlab.grading.desk.handed import Handed
-from distlab.grading.marking import CHECKING
-from distlab.processes import Ended, Frame, Interrupts, Lines, Processes
+from distlab.grading.marking import CHECKING, DESK, KERNEL
+from distlab.processes import Ended, Frame, Interrupts, Lines, Processes, branch, lend
 
 __all__ = ["Done", "Pool"]
 
@@ -74,11 +74,12 @@ class Pool:
             return
         with Interrupts() as interrupts:
             count = min(self._jobs, len(todo))
+            branch(KERNEL, CHECKING)
             workers = Processes(
                 count,
-                "distlab.grading.desk.start:main",
-                preload=CHECKING,
-                shared=self._shared,
+                "distlab.grading.desk.worker:main",
+                preload=DESK,
+                shared=[lend(CHECKING), lend(KERNEL), *self._shared],
             )
             try:
                 for index in range(count):

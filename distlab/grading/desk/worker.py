@@ -26,14 +26,18 @@ from distlab.grading.desk.notes import isolation_of, notes_of
 from distlab.grading.desk.reading import Unreadable
 from distlab.grading.desk.record import Record, fingerprint, sign
 from distlab.grading.desk.staging import lay_out, put_in_place
+from distlab.grading.marking import CHECKING, KERNEL
 from distlab.grading.marking.gradebook import hides_between
-from distlab.processes import Child
+from distlab.processes import Child, borrow, on_its_own
 
 __all__ = ["main"]
 
 
 def main(child: Child) -> None:
     """Serve the desk until it is gone, or wants no more: then this is killed."""
+    on_its_own()
+    borrow(CHECKING, child.shared[0])
+    borrow(KERNEL, child.shared[1])
     worker = _Worker(**json.loads(child.receive()))
     while True:
         job = json.loads(child.receive())

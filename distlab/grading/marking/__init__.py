@@ -26,6 +26,8 @@ CHECKING = (
     "distlab.grading",
     "distlab.grading.marking.marker",
 )
+# What makes nbgrader's side: it forks nothing itself.
+DESK = ("distlab.grading.desk.worker",)
 # distlab before ipykernel: where that is imported first, distlab takes the process for
 # a notebook's kernel, and starts a server for it.
 KERNEL = (
@@ -38,4 +40,4 @@ KERNEL = (
     "distlab.grading.marking.kernel",
 )
 
-__all__ = ["CHECKING", "KERNEL"]
+__all__ = ["CHECKING", "DESK", "KERNEL"]

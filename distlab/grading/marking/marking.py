@@ -16,7 +16,7 @@ from distlab.grading.marking.outputs import inert_text, writable
 from distlab.grading.marking.paper import score, text
 from distlab.grading.marking.running import Lost, Running
 from distlab.jail import best_isolation, words
-from distlab.processes import warm_up
+from distlab.processes import branch, warm_up
 from distlab.processes.folders import new_folder
 
 __all__ = ["Marking", "NoIsolation"]
@@ -49,7 +49,7 @@ class Marking(Running):
         self._release = release_of(resources)
         self._known, self._isolations, self._busy_s = Known(), set(), {}
         warm_up(CHECKING)
-        warm_up(KERNEL)
+        branch(KERNEL, CHECKING)
         files = new_folder(in_memory=False)
         try:
             copy_belongings(resources, self, files)

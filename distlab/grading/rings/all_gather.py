@@ -43,6 +43,7 @@ class AllGatherInRounds(WorldCheck):
 
     numbers: int = 3
 
+    _keeps_ranks = True
     _probe = staticmethod(all_gather_probe)
     _words = _WORDS
     _made_from = "comm.sendrecv"

@@ -34,6 +34,7 @@ class _RingCheck(WorldCheck):
 
     numbers: int
 
+    _keeps_ranks = True
     _made_from = "comm.sendrecv"
 
     @property
@@ -47,10 +48,7 @@ class _RingCheck(WorldCheck):
         return {"held": [float, self.numbers], "returned": str}
 
     def _run(self):
-        """Return the report of the run on random numbers; before it, the other one's.
-
-        Nothing of one run is known in the other.
-        """
+        """Return the report of the run on random numbers, after the other one's."""
         randoms, shares = self._randoms(), self._shares()
         self._inputs = [randoms]
         reports = [self._world(_each(randoms))]
@@ -68,7 +66,7 @@ class _RingCheck(WorldCheck):
 
     def _randoms(self):
         """Return numbers of each rank that nobody finds by chance."""
-        draw = salted("sums", self.world_size, self.numbers)
+        draw = salted(type(self).__name__, self.world_size, self.numbers)
         return [
             [draw.randrange(-9999, 10_000) for _ in range(self.numbers)]
             for _ in range(self.world_size)

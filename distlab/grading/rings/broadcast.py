@@ -54,6 +54,7 @@ class BroadcastInRounds(WorldCheck):
     numbers: int = 5
     root: int | None = None
 
+    _keeps_ranks = True
     _probe = staticmethod(broadcast_probe)
 
     @property
