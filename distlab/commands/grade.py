@@ -13,6 +13,7 @@ from rich.text import Text
 from distlab.commands.bar import GradingBar
 from distlab.commands.lessons import UnknownLesson
 from distlab.errors import CourseUnusable
+from distlab.preloads import CHECKING, DESK
 from distlab.processes import warm_up
 
 if TYPE_CHECKING:
@@ -74,8 +75,6 @@ def grade(
 
 def _prepare_workers():
     """Have what workers need imported already, beside what is imported here."""
-    from distlab.grading.marking import CHECKING, DESK
-
     if find_spec("nbgrader"):
         warm_up(CHECKING)
         warm_up(DESK)

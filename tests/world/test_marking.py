@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 from courses import STEP_TWO, Course, cell, solved
 
-from distlab.grading.marking import CHECKING, KERNEL, marking
+from distlab.grading.marking import marking
+from distlab.preloads import CHECKING, KERNEL
 from distlab.processes import warm_up
 
 pytestmark = pytest.mark.timeout(400)

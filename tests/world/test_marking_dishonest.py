@@ -10,7 +10,7 @@ import psutil
 import pytest
 from courses import CHECK_TWO, Course, cell, solved
 
-from distlab.grading.marking import CHECKING, KERNEL
+from distlab.preloads import CHECKING, KERNEL
 from distlab.processes import warm_up
 
 pytestmark = pytest.mark.timeout(400)

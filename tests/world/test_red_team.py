@@ -11,9 +11,9 @@ from distlab.calls.plain import unpack_plain
 from distlab.calls.travel import Packed, pack
 from distlab.errors import CannotTravel
 from distlab.grading import AllReduceSums, AllReduceTraffic
-from distlab.grading.marking import CHECKING, KERNEL
 from distlab.grading.marking.restored import Restored
 from distlab.jail import Jail
+from distlab.preloads import CHECKING, KERNEL
 from distlab.processes import warm_up
 
 pytestmark = pytest.mark.timeout(300)

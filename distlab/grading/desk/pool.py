@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from distlab.grading.desk.handed import Handed
-from distlab.grading.marking import CHECKING, DESK, KERNEL
+from distlab.preloads import CHECKING, DESK, KERNEL
 from distlab.processes import Ended, Frame, Interrupts, Lines, Processes, branch, lend
 
 __all__ = ["Done", "Pool"]

@@ -13,9 +13,11 @@ import os
 import shutil
 import tempfile
 import time
+from functools import cache
 from pathlib import Path
 
 import nbformat
+from nbgrader import api
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 
@@ -26,8 +28,8 @@ from distlab.grading.desk.notes import isolation_of, notes_of
 from distlab.grading.desk.reading import Unreadable
 from distlab.grading.desk.record import Record, fingerprint, sign
 from distlab.grading.desk.staging import lay_out, put_in_place
-from distlab.grading.marking import CHECKING, KERNEL
 from distlab.grading.marking.gradebook import hides_between
+from distlab.preloads import CHECKING, KERNEL
 from distlab.processes import Child, borrow, on_its_own
 
 __all__ = ["main"]
@@ -36,6 +38,9 @@ __all__ = ["main"]
 def main(child: Child) -> None:
     """Serve the desk until it is gone, or wants no more: then this is killed."""
     on_its_own()
+    # A gradebook is opened eleven times for a submission, and each engine compiles the
+    # same queries; one that is disposed of opens its next connection anew.
+    api.create_engine = cache(api.create_engine)
     borrow(CHECKING, child.shared[0])
     borrow(KERNEL, child.shared[1])
     worker = _Worker(**json.loads(child.receive()))

@@ -12,32 +12,3 @@ as it is in the gradebook, and sends the packed things into that jail, where the
 opened. What comes out of there is plain data. So the submission's code never is in a
 process that knows what is right, and never writes where a score is read.
 """
-
-# Two servers: whatever is imported makes each fork slower, and a marker has many.
-CHECKING = (
-    "torch",
-    "torch.distributed",
-    "numpy.random",
-    "cloudpickle",
-    "distlab.launch.rank",
-    "distlab.dataflow.worker",
-    "distlab.dataflow.rdd.executor",
-    "distlab.network.cluster.inside",
-    "distlab.grading",
-    "distlab.grading.marking.marker",
-)
-# What makes nbgrader's side: it forks nothing itself.
-DESK = ("distlab.grading.desk.worker",)
-# distlab before ipykernel: where that is imported first, distlab takes the process for
-# a notebook's kernel, and starts a server for it.
-KERNEL = (
-    *CHECKING,
-    "matplotlib.figure",  # with its list of fonts, which no jail's home has
-    "mpl_toolkits.mplot3d",
-    "IPython",
-    "ipykernel.kernelapp",
-    "distlab.grading.marking.keeper",
-    "distlab.grading.marking.kernel",
-)
-
-__all__ = ["CHECKING", "DESK", "KERNEL"]

@@ -4,7 +4,7 @@ import json
 import time
 from typing import NamedTuple
 
-from distlab.grading.marking import CHECKING
+from distlab.preloads import CHECKING
 from distlab.processes import Ended, Frame, Processes
 
 __all__ = ["Marks", "mark"]

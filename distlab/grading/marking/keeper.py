@@ -10,8 +10,8 @@ import secrets
 import select
 import signal
 
-from distlab.grading.marking import KERNEL
 from distlab.jail import Jail
+from distlab.preloads import KERNEL
 from distlab.processes import Child, Ended, Frame, Lines, Processes
 from distlab.processes.child import on_its_own
 from distlab.processes.memory import resident_bytes

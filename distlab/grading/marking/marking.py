@@ -6,7 +6,6 @@ from nbformat import from_dict
 from nbformat.v4 import new_markdown_cell
 from traitlets import Bool, Float
 
-from distlab.grading.marking import CHECKING, KERNEL
 from distlab.grading.marking.answers import answered
 from distlab.grading.marking.asked import mark
 from distlab.grading.marking.belongings import copy_belongings
@@ -16,6 +15,7 @@ from distlab.grading.marking.outputs import inert_text, writable
 from distlab.grading.marking.paper import score, text
 from distlab.grading.marking.running import Lost, Running
 from distlab.jail import best_isolation, words
+from distlab.preloads import CHECKING, KERNEL
 from distlab.processes import branch, warm_up
 from distlab.processes.folders import new_folder
 

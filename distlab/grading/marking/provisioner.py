@@ -11,7 +11,7 @@ from jupyter_client.manager import AsyncKernelManager
 from jupyter_client.provisioning import KernelProvisionerBase
 from traitlets import Dict, Float
 
-from distlab.grading.marking import KERNEL
+from distlab.preloads import KERNEL
 from distlab.processes import Ended, Frame, Processes
 
 __all__ = ["DeskManager", "DeskProvisioner", "KernelNotThere"]
