@@ -1,7 +1,9 @@
 """Attacks that are played in a jail, and what came of them."""
 
 import json
+import os
 import time
+from pathlib import Path
 
 import cloudpickle
 
@@ -73,3 +75,9 @@ def until_ended(jail, function, *args, timeout_s=10.0, **how):
     finally:
         processes.stop()
     return jail.exceeded(), time.monotonic() - began
+
+
+def all_may_read_python():
+    """Return whether another user could run this Python."""
+    folders = Path(os.__file__).resolve().parents
+    return all(folder.stat().st_mode & 0o005 == 0o005 for folder in folders)

@@ -92,12 +92,13 @@ def private_disk(name: str, uid: int, folder: str) -> None:
 
 
 def fill(home: str, files: str | None, uid: int) -> None:
-    """Make the home where there is no root of one's own."""
+    """Make the home where there is no root of one's own; who is alone may read it."""
     os.makedirs(home, exist_ok=True)
     if files is not None:
         _copy(os.open(files, os.O_RDONLY), home, uid)
-    for folder in (home, os.path.dirname(home)):
+    for folder, mode in ((home, 0o755), (os.path.dirname(home), 0o711)):
         os.chown(folder, uid, uid)
+        os.chmod(folder, mode)
 
 
 def empty(folder: str) -> None:

@@ -75,10 +75,9 @@ def in_turn(
     own_args: Sequence[Sequence] = (),
     relayed: bool | Relaying = False,
 ) -> list[Report]:
-    """Do as `run` does for each of several `args`, one after another.
+    """Do as `run` does for each of several `args`, on the same ranks if they last.
 
-    The ranks stay the same, unless a call leaves no whole world behind. What they print
-    in the first call is shown.
+    Only what they print in the first call is shown.
     """
     refuse_nested("run")
     world_size = check_world_size(world_size, simulated=fabric is not None)
@@ -89,10 +88,8 @@ def in_turn(
     if fabric is not None:
         how = limit | {"fabric": fabric}
         return [run_simulated(fn, world_size, args=args, **how) for args in arguments]
-    calls = [
-        [pack_task(fn, (*args, *own), faults) for own in own_args or [()]]
-        for args in arguments
-    ]
+    each = own_args or [()]
+    calls = [[pack_task(fn, (*a, *own), faults) for own in each] for a in arguments]
     if relayed:
         relaying = Relaying() if relayed is True else relayed
         start = partial(RelayedRanks, world_size, relaying, start_method()[0])
@@ -112,21 +109,17 @@ def run_once(
     quiet: bool = False,
     notes: Sequence[str] = (),
 ) -> list[Report]:
-    """Make calls, one after another, on fresh ranks, which are gone afterwards.
-
-    calls: of each a task for all ranks, or one for each.
-    """
+    """Make calls, each a task for all or one for each, on ranks that then are gone."""
     ranks, reports = None, []
     with Interrupts() as interrupts:
         try:
             for tasks in calls:
                 ranks = ranks or _ready(start(), interrupts)
-                silent = quiet or bool(reports)
-                how = timeout_s, faults, silent, interrupts, notes
+                how = timeout_s, faults, quiet or bool(reports), interrupts, notes
                 reports.append(_call(ranks, tasks, *how))
                 if interrupts.pending:
                     break
-                if len(reports) == len(calls) or not ranks.intact:
+                if not ranks.intact or len(reports) == len(calls):
                     ranks.leave()
                     ranks.close()
                     ranks = None

@@ -52,9 +52,8 @@ class Processes:
     """`count` processes that run one entry point, and end together.
 
     entry: "package.module:function", called with a `Child` in each process.
-    preload: modules that the process server imports before it forks; None if any server
-    that is running will do. also: further ones
-    that only some groups need, imported when the first of them starts.
+    preload: modules that the process server imports before it forks. also: further
+    ones that only some groups need.
     shared: descriptors that every process gets a copy of.
     private_folder: whether they get a folder, which is in memory where the system has
     such folders, and gone when they are. `folder` is its path. It may also be the path
@@ -73,7 +72,7 @@ class Processes:
         count: int,
         entry: str,
         *,
-        preload: Sequence[str] | None = (),
+        preload: Sequence[str] = (),
         also: Sequence[str] = (),
         shared: Sequence[int] = (),
         start_method: str = "fork",
@@ -263,14 +262,13 @@ class Processes:
 
     def wait_ended(self, timeout_s: float) -> bool:
         """Wait for every process to end by itself; return whether all have."""
-        deadline = time.monotonic() + timeout_s
-        while self.alive:
+        deadline, left_s = time.monotonic() + timeout_s, timeout_s
+        while self.alive and left_s >= 0:
             try:
-                self.poll(max(0.0, deadline - time.monotonic()))
+                self.poll(left_s)
             except ProcessServerFailed:
                 self.alive.clear()
-            if time.monotonic() >= deadline:
-                break
+            left_s = deadline - time.monotonic()
         return not self.alive
 
     def stop(self) -> None:

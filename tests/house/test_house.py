@@ -17,6 +17,7 @@ FLOORS = {
     "errors": 0,
     "imports": 0,
     "units": 0,
+    "preloads": 0,
     "trace": 1,
     "links": 1,
     "peers": 1,

@@ -1,5 +1,6 @@
 """The jail where there is no root, and where there are no namespaces."""
 
+import json
 import os
 import signal
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import jails
 import pytest
-from jails import did, refused, until_ended
+from jails import all_may_read_python, did, refused, until_ended
 
 from distlab.errors import JailFailed
 from distlab.jail import Jail, Limits, best_isolation, isolation, words
@@ -105,19 +106,25 @@ def test_none_is_never_chosen_but_can_be_asked_for(monkeypatch):
 def test_the_best_that_works_is_chosen(monkeypatch):
     best = best_isolation.__wrapped__
 
-    def fails(*_, **__):
-        raise JailFailed("no")
+    make = Jail.__init__
+
+    def fails(jail, limits=None, *, isolation=None):
+        if isolation == "namespaces":
+            raise JailFailed("no")
+        make(jail, limits, isolation=isolation)
 
     monkeypatch.setattr("distlab.jail.jail.Jail.__init__", fails)
-    assert best() == ("unprivileged user" if os.getuid() == 0 else "none")
+    lower = os.getuid() == 0 and all_may_read_python()
+    assert best() == ("unprivileged user" if lower else "none")
     monkeypatch.setattr(isolation.sys, "platform", "darwin")
     assert best() == "none"
 
 
-NOT_ROOT = """
+# Makes this a machine where Python is in nobody's home.
+PYTHON_FOR_ALL = """
 import json, os, sys
 from distlab.jail import system
-if {root!r}:  # a machine where Python is in nobody's home
+if {root!r}:
     system.unshare(system.NEW_MOUNTS)
     system.private_mounts()
     prefix = sys.base_prefix
@@ -125,6 +132,38 @@ if {root!r}:  # a machine where Python is in nobody's home
     system.mount("tmpfs", "/root", "mode=755")
     os.makedirs(prefix, exist_ok=True)
     system.attach(tree, prefix)
+"""
+ALONE = """
+from distlab import run
+from distlab.jail import Jail
+from distlab.jail.isolation import _works
+
+def who(comm):
+    import os
+    comm.send_object(os.getuid(), (comm.rank + 1) % 2) if comm.rank else None
+    return os.getuid(), comm.rank or comm.recv_object(1), os.listdir()
+
+assert _works("unprivileged user")
+with Jail(isolation="unprivileged user", files={files!r}) as jail, jail.inhabit():
+    print(json.dumps(run(who, 2, relayed=True).results))
+"""
+
+
+@AS_ROOT
+def test_without_namespaces_ranks_that_are_alone_are_different_users(tmp_path):
+    (tmp_path / "handed.txt").write_text("in")
+    code = PYTHON_FOR_ALL.format(root=True) + ALONE.format(files=str(tmp_path))
+    how = {"capture_output": True, "text": True, "cwd": ROOT, "timeout": 60}
+    done = subprocess.run([sys.executable, "-c", code], **how)
+    assert done.returncode == 0, done.stderr
+    zero, one = json.loads(done.stdout.splitlines()[-1])
+    assert 0 < zero[0] != one[0] > 0
+    assert zero[1] == one[0]
+    assert zero[2] == one[2] == ["handed.txt"]
+
+
+NOT_ROOT = """
+if {root!r}:
     os.setgroups([])
     os.setresgid(65534, 65534, 65534)
     os.setresuid(65534, 65534, 65534)
@@ -163,8 +202,9 @@ def test_a_jail_without_root_holds_as_well(tmp_path):
     import json
 
     (tmp_path / "gradebook.db").write_text("the marks")
-    code = NOT_ROOT.format(
-        root=os.getuid() == 0,
+    is_root = os.getuid() == 0
+    code = PYTHON_FOR_ALL.format(root=is_root) + NOT_ROOT.format(
+        root=is_root,
         tests=str(ROOT / "tests"),
         gradebook=str(tmp_path / "gradebook.db"),
     )

@@ -1,10 +1,10 @@
 """Honest submissions get their points, whatever shape they are handed in."""
 
 import os
-from pathlib import Path
 
 import pytest
 from courses import STEP_TWO, Course, cell, solved
+from jails import all_may_read_python
 
 from distlab.grading.marking import marking
 from distlab.preloads import CHECKING, KERNEL
@@ -115,13 +115,8 @@ def ring(comm, tensor, right=ring):
         assert secret not in page, secret
 
 
-def _all_may_read_python():
-    folders = Path(os.__file__).resolve().parents
-    return all(folder.stat().st_mode & 0o005 == 0o005 for folder in folders)
-
-
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can be another user")
-@pytest.mark.skipif(not _all_may_read_python(), reason="this Python is its owner's")
+@pytest.mark.skipif(not all_may_read_python(), reason="this Python is its owner's")
 def test_a_level_below_is_used_and_said(course, monkeypatch):
     monkeypatch.setattr(marking, "best_isolation", lambda: "unprivileged user")
     graded = course.grade(solved())

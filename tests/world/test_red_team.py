@@ -65,7 +65,8 @@ time.sleep(9)"""
     before = psutil.Process().memory_info().rss
     done = graded(course, own=own)
     assert done.steps == HONEST
-    assert "more than can be kept" in done.words("own")
+    said = done.words("own")  # the second where there is no time for so much
+    assert "more than can be kept" in said or "did not run any other" in said
     assert psutil.Process().memory_info().rss - before < 2**30
 
 

@@ -76,7 +76,7 @@ def test_what_is_started_runs_beside_the_rank():
     report = run(started, 3, relayed=True)
     assert report.results == [[3.0] * 4] * 3
     (work,) = report.trace.of(0, "work")
-    assert work.label == "meanwhile" and work.end - work.start >= 0.05
+    assert work.label == "meanwhile" and work.end - work.start >= 0.04
     assert any(send.start < work.end for send in report.trace.of(0, "send"))
 
 

@@ -77,8 +77,9 @@ class Marking(Running):
                 "nothing was graded: submissions would run with your rights, since "
                 "this system offers neither namespaces nor another user to be.\n"
                 "On Linux allow user namespaces (sysctl kernel.unprivileged_userns_"
-                "clone=1), or grade as root in a container. If you trust all that is "
-                "handed in, set c.Marking.allow_unsafe = True in nbgrader_config.py."
+                "clone=1), or grade as root in a container, with a Python that all "
+                "users may read. If you trust all that is handed in, set "
+                "c.Marking.allow_unsafe = True in nbgrader_config.py."
             )
         return found
 
