@@ -19,7 +19,7 @@ from distlab.processes import warm_up
 if TYPE_CHECKING:
     from distlab.grading.desk.desk import Desk
 
-__all__ = ["grade", "meant", "open_course"]
+__all__ = ["grade", "meant", "open_course", "prepare_workers"]
 
 
 def grade(
@@ -50,7 +50,7 @@ def grade(
     """
     console = Console(highlight=False)
     with console.status("Loading nbgrader"):
-        _prepare_workers()
+        prepare_workers()
         course = open_course()
         from distlab.grading.desk.desk import Desk
 
@@ -73,7 +73,7 @@ def grade(
         raise typer.Exit(1)
 
 
-def _prepare_workers():
+def prepare_workers() -> None:
     """Have what workers need imported already, beside what is imported here."""
     if find_spec("nbgrader"):
         warm_up(CHECKING)

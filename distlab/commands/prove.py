@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.text import Text
 
 from distlab.commands.bar import GradingBar
+from distlab.commands.grade import prepare_workers
 from distlab.commands.lessons import find_exercises
 
 __all__ = ["prove"]
@@ -28,6 +29,7 @@ def prove(
     """
     solutions = find_exercises(exercise or [])
     console = Console(highlight=False)
+    prepare_workers()
     with console.status("Loading"):
         from distlab.commands.proving import prove_exercise
         from distlab.launch.machine import usable_cores

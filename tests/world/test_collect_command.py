@@ -61,19 +61,21 @@ def test_what_cannot_be_told_is_named_and_the_rest_collected(course):
             f"ben_{STEM} (1).ipynb": notebook(one="1"),
             f"{STEM}.ipynb": notebook(),
             "notes.txt": "",
-            "empty/readme.txt": "",
+            "other/readme.txt": "",
             f"Al_1_assignsubmission_file_{STEM}.ipynb": notebook(),
             f"Al_2_assignsubmission_file_{STEM}.ipynb": notebook(one="1"),
         },
     )
     (course.folder / "downloads/zoe.ipynb").symlink_to("/etc/passwd")
+    (course.folder / "downloads/eve").mkdir()
     status, said = course.distlab("collect", STEM, "downloads")
     assert status == 1
     whose = [f"{who}/{STEM}/{STEM}.ipynb" for who in ("Al_1", "Al_2", "anna")]
     assert submitted(course) == whose
     assert f"ben_{STEM} (1).ipynb, ben_{STEM}.ipynb (ben): 2 different ones" in said
     assert f"{STEM}.ipynb (?): it does not say whose it is" in said
-    for name in ("notes.txt", "empty", "zoe.ipynb"):
+    assert "eve (?): it is an empty folder." in said
+    for name in ("notes.txt", "other", "zoe.ipynb"):
         assert f"{name} (?): it is neither a notebook nor a folder with one" in said
 
 

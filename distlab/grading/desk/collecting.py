@@ -61,6 +61,8 @@ def collect(
         one = _whose(path, assignment)
         if one is None:
             what = "it is neither a notebook nor a folder with one."
+            if path.is_dir() and not any(path.iterdir()):
+                what = "it is an empty folder."
             collected.troubles.append(Trouble("?", path.name, what))
         elif not one.who:
             what = "it does not say whose it is. Put the student's name before it."
