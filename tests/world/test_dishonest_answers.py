@@ -387,7 +387,7 @@ AROUND = {
     "a file's time": "os.utime(os.__file__)",
     "another's limit": "resource.prlimit(os.getppid(), resource.RLIMIT_CORE)",
     "another's processors": "os.sched_setaffinity(os.getppid(), {0})",
-    "a message": "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)",
+    "a message": "socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)",
 }
 
 
