@@ -7,13 +7,14 @@ The file is a JSON object, a question (with its key, if it has one) to its answe
 
 import json
 import os
-import tempfile
 import threading
 from collections import defaultdict
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+
+from distlab.files import write_whole
 
 __all__ = ["Guesses", "guesses_of_learner"]
 
@@ -119,11 +120,4 @@ def _replace(path, text):
     """Write the whole file, or leave it as it was; a read-only one stays as it is."""
     if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(13, "it is read-only")
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise
+    write_whole(path, text)

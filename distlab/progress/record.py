@@ -18,10 +18,11 @@ what others have written, and replaces the file.
 import fcntl
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+
+from distlab.files import write_whole
 
 __all__ = ["Record", "record_path"]
 
@@ -58,7 +59,7 @@ class Record:
         with self._locked():
             held = self._read()
             change(held)
-            _replace(self.path, json.dumps(held, indent=1))
+            write_whole(self.path, json.dumps(held, indent=1))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -81,7 +82,7 @@ class Record:
                 f"{self.path} was damaged, and is now {aside.name}, beside a new one."
             )
             fresh = _checked({"notes": [note]})
-            _replace(self.path, json.dumps(fresh, indent=1))
+            write_whole(self.path, json.dumps(fresh, indent=1))
             return fresh
 
     def _put_aside(self):
@@ -126,15 +127,3 @@ def _check_entry(entry):
     for step in entry["steps"].values():
         if not all(isinstance(number, int | float) for number in step.values()):
             raise ValueError("steps")
-
-
-def _replace(path, text):
-    """Write the whole file, or leave it as it was."""
-    handle, draft = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(draft, path)
-    except BaseException:
-        os.unlink(draft)
-        raise

@@ -18,6 +18,7 @@ FLOORS = {
     "imports": 0,
     "units": 0,
     "preloads": 0,
+    "files": 0,
     "trace": 1,
     "links": 1,
     "peers": 1,
