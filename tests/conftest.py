@@ -11,6 +11,7 @@ import pytest
 
 from distlab import run
 from distlab.processes.values import plain_data
+from distlab.show.lettering import width_of
 
 
 def pytest_collection_modifyitems(items):
@@ -21,8 +22,12 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture(scope="session", autouse=True)
 def process_server():
-    """Start the process servers before the first test counts what is running."""
+    """Start the process servers before the first test counts what is running.
+
+    And have matplotlib open its fonts, which stay open.
+    """
     run(lambda comm: None, 1)
+    width_of("words", 10)
     plain_data(pickle.dumps((None,)))
 
 

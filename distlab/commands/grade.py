@@ -26,7 +26,7 @@ def grade(
     assignment: Annotated[str, typer.Argument(help="Its number or its name.")],
     jobs: Annotated[
         int | None,
-        typer.Option(min=1, help="How many at a time; one a core if left out."),
+        typer.Option(min=1, help="How many at a time; cores + 1 if left out."),
     ] = None,
     student: Annotated[
         list[str] | None,
@@ -147,7 +147,7 @@ def _grade(desk: "Desk", handed, jobs, force, console):
     troubles, finished = list(desk.found.troubles), 0
     try:
         with GradingBar(console) as bar:
-            for pool, done in desk.grade(todo, jobs or usable_cores()):
+            for pool, done in desk.grade(todo, jobs or usable_cores() + 1):
                 if done is not None:
                     finished += 1
                     _tell(console, done)

@@ -6,9 +6,9 @@ Both grade the same files, one after the other, each in a course of its own. The
 course has nbgrader's default settings, and only its folders' names: one submission
 after another, each in a kernel that is started for it and imports torch, its checks in
 ranks that are started by that kernel. The second has the course's nbgrader_config.py:
-`distlab grade --jobs 2`, kernels and checks in jails, forked from warm processes. CPU
-seconds are of all processes together; where others use the machine, they say more than
-the clock. `--few` takes three submissions. The marks have to be the same.
+`distlab grade`, kernels and checks in jails, forked from warm processes. CPU seconds
+are of all processes together; where others use the machine, they say more than the
+clock. `--few` takes three submissions. The marks have to be the same.
 """
 
 import os
@@ -79,9 +79,7 @@ def main():
     make_course(home / "desk", ours, count)
     rows = {
         "nbgrader autograde": call(home / "plain", "nbgrader", "autograde", STEM),
-        "distlab grade --jobs 2": call(
-            home / "desk", "distlab", "grade", STEM, "--jobs", "2"
-        ),
+        "distlab grade": call(home / "desk", "distlab", "grade", STEM),
     }
     assert scores(home / "plain") == scores(home / "desk")
     marks = sorted(set(scores(home / "desk").values()))

@@ -11,7 +11,7 @@ __all__ = ["StudentsView"]
 
 # A line can be long, and a picture is wide. nbgrader's page would cut both off.
 _FITTING = """div.output_stdout pre { white-space: pre-wrap; }
-div.output_png img { max-width: 100%; height: auto; }"""
+div.output_png img, div.output_svg img { max-width: 100%; height: auto; }"""
 
 
 class StudentsView(NbGraderPreprocessor):

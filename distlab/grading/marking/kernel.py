@@ -23,6 +23,7 @@ def main(child: Child) -> None:
     if "matplotlib" in sys.modules:  # imported before this was a kernel
         os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
         sys.modules["matplotlib"].use(os.environ["MPLBACKEND"], force=False)
+    os.environ["DISTLAB_STILLS"] = "svg"  # no player is kept
     LimitedStream.most_bytes = told["output_bytes"]
     LimitedStream.most_lines = told["output_lines"]
     config = Config()

@@ -11,10 +11,16 @@ import bleach
 import nbformat
 from nbformat import NotebookNode, from_dict
 
+from distlab.grading.marking.drawings import only_draws
+
 __all__ = ["inert", "inert_text", "plain", "trouble", "writable"]
 
-_PICTURES = ("image/png", "image/jpeg")
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
+_PICTURES = {
+    "image/svg+xml": only_draws,
+    "image/png": _BASE64.fullmatch,
+    "image/jpeg": _BASE64.fullmatch,
+}
 _TAG = re.compile(r"<(?!https?://[^\s<>\"']*>)(?=[A-Za-z/!?])")
 _HIDDEN = re.compile(r"&(?=#|colon|tab|newline)", re.IGNORECASE)
 _SCRIPT = re.compile(r"(javascript|vbscript)\s*:", re.IGNORECASE)
@@ -64,8 +70,8 @@ def inert(data: dict) -> dict:
     """Return what of a display can do nothing in a page: a picture rather than HTML."""
     words = _joined(data.get("text/plain", ""))
     kept = {"text/plain": words} if words else {}
-    for kind in _PICTURES:
-        if kind in data and _BASE64.fullmatch(_joined(data[kind])):
+    for kind, is_one in _PICTURES.items():
+        if kind in data and is_one(_joined(data[kind])):
             return kept | {kind: _joined(data[kind])}
     if "text/html" in data:
         page = _joined(data["text/html"])

@@ -1,6 +1,11 @@
-"""`Player`: a trace that plays itself in a notebook, a page, or stands still."""
+"""`Player`: a trace that plays itself in a notebook, a page, or stands still.
+
+With DISTLAB_STILLS=svg in the environment, a notebook gets the strip alone, as SVG:
+where nothing will be played, that saves a tenth of a second for each.
+"""
 
 import math
+import os
 import sys
 
 from distlab.errors import InvalidArgument
@@ -68,7 +73,10 @@ class Player:
     def _repr_mimebundle_(self, include=None, exclude=None):
         from base64 import b64encode
 
-        image = b64encode(png(self.strip(), _ZOOM)).decode()
+        strip = self.strip()
+        if os.environ.get("DISTLAB_STILLS") == "svg":
+            return {"image/svg+xml": strip, "text/plain": self.alt}
+        image = b64encode(png(strip, _ZOOM)).decode()
         html = self.html(f"data:image/png;base64,{image}")
         return {"text/html": html, "image/png": image, "text/plain": self.alt}
 
