@@ -628,6 +628,24 @@ def test_a_wrong_join_meets_its_hint(hint):
     assert hint in verdict.hint, verdict
 
 
+def searches_and_hides_it(context, large, small):
+    rows = context.broadcast(small)
+
+    def found(pair):
+        pairs = [(k, (pair[1], v)) for k, v in rows.value if k == pair[0]]
+        counting = sys.modules["distlab.dataflow.trial.rdd_functions"]
+        counting._looked = 0
+        return pairs
+
+    return large.flatMap(found)
+
+
+def test_a_search_whose_count_is_taken_back_does_not_end_in_time():
+    verdict = judged(MapSideJoin, searches_and_hides_it, TABLES)
+    assert verdict.title == "a table of 60,000 rows", verdict
+    assert verdict.outcome == "fail" and "finds a key in one step" in verdict.hint
+
+
 def test_the_notebooks_own_context_cannot_be_used():
     with Context(workers=1) as mine:
         verdict = judged(MapSideJoin, lambda *given: mine.emptyRDD(), TABLES)

@@ -45,10 +45,12 @@ def reduced(stage, functions, case: dict) -> dict:
 def joined(stage, functions, case: dict) -> dict:
     """Call join_small(context, large, small) on pairs by words, and collect.
 
-    case: parts, the pairs of each partition of the large one; small, a list of pairs.
+    case: parts, the pairs of each partition of the large one; small, a list of pairs;
+    counted, whether keys are to count how often they are looked for.
     """
-    given = _pairs(stage, [_keyed(part) for part in case["parts"]])
-    small, before = _keyed(case["small"]), stage.context.broadcasts
+    keyed = _keyed if case["counted"] else _unchanged
+    given = _pairs(stage, [keyed(part) for part in case["parts"]])
+    small, before = keyed(case["small"]), stage.context.broadcasts
     made, seen = _called(stage, functions[0], stage.context, given, small, given=given)
     seen["broadcasts"] = stage.context.broadcasts - before
     if made is None:
@@ -227,7 +229,7 @@ def _shuffles(lineage: Lineage):
 
 def _records(stage, parts):
     """Return an RDD with these records in each partition."""
-    return stage.context.parallelize(parts, len(parts)).flatMap(_itself)
+    return stage.context.parallelize(parts, len(parts)).flatMap(_unchanged)
 
 
 def _pairs(stage, parts):
@@ -238,5 +240,5 @@ def _keyed(pairs):
     return [(Key(key) if type(key) is str else key, value) for key, value in pairs]
 
 
-def _itself(records):
+def _unchanged(records):
     return records

@@ -62,7 +62,7 @@ class RddCheck:
             return self._fail(_told(error), _HINTS["own context"])
         except TrialTimeout:
             found = f"The jobs still ran after {self._timeout_s} s."
-            return self._fail(found, _HINTS["endless"])
+            return self._fail(found, (_HINTS | self._hints)["endless"])
         except ProcessServerFailed:
             raise
         except RuntimeError:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 from distlab.grading.salt import salted
 
-__all__ = ["joined_pairs", "large_and_small", "reduced_pairs", "shape"]
+__all__ = ["LONG", "joined_pairs", "large_and_small", "reduced_pairs", "shape"]
 
+LONG = "a table of 60,000 rows"
 _LETTERS = "abcdefgh"
 _KINDS = [0, 1, -1, 7, 2.5, None, "", "a", "0", (), (1, "b"), ("a", None)]
 
@@ -122,8 +123,33 @@ def reduced_pairs(parts: list, function: Callable) -> dict:
 
 
 def large_and_small(name: str) -> dict:
-    """Return parts, the large side, and small, of a case for join_small."""
+    """Return parts, the large side, and small, of a case for join_small.
+
+    counted: whether the keys count how often they are looked for.
+    """
     rng = salted(name)
+    if name == LONG:
+        return _long(rng) | {"counted": False}
+    return _short(name, rng) | {"counted": True}
+
+
+def _long(rng):
+    """Return sides so long that only what is looked up is found in seconds.
+
+    Nearly all records lie in one partition, which one worker goes through alone.
+    """
+    rows, records = (
+        [f"{letter}{number}" for number in range(60_000)] for letter in "rl"
+    )
+    both = rng.sample(rows, 40)
+    small = [(key, _number(rng)) for key in rows]
+    large = [(key, _number(rng)) for key in [*records, *both]]
+    rng.shuffle(small)
+    rng.shuffle(large)
+    return {"parts": [large[:60_000], large[60_000:]], "small": small}
+
+
+def _short(name, rng):
     words = [f"{_word(rng)}{number}" for number in range(40)]
     if name == "a table of one row":
         return {
@@ -153,7 +179,10 @@ def large_and_small(name: str) -> dict:
 
 def joined_pairs(parts: list, small: list) -> list:
     """Return (key, (large value, small value)) for every two pairs with one key."""
+    rows = {}
+    for key, value in small:
+        rows.setdefault(key, []).append(value)
     large = [pair for part in parts for pair in part]
     return [
-        (key, (value, other)) for key, value in large for k, other in small if k == key
+        (key, (value, other)) for key, value in large for other in rows.get(key, ())
     ]

@@ -3,7 +3,7 @@
 from distlab.dataflow.trial.plain import value_of
 from distlab.grading.jobs.tables import beside
 from distlab.grading.rdds.check import NARROW, RddCheck
-from distlab.grading.rdds.pair_shapes import joined_pairs, large_and_small
+from distlab.grading.rdds.pair_shapes import LONG, joined_pairs, large_and_small
 from distlab.grading.rdds.small_join_hints import HINTS, hint_for_pairs
 
 __all__ = ["MapSideJoin"]
@@ -22,6 +22,10 @@ class MapSideJoin(RddCheck):
 
     _scene = "joined"
     _hints = HINTS
+
+    @property
+    def _timeout_s(self):
+        return 20 if self.name == LONG else 40  # a look-up takes 1, a search over 60
 
     def _case(self):
         return large_and_small(self.name)

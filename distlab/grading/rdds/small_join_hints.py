@@ -23,6 +23,8 @@ HINTS = {
     "pieces": "One table needs one broadcast, which each worker fetches once.",
     "search": "For each record the whole table is walked through, or made anew. Which "
     "structure finds a key in one step, and when is it built?",
+    "endless": "It ran for too long. What does one record cost if the table is long? "
+    "Which structure finds a key in one step, and when is it built?",
     "nested": "Only the driver can use an RDD or the Context. From a broadcast a "
     "worker reads .value.",
     "empty": "A key of the large side need not be in the table. Then it has no pair.",
