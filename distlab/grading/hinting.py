@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 __all__ = ["begin", "failed", "general", "hint", "in_lines", "shelves"]
 
-_WIDTH = 92  # of an output in a notebook; a longer line is broken within a word
+_WIDTH = 84  # of an output in a notebook; a longer line is broken within a word
 
 _NUMBERS = re.compile(r"\d+(?:, \d+)*(?![\d.]*\.\w)")  # but not in "10.bias"
 _BEFORE = "Nothing has been judged yet. Run a step's check first, and ask again then."

@@ -2,7 +2,7 @@
 
 __all__ = ["excerpt", "side_by_side"]
 
-_COLUMN = 28
+_WIDEST = 26
 _MOST_ROWS = 8
 
 
@@ -15,11 +15,13 @@ def side_by_side(
     """
     first = max(0, min(rank - _MOST_ROWS // 2, len(rows) - _MOST_ROWS))
     shown = range(len(rows))[first : first + _MOST_ROWS]
-    lines = [f"{'rank':>6}  {'expected':{_COLUMN}}  yours"]
-    for number in shown:
-        columns = [excerpt(words, place, _COLUMN) for words in rows[number]]
+    cells = [[excerpt(words, place, _WIDEST) for words in rows[n]] for n in shown]
+    columns = zip(("expected", "yours"), *cells, strict=True)
+    one, other = (max(map(len, column)) for column in columns)
+    lines = [f"{'rank':>6}  {'expected':{one}}  yours"]
+    for number, (expected, yours) in zip(shown, cells, strict=True):
         mark = "← first difference" if number == rank else ""
-        row = f"{number:>6}  {columns[0]:{_COLUMN}}  {columns[1]:{_COLUMN}}  {mark}"
+        row = f"{number:>6}  {expected:{one}}  {yours:{other}}  {mark}"
         lines.append(row.rstrip())
     more = len(rows) - len(shown)
     if more:

@@ -76,7 +76,8 @@ def build(folder: str, disk_bytes: int, uid: int, files: str | None) -> None:
 def private_disk(name: str, uid: int, folder: str) -> None:
     """Put empty ones in the place of /tmp, /dev/shm and the home; hide the folder.
 
-    Called in mounts of one's own. The processes' own /proc is mounted anew.
+    Called in mounts of one's own. The processes' own /proc is mounted anew, without the
+    rest of the machine's.
     """
     library = [(path, system.taken(path)) for path in _library() if _below_disk(path)]
     _lay_disk("", name, uid)
@@ -84,11 +85,22 @@ def private_disk(name: str, uid: int, folder: str) -> None:
         _attach(tree, "", path)
     for each in _names_in(_FILES):
         _attach(system.taken(f"{_FILES}/{each}"), "", f"{HOME}/{each}")
-    system.mount("proc", "/proc")
+    _mount_proc()
     system.detach(DISK)
     system.detach("/dev/pts")
     if os.path.ismount(folder):
         system.detach(folder)
+
+
+def _mount_proc():
+    """Mount /proc with processes alone: its counters of the whole machine tell others.
+
+    Before Linux 5.8 there is no such option, and all of it is there.
+    """
+    try:
+        system.mount("proc", "/proc", "subset=pid")
+    except OSError:
+        system.mount("proc", "/proc")
 
 
 def fill(home: str, files: str | None, uid: int) -> None:

@@ -144,6 +144,8 @@ def how_it_died(status: int, planned: Kill | None = None) -> str:
         name = signal.Signals(-status).name
     except ValueError:
         name = f"signal {-status}"
+    if name == "SIGSYS":  # see `forbid`
+        return "killed itself; os.kill and os.abort do that"
     why = {
         "SIGKILL": ", from outside or by the system when memory ran out",
         "SIGSEGV": ", a crash in compiled code",

@@ -50,6 +50,8 @@ _ALONE = {
     "fanotify_init": (300, 262),
     "preadv2": (327, 286),
     "cachestat": (451, 451),
+    "io_setup": (206, 0),
+    "sysinfo": (99, 179),
 }
 # What those can do to others who are only to compute: start something, write, signal.
 _EFFECTS = {
@@ -109,6 +111,8 @@ _EFFECTS = {
     "sched_setattr": (314, 274),
 }
 _OPEN, _OPENAT, _TGKILL, _PRLIMIT = (2, None), (257, 56), (234, 131), (302, 261)
+_KILL_CALL, _TKILL = (62, 129), (200, 130)
+_DEADLY = (6, 9, 15)  # SIGABRT, SIGKILL, SIGTERM
 _WRITES = 0x643  # to write, create, truncate or append
 _THREAD = 0x10000  # what is cloned is a thread
 _FLOCK, _FCNTL = (73, 32), (72, 25)
@@ -133,7 +137,9 @@ def forbid(*, alone: bool = False) -> bool:
     """Forbid them to this process and all it starts; return whether that is known here.
 
     alone: whether they may tell others in the jail nothing, either. A lock that they
-    ask for is theirs at once, then, since nobody else has one.
+    ask for is theirs at once, then, since nobody else has one. Whoever is alone is the
+    first of its processes, which the system would spare its own signals: it is ended by
+    SIGSYS where it kills itself.
     Needs `no_new_privileges`.
     """
     return _install(_IN_JAILS.get(alone))
@@ -206,7 +212,7 @@ def _refused(calls, column, error):
 
 def _alone(column):
     """Return the steps that refuse what tells others something."""
-    steps = _refused(_ALONE, column, _ENOSYS)
+    steps = [*_refused(_ALONE, column, _ENOSYS), *_suicide(column)]
     steps += [(_EQUAL, 0, 1, _FLOCK[column]), (_RETURN, 0, 0, _ERROR)]
     asked = []
     for command in _LOCKS:
@@ -215,6 +221,23 @@ def _alone(column):
         asked += [(_EQUAL, 0, 1, command), (_RETURN, 0, 0, _ERROR | _EPERM)]
     asked = [(_LOAD, 0, 0, _SECOND_ARGUMENT), *asked, (_LOAD, 0, 0, _NUMBER)]
     return [*steps, (_EQUAL, 0, len(asked), _FCNTL[column]), *asked]
+
+
+def _suicide(column):
+    """Return the steps that end the first of all processes if it kills itself."""
+    steps = []
+    for call, place in (
+        (_KILL_CALL, _SECOND_ARGUMENT),
+        (_TKILL, _SECOND_ARGUMENT),
+        (_TGKILL, _THIRD_ARGUMENT),
+    ):
+        asked = [(_LOAD, 0, 0, place)]
+        for number in _DEADLY:
+            asked += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _KILL)]
+        asked = [(_LOAD, 0, 0, _FIRST_ARGUMENT), (_EQUAL, 0, len(asked), 1), *asked]
+        asked += [(_LOAD, 0, 0, _NUMBER)]
+        steps += [(_EQUAL, 0, len(asked), call[column]), *asked]
+    return steps
 
 
 def _effects(column, pid):

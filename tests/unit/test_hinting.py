@@ -70,10 +70,10 @@ def test_what_has_no_more_says_so_and_promises_nothing(said):
 def test_a_long_hint_is_in_lines_that_no_notebook_breaks_within_a_word(said):
     words = " ".join(f"word{number}" for number in range(60))
     lines = str(Judged("fail", words).judge()).splitlines()
-    assert max(map(len, lines)) <= 92
+    assert max(map(len, lines)) <= 84
     assert " ".join(" ".join(lines[2:]).split()) == f"Hint: {words}"
     grade(1, [AllReduceSums("fail", NUDGE)])
-    assert max(map(len, said(hint).splitlines())) <= 92
+    assert max(map(len, said(hint).splitlines())) <= 84
 
 
 def test_of_several_verdicts_the_last_one_that_failed_counts(said):

@@ -1,7 +1,12 @@
 """What a grade cell needs, and who is asked for it."""
 
+import time
+
+import pytest
+from nbformat import from_dict
+
 from distlab.grading.marking.names import Known, needed
-from distlab.grading.marking.outputs import inert, inert_text
+from distlab.grading.marking.outputs import inert, inert_text, plain
 from distlab.grading.marking.paper import visible
 
 
@@ -38,6 +43,26 @@ def test_a_constant_that_becomes_something_else_is_none():
     assert known.constants == {}
 
 
+@pytest.mark.parametrize("kind", ["text/html", "image/svg+xml"])
+@pytest.mark.parametrize(
+    "piece",
+    ["<script ", "<script></script", "<style>", "<div ", "<", "<p>", "&", '<g x="1" '],
+)
+def test_pages_and_drawings_of_eight_megabytes_are_done_with_at_once(kind, piece):
+    before = time.process_time()
+    for most in (100_000, 8_000_000):
+        inert({kind: piece * (most // len(piece))})
+    assert time.process_time() - before < 15
+
+
+def test_of_very_many_pages_the_first_are_kept():
+    page = {"text/html": "<p>" + "a" * 90_000, "text/plain": "a"}
+    shown = {"output_type": "display_data", "metadata": {}}
+    kept = plain([from_dict(shown | {"data": dict(page)}) for _ in range(9)], 10**6)
+    assert ["text/html" in each.data for each in kept] == [True] * 3 + [False] * 6
+    assert all(each.data["text/plain"] == "a" for each in kept)
+
+
 def test_hidden_regions_are_cut_out():
     source = "a\n### BEGIN HIDDEN TESTS\nb\n### END HIDDEN TESTS\nc"
     assert visible(source, "BEGIN HIDDEN TESTS", "END HIDDEN TESTS") == "a\nc"
@@ -47,6 +72,8 @@ def test_what_a_page_would_run_becomes_text():
     page = "<p onclick='x()'>a</p><script>x()</script><svg onload=x()></svg>"
     kept = inert({"text/html": page, "application/javascript": "x()"})
     assert kept == {"text/html": "<p>a</p>"}
+    page = "a<STYLE>x</style >b<script>y</SCRIPT>c<styles>d<script>e</style>f"
+    assert inert({"text/html": page}) == {"text/html": "abcd"}
     assert inert({"image/png": '"><script>'}) == {}
     assert inert({"image/png": "aGk=\n", "text/html": page}) == {"image/png": "aGk=\n"}
     assert inert_text("[a](JavaScript:x())") == "[a](JavaScript :x())"

@@ -195,9 +195,40 @@ def ring(comm, tensor):
     waves(comm, tensor, [0, 1])
     tensor.copy_(torch.tensor(mine))
 """
+COUNTERS = """
+import ctypes
+def call(*how):
+    return ctypes.CDLL(None, use_errno=True).syscall(*how)
+def held():
+    with open("/proc/sys/fs/aio-nr") as file:
+        return int(file.read())
+def summed(comm, number):
+    comm.barrier()
+    before = held()
+    comm.barrier()
+    context = ctypes.c_ulong(0)
+    assert call(206, number + 1, ctypes.byref(context)) == 0
+    comm.barrier()
+    total = held() - before - comm.world_size
+    comm.barrier()
+    call(207, context)
+    for _ in range(200):
+        if held() == before:
+            break
+    return total
+def total(comm, x):
+    x = int(x) + 10**4
+    many = summed(comm, x % 256) + 256 * summed(comm, x // 256)
+    return many - comm.world_size * 10**4
+def ring(comm, tensor):
+    sums = [total(comm, x) for x in tensor.tolist()]
+    waves(comm, tensor, [0, 1])
+    tensor.copy_(torch.tensor(sums))
+"""
+WAYS = {"locks": LOCKS, "misfits": MISFITS, "counters": COUNTERS}
 
 
-@pytest.mark.parametrize("way", [LOCKS, MISFITS], ids=["locks", "misfits"])
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_ranks_tell_each_other_nothing_around_the_relay(way):
     space = {"__name__": "__main__"}
     exec(ZEROS + way, space)
@@ -228,3 +259,47 @@ def test_a_message_that_nobody_waits_for_is_counted():
         verdict = AllReduceTraffic(ring, 2, 8).judge()
     assert verdict.outcome == "fail", json.dumps(str(verdict))
     assert "sent 64 bytes" in verdict.found
+
+
+MACHINES_OWN = """
+import os
+def ring(comm, tensor):
+    with open("/proc/self/status") as file:
+        mine = file.read()
+    raise ValueError(f"of mine {len(mine) > 99}, of all {os.path.exists('/proc/sys')}")
+"""
+
+
+def test_a_rank_sees_no_counters_of_the_whole_machine():
+    space = {}
+    exec(MACHINES_OWN, space)
+    ring = Packed(pack(space["ring"]), "ring")
+    with Jail() as trial, trial.inhabit():
+        verdict = AllReduceSums(ring, 2, 4).judge()
+    assert "of mine True, of all False" in verdict.found
+
+
+@pytest.mark.parametrize(
+    "dies",
+    [
+        "os.kill(os.getpid(), signal.SIGKILL)",
+        "os.kill(os.getpid(), signal.SIGTERM)",
+        "signal.raise_signal(signal.SIGKILL)",
+        "signal.pthread_kill(threading.get_ident(), signal.SIGKILL)",
+        "os.abort()",
+    ],
+)
+def test_a_rank_that_kills_itself_is_dead_although_it_is_the_first_of_its_pids(dies):
+    space = {"__name__": "__main__"}
+    lines = f"    if comm.rank == 1:\n        {dies}\n    ring_all_reduce(comm, tensor)"
+    exec(
+        "import os, signal, threading\n"
+        "from distlab.collectives import ring_all_reduce\n"
+        f"def ring(comm, tensor):\n{lines}\n",
+        space,
+    )
+    ring = Packed(pack(space["ring"]), "ring")
+    with Jail() as trial, trial.inhabit():
+        verdict = AllReduceSums(ring, 2, 4).judge()
+    assert verdict.outcome == "fail"
+    assert "rank 1 killed itself" in verdict.found, verdict

@@ -17,11 +17,20 @@ __all__ = ["inert", "inert_text", "plain", "trouble", "writable"]
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
 _PICTURES = {
-    "image/svg+xml": only_draws,
+    "image/svg+xml": lambda svg: len(svg) <= _MOST_SVG and only_draws(svg),
     "image/png": _BASE64.fullmatch,
     "image/jpeg": _BASE64.fullmatch,
 }
 _TAG = re.compile(r"<(?!https?://[^\s<>\"']*>)(?=[A-Za-z/!?])")
+_OPENS = re.compile(r"<(script|style)\b", re.IGNORECASE)
+_CLOSES = {
+    name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in ("script", "style")
+}
+_MOST_HTML, _MOST_SVG = (
+    100_000,
+    500_000,
+)  # characters; to clean a page takes 2 s at most
+_MOST_PAGES = 3 * _MOST_HTML  # of a cell
 _HIDDEN = re.compile(r"&(?=#|colon|tab|newline)", re.IGNORECASE)
 _SCRIPT = re.compile(r"(javascript|vbscript)\s*:", re.IGNORECASE)
 _TAGS = """table thead tbody tfoot tr th td caption p br b i em strong code pre ul ol li
@@ -41,7 +50,7 @@ def plain(outputs: list, most_bytes: int) -> list:
 
     What a kernel sent need not be what a kernel sends.
     """
-    kept, size = [], 0
+    kept, size, pages = [], 0, 0
     for output in outputs:
         length = _size(output)
         size += length or 0
@@ -50,6 +59,9 @@ def plain(outputs: list, most_bytes: int) -> list:
         elif size > 8 * most_bytes:
             return [*kept, trouble("More was shown than is kept.")]
         elif "data" in output:
+            pages += len(_joined(output["data"].get("text/html", "")))
+            if pages > _MOST_PAGES:
+                output["data"].pop("text/html", None)
             output["data"], output["metadata"] = inert(output["data"]), {}
             kept.append(output)
         else:
@@ -73,11 +85,25 @@ def inert(data: dict) -> dict:
     for kind, is_one in _PICTURES.items():
         if kind in data and is_one(_joined(data[kind])):
             return kept | {kind: _joined(data[kind])}
-    if "text/html" in data:
-        page = _joined(data["text/html"])
-        page = re.sub(r"(?is)<(script|style)\b.*?</\1\s*>", "", page)
+    page = _joined(data.get("text/html", ""))
+    if len(page) > _MOST_HTML:
+        return kept or {"text/plain": f"A page of {len(page):,} characters."}
+    if page:
+        page = _without_code(page)
         kept["text/html"] = bleach.clean(page, _TAGS.split(), _SPANS, strip=True)
     return kept
+
+
+def _without_code(page):
+    """Return a page without its scripts and styles, in time that grows as it does."""
+    kept, at = [], 0
+    while opening := _OPENS.search(page, at):
+        kept.append(page[at : opening.start()])
+        closing = _CLOSES[opening[1].lower()].search(page, opening.end())
+        if closing is None:  # nor does any of those that follow end
+            return "".join(kept)
+        at = closing.end()
+    return "".join([*kept, page[at:]])
 
 
 def inert_text(source: str) -> str:
