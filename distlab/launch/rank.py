@@ -24,7 +24,7 @@ from distlab.comm import Comm, Disagreement
 from distlab.comm.relayed import Line, RelayedComm
 from distlab.launch.outcome import outcome_of
 from distlab.launch.witness import refuse, watch
-from distlab.processes import Child, give_back_at_once
+from distlab.processes import Child, give_back_at_once, refuse_files
 from distlab.recorder import Recorder
 
 __all__ = ["count_gpus", "main", "relayed"]
@@ -74,6 +74,7 @@ def relayed(child: Child) -> None:
         comms[:] = [comm]
         if settings["weighed"]:
             give_back_at_once()
+            refuse_files()
         child.send(json.dumps({"outcome": "ready"}).encode())
         task = memoryview(child.receive())[1:]
         child.send(b"=" + _outcome(comm, Arrivals(persistent=False), task))

@@ -36,6 +36,7 @@ from distlab.processes.memory import (
     anonymous_file,
     give_back_at_once,
     limit_memory,
+    refuse_files,
 )
 from distlab.processes.pulse import Pulse
 from distlab.processes.server_handle import warm_up
@@ -62,5 +63,6 @@ __all__ = [
     "lend",
     "limit_memory",
     "on_its_own",
+    "refuse_files",
     "warm_up",
 ]

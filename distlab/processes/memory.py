@@ -4,6 +4,7 @@ import ctypes
 import mmap
 import os
 import resource
+import signal
 import sys
 import tempfile
 
@@ -14,6 +15,7 @@ __all__ = [
     "give_back_at_once",
     "held_bytes",
     "limit_memory",
+    "refuse_files",
     "resident_bytes",
     "use_large_pages",
 ]
@@ -70,6 +72,15 @@ def give_back_at_once() -> None:
     if hasattr(libc, "mallopt") and hasattr(libc, "malloc_trim"):
         libc.mallopt(_MMAP_THRESHOLD, _APART_BYTES)
         libc.malloc_trim(0)
+
+
+def refuse_files() -> None:
+    """Let this process write to no file, for good: what files hold is not weighed.
+
+    Neither to one that is in memory and has no name.
+    """
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # the writing fails instead
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
 def limit_memory(more_bytes: int) -> None:

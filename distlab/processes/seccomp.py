@@ -41,7 +41,8 @@ _FORBIDDEN = {
     "memfd_secret": (447, 447),
 }
 # What those can do who share no files, and yet see the same ones of the system: they
-# could tell each other anything by a lock, a watch, or the room left on the disk.
+# could tell each other anything by a lock, a watch, or the room left on the disk. And
+# memory that stays while nobody has it mapped.
 _ALONE = {
     "statfs": (137, 43),
     "fstatfs": (138, 44),
@@ -52,6 +53,7 @@ _ALONE = {
     "cachestat": (451, 451),
     "io_setup": (206, 0),
     "sysinfo": (99, 179),
+    "shmget": (29, 194),
 }
 # What those can do to others who are only to compute: start something, write, signal.
 _EFFECTS = {
@@ -94,7 +96,6 @@ _EFFECTS = {
     "fsetxattr": (190, 7),
     "setxattrat": (463, 463),
     "socket": (41, 198),
-    "shmget": (29, 194),
     "semget": (64, 190),
     "msgget": (68, 186),
     "mq_open": (240, 180),

@@ -325,6 +325,33 @@ def test_what_a_rank_keeps_is_known_from_outside_of_it(keeps, hint, salted):
     assert hint in verdict.hint, verdict
 
 
+class KeepsInFiles(Zero3):
+    """Keeps it in files in memory, which are no memory of the process's own."""
+
+    def full(self, i):
+        full = super().full(i)
+        data = memoryview(full.detach().numpy()).cast("B")
+        file = os.memfd_create("kept")
+        while data:
+            data = data[os.write(file, data) :]
+        return full
+
+
+class KeepsInSparseFiles(Zero3):
+    def full(self, i):
+        full = super().full(i)
+        os.truncate(os.memfd_create("kept"), 8 * len(full))
+        return full
+
+
+@pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="needs Linux")
+@pytest.mark.parametrize("keeps", [KeepsInFiles, KeepsInSparseFiles])
+def test_who_is_weighed_writes_no_files(keeps, salted):
+    verdict = WeighedLayers(keeps, 2).judge()
+    assert verdict.outcome == "fail", verdict
+    assert "File too large" in verdict.found, verdict
+
+
 @pytest.mark.parametrize("keeps", [KeepsUnseen, KeepsLists])
 def test_nothing_but_weighing_finds_what_these_keep(keeps, monkeypatch, salted):
     monkeypatch.setattr(WeighedLayers, "_too_heavy", lambda check: None)
