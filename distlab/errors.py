@@ -20,6 +20,7 @@ __all__ = [
     "EngineMissing",
     "HistoryError",
     "InvalidArgument",
+    "JailExceeded",
     "JailFailed",
     "MessageMismatch",
     "NestedRDD",
@@ -88,6 +89,10 @@ class WorldClosed(DistlabError, RuntimeError):
 
 class ProcessServerFailed(DistlabError, RuntimeError):
     """The helper process that forks ranks could not start, or died."""
+
+
+class JailExceeded(ProcessServerFailed):
+    """What ran in a jail used more than it may, and all of it was ended."""
 
 
 class JailFailed(DistlabError, RuntimeError):

@@ -6,6 +6,7 @@ import sys
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from distlab.errors import JailExceeded
 from distlab.grading import hinting
 from distlab.launch import kept_ranks
 
@@ -120,6 +121,13 @@ def judged(check) -> Verdict:
             if verdict.outcome == "fail" and verdict.picture is None:
                 verdict = replace(verdict, picture=_picture_of(check))
             return verdict
+    except JailExceeded as error:
+        why = str(error).partition(": ")[2]
+        found = (
+            f"Your function was ended, with all that it started: {why}.\n"
+            "Does something grow in each round of a loop, and is there a last round?"
+        )
+        return Verdict("fail", check.title, found)
     except Exception as error:
         said = f"{type(error).__name__}: {error}"
         return Verdict(

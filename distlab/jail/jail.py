@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from distlab.errors import JailFailed, ProcessServerFailed
+from distlab.errors import JailExceeded, JailFailed
 from distlab.jail import system
 from distlab.jail.init import Plan, be_init
 from distlab.jail.isolation import best_isolation, words
@@ -237,7 +237,7 @@ class _JailServer(ServerHandle):
         """Return the error that says why the jail is gone."""
         why = self.jail.exceeded()
         if why:
-            return ProcessServerFailed(f"the jail was ended: {why}")
+            return JailExceeded(f"the jail was ended: {why}")
         return super().failure()
 
 

@@ -122,6 +122,23 @@ ANSWERING = {
         "        return [Send(sender, self.copies)]",
         "without end",
     ),
+    "looks at the clock": (
+        "on_client(self, request, call)",
+        "import time\n"
+        "        copy = self.copies.get(call.key, Copy())\n"
+        "        if call.op == 'write':\n"
+        "            copy = Copy((time.monotonic_ns(), 0), call.value)\n"
+        "            self.copies[call.key] = copy\n"
+        "        yield Reply(request, copy.value)",
+        "a node has no clock",
+    ),
+    "draws by itself": (
+        "on_client(self, request, call)",
+        "import random\n"
+        "        yield from super().on_client(request, call)\n"
+        "        self.copies['drawn'] = Copy((1, self.me), random.getrandbits(60))",
+        "Chance comes from self.random alone",
+    ),
 }
 
 
@@ -159,6 +176,18 @@ def test_a_wrong_cart_meets_the_hint_that_fits(name):
     assert hint in hint_of(
         HealedCart, learner(source)["Wrong"], ["one node", "a split"]
     )
+
+
+def test_who_draws_from_its_own_chance_does_the_same_once_more():
+    source = (
+        "class Draws(Answering):\n"
+        "    def on_timer(self, name):\n"
+        "        yield SetTimer('gossip', GOSSIP_S * self.random.uniform(0.5, 1))\n"
+        "        for peer in self.random.sample(self.peers, len(self.peers)):\n"
+        "            yield Send(peer, self.copies)\n"
+    )
+    made = learner(source)["Draws"]
+    assert hint_of(AlwaysAnswers, made, ["after a split", "losses"]) == "pass"
 
 
 def test_nodes_on_trial_share_nothing_and_leave_nothing_behind():

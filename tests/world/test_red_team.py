@@ -12,6 +12,7 @@ from distlab.calls.travel import Packed, pack
 from distlab.errors import CannotTravel
 from distlab.grading import AllReduceSums, AllReduceTraffic
 from distlab.grading.marking.restored import Restored
+from distlab.grading.verdict import judged
 from distlab.jail import Jail
 from distlab.preloads import CHECKING, KERNEL
 from distlab.processes import warm_up
@@ -303,3 +304,20 @@ def test_a_rank_that_kills_itself_is_dead_although_it_is_the_first_of_its_pids(d
         verdict = AllReduceSums(ring, 2, 4).judge()
     assert verdict.outcome == "fail"
     assert "rank 1 killed itself" in verdict.found, verdict
+
+
+def test_a_function_that_takes_all_memory_fails_and_is_told_so():
+    space = {"__name__": "__main__"}
+    exec(
+        "def ring(comm, tensor):\n"
+        "    kept = []\n"
+        "    while True:\n"
+        "        kept.append(b'x' * 10**7)\n",
+        space,
+    )
+    ring = Packed(pack(space["ring"]), "ring")
+    with Jail() as trial, trial.inhabit():
+        verdict = judged(AllReduceSums(ring, 2, 4))
+    assert verdict.outcome == "fail"
+    assert "it used more than 2 GiB of memory" in verdict.found
+    assert "is there a last round?" in verdict.found

@@ -31,6 +31,7 @@ class AlwaysAnswers(OnTrial):
     case: "at once", "after a split", "losses" or "much later".
     """
 
+    _repeats = True
     titles: ClassVar[dict[str, str]] = {
         "at once": "both sides of a split answer, at once",
         "after a split": "some time after a split all nodes agree",

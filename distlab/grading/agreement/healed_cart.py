@@ -31,6 +31,7 @@ class HealedCart(OnTrial):
     case: "one node", "a split" or "many runs".
     """
 
+    _repeats = True
     titles: ClassVar[dict[str, str]] = {
         "one node": "a cart on one node, nobody else there",
         "a split": "both sides of a split fill and empty the cart",

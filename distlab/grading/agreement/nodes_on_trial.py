@@ -40,6 +40,7 @@ class OnTrial:
 
     nodes = 5
     titles: ClassVar[dict[str, str]] = {}
+    _repeats: ClassVar[bool] = False  # whether nodes have to do the same once more
 
     @property
     def title(self) -> str:
@@ -53,6 +54,8 @@ class OnTrial:
                 if borrows(self.trial.packed):
                     found = "Your class brings the code of the library's own stores."
                     raise Wrong(found, HINTS["locked"])
+                if self._repeats:
+                    self.trial.heard = []
                 try:
                     self._try()
                 except Wrong:
@@ -60,6 +63,8 @@ class OnTrial:
                         self._forbid_sharing()
                     raise
                 self._forbid_sharing()
+            if self._repeats:
+                self._forbid_chance(self.trial.heard)
         except Told as told:
             return Verdict("fail", self.title, told.said, hint_for_told(told))
         except Wrong as wrong:
@@ -112,6 +117,15 @@ class OnTrial:
         if name:
             found = f"{name} belongs to no node, and was changed while they ran."
             raise Wrong(found, HINTS["shared"])
+
+    def _forbid_chance(self, heard):
+        """Have nodes in other processes, later, do the same once more."""
+        heard = [said for said in heard if said[1] != "shared"]
+        with Trial(self.make, self.nodes, self._disguise()) as again:
+            who = again.differs(heard)
+        if who:
+            found = f"Given the same once more, {who}, did something else."
+            raise Wrong(found, HINTS["chance"])
 
 
 class NotEnough(Exception):

@@ -28,6 +28,7 @@ __all__ = ["Proxy", "Sealed", "Told", "Trial"]
 
 _INSIDE = "distlab.network.trial.inside"
 _PATIENCE_S = 25.0
+_MOST_HEARD = 1500  # a node that looks at a clock does so in each call
 _MOST_BYTES = 2**22  # of what a node says at once
 
 
@@ -75,6 +76,7 @@ class Trial:
         self._name = name if name.isidentifier() else "Node"
         self.sizes: list[int] = []  # bytes of each message, as they were sent
         self.left: int | None = None  # how often nodes may be called, None for ever
+        self.heard: list | None = None  # the first of what was said, if kept
         self.live, self.copied = self._makers()
 
     def _makers(self):
@@ -136,7 +138,19 @@ class Trial:
             told = answer["failed"]
             told = told[:4] if isinstance(told, list) else [told]
             raise Told(*(str(part)[:4000] for part in told))
+        if self.heard is not None and len(self.heard) < _MOST_HEARD:
+            self.heard.append((node, what, arguments, answer))
         return answer
+
+    def differs(self, heard: list) -> str:
+        """Ask the same as was asked of others; say what a node does otherwise, or "".
+
+        heard: of a trial of the same nodes, from its beginning, and of no search.
+        """
+        for node, what, arguments, answer in heard:
+            if self.ask(node, what, *arguments) != answer:
+                return f"node {node}, in on_{what}"
+        return ""
 
     def _said(self, node, what):
         """Return the next frame of a node; nobody else has been asked."""
