@@ -400,6 +400,12 @@ def test_a_wrong_world_size_meets_the_hint_that_fits(function, job, hint):
     assert hint in verdict.hint, verdict
 
 
+def test_a_size_that_is_no_int_looks_like_none():
+    verdict = BestWorldSize(lambda *job: with_speed_up(job, 14.0), *PLAIN).judge()
+    rows = [line.split() for line in verdict.found.splitlines()]
+    assert [row[:2] for row in rows[1:]] == [["expected", "14"], ["yours", "14.0"]]
+
+
 def test_an_answer_that_never_comes_ends_the_cell_all_the_same(capsys):
     began = time.monotonic()
     assert grade(3, [BestWorldSize(forever, 1, 400, 1, 10**12)]) == 0.0

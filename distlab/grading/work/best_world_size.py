@@ -136,7 +136,7 @@ class BestWorldSize(WorldCheck):
         rows.append(
             (
                 "yours",
-                f"{n:,}" if isinstance(n, int) else f"{n:g}",
+                f"{n:,}" if isinstance(n, int) else f"{n:g}" if n % 1 else f"{n:.1f}",
                 self._seconds(n),
                 f"{speed_up:.6g}",
             )
