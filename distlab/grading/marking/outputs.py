@@ -26,10 +26,8 @@ _OPENS = re.compile(r"<(script|style)\b", re.IGNORECASE)
 _CLOSES = {
     name: re.compile(rf"</{name}\s*>", re.IGNORECASE) for name in ("script", "style")
 }
-_MOST_HTML, _MOST_SVG = (
-    100_000,
-    500_000,
-)  # characters; to clean a page takes 2 s at most
+_MOST_SVG = 500_000  # characters
+_MOST_HTML = 100_000  # and to clean them takes 2 s at most
 _MOST_PAGES = 3 * _MOST_HTML  # of a cell
 _HIDDEN = re.compile(r"&(?=#|colon|tab|newline)", re.IGNORECASE)
 _SCRIPT = re.compile(r"(javascript|vbscript)\s*:", re.IGNORECASE)
