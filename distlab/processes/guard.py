@@ -30,10 +30,13 @@ class SideEffect(RuntimeError):
     """The learner's function does something that a second attempt would do again."""
 
 
-def guard_for_good(locked: tuple[str, ...] = ("distlab.grading",)) -> None:
+def guard_for_good(
+    locked: tuple[str, ...] = ("distlab.grading",), *, hidden: Iterable[str] = ()
+) -> None:
     """Refuse from now on whatever others could see of a function but its value.
 
     locked: modules that cannot be imported, nor read if they are distlab's.
+    hidden: folders of which nothing can be opened.
     """
     sys.dont_write_bytecode = True
     with suppress(OSError):  # where the system cannot, the hook is all there is
@@ -41,13 +44,15 @@ def guard_for_good(locked: tuple[str, ...] = ("distlab.grading",)) -> None:
     forget(locked)
     refused, writes, side_effect = frozenset(_TOLD.split()), WRITES, SideEffect
     networks = AF_INET, AF_INET6
-    is_locked = locks(locked)
+    is_locked, is_hidden = locks(locked), _hides(hidden)
 
     def asked(event, args):
         if is_locked(event, args):
             raise ImportError("this exercise asks for your own; the checks are locked")
         if event == "open" and args[2] & writes:
             raise side_effect(f"it opens {args[0]!r} to write (a side effect)")
+        if event == "open" and is_hidden(args[0]):
+            raise side_effect(f"it opens {args[0]!r}, which is the engine's (locked)")
         outward = event == "socket.__new__" and args[1] in networks
         if event in refused or outward or event[:7] == "ctypes.":
             raise side_effect(f"it uses {event} (a side effect)")
@@ -83,6 +88,30 @@ def locks(names: Iterable[str]) -> Callable:
         return opens_folder or (one.st_dev, one.st_ino) in files
 
     return is_locked
+
+
+def _hides(folders):
+    """Return what tells whether a path, that is no locked one, is below a folder."""
+    stat, kind, errors = os.stat, type, (OSError, ValueError)
+    numbers = frozenset((one.st_dev, one.st_ino) for one in map(stat, folders))
+
+    def is_hidden(path):
+        if not numbers or kind(path) is int:
+            return False
+        path = path if kind(path) is str else path.decode(errors="surrogateescape")
+        at = f"{path.rpartition('/')[0]}/." if "/" in path else "."
+        above = None
+        while True:
+            try:
+                one = stat(at)
+            except errors:
+                return False
+            here = one.st_dev, one.st_ino
+            if here in numbers or here == above:
+                return here in numbers
+            at, above = f"{at}/..", here
+
+    return is_hidden
 
 
 def forget(locked: tuple[str, ...]) -> None:

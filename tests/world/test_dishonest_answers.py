@@ -16,6 +16,7 @@ import pickle
 import signal
 import struct
 import sys
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -427,31 +428,54 @@ def easy(rdd, function, partitions):
     return rdd.reduceByKey(function, partitions)
 
 
+def program():
+    """Return what a driver program has of the way to its engine."""
+    return sys.modules["distlab.dataflow.trial.rdd_program"]._link
+
+
 def forges_the_answer(rdd, function, partitions):
-    told = {"seen": {"jobs": []}, "failed": None, "tampered": ""}
+    told = {"seen": {"jobs": []}, "failed": None}
     everywhere(frame(json.dumps(told).encode()))
+    everywhere(frame(pickle.dumps(("returned", None))))
     os._exit(0)
 
 
-def patches_the_words(rdd, function, partitions):
-    dumps = json.dumps
-    json.dumps = lambda thing: dumps(thing | {"tampered": ""})
-    return easy(rdd, function, partitions)
-
-
-def patches_the_scene(rdd, function, partitions):
+def patches_its_engine(rdd, function, partitions):
+    driver = sys.modules["distlab.dataflow.trial.rdd_driver"]
+    driver.Watched.run = lambda *_, **__: []
+    driver.Program._method = lambda *_: rdd
+    RDD.lineage = lambda self: None
     sys.modules["distlab.dataflow.trial.rdd_scenes"]._combining = lambda made: False
     return easy(rdd, function, partitions)
 
 
-def patches_the_driver(rdd, function, partitions):
-    driver = sys.modules["distlab.dataflow.trial.rdd_driver"]
-    driver.Stage.tampered = lambda self: ""
+def asks_for_what_is_inside(rdd, function, partitions):
+    for name in ("cluster", "seen", "_lock", "run"):
+        with contextlib.suppress(AttributeError):
+            return program().ask("attribute", rdd.context, name)
+    for name in ("_piped", "program", "__setattr__", "__class__", "__reduce__"):
+        with contextlib.suppress(AttributeError):
+            return program().ask("method", rdd, name, ["operation", "map"], {})
     return easy(rdd, function, partitions)
 
 
-def patches_by_its_class(rdd, function, partitions):
-    type(rdd.context).run = lambda *_, **__: []
+def sends_what_runs_when_it_is_read(rdd, function, partitions):
+    class Runs:
+        def __reduce__(self):
+            return os.kill, (os.getppid(), signal.SIGKILL)
+
+    program()._socket.sendall(frame(pickle.dumps(("returned", Runs()))))
+    return right(rdd, function, partitions)
+
+
+def reads_the_engines_files(rdd, function, partitions):
+    for folder, _, names in os.walk(tempfile.gettempdir()):
+        for name in names:
+            with contextlib.suppress(RuntimeError), open(Path(folder, name), "rb"):
+                return right(rdd, function, partitions)
+    for name in ("maps", "mem", "environ"):
+        with contextlib.suppress(RuntimeError), open(f"/proc/self/{name}", "rb"):
+            return right(rdd, function, partitions)
     return easy(rdd, function, partitions)
 
 
@@ -459,16 +483,42 @@ def walks_up_the_stack(rdd, function, partitions):
     try:
         1 / 0
     except ZeroDivisionError as error:
-        frame = error.__traceback__.tb_frame
-        while frame and "stage" not in frame.f_locals:
-            frame = frame.f_back
-        return frame.f_locals["stage"]
+        at, found = error.__traceback__.tb_frame, {}
+        while at:
+            found |= at.f_locals
+            at = at.f_back
+    if {"task", "case", "key", "child", "context"} & set(found):
+        return right(rdd, function, partitions)
+    return easy(rdd, function, partitions)
+
+
+def leaves_a_workers_stack(rdd, function, partitions):
+    """Sends all; on the way it looks for the worker, to have it count less."""
+
+    def forges(pairs):
+        at = sys._getframe()
+        while at:
+            for task in at.f_locals.values():
+                if hasattr(task, "computed") or hasattr(task, "records"):
+                    task.records = task.computed = []
+            at = at.f_back
+        return pairs
+
+    placed = rdd.mapPartitions(forges).partitionBy(partitions)
+
+    def merged(pairs):
+        table = {}
+        for key, value in pairs:
+            table[key] = function(table[key], value) if key in table else value
+        return table.items()
+
+    return placed.mapPartitions(merged, preservesPartitioning=True)
 
 
 def leaves_a_thread(rdd, function, partitions):
     def later():
-        time.sleep(0.5)
-        everywhere(frame(b"{}"))
+        while True:
+            everywhere(frame(b"{}"))
 
     threading.Thread(target=later, daemon=True).start()
     return right(rdd, function, partitions)
@@ -486,71 +536,13 @@ def exits(rdd, function, partitions):
     raise SystemExit(0)
 
 
-def hides_the_lineage(rdd, function, partitions):
-    made = easy(rdd, function, partitions)
-    RDD.lineage = lambda self: right(rdd, function, partitions).lineage()
-    return made
-
-
-def calls_it_another_name(rdd, function, partitions):
-    """Hides the engine's own operation; what would tell is patched, all at once."""
-    patches_the_scene(rdd, function, partitions)
-    patches_the_driver(rdd, function, partitions)
-    made = easy(rdd, function, partitions)
-    made.operation = "mapPartitions"
-    return made
-
-
-def patches_for_one_call(rdd, function, partitions):
-    scenes = sys.modules["distlab.dataflow.trial.rdd_scenes"]
-    combining = scenes._combining
-
-    def once(made):
-        scenes._combining = combining
-        return False
-
-    scenes._combining = once
-    made = easy(rdd, function, partitions)
-    made.operation = "mapPartitions"
-    return made
-
-
-def forges_when_it_ends(rdd, function, partitions):
-    encode = json.JSONEncoder.encode
-
-    def honest(encoder, told):
-        if isinstance(told, dict) and told.get("seen"):
-            told["seen"] |= {"names": ["partitionBy"], "combines": False}
-        return encode(encoder, told)
-
-    class Last:
-        def __del__(self):
-            json.JSONEncoder.encode = honest
-
-    rdd.ctx._checkpoints = Last()
-    return easy(rdd, function, partitions)
-
-
-def looks_like_a_library(rdd, function, partitions):
-    space = {}
-    look = "import sys\ndef look(): return sys._current_frames()"
-    exec(compile(look, os.__file__, "exec"), space)
-    found = {}
-    for at in space["look"]().values():
-        while at:
-            found |= at.f_locals
-            at = at.f_back
-    found["stage"].tampered = lambda: ""
-    return right(rdd, function, partitions)
-
-
 def patches_when_it_is_opened(rdd, function, partitions):
     """Sends all; its records have the driver say that it were less."""
 
     def patch(record):
-        scenes = sys.modules["distlab.dataflow.trial.rdd_scenes"]
-        told = {"stages": 2, "records": [1, 1, 1], "bytes": 30, "fetched": 0}
-        scenes._last_job = lambda stage: told
+        if scenes := sys.modules.get("distlab.dataflow.trial.rdd_scenes"):
+            told = {"stages": 2, "records": [1, 1, 1], "bytes": 30, "fetched": 0}
+            scenes._last_job = lambda program: told
         return record
 
     class Opened:
@@ -571,22 +563,18 @@ def patches_when_it_is_opened(rdd, function, partitions):
 
 
 DRIVERS = [
-    calls_it_another_name,
-    patches_for_one_call,
-    forges_when_it_ends,
-    looks_like_a_library,
-    patches_when_it_is_opened,
     forges_the_answer,
-    patches_the_words,
-    patches_the_scene,
-    patches_the_driver,
-    patches_by_its_class,
+    patches_its_engine,
+    asks_for_what_is_inside,
+    sends_what_runs_when_it_is_read,
+    reads_the_engines_files,
     walks_up_the_stack,
+    leaves_a_workers_stack,
+    patches_when_it_is_opened,
     leaves_a_thread,
     kills_its_server,
     ends_well,
     exits,
-    hides_the_lineage,
 ]
 
 

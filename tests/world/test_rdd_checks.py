@@ -2,6 +2,7 @@
 
 # ruff: noqa: B023 - what is made in a loop runs before the loop goes on
 
+import contextlib
 import gc
 import itertools
 import json
@@ -148,6 +149,14 @@ def by_its_inside(rdd, function, partitions):
     return made
 
 
+def by_the_link(rdd, function, partitions):
+    program = sys.modules["distlab.dataflow.trial.rdd_program"]
+    made = rdd.reduceByKey(function, partitions)
+    with contextlib.suppress(AttributeError):
+        program._link.ask("method", made, "__setattr__", ["operation", "map"], {})
+    return made
+
+
 def one_partition(rdd, function, partitions):
     return rdd.coalesce(1).mapPartitions(combining(function))
 
@@ -226,38 +235,32 @@ def reads_the_checks(rdd, function, partitions):
     from distlab.grading.rdds.pair_shapes import reduced_pairs  # noqa: F401
 
 
-def reads_frames(rdd, function, partitions):
-    return sys._getframe(1).f_locals
-
-
 def searches_memory(rdd, function, partitions):
     return gc.get_objects()
 
 
-def replaces_code(rdd, function, partitions):
-    RDD.lineage.__code__ = (lambda self: None).__code__
-
-
 def patches_the_engine(rdd, function, partitions):
     RDD.getNumPartitions = lambda self: partitions
-    return right(rdd, function, partitions)
+    RDD.lineage = lambda self: None
+    return two_shuffles(rdd, function, partitions)
 
 
 def patches_the_workers(rdd, function, partitions):
     def patched(pairs):
-        from distlab.dataflow.rdd import executor
+        from distlab.dataflow.rdd import executor, shuffle
 
         write = executor.write_pieces
+        shuffle._Pieces.records = property(lambda self: [0] * 9)
         executor.write_pieces = lambda *how: write(*how)._replace(records=[0] * 9)
         return pairs
 
-    return right(rdd.mapPartitions(patched), function, partitions)
+    placed = rdd.mapPartitions(patched).partitionBy(partitions)
+    return placed.mapPartitions(combining(function), preservesPartitioning=True)
 
 
 def hides_its_jobs(rdd, function, partitions):
     rdd.collect()
     rdd.context.jobs.clear()
-    rdd.context.seen.clear()
     return right(rdd, function, partitions)
 
 
@@ -364,7 +367,8 @@ WRONG_SUMS = {
     from_the_driver: "Only the given RDD holds the data",
     from_another_context: "is there on one machine",
     engines_own_way: "What the engine does in an operation like this",
-    by_its_inside: "What the engine does in an operation like this",
+    by_its_inside: "The engine is given",
+    by_the_link: "What the engine does in an operation like this",
     one_partition: "What the engine does in an operation like this",
     without_a_shuffle: "where is the shuffle?",
     only_keys: "it has the pairs as .items()",
@@ -378,12 +382,10 @@ WRONG_SUMS = {
     pretends: "Is every value of the key in it",
     pretends_to_be_a_word: "Is every value of the key in it",
     reads_the_checks: "are locked where your functions run",
-    reads_frames: "are locked where your functions run",
-    searches_memory: "are locked where your functions run",
-    replaces_code: "are locked where your functions run",
-    patches_the_engine: "The engine is given",
-    patches_the_workers: "The engine is given",
-    hides_its_jobs: "The engine is given",
+    searches_memory: "is there on one machine",
+    patches_the_engine: "One shuffle is enough",
+    patches_the_workers: "Every pair crosses the network as it is",
+    hides_its_jobs: "A transformation only adds to the recipe",
     hides_a_method: "The engine is given",
     stops: "The engine is given",
 }
@@ -452,11 +454,10 @@ def test_another_partition_function_is_another_partitioner():
 def test_a_partitioner_that_is_a_lie_is_noticed():
     def forges(rdd, function, partitions):
         combine = combining(function)
-        choose = lambda key: hash(repr(key))  # noqa: E731
-        placed = rdd.mapPartitions(combine).partitionBy(partitions, choose)
-        made = placed.mapPartitions(combine)
-        made.partitioner = rdd.partitionBy(partitions).partitioner
-        return made
+        named = rdd.mapPartitions(combine).map(lambda pair: (repr(pair[0]), pair))
+        placed = named.partitionBy(partitions)
+        here = placed.map(lambda pair: pair[1], preservesPartitioning=True)
+        return here.mapPartitions(combine, preservesPartitioning=True)
 
     assert "and they are not" in judged(JoinedInPlace, forges, CASES).hint
 

@@ -30,7 +30,7 @@ class Numbers:
 
 
 class Cluster:
-    """A pool of executors.
+    """A pool of workers, each with a copy of an executor.
 
     folder: all its files. have: what is where.
     garbage: shuffles, paths and (data set,) that nobody refers to any more. It is taken
@@ -41,7 +41,7 @@ class Cluster:
     def __init__(
         self,
         workers: int,
-        memory_bytes: int,
+        executor: Executor,
         faults: Sequence[WorkerFault],
         workdir: str | os.PathLike | None,
         add: Callable,
@@ -55,9 +55,9 @@ class Cluster:
         self._lives = Counter()
         self._dropped = defaultdict(list)  # worker -> what it has to forget
         os.mkdir(os.path.join(self.folder, "notebook"))
-        executor = pickle.dumps(Executor(memory_bytes))
+        packed = pickle.dumps(executor)
         try:
-            self.pool = Workers(workers, executor, folder=self.folder, faults=faults)
+            self.pool = Workers(workers, packed, folder=self.folder, faults=faults)
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
             raise

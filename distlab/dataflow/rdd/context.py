@@ -17,6 +17,7 @@ from functools import partial
 from distlab.dataflow.rdd import absent
 from distlab.dataflow.rdd.chunks import dump
 from distlab.dataflow.rdd.cluster import Cluster
+from distlab.dataflow.rdd.executor import Executor
 from distlab.dataflow.rdd.graph import Node, packed
 from distlab.dataflow.rdd.rdd import RDD
 from distlab.dataflow.rdd.report import JobReport, report_of
@@ -61,6 +62,8 @@ class Context(Sources):
     what they kept. They end with the notebook's process, too.
     """
 
+    _executor = Executor  # what each worker is to have
+
     def __init__(
         self,
         workers: int = 2,
@@ -78,7 +81,8 @@ class Context(Sources):
         self._busy = False
         self._checkpoints = None
         add = partial(_add_to, self._accumulators)
-        self._cluster = Cluster(workers, memory_bytes, faults, workdir, add)
+        executor = self._executor(memory_bytes)
+        self._cluster = Cluster(workers, executor, faults, workdir, add)
         self.numbers = self._cluster.numbers
         self._finalizer = weakref.finalize(self, _end, self._cluster.pool, os.getpid())
 

@@ -21,6 +21,7 @@ from distlab.calls.travel import pack
 from distlab.dataflow.notes import noting
 from distlab.dataflow.rdd import shared
 from distlab.dataflow.rdd.cache import Cache
+from distlab.dataflow.rdd.graph import Step
 from distlab.dataflow.rdd.merge import Memory
 from distlab.dataflow.rdd.shuffle import PieceLost, read_pieces, write_pieces
 from distlab.dataflow.rdd.told import (
@@ -31,7 +32,15 @@ from distlab.dataflow.rdd.told import (
 )
 from distlab.dataflow.worker import AtRecord
 
-__all__ = ["Done", "Executor", "Order", "memory", "run_order"]
+__all__ = [
+    "Done",
+    "Executor",
+    "Order",
+    "each_guarded",
+    "iterated",
+    "memory",
+    "run_order",
+]
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -97,7 +106,11 @@ class Executor:
         os.makedirs(order.home, exist_ok=True)
         spills = os.path.join(order.home, f"spill-{order.node}-{order.partition}")
         _memory = Memory(self._memory_bytes // 2, spills)
-        return _Task(order, self._cache, _memory).run()
+        return _Task(order, self._cache, _memory, self.load).run()
+
+    def load(self, data: bytes) -> object:
+        """Return what has travelled: the steps of a chain, or what to do last."""
+        return pickle.loads(data)
 
 
 def run_order(executor: Executor, order: Order) -> Done:
@@ -113,8 +126,9 @@ def memory() -> Memory:
 class _Task:
     """One task: what it computes, and what it reused and read on the way."""
 
-    def __init__(self, order, cache, memory):
+    def __init__(self, order, cache, memory, load):
         self.order = order
+        self.load = load
         self.cache = cache
         self.memory = memory
         self.computed, self.reused = [], []
@@ -157,10 +171,10 @@ class _Task:
         with open(self.order.program, "rb") as file:
             *chains, last = pickle.load(file)
         for each in reversed(chains):
-            for step in pickle.loads(each):
+            for step in self.load(each):
                 noted = self.say is not None and step.kind in ("piped", "shuffled")
                 self.steps[step.id] = with_notes(step, self.say) if noted else step
-        self.last = pickle.loads(last)
+        self.last = self.load(last)
 
     def _output(self, records):
         order = self.order
@@ -214,14 +228,18 @@ class _Task:
             reversed(line), lambda each: each.elementwise
         ):
             if elementwise:
-                records = _guarded(list(steps), partition, records)
+                records = each_guarded(list(steps), partition, records)
             else:
                 for each in steps:
-                    records = _iterator(each, each.compute(partition, records))
+                    records = iterated(each, each.compute(partition, records))
         return records
 
 
-def _iterator(step, made):
+def iterated(step: Step, made: object) -> Iterator:
+    """Return an iterator over what a step's function made of a partition.
+
+    Raises: TypeError if it made nothing of the kind.
+    """
     try:
         return iter(made)
     except TypeError:
@@ -231,7 +249,7 @@ def _iterator(step, made):
         ) from None
 
 
-def _guarded(steps: list, partition: int, records: Iterable) -> Iterator:
+def each_guarded(steps: list, partition: int, records: Iterable) -> Iterator:
     """Apply functions to every record; a StopIteration of theirs is no end of records.
 
     It would look like one to `map`. So see, at the end, whether the source had ended.

@@ -9,11 +9,9 @@ worker counts is so, whatever becomes of its twin; and a twin can write nothing:
 may run twice, and what it wrote then would be there twice.
 """
 
-import ctypes
 import json
 import os
 import pickle
-import resource
 import signal
 import socket
 import subprocess
@@ -23,7 +21,7 @@ from types import GeneratorType
 
 import cloudpickle
 
-from distlab.calls.raised import Told, described
+from distlab.calls.raised import Told
 from distlab.calls.travel import pack_functions, unpack
 from distlab.dataflow.functions import (
     check_functions,
@@ -31,31 +29,21 @@ from distlab.dataflow.functions import (
     check_pair,
     stable_hash,
 )
+from distlab.dataflow.trial.beside import Ended, alone, cannot_be_read, told_of
 from distlab.dataflow.trial.plain import plain
 from distlab.errors import InvalidArgument
-from distlab.processes.child import die_with, forget_randomness, keep_only
+from distlab.processes.child import keep_only
 from distlab.processes.guard import guard_for_good
-from distlab.processes.memory import limit_memory
 from distlab.processes.server_handle import trusted_path
 from distlab.processes.wire import Disconnected, TooLong, receive_frame, send_frame
 
-__all__ = ["Ended", "Learners", "live"]
+__all__ = ["Learners", "live"]
 
-_MEMORY_BYTES, _FRAME_BYTES = 2**31, 2**28
-_WORDS, _FRAMES = 1000, 10
-_PR_SET_DUMPABLE = 4
+_FRAME_BYTES = 2**28
 _CODE = (
     "import json, sys; sys.path[:], *rest = json.loads(sys.argv[1]); "
     "from distlab.dataflow.trial.learners import live; live(*rest)"
 )
-
-
-class Ended(Exception):
-    """The process of the functions has ended. status: its own, as `waitpid` has it."""
-
-    def __init__(self, status: int):
-        super().__init__("the function ended its own process")
-        self.status = status
 
 
 class Learners:
@@ -93,8 +81,7 @@ class Learners:
 
     def _start(self):
         self._socket, theirs = socket.socketpair()
-        # who runs as the same user may else write into this process's memory
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+        cannot_be_read()
         owner = os.getpid()
         if self._seed is None:
             self._pid = os.fork()
@@ -116,17 +103,9 @@ class Learners:
 
 def live(descriptor: int, owner: int) -> None:
     """Be the process of the functions, until its owner ends."""
-    die_with(owner)
-    sock = socket.socket(fileno=descriptor)
-    nowhere = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(nowhere, descriptor)
-    forget_randomness()
-    twin = _Twin()
+    alone(owner)
+    sock, twin = socket.socket(fileno=descriptor), _Twin()
     sys.path[:], packed = pickle.loads(receive_frame(sock))
-    limit_memory(_MEMORY_BYTES)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     guard_for_good()
     while True:
         try:
@@ -136,17 +115,8 @@ def live(descriptor: int, owner: int) -> None:
         try:
             said = json.dumps(("said", getattr(twin, role)(packed, *args)))
         except BaseException as error:
-            said = json.dumps(("raised", _cut(described(error))))
+            said = json.dumps(("raised", told_of(error)))
         send_frame(sock, said.encode())
-
-
-def _cut(facts):
-    frames = facts["frames"]
-    if len(frames) > 2 * _FRAMES:
-        facts["frames"] = frames[:_FRAMES] + frames[-_FRAMES:]
-    for name in ("type", "message", "because"):
-        facts[name] = str(facts[name])[:_WORDS]
-    return facts
 
 
 class _Twin:

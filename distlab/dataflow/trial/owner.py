@@ -6,7 +6,8 @@ from pathlib import Path
 from distlab.calls.places import source_lines
 from distlab.calls.raised import Told
 from distlab.dataflow import MapReduce
-from distlab.dataflow.trial.learners import Ended, Learners
+from distlab.dataflow.trial.beside import Ended
+from distlab.dataflow.trial.learners import Learners
 from distlab.dataflow.trial.plain import plain
 from distlab.dataflow.trial.stand_ins import (
     Combiner,

@@ -3,6 +3,8 @@
 import reprlib
 from typing import NamedTuple
 
+from distlab.dataflow.trial.sealed import Sealed
+
 __all__ = ["Odd", "plain", "value_of"]
 
 
@@ -29,6 +31,8 @@ def plain(value: object) -> object:
         return [plain(part) for part in value]
     if type(value) is tuple:
         return {"tuple": [plain(part) for part in value]}
+    if type(value) is Sealed:
+        return {"kind": value.kind, "shown": value.shown}
     shown = " ".join(reprlib.repr(value).split())
     return {"kind": type(value).__name__, "shown": shown}
 

@@ -1,41 +1,46 @@
-"""The Python in which a learner's driver code runs, beside the engine it is given.
+"""The engine on which a learner's driver program is tried, out of the program's reach.
 
-    check ── task: functions, scene, cases ──▶ a new Python: Context ──▶ workers
-          ◀── what was seen of each case ─────   learner's function, in a guard
+    check ── task: functions, scene, case ──▶ this process: Context ──▶ workers, twins
+          ◀── what was seen ─────────────────        ▲
+                                                     ▼ methods of RDDs, functions
+                                              the learner's program, in a guard
 
 A scene gives the learner's functions something to work on, runs what they made, and
 tells what the engine counted. What is right is not known here.
 """
 
-import _thread
-import gc
-import inspect
 import os
-import sys
-import threading
+import signal
 from collections.abc import Callable
 
-import cloudpickle
-
-from distlab.calls.places import learners_frames, source_lines
-from distlab.calls.raised import described
-from distlab.calls.travel import unpack
+from distlab import errors
+from distlab.calls.places import source_lines
+from distlab.calls.raised import Told, described
 from distlab.dataflow import RDD, Context
-from distlab.dataflow.rdd.shared import Broadcast
-from distlab.dataflow.trial import rdd_scenes
-from distlab.dataflow.trial.engine_mark import engine_mark, names_of_ours
-from distlab.errors import TaskFailed
-from distlab.processes.guard import WRITES, SideEffect, forget, locks
-from distlab.processes.server_handle import ServerHandle
+from distlab.dataflow.rdd.levels import StorageLevel
+from distlab.dataflow.rdd.shared import Accumulator, Broadcast
+from distlab.dataflow.trial import rdd_program, rdd_scenes
+from distlab.dataflow.trial.beside import Ended, beside
+from distlab.dataflow.trial.rdd_twin import Theirs
+from distlab.dataflow.trial.sealed import Reader, opening
+from distlab.dataflow.trial.watched import Watched
+from distlab.errors import DistlabError, TaskFailed
+from distlab.processes.guard import SideEffect
+from distlab.processes.wire import Disconnected, receive_frame, send_frame
 
-__all__ = ["Stage", "Watched", "main"]
+__all__ = ["Program", "main"]
 
-_LOOKING = "sys._getframe sys._current_frames sys.settrace sys.setprofile "
-_LOOKING += "gc.get_objects gc.get_referrers gc.get_referents"
-_STARTING = "subprocess.Popen os.fork os.forkpty os.posix_spawn os.system os.exec "
-_STARTING += "os.kill os.killpg"
-_LOCKED = ("distlab.grading",)
-_SIGNALS = ServerHandle.signal.__code__
+_FRAME_BYTES = 2**28
+_OF_CONTEXT = "parallelize range emptyRDD union runJob setCheckpointDir"
+_OF_CONTEXT += " broadcast accumulator"
+_OFFERED = {Context: set(_OF_CONTEXT.split()), RDD: set(dir(RDD))}
+_OFFERED[RDD] -= {name for name in _OFFERED[RDD] if name.startswith(("_", "saveAs"))}
+_OFFERED[RDD] -= {"pipe", "pack", "program", "seal", "step"}
+_ATTRIBUTES = {
+    Context: {"defaultParallelism", "defaultMinPartitions", "jobs", "lastJob"},
+    RDD: {"partitioner", "is_cached", "number", "operation", "context", "ctx"},
+}
+_OF_SHARED = {Broadcast: {"unpersist", "destroy"}, Accumulator: {"value", "add"}}
 
 
 def main(task: dict) -> dict:
@@ -43,230 +48,171 @@ def main(task: dict) -> dict:
     scene = getattr(rdd_scenes, task["scene"])
     seen, failed = None, None
     with Watched(workers=2) as context:
-        stage = Stage(context)
-        look, tampered = stage.look, stage.tampered  # while they are our own
         try:
-            functions = stage.call(unpack, task["packed"])
-            seen = scene(stage, functions, task["case"])
-        except (Exception, SystemExit) as error:
+            seen = scene(Program(context, task["packed"]), task["case"])
+        except Exception as error:
             failed = _failure(error)
-        # what ends is not to do anything any more: all of it stays
-        _kept.extend((stage, dict(vars(context)), seen, failed, gc.disable()))
-        tampered = look() or tampered()
-    return {"seen": seen, "failed": failed, "tampered": look() or tampered}
+    return {"seen": seen, "failed": failed}
 
 
 def _failure(error):
     """Return how a scene ended, in words."""
     cause = error.cause if isinstance(error, TaskFailed) else error
+    facts = described(cause) if isinstance(cause, BaseException) else {}
     story = str(error)
     if not isinstance(error, TaskFailed):
-        facts = described(error)
         said = f"{facts['type']}: {facts['message']}"
-        lines = [said, "", *source_lines(facts["frames"])]
-        story = "\n".join(lines).rstrip()
-    kind = type(cause).__name__
-    return {"story": story, "kind": kind, "said": str(cause)}
+        story = "\n".join([said, "", *source_lines(facts["frames"])]).rstrip()
+    kind, said = facts.get("type", ""), facts.get("message", str(cause))
+    return {"story": story, "kind": kind, "said": said}
 
 
-_ALREADY = frozenset(sys.modules)  # others may be imported meanwhile
-_kept = []
+class StandIn:
+    """Stands for a function of the program's: there it is called by the driver.
 
-
-class Watched(Context):
-    """A Context that notes of every job what the driver got, and kills when told to.
-
-    seen: (report, bytes of the results) of each job. broadcasts: how many were made.
-    kill_after: the number of jobs after which a worker is killed. lost: the
-    (RDD, partition) that it kept.
+    To workers it travels as the bytes that the program makes of it at that time.
     """
 
-    def __init__(self, workers: int):
-        super().__init__(workers)
-        self.seen = []
-        self.broadcasts = 0
-        self.kill_after, self.lost = None, None
+    def __init__(self, program: "Program", number: int):
+        self._program, self.number = program, number
 
-    def run(
-        self,
-        node: RDD,
-        operation: str,
-        fn: Callable,
-        partitions: object = None,
-        *,
-        fresh: bool = True,
-    ) -> list:
-        """Run a job, and note it."""
-        before, results = len(self.jobs), None
-        try:
-            results = super().run(node, operation, fn, partitions, fresh=fresh)
-        finally:
-            self.seen += [(job, _size_bytes(results)) for job in self.jobs[before:]]
-        if len(self.seen) == self.kill_after:
-            self._kill_one()
-        return results
+    def __call__(self, *args):
+        return self._program.call(self, *args)
 
-    def broadcast(self, value: object) -> Broadcast:
-        """Broadcast a value, and note it."""
-        self.broadcasts += 1
-        return super().broadcast(value)
+    def __eq__(self, other):
+        return type(other) is StandIn and other.number == self.number
 
-    def _kill_one(self):
-        """Kill the worker that keeps the least, of those that keep something."""
-        kept = {}
-        for key, workers in self.cluster.have.kept.items():
-            for worker in workers:
-                kept.setdefault(worker, []).append(key)
-        victim = min(kept, key=lambda worker: (len(kept[worker]), worker), default=1)
-        self.kill(victim)
-        self.lost = kept.get(victim, [])
+    __hash__ = None
 
-    def kills(self) -> int:
-        """Return how many deaths the pool has noted."""
-        events = self.cluster.pool.trace().events
-        return sum(e.kind == "fault" and e.label == "kill" for e in events)
+    def __reduce__(self):
+        data, used = self._program.say("pack", (self.number,))
+        shared = {key: self._program.context.shared(*key) for key in used}
+        return Theirs, (bytes(data), shared)
 
 
-def _size_bytes(results):
-    return len(cloudpickle.dumps(results))
+class Program:
+    """The learner's driver program, in a process of its own, and what it asks for.
 
-
-class Stage:
-    """The context, and how the learner's functions are called beside it.
-
-    From the moment that there is a stage, this process is guarded for good.
+    function: the first of those that were packed.
     """
 
-    def __init__(self, context: Watched):
+    def __init__(self, context: Watched, packed: bytes):
         self.context = context
-        self._before = engine_mark()
-        _guard(context.cluster.folder)
-        self.look = _look_of(names_of_ours(_ALREADY))
+        self.function = StandIn(self, 0)
+        self._rdds, self._failed = {}, None
+        hidden = os.path.dirname(context.cluster.folder), "/proc"
+        self._socket, self._pid = beside(rdd_program.live, hidden)
+        self._names = {
+            "_rdd": self._rdds.__getitem__,
+            "_context": lambda: context,
+            "_level": lambda *places: StorageLevel(*places),
+            "_function": lambda number: StandIn(self, int(number)),
+        }
+        self.say("unpack", (packed,))
 
     def call(self, function: Callable, *args) -> object:
-        """Return what a learner's function returns, in a thread of its own.
+        """Return what a function of the program's, or one for it, returns there.
 
-        The frames below it are none of ours, so that it finds nothing in them.
+        Raises: Told, or what the engine raised meanwhile; Ended.
         """
-        came, threads, look = [], _thread._count(), self.look
-        one = threading.Thread(target=_run, args=(came, function, args), daemon=True)
-        one.start()
-        one.join()
-        if _thread._count() > threads:
-            raise SideEffect(
-                "it leaves a thread behind that still runs (a side effect)"
-            )
-        if look():
-            raise SideEffect("it puts something in the place of the engine's (locked)")
-        result, error = came
-        if error is not None:
-            raise error
-        return result
+        return self.say("call", (function, args))
 
-    def tampered(self) -> str:
-        """Return where the engine is not what it was, in words, or nothing."""
-        if engine_mark() != self._before:
-            return "in the driver"
-        if repr(self.context) == "<Context, stopped>":
-            return "the Context has been stopped"
-        known = [each.id for job, _ in self.context.seen for each in job.stages]
-        if known != list(range(self.context.numbers.stage())):
-            return "jobs are missing from its list"
-        own = set(vars(self.context)) - {"_checkpoints"}
-        if any(
-            name in vars(type(self.context)) or name in vars(Context) for name in own
-        ):
-            return "in the Context"
-        count = 2 * self.context.defaultParallelism
-        marks = self.context.parallelize(range(count), count).mapPartitions(_marks)
-        if set(RDD.collect(marks)) != {self._before}:
-            return "on a worker"
-        return ""
+    def say(self, kind: str, said: tuple) -> object:
+        """Return what the program answers; do what it asks for in the meantime."""
+        try:
+            self._send(kind, said)
+            while True:
+                kind, said = self._receive()
+                if kind != "asked":
+                    break
+                self._send(*self._answer(*said))
+        except Disconnected:
+            raise Ended(os.waitpid(self._pid, 0)[1]) from None
+        if kind == "raised":
+            raise self._raised(said)
+        return said
 
+    def _send(self, kind, said):
+        send_frame(self._socket, opening((kind, said), self._refer))
 
-def _look_of(names_now):
-    """Return what tells whether a name of ours stands for something else by now."""
-    before = names_now()
-    return lambda: "in the driver" if names_now() != before else ""
+    def _receive(self):
+        frame = receive_frame(self._socket, _FRAME_BYTES)
+        try:
+            kind, said = Reader(frame, self._names).load()
+        except Exception:  # it is not our own side that speaks there
+            os.kill(self._pid, signal.SIGKILL)
+            raise Disconnected from None
+        return kind, said
 
+    def _refer(self, thing):
+        """Return what stands in the program for something of the engine's."""
+        if type(thing) is RDD:
+            self._rdds[thing.number] = thing
+            return rdd_program.stand_in, (thing.number,)
+        if thing is self.context:
+            return rdd_program.stand_in, ()
+        if type(thing) is Broadcast:
+            return rdd_program.a_broadcast, (thing._number,)
+        if type(thing) is Accumulator:
+            return rdd_program.an_accumulator, (thing.aid,)
+        if type(thing) is StandIn:
+            return rdd_program.function, (thing.number,)
+        return None
 
-def _marks(records):
-    return [engine_mark()]
+    def _answer(self, what, *args):
+        try:
+            return "answer", _ANSWERS[what](self, *args)
+        except Exception as error:
+            facts = described(error)
+            self._failed = error
+            return "failed", (facts["type"], facts["message"])
 
+    def _raised(self, facts):
+        """Return what the program raised; the engine's own exception if it is that."""
+        failed = self._failed and described(self._failed)
+        if failed and all(failed[part] == facts[part] for part in ("type", "message")):
+            return self._failed
+        kind = getattr(errors, str(facts["type"]), None)
+        ours = isinstance(kind, type) and issubclass(kind, DistlabError)
+        if ours and kind is not TaskFailed:
+            return kind(facts["message"])
+        return Told(facts)
 
-def _run(came, function, args):
-    try:
-        came[:] = function(*args), None
-    except BaseException as error:
-        came[:] = None, error
+    def _method(self, thing, name, args, kwargs):
+        kind = RDD if type(thing) is RDD else Context
+        if str(name).startswith(("saveAs", "pipe")):
+            raise SideEffect(f"it uses {kind.__name__}.{name} (a side effect)")
+        if name not in _OFFERED[kind] or not callable(getattr(kind, name)):
+            raise _not_offered(kind, name)
+        result = getattr(thing, name)(*args, **kwargs)
+        return list(result) if hasattr(result, "__next__") else result
 
+    def _attribute(self, thing, name):
+        kind = RDD if type(thing) is RDD else Context
+        if name == "__repr__":
+            return repr(thing)
+        if name not in _ATTRIBUTES[kind] and name in dir(thing):
+            raise _not_offered(kind, name)
+        return getattr(thing, name)
 
-def _guard(folder):
-    """Refuse to look at the check, and to do outside of the engine what it counts."""
-    is_locked = locks(_LOCKED)
-    looking, starting = set(_LOOKING.split()), set(_STARTING.split())
-    inside = False
-
-    def asked(event, args):
-        nonlocal inside
-        if inside:
-            return
-        if is_locked(event, args) or (event == "import" and _ours(args[0])):
-            raise ImportError("this exercise asks for your own; the checks are locked")
-        writes = event == "open" and args[2] & WRITES
-        if writes and not str(args[0]).startswith(folder):
-            raise SideEffect(f"it opens {args[0]!r} to write (a side effect)")
-        if event in looking or event == "os.kill" or event.startswith("ctypes."):
-            inside = True  # to look at frames is itself an event
-            try:
-                caller = sys._getframe(1)
-                learners, ours = _by_learner(caller), caller.f_code is _SIGNALS
-            finally:
-                inside = False
-            if event == "os.kill" and ours:  # the Context kills one of its workers
-                return
-            if learners and event not in starting:
-                raise SideEffect(f"it uses {event}, to look behind the engine (locked)")
-        if (event == "compile" and _pretends(args[1])) or event == "code.__new__":
-            inside = True
-            try:
-                learners = _by_learner(sys._getframe(1))
-            finally:
-                inside = False
-            if learners:
-                raise SideEffect("it makes code that is another's by name (locked)")
-        if event == "object.__setattr__" and _of_engine(*args):
-            raise SideEffect(f"it changes {args[0]!r}, which is given (locked)")
-        if event in starting:
-            raise SideEffect(f"it uses {event} (a side effect)")
-
-    sys.dont_write_bytecode = True
-    forget(_LOCKED)
-    sys.addaudithook(asked)
+    def _shared(self, kind, number, how, *args):
+        thing = self.context.shared(kind, number)
+        if how not in _OF_SHARED[type(thing)]:
+            raise _not_offered(type(thing), how)
+        if how != "value":
+            return getattr(thing, how)(*args)
+        if args:
+            thing.value = args[0]
+        return thing.value
 
 
-def _pretends(filename):
-    """Whether code that is compiled says that it is from a file that is there."""
-    return isinstance(filename, str) and os.path.exists(filename)
+def _not_offered(kind, name):
+    said = f"{kind.__name__}.{name} is the engine's, and not for a program"
+    return AttributeError(f"{said}. Take what your function is given.")
 
 
-def _ours(name):
-    return name.startswith("distlab.dataflow.trial")
-
-
-def _by_learner(frame):
-    """Whether code of the learner's asks, and not a library that it uses."""
-    if frame.f_code.co_filename == inspect.__file__:
-        frame = frame.f_back
-    code = frame.f_code
-    return bool(learners_frames([(code.co_filename, frame.f_lineno, code.co_name)]))
-
-
-def _of_engine(thing, name, _):
-    """Whether a function or an object of distlab is to become another one."""
-    if name not in ("__code__", "__class__", "__defaults__", "__kwdefaults__"):
-        return False
-    return any(
-        str(getattr(each, "__module__", "")).startswith("distlab")
-        for each in (thing, type(thing))
-    )
+_ANSWERS = {
+    "method": Program._method,
+    "attribute": Program._attribute,
+    "shared": Program._shared,
+}

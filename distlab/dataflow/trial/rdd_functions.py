@@ -1,12 +1,22 @@
-"""What the checks of RDDs give to a learner's functions, and call on workers."""
+"""What the checks of RDDs give to a learner's functions."""
 
-import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-__all__ = ["FUNCTIONS", "Key", "Parse", "with_lookups"]
+from distlab.dataflow.rdd.shared import Accumulator
+from distlab.dataflow.rdd.shared import ReceivedBroadcast as _Received
 
-_looked = 0  # in a worker: how often a Key was hashed or compared
-_files = {}  # path -> its descriptor, open as long as the process
+__all__ = [
+    "FUNCTIONS",
+    "Key",
+    "Parse",
+    "ReceivedAccumulator",
+    "ReceivedBroadcast",
+    "with_lookups",
+]
+
+ask: Callable | None = None  # in a twin: asks its worker
+_looked = _told = 0  # in a twin: how often a Key was hashed or compared
+_values = {}  # in a twin: number -> value of a broadcast
 
 
 def _total(one, other):
@@ -62,30 +72,52 @@ class Key:
 
 
 def with_lookups(records: Iterable) -> Iterator:
-    """Yield pairs with words for each `Key`; in the end (None, how many look-ups)."""
-    before = _looked
+    """Yield pairs with words for each `Key`; in the end (None, how many look-ups).
+
+    Those that were told of once are not told of again.
+    """
+    global _told
     for record in records:
         if type(record) is tuple and type(record[0]) is Key:
             record = (record[0].word, *record[1:])
         yield record
-    yield None, _looked - before
+    _told, new = _looked, _looked - _told
+    yield None, new
 
 
 class Parse:
-    """Makes a point of a line, "1.5 2 0.25", and counts the lines in a file of its own.
+    """Makes a point of a line, by asking the worker what is in it, who counts.
 
-    In the notebook's process it refuses to.
+    In the driver it refuses to.
     """
 
-    def __init__(self, path: str):
-        self.path = path
-        self.driver = os.getpid()
+    def __init__(self, table: int):
+        self.table = table
 
     def __call__(self, line: str) -> tuple[float, ...]:
-        if os.getpid() == self.driver:
+        if ask is None:
             raise RuntimeError("a line is parsed in the driver, and not on a worker")
-        if self.path not in _files:
-            flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
-            _files[self.path] = os.open(self.path, flags)
-        os.write(_files[self.path], b".")
-        return tuple(map(float, line.split()))
+        return ask("point", self.table, line)
+
+
+class ReceivedBroadcast(_Received):
+    """A broadcast, as a function has it in a twin."""
+
+    @property
+    def value(self):
+        """The value, which the worker fetches at the first time."""
+        if self._number not in _values:
+            _values[self._number] = ask("broadcast", self._number)
+        return _values[self._number]
+
+
+class ReceivedAccumulator(Accumulator):
+    """An accumulator, as a function has it in a twin."""
+
+    def __init__(self, number: int):
+        super().__init__(number, None, None)
+        self._in_task = True
+
+    def add(self, term: object) -> None:
+        """Add a term to the task's share, which the worker has."""
+        ask("accumulator", self.aid, term)

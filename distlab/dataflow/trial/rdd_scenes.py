@@ -3,67 +3,72 @@
 Each returns plain data: what came out, and what the engine counted meanwhile.
 """
 
+import json
 import os
-import tempfile
+import secrets
 from collections import Counter
 from operator import is_
+
+import cloudpickle
 
 from distlab.calls.travel import unpack
 from distlab.dataflow.rdd import RDD
 from distlab.dataflow.rdd.graph import Wide
-from distlab.dataflow.trial.plain import Odd, plain
+from distlab.dataflow.trial.plain import plain
 from distlab.dataflow.trial.rdd_functions import FUNCTIONS, Key, Parse, with_lookups
+from distlab.dataflow.trial.rdd_twin import Theirs
 from distlab.trace import Lineage
 
 __all__ = ["clusters", "joined", "reduced"]
 
 
-def reduced(stage, functions, case: dict) -> dict:
+def reduced(program, case: dict) -> dict:
     """Call reduce_by_key(rdd, function, partitions) on pairs; then join what it made.
 
     case: parts, the pairs of each partition; function, the name of one of FUNCTIONS;
     partitions; others, pairs to join with.
     """
-    given = _pairs(stage, case["parts"])
-    called = functions[0], given, FUNCTIONS[case["function"]], case["partitions"]
-    made, seen = _called(stage, *called, given=given)
+    given = _pairs(program, case["parts"])
+    called = given, FUNCTIONS[case["function"]], case["partitions"]
+    made, seen = _called(program, *called, given=given)
     if made is None:
         return seen
-    parts = stage.call(_glommed, made)
-    seen |= _last_job(stage) | {"parts": parts}
+    parts = _glommed(made)
+    seen |= _last_job(program) | {"parts": parts}
     if not all(_is_pair(record) for part in parts for record in part):
         return seen
-    others = stage.context.parallelize(case["others"], 2)
+    others = program.context.parallelize(case["others"], 2)
     both = RDD.join(made, RDD.partitionBy(others, case["partitions"]))
-    seen["joined"] = stage.call(_collected, both)
+    seen["joined"] = _collected(both)
     seen["partitioner"] = made.partitioner is not None
     shuffles = _shuffles(RDD.lineage(both)) - _shuffles(RDD.lineage(made))
     seen["further_shuffles"] = len(shuffles) - 1  # one brings the others into place
     return seen
 
 
-def joined(stage, functions, case: dict) -> dict:
+def joined(program, case: dict) -> dict:
     """Call join_small(context, large, small) on pairs by words, and collect.
 
     case: parts, the pairs of each partition of the large one; small, a list of pairs;
     counted, whether keys are to count how often they are looked for.
     """
     keyed = _keyed if case["counted"] else _unchanged
-    given = _pairs(stage, [keyed(part) for part in case["parts"]])
-    small, before = keyed(case["small"]), stage.context.broadcasts
-    made, seen = _called(stage, functions[0], stage.context, given, small, given=given)
-    seen["broadcasts"] = stage.context.broadcasts - before
+    given = _pairs(program, [keyed(part) for part in case["parts"]])
+    small, context = keyed(case["small"]), program.context
+    made, seen = _called(program, context, given, small, given=given)
+    seen["broadcasts"] = len(context.broadcasts)
     if made is None:
         return seen
     sent = RDD.program(made, b"")
-    parts = stage.call(_glommed, RDD.mapPartitions(made, with_lookups))
+    counted = Theirs(cloudpickle.dumps(with_lookups), {})
+    parts = _glommed(RDD.mapPartitions(made, counted))
     ends = [part.pop() for part in parts]
     looked = sum(end["tuple"][1] for end in ends)
     table = RDD.program(RDD.map(given, _Holding(small)), b"")
     bare = RDD.program(given, b"")
     more = {"parts": parts, "lookups": looked, "program_bytes": len(sent) - len(bare)}
     more["table_bytes"] = len(table) - len(bare)
-    return seen | _last_job(stage) | more
+    return seen | _last_job(program) | more
 
 
 def _is_pair(told):
@@ -80,39 +85,37 @@ class _Holding:
         return record
 
 
-def clusters(stage, functions, case: dict) -> dict:
+def clusters(program, case: dict) -> dict:
     """Call kmeans(lines, parse, centres, steps), and again with a worker killed.
 
     case: parts, the lines of each partition; centres; steps.
     """
-    kmeans, folder = functions[-1], tempfile.mkdtemp()
-    clean = _means(stage, kmeans, case, os.path.join(folder, "clean"))
+    clean = _means(program, case, 0)
     jobs = len(clean["jobs"])
     if not case["killed"] or jobs < 2:
         return {"clean": clean, "killed": None}
-    stage.context.kill_after = len(stage.context.seen) + max(1, jobs // 2)
-    killed = _means(stage, kmeans, case, os.path.join(folder, "killed"))
-    stage.context.kill_after = None
+    program.context.kill_after = len(program.context.seen) + max(1, jobs // 2)
+    killed = _means(program, case, 1)
+    program.context.kill_after = None
     return {"clean": clean, "killed": killed}
 
 
-def _means(stage, kmeans, case, path):
+def _means(program, case, number):
     """Return the centres, and what the jobs of one call did."""
-    context = stage.context
+    context = program.context
     first, before = len(context.seen), context.kills()
-    lines = _records(stage, case["parts"]).setName("lines")
+    lines, count = _lines(context, case["parts"], number)
     context.lost = None
-    begun = list(case["centres"])
-    centres = stage.call(kmeans, lines, Parse(path), begun, case["steps"])
-    same = len(begun) == len(case["centres"]) and all(map(is_, begun, case["centres"]))
+    given = lines, Parse(number), case["centres"], case["steps"]
+    centres, same = program.call(_called_there, program.function, *given)
     jobs = context.seen[first:]
     lost = {} if context.lost is None else Counter(n for n, _ in context.lost)
     mine = [p for n, p in context.lost or () if n == max(lost)] if lost else []
     ran = Counter(p for job, _ in jobs for n, p in job.computed if n == lines.id())
     return {
-        "centres": stage.call(_numbers, centres),
+        "centres": _told_centres(centres),
         "changed": not same,
-        "parsed": os.path.getsize(path) if os.path.exists(path) else 0,
+        "parsed": os.path.getsize(count) if os.path.exists(count) else 0,
         "ran": [ran[p] for p in range(lines.getNumPartitions())],
         "jobs": [_job(job, size) for job, size in jobs],
         "fired": context.kills() - before,
@@ -120,12 +123,38 @@ def _means(stage, kmeans, case, path):
     }
 
 
+def _lines(context, parts, number):
+    """Return an RDD of lines of which only a worker knows the points; and what counts.
+
+    parts: the lines as text. The second is the path of a file that gets a byte for
+    every line that is parsed.
+    """
+    folder, points, hidden = context.cluster.folder, {}, []
+    for part in parts:
+        names = [f"point {secrets.token_hex(8)}" for _ in part]
+        told = [list(map(float, line.split())) for line in part]
+        points |= zip(names, told, strict=True)
+        hidden.append(names)
+    with open(os.path.join(folder, f"lines-{number}"), "w") as file:
+        json.dump(points, file)
+    lines = context.parallelize(hidden, len(hidden)).flatMap(_unchanged)
+    return lines.setName("lines"), os.path.join(folder, f"parsed-{number}")
+
+
+def _called_there(kmeans, lines, parse, centres, steps):
+    """In the program: return the centres, and whether the list is as it was."""
+    begun = list(centres)
+    made = _numbers(kmeans(lines, parse, begun, steps))
+    same = len(begun) == len(centres) and all(map(is_, begun, centres))
+    return made, same
+
+
 def _numbers(centres):
     """Return centres as lists of plain numbers, also those of numpy."""
-    if not isinstance(centres, list | tuple) and hasattr(centres, "tolist"):
+    if hasattr(centres, "tolist"):
         centres = centres.tolist()
     if not isinstance(centres, list | tuple):
-        return {"odd": plain(centres)}
+        return centres
     return [_point(centre) for centre in centres]
 
 
@@ -133,8 +162,15 @@ def _point(centre):
     if hasattr(centre, "tolist"):
         centre = centre.tolist()
     if not isinstance(centre, list | tuple):
-        return plain(centre)
-    return [plain(x.item() if hasattr(x, "item") else x) for x in centre]
+        return centre
+    return [x.item() if hasattr(x, "item") else x for x in centre]
+
+
+def _told_centres(centres):
+    """Return what the program says its centres are, as plain data."""
+    if type(centres) is not list:
+        return {"odd": plain(centres)}
+    return list(map(plain, centres))
 
 
 def _job(job, size):
@@ -152,11 +188,11 @@ def _job(job, size):
     }
 
 
-def _called(stage, function, *args, given):
+def _called(program, *args, given):
     """Return the RDD that a learner's function made, or None, and what was seen."""
-    context = stage.context
-    before, attributes = len(context.seen), set(vars(given))
-    made = stage.call(function, *args)
+    context = program.context
+    before = len(context.seen)
+    made = program.call(program.function, *args)
     jobs = context.seen[before:]
     seen = {
         "jobs": [[job.action, size, _touches(job, given)] for job, size in jobs],
@@ -164,16 +200,12 @@ def _called(stage, function, *args, given):
     }
     if type(made) is not RDD:
         return None, seen
-    if made.ctx is not context:
-        return None, seen | {"returned": plain(Odd("RDD", "data of another Context"))}
-    odd = set(vars(made)) - attributes
     nodes = RDD.lineage(made).nodes
     seen |= {
         "partitions": RDD.getNumPartitions(made),
         "names": [node.name for node in nodes if node.id > given.id()],
         "sources": [n.name for n in nodes if not n.parents and n.id > given.id()],
         "from_given": given.id() in {node.id for node in nodes},
-        "changed": sorted(odd & set(dir(RDD))),
         "combines": _combining(made),
     }
     return made, seen
@@ -197,9 +229,9 @@ def _combining(made):
     return False
 
 
-def _last_job(stage):
+def _last_job(program):
     """Return what the last job did."""
-    job, _ = stage.context.seen[-1]
+    job, _ = program.context.seen[-1]
     return {
         "stages": len(job.stages),
         "records": _records_of(job),
@@ -227,13 +259,10 @@ def _shuffles(lineage: Lineage):
     return {parent.shuffle for parent in parents if parent.kind == "wide"}
 
 
-def _records(stage, parts):
-    """Return an RDD with these records in each partition."""
-    return stage.context.parallelize(parts, len(parts)).flatMap(_unchanged)
-
-
-def _pairs(stage, parts):
-    return _records(stage, [[tuple(pair) for pair in part] for part in parts])
+def _pairs(program, parts):
+    """Return an RDD with these pairs in each partition."""
+    parts = [[tuple(pair) for pair in part] for part in parts]
+    return program.context.parallelize(parts, len(parts)).flatMap(_unchanged)
 
 
 def _keyed(pairs):

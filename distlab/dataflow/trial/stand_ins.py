@@ -8,7 +8,8 @@ import os
 import time
 from typing import NamedTuple
 
-from distlab.dataflow.trial.learners import Ended, Learners
+from distlab.dataflow.trial.beside import Ended, end_as
+from distlab.dataflow.trial.learners import Learners
 from distlab.dataflow.trial.plain import value_of
 
 __all__ = [
@@ -116,6 +117,4 @@ def _told(learners, role, *args):
     try:
         return learners.call(role, *args)
     except Ended as ended:
-        if os.WIFSIGNALED(ended.status):
-            os.kill(os.getpid(), os.WTERMSIG(ended.status))
-        os._exit(os.WEXITSTATUS(ended.status))
+        end_as(ended)

@@ -37,6 +37,7 @@ HINTS = {
     "again": "Only what was kept on the lost worker has to be computed again.",
     "forgets": "A local checkpoint forgets how the points were made, and they were "
     "lost. cache() keeps them and remembers.",
+    "own parse": "Make the points with the function parse that is given.",
     "nested": "Only the driver can use an RDD or the Context. The centres are a list, "
     "and travel with the function that uses them.",
 }
@@ -92,7 +93,7 @@ def hint_for_parsing(seen: dict, lines: int) -> str:
     kept = {row[0] for job in seen["jobs"] for row in job["kept"]}
     first = seen["jobs"][0]["kept"] if seen["jobs"] else []
     if seen["parsed"] == 0:
-        return "Make the points with the function parse that is given."
+        return HINTS["own parse"]
     if any(job["action"] == "checkpoint" for job in seen["jobs"]):
         return (
             "A checkpoint is written to files by a job of its own, which begins with "
