@@ -257,6 +257,15 @@ def only_what_is_there(comm, buckets, all_reduce):
         all_reduce(comm, torch.cat(parts))
 
 
+def moved_before_backward(comm, microbatches, total, buckets, all_reduce):
+    for forward, count in microbatches:
+        loss = forward() * count * comm.world_size / total
+        for p in chain(*buckets):
+            p.data += 0.1
+        loss.backward()
+    average(comm, buckets, all_reduce)
+
+
 def sum_of_losses(comm, microbatches, total, buckets, all_reduce):
     loss = sum(forward() * count for forward, count in microbatches)
     (loss * comm.world_size / total).backward()
@@ -285,6 +294,7 @@ ACCUMULATED = [
     (accumulating(lambda n, count, total, own: n / total), "each counts the same"),
     (accumulating(right, exchange=of_another_type), "has the dtype of its parameters"),
     (accumulating(right, exchange=only_what_is_there), "zeros, for each that has none"),
+    (moved_before_backward, "it has another there"),
     (sum_of_losses, "over no microbatches a sum of losses is the number 0"),
     (idle_if_empty, "as zeros, where no sample has used"),
 ]

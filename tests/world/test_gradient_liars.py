@@ -1,16 +1,19 @@
 """Answers to exercise 11 that cheat get no more than their honest part."""
 
 import contextlib
+import gc
 import json
 import os
 import pickle
 import sys
+import threading
+from functools import partial
 from itertools import chain
 
 import cloudpickle
 import pytest
 import torch
-from right_gradients import average, flat, hand_out
+from right_gradients import Overlap, average, flat, hand_out
 
 from distlab.calls.travel import Packed
 from distlab.grading import (
@@ -19,6 +22,9 @@ from distlab.grading import (
     OverlappedGradients,
     salt,
 )
+from distlab.grading.gradients.gates import Gate, gate
+from distlab.grading.gradients.trained import made, mean_loss, with_gates
+from distlab.grading.gradients.truth import Truth
 from distlab.grading.gradients.witness import Witness
 
 
@@ -122,23 +128,146 @@ def test_a_liar_does_not_pass_the_check_of_microbatches(liar, salted):
     assert verdict.outcome == "fail", verdict
 
 
-class HooksAfterwards:
-    """Runs backward, and then says each gradient once more while it starts buckets."""
+class AsksByHand(Overlap):
+    """Calls each function of the check for its gradient, and runs no backward.
 
-    def __call__(self, comm, microbatches, total, buckets, all_reduce):
-        for forward, count in microbatches:
-            (forward() * count * comm.world_size / total).backward()
-        training, under_way = probe(), []
-        name_of = {p: name for name, p in training.trained.items()}
-        for bucket in buckets:
-            if microbatches:
-                for p in bucket:
-                    comm.tell("gradient", len(microbatches) - 1, name_of[p])
-            buffer = flat(bucket)
-            under_way.append((bucket, buffer, comm.start(all_reduce, buffer)))
-        for bucket, buffer, request in under_way:
-            request.wait()
-            hand_out(bucket, buffer, comm.world_size)
+    It goes along the graph from function to function, with a slope of ones for each.
+    """
+
+    def go_back(self, weighed):
+        self.missing = dict.fromkeys(self.missing, len(weighed))
+        for forward, weight in weighed:
+            for p, gradient in asked_by_hand(forward().grad_fn):
+                if p in self.missing:
+                    self.add(p, gradient * weight)
+
+
+def asked_by_hand(node):
+    """Yield parameters, and what the function before each says of its gradient."""
+    waiting = [node]
+    while waiting:
+        node = waiting.pop(0)
+        following = [one for one, _ in node.next_functions]
+        if hasattr(node, "_forward_cls"):
+            shape = tuple(node._input_metadata[0].shape)
+            given = node.apply(torch.ones(shape, dtype=torch.double))
+            pairs = zip(following, given, strict=False)
+            yield from ((f.variable, g) for f, g in pairs if hasattr(f, "variable"))
+        waiting += [one for one in following if one is not None]
+
+
+class HooksAfterwards(Overlap):
+    """Runs backward, and then passes each gate once more while it starts buckets."""
+
+    def go_back(self, weighed):
+        training, passed = probe(), []
+        ask = type(training)._factors.__get__(training)
+
+        def factors(number, place, slope):
+            passed.append((number, place, slope))
+            return ask(self.called(number, weighed), place, slope)
+
+        training._factors = factors
+        self.run(weighed)
+        self.missing = dict.fromkeys(self.missing, 1)
+        for p in chain(*self.buckets):
+            if passed:
+                ask(*passed.pop(0))
+            self.arrived(p)
+
+    def called(self, number, weighed):
+        return number
+
+    def run(self, weighed):
+        for forward, weight in weighed:
+            (forward() * weight).backward()
+
+
+class CountsFromTheEnd(HooksAfterwards):
+    """Does the same; the first time a microbatch is called -1, -2 and so on."""
+
+    def called(self, number, weighed):
+        return number - len(weighed)
+
+
+class OnTheSide(HooksAfterwards):
+    """Does the same; the first time is in a thread, before anything is started."""
+
+    def run(self, weighed):
+        side = threading.Thread(target=super().run, args=[weighed])
+        side.start()
+        side.join()
+
+
+class RemembersTheGates(Overlap):
+    """Asks at each gate in the first step, and has the same factors in the next."""
+
+    def go_back(self, weighed):
+        training = probe()
+        ask = type(training)._factors.__get__(training)
+        first = "kept" not in vars(training)
+        kept = vars(training).setdefault("kept", {})
+
+        def factors(number, place, slope):
+            if first:
+                kept[number, place] = ask(number, place, slope)
+            found = kept.get((number, place), torch.ones_like(slope))
+            return found[: len(slope)] if len(slope) <= len(found) else 1
+
+        training._factors = factors
+        super().go_back(weighed)
+
+
+class GoesAroundTheGates(Overlap):
+    """Goes back through the model without gates, where nothing is asked."""
+
+    def go_back(self, weighed):
+        probe()._factors = lambda number, place, slope: torch.ones_like(slope)
+        super().go_back(weighed)
+
+
+class LooksForTheGates(Overlap):
+    """Takes factors from what it finds in its memory, and asks if there are none."""
+
+    def go_back(self, weighed):
+        things = [thing for thing in gc.get_objects() if type(thing) is Gate]
+        training = probe()
+        if things:
+            training._factors = lambda number, place, slope: things[place].factors
+        for forward, weight in weighed:
+            (forward() * weight).backward()
+
+
+class AsksWithOnes(Overlap):
+    """Asks at each gate with a slope that it has made up."""
+
+    def go_back(self, weighed):
+        training = probe()
+        ask = type(training)._factors.__get__(training)
+        training._factors = lambda *at: ask(*at[:2], self.made_up(at[2]))
+        super().go_back(weighed)
+
+    def made_up(self, slope):
+        return torch.ones_like(slope)
+
+
+class AsksWithZeros(AsksWithOnes):
+    def made_up(self, slope):
+        return torch.zeros_like(slope)
+
+
+class AsksWithAnothers(AsksWithOnes):
+    """Asks with the slope that another rank has, which has sent it."""
+
+    def made_up(self, slope):
+        own, there = torch.zeros(64, dtype=torch.double), self.comm.rank ^ 1
+        own[: slope.numel()] = slope.flatten()
+        if there:
+            self.comm.send_object(own.tolist(), there)
+        other = torch.tensor(self.comm.recv_object(there), dtype=torch.double)
+        if not there:
+            self.comm.send_object(own.tolist(), there)
+        return other[: slope.numel()].view_as(slope)
 
 
 class SaysItHasStarted:
@@ -188,8 +317,18 @@ class WaitsUnseen:
             hand_out(bucket, buffer, comm.world_size)
 
 
+REFUSED = "Only backward knows the slope"
 OVERLAPPED = [
+    (AsksByHand, REFUSED),
+    (AsksWithOnes, REFUSED),
+    (AsksWithZeros, "A bucket is full when"),
+    (AsksWithAnothers, REFUSED),
+    (GoesAroundTheGates, "A bucket is full when"),
+    (RemembersTheGates, "A bucket is full when"),
+    (LooksForTheGates, "What could be started there"),
     (HooksAfterwards, "What could be started there"),
+    (OnTheSide, "What could be started there"),
+    (CountsFromTheEnd, "The message above names the rank"),
     (SaysItHasStarted, "A bucket is full when"),
     (WaitsUnseen, "A wait inside of a hook stops backward"),
 ]
@@ -260,21 +399,76 @@ def test_what_the_liars_are_made_from_is_right_also_as_bytes(salted):
 # ---- what a rank can be told ----------------------------------------------------
 
 
-def test_a_rank_is_told_its_own_gradients_and_no_sum_before_all_are_in_it():
+def gone_back(witness, rank, number):
+    """Run backward as a rank would; return its model and what was asked, in order."""
+    name, _ = witness.hear(rank, 0, "begin")
+    model, places, asked = made(name), iter(range(99)), []
+
+    def factors(place, slope):
+        asked.append((number, place, slope.flatten().tolist()))
+        told = witness.hear(rank, 0, "gate", *asked[-1])
+        return torch.tensor(told, dtype=slope.dtype).view_as(slope)
+
+    with_gates(model, lambda x, _: gate(x, partial(factors, next(places))))
+    samples = witness.hear(rank, 0, "microbatch", number)
+    mean_loss(model, torch.tensor(samples, dtype=torch.double)).backward()
+    return model, asked
+
+
+def test_a_rank_is_told_its_own_factors_and_no_sum_before_all_are_in_it():
     witness = Witness("layers", [[[2], [3]]])
-    told = {}
+    sent = {}
     for rank in range(2):
-        assert witness.hear(rank, 0, "step") == ([2 + rank], 5)
-        witness.hear(rank, 0, "microbatch", 0)
-        told[rank] = witness.hear(rank, 0, "gradient", 0, "8.bias")
-        number = witness.hear(rank, 0, "reduce", "start", "float64", told[rank])
+        assert witness.hear(rank, 0, "step")[:2] == ([2 + rank], 5)
+        model, _ = gone_back(witness, rank, 0)
+        sent[rank] = model[8].bias.grad.tolist()
+        number = witness.hear(rank, 0, "reduce", "start", "float64", sent[rank])
         witness.hear(rank, 0, "enters", number)
         if rank == 0:
             with pytest.raises(LookupError):
                 witness.hear(0, 0, "sum", number)
-    assert told[0] != told[1]
-    total = [a + b for a, b in zip(told[0], told[1], strict=True)]
+    assert sent[0] != sent[1]
+    total = [a + b for a, b in zip(sent[0], sent[1], strict=True)]
     assert witness.hear(0, 0, "sum", 0) == pytest.approx(total)
+
+
+@pytest.mark.parametrize("model", ["layers", "tied", "types", "experts"])
+def test_no_gate_opens_for_another_slope_than_its_own(model):
+    counts = [[[4, 4], [4]]]
+    other, witness = (Witness(model, counts, looks_inside=True) for _ in range(2))
+    passed = []
+    for rank, own in enumerate(counts[0]):
+        other.hear(rank, 0, "step")
+        witness.hear(rank, 0, "step")
+        for number in range(len(own)):
+            passed += [(rank, *asked) for asked in gone_back(other, rank, number)[1]]
+    for rank, number, place, right in passed:
+        slopes = [slope for _, _, _, slope in passed if slope != right]
+        for slope in [*slopes, [1.0] * len(right), [float("nan")] * len(right)]:
+            with pytest.raises((ValueError, RuntimeError)):
+                witness.hear(rank, 0, "gate", number, place, slope)
+        zeros = witness.hear(rank, 0, "gate", number, place, [0.0] * len(right))
+        assert not any(zeros)
+    assert not any(note.kind == "gradient" for own in witness.notes for note in own)
+    for rank, *asked in passed:
+        witness.hear(rank, 0, "gate", *asked)
+    assert witness.notes == [
+        [note for note in own if note.kind != "microbatch"] for own in other.notes
+    ]
+
+
+@pytest.mark.parametrize("model", ["layers", "tied", "types", "experts"])
+def test_with_factors_of_one_the_truth_is_what_torch_has(model, monkeypatch):
+    like = torch.ones_like
+    monkeypatch.setattr("distlab.grading.gradients.truth.drawn", lambda t, _: like(t))
+    truth = Truth(model, [[[3, 2], [], [4]]])
+    (step,), plain = truth.steps, made(model)
+    samples = torch.cat([batch.samples for own in step.batches for batch in own])
+    mean_loss(plain, samples).backward()
+    for name, p in plain.named_parameters():
+        if p.requires_grad:
+            right = torch.zeros_like(p) if p.grad is None else p.grad
+            torch.testing.assert_close(step.gradients[name], right)
 
 
 def test_another_salt_has_other_numbers_and_the_same_layout(salted):
@@ -283,5 +477,14 @@ def test_another_salt_has_other_numbers_and_the_same_layout(salted):
         salt.new_salt()
         witness = Witness("layers", [[[2]]])
         witness.hear(0, 0, "step")
-        told.append((witness.hear(0, 0, "gradient", 0, "8.bias"), witness.buckets))
+        told.append((gone_back(witness, 0, 0)[1][-1], witness.buckets))
     assert told[0][0] != told[1][0] and told[0][1] == told[1][1]
+
+
+def test_two_checks_with_one_salt_have_other_factors(salted):
+    passed = []
+    for _ in range(2):
+        witness = Witness("layers", [[[2]]])
+        witness.hear(0, 0, "step")
+        passed.append(gone_back(witness, 0, 0)[1])
+    assert passed[0][0] == passed[1][0] and passed[0][1:] != passed[1][1:]

@@ -109,6 +109,11 @@ _IN_PLACE = (
     "after it the arguments that come after comm: comm.start(all_reduce, buffer)."
 )
 _RAISED = [
+    (
+        r"not the slope of the loss",
+        "Only backward knows the slope of the loss at a layer, and it has another "
+        "there if a parameter has changed since forward.",
+    ),
     (r"'NoneType' object is not (callable|subscriptable)", _IN_PLACE),
     (r"'NoneType' object has no attribute 'split'", _IN_PLACE),
     (r"all_reduce\(\) takes \d positional arguments but", _IN_PLACE),

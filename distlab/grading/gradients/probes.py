@@ -1,17 +1,19 @@
 """What a rank does while gradients are checked: steps of training, on what it is told.
 
-The rank has parameters, and no samples: backward asks the check for each gradient when
-it gets there, so the check knows how far each rank's backward is. What is right, and
-what other ranks have, is known to the check alone.
+The rank has a model and its own samples. At each gate backward asks the check how to go
+on, so the check knows how far each rank's backward is. What is right, and what other
+ranks have, is known to the check alone.
 """
 
 from collections.abc import Iterator
-from itertools import chain
+from functools import partial
+from itertools import chain, count
 
 import torch
-from torch import nn
 
 from distlab.grading.gradients import layout
+from distlab.grading.gradients.gates import gate
+from distlab.grading.gradients.trained import made, mean_loss, with_gates
 from distlab.grading.gradients.watched_ring import WatchedRing, own_ring
 from distlab.grading.probes import lock, lock_the_library, shown
 from distlab.train import buckets, data_parallel, fsdp, horovod, zero
@@ -32,17 +34,19 @@ class _Training:
         lock_the_library()
         lock([buckets, data_parallel, fsdp, horovod, zero, layout], _refuse)
         self.comm, self._steps = WatchedRing(comm, ring), steps
-        parameters, self.given = self.comm.tell("begin")
-        self.parameters = {name: _parameter(*more) for name, *more in parameters}
+        model, self.given = self.comm.tell("begin")
+        self._model = made(model)
+        self.parameters = dict(self._model.named_parameters())
         self.trained = {n: p for n, p in self.parameters.items() if p.requires_grad}
         torch.manual_seed(1000 + comm.rank)
 
     def steps(self) -> Iterator[None]:
         """Let the body of a loop be each step; tell what it made of the gradients."""
         for _ in range(self._steps):
-            for p in self.trained.values():
+            self._counts, self._total, parameters = self.comm.tell("step")
+            for name, p in self.parameters.items():
                 p.grad = None
-            self._counts, self._total = self.comm.tell("step")
+                _set(p, parameters[name])
             yield
             # One hook of each is this probe's, if it has any at all.
             left = [n for n, p in self.trained.items() if _hooks(p)]
@@ -61,36 +65,26 @@ class _Training:
         """Return a function that returns the loss of this microbatch."""
 
         def forward():
-            loss, order = self.comm.tell("microbatch", number)
-            loss = torch.tensor(loss, dtype=torch.float64, requires_grad=True)
-            for name in reversed(order):  # what is applied last goes back first
-                p = self.parameters[name]
-                loss = _Given.apply(loss, p, self.comm, number, name)
-            return loss
+            samples = self.comm.tell("microbatch", number)
+            places = count()
+            with_gates(
+                self._model,
+                lambda x, _: gate(x, partial(self._factors, number, next(places))),
+            )
+            return mean_loss(self._model, torch.tensor(samples, dtype=torch.float64))
 
         return forward
 
-
-class _Given(torch.autograd.Function):
-    """Goes between a loss and one parameter, whose gradient the check tells."""
-
-    @staticmethod
-    def forward(ctx, loss, parameter, comm, number, name):
-        ctx.asked = comm, number, name
-        ctx.like = parameter.dtype, parameter.shape
-        return loss.clone()
-
-    @staticmethod
-    def backward(ctx, slope):
-        comm, number, name = ctx.asked
-        dtype, shape = ctx.like
-        numbers = torch.tensor(comm.tell("gradient", number, name), dtype=torch.double)
-        return slope, (numbers * slope).view(shape).to(dtype), None, None, None
+    def _factors(self, number, place, slope):
+        numbers = self.comm.tell("gate", number, place, _numbers(slope))
+        return torch.tensor(numbers, dtype=slope.dtype).view_as(slope)
 
 
-def _parameter(dtype, shape, numbers, trained):
-    tensor = torch.tensor(numbers, dtype=torch.double).view(shape)
-    return nn.Parameter(tensor.to(getattr(torch, dtype)), requires_grad=trained)
+@torch.no_grad()
+def _set(parameter, numbers):
+    """Let a parameter have these numbers."""
+    numbers = torch.tensor(numbers, dtype=torch.double)
+    parameter.copy_(numbers.view_as(parameter))
 
 
 def _numbers(tensor):

@@ -6,19 +6,21 @@
     experts   a sample visits one of two, so some ranks do not use one, or use them in
               another order
 
-Only checks that train import this, since it needs torch. Where a model starts, and what
-its samples are, is salted.
+Each linear layer has gates. Only what trains imports this, since it needs torch. Where
+a model starts, and what its samples are, is salted, and told to ranks by the check.
 """
 
+from collections.abc import Callable
 from itertools import pairwise
 
 import torch
 from torch import nn
 
+from distlab.grading.gradients.gates import GatedLinear
 from distlab.grading.gradients.layout import Row
 from distlab.grading.salt import salted
 
-__all__ = ["LIMITS", "made", "mean_loss", "microbatch", "rows_of"]
+__all__ = ["LIMITS", "made", "mean_loss", "microbatch", "rows_of", "with_gates"]
 
 _WIDTH = 6
 LIMITS = {
@@ -32,10 +34,10 @@ LIMITS = {
 class _Tied(nn.Module):
     def __init__(self):
         super().__init__()
-        self.one, self.two = nn.Linear(_WIDTH, _WIDTH), nn.Linear(_WIDTH, _WIDTH)
+        self.one, self.two = GatedLinear(_WIDTH, _WIDTH), GatedLinear(_WIDTH, _WIDTH)
         self.two.weight = self.one.weight
-        self.frozen = nn.Linear(_WIDTH, _WIDTH).requires_grad_(False)
-        self.three, self.last = nn.Linear(_WIDTH, 9), nn.Linear(9, 2)
+        self.frozen = GatedLinear(_WIDTH, _WIDTH).requires_grad_(False)
+        self.three, self.last = GatedLinear(_WIDTH, 9), GatedLinear(9, 2)
 
     def forward(self, x):
         x = torch.tanh(self.two(torch.tanh(self.one(x))))
@@ -46,7 +48,7 @@ class _Types(nn.Module):
     def __init__(self):
         super().__init__()
         sizes = pairwise([_WIDTH, 7, 8, 8, 7, 3])
-        self.layers = nn.ModuleList(nn.Linear(*size) for size in sizes)
+        self.layers = nn.ModuleList(GatedLinear(*size) for size in sizes)
 
     def to(self, dtype):
         for number, layer in enumerate(self.layers):
@@ -62,9 +64,9 @@ class _Types(nn.Module):
 class _Experts(nn.Module):
     def __init__(self):
         super().__init__()
-        self.first = nn.Linear(_WIDTH, 5)
-        self.experts = nn.ModuleList(nn.Linear(5, 5) for _ in range(2))
-        self.last = nn.Linear(5, 2)
+        self.first = GatedLinear(_WIDTH, 5)
+        self.experts = nn.ModuleList(GatedLinear(5, 5) for _ in range(2))
+        self.last = GatedLinear(5, 2)
 
     def forward(self, x):
         hidden, kinds = torch.tanh(self.first(x)), (x[:, 0] > 0).long()
@@ -76,8 +78,8 @@ class _Experts(nn.Module):
 
 
 def _layers():
-    sizes = pairwise([_WIDTH, 8, 8, 8, 8, 3])
-    return nn.Sequential(*(part for s in sizes for part in (nn.Linear(*s), nn.Tanh())))
+    layers = [GatedLinear(*size) for size in pairwise([_WIDTH, 8, 8, 8, 8, 3])]
+    return nn.Sequential(*(part for layer in layers for part in (layer, nn.Tanh())))
 
 
 _MODELS = {"layers": _layers, "tied": _Tied, "types": _Types, "experts": _Experts}
@@ -110,6 +112,15 @@ def microbatch(step: int, rank: int, number: int, count: int) -> torch.Tensor:
 def mean_loss(model: nn.Module, x: torch.Tensor) -> torch.Tensor:
     """Return the mean over the samples of the squares of what the model makes."""
     return ((model(x) - 1) ** 2).sum(dim=1).mean()
+
+
+def with_gates(
+    model: nn.Module, gate: Callable[[torch.Tensor, nn.Parameter], torch.Tensor]
+) -> None:
+    """Have what each layer makes with a parameter go through this gate from now on."""
+    for part in model.modules():
+        if isinstance(part, GatedLinear):
+            part.gate = gate
 
 
 def rows_of(model: nn.Module) -> list[Row]:

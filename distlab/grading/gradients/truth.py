@@ -1,15 +1,25 @@
 """What one process makes of all ranks' samples, step by step.
 
-A check has it, and no rank: a rank is told its own gradients, one at a time, each when
-its backward gets there.
+A check has it, and no rank: a rank has its own samples, and is told the factors of its
+gates one at a time, each when its backward gets there.
 """
 
+import random
 from functools import partial
+from itertools import chain, count
 from typing import NamedTuple
 
 import torch
 
-from distlab.grading.gradients.trained import made, mean_loss, microbatch, rows_of
+from distlab.grading.gradients.gates import Gate, drawn, gate
+from distlab.grading.gradients.trained import (
+    made,
+    mean_loss,
+    microbatch,
+    rows_of,
+    with_gates,
+)
+from distlab.grading.salt import is_salted, salted
 
 __all__ = ["RATE", "Batch", "Step", "Truth"]
 
@@ -19,13 +29,22 @@ RATE = 0.1
 class Batch(NamedTuple):
     """One microbatch of one rank.
 
-    loss: the mean over its `count` samples. arrivals: name -> gradient, in the order in
-    which backward has them; a parameter that is not used is not there.
+    arrivals: name -> gradient of the mean loss, in the order in which backward has
+    them; a parameter that is not used is not there. gates: by their place in forward.
     """
 
-    count: int
-    loss: float
+    samples: torch.Tensor
     arrivals: dict[str, torch.Tensor]
+    gates: dict[int, Gate]
+
+    @property
+    def count(self) -> int:
+        """How many samples it has."""
+        return len(self.samples)
+
+    def gates_of(self, name: str) -> set[int]:
+        """Return the gates before a parameter's gradient, one for each use of it."""
+        return {place for place, gate in self.gates.items() if gate.name == name}
 
     def gradient(self, name: str) -> torch.Tensor | int:
         """Return a parameter's gradient, or 0."""
@@ -56,7 +75,11 @@ class Truth:
     """
 
     def __init__(self, name: str, counts: list[list[list[int]]]):
-        self._model, self._arrivals = made(name), {}
+        self._model, self._arrivals, self._gates = made(name), {}, {}
+        with_gates(self._model, self._gated)
+        self._name_of = {p: name for name, p in self._model.named_parameters()}
+        # Factors that were told tell nothing of the next ones, nor of another run's.
+        self._draw = random.SystemRandom() if is_salted() else salted("gates", name)
         self.rows = rows_of(self._model)
         self.start = self._parameters()
         self.exact = all(p.dtype == torch.float64 for p in self.start.values())
@@ -76,11 +99,12 @@ class Truth:
             for rank, own in enumerate(counts)
         ]
         batches = [[self._backward(x) for x in own] for own in samples]
-        whole = self._backward(torch.cat([x for own in samples for x in own]))
-        gradients = {}
+        total, gradients = sum(map(sum, counts)), {}
         with torch.no_grad():
             for name, p in self._trained().items():
-                gradients[name] = whole.arrivals.get(name, torch.zeros_like(p))
+                gradients[name] = torch.zeros_like(p)
+                for batch in chain(*batches):
+                    gradients[name] += batch.count / total * batch.gradient(name)
                 p -= RATE * gradients[name]
         return Step(batches, gradients, self._parameters())
 
@@ -89,7 +113,14 @@ class Truth:
 
     def _backward(self, x):
         self._model.zero_grad()
-        self._arrivals = {}
-        loss = mean_loss(self._model, x)
-        loss.backward()
-        return Batch(len(x), loss.item(), self._arrivals)
+        self._arrivals, self._gates, self._places = {}, {}, count()
+        mean_loss(self._model, x).backward()
+        return Batch(x, self._arrivals, self._gates)
+
+    def _gated(self, x, parameter):
+        place, name = next(self._places), self._name_of[parameter]
+        return gate(x, partial(self._passed, place, name))
+
+    def _passed(self, place, name, slope):
+        self._gates[place] = Gate(name, slope.clone(), drawn(slope, self._draw))
+        return self._gates[place].factors

@@ -1,14 +1,15 @@
 """`Witness`: hears what each rank does in training, and answers; it is in the check.
 
     rank                                  witness
-    "microbatch 0"               ──▶      its loss, and in which order gradients come
-    "gradient 8.bias"            ──▶      the gradient, when backward is there
+    "microbatch 0"               ──▶      its samples
+    "gate 9", the slope there    ──▶      its factors, if that is the slope
     "start", what is in a buffer ──▶      which bucket that is, and what is missing
     "sum"                        ──▶      the buffers of all ranks, added up
     "end", gradients, parameters ──▶      the first that is wrong
 
-A rank cannot know a gradient before it is told, nor a sum before it waits for it. So
-the order in which it asks is the order in which it does things.
+A rank cannot know a gradient before it has passed all gates from the loss to it, nor a
+sum before it waits for it. So the order in which it asks is the order in which it does
+things.
 """
 
 from typing import ClassVar
@@ -22,8 +23,9 @@ from distlab.grading.gradients.reduces import Buffer, described, total_of
 from distlab.grading.gradients.trained import LIMITS
 from distlab.grading.gradients.truth import Truth
 
-__all__ = ["Witness"]
+__all__ = ["NO_SLOPE", "Witness"]
 
+NO_SLOPE = "this is not the slope of the loss there"
 _REDUCES = ("call", "start", "side")
 _MOST_NOTES = 10_000
 _MOST_SHOWN = 200
@@ -38,7 +40,7 @@ class _OfRank:
         self.difference: Difference | None = None
         self.ended, self.under_way = 0, False
         self.sent: set[int] = set()
-        self.arrived: set[tuple[int, str]] = set()
+        self.opened: dict[int, set[int]] = {}
         self.buffers: list[Buffer] = []
         self.begun: list[int] = []
 
@@ -71,7 +73,7 @@ class Witness:
         lays_out: bool = False,
         looks_inside: bool = False,
     ):
-        self._truth = Truth(model, counts)
+        self._model, self._truth = model, Truth(model, counts)
         self._lays_out, self._looks_inside = lays_out, looks_inside
         self.rows: list[Row] = self._truth.rows
         self._row_of = {row.name: row for row in self.rows}
@@ -106,16 +108,8 @@ class Witness:
         return self._KINDS[kind](self, self._ranks[rank], rank, *more)
 
     def _begin(self, own, rank):
-        """Return the parameters, and the buckets if those are given."""
-        parameters = []
-        for row in self.rows:
-            start = self._truth.start[row.name]
-            numbers, shape = start.flatten().tolist(), list(start.shape)
-            trained = not row.frozen
-            parameters.append([row.name, row.dtype, shape, numbers, trained])
-        if self._lays_out:
-            return parameters, self.limits
-        return parameters, self.buckets
+        """Return the model's name, and the limits or the buckets."""
+        return self._model, self.limits if self._lays_out else self.buckets
 
     def _laid_out(self, own, rank, yours, changed, shown):
         """Return whether the layout is right, so that training may begin."""
@@ -132,31 +126,51 @@ class Witness:
         return yours == [laid_out(self.rows, *limits) for limits in self.limits]
 
     def _step(self, own, rank):
-        """Return how many samples this rank's microbatches have, and all together."""
+        """Return how many samples this rank's microbatches have, all ranks' number, and
+        the parameters, which are right also after a step that was not.
+        """
         _demand(not own.under_way, "a step has not ended")
-        step = self._truth.steps[own.ended]
-        own.under_way, own.sent, own.arrived = True, set(), set()
+        step, truth = self._truth.steps[own.ended], self._truth
+        before = truth.steps[own.ended - 1].parameters if own.ended else truth.start
+        own.under_way, own.sent, own.opened = True, set(), {}
         own.note("step")
-        return [batch.count for batch in step.batches[rank]], step.total
+        counts = [batch.count for batch in step.batches[rank]]
+        return counts, step.total, {n: p.flatten().tolist() for n, p in before.items()}
 
     def _now(self, own):
         _demand(own.under_way, "no step is under way")
         return self._truth.steps[own.ended]
 
-    def _microbatch(self, own, rank, number):
-        """Return its loss, and names in the order in which their gradients come."""
-        batch = self._now(own).batches[rank][number]
-        if not self._lays_out:
-            own.note("microbatch", f"{int(number)}")
-        return batch.loss, list(batch.arrivals)
+    def _batch(self, own, rank, number):
+        batches = self._now(own).batches[rank]
+        _demand(number in range(len(batches)), "there is no such microbatch")
+        return batches[number]
 
-    def _gradient(self, own, rank, number, name):
-        """Return a gradient; it has arrived when it was asked for first."""
-        numbers = self._now(own).batches[rank][number].arrivals[name].flatten().tolist()
-        if self._looks_inside and (number, name) not in own.arrived:
-            own.arrived.add((number, name))
-            own.note("gradient", name)
-        return numbers
+    def _microbatch(self, own, rank, number):
+        """Return its samples."""
+        batch = self._batch(own, rank, number)
+        if not self._lays_out:
+            own.note("microbatch", f"{number}")
+        return batch.samples.tolist()
+
+    def _gate(self, own, rank, number, place, slope):
+        """Return the factors of a gate for the slope that has to arrive there.
+
+        A gradient has arrived when all of its gates were opened. For a slope of zeros
+        there are factors of zero, which tell nothing and are as good.
+        """
+        batch = self._batch(own, rank, number)
+        gate, slope = batch.gates[place], torch.tensor(slope, dtype=torch.double)
+        if not slope.any():
+            return slope.tolist()
+        _demand(gate.fits(slope, exact=self._truth.exact), NO_SLOPE)
+        opened = own.opened.setdefault(number, set())
+        gates = batch.gates_of(gate.name)
+        arrives = place not in opened and gates <= opened | {place}
+        opened.add(place)
+        if arrives and self._looks_inside and gate.name in batch.arrivals:
+            own.note("gradient", gate.name)
+        return gate.factors.flatten().tolist()
 
     # ---- all-reduces ----------------------------------------------------------------
 
@@ -221,7 +235,7 @@ class Witness:
         "layout": _laid_out,
         "step": _step,
         "microbatch": _microbatch,
-        "gradient": _gradient,
+        "gate": _gate,
         "reduce": _reduce,
         "enters": _enters,
         "waits": _waits,
