@@ -24,6 +24,8 @@ from distlab.grading.agreement.register_hints import (
     kind_of_raised,
     likeness,
 )
+from distlab.grading.agreement.thrashing import thrashing
+from distlab.grading.salt import salted
 from distlab.grading.verdict import Verdict
 from distlab.processes.answers import Answers, Raised, answers_of
 from distlab.processes.apart import TrialTimeout
@@ -222,20 +224,25 @@ def _order_told(history):
 class LinearizableWithUnknown(Linearizable):
     """Some operations never answered, or failed; and long histories, in good time.
 
-    case: "short", or "sixty", with three in which the way to an answer is long.
+    case: "short", or "sixty", with eight in which the way to an answer is long: of
+    these four are linearizable, so that who gives up can say neither yes nor no.
     """
 
     _unknown: ClassVar[float] = 0.2
     _cases: ClassVar[dict[str, str]] = {
         "short": "2000 histories of up to 6 operations, some without an answer",
-        "sixty": "43 histories of about 60 operations",
+        "sixty": "48 histories of 57 to 100 operations",
     }
 
     def _histories(self, seed):
         if self.case == "short":
             return short(seed, 2000, self._unknown)
         many = long(seed, 40, 60, 5, 0.06)
-        return [*many, nasty(10, 5), nasty(9, 5, lost=2), nasty(9, 5, right=True)]
+        draw = salted("thrashing", seed)
+        hard = [thrashing(draw, right) for right in 3 * [True] + 2 * [False]]
+        hard += [nasty(10, 5), nasty(9, 5, lost=2), nasty(9, 5, right=True)]
+        draw.shuffle(hard)
+        return [*many, *hard]
 
     def _kind(self, pairs, wrong, smallest):
         if self.case == "sixty":

@@ -69,7 +69,7 @@ def searched(operations: Sequence[Operation]) -> bool:
     """
     kept = [
         one
-        for one in operations
+        for one in sorted(operations, key=lambda one: one.start)
         if one.outcome == "ok" or (one.outcome, one.op) == ("unknown", "write")
     ]
     waits_for = [
@@ -83,9 +83,9 @@ def searched(operations: Sequence[Operation]) -> bool:
         if done & needed == needed:
             return True
         for place, one in enumerate(kept):
-            if done >> place & 1 or waits_for[place] & ~done & needed:
-                continue
-            if one.op == "read" and one.result != value:
+            if waits_for[place] & ~done & needed:
+                break  # what starts later waits for the same, and for more
+            if done >> place & 1 or (one.op == "read" and one.result != value):
                 continue
             state = done | 1 << place, one.value if one.op == "write" else value
             if state not in seen:
