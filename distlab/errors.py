@@ -92,7 +92,18 @@ class ProcessServerFailed(DistlabError, RuntimeError):
 
 
 class JailExceeded(ProcessServerFailed):
-    """What ran in a jail used more than it may, and all of it was ended."""
+    """What ran in a jail used more than it may, and all of it was ended.
+
+    `why` says what it used, in half a sentence.
+    """
+
+    @property
+    def why(self) -> str:
+        """What it used."""
+        return self.args[0]
+
+    def __str__(self):
+        return f"the jail was ended: {self.why}"
 
 
 class JailFailed(DistlabError, RuntimeError):

@@ -122,9 +122,8 @@ def judged(check) -> Verdict:
                 verdict = replace(verdict, picture=_picture_of(check))
             return verdict
     except JailExceeded as error:
-        why = str(error).partition(": ")[2]
         found = (
-            f"Your function was ended, with all that it started: {why}.\n"
+            f"Your function was ended, with all that it started: {error.why}.\n"
             "Does something grow in each round of a loop, and is there a last round?"
         )
         return Verdict("fail", check.title, found)

@@ -237,7 +237,7 @@ class _JailServer(ServerHandle):
         """Return the error that says why the jail is gone."""
         why = self.jail.exceeded()
         if why:
-            return JailExceeded(f"the jail was ended: {why}")
+            return JailExceeded(why)
         return super().failure()
 
 

@@ -112,7 +112,6 @@ _EFFECTS = {
     "sched_setattr": (314, 274),
 }
 _OPEN, _OPENAT, _TGKILL, _PRLIMIT = (2, None), (257, 56), (234, 131), (302, 261)
-_KILL_CALL, _TKILL = (62, 129), (200, 130)
 _DEADLY = (6, 9, 15)  # SIGABRT, SIGKILL, SIGTERM
 _WRITES = 0x643  # to write, create, truncate or append
 _THREAD = 0x10000  # what is cloned is a thread
@@ -228,8 +227,8 @@ def _suicide(column):
     """Return the steps that end the first of all processes if it kills itself."""
     steps = []
     for call, place in (
-        (_KILL_CALL, _SECOND_ARGUMENT),
-        (_TKILL, _SECOND_ARGUMENT),
+        (_EFFECTS["kill"], _SECOND_ARGUMENT),
+        (_EFFECTS["tkill"], _SECOND_ARGUMENT),
         (_TGKILL, _THIRD_ARGUMENT),
     ):
         asked = [(_LOAD, 0, 0, place)]

@@ -226,16 +226,27 @@ def ring(comm, tensor):
     waves(comm, tensor, [0, 1])
     tensor.copy_(torch.tensor(sums))
 """
+
+
+def ring_of(source):
+    """Return the function `ring` that some source defines, as a notebook packs it."""
+    space = {"__name__": "__main__"}
+    exec(source, space)
+    return Packed(pack(space["ring"]), "ring")
+
+
+def in_a_jail(check):
+    """Return the verdict of a check that is made in a jail."""
+    with Jail() as trial, trial.inhabit():
+        return judged(check)
+
+
 WAYS = {"locks": LOCKS, "misfits": MISFITS, "counters": COUNTERS}
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 def test_ranks_tell_each_other_nothing_around_the_relay(way):
-    space = {"__name__": "__main__"}
-    exec(ZEROS + way, space)
-    ring = Packed(pack(space["ring"]), "ring")
-    with Jail() as trial, trial.inhabit():
-        assert AllReduceSums(ring, 2, 4).judge().outcome != "pass"
+    assert in_a_jail(AllReduceSums(ring_of(ZEROS + way), 2, 4)).outcome != "pass"
 
 
 UNWAITED = """
@@ -253,11 +264,7 @@ def ring(comm, tensor):
 
 
 def test_a_message_that_nobody_waits_for_is_counted():
-    space = {"__name__": "__main__"}
-    exec(ZEROS + UNWAITED, space)
-    ring = Packed(pack(space["ring"]), "ring")
-    with Jail() as trial, trial.inhabit():
-        verdict = AllReduceTraffic(ring, 2, 8).judge()
+    verdict = in_a_jail(AllReduceTraffic(ring_of(ZEROS + UNWAITED), 2, 8))
     assert verdict.outcome == "fail", json.dumps(str(verdict))
     assert "sent 64 bytes" in verdict.found
 
@@ -272,11 +279,7 @@ def ring(comm, tensor):
 
 
 def test_a_rank_sees_no_counters_of_the_whole_machine():
-    space = {}
-    exec(MACHINES_OWN, space)
-    ring = Packed(pack(space["ring"]), "ring")
-    with Jail() as trial, trial.inhabit():
-        verdict = AllReduceSums(ring, 2, 4).judge()
+    verdict = in_a_jail(AllReduceSums(ring_of(MACHINES_OWN), 2, 4))
     assert "of mine True, of all False" in verdict.found
 
 
@@ -291,33 +294,25 @@ def test_a_rank_sees_no_counters_of_the_whole_machine():
     ],
 )
 def test_a_rank_that_kills_itself_is_dead_although_it_is_the_first_of_its_pids(dies):
-    space = {"__name__": "__main__"}
     lines = f"    if comm.rank == 1:\n        {dies}\n    ring_all_reduce(comm, tensor)"
-    exec(
+    ring = ring_of(
         "import os, signal, threading\n"
         "from distlab.collectives import ring_all_reduce\n"
-        f"def ring(comm, tensor):\n{lines}\n",
-        space,
+        f"def ring(comm, tensor):\n{lines}\n"
     )
-    ring = Packed(pack(space["ring"]), "ring")
-    with Jail() as trial, trial.inhabit():
-        verdict = AllReduceSums(ring, 2, 4).judge()
+    verdict = in_a_jail(AllReduceSums(ring, 2, 4))
     assert verdict.outcome == "fail"
     assert "rank 1 killed itself" in verdict.found, verdict
 
 
 def test_a_function_that_takes_all_memory_fails_and_is_told_so():
-    space = {"__name__": "__main__"}
-    exec(
+    ring = ring_of(
         "def ring(comm, tensor):\n"
         "    kept = []\n"
         "    while True:\n"
-        "        kept.append(b'x' * 10**7)\n",
-        space,
+        "        kept.append(b'x' * 10**7)\n"
     )
-    ring = Packed(pack(space["ring"]), "ring")
-    with Jail() as trial, trial.inhabit():
-        verdict = judged(AllReduceSums(ring, 2, 4))
+    verdict = in_a_jail(AllReduceSums(ring, 2, 4))
     assert verdict.outcome == "fail"
     assert "it used more than 2 GiB of memory" in verdict.found
     assert "is there a last round?" in verdict.found

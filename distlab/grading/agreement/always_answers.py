@@ -163,19 +163,18 @@ class AlwaysAnswers(OnTrial):
             if e.kind == "send" and e.rank < 3 and e.peer < 3
         ]
         sizes = self.trial.sizes[: len(sends)]
-        windows = [0, 0, 0]
-        counts = [0, 0, 0]
-        for when, size in zip(sends, sizes, strict=False):
-            for number, begin in enumerate((4, 7, 10)):
-                if begin <= when < begin + 3:
-                    windows[number] += size
-                    counts[number] += 1
+        sent = list(zip(sends, sizes, strict=False))
+        windows = [
+            [size for when, size in sent if begin <= when < begin + 3]
+            for begin in (4, 7, 10)
+        ]
+        totals, messages = list(map(sum, windows)), len(windows[-1])
         found = "Bytes between nodes in three seconds each, long after the last write: "
-        found += ", ".join(f"{size:,}" for size in windows) + "."
-        if all(later > 1.15 * before for before, later in pairwise(windows)):
+        found += ", ".join(f"{size:,}" for size in totals) + "."
+        if all(later > 1.15 * before for before, later in pairwise(totals)):
             raise Wrong(found, HINTS["grows"])
-        if counts[-1] > _MOST_MESSAGES:
-            found = f"{counts[-1]:,} messages in three seconds, with nothing new."
+        if messages > _MOST_MESSAGES:
+            found = f"{messages:,} messages in three seconds, with nothing new."
             raise Wrong(found, HINTS["many"])
 
 

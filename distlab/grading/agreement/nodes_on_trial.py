@@ -120,7 +120,6 @@ class OnTrial:
 
     def _forbid_chance(self, heard):
         """Have nodes in other processes, later, do the same once more."""
-        heard = [said for said in heard if said[1] != "shared"]
         with Trial(self.make, self.nodes, self._disguise()) as again:
             who = again.differs(heard)
         if who:
