@@ -93,7 +93,8 @@ def locks(names: Iterable[str]) -> Callable:
 def _hides(folders):
     """Return what tells whether a path, that is no locked one, is below a folder."""
     stat, kind, errors = os.stat, type, (OSError, ValueError)
-    numbers = frozenset((one.st_dev, one.st_ino) for one in map(stat, folders))
+    found = map(stat, filter(os.path.exists, folders))
+    numbers = frozenset((one.st_dev, one.st_ino) for one in found)
 
     def is_hidden(path):
         if not numbers or kind(path) is int:

@@ -5,6 +5,7 @@ import os
 import resource
 import signal
 import socket
+import sys
 import threading
 from collections.abc import Callable
 
@@ -58,8 +59,12 @@ def _guarded(live, sock, hidden):
 
 
 def cannot_be_read() -> None:
-    """Let nobody who runs as the same user read or write this process's memory."""
-    ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    """Let nobody who runs as the same user read or write this process's memory.
+
+    On Linux; elsewhere the system has no such thing.
+    """
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
 
 
 def alone(owner: int) -> None:

@@ -36,7 +36,7 @@ class Sealed:
         return type(other) is Sealed and other.data == self.data
 
     def __hash__(self):
-        return int.from_bytes(blake2b(self.data, digest_size=7).digest())
+        return int.from_bytes(blake2b(self.data, digest_size=7).digest(), "big")
 
     def __repr__(self):
         return self.shown
