@@ -9,7 +9,7 @@ __all__ = ["busy_of", "isolation_of", "notes_of"]
 _NO_ISOLATION = "none"
 _ENDED = ("CellEnded", "CellTimeoutError")
 _LOST = re.compile(r"✗ (.*), so this step could not be judged\.")
-_MOST_LETTERS = 80
+_MOST_LETTERS = 160
 # What the marker, or else nbgrader's own Execute, says in the output of a cell.
 _SAYS = {
     "CellTimeoutError": "deadline in {}",
