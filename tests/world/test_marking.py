@@ -153,6 +153,28 @@ def test_a_level_below_is_used_and_said(course, monkeypatch):
     assert "network" in graded.notebook.cells[-1].source
 
 
+@pytest.mark.parametrize(
+    ("waits", "did"),
+    [
+        ("time.sleep(100)", ", and was interrupted. The cells after it were run with"),
+        (
+            "signal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(100)",
+            ", nor when it was interrupted. The cells after it were run in a new",
+        ),
+    ],
+)
+def test_a_cell_that_is_late_is_named_with_what_became_of_the_rest(
+    tmp_path, waits, did
+):
+    course, notebook = Course(tmp_path, timeout=3), solved()
+    cell(notebook, "own").source = f"\ntries = 0\nimport signal, time\n{waits}"
+    graded = course.grade(notebook)
+    assert graded.steps == ALL
+    assert f"This cell did not end within 3 s{did}" in graded.words("own")
+    [note] = notes_of(graded.notebook)
+    assert note.startswith(f"cell 3 (`tries = 0`) did not end within 3 s{did}")
+
+
 def test_steps_after_the_exercises_deadline_get_nothing_and_say_so(course, monkeypatch):
     notebook = solved()
     cell(notebook, "two").source += "\nimport time\ntime.sleep(100)"
@@ -160,6 +182,7 @@ def test_steps_after_the_exercises_deadline_get_nothing_and_say_so(course, monke
     graded = course.grade(notebook)
     assert graded.steps == {"one-check": 3.0, "two-check": 0.0}
     assert "time was over, so this step could not" in graded.words("two-check")
+    assert "No cell after it was run: the time for the" in graded.words("two")
     assert not graded.unclear
 
 
