@@ -38,6 +38,9 @@ class Comm(Transfers):
     rank: this rank's number, 0 to world_size - 1.
     world_size: how many ranks there are.
     device: where tensors must live to travel: CPU for gloo, this rank's GPU for NCCL.
+
+    Threads of a rank may use it at once. Ranks that have several are never said to be
+    in a deadlock, since one thread may free another: they run until the time limit.
     """
 
     def __repr__(self):

@@ -7,7 +7,8 @@ The relay matches messages, times them and writes down what happened. A rank has
 process group and shares no memory, so whatever runs in it, nothing of that changes
 what the relay has seen.
 
-A request is a line of JSON, then bytes; so is its answer. Marks have no answer.
+A request is a line of JSON, then bytes; so is its answer, which names the request.
+Marks have no answer.
 """
 
 import json
@@ -27,16 +28,19 @@ _ERRORS = {error.__name__: error for error in (MessageMismatch, ValueError)}
 
 
 class Line:
-    """The rank's end of the stream.
+    """The rank's end of the stream; its threads may use it at once, as a process group.
 
     send, receive: carry one frame.
 
-    Invariant: one thread at a time waits for an answer, so that it gets its own.
+    Invariant: one thread at a time reads the stream, and hands each of the others the
+    answer to what that has asked.
     """
 
     def __init__(self, send, receive):
         self._send, self._receive = send, receive
-        self._pen, self._turn = threading.Lock(), threading.Lock()
+        self._pen, self._news = threading.Lock(), threading.Condition()
+        self._numbers = iter(range(2**62))
+        self._answers, self._read_by_one = {}, False
 
     def tell(self, request: dict, data: bytes = b"") -> None:
         """Send what has no answer."""
@@ -48,14 +52,35 @@ class Line:
 
         Raises: what the relay found wrong with it.
         """
-        with self._turn:
-            self.tell(request, data)
-            frame = self._receive()
-        end = frame.index(b"\n")
-        answer = json.loads(frame[:end])
+        number = next(self._numbers)
+        self.tell(request | {"asks": number}, data)
+        answer, arrived = self._answer_to(number)
         if "error" in answer:
             raise _ERRORS.get(answer["error"], DistlabError)(answer["message"])
-        return answer, memoryview(frame)[end + 1 :]
+        return answer, arrived
+
+    def _answer_to(self, number):
+        with self._news:
+            while number not in self._answers:
+                if self._read_by_one:
+                    self._news.wait()
+                else:
+                    self._read()
+            return self._answers.pop(number)
+
+    def _read(self):
+        """Take in the next answer, whose ever it is; `_news` is held by who calls."""
+        self._read_by_one = True
+        self._news.release()
+        try:
+            frame = self._receive()
+        finally:
+            self._news.acquire()
+            self._read_by_one = False
+            self._news.notify_all()
+        end = frame.index(b"\n")
+        answer = json.loads(frame[:end])
+        self._answers[answer["to"]] = answer, memoryview(frame)[end + 1 :]
 
 
 class _Pen:

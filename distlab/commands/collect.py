@@ -42,6 +42,9 @@ def collect(
     done = collecting.collect(folder, submitted, name, students, force)
     for student, where in done.taken:
         console.print(Text(f"{student}: {where}"), soft_wrap=True)
+    for student, older, newer in done.older:
+        said = f"{student}: {older} is left out, since {newer} was handed in later"
+        console.print(Text(said, "yellow"), soft_wrap=True)
     said = f"{len(done.taken)} collected"
     if done.same:
         said += f", {len(done.same)} were there already"

@@ -108,9 +108,9 @@ def _kind_of(failure):
         return "locked"
     if is_stub(cause):
         return "unwritten"
-    if isinstance(failure, Deadlock):
-        if not failure.cycle:
-            return "left"
+    if isinstance(failure, Deadlock) and not failure.cycle:
+        return "left"
+    if isinstance(failure, Deadlock) or _all_wait(failure):
         return "all swap" if "waited in sendrecv" in str(failure) else "all wait"
     if type(cause) is NameError:
         return "unknown name"
@@ -124,6 +124,13 @@ def _kind_of(failure):
     if isinstance(cause, InvalidArgument) and "from itself" in said:
         return "itself"
     return "timeout" if isinstance(failure, WorldTimeout) else "other"
+
+
+def _all_wait(failure):
+    """Return whether time ran out with no rank at work: they have several threads."""
+    said = str(failure)
+    timeout = isinstance(failure, WorldTimeout) and " waited in " in said
+    return timeout and " was running" not in said
 
 
 def is_stub(cause: BaseException | None) -> bool:

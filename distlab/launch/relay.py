@@ -102,7 +102,7 @@ class Relay:
             raise ValueError
         recorder = self._recorders[rank]
         recorder.step += 1
-        op = Op(rank, number, kind, self.clock.moment(rank))
+        op = Op(rank, number, kind, self.clock.moment(rank), said["asks"])
         if kind == "barrier":
             self._enter(op)
             return
@@ -124,7 +124,7 @@ class Relay:
         if op.waits:
             self._stand_still(op)
         else:
-            self._answer(rank, {})
+            self._answer(rank, op.asks, {})
 
     def _check(self, rank, peer, type_, size):
         if type(peer) is not int or type(size) is not int or type(type_) is not str:
@@ -152,7 +152,7 @@ class Relay:
         sender, receiver = (op, other) if way == OUT else (other, op)
         out, into = sender.out, receiver.into
         if out.type != into.type or into.bytes not in (-1, out.bytes):
-            self._refuse(op.rank, pair, out, into)
+            self._refuse(op, pair, out, into)
             return False
         end = self.clock.arrival(*pair, max(sender.since, receiver.since))
         into.bytes, receiver.arrived, out.data = out.bytes, out.data, b""
@@ -165,24 +165,25 @@ class Relay:
             self._finish(other)
         return True
 
-    def _refuse(self, rank, pair, out, into):
+    def _refuse(self, op, pair, out, into):
         message = (
             f"message {out.number} from rank {pair[0]} to rank {pair[1]} does not fit: "
             f"rank {pair[0]} sends {out.described()}, "
             f"rank {pair[1]} has room for {into.described()}."
         )
-        self.refused.setdefault(rank, message)  # whether it lets that pass, or not
-        self._answer(rank, {"error": "MessageMismatch", "message": message})
+        self.refused.setdefault(op.rank, message)  # whether it lets that pass, or not
+        wrong = {"error": "MessageMismatch", "message": message}
+        self._answer(op.rank, op.asks, wrong)
 
     def _wait(self, rank, said, _):
         op = self._ops[rank][said["call"]]
-        op.waits = True
+        op.waits, op.asks = True, said["asks"]
         self._stand_still(op)
 
     def _done(self, rank, said, _):
         op = self._ops[rank].get(said["call"])
         over = op is None or (not op.left and op.end <= self.clock.moment(rank))
-        self._answer(rank, {"done": over})
+        self._answer(rank, said["asks"], {"done": over})
 
     def _stand_still(self, op):
         """Answer if the call is over; else note for what its rank waits."""
@@ -203,7 +204,7 @@ class Relay:
         """Note what a call was, and let its rank go on."""
         self._note(op)
         self._recorders[op.rank].running()
-        self._answer(op.rank, {}, op.arrived)
+        self._answer(op.rank, op.asks, {}, op.arrived)
 
     def _note(self, op):
         """Note what a call was."""
@@ -231,7 +232,7 @@ class Relay:
             reached = self.clock.reached(each.rank, end)
             recorder.event("barrier", each.since, reached)
             recorder.running()
-            self._answer(each.rank, {})
+            self._answer(each.rank, each.asks, {})
         self._in_barrier = []
 
     # ---- notes ----------------------------------------------------------------------
@@ -263,10 +264,12 @@ class Relay:
             answer = {"answer": self._answers(rank, said["question"], step)}
         except ValueError as error:
             answer = {"error": "ValueError", "message": str(error)}
-        self._answer(rank, answer)
+        self._answer(rank, said["asks"], answer)
 
-    def _answer(self, rank, answer, data=b""):
-        self._reply(rank, json.dumps(answer).encode() + b"\n" + data)
+    def _answer(self, rank, asks, answer, data=b""):
+        if type(asks) is not int:
+            raise ValueError
+        self._reply(rank, json.dumps(answer | {"to": asks}).encode() + b"\n" + data)
 
 
 def _words(text):

@@ -9,10 +9,12 @@ class Op:
     out, into: its sides of messages, or None. left: sides that have no partner yet.
     since: when it began. end: when the last of its messages has arrived.
     waits: whether its rank stands still for it. arrived: what it was given.
+    asks: the number of the request that its answer goes to.
     """
 
-    def __init__(self, rank, number, kind, since):
+    def __init__(self, rank, number, kind, since, asks):
         self.rank, self.number, self.kind, self.since = rank, number, kind, since
+        self.asks = asks
         self.out = self.into = None
         self.left, self.end, self.waits, self.arrived = 0, since, False, b""
 

@@ -19,7 +19,7 @@ def marked(*said):
         ("`ring` is not defined", "`ring` is not defined"),
         ("{0.__class__} and {}", "{0.__class__} and {}"),
         ("\x1b[31mred\x1b[0m\x07", "[31mred[0m"),
-        ("a" * 200, "a" * 80 + "..."),
+        ("a" * 200, "a" * 160 + "..."),
     ],
 )
 def test_a_note_has_the_reason_and_nothing_that_could_harm_a_terminal(why, told):

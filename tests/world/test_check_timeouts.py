@@ -35,3 +35,16 @@ def test_ranks_that_had_not_begun_the_function_prove_nothing():
     verdict = judged_soon(OpensSlowly())
     assert verdict.outcome == "inconclusive" and not verdict.hint
     assert "run this cell again" in verdict.found and "timeout" not in verdict.found
+
+
+def test_threads_that_wait_for_each_other_are_no_loop():
+    def all_receive(comm, tensor):
+        import threading
+
+        stays = threading.Event()
+        threading.Thread(target=stays.wait, daemon=True).start()
+        comm.recv(tensor, 1 - comm.rank)
+
+    verdict = judged_soon(all_receive)
+    assert verdict.outcome == "fail" and "Everybody waits." in verdict.hint
+    assert "waited in recv from rank 1" in verdict.found

@@ -108,3 +108,29 @@ def test_who_is_no_student_and_who_handed_in_nothing_is_said(course):
     assert status == 0
     assert "not among the students of the gradebook: benn\n" in said
     assert "nothing from: ben, carla\n" in said
+
+
+def test_an_older_attempt_that_is_left_out_is_named(course):
+    older, newer = (
+        f"Tiny_hal_attempt_2026-01-{day}-15-00-00.ipynb" for day in (29, 30)
+    )
+    downloaded(course, **{older: notebook(one="1"), newer: notebook()})
+    for _ in range(2):  # also when the newer one is there already
+        status, said = course.distlab("collect", STEM, "downloads")
+        assert status == 0, said
+        assert f"hal: {older} is left out, since {newer} was handed in later" in said
+
+
+def test_an_empty_folder_of_a_student_is_named_as_theirs(course):
+    downloaded(course, **{f"anna_{STEM}.ipynb": notebook()})
+    course.distlab("collect", STEM, "downloads")
+    course.distlab("grade", STEM)
+    with Gradebook(f"sqlite:///{course.folder}/gradebook.db") as gradebook:
+        gradebook.add_student("dan")
+    for name in ("Dan", "Dan_77_assignsubmission_file_", "who"):
+        (course.folder / f"downloads/{name}").mkdir()
+    status, said = course.distlab("collect", STEM, "downloads")
+    assert status == 1
+    known = "(dan): the gradebook knows this student, whose folder is empty."
+    assert f"Dan {known}" in said and f"Dan_77_assignsubmission_file_ {known}" in said
+    assert "who (?): it is an empty folder." in said

@@ -90,7 +90,12 @@ GRADED = {
     "reordered": (
         in_order("two-check", "two", "imports", "one-check", "one", "two-shown"),
         FULL,
-        "cells in another order, put right",
+        "cells in another order, moved back: one, two, two-check",
+    ),
+    "moved": (
+        in_order("imports", "two", "one", "one-check", "two-shown", "two-check"),
+        FULL,
+        "cells in another order, moved back: two",
     ),
     "stranger": (with_cell(1, IMPOSTOR), FULL, "not cells of this exercise"),
     "edited check": (

@@ -6,6 +6,7 @@ import pytest
 from courses import STEP_TWO, Course, cell, solved
 from jails import all_may_read_python
 
+from distlab.grading.desk.notes import notes_of
 from distlab.grading.marking import marking
 from distlab.preloads import CHECKING, KERNEL
 from distlab.processes import warm_up
@@ -45,6 +46,33 @@ def test_a_step_that_is_missing_costs_its_own_points_only(course):
     assert graded.steps == {"one-check": 0.0, "two-check": 4.0}
     said = "✗ `reduce_scatter` is not defined, so this step could not be judged."
     assert said in graded.words("one-check")
+
+
+@pytest.mark.parametrize(
+    ("before", "said"),
+    [
+        ("x = split((1, 2)\n", "SyntaxError: '(' was never closed (line 1)"),
+        ("boxes = [1]\nboxes[3]\n", "IndexError: list index out of range (line 2)"),
+        (
+            "import nowhere\n",
+            "No module named 'nowhere' (line 1): where this is graded",
+        ),
+        ("x = input()\n", "asks for input (line 1), and nobody answers while it is"),
+        ("import os\nos._exit(0)\n", "ended its kernel"),
+    ],
+)
+def test_where_a_name_is_missing_the_verdict_says_what_its_cell_did(
+    course, before, said
+):
+    notebook = solved()
+    cell(notebook, "two").source = before + STEP_TWO
+    graded = course.grade(notebook)
+    assert graded.steps == {"one-check": 3.0, "two-check": 0.0}
+    assert "✗ the cell that defines `ring` " in graded.words("two-check")
+    assert said in graded.words("two-check")
+    [*_, note] = notes_of(graded.notebook)
+    assert said in note and "two-check could not be judged: the cell that" in note
+    assert "(3, 10)" not in str(graded.outputs("two-check"))
 
 
 def test_what_cannot_travel_is_named(course):
@@ -125,6 +153,28 @@ def test_a_level_below_is_used_and_said(course, monkeypatch):
     assert "network" in graded.notebook.cells[-1].source
 
 
+@pytest.mark.parametrize(
+    ("waits", "did"),
+    [
+        ("time.sleep(100)", ", and was interrupted. The cells after it were run with"),
+        (
+            "signal.signal(signal.SIGINT, signal.SIG_IGN)\ntime.sleep(100)",
+            ", nor when it was interrupted. The cells after it were run in a new",
+        ),
+    ],
+)
+def test_a_cell_that_is_late_is_named_with_what_became_of_the_rest(
+    tmp_path, waits, did
+):
+    course, notebook = Course(tmp_path, timeout=3), solved()
+    cell(notebook, "own").source = f"\ntries = 0\nimport signal, time\n{waits}"
+    graded = course.grade(notebook)
+    assert graded.steps == ALL
+    assert f"This cell did not end within 3 s{did}" in graded.words("own")
+    [note] = notes_of(graded.notebook)
+    assert note.startswith(f"cell 3 (`tries = 0`) did not end within 3 s{did}")
+
+
 def test_steps_after_the_exercises_deadline_get_nothing_and_say_so(course, monkeypatch):
     notebook = solved()
     cell(notebook, "two").source += "\nimport time\ntime.sleep(100)"
@@ -132,6 +182,7 @@ def test_steps_after_the_exercises_deadline_get_nothing_and_say_so(course, monke
     graded = course.grade(notebook)
     assert graded.steps == {"one-check": 3.0, "two-check": 0.0}
     assert "time was over, so this step could not" in graded.words("two-check")
+    assert "No cell after it was run: the time for the" in graded.words("two")
     assert not graded.unclear
 
 

@@ -41,6 +41,44 @@ def test_messages_bytes_and_rounds_are_those_of_a_process_group(n):
         assert sorted(ours, key=str) == sorted(theirs, key=str)
 
 
+@pytest.mark.parametrize("relayed", [False, True, Relaying(virtual=True)], ids=str)
+def test_a_thread_may_send_while_another_receives(relayed):
+    def beside(comm):
+        import threading
+
+        n, arrived = comm.world_size, torch.empty(3)
+        for step in range(4):
+            mine = torch.full((3,), float(10 * step + comm.rank))
+            ahead, behind = (comm.rank + 1) % n, (comm.rank - 1) % n
+            sender = threading.Thread(target=comm.send, args=(mine, ahead))
+            sender.start()
+            comm.recv(arrived, behind)
+            sender.join()
+        return arrived[0].item()
+
+    assert run(beside, 3, relayed=relayed, timeout_s=30).results == [32.0, 30.0, 31.0]
+
+
+def test_a_barrier_of_one_thread_leaves_a_message_of_another_alone():
+    def beside(comm):
+        import threading
+
+        arrived = torch.zeros(1)
+        if comm.rank == 0:
+            waiting = threading.Thread(target=comm.recv, args=(arrived, 1))
+            waiting.start()
+            comm.barrier()
+            comm.send(torch.ones(1), 1)
+            waiting.join()
+        else:
+            comm.barrier()
+            comm.recv(arrived, 0)
+            comm.send(arrived + 1, 0)
+        return arrived.item()
+
+    assert run(beside, 2, relayed=True, timeout_s=30).results == [2.0, 1.0]
+
+
 def test_every_way_to_send_arrives():
     def all_ways(comm):
         n, rank = comm.world_size, comm.rank

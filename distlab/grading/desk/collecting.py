@@ -29,9 +29,13 @@ _PATTERNS = [re.compile(f"{p}$", re.I) for p in (_MOODLE, _BLACKBOARD, _CANVAS)]
 
 @dataclass
 class Collected:
-    """taken: (student, from where). same: those who had been collected before."""
+    """taken: (student, from where). same: those who had been collected before.
+
+    older: (student, what is left out, what was handed in after it).
+    """
 
     taken: list[tuple[str, str]] = field(default_factory=list)
+    older: list[tuple[str, str, str]] = field(default_factory=list)
     same: list[str] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
 
@@ -60,10 +64,7 @@ def collect(
             continue
         one = _whose(path, assignment)
         if one is None:
-            what = "it is neither a notebook nor a folder with one."
-            if path.is_dir() and not any(path.iterdir()):
-                what = "it is an empty folder."
-            collected.troubles.append(Trouble("?", path.name, what))
+            collected.troubles.append(_nothing_in(path, students))
         elif not one.who:
             what = "it does not say whose it is. Put the student's name before it."
             collected.troubles.append(Trouble("?", path.name, what))
@@ -82,26 +83,39 @@ def collect(
         else:
             _put(one, target, assignment)
             collected.taken.append((student, one.path.name))
+        if one is not None:
+            collected.older += [
+                (student, each.path.name, one.path.name)
+                for each in several
+                if _content(each.path) != _content(one.path)
+            ]
     return collected
+
+
+def _nothing_in(path, students):
+    """Return what to say of what is nobody's submission."""
+    if path.is_symlink() or not path.is_dir() or any(path.iterdir()):
+        what = "it is neither a notebook nor a folder with one."
+        return Trouble("?", path.name, what)
+    student = _student(_named(path.name, path) or _One(path.name, "", path), students)
+    if student not in students:
+        return Trouble("?", path.name, "it is an empty folder.")
+    what = "the gradebook knows this student, whose folder is empty. Ask for the files."
+    return Trouble(student, path.name, what)
 
 
 def _whose(path, assignment):
     """Return whose a file or folder is; None if it is nobody's submission."""
     if path.is_symlink() or not (path.is_dir() or path.is_file()):
         return None
-    stem = path.name
     if path.is_dir():
         if not any(f.suffix.lower() in _NOTEBOOKS for f in plain_files(path)[0]):
             return None
     elif path.suffix.lower() not in _NOTEBOOKS:
         return None
-    else:
-        stem = path.stem
-    for pattern in _PATTERNS:
-        if match := pattern.match(stem):
-            said = match.groupdict()
-            at = said.get("at") and datetime.strptime(said["at"], "%Y-%m-%d-%H-%M-%S")
-            return _One(_name(said["who"]), said.get("number") or "", path, at or None)
+    stem = path.name if path.is_dir() else path.stem
+    if one := _named(stem, path):
+        return one
     if path.is_dir():
         return _One(path.name, "", path)
     plain = re.sub(r"( ?\(\d+\))+$", "", stem)
@@ -110,6 +124,16 @@ def _whose(path, assignment):
         if match := re.fullmatch(pattern, plain, re.I):
             return _One(_name(match["who"]), "", path)
     return _One(_name(plain), "", path)
+
+
+def _named(stem, path):
+    """Return whose it is if a learning platform named it so; else None."""
+    for pattern in _PATTERNS:
+        if match := pattern.match(stem):
+            said = match.groupdict()
+            at = said.get("at") and datetime.strptime(said["at"], "%Y-%m-%d-%H-%M-%S")
+            return _One(_name(said["who"]), said.get("number") or "", path, at or None)
+    return None
 
 
 def _name(said):

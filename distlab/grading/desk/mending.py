@@ -71,15 +71,23 @@ def mend(notebook: NotebookNode, reference: Reference) -> list[str]:
             notes.append(f"{name} is there {count} times, the last one counts")
     there = [name for name in dict.fromkeys(reversed(names)) if name in reference.cells]
     there.reverse()
-    right = [name for name in reference.cells if name in there]
-    moved = [name for name, other in zip(there, right, strict=True) if name != other]
-    if moved:
-        notes.append(f"cells in another order, put right: {_listed(moved)}")
+    if moved := _moved(there, [name for name in reference.cells if name in there]):
+        notes.append(f"cells in another order, moved back: {_listed(moved)}")
     missing = [name for name in reference.cells if name not in there]
     if missing:
         cells = "1 cell" if len(missing) == 1 else f"{len(missing)} cells"
         notes.append(f"{cells} missing: {_listed(missing)}")
     return notes + _changes(notebook, reference)
+
+
+def _moved(there, right):
+    """Return the fewest cells whose moving back puts all in the right order."""
+    longest = []  # the longest run in the right order that ends with each cell so far
+    for name in there:
+        before = [run for run in longest if right.index(run[-1]) < right.index(name)]
+        longest.append([*max(before, key=len, default=[]), name])
+    kept = max(longest, key=len, default=[])
+    return [name for name in right if name not in kept]
 
 
 def _alike(source, given):

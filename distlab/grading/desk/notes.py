@@ -4,16 +4,18 @@ import re
 
 from nbformat.notebooknode import NotebookNode
 
+from distlab.grading.marking.missing import first_line
+
 __all__ = ["busy_of", "isolation_of", "notes_of"]
 
 _NO_ISOLATION = "none"
 _ENDED = ("CellEnded", "CellTimeoutError")
 _LOST = re.compile(r"✗ (.*), so this step could not be judged\.")
-_MOST_LETTERS = 80
+_LATE = re.compile(r"CellEnded: This cell (did not end within .*)")
+_MOST_LETTERS = 160
 # What the marker, or else nbgrader's own Execute, says in the output of a cell.
 _SAYS = {
     "CellTimeoutError": "deadline in {}",
-    "did not end within": "deadline in {}",
     "ended its kernel": "kernel ended in {}",
     "printed more than is kept": "printed without end in {}",
     "made no sense": "forged answers in {}",
@@ -24,7 +26,7 @@ _SAYS = {
 
 
 def notes_of(notebook: NotebookNode) -> list[str]:
-    """Return what stopped cells: "deadline in step-two-check", each kind once.
+    """Return what stopped cells: "kernel ended in step-two (`import os`)", each once.
 
     And why steps could not be judged: "step-one-check could not be judged: ...".
     """
@@ -32,11 +34,15 @@ def notes_of(notebook: NotebookNode) -> list[str]:
     for number, cell in enumerate(notebook.cells, 1):
         name = cell.metadata.get("nbgrader", {}).get("grade_id", f"cell {number}")
         graded = cell.metadata.get("nbgrader", {}).get("grade", False)
+        if not graded:
+            name = f"{name} (`{first_line(cell.source)}`)"
         for output in cell.get("outputs", []):
             said = _said(output, graded)
             for words, note in _SAYS.items():
                 if words in said:
                     found.setdefault(note, note.format(name))
+            if late := _LATE.match(said):
+                found.setdefault("late", f"{name} {_plain(late[1]).rstrip('.')}")
             if lost := _LOST.fullmatch(said.strip()):
                 why = f"could not be judged: {_plain(lost[1])}"
                 found.setdefault(why, f"{name} {why}")

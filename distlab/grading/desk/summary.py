@@ -1,7 +1,6 @@
 """The table at the end, a line for each student; notes; what could not be graded."""
 
 import csv
-from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,9 +69,11 @@ def show_summary(
     """
     if rows:
         console.print(_table(steps, rows))
-        alike = Counter(row.isolation for row in rows if row.isolation)
-        if len(alike) == 1:
-            console.print(f"Isolation in force: {next(iter(alike))}", soft_wrap=True)
+        isolations = dict.fromkeys(row.isolation for row in rows if row.isolation)
+        for one in isolations:
+            whose = ", ".join(row.student for row in rows if row.isolation == one)
+            said = f"Isolation in force: {one}" + f" ({whose})" * (len(isolations) > 1)
+            console.print(Text(said), soft_wrap=True)
     noted = [row for row in rows if row.notes]
     if noted:
         console.print("Notes:", style="bold")
@@ -124,24 +125,23 @@ def _safe(value):
 
 
 def _table(steps, rows):
-    several = len({row.isolation for row in rows if row.isolation}) > 1
+    """Return the table, narrow enough that only a student's name may be wrapped."""
     table = Table()
     table.add_column("student", overflow="fold")
     for step in steps:
-        name = step.name.removesuffix("-check")
-        table.add_column(f"{name}\nof {step.points:g}", justify="right")
+        words = step.name.removesuffix("-check").replace("-", "\n")
+        title = f"{words}\nof {step.points:g}"
+        table.add_column(title, justify="right", no_wrap=True)
     most = sum(step.points for step in steps)
-    table.add_column(f"total\nof {most:g}", justify="right")
+    table.add_column(f"total\nof {most:g}", justify="right", no_wrap=True)
     late = any(row.late for row in rows)
-    for wanted, name in ((late, "late"), (several, "isolation")):
-        if wanted:
-            table.add_column(name, overflow="fold")
-    table.add_column("seconds", justify="right")
+    if late:
+        table.add_column("late", no_wrap=True)
+    table.add_column("seconds", justify="right", no_wrap=True)
     for row in rows:
         points = ["" if p is None else f"{p:g}" for p in row.points]
         style = "green" if row.total >= most else ""
         cells = [Text(row.student), *points, Text(f"{row.total:g}", style)]
-        for wanted, value in ((late, row.late), (several, row.isolation)):
-            cells += [Text(value)] * wanted
+        cells += [Text(row.late)] * late
         table.add_row(*cells, f"{row.seconds:.1f}" if row.seconds else "")
     return table

@@ -2,6 +2,7 @@
 
 import json
 
+from distlab.grading.marking.missing import why_missing
 from distlab.grading.marking.running import Lost
 
 __all__ = ["answered"]
@@ -9,8 +10,10 @@ __all__ = ["answered"]
 _MOST_TEXT = 2 * 10**6
 
 
-def answered(reply: dict, names: list[str]) -> tuple[dict[str, str], dict]:
+def answered(reply: dict, names: list[str], cells: list) -> tuple[dict, dict]:
     """Return name -> what is packed under it, in base64, and the kernel's cells.
+
+    cells: the notebook's, which tell why one of the names may be missing.
 
     Raises: Lost if one of the names stands for nothing that can be judged.
     """
@@ -22,7 +25,7 @@ def answered(reply: dict, names: list[str]) -> tuple[dict[str, str], dict]:
         raise Lost("its kernel did not say what is to be judged") from None
     for name, thing in things.items():
         if thing.get("missing"):
-            raise Lost(f"`{name}` is not defined")
+            raise Lost(why_missing(name, cells))
         if not isinstance(packed[name], str):
             why = " ".join(str(thing.get("why", f"`{name}` is missing")).split())
             raise Lost(why[:1000].rstrip("."))

@@ -20,6 +20,7 @@ from distlab.grading.marking.provisioner import DeskManager, KernelNotThere
 __all__ = ["Lost", "Running"]
 
 _ANSWER_S, _PASS_S = 3.0, 10.0
+_LATE = "This cell did not end within {:g} s"
 
 
 class Lost(Exception):
@@ -86,13 +87,25 @@ class Running(Execute):
             why = self._lost_by(cell, index)
             cell.outputs = plain(cell.outputs, self.output_bytes)
             if why:
-                cell.outputs.append(trouble(why))
                 self.log.warning("Cell %i: %s", index, why)
                 self._renew()
+                cell.outputs.append(trouble(f"{why} {self._rest('in a new kernel')}"))
+            elif self._late_s:
+                kept = self._rest("with what it had made until then")
+                why = f"{_LATE.format(self._late_s)}, and was interrupted. {kept}"
+                cell.outputs.append(trouble(why))
+
+    def _rest(self, how):
+        """Say what becomes of the cells that follow."""
+        if self._left() <= 0:
+            return "No cell after it was run: the time for the exercise is over."
+        if self.kc is None:
+            return "No cell after it was run: no kernel is left."
+        return f"The cells after it were run {how}."
 
     def _lost_by(self, cell, index):
         """Run a cell; return "" or, if that cost the kernel, how."""
-        self._late, self._heard = False, 0
+        self._late_s, self._heard = 0, 0
         self._display_id_map.clear()  # what has been cleaned is not written to again
         provisioner = self.km.provisioner
         try:
@@ -104,9 +117,9 @@ class Running(Execute):
         except Exception as error:  # a kernel can be made to say what none would say
             self.log.warning("The kernel made no sense: %r", error, exc_info=True)
             return "The kernel's answers to this cell made no sense."
-        if self._late:
+        if self._late_s:
             ended = self._reply("") is not None
-            told = f"This cell did not end within {self.timeout} s when interrupted."
+            told = f"{_LATE.format(self._late_s)}, nor when it was interrupted."
             return "" if ended else told
         if self._reply("pass", _PASS_S, silent=True, store_history=False) is None:
             return "After this cell the kernel did not run any other."
@@ -117,14 +130,16 @@ class Running(Execute):
     def _alive(self):
         """Return whether there is a kernel; replace one that ended after its cell."""
         if self.kc is not None and not run_sync(self.km.is_alive)():
-            self._last.outputs.append(trouble("This cell ended its kernel."))
             self._good = self._good[:-1]
             self._renew()
+            why = f"This cell ended its kernel. {self._rest('in a new kernel')}"
+            self._last.outputs.append(trouble(why))
         return self.kc is not None
 
     async def _async_handle_timeout(self, timeout, cell=None):
-        self._late = True
-        return await super()._async_handle_timeout(timeout, cell)
+        self._late_s = round(timeout, 1)
+        await super()._async_handle_timeout(timeout, cell)
+        return {"content": {"status": "ok"}}  # what was late about it is told in `_run`
 
     def process_message(self, msg, cell, cell_index):
         """Take in a message, unless there have been too many: then end the kernel."""
