@@ -961,7 +961,8 @@ def seen_of(case):
     found = lloyd(points_of(case["parts"]), case["centres"], case["steps"])
     lines = sum(map(len, case["parts"]))
     seen = {"centres": list(map(list, found)), "parsed": lines, "ran": [1] * 4}
-    jobs = [{"action": "collect", "bytes": 0, "records": 0, "kept": []}] * 4
+    job = {"action": "collect", "bytes": 0, "sent_bytes": 0, "records": 0, "kept": []}
+    jobs = [job] * 4
     return seen | {"jobs": jobs, "fired": 0, "changed": False}
 
 

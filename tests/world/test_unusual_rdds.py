@@ -2,17 +2,30 @@
 
 # ruff: noqa: B023 - what is made in a loop runs before the loop goes on
 
+import contextlib
 import math
 import os
 import pickle
+import struct
 from collections import defaultdict
+from functools import partial
 from operator import add
+from typing import NamedTuple
 
 import numpy as np
 import pytest
 
 from distlab.dataflow import RDD, StorageLevel
-from distlab.dataflow.trial.sealed import Reader, Sealed, opening, seal
+from distlab.dataflow.trial.sealed import (
+    Named,
+    Reader,
+    Sealed,
+    SealedTuple,
+    opening,
+    resolved,
+    seal,
+)
+from distlab.errors import WorkdirError
 from distlab.grading import ClustersFound, JoinedInPlace, MapSideJoin
 
 # ---- step 1 ----------------------------------------------------------------------
@@ -45,8 +58,19 @@ def with_generators(rdd, function, partitions):
     return placed.mapPartitions(combine, preservesPartitioning=True)
 
 
+def with_names(rdd, function, partitions):
+    def combine(pairs):
+        table = {}
+        for key, value in pairs:
+            table[key] = function(table[key], value) if key in table else value
+        return [Both(key, value) for key, value in table.items()]
+
+    placed = rdd.mapPartitions(combine).partitionBy(partitions)
+    return placed.mapPartitions(combine, preservesPartitioning=True)
+
+
 @pytest.mark.parametrize("case", ["keys of many kinds", "values that are lists"])
-@pytest.mark.parametrize("function", [with_numbers, with_generators])
+@pytest.mark.parametrize("function", [with_numbers, with_generators, with_names])
 def test_another_reduce_by_key_is_right(function, case):
     verdict = JoinedInPlace(function, case).judge()
     assert verdict.outcome == "pass", verdict
@@ -79,8 +103,25 @@ def filters_first(context, large, small):
     return both.flatMap(lambda all: [(all[0], (all[1], each)) for each in all[2]])
 
 
+class Table:
+    """A table that is called with a key."""
+
+    def __init__(self, pairs):
+        self.rows = table_of(pairs)
+
+    def __call__(self, key):
+        return self.rows.get(key, [])
+
+
+def calls_its_table(context, large, small):
+    table = context.broadcast(Table(small))
+    return large.flatMap(
+        lambda pair: [(pair[0], (pair[1], each)) for each in table.value(pair[0])]
+    )
+
+
 @pytest.mark.parametrize("case", ["keys with several values", "a table of 600 rows"])
-@pytest.mark.parametrize("function", [by_partitions, filters_first])
+@pytest.mark.parametrize("function", [by_partitions, filters_first, calls_its_table])
 def test_another_join_is_right(function, case):
     verdict = MapSideJoin(function, case).judge()
     assert verdict.outcome == "pass", verdict
@@ -231,11 +272,113 @@ def test_lines_kept_and_points_remembered_by_the_functions_are_not_kept():
     assert "What is kept are not points yet" in verdict.hint, verdict
 
 
+def nearest_alone(points, centres, steps):
+    """Return the centres after some steps, in one process."""
+    for _ in range(steps):
+        own = defaultdict(list)
+        for point in points:
+            own[nearest(point, centres)].append(point)
+        sums = {
+            n: (map(sum, zip(*all, strict=True)), len(all)) for n, all in own.items()
+        }
+        centres = means(sums, centres)
+    return centres
+
+
+def sends_all_in_one_record(lines, parse, centres, steps):
+    points = lines.map(parse).cache()
+    for _ in range(steps):
+        packed = points.mapPartitions(lambda own: [(0, list(own))]).groupByKey(1)
+        (whole,) = packed.values().collect()
+        centres = nearest_alone([p for part in whole for p in part], centres, 1)
+    return centres
+
+
+def adds_up_all(lines, parse, centres, steps):
+    """Brings the points to the driver in one accumulator, as one long number."""
+    points, total = lines.map(parse).cache(), lines.context.accumulator(0)
+
+    def tell(number, own):
+        for place, point in enumerate(own):
+            bits = int.from_bytes(struct.pack("2d", *point), "little")
+            total.add(bits << 128 * (1000 * number + place))
+        return []
+
+    points.mapPartitionsWithIndex(tell).count()
+    data = total.value.to_bytes(16 * 4000, "little")
+    found = [p for p in struct.iter_unpack("2d", data) if p != (0.0, 0.0)]
+    points.count()
+    return nearest_alone(found, centres, steps)
+
+
+def raises_all(lines, parse, centres, steps):
+    """Brings the points to the driver in what tasks raise."""
+    points = lines.map(parse).cache()
+
+    def tell(own):
+        raise ValueError(repr(list(own)[:8]))
+
+    for _ in range(steps):
+        with contextlib.suppress(Exception):
+            points.foreachPartition(tell)
+    return centres
+
+
+@pytest.mark.parametrize(
+    ("function", "hint"),
+    [
+        (sends_all_in_one_record, "The points stay with the workers"),
+        (adds_up_all, "The points stay with the workers"),
+        (raises_all, ""),
+    ],
+)
+def test_points_that_come_by_another_way_are_counted(function, hint):
+    verdict = ClustersFound(function, "three clusters").judge()
+    assert verdict.outcome == "fail" and hint in verdict.hint, verdict
+    assert "centres are right" in verdict.found or "ValueError" in verdict.found
+
+
+def test_a_shuffle_is_judged_by_its_bytes_too():
+    def in_lists(lines, parse, centres, steps):
+        points = lines.map(parse).cache()
+        for _ in range(steps):
+            packed = points.mapPartitions(lambda own: [(0, list(own))])
+            whole = packed.reduceByKey(add, 1)
+            step = partial(nearest_alone, centres=centres, steps=1)
+            centres = whole.values().map(step).first()
+        return centres
+
+    verdict = ClustersFound(in_lists, "three clusters").judge()
+    assert "bytes through a shuffle" in verdict.found, verdict
+    assert "Every point crosses the network" in verdict.hint
+
+
+def test_a_disk_that_the_learner_says_is_full_is_not():
+    def raises(context, large, small):
+        raise WorkdirError("the disk is full")
+
+    assert MapSideJoin(raises, "a table of 600 rows").judge().outcome == "fail"
+
+
+def test_centres_too_large_for_a_float_are_no_points():
+    def huge(lines, parse, centres, steps):
+        return [tuple(10**400 for _ in centre) for centre in centres]
+
+    assert "tuple of numbers" in ClustersFound(huge, "three clusters").judge().hint
+
+
 # ---- what is sealed --------------------------------------------------------------
 
 
-class Pair(tuple):
-    """A tuple of a kind that nobody knows."""
+class Point:
+    """Something that nobody else knows."""
+
+
+class Both(NamedTuple):
+    """A pair with names."""
+
+    key: str
+    value: object
 
 
 PLAIN = [None, True, 3, -(2**70), 0.5, "a", b"b", (1, [2, {"c": {3}}]), frozenset({4})]
@@ -246,14 +389,14 @@ def test_plain_data_arrives_as_it_is():
 
 
 def test_what_is_not_plain_arrives_sealed_and_comes_back():
-    sent = [Pair([1]), np.array([1.5, 2.5]), defaultdict(list, a=[1])]
+    sent = [Point(), np.array([1.5, 2.5]), defaultdict(list, a=[1])]
     sealed = Reader(seal(sent)).load()
     assert [type(each) for each in sealed] == [Sealed] * 3
-    assert [each.kind for each in sealed] == ["Pair", "ndarray", "defaultdict"]
+    assert [each.kind for each in sealed] == ["Point", "ndarray", "defaultdict"]
     again = pickle.loads(opening({"in": sealed}))["in"]
-    assert type(again[0]) is Pair and again[2] == sent[2]
+    assert type(again[0]) is Point and again[2] == sent[2]
     assert np.array_equal(again[1], sent[1])
-    assert Reader(seal(Pair([1]))).load() == sealed[0] != sealed[1]
+    assert Reader(seal(Point())).load() == sealed[0] != sealed[1]
 
 
 def test_keys_of_numpy_are_the_same_key():
@@ -261,19 +404,43 @@ def test_keys_of_numpy_are_the_same_key():
     assert one == other and hash(one) == hash(other)
 
 
-class Calls:
-    """Calls something where it is unpickled."""
+def test_a_named_tuple_is_a_tuple_meanwhile():
+    sent = Both("a", np.array([1.5]))
+    read = Reader(seal([sent])).load()[0]
+    key, value = read
+    assert key == "a" and type(value) is Sealed and hash(read[:1])
+    again = pickle.loads(opening(read))
+    assert type(again) is Both and again.value == sent.value
 
-    def __init__(self, *what):
-        self.what = what
+
+class Reduces:
+    """Has itself pickled as it is told."""
+
+    def __init__(self, *how):
+        self.how = how
 
     def __reduce__(self):
-        return self.what
+        return self.how
 
 
 @pytest.mark.parametrize(
-    "what", [(os.getpid, ()), (eval, ("1",)), (Sealed, ("", 1, 2))]
+    "how",
+    [
+        (os.getpid, ()),
+        (eval, ("1",)),
+        (Sealed, ("", 1, 2)),
+        (Sealed, (b"", "", ""), (None, {"data": b"another"})),
+        (Named, ("rdd", (1,)), {"number": 2}),
+        (SealedTuple, ((1,), 2)),
+    ],
 )
-def test_a_trusted_process_calls_nothing_that_it_reads(what):
-    with pytest.raises((pickle.UnpicklingError, TypeError)):
-        Reader(pickle.dumps(Calls(*what))).load()
+def test_a_trusted_process_calls_and_changes_nothing_that_it_reads(how):
+    with pytest.raises((pickle.UnpicklingError, TypeError, AttributeError)):
+        Reader(pickle.dumps(Reduces(*how))).load()
+
+
+def test_what_is_named_is_resolved_only_where_names_are_known():
+    told = Reader(seal([np.int64(3)], lambda thing: Named("double", (2,)))).load()
+    assert resolved(told, {"double": lambda n: 2 * n}) == [4]
+    with pytest.raises(KeyError):
+        resolved(told, {})

@@ -3,7 +3,7 @@
 import reprlib
 from typing import NamedTuple
 
-from distlab.dataflow.trial.sealed import Sealed
+from distlab.dataflow.trial.sealed import Sealed, SealedTuple
 
 __all__ = ["Odd", "plain", "value_of"]
 
@@ -29,7 +29,7 @@ def plain(value: object) -> object:
         return value
     if type(value) is list:
         return [plain(part) for part in value]
-    if type(value) is tuple:
+    if type(value) in (tuple, SealedTuple):
         return {"tuple": [plain(part) for part in value]}
     if type(value) is Sealed:
         return {"kind": value.kind, "shown": value.shown}

@@ -13,7 +13,6 @@ import os
 import signal
 from collections.abc import Callable
 
-from distlab import errors
 from distlab.calls.places import source_lines
 from distlab.calls.raised import Told, described
 from distlab.dataflow import RDD, Context
@@ -22,9 +21,15 @@ from distlab.dataflow.rdd.shared import Accumulator, Broadcast
 from distlab.dataflow.trial import rdd_program, rdd_scenes
 from distlab.dataflow.trial.beside import Ended, beside
 from distlab.dataflow.trial.rdd_twin import Theirs
-from distlab.dataflow.trial.sealed import Reader, opening
+from distlab.dataflow.trial.sealed import Reader, opening, resolved
 from distlab.dataflow.trial.watched import Watched
-from distlab.errors import DistlabError, TaskFailed
+from distlab.errors import (
+    CannotTravel,
+    InvalidArgument,
+    NestedRDD,
+    TaskFailed,
+    WorkdirError,
+)
 from distlab.processes.guard import SideEffect
 from distlab.processes.wire import Disconnected, receive_frame, send_frame
 
@@ -40,6 +45,7 @@ _ATTRIBUTES = {
     Context: {"defaultParallelism", "defaultMinPartitions", "jobs", "lastJob"},
     RDD: {"partitioner", "is_cached", "number", "operation", "context", "ctx"},
 }
+_OF_PACKING = (CannotTravel, InvalidArgument, NestedRDD)  # the program may raise them
 _OF_SHARED = {Broadcast: {"unpersist", "destroy"}, Accumulator: {"value", "add"}}
 
 
@@ -64,7 +70,8 @@ def _failure(error):
         said = f"{facts['type']}: {facts['message']}"
         story = "\n".join([said, "", *source_lines(facts["frames"])]).rstrip()
     kind, said = facts.get("type", ""), facts.get("message", str(cause))
-    return {"story": story, "kind": kind, "said": said}
+    disk = isinstance(error, WorkdirError)
+    return {"story": story, "kind": kind, "said": said, "disk": disk}
 
 
 class StandIn:
@@ -103,10 +110,10 @@ class Program:
         hidden = os.path.dirname(context.cluster.folder), "/proc"
         self._socket, self._pid = beside(rdd_program.live, hidden)
         self._names = {
-            "_rdd": self._rdds.__getitem__,
-            "_context": lambda: context,
-            "_level": lambda *places: StorageLevel(*places),
-            "_function": lambda number: StandIn(self, int(number)),
+            "rdd": self._rdds.__getitem__,
+            "context": lambda: context,
+            "level": lambda *places: StorageLevel(*places),
+            "function": lambda number: StandIn(self, int(number)),
         }
         self.say("unpack", (packed,))
 
@@ -130,6 +137,8 @@ class Program:
             raise Ended(os.waitpid(self._pid, 0)[1]) from None
         if kind == "raised":
             raise self._raised(said)
+        if type(self._failed) is TaskFailed:  # its words may have told anything
+            raise self._failed
         return said
 
     def _send(self, kind, said):
@@ -138,7 +147,7 @@ class Program:
     def _receive(self):
         frame = receive_frame(self._socket, _FRAME_BYTES)
         try:
-            kind, said = Reader(frame, self._names).load()
+            kind, said = resolved(Reader(frame).load(), self._names)
         except Exception:  # it is not our own side that speaks there
             os.kill(self._pid, signal.SIGKILL)
             raise Disconnected from None
@@ -172,11 +181,8 @@ class Program:
         failed = self._failed and described(self._failed)
         if failed and all(failed[part] == facts[part] for part in ("type", "message")):
             return self._failed
-        kind = getattr(errors, str(facts["type"]), None)
-        ours = isinstance(kind, type) and issubclass(kind, DistlabError)
-        if ours and kind is not TaskFailed:
-            return kind(facts["message"])
-        return Told(facts)
+        known = [kind for kind in _OF_PACKING if kind.__name__ == facts["type"]]
+        return known[0](facts["message"]) if known else Told(facts)
 
     def _method(self, thing, name, args, kwargs):
         kind = RDD if type(thing) is RDD else Context

@@ -27,10 +27,12 @@ from distlab.dataflow.trial.rdd_functions import (
     ReceivedAccumulator,
     ReceivedBroadcast,
 )
-from distlab.dataflow.trial.sealed import seal
+from distlab.dataflow.trial.sealed import Named, seal
 from distlab.processes.wire import Disconnected, receive_frame, send_frame
 
 __all__ = ["a_broadcast", "an_accumulator", "function", "live", "stand_in"]
+
+_OF_DATA = ("broadcast", "parallelize", "accumulator")  # what they get is no function
 
 _link = None
 
@@ -75,8 +77,9 @@ class _Link:
 
     def method(self, thing, name, *args, **kwargs):
         """Return what a method of an RDD or the Context returns."""
-        args = [self._given(each) for each in args]
-        kwargs = {key: self._given(each) for key, each in kwargs.items()}
+        if name not in _OF_DATA:
+            args = [self._given(each) for each in args]
+            kwargs = {key: self._given(each) for key, each in kwargs.items()}
         return self.ask("method", thing, name, args, kwargs)
 
     def _given(self, thing):
@@ -109,16 +112,16 @@ class _Link:
 
     def _refer(self, thing):
         if type(thing) is _Rdd:
-            return _rdd, (_number_of(thing),)
+            return Named("rdd", (_number_of(thing),))
         if type(thing) is _Context:
-            return _context, ()
+            return Named("context", ())
         if type(thing) is StorageLevel:
-            return _level, tuple(vars(thing).values())
+            return Named("level", tuple(vars(thing).values()))
         if type(thing) is _Function:
             numbers = [n for n, each in enumerate(self.functions) if each is thing.own]
             if not numbers:
                 self.functions.append(thing.own)
-            return _function, tuple(numbers[:1] or [len(self.functions) - 1])
+            return Named("function", tuple(numbers[:1] or [len(self.functions) - 1]))
         return None
 
 
@@ -257,19 +260,3 @@ class _Accumulator(Accumulator):
     def __reduce__(self):
         _link.used.add(("accumulator", self.aid))
         return ReceivedAccumulator, (self.aid,)
-
-
-def _rdd(number):
-    """Name an RDD to the engine, which reads this name only."""
-
-
-def _context():
-    """Name the Context."""
-
-
-def _level(*places):
-    """Name a storage level."""
-
-
-def _function(number):
-    """Name a function."""

@@ -111,13 +111,13 @@ def _means(program, case, number):
     jobs = context.seen[first:]
     lost = {} if context.lost is None else Counter(n for n, _ in context.lost)
     mine = [p for n, p in context.lost or () if n == max(lost)] if lost else []
-    ran = Counter(p for job, _ in jobs for n, p in job.computed if n == lines.id())
+    ran = Counter(p for seen in jobs for n, p in seen.job.computed if n == lines.id())
     return {
         "centres": _told_centres(centres),
         "changed": not same,
         "parsed": os.path.getsize(count) if os.path.exists(count) else 0,
         "ran": [ran[p] for p in range(lines.getNumPartitions())],
-        "jobs": [_job(job, size) for job, size in jobs],
+        "jobs": list(map(_job, jobs)),
         "fired": context.kills() - before,
         "lost": mine,
     }
@@ -173,12 +173,14 @@ def _told_centres(centres):
     return list(map(plain, centres))
 
 
-def _job(job, size):
+def _job(seen):
     """Return what is judged of one job of a loop."""
+    job = seen.job
     kept = [node for node in job.lineage.nodes if node.cached]
     return {
         "action": job.action,
-        "bytes": size,
+        "bytes": seen.got_bytes,
+        "sent_bytes": seen.sent_bytes,
         "records": max(
             (sum(map(sum, each)) for each in job.records.values()), default=0
         ),
@@ -195,7 +197,7 @@ def _called(program, *args, given):
     made = program.call(program.function, *args)
     jobs = context.seen[before:]
     seen = {
-        "jobs": [[job.action, size, _touches(job, given)] for job, size in jobs],
+        "jobs": [[j.job.action, j.got_bytes, _touches(j.job, given)] for j in jobs],
         "returned": plain(made) if type(made) is not RDD else None,
     }
     if type(made) is not RDD:
@@ -231,7 +233,7 @@ def _combining(made):
 
 def _last_job(program):
     """Return what the last job did."""
-    job, _ = program.context.seen[-1]
+    job = program.context.seen[-1].job
     return {
         "stages": len(job.stages),
         "records": _records_of(job),

@@ -4,19 +4,35 @@ import io
 import pickle
 import zlib
 from collections.abc import Callable
+from contextlib import suppress
+from itertools import chain
+from typing import NamedTuple
 
 from distlab.dataflow import RDD, Context
+from distlab.dataflow.rdd.chunks import read_segments
+from distlab.dataflow.rdd.report import JobReport
 from distlab.dataflow.rdd.shared import Accumulator, Broadcast
 from distlab.dataflow.trial.rdd_twin import TwinExecutor
-from distlab.dataflow.trial.sealed import Sealed
+from distlab.dataflow.trial.sealed import Sealed, SealedTuple
 
-__all__ = ["Watched"]
+__all__ = ["Seen", "Watched"]
+
+
+class Seen(NamedTuple):
+    """One job: its report, and how many bytes its driver got and its shuffles have.
+
+    Of what is sealed in them nothing counts that is in another one, too.
+    """
+
+    job: JobReport
+    got_bytes: int
+    sent_bytes: int
 
 
 class Watched(Context):
     """A Context that notes of every job what the driver got, and kills when told to.
 
-    seen: (report, bytes of the results) of each job. broadcasts: all that were made.
+    seen: what each job was. broadcasts: number -> one that was made.
     kill_after: the number of jobs after which a worker is killed. lost: the
     (RDD, partition) that it kept.
     """
@@ -39,13 +55,31 @@ class Watched(Context):
     ) -> list:
         """Run a job, and note it."""
         before, results = len(self.jobs), None
+        added = self._added()
         try:
             results = super().run(node, operation, fn, partitions, fresh=fresh)
         finally:
-            self.seen += [(job, _size_bytes(results)) for job in self.jobs[before:]]
+            changed = [new for new in self._added().items() if new not in added.items()]
+            size = _size_bytes([results, changed])
+            for job in self.jobs[before:]:
+                self.seen.append(Seen(job, size, self._sent_bytes(job)))
         if len(self.seen) == self.kill_after:
             self._kill_one()
         return results
+
+    def _added(self):
+        """Return number -> value of each accumulator."""
+        return {number: each._value for number, each in self._accumulators.items()}
+
+    def _sent_bytes(self, job):
+        """Return how many bytes are in the shuffles of a job."""
+        outputs = (self.cluster.have.outputs.get(each, {}) for each in job.shuffled)
+        chunks = []
+        for _, output in chain.from_iterable(each.values() for each in outputs):
+            with suppress(FileNotFoundError):  # its worker may have died since
+                segments = list(chain.from_iterable(output.pieces))
+                chunks += read_segments(output.path, segments)
+        return _size_bytes(chunks)
 
     def broadcast(self, value: object) -> Broadcast:
         """Broadcast a value, and note it."""
@@ -78,9 +112,9 @@ class Watched(Context):
 
 
 def _size_bytes(results):
-    """Return how many bytes there are; what is sealed counts without what repeats.
+    """Return how many bytes there are, each class of the notebook's counted once.
 
-    Each object of a class of the notebook's is sealed together with its class.
+    An object of such a class is sealed together with all of it.
     """
     file, firsts = io.BytesIO(), {}
     pickler = _Apart(file)
@@ -88,9 +122,11 @@ def _size_bytes(results):
     size = file.tell()
     for one in pickler.sealed:
         first = firsts.setdefault(one.kind, one.data)
-        known = b"" if first is one.data else first
-        compressor = zlib.compressobj(zdict=known)
-        size += len(compressor.compress(one.data) + compressor.flush())
+        if first is one.data:
+            size += len(first)
+        else:
+            compressor = zlib.compressobj(zdict=first)
+            size += len(compressor.compress(one.data) + compressor.flush())
     return size
 
 
@@ -102,6 +138,8 @@ class _Apart(pickle.Pickler):
         self.sealed = []
 
     def reducer_override(self, thing):
+        if type(thing) is SealedTuple:
+            thing = thing.sealed
         if type(thing) is not Sealed:
             return NotImplemented
         self.sealed.append(thing)

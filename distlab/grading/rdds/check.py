@@ -81,7 +81,7 @@ class RddCheck:
     def _failed(self, failed):
         """Return the verdict for a case that raised."""
         story = in_cells(failed["story"])
-        if failed["kind"] == "WorkdirError":
+        if failed["disk"]:
             return self._inconclusive(story)
         hints = _HINTS | self._hints
         return self._fail(story, hints.get(_kind_of(failed), ""))

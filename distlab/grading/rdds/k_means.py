@@ -110,6 +110,13 @@ class ClustersFound(RddCheck):
                     f"{clusters * parts}."
                 )
                 return self._fail(found, HINTS["shuffle"])
+            if job["sent_bytes"] > allowed:
+                found = (
+                    f"The centres are right. Job {number}, {job['action']}, sent "
+                    f"{job['sent_bytes']:,} bytes through a shuffle, for {lines:,} "
+                    f"points; {allowed:,} are more than enough."
+                )
+                return self._fail(found, HINTS["shuffle"])
         return None
 
     def _parsed(self, case, seen):
@@ -175,7 +182,12 @@ def _cut(text):
 
 def _is_point(centre, wide):
     whole = isinstance(centre, list) and len(centre) == wide
-    return whole and all(type(x) in (int, float) for x in centre)
+    return whole and all(type(x) is float or _small(x) for x in centre)
+
+
+def _small(x):
+    """Whether this is a whole number that a float can be."""
+    return type(x) is int and abs(x) < 2**1000
 
 
 def _far(one, other):

@@ -51,7 +51,7 @@ def _point(rng, dimensions, wide):
 
 
 def _line(rng, middle):
-    return " ".join(f"{rng.gauss(x, 3.0):.3f}" for x in middle)
+    return " ".join(repr(rng.gauss(x, 3.0)) for x in middle)
 
 
 def points_of(parts: list[list[str]]) -> list[Centres]:

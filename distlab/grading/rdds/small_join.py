@@ -11,6 +11,7 @@ __all__ = ["MapSideJoin"]
 _HEADS = "key", "expected", "yours"
 _WORKERS = 2
 _WIDE = 22
+_MOST_IN_A_TASK = 20_000  # bytes; who packs the long table tightly needs more
 _LOOKUPS = 10  # for each record and each row; a dictionary needs about 2
 
 
@@ -80,7 +81,8 @@ class MapSideJoin(RddCheck):
         """Return a verdict if the table travels in tasks, or in many pieces."""
         sent, table = seen["program_bytes"], seen["table_bytes"]
         fetched, pairs = seen["fetched"], any(seen["parts"])
-        if (pairs and not fetched) or (len(case["small"]) > 100 and sent > table / 2):
+        most = min(table / 2, _MOST_IN_A_TASK)
+        if (pairs and not fetched) or (len(case["small"]) > 100 and sent > most):
             found = (
                 f"The pairs are right. What each task has to read first is "
                 f"{sent:,} bytes; the table takes {table:,}. Workers fetched "
