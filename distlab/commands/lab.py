@@ -13,6 +13,8 @@ from distlab.commands.lessons import find_lessons
 
 __all__ = ["lab", "lab_command"]
 
+_KERNELS = "distlab.commands.lab_kernels"
+
 
 def lab(
     lesson: Annotated[
@@ -59,6 +61,7 @@ def lab_command(notebook: Path, *, port: int | None, browser: bool) -> list[str]
         "LabApp.default_url": f"/lab/tree/{where}",
         "ServerApp.answer_yes": True,  # else the first Ctrl-C only asks a question
         "LabApp.log_level": "WARN",  # keeps the address, not the rest
+        "MappingKernelManager.kernel_manager_class": f"{_KERNELS}.LabKernel",
     }
     if port is not None:
         options["ServerApp.port"] = port

@@ -2,7 +2,13 @@
 
 import re
 
-from distlab.errors import Deadlock, InvalidArgument, MessageMismatch, WorldTimeout
+from distlab.errors import (
+    Deadlock,
+    InvalidArgument,
+    MessageMismatch,
+    RankDied,
+    WorldTimeout,
+)
 
 __all__ = [
     "UNKNOWN_NAME",
@@ -97,6 +103,12 @@ _FAILURES = {
     "itself": _ANYTHING_ELSE,
     "unknown name": UNKNOWN_NAME,
     "timeout": "It ran for too long. Is there a loop that never ends?",
+    "arguments": "The message shows the first line of your function, as it is now. "
+    "Which arguments had it when it was handed out?",
+    "generator": "A function with yield in it only makes a generator, of which nobody "
+    "asks for a value here. What is to be given back with return?",
+    "died": "A process ended, and nothing can tell at which line. Which call of yours "
+    "ends one, as os._exit and os.kill do, or crashes in compiled code?",
     "other": _ANYTHING_ELSE,
 }
 
@@ -112,6 +124,12 @@ def _kind_of(failure):
         return "left"
     if isinstance(failure, Deadlock) or _all_wait(failure):
         return "all swap" if "waited in sendrecv" in str(failure) else "all wait"
+    if isinstance(failure, RankDied):
+        return "died"
+    if type(cause) is TypeError and "and does not take that" in said:
+        return "arguments"
+    if type(cause) is TypeError and " made a generator, since " in said:
+        return "generator"
     if type(cause) is NameError:
         return "unknown name"
     types = re.findall(r"bytes of (\w+)", said)

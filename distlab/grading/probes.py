@@ -8,6 +8,7 @@ from types import FunctionType
 
 from distlab import collectives
 from distlab.collectives.chunks import split
+from distlab.grading.calling import called
 
 __all__ = [
     "MARKS",
@@ -33,7 +34,7 @@ def broadcast_probe(comm, function, root, numbers) -> dict:
     """Return what the tensor holds after the call; root: () or (root,)."""
     lock_the_library()
     tensor = _tensor(comm, numbers)
-    returned = function(comm, tensor, *root)
+    returned = called(function, comm, tensor, *root)
     return {"held": tensor.tolist(), "returned": shown(returned)}
 
 
@@ -44,7 +45,7 @@ def all_gather_probe(comm, function, inputs) -> dict:
     lock_the_library()
     pieces = [torch.tensor(numbers) for numbers in inputs]
     given = list(pieces)
-    returned = function(comm, pieces)
+    returned = called(function, comm, pieces)
     return {
         "held": [piece.tolist() for piece in given],
         "listed": _lists(pieces),
@@ -63,7 +64,7 @@ def all_reduce_probe(comm, function, numbers) -> dict:
     """Return what the tensor holds after the call, and what the function returned."""
     lock_the_library()
     tensor = _tensor(comm, numbers)
-    returned = function(comm, tensor)
+    returned = called(function, comm, tensor)
     return {"held": tensor.tolist(), "returned": shown(returned)}
 
 
@@ -71,7 +72,7 @@ def reduce_scatter_probe(comm, function, numbers) -> dict:
     """Return the same for a function that is given the tensor in chunks."""
     lock_the_library()
     tensor = _tensor(comm, numbers)
-    returned = function(comm, split(tensor, comm.world_size))
+    returned = called(function, comm, split(tensor, comm.world_size))
     index = number_in(returned)
     whole = isinstance(index, int) and 0 <= index < comm.world_size
     return {
@@ -107,7 +108,7 @@ def turns_probe(comm, function, prepares=False, *more) -> dict:
     acts = {"prepare": _Act(comm, "prepare", _PREPARE_S)} if prepares else {}
     seconds = _SPEAK_S * (comm.world_size - comm.rank)
     acts["speak"] = _Act(comm, "speak", seconds)
-    function(comm, *acts.values(), *more)
+    called(function, comm, *acts.values(), *more)
     return {name: act.calls for name, act in acts.items()}
 
 

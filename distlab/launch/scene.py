@@ -147,7 +147,7 @@ def how_it_died(status: int, planned: Kill | None = None) -> str:
     if name == "SIGSYS":  # see `forbid`
         return "killed itself; os.kill and os.abort do that"
     why = {
-        "SIGKILL": ", from outside or by the system when memory ran out",
+        "SIGKILL": ", by itself, from outside, or by the system when memory ran out",
         "SIGSEGV": ", a crash in compiled code",
         "SIGABRT": ", a crash in compiled code",
         "SIGTERM": ", from outside",

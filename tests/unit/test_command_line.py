@@ -14,6 +14,7 @@ import urllib.request
 from pathlib import Path
 
 import nbformat
+import psutil
 import pytest
 
 import distlab
@@ -357,10 +358,41 @@ def test_lab_opens_the_lesson_and_one_ctrl_c_ends_it(tmp_path):
         process.wait()
 
 
-def ask(address, token):
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends them with it")
+@pytest.mark.parametrize("sign", ["SIGTERM", "SIGHUP", "SIGKILL"])
+def test_lab_takes_its_kernels_along_even_those_in_compiled_code(tmp_path, sign):
+    env = make_clone(tmp_path, "10_ring") | {"IPYTHONDIR": str(tmp_path / "ipython")}
+    startup, begun = tmp_path / "ipython/profile_default/startup", tmp_path / "begun"
+    startup.mkdir(parents=True)
+    busy = f"open({str(begun)!r}, 'x')\nsum(range(10**15))"
+    (startup / "busy.py").write_text(busy)
+    words = ["lab", "10", "--no-browser", "--port", "0"]
+    process, terminal = start_on_a_terminal(*words, env=env, cwd=tmp_path)
+    ours = [server := psutil.Process(process.pid)]
+    try:
+        shown = ""
+        while not (found := re.search(r"(http://127\S+?)/lab\S+token=(\w+)\s", shown)):
+            shown += os.read(terminal, 65536).decode()
+        url, token = found.groups()
+        ask(url + "/api/kernels", token, b'{"name": "python3"}')
+        while not begun.exists():
+            time.sleep(0.01)
+        ours += server.children()
+        [kernel] = [one for one in ours if "ipykernel_launcher" in one.cmdline()]
+        process.send_signal(signal.Signals[sign])
+        read_to_end(terminal)
+        process.wait(30)
+        kernel.wait(10)
+    finally:
+        for one in filter(psutil.Process.is_running, ours):
+            one.kill()
+        process.wait()
+
+
+def ask(address, token, sent=None):
     """Return what the server answers; it prints its address before it listens there."""
     request = urllib.request.Request(
-        address, headers={"Authorization": f"token {token}"}
+        address, sent, headers={"Authorization": f"token {token}"}
     )
     deadline = time.monotonic() + 60
     while True:

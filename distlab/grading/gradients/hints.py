@@ -2,8 +2,8 @@
 
 import re
 
-from distlab.errors import Deadlock, InvalidArgument, MessageMismatch, WorldTimeout
-from distlab.grading.hints import UNKNOWN_NAME, is_stub
+from distlab.errors import Deadlock, InvalidArgument, MessageMismatch
+from distlab.grading.hints import UNKNOWN_NAME, hint_for_failure, is_stub
 
 __all__ = [
     "CHANGED",
@@ -168,9 +168,7 @@ def hint_for_failed_training(failure) -> str:
         )
     if isinstance(failure.cause, MessageMismatch):
         return _MISSTEPS["size"]
-    if isinstance(failure, WorldTimeout):
-        return "It ran for too long. Is there a loop that never ends?"
-    return "The message above names the rank and the line."
+    return hint_for_failure(failure)
 
 
 def hint_for_raised(failure) -> str | None:

@@ -11,6 +11,7 @@ from itertools import chain, count
 
 import torch
 
+from distlab.grading.calling import called
 from distlab.grading.gradients import layout
 from distlab.grading.gradients.gates import gate
 from distlab.grading.gradients.trained import made, mean_loss, with_gates
@@ -59,7 +60,8 @@ class _Training:
         """Have the learner's function take one step on this rank's microbatches."""
         microbatches = [(self.forward(k), n) for k, n in enumerate(self._counts)]
         given = [[self.parameters[n] for n in names] for names in self.given]
-        function(self.comm, microbatches, self._total, given, self.comm.all_reduce)
+        all_reduce = self.comm.all_reduce
+        called(function, self.comm, microbatches, self._total, given, all_reduce)
 
     def forward(self, number):
         """Return a function that returns the loss of this microbatch."""

@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import ClassVar
 
 from distlab.errors import RankDied, WorldTimeout
+from distlab.grading.calling import called
 from distlab.grading.check import WorldCheck, story_of
 from distlab.grading.hints import hint_for_failure
 from distlab.grading.probes import number_in, shown
@@ -23,7 +24,7 @@ __all__ = ["BestWorldSize"]
 
 def answer_probe(comm, function, job) -> dict:
     """Return what the function returned for a job, and that as two numbers or None."""
-    returned = function(*job)
+    returned = called(function, *job)
     pair = isinstance(returned, tuple | list) and len(returned) == 2
     numbers = [number_in(value) for value in returned] if pair else [None]
     return {

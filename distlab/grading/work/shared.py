@@ -11,6 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
+from distlab.grading.calling import called
 from distlab.grading.check import WorldCheck
 from distlab.grading.probes import lock_the_library, number_in, shown
 from distlab.grading.work.done import (
@@ -48,7 +49,7 @@ def work_probe(comm, function, tasks, sizes=None) -> dict:
         return comm.ask(task)
 
     more = [] if sizes is None else [dict(zip(tasks, sizes, strict=True)).__getitem__]
-    returned = function(comm, list(tasks), work, *more)
+    returned = called(function, comm, list(tasks), work, *more)
     return {"number": number_in(returned), "shown": shown(returned)}
 
 

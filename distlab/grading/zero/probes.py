@@ -9,6 +9,7 @@ The rank has its own numbers only. The rest it is told as far as it has come.
 
 import torch
 
+from distlab.grading.calling import called
 from distlab.grading.probes import lock, shown
 from distlab.grading.zero.live_memory import LiveTensors, WeakStorage
 from distlab.train import fsdp, shards, zero
@@ -105,7 +106,7 @@ def train_flat(comm, function) -> None:
     lock_the_lesson()
     tell = telling(comm)
     maker, flat = Maker(tell), _tensor(tell("start"))
-    trainer = function(comm, flat, maker)
+    trainer = called(function, comm, flat, maker)
     tell("kept", storage_bytes([flat, *maker.handed]) - storage_bytes([flat]))
     while (gradient := tell("flat", _numbers(flat))) is not None:
         trainer.step(_tensor(gradient))
@@ -127,7 +128,7 @@ def train(layers: "Layers", comm, function, steps: int, passes: int) -> None:
     """Train these layers by the learner's ZeRO 3."""
     given = layers.start()
     functions = list(layers.functions)
-    trainer = function(comm, functions, given, layers.maker)
+    trainer = called(function, comm, functions, given, layers.maker)
     del given
     layers.tell("ready", layers.look())
     for step in range(steps + 1):
