@@ -106,7 +106,8 @@ class Program:
     def __init__(self, context: Watched, packed: bytes):
         self.context = context
         self.function = StandIn(self, 0)
-        self._rdds, self._failed = {}, None
+        self._rdds = {}
+        self._failed = self._lost = None  # the latest of all failures; of the tasks'
         hidden = os.path.dirname(context.cluster.folder), "/proc"
         self._socket, self._pid = beside(rdd_program.live, hidden)
         self._names = {
@@ -137,8 +138,8 @@ class Program:
             raise Ended(os.waitpid(self._pid, 0)[1]) from None
         if kind == "raised":
             raise self._raised(said)
-        if type(self._failed) is TaskFailed:  # its words may have told anything
-            raise self._failed
+        if self._lost:  # and not told of; but the program has read its words
+            raise self._lost
         return said
 
     def _send(self, kind, said):
@@ -174,6 +175,7 @@ class Program:
         except Exception as error:
             facts = described(error)
             self._failed = error
+            self._lost = error if type(error) is TaskFailed else self._lost
             return "failed", (facts["type"], facts["message"])
 
     def _raised(self, facts):

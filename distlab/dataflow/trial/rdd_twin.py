@@ -149,8 +149,9 @@ class _Twin:
             return True, self._shared[what, args[0]].value
         if what == "accumulator":
             number, term = args
-            if isinstance(term, Sealed):
-                return False, f"a {term.kind} cannot be added up here"
+            if type(term) not in (int, float, complex):
+                kind = term.kind if type(term) is Sealed else type(term).__name__
+                return False, f"a {kind} cannot be added up here, a number can"
             return True, self._shared[what, number].add(term)
         table, line = args
         if table not in self._lines:
