@@ -19,6 +19,7 @@ import socket
 import sys
 import time
 import traceback
+from contextlib import suppress
 
 from distlab.processes import child
 from distlab.processes.folders import remove_orphaned
@@ -223,6 +224,8 @@ class Server:
             os.kill(pid, signal.SIGKILL)
         if not session.processes and not self._kill_orphans():
             self._clear()
+            with suppress(KeyError):  # it was read to its end already
+                self.selector.unregister(session.sock)
             session.end()
             self.sessions.discard(session)
 

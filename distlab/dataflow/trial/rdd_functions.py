@@ -119,5 +119,5 @@ class ReceivedAccumulator(Accumulator):
         self._in_task = True
 
     def add(self, term: object) -> None:
-        """Add a term, also one of numpy's, to the task's share, which the worker has."""
+        """Add a term, also one of numpy's, to the task's share; the worker has it."""
         ask("accumulator", self.aid, term.item() if hasattr(term, "item") else term)
