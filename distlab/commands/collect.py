@@ -60,7 +60,10 @@ def collect(
 def _compare(done, students, submitted, name, console):
     """Say whom the gradebook does not know, and from whom there is nothing yet."""
     strangers = sorted({who for who, _ in done.taken} - students)
-    missing = [who for who in sorted(students) if not (submitted / who / name).is_dir()]
+    named = {trouble.student for trouble in done.troubles}
+    missing = [
+        who for who in sorted(students - named) if not (submitted / who / name).is_dir()
+    ]
     for said, names in (
         ("not among the students of the gradebook", strangers),
         ("nothing from", missing),
