@@ -16,9 +16,9 @@ from types import FunctionType
 
 from distlab.processes.seccomp import compute_only
 
-__all__ = ["WRITES", "SideEffect", "forget", "guard_for_good", "locks"]
+__all__ = ["SideEffect", "guard_for_good"]
 
-WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _TOLD = "os.remove os.rename os.mkdir os.rmdir os.link os.symlink os.truncate os.system"
 _TOLD += " os.exec os.fork os.forkpty os.posix_spawn os.spawn pty.spawn os.kill"
 _TOLD += " subprocess.Popen socket.connect socket.bind socket.sendto sqlite3.connect"
@@ -41,10 +41,10 @@ def guard_for_good(
     sys.dont_write_bytecode = True
     with suppress(OSError):  # where the system cannot, the hook is all there is
         compute_only()
-    forget(locked)
-    refused, writes, side_effect = frozenset(_TOLD.split()), WRITES, SideEffect
+    _forget(locked)
+    refused, writes, side_effect = frozenset(_TOLD.split()), _WRITES, SideEffect
     networks = AF_INET, AF_INET6
-    is_locked, is_hidden = locks(locked), _hides(hidden)
+    is_locked, is_hidden = _locks(locked), _hides(hidden)
 
     def asked(event, args):
         if is_locked(event, args):
@@ -60,7 +60,7 @@ def guard_for_good(
     sys.addaudithook(asked)
 
 
-def locks(names: Iterable[str]) -> Callable:
+def _locks(names: Iterable[str]) -> Callable:
     """Return what tells whether an event and its arguments ask for a locked module.
 
     A file is known by its number on its disk, by whatever path somebody comes to it.
@@ -115,7 +115,7 @@ def _hides(folders):
     return is_hidden
 
 
-def forget(locked: tuple[str, ...]) -> None:
+def _forget(locked: tuple[str, ...]) -> None:
     """Empty every function of locked modules that this process has imported.
 
     A fork has what its server has imported, and no hook is asked for what is there.

@@ -14,8 +14,17 @@ from distlab.processes.child import die_with, forget_randomness, keep_only
 from distlab.processes.guard import guard_for_good
 from distlab.processes.memory import limit_memory
 
-__all__ = ["Ended", "alone", "beside", "cannot_be_read", "end_as", "told_of"]
+__all__ = [
+    "FRAME_BYTES",
+    "Ended",
+    "alone",
+    "beside",
+    "cannot_be_read",
+    "end_as",
+    "told_of",
+]
 
+FRAME_BYTES = 2**28  # of what it may say at a time
 _MEMORY_BYTES = 2**31
 _WORDS, _FRAMES = 1000, 10
 _PR_SET_DUMPABLE = 4

@@ -29,7 +29,13 @@ from distlab.dataflow.functions import (
     check_pair,
     stable_hash,
 )
-from distlab.dataflow.trial.beside import Ended, alone, cannot_be_read, told_of
+from distlab.dataflow.trial.beside import (
+    FRAME_BYTES,
+    Ended,
+    alone,
+    cannot_be_read,
+    told_of,
+)
 from distlab.dataflow.trial.plain import plain
 from distlab.errors import InvalidArgument
 from distlab.processes.child import keep_only
@@ -39,7 +45,6 @@ from distlab.processes.wire import Disconnected, TooLong, receive_frame, send_fr
 
 __all__ = ["Learners", "live"]
 
-_FRAME_BYTES = 2**28
 _CODE = (
     "import json, sys; sys.path[:], *rest = json.loads(sys.argv[1]); "
     "from distlab.dataflow.trial.learners import live; live(*rest)"
@@ -69,7 +74,7 @@ class Learners:
             self._start()
         try:
             send_frame(self._socket, pickle.dumps((role, args)))
-            kind, said = json.loads(receive_frame(self._socket, _FRAME_BYTES))
+            kind, said = json.loads(receive_frame(self._socket, FRAME_BYTES))
         except Disconnected:
             raise Ended(os.waitpid(self._pid, 0)[1]) from None
         except (TooLong, ValueError, TypeError, RecursionError):  # it is not ours

@@ -19,7 +19,7 @@ from distlab.dataflow import RDD, Context
 from distlab.dataflow.rdd.levels import StorageLevel
 from distlab.dataflow.rdd.shared import Accumulator, Broadcast
 from distlab.dataflow.trial import rdd_program, rdd_scenes
-from distlab.dataflow.trial.beside import Ended, beside
+from distlab.dataflow.trial.beside import FRAME_BYTES, Ended, beside
 from distlab.dataflow.trial.rdd_twin import Theirs
 from distlab.dataflow.trial.sealed import Reader, opening, resolved
 from distlab.dataflow.trial.watched import Watched
@@ -35,7 +35,6 @@ from distlab.processes.wire import Disconnected, receive_frame, send_frame
 
 __all__ = ["Program", "main"]
 
-_FRAME_BYTES = 2**28
 _OF_CONTEXT = "parallelize range emptyRDD union runJob setCheckpointDir"
 _OF_CONTEXT += " broadcast accumulator"
 _OFFERED = {Context: set(_OF_CONTEXT.split()), RDD: set(dir(RDD))}
@@ -146,7 +145,7 @@ class Program:
         send_frame(self._socket, opening((kind, said), self._refer))
 
     def _receive(self):
-        frame = receive_frame(self._socket, _FRAME_BYTES)
+        frame = receive_frame(self._socket, FRAME_BYTES)
         try:
             kind, said = resolved(Reader(frame).load(), self._names)
         except Exception:  # it is not our own side that speaks there

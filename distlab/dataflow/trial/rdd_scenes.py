@@ -16,7 +16,7 @@ from distlab.dataflow.rdd import RDD
 from distlab.dataflow.rdd.graph import Wide
 from distlab.dataflow.trial.plain import plain
 from distlab.dataflow.trial.rdd_functions import FUNCTIONS, Key, Parse, with_lookups
-from distlab.dataflow.trial.rdd_twin import Theirs
+from distlab.dataflow.trial.rdd_twin import Theirs, lines_file, parsed_file
 from distlab.trace import Lineage
 
 __all__ = ["clusters", "joined", "reduced"]
@@ -135,10 +135,10 @@ def _lines(context, parts, number):
         told = [list(map(float, line.split())) for line in part]
         points |= zip(names, told, strict=True)
         hidden.append(names)
-    with open(os.path.join(folder, f"lines-{number}"), "w") as file:
+    with open(lines_file(folder, number), "w") as file:
         json.dump(points, file)
     lines = context.parallelize(hidden, len(hidden)).flatMap(_unchanged)
-    return lines.setName("lines"), os.path.join(folder, f"parsed-{number}")
+    return lines.setName("lines"), parsed_file(folder, number)
 
 
 def _called_there(kmeans, lines, parse, centres, steps):

@@ -20,15 +20,29 @@ from distlab.dataflow.rdd.chunks import batches
 from distlab.dataflow.rdd.executor import Done, Executor, Order, each_guarded, iterated
 from distlab.dataflow.rdd.graph import Step, functions_in
 from distlab.dataflow.trial import rdd_functions
-from distlab.dataflow.trial.beside import Ended, beside, end_as, told_of
+from distlab.dataflow.trial.beside import (
+    FRAME_BYTES,
+    Ended,
+    beside,
+    end_as,
+    told_of,
+)
 from distlab.dataflow.trial.sealed import Reader, Sealed, opening, seal
 from distlab.processes.wire import Disconnected, receive_frame, send_frame
 
-__all__ = ["Theirs", "TwinExecutor"]
-
-_FRAME_BYTES = 2**28
+__all__ = ["Theirs", "TwinExecutor", "lines_file", "parsed_file"]
 
 _twin = None  # of the stage that this worker works for
+
+
+def lines_file(folder: str, table: int) -> str:
+    """Return the path of the points of a table's lines."""
+    return os.path.join(folder, f"lines-{int(table)}")
+
+
+def parsed_file(folder: str, table: int) -> str:
+    """Return the path of the file that gets a byte for every line that is parsed."""
+    return os.path.join(folder, f"parsed-{int(table)}")
 
 
 class Theirs:
@@ -116,7 +130,7 @@ class _Twin:
         try:
             send_frame(self._socket, opening((how, *self._known(thing), args)))
             while True:
-                kind, said = Reader(receive_frame(self._socket, _FRAME_BYTES)).load()
+                kind, said = Reader(receive_frame(self._socket, FRAME_BYTES)).load()
                 if kind != "asked":
                     break
                 send_frame(self._socket, opening(self._answer(*said)))
@@ -155,11 +169,11 @@ class _Twin:
             return True, self._shared[what, number].add(term)
         table, line = args
         if table not in self._lines:
-            with open(os.path.join(self._folder, f"lines-{int(table)}")) as file:
+            with open(lines_file(self._folder, table)) as file:
                 self._lines[table] = json.load(file)
         if line not in self._lines[table]:
             return False, f"{line!r} is no line of the input"
-        with open(os.path.join(self._folder, f"parsed-{int(table)}"), "ab") as file:
+        with open(parsed_file(self._folder, table), "ab") as file:
             file.write(b".")
         return True, tuple(self._lines[table][line])
 
