@@ -7,7 +7,6 @@ from rich.console import Console
 from rich.text import Text
 
 from distlab.commands.bar import GradingBar
-from distlab.commands.grade import prepare_workers
 from distlab.commands.lessons import find_exercises
 
 __all__ = ["prove"]
@@ -18,28 +17,22 @@ def prove(
         list[str] | None,
         typer.Argument(help="Numbers or stems of exercises; all of them if left out."),
     ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, help="How many answers to grade at once."),
-    ] = None,
 ) -> None:
-    """Grade the solution, the untouched exercise and the variants; show a table.
+    """Grade the solution, its stubs and the variants in this process; show a table.
 
     The status is 1 if an answer does not get its points and its hint.
     """
     solutions = find_exercises(exercise or [])
     console = Console(highlight=False)
-    prepare_workers()
     with console.status("Loading"):
-        from distlab.commands.proving import prove_exercise
-        from distlab.launch.machine import usable_cores
+        from distlab.checks.kit.proof import prove as prove_exercise
     faults = 0
     for solution in solutions:
-        doing = f"making {solution.name}"
-        with GradingBar(console, doing, stays=False) as bar:
-            proof = prove_exercise(solution, jobs or usable_cores(), bar.show)
-        if proof.rows:
-            console.print(proof.table())
+        with GradingBar(console, solution.name, stays=False) as bar:
+            proof = prove_exercise(
+                solution, lambda done, of, name: bar.show(done, of, [name])
+            )
+        console.print(proof.table())
         for fault in proof.faults:
             console.print(Text(f"✗ {proof.stem}: {fault}", "red"), soft_wrap=True)
         faults += len(proof.faults)

@@ -1,19 +1,23 @@
 """What time it is for ranks whose messages go through a relay.
 
 real       the relay's own clock
-virtual    each rank has one, and every message takes one second on it
+fabric     each rank has a virtual one, and a message takes what its way takes
 """
 
 import math
 import time
 
-__all__ = ["RealClock", "VirtualClock"]
+from distlab.simulated import Fabric
+from distlab.simulated.booking import Booking
+
+__all__ = ["FabricClock", "RealClock"]
 
 
 class RealClock:
     """The system's monotonic clock, of which no two moments are equal."""
 
     latest = staticmethod(time.monotonic)
+    virtual = False
 
     def __init__(self):
         self._last = 0.0
@@ -24,7 +28,7 @@ class RealClock:
         self._last = now if now > self._last else math.nextafter(self._last, math.inf)
         return self._last
 
-    def arrival(self, src: int, dst: int, ready: float) -> float:
+    def arrival(self, src: int, dst: int, size: int, ready: float) -> float:
         """Return when a message arrives whose sides were both there at `ready`."""
         return self.moment(src)
 
@@ -33,31 +37,26 @@ class RealClock:
         return self.moment(rank)
 
 
-class VirtualClock:
-    """Each rank's own time; a rank sends one message at a time, and receives one.
+class FabricClock:
+    """Each rank's own time. Computing takes none of it, and messages book their way.
 
-    A message begins when both sides are there, in the first second that is free at
-    both. Which one was heard of first by the relay makes no difference to that.
+    Invariant: `arrival` is called in the order of `ready`, for which the relay waits
+    until every rank stands still; so the times do not depend on the machine.
     """
 
-    def __init__(self, world_size: int):
-        self._now = [0] * world_size
-        self._sending = [_Seconds() for _ in range(world_size)]
-        self._receiving = [_Seconds() for _ in range(world_size)]
+    virtual = True
+
+    def __init__(self, fabric: Fabric, world_size: int):
+        self._now = [0.0] * world_size
+        self._book = Booking(fabric, world_size).book
 
     def moment(self, rank: int) -> float:
         """Return what time it is for `rank`."""
         return self._now[rank]
 
-    def arrival(self, src: int, dst: int, ready: float) -> float:
-        """Return when a message arrives whose sides were both there at `ready`."""
-        out, into = self._sending[src], self._receiving[dst]
-        second = out.free_from(ready)
-        while second != (later := out.free_from(into.free_from(second))):
-            second = later
-        out.take(second)
-        into.take(second)
-        return second + 1
+    def arrival(self, src: int, dst: int, size: int, ready: float) -> float:
+        """Return when a message of `size` bytes arrives, both sides there at `ready`."""
+        return self._book(src, dst, size, ready)
 
     def reached(self, rank: int, end: float) -> float:
         """Let a rank go on after what ended at `end`; return when it does."""
@@ -67,22 +66,3 @@ class VirtualClock:
     def latest(self) -> float:
         """Return the time of the rank that is furthest."""
         return max(self._now)
-
-
-class _Seconds:
-    """Which seconds are taken; asking for a free one stays quick when many are."""
-
-    def __init__(self):
-        self._after = {}  # a second that is taken -> a later one to try
-
-    def free_from(self, second):
-        """Return the first free second that is not before `second`."""
-        seen = []
-        while second in self._after:
-            seen.append(second)
-            second = self._after[second]
-        self._after.update(dict.fromkeys(seen, second))
-        return second
-
-    def take(self, second):
-        self._after[second] = second + 1

@@ -24,8 +24,9 @@ from distlab.comm import Comm, Disagreement
 from distlab.comm.relayed import Line, RelayedComm
 from distlab.launch.outcome import outcome_of
 from distlab.launch.witness import refuse, watch
-from distlab.processes import Child, give_back_at_once, refuse_files
+from distlab.processes import Child
 from distlab.recorder import Recorder
+from distlab.sandbox.withheld import withhold
 
 __all__ = ["count_gpus", "main", "relayed"]
 
@@ -72,9 +73,7 @@ def relayed(child: Child) -> None:
         torch.set_num_threads(settings["threads"])
         comm = RelayedComm(rank, world_size, Line(child.send, child.receive))
         comms[:] = [comm]
-        if settings["weighed"]:
-            give_back_at_once()
-            refuse_files()
+        withhold(settings["without"])
         child.send(json.dumps({"outcome": "ready"}).encode())
         task = memoryview(child.receive())[1:]
         child.send(b"=" + _outcome(comm, Arrivals(persistent=False), task))

@@ -57,6 +57,7 @@ class Relay:
         self._works = [{} for _ in everyone]
         self._sends, self._recvs = {}, {}
         self._in_barrier, self._gone = [], set()
+        self._still, self._matched = set(), []
         self.refused = {}  # rank -> why a message of its did not fit
         self._does = {
             "call": self._call,
@@ -83,6 +84,7 @@ class Relay:
             self._does[said["do"]](rank, said, data)
         except (ValueError, LookupError, TypeError, RecursionError):
             raise Lie("what is no request of a Comm") from None
+        self._deliver()
 
     def ended(self, rank: int, well: bool) -> None:
         """Note that a rank's call has ended.
@@ -93,6 +95,7 @@ class Relay:
         for op in [op for op in self._ops[rank].values() if not op.left]:
             self._note(op)
         self._recorders[rank].now("done" if well else "raised")
+        self._deliver()
 
     # ---- calls ----------------------------------------------------------------------
 
@@ -117,10 +120,10 @@ class Relay:
             self._check(rank, peer, type_, len(data))
             op.out = self._side(rank, OUT, peer, type_, len(data), data)
         self._ops[rank][number] = op
-        op.waits = said["waits"] is True
         for way, side in ((IN, op.into), (OUT, op.out)):
             if side and not self._offer(op, way, side):
                 return
+        op.waits = said["waits"] is True  # from here on: both its sides are known
         if op.waits:
             self._stand_still(op)
         else:
@@ -154,16 +157,33 @@ class Relay:
         if out.type != into.type or into.bytes not in (-1, out.bytes):
             self._refuse(op, pair, out, into)
             return False
-        end = self.clock.arrival(*pair, max(sender.since, receiver.since))
         into.bytes, receiver.arrived, out.data = out.bytes, out.data, b""
+        ready = max(sender.since, receiver.since)
+        self._matched.append((ready, pair, sender, receiver))
+        if not self.clock.virtual:
+            self._move(*self._matched.pop())
+        return True
+
+    def _deliver(self):
+        """Move messages of a virtual clock in order: the earliest, when all stand still.
+
+        A rank that computes may yet send what is ready before.
+        """
+        while self._matched and len(self._still | self._gone) == self._world_size:
+            first = min(self._matched, key=lambda each: each[:2])
+            self._matched.remove(first)
+            self._move(*first)
+
+    def _move(self, ready, pair, sender, receiver):
+        """Let a message arrive, and its ranks go on if that is all they wait for."""
+        end = self.clock.arrival(*pair, sender.out.bytes, ready)
         for each in (sender, receiver):
             each.left -= 1
             each.end = max(each.end, end)
-        if other.rank in self._gone and not other.left:
-            self._note(other)
-        elif other.waits and not other.left:
-            self._finish(other)
-        return True
+            if each.rank in self._gone and not each.left:
+                self._note(each)
+            elif each.waits and not each.left:
+                self._finish(each)
 
     def _refuse(self, op, pair, out, into):
         message = (
@@ -191,6 +211,7 @@ class Relay:
             self._finish(op)
             return
         out, into = op.out, op.into
+        self._still.add(op.rank)
         self._recorders[op.rank].now(
             "blocked",
             op.kind,
@@ -203,6 +224,7 @@ class Relay:
     def _finish(self, op):
         """Note what a call was, and let its rank go on."""
         self._note(op)
+        self._still.discard(op.rank)
         self._recorders[op.rank].running()
         self._answer(op.rank, op.asks, {}, op.arrived)
 
@@ -224,6 +246,7 @@ class Relay:
         meeting = recorder.enter_call("barrier")
         recorder.now("blocked", "barrier", call=meeting, since=op.since)
         self._in_barrier.append(op)
+        self._still.add(op.rank)
         if len(self._in_barrier) < self._world_size:
             return
         end = max(op.since for op in self._in_barrier)
@@ -232,6 +255,7 @@ class Relay:
             reached = self.clock.reached(each.rank, end)
             recorder.event("barrier", each.since, reached)
             recorder.running()
+            self._still.discard(each.rank)
             self._answer(each.rank, each.asks, {})
         self._in_barrier = []
 

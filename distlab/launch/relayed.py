@@ -19,11 +19,12 @@ from distlab import errors
 from distlab.calls.travel import unpack_plain
 from distlab.errors import CannotTravel
 from distlab.launch.call import Call, Outcome
-from distlab.launch.clocks import RealClock, VirtualClock
+from distlab.launch.clocks import FabricClock, RealClock
 from distlab.launch.ranks import Ranks
 from distlab.launch.relay import Lie, Relay
 from distlab.processes import Unruly, Wary
 from distlab.recorder import Recorder
+from distlab.simulated import Fabric
 
 __all__ = ["RelayedRanks", "Relaying", "kept_ranks"]
 
@@ -38,19 +39,16 @@ class Relaying:
     answers: what `comm.ask(question)` in a rank returns is `answers(rank, question,
         step)`, called in this process; question and answer are plain data, step is how
         many calls of its Comm the rank has made, and a ValueError goes to the rank.
-    virtual: time is each rank's own, and a message takes one second; `elapsed_s` of
-        the report is how many messages came one after another.
-    weighed: called with a rank and how many bytes of memory it holds, as the system
-        says, not the rank: before it has anything of the caller's, and then just before
-        each of its questions is answered. None where the system does not say.
+    fabric: time is virtual, each rank's own, and messages take what they take there.
     modules: of distlab, which the ranks need; they are imported once for all of them.
+    without: modules of distlab that the ranks are not to have, see `withheld`.
     kept: whether they may be the processes of an earlier world; see `kept_ranks`.
     """
 
     answers: Callable[[int, object, int], object] | None = None
-    virtual: bool = False
-    weighed: Callable[[int, int | None], None] | None = None
+    fabric: Fabric | None = None
     modules: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
     kept: bool = False
 
 
@@ -84,7 +82,7 @@ class RelayedRanks(Ranks):
     def __init__(self, world_size: int, relaying: Relaying, start_method: str):
         self._relaying = relaying
         self._may_stay = False
-        backend = "a relay on a virtual clock" if relaying.virtual else "a relay"
+        backend = "a relay on a virtual clock" if relaying.fabric else "a relay"
         super().__init__(
             world_size, backend, persistent=False, start_method=start_method
         )
@@ -93,8 +91,10 @@ class RelayedRanks(Ranks):
         return (*super()._also(), *self._relaying.modules)
 
     def _start(self, *, shared, **how):
-        crew = self._take_over(how["also"])
-        crew = crew or Wary("distlab.launch.rank:relayed", alone=True, **how)
+        crew = self._take_over((how["also"], self._relaying.without))
+        if crew is None:
+            crew = Wary("distlab.launch.rank:relayed", alone=True, **how)
+            crew.modules = how["also"], self._relaying.without
         try:
             crew.muster(self.world_size, _MOST_BYTES // self.world_size)
         except BaseException:
@@ -113,8 +113,7 @@ class RelayedRanks(Ranks):
         return None
 
     def _settings(self, persistent):
-        weighed = self._relaying.weighed is not None
-        return super()._settings(persistent) | {"weighed": weighed}
+        return super()._settings(persistent) | {"without": self._relaying.without}
 
     def call(self, tasks, **how):
         """Do as `Ranks` does, and note whether the processes can have another call."""
@@ -123,8 +122,8 @@ class RelayedRanks(Ranks):
         return outcomes
 
     def _begin(self, console, faults):
-        virtual = self._relaying.virtual
-        clock = VirtualClock(self.world_size) if virtual else RealClock()
+        fabric = self._relaying.fabric
+        clock = FabricClock(fabric, self.world_size) if fabric else RealClock()
         recorders = [
             Recorder(rank, self.world_size, beside=self.board)
             for rank in range(self.world_size)
@@ -134,27 +133,13 @@ class RelayedRanks(Ranks):
         relay = Relay(
             recorders,
             self.processes.post,
-            answers=self._answers(),
+            answers=self._relaying.answers,
             clock=clock,
         )
         self.board.begin(clock.latest)
         return _RelayedCall(
             self.processes, self.board, relay, console=console, faults=faults
         )
-
-    def _answers(self):
-        """Return what answers the ranks' questions, and has each weighed before."""
-        answers, weighed = self._relaying.answers, self._relaying.weighed
-        if weighed is None:
-            return answers
-        for rank in range(self.world_size):
-            weighed(rank, self.processes.weigh(rank))
-
-        def answer(rank, question, step):
-            weighed(rank, self.processes.weigh(rank))
-            return answers(rank, question, step)
-
-        return answer
 
     def leave(self) -> None:
         """Leave the processes to the next world, if there may be one."""

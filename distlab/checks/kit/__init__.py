@@ -1,0 +1,37 @@
+"""What every check uses: verdicts and hints, and four ways to run a function.
+
+on_ranks      ranks whose messages pass a relay in this process
+on_nodes      protocol nodes, each in a process, under a simulation in this process
+on_workers    jobs of the dataflow engines, in processes of their own
+call          one function, in one process
+"""
+
+from distlab.checks.kit.calls import call
+from distlab.checks.kit.hints import Hint
+from distlab.checks.kit.pictures import Played, librarys, ring_seats, tree_seats
+from distlab.checks.kit.ranks import called, contributions, draws, followed, on_ranks
+from distlab.checks.kit.tables import difference, side_by_side
+from distlab.checks.kit.verdict import Inconclusive, Wrong, check
+from distlab.checks.kit.workers import on_workers
+from distlab.sandbox.withheld import modules_of
+
+__all__ = [
+    "Hint",
+    "Inconclusive",
+    "Played",
+    "Wrong",
+    "call",
+    "called",
+    "check",
+    "contributions",
+    "difference",
+    "draws",
+    "followed",
+    "librarys",
+    "modules_of",
+    "on_ranks",
+    "on_workers",
+    "ring_seats",
+    "side_by_side",
+    "tree_seats",
+]

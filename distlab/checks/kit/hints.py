@@ -1,0 +1,258 @@
+"""Hints: advice chosen by what a check found, and `hint()`, which says the next level.
+
+`COMMON` is for failures that any function can have; an exercise's own `HINTS` are tried
+before these.
+"""
+
+import re
+import textwrap
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from distlab.errors import (
+    Deadlock,
+    InvalidArgument,
+    MessageMismatch,
+    RankDied,
+    WorldTimeout,
+)
+
+__all__ = ["COMMON", "Hint", "hint", "in_lines", "remember"]
+
+_WIDTH = 84  # of an output in a notebook; a longer line is broken within a word
+
+
+@dataclass(frozen=True)
+class Hint:
+    """Advice for those wrong answers of which `when(facts)` is true.
+
+    facts: a dict; a fact that was not found makes `when` raise KeyError, and the hint
+    does not fit. levels: the first stands below the verdict, `hint()` says the others.
+    """
+
+    when: Callable[[dict], object]
+    levels: Sequence[str]
+
+    def fits(self, facts: dict) -> bool:
+        """Return whether it is advice for what was found."""
+        try:
+            return bool(self.when(facts))
+        except (LookupError, TypeError, ValueError, AttributeError):
+            return False
+
+
+def _cause(facts):
+    return facts["failure"].cause
+
+
+def _raised(kind, words=""):
+    """Fits where the learner's function raised `kind`, saying these words."""
+    return lambda facts: isinstance(_cause(facts), kind) and words in str(_cause(facts))
+
+
+def _unwritten(facts):
+    own = isinstance(_cause(facts), NotImplementedError)
+    return own and str(_cause(facts)) in ("", "write this step")
+
+
+def _all_wait(*kinds):
+    """Fits where nobody can go on, and those who wait do so in one of these calls."""
+
+    def when(facts):
+        failure = facts["failure"]
+        stuck = isinstance(failure, Deadlock) or (
+            isinstance(failure, WorldTimeout) and " was running" not in str(failure)
+        )
+        waits = set(re.findall(r"waited in (\w+)", str(failure)))
+        return stuck and waits and waits <= set(kinds)
+
+    return when
+
+
+def _other_dtype(facts):
+    mismatch = isinstance(_cause(facts), MessageMismatch)
+    return mismatch and len(set(re.findall(r"bytes of (\w+)", str(_cause(facts))))) > 1
+
+
+COMMON = [
+    Hint(
+        _unwritten,
+        ["Nothing of your own is written yet. Start with what rank 0 does first."],
+    ),
+    Hint(
+        _raised(NotImplementedError, "this exercise asks"),
+        [
+            "Nothing of your own does the work: the algorithm itself is the exercise, "
+            "and distlab's own is not available here.",
+            "The message names the function. Which messages would it send for you? Send "
+            "them yourself, with comm.",
+        ],
+    ),
+    Hint(
+        lambda f: isinstance(f["failure"], Deadlock) and not f["failure"].cycle,
+        [
+            "One rank left while others still wait for it. Does every rank make the "
+            "same number of steps?",
+            "The story says who returned, and at which line the others wait. How many "
+            "messages does that rank send and receive, and how many do the others "
+            "expect?",
+        ],
+    ),
+    Hint(
+        _all_wait("sendrecv"),
+        [
+            "All ranks wait. Does each rank's dst expect it as its src? Send to the "
+            "right, receive from the left.",
+            "The story names for each rank whom it sends to and receives from. Draw "
+            "both as arrows for ranks 0 and 1: does the arrow that leaves one arrive "
+            "at the other?",
+        ],
+    ),
+    Hint(
+        _all_wait("recv"),
+        [
+            "All ranks wait in a receive, and no message has been sent. Which rank can "
+            "send before it has received anything?",
+            "The story shows what each rank waits for. Follow it backwards: one rank "
+            "must start with a send, or every rank must do both at once with "
+            "comm.sendrecv.",
+        ],
+    ),
+    Hint(
+        _all_wait("send", "recv", "sendrecv", "wait"),
+        [
+            "All ranks wait. A send ends only when the receiver asks for it, so all "
+            "ranks cannot send first; comm.sendrecv does both at once.",
+            "The story shows what each rank waits in. Which of them could receive "
+            "meanwhile?",
+        ],
+    ),
+    Hint(
+        _other_dtype,
+        [
+            "The buffer has another dtype than the message. torch.empty_like(tensor) "
+            "makes one that fits."
+        ],
+    ),
+    Hint(
+        lambda f: (
+            isinstance(_cause(f), MessageMismatch) or "size of tensor" in str(_cause(f))
+        ),
+        [
+            "Chunks can differ in length: receive into a buffer as long as the message.",
+            "The verdict names both lengths. Which chunk does your neighbour send in "
+            "this step, and which chunk is your buffer as long as?",
+        ],
+    ),
+    Hint(
+        lambda f: type(_cause(f)) is NameError,
+        [
+            "Is the name spelled right? A notebook is graded from top to bottom: what "
+            "your function uses has to be defined above the check.",
+            "The message gives the name. Restart the kernel, run all cells up to the "
+            "check, and see whether it is there.",
+        ],
+    ),
+    Hint(
+        _raised(TypeError, "does not take that"),
+        [
+            "The message shows the first line of your function as it is now. Which "
+            "arguments did it have in the exercise?",
+            "A check passes exactly the arguments that the text names, in their order.",
+        ],
+    ),
+    Hint(
+        _raised(TypeError, "made a generator"),
+        [
+            "A function with yield in it only makes a generator. What should it return "
+            "instead?",
+            "Nothing in it runs until a value is asked for, and here nothing asks. "
+            "Search your function for the word yield.",
+        ],
+    ),
+    Hint(
+        lambda f: isinstance(f["failure"], RankDied),
+        [
+            "A process ended, and nothing can tell at which line. Which call of yours "
+            "ends one, as os._exit and os.kill do, or crashes in compiled code?",
+            "Put a print with flush=True before each line that you suspect, and run "
+            "your function in a cell of its own: the last line printed was before the "
+            "end.",
+        ],
+    ),
+    Hint(
+        lambda f: isinstance(f["failure"], WorldTimeout),
+        [
+            "It was still running when the time was over. The story says in which line "
+            "each rank was: does that loop end, and is it this slow on your own run?",
+            "Time your function on this case in a cell of its own. If it is right and "
+            "needs longer, set the environment variable DISTLAB_CHECK_SECONDS.",
+        ],
+    ),
+    Hint(
+        lambda f: isinstance(_cause(f), InvalidArgument) or f["failure"],
+        [
+            "The message above names the rank and the line.",
+            "Read its last line first: what was expected there, and what was found? "
+            "Then go through your function as that rank, up to that line.",
+        ],
+    ),
+    Hint(
+        lambda f: f["silent"],
+        [
+            "What a rank learns has to arrive through comm.",
+            "No message was seen. Does your function return before its loop, or is its "
+            "loop empty for this number of ranks?",
+        ],
+    ),
+    Hint(
+        lambda f: f["misshapen"],
+        [
+            "Write into what you are given, and leave its length and type as they are.",
+            "The verdict names the rank. Which line changes the length or the type of "
+            "the tensor, or puts another object in its place?",
+        ],
+    ),
+]
+
+
+# ---- hint() --------------------------------------------------------------------------
+
+_BEFORE = "Nothing has been checked yet. Run a step's check first, then ask again."
+_PASSED = "The last check passed: there is nothing to hint at."
+_NO_MORE = "There is no more to say about this verdict than it says itself."
+_ALL_SAID = (
+    "That is all there is to say without giving it away. Change one thing, however "
+    "small, run the check again, and compare what it finds with what it found."
+)
+
+
+class _Last:
+    """The last check's hint: its levels, and how many of them were said."""
+
+    levels: Sequence[str] = ()
+    said = 0
+    then = _BEFORE
+
+
+def remember(passed: bool, levels: Sequence[str]) -> None:
+    """Have `hint()` go on from the first of these levels."""
+    _Last.levels, _Last.said = levels, 1
+    _Last.then = _PASSED if passed else _ALL_SAID if len(levels) > 1 else _NO_MORE
+
+
+def hint() -> None:
+    """Say more about the last verdict that did not pass, one level at each call."""
+    if _Last.said < len(_Last.levels):
+        level = _Last.levels[_Last.said]
+        _Last.said += 1
+        print(in_lines("", f"Hint {_Last.said} of {len(_Last.levels)}: {level}"))
+    else:
+        print(in_lines("", _Last.then))
+
+
+def in_lines(head: str, words: str) -> str:
+    """Return `head` and, beside it, words in lines that fit a notebook."""
+    aside = " " * len(head)
+    how = {"initial_indent": aside, "subsequent_indent": aside}
+    return head + textwrap.fill(" ".join(words.split()), _WIDTH, **how)[len(head) :]

@@ -1,0 +1,188 @@
+"""Prove an exercise's checks: grade answers whose points and hint are known.
+
+    solutions/STEM/variants/*.py ──▶ read_variants ──┐
+    solutions/STEM/STEM.ipynb, and its stubs ────────┴─▶ graded ──▶ Row, Row, ... ─▶ Proof
+
+Everything runs here: the cells that an answer needs, and the grade cells with their
+hidden cases. What submissions go through besides, the sandbox and nbgrader, is tested
+once for all exercises.
+"""
+
+import ast
+import json
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rich.table import Table
+from rich.text import Text
+
+from distlab.cells import learn
+from distlab.checks.kit.variants import read_variants
+from distlab.checks.kit.verdict import Sheet, Verdict, showing_on
+
+__all__ = ["Proof", "Row", "grade_notebook", "prove"]
+
+_RIGHT, _WRONG = 2, 5  # the fewest variants that prove anything
+_SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION$", re.M | re.S)
+_STUB = r'\1raise NotImplementedError("write this step")'
+
+
+class _Kept(Sheet):
+    """Keeps the verdicts that do not pass."""
+
+    def __init__(self):
+        self.verdicts: list[Verdict] = []
+
+    def show(self, verdict, hidden):
+        if verdict.outcome != "pass":
+            self.verdicts.append(verdict)
+
+    def total(self, line):
+        pass
+
+
+@dataclass
+class Row:
+    """One answer: what it should get, and what it got.
+
+    hint: words that a hint of its verdicts must have, "" where it meets none.
+    """
+
+    name: str
+    expected: float
+    hint: str
+    points: float = 0.0
+    verdicts: list[Verdict] = field(default_factory=list)
+    seconds: float = 0.0
+
+    @property
+    def met(self) -> str:
+        """The hint that it met: the expected one if it did, else the first; or ""."""
+        met = [" ".join(v.hints[0].split()) for v in self.verdicts if v.hints]
+        fitting = [words for words in met if self.hint and self.hint in words]
+        return (fitting or met or [""])[0]
+
+    @property
+    def fault(self) -> str:
+        """What is not as it should be, "" if nothing."""
+        unclear = [v.found for v in self.verdicts if v.outcome == "inconclusive"]
+        if unclear:
+            return f"inconclusive: {unclear[0]}"
+        if self.points != self.expected:
+            found = self.verdicts[0] if self.verdicts else ""
+            return f"got {self.points:g} points, not {self.expected:g}\n{found}"
+        if self.hint and self.hint not in self.met:
+            found = self.verdicts[0] if self.verdicts else ""
+            return f'met "{self.met}", not "{self.hint}"\n{found}'
+        return ""
+
+
+@dataclass
+class Proof:
+    """What was found about the checks of one exercise; proven if there is no fault."""
+
+    stem: str
+    rows: list[Row] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+
+    def table(self) -> Table:
+        """Return the rows as a table."""
+        table = Table(title=self.stem, title_justify="left", expand=True)
+        table.add_column("answer", overflow="fold", ratio=4)
+        table.add_column("expected", justify="right", no_wrap=True)
+        table.add_column("got", justify="right", no_wrap=True)
+        table.add_column("the hint that it met", no_wrap=True, ratio=6)
+        table.add_column("s", justify="right", no_wrap=True)
+        table.add_column("", no_wrap=True)
+        for row in self.rows:
+            sign = Text("✗", "bold red") if row.fault else Text("✓", "green")
+            told = f"{row.expected:g}", f"{row.points:g}", Text(row.met)
+            table.add_row(Text(row.name), *told, f"{row.seconds:.1f}", sign)
+        return table
+
+
+def prove(solution: Path, show: Callable[[int, int, str], None] = lambda *_: None):
+    """Grade the solution in a folder, its stubs and every variant; return a `Proof`.
+
+    show: told how many answers are graded, of how many, and which is next.
+
+    Raises: DistlabError if a variant cannot be read.
+    """
+    cells = json.loads((solution / f"{solution.name}.ipynb").read_text("utf-8"))[
+        "cells"
+    ]
+    answers = {_name(c): _source(c) for c in cells if _is(c, "solution")}
+    variants = read_variants(solution / "variants", answers)
+    most = sum(c["metadata"]["nbgrader"]["points"] for c in cells if _is(c, "grade"))
+    stubs = {name: _SOLUTION.sub(_STUB, source) for name, source in answers.items()}
+    rows = [(Row("solution", most, ""), answers), (Row("stubs", 0.0, ""), stubs)]
+    rows += [(Row(v.name, v.points, v.hint), v.cells) for v in variants]
+    proof = Proof(solution.name, faults=_contradictions(variants, most))
+    for row, filled in rows:
+        show(len(proof.rows), len(rows), row.name)
+        began = time.monotonic()
+        row.points, row.verdicts = grade_notebook(cells, filled)
+        row.seconds = time.monotonic() - began
+        proof.rows.append(row)
+    proof.faults += [f"{row.name}: {row.fault}" for row in proof.rows if row.fault]
+    return proof
+
+
+def grade_notebook(cells: list[dict], filled: dict[str, str]):
+    """Run a notebook's locked cells, these solution cells and its grade cells.
+
+    Returns: the points, and the verdicts that did not pass.
+    """
+    space, sheet, points = {"__name__": "__main__"}, _Kept(), 0.0
+    with showing_on(sheet):
+        for cell in cells:
+            if _is(cell, "grade"):
+                points += _value(_source(cell), space, _name(cell))
+            elif _is(cell, "solution") or _is(cell, "locked"):
+                source = filled.get(_name(cell), _source(cell))
+                _value(source, space, _name(cell))
+    return points, sheet.verdicts
+
+
+def _value(source, space, name):
+    """Run a cell; return what its last line gives."""
+    file = f"<{name}>"
+    learn({file: (f"Cell {name}", [f"{line}\n" for line in source.split("\n")])})
+    body = ast.parse(source).body
+    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+    exec(compile(ast.Module(body, []), file, "exec"), space)
+    return (
+        eval(compile(ast.Expression(last.value), file, "eval"), space) if last else None
+    )
+
+
+def _is(cell, role):
+    return bool(cell["metadata"].get("nbgrader", {}).get(role))
+
+
+def _name(cell):
+    return cell["metadata"]["nbgrader"]["grade_id"]
+
+
+def _source(cell):
+    return "".join(cell["source"])
+
+
+def _contradictions(variants, most):
+    """Return what the variants say of themselves that proves nothing, as sentences."""
+    right = sum(variant.right for variant in variants)
+    found = []
+    if right < _RIGHT or len(variants) - right < _WRONG:
+        found.append(
+            f"{right} right variants and {len(variants) - right} wrong ones; checks are "
+            f"proven by at least {_RIGHT} right and {_WRONG} wrong ones."
+        )
+    for each in variants:
+        if each.right and (each.points != most or each.hint):
+            found.append(f"{each.name}: a right answer gets {most:g} points, no hint.")
+        if not each.right and (each.points == most or not each.hint):
+            found.append(f"{each.name}: a wrong answer loses points and has a hint.")
+    return found

@@ -1,0 +1,195 @@
+"""`on_ranks`: run a learner's function on ranks whose messages pass a relay here.
+
+    check ── probe, function, a rank's own input ──▶ ranks: processes
+      ▲                                                │ every message
+      ├── results: plain data ─────────────────────────┤
+      └── trace: what was sent and received ── relay ◀─┘
+
+No rank knows the input of another, or what is expected. A probe is a function of the
+check that runs in each rank: it makes the input, calls the learner's function, and
+returns what is there afterwards.
+"""
+
+import inspect
+import math
+import os
+import random
+import re
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from distlab.checks.kit.pictures import Played
+from distlab.checks.kit.verdict import Inconclusive, Wrong
+from distlab.errors import WorldFailed, WorldTimeout
+from distlab.launch import Relaying, Report, follow, kept_ranks, run
+from distlab.links import Link
+from distlab.simulated import Fabric, Uniform
+from distlab.trace import BASE
+
+__all__ = [
+    "called",
+    "contributions",
+    "draws",
+    "followed",
+    "on_ranks",
+    "one_message_a_second",
+    "seconds",
+]
+
+MOST_IN_REAL_TIME = 8
+one_message_a_second = Uniform(Link(latency_s=1.0, bytes_per_s=math.inf))
+_random = random.SystemRandom()
+_ADVICE = "trace up to here", "give it longer"
+_DRAWN_S = 5  # a run that took longer is not repeated for its picture
+
+
+def seconds() -> float:
+    """Return how long one run of a learner's function may take: 30 s, or as is set."""
+    return float(os.environ.get("DISTLAB_CHECK_SECONDS", 30))
+
+
+def draws(ranks: int, length: int, low: int = -9999, high: int = 9999) -> list[list]:
+    """Draw whole numbers for each rank that cannot be known in advance."""
+    return [[_random.randint(low, high) for _ in range(length)] for _ in range(ranks)]
+
+
+def contributions(ranks: int, length: int) -> list[list[int]]:
+    """Return inputs that tell whose they are: a sum's octal digit r counts rank r's."""
+    return [[BASE**rank] * length for rank in range(ranks)]
+
+
+def called(function: Callable, *args: Any) -> Any:
+    """In a rank: call a learner's function; return what it returns.
+
+    Raises: TypeError if it does not take these arguments, or made a generator.
+    """
+    name = getattr(function, "__name__", "your function")
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        signature = None  # some that are compiled have none
+    if signature is not None:
+        try:
+            signature.bind(*args)
+        except TypeError as error:
+            raise TypeError(
+                f"{f'{name}{signature}'[:200]} is called with {len(args)} arguments, "
+                f"and does not take that: {error}"
+            ) from None
+    returned = function(*args)
+    if inspect.isgenerator(returned):
+        raise TypeError(
+            f"{name} made a generator, since there is a yield in it, and none of its "
+            "lines has run. Where it says yield, write return"
+        )
+    return returned
+
+
+def on_ranks(
+    probe: Callable,
+    function: Any,
+    inputs: Sequence,
+    *,
+    args: Sequence = (),
+    fabric: Fabric | None = None,
+    answers: Callable | None = None,
+    without: Sequence[str] = (),
+    own: Callable | None = None,
+) -> Report:
+    """Run `probe(comm, function, *args, inputs[rank])` on ranks; return their report.
+
+    Up to 8 ranks run in real time. More share this machine's cores, so their clock is
+    virtual: a message takes one second, or what it takes on `fabric`; then
+    `report.elapsed_s` is how many messages followed one another, or seconds there.
+    answers: (rank, question, step) -> what `comm.ask(question)` returns in a rank.
+    without: modules that the exercise asks for, which the ranks do not have.
+    own: returns another picture of the failed run, as `followed` does.
+
+    Raises: Wrong with the failure if the run fails, with `ready_made` if a collective
+    was called; Inconclusive if the machine was too busy to start the ranks.
+    """
+    if fabric is None and len(inputs) > MOST_IN_REAL_TIME:
+        fabric = one_message_a_second
+    relaying = Relaying(
+        answers,
+        fabric=fabric,
+        modules=(probe.__module__,),
+        without=tuple(without),
+        kept=True,
+    )
+    try:
+        report = run(
+            probe,
+            len(inputs),
+            args=(function, *args),
+            own_args=[(each,) for each in inputs],
+            relayed=relaying,
+            timeout_s=seconds(),
+            quiet=True,
+        )
+    except WorldFailed as failure:
+        _blame_the_machine(failure)
+        facts = {"failure": failure, "n": len(inputs)}
+        if collectives := failure.trace.collectives():
+            facts["ready_made"] = collectives
+        picture = None if isinstance(failure, WorldTimeout) or not own else own()
+        picture = picture or Played(failure.trace, "The run that failed")
+        raise Wrong(_story(failure), picture=picture, **facts) from None
+    if collectives := report.trace.collectives():
+        raise Wrong(
+            f"There was a call of {' and '.join(collectives)}.",
+            picture=Played(report.trace, "Your run"),
+            ready_made=collectives,
+        )
+    return report
+
+
+def followed(
+    function: Callable,
+    world_size: int,
+    length: int,
+    ideals: Sequence = (),
+    holds: Callable | None = None,
+    without: Sequence[str] = (),
+) -> Played | None:
+    """Return a player of `function(comm, tensor)` that shows whose contribution is where.
+
+    ideals: traces of the library's to compare it with. None if it cannot be drawn.
+    """
+    if world_size > MOST_IN_REAL_TIME or not length:
+        return None
+    modules = "distlab.launch.follow", __name__
+    relaying = Relaying(modules=modules, without=tuple(without), kept=True)
+    how = {"holds": holds, "timeout_s": _DRAWN_S, "quiet": True, "relayed": relaying}
+    try:
+        with kept_ranks():
+            fn = partial(_unreturned, function)
+            trace = follow(fn, world_size, numbers=length, **how).trace
+    except WorldFailed as failure:
+        trace = failure.trace
+    return Played(trace, f"Your run, {world_size} ranks", ideals)
+
+
+def _unreturned(function, comm, tensor):
+    """Call a function of whose result nothing is wanted, not even that it travels."""
+    function(comm, tensor)
+
+
+def _story(failure):
+    """Return the story without its advice to whoever called `run`, here the check."""
+    lines = str(failure).splitlines()
+    kept = [line for line in lines if not any(words in line for words in _ADVICE)]
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept).rstrip())
+
+
+def _blame_the_machine(failure):
+    """Raise Inconclusive if time ran out before or after the learner's function."""
+    said = str(failure)
+    between = "did not start" in said or "was starting or ending its call" in said
+    busy = isinstance(failure, WorldTimeout) and between
+    if busy and " was running" not in said:
+        raise Inconclusive(
+            f"{_story(failure)}\nYour function had not begun, or was over: this says "
+            "nothing about it. The machine may be busy: run this cell again."
+        )

@@ -1,0 +1,209 @@
+"""Verdicts: what a check found, the hint that fits, and the points.
+
+    grade ──▶ judge(check, function, case) ──▶ Verdict ──▶ Sheet: where it is shown
+                 Wrong(found, **facts) ─▶ the first Hint that fits
+
+A verdict is pass, fail or inconclusive, and only a pass counts.
+"""
+
+import contextlib
+import io
+import re
+import sys
+import textwrap
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import wraps
+from typing import Any
+
+from distlab.checks.kit.hints import COMMON, in_lines, remember
+from distlab.launch import kept_ranks
+
+__all__ = [
+    "Inconclusive",
+    "Sheet",
+    "Verdict",
+    "Wrong",
+    "check",
+    "grade",
+    "grade_each",
+    "judge",
+    "showing_on",
+]
+
+_SIGNS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
+
+
+class Wrong(Exception):
+    """What was found and is not right.
+
+    found: lines that show expected and yours. facts: what hints are chosen by.
+    picture: what was seen, as something with `_repr_mimebundle_`, or None.
+    """
+
+    def __init__(self, found: str, *, picture: Any = None, **facts: Any):
+        super().__init__(found)
+        self.found, self.picture, self.facts = found, picture, facts
+
+
+class Inconclusive(Exception):
+    """A run that shows neither: a fault that did not happen, a machine too busy."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a check found in one case.
+
+    outcome: "pass", "fail" or "inconclusive". title: what was tried.
+    found: what differs from what was expected. hints: levels of the hint that fits.
+    picture: what was seen, as something with `_repr_mimebundle_`, or None.
+    """
+
+    outcome: str
+    title: str
+    found: str = ""
+    hints: Sequence[str] = ()
+    picture: Any = field(default=None, repr=False, compare=False)
+
+    def __str__(self):
+        lines = [f"{_SIGNS[self.outcome]} {self.title}: {self.outcome}"]
+        lines += [f"    {line}" for line in self.found.splitlines()]
+        if self.hints:
+            lines.append(in_lines("  Hint: ", self.hints[0]))
+        if len(self.hints) > 1:
+            lines.append("  hint() tells more.")
+        return "\n".join(lines)
+
+    def drawn(self) -> dict:
+        """Return the picture by MIME type; nothing if it cannot be drawn."""
+        if self.picture is None:
+            return {}
+        try:
+            with contextlib.redirect_stderr(io.StringIO()):
+                return self.picture._repr_mimebundle_()
+        except Exception:  # a picture explains a verdict and never decides one
+            return {}
+
+
+class Sheet:
+    """Where verdicts are shown: printed and displayed in the cell around."""
+
+    def show(self, verdict: Verdict, hidden: bool) -> None:
+        """Show a verdict; hidden: of a case that learners do not see."""
+        print(verdict)
+        drawn = {} if verdict.outcome == "pass" else verdict.drawn()
+        if drawn and "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
+            sys.modules["IPython"].display.display(drawn, raw=True)
+
+    def total(self, line: str) -> None:
+        """Show what was earned."""
+        print(f"\n{line}")
+
+
+_sheet = ContextVar("sheet", default=Sheet())  # noqa: B039, it has no state
+
+
+@contextlib.contextmanager
+def showing_on(sheet: Sheet):
+    """Show verdicts there, for the body."""
+    token = _sheet.set(sheet)
+    try:
+        yield sheet
+    finally:
+        _sheet.reset(token)
+
+
+def check(title: str) -> Callable:
+    """Make a function `(function, *case)` a check.
+
+    title: what is tried, filled in with the case: "{} ranks, {} elements".
+    """
+
+    def decorate(function):
+        @wraps(function)
+        def checked(learners, *case):
+            return function(learners, *case)
+
+        checked.title = title
+        return checked
+
+    return decorate
+
+
+def grade(
+    points: float,
+    check: Callable,
+    function: Any,
+    cases: Iterable,
+    hidden: Iterable = (),
+) -> float:
+    """Check cases up to the first that does not pass; return all the points, or none.
+
+    function: the learner's, or a tuple of several. cases: tuples, or single values.
+    hidden: further cases, which only the instructor's notebook has.
+    """
+    verdicts = []
+    with kept_ranks():
+        for case, is_hidden in _marked(cases, hidden):
+            verdicts.append(_shown(check, function, case, is_hidden))
+            if verdicts[-1].outcome != "pass":
+                break
+    passed = bool(verdicts) and verdicts[-1].outcome == "pass"
+    earned = float(points) if passed else 0.0
+    _sheet.get().total(f"{earned:g} of {points:g} points")
+    return earned
+
+
+def grade_each(
+    points: int, check: Callable, function: Any, cases: Iterable, hidden: Iterable = ()
+) -> float:
+    """Check all cases; return the part of the points that they earned, rounded down."""
+    with kept_ranks():
+        verdicts = [
+            _shown(check, function, case, is_hidden)
+            for case, is_hidden in _marked(cases, hidden)
+        ]
+    passed = sum(verdict.outcome == "pass" for verdict in verdicts)
+    earned = float(points * passed // max(1, len(verdicts)))
+    told = f"{passed} of {len(verdicts)}: {earned:g} of {points:g} points"
+    _sheet.get().total(told)
+    return earned
+
+
+def _marked(cases, hidden):
+    """Return (case as a tuple, whether it is hidden), in order."""
+    both = [(case, False) for case in cases] + [(case, True) for case in hidden]
+    return [(c if isinstance(c, tuple) else (c,), marked) for c, marked in both]
+
+
+def _shown(check, function, case, hidden):
+    verdict = judge(check, function, case)
+    remember(verdict.outcome == "pass", verdict.hints)
+    _sheet.get().show(verdict, hidden)
+    return verdict
+
+
+def judge(check: Callable, function: Any, case: tuple) -> Verdict:
+    """Return a check's verdict on one case; never raises for what a learner wrote."""
+    title = _title(check, case)
+    hints = (*getattr(sys.modules[check.__module__], "HINTS", ()), *COMMON)
+    try:
+        with contextlib.redirect_stderr(io.StringIO()):  # a line there costs all points
+            check(function, *case)
+    except Wrong as wrong:
+        fitting = next((each for each in hints if each.fits(wrong.facts)), None)
+        levels = fitting.levels if fitting else ()
+        return Verdict("fail", title, wrong.found, levels, wrong.picture)
+    except Inconclusive as unknown:
+        return Verdict("inconclusive", title, str(unknown))
+    except Exception as error:
+        found = f"the check could not be made\n{type(error).__name__}: {error}"
+        return Verdict("inconclusive", title, found)
+    return Verdict("pass", title)
+
+
+def _title(check, case):
+    said = getattr(check, "title", check.__name__).format(*case)
+    said = re.sub(r"\b1 (\w+?)s\b", r"1 \1", said)
+    return textwrap.shorten(said, 120, placeholder=" …")

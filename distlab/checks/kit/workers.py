@@ -1,0 +1,45 @@
+"""`on_workers`: run a program that starts workers, such as `MapReduce` or a `Context`.
+
+    check ── program, functions, args ──▶ a process ── fork ──▶ its workers
+          ◀── plain data: output, counters ──────────
+
+The program is the check's, and runs the library's engine on the learner's functions. All
+it starts, and its folder, are gone when the answer is there.
+"""
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from distlab.checks.kit.calls import call
+from distlab.processes import on_its_own
+from distlab.processes.server_handle import ServerHandle
+
+__all__ = ["on_workers"]
+
+
+def on_workers(
+    program: Callable, functions: Any, *args: Any, without: Sequence[str] = ()
+) -> Any:
+    """Return what `program(functions, *args)` returns in a process that has workers.
+
+    The working directory of the program is an empty folder. What comes back is plain
+    data: numbers, strings, lists, tuples, sets and dicts.
+
+    Raises: Wrong with the failure, as `call` does.
+    """
+    return call(_with_workers, functions, program, args, without=without)
+
+
+def _with_workers(functions, program, args):
+    on_its_own()
+    ServerHandle.one_for_all()  # workers are forks of this process: all is imported
+    with tempfile.TemporaryDirectory(prefix="distlab-check-") as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        os.chdir(folder)
+        try:
+            return program(functions, *args)
+        finally:
+            os.chdir("/")
+            ServerHandle.close_all()

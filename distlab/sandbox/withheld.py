@@ -1,0 +1,61 @@
+"""Modules that an exercise asks for, and what is there in their place.
+
+Where submissions are graded, the files themselves are not in the sandbox: `STUB` is
+mounted over them. In a learner's own notebook, `withhold` puts the same in their place.
+"""
+
+import importlib.util
+import pkgutil
+import sys
+import types
+from collections.abc import Iterable
+
+__all__ = ["STUB", "files_of", "modules_of", "withhold"]
+
+STUB = '''
+"""What this exercise asks for is not here while it is checked."""
+
+__all__ = []
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+
+    def missing(*args, **kwargs):
+        raise NotImplementedError(
+            f"this exercise asks for your own; distlab's {name} is not here"
+        )
+
+    return missing
+'''
+
+
+_withheld = set()
+
+
+def modules_of(package: str, *, but: Iterable[str] = ()) -> tuple[str, ...]:
+    """Return a package and its modules, except those whose last names are in `but`."""
+    folders = importlib.util.find_spec(package).submodule_search_locations
+    found = [module.name for module in pkgutil.iter_modules(folders)]
+    names = [name for name in found if name not in set(but)]
+    return package, *(f"{package}.{name}" for name in names)
+
+
+def withhold(modules: Iterable[str]) -> None:
+    """Replace modules in this process by ones whose functions only say why."""
+    for name in {*modules} - _withheld:
+        _withheld.add(name)
+        stub = types.ModuleType(name)
+        exec(STUB, stub.__dict__)
+        if path := importlib.util.find_spec(name).submodule_search_locations:
+            stub.__path__ = list(path)  # the rest of a package stays
+        sys.modules[name] = stub
+        package, _, inner = name.rpartition(".")
+        if package in sys.modules:
+            setattr(sys.modules[package], inner, stub)
+
+
+def files_of(modules: Iterable[str]) -> list[str]:
+    """Return the files of modules; of a package, its `__init__.py`."""
+    return [importlib.util.find_spec(name).origin for name in modules]
