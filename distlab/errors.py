@@ -20,8 +20,6 @@ __all__ = [
     "EngineMissing",
     "HistoryError",
     "InvalidArgument",
-    "JailExceeded",
-    "JailFailed",
     "MessageMismatch",
     "NestedRDD",
     "NestedWorld",
@@ -31,6 +29,8 @@ __all__ = [
     "ProcessServerFailed",
     "RankDied",
     "RankRaised",
+    "SandboxExceeded",
+    "SandboxFailed",
     "SwitchFailed",
     "TaskFailed",
     "WorkdirError",
@@ -91,8 +91,8 @@ class ProcessServerFailed(DistlabError, RuntimeError):
     """The helper process that forks ranks could not start, or died."""
 
 
-class JailExceeded(ProcessServerFailed):
-    """What ran in a jail used more than it may, and all of it was ended.
+class SandboxExceeded(ProcessServerFailed):
+    """What ran in a sandbox used more than it may, and all of it was ended.
 
     `why` says what it used, in half a sentence.
     """
@@ -102,12 +102,9 @@ class JailExceeded(ProcessServerFailed):
         """What it used."""
         return self.args[0]
 
-    def __str__(self):
-        return f"the jail was ended: {self.why}"
 
-
-class JailFailed(DistlabError, RuntimeError):
-    """A jail that could not be made, or would not hold; nothing was started in it."""
+class SandboxFailed(DistlabError, RuntimeError):
+    """A sandbox that could not be made; nothing was started in it."""
 
 
 class EngineMissing(DistlabError, ImportError):

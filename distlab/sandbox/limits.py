@@ -1,0 +1,77 @@
+"""How much of the machine a submission may use, and who looks."""
+
+import os
+import re
+import resource
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from distlab.units import MiB
+
+__all__ = ["Limits", "exceeded", "set_limits"]
+
+
+class Limits(NamedTuple):
+    """What a submission's processes may use together, or each of them.
+
+    memory_bytes, processes: together. disk_bytes: of each temporary folder, in memory.
+    file_bytes: of one file. cpu_s: of each process.
+    """
+
+    memory_bytes: int = 2 * 2**30
+    processes: int = 128
+    disk_bytes: int = 512 * 2**20
+    file_bytes: int = 256 * 2**20
+    cpu_s: int = 600
+
+
+def set_limits(limits: Limits) -> None:
+    """Have the system hold this process, and what it starts, to its own limits."""
+    most = {
+        resource.RLIMIT_FSIZE: limits.file_bytes,
+        resource.RLIMIT_NOFILE: 1024,
+        resource.RLIMIT_CPU: limits.cpu_s,
+        resource.RLIMIT_CORE: 0,
+    }
+    for what, value in most.items():
+        _, hard = resource.getrlimit(what)
+        value = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(what, (value, value))
+
+
+def exceeded(limits: Limits, pids: Iterable[int], baseline_bytes: int) -> str:
+    """Return which limit these processes exceed together, in words; "" if none.
+
+    baseline_bytes: what each has resident in common with all, from before its fork.
+    """
+    pids = list(pids)
+    if len(pids) > limits.processes:
+        return f"it started more than {limits.processes} processes"
+    bound = sum(max(0, _resident_bytes(pid) - baseline_bytes) for pid in pids)
+    most = limits.memory_bytes
+    if bound > most and sum(map(_own_bytes, pids)) > most:  # exact, and takes longer
+        return f"it used more than {most / (1024 * MiB):.3g} GiB of memory"
+    return ""
+
+
+def _resident_bytes(pid):
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except (OSError, IndexError):
+        return 0  # it has ended
+
+
+def _own_bytes(pid):
+    """Return its share of memory that processes, and files in memory, take up."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as file:
+            kept = dict(re.findall(r"^Pss_(\w+): +(\d+) kB", file.read(), re.M))
+        return 1024 * (int(kept.get("Anon", 0)) + int(kept.get("Shmem", 0)))
+    except OSError:
+        return 0
+
+
+def own_resident_bytes() -> int:
+    """Return what is resident in this process."""
+    return _resident_bytes(os.getpid())

@@ -1,0 +1,111 @@
+"""A submission's process: it runs the cells, and forks the processes of each check.
+
+    outside ── a cell ──────────▶ run it ── outputs, as JSON ──▶ outside
+            ── "check", socket ─▶ fork a check server: forks ranks, nodes, workers
+"""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import sys
+from pathlib import Path
+
+from distlab.processes import Child, on_its_own
+from distlab.processes.child import die_with, keep_only
+from distlab.processes.server import Server, be_subreaper
+from distlab.processes.server_handle import ServerHandle
+from distlab.processes.wire import Disconnected, receive_request
+from distlab.sandbox import pristine
+from distlab.sandbox.limits import Limits
+from distlab.sandbox.names import notebook
+from distlab.sandbox.shell import Shell
+from distlab.sandbox.template import InOwnNamespaces
+
+__all__ = ["main"]
+
+_servers = []
+
+
+def main(child: Child) -> None:
+    """Be the notebook whose cells the owner sends."""
+    on_its_own()
+    ServerHandle.one_for_all()  # whatever the cells start is a fork of what is here now
+    told = json.loads(child.receive())
+    control = socket.socket(fileno=child.shared[0])
+    os.makedirs(told["home"], exist_ok=True)
+    os.chdir(told["home"])
+    sys.path.insert(0, told["home"])
+    for _ in range(told["files"]):
+        _write(child.receive(), child.receive())
+    shell = Shell(told["most_bytes"])
+    notebook.space = shell.user_ns
+    child.send(b"ready")
+    place = InOwnNamespaces(Limits(*told["limits"]), isolated=told["isolated"])
+    while True:
+        readable, _, _ = select.select([child, control], [], [])
+        if child in readable:
+            _run(shell, child, json.loads(child.receive()))
+        if control in readable:
+            _open_checks(control, place)
+
+
+def _write(name, content):
+    path = Path(os.fsdecode(bytes(name)))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+
+
+def _run(shell, child, cell):
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        outputs = shell.run(cell["source"], cell["number"])
+    except KeyboardInterrupt:  # it came between the cell's end and this one's
+        outputs = []
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    notebook.broken.update(shell.broken)
+    child.send(json.dumps(outputs).encode())
+
+
+def _open_checks(control, place):
+    """Fork a server for one check's processes."""
+    try:
+        modules, (descriptor,) = receive_request(control)
+    except Disconnected:
+        os._exit(0)
+    owner, pid = os.getpid(), os.fork()
+    if pid:
+        os.close(descriptor)
+        _servers.append(pid)
+        for each in list(_servers):  # those of earlier checks
+            with contextlib.suppress(ChildProcessError):
+                if os.waitpid(each, os.WNOHANG)[0]:
+                    _servers.remove(each)
+        return
+    try:
+        be_subreaper()
+        die_with(owner)
+        keep_only([descriptor])
+        pristine.restore()
+        if "torch" in sys.modules:  # else a fork after torch's threads have run hangs
+            sys.modules["torch"].set_num_threads(1)
+        _OneCheck(descriptor, owner, place, json.loads(modules)).run()
+    finally:
+        os._exit(1)
+
+
+class _OneCheck(Server):
+    """A server with one session, which ends with it."""
+
+    def __init__(self, descriptor, owner, place, modules):
+        master, self._unused = socket.socketpair()
+        super().__init__(master, None, owner, place)
+        self.adopt(socket.socket(fileno=descriptor), modules)
+
+    def _close(self, session):
+        super()._close(session)
+        if not self.sessions:
+            os._exit(0)

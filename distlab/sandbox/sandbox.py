@@ -1,0 +1,239 @@
+"""`Sandbox` and `Submission`: the owner's side, outside."""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+from distlab.errors import ProcessServerFailed, SandboxExceeded, SandboxFailed
+from distlab.processes import Ended, Frame, Processes, anonymous_file
+from distlab.processes.server_handle import ServerHandle, trusted_path
+from distlab.processes.wire import send_request
+from distlab.sandbox.bwrap import command, why_not
+from distlab.sandbox.limits import Limits
+from distlab.sandbox.withheld import STUB, files_of
+
+__all__ = ["Lost", "Sandbox", "Submission", "why_no_sandbox"]
+
+PRELOAD = (
+    "torch",
+    "torch.distributed",
+    "numpy.random",
+    "cloudpickle",
+    "IPython",
+    "matplotlib.figure",
+    "matplotlib_inline.backend_inline",
+    "distlab.launch.rank",
+    "distlab.dataflow.worker",
+    "distlab.dataflow.rdd.executor",
+    "distlab.sandbox.notebook",
+    "distlab.checks",
+)
+_HOME = "/tmp/home"
+_OPENS_S, _STARTS_S, _INTERRUPT_S = 120.0, 20.0, 3.0
+_MOST_FRAME_BYTES, _MOST_PRINTED = 2**26, 10**6
+_ENVIRONMENT = {
+    "PATH": f"{os.path.dirname(sys.executable)}:/usr/local/bin:/usr/bin:/bin",
+    "HOME": _HOME,
+    "LANG": "C.UTF-8",
+    "USER": "learner",
+    "PYTHONHASHSEED": "0",
+    "PYTHONDONTWRITEBYTECODE": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+    "MPLCONFIGDIR": "/tmp/matplotlib",
+    "DISTLAB_PROGRESS": "off",
+}
+
+why_no_sandbox = why_not
+
+
+class Lost(Exception):
+    """The notebook's process is gone; the words say why."""
+
+
+class Sandbox:
+    """A bubblewrap in which notebooks run, for as long as it is open.
+
+    withheld: modules of distlab that the exercise asks for, see `withheld`. preload:
+    modules to import beside the usual ones. isolated: False for processes without any
+    walls, where the system offers none and that was asked for.
+
+    Raises: SandboxFailed if there can be none here.
+    """
+
+    def __init__(
+        self,
+        *,
+        withheld: Iterable[str] = (),
+        preload: Iterable[str] = (),
+        limits: Limits = Limits(),  # noqa: B008
+        isolated: bool = True,
+    ):
+        if isolated and (why := why_not()):
+            raise SandboxFailed(f"there can be no sandbox here: {why}")
+        self.limits, self.isolated = limits, isolated
+        self._folder = tempfile.TemporaryDirectory(prefix="distlab-sandbox-")
+        stub = Path(self._folder.name, "withheld.py")
+        stub.write_text(STUB)
+        ours, theirs = socket.socketpair()
+        told = [theirs.fileno(), [*PRELOAD, *preload], limits, isolated]
+        code = (
+            "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+            "from distlab.sandbox.template import main; main(sys.argv[2])"
+        )
+        paths, told = json.dumps(trusted_path()), json.dumps(told)
+        program = [sys.executable, "-P", "-s", "-c", code, paths, told]
+        if isolated:
+            stubs = [(path, str(stub)) for path in files_of(withheld)]
+            program = command(program, stubs)
+        errors = anonymous_file("sandbox-errors")
+        process = subprocess.Popen(
+            program,
+            stdin=subprocess.DEVNULL,
+            stdout=errors,
+            stderr=errors,
+            pass_fds=[theirs.fileno()],
+            env=_ENVIRONMENT,
+            start_new_session=True,
+        )
+        theirs.close()
+        self.handle = _Inside(ours, errors, process)
+
+    def submission(self, files: Mapping[str, bytes] | None = None) -> "Submission":
+        """Return a new notebook's process; files: what its folder has, by name."""
+        return Submission(self, files or {})
+
+    def close(self) -> None:
+        """End everything in it; return when all is gone."""
+        self.handle.close()
+        self._folder.cleanup()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+
+class Submission:
+    """One notebook's process in a sandbox, and the processes of its checks.
+
+    Raises: SandboxFailed if it does not start.
+    """
+
+    def __init__(self, sandbox: Sandbox, files: Mapping[str, bytes]):
+        ours, theirs = socket.socketpair()
+        self._control = _Inside(ours, sandbox.handle.errors, None, self)
+        try:
+            with ServerHandle.all_from(sandbox.handle):
+                self._process = Processes(
+                    1,
+                    "distlab.sandbox.notebook:main",
+                    shared=[theirs.fileno()],
+                    most_bytes=_MOST_FRAME_BYTES,
+                )
+        finally:
+            theirs.close()
+        told = {"home": _HOME, "files": len(files), "most_bytes": _MOST_PRINTED}
+        if not sandbox.isolated:
+            told["home"] = tempfile.mkdtemp(dir=sandbox._folder.name)
+        told |= {"limits": sandbox.limits, "isolated": sandbox.isolated}
+        self._process.send(0, json.dumps(told).encode())
+        for name, content in files.items():
+            self._process.send(0, name.encode("utf-8", "surrogateescape"))
+            self._process.send(0, content)
+        try:
+            self._answer(_STARTS_S if sandbox.handle.answered else _OPENS_S)
+        except (Lost, TimeoutError, ProcessServerFailed) as error:
+            said = sandbox.handle.said()[-1000:]
+            self.close()
+            raise SandboxFailed(f"the sandbox did not start: {error}\n{said}") from None
+        sandbox.handle.answered = True
+
+    def run(self, source: str, number: int, timeout_s: float) -> list:
+        """Run a cell; return its outputs as JSON has them, by whomever they are made.
+
+        Raises: TimeoutError if it was interrupted after `timeout_s`; its outputs are
+        the error's second argument. Lost if the process is gone, or did not end.
+        """
+        cell = {"source": source, "number": number}
+        self._process.send(0, json.dumps(cell).encode())
+        try:
+            return json.loads(self._answer(timeout_s))
+        except TimeoutError:
+            pass
+        except ValueError:
+            raise Lost("its outputs made no sense") from None
+        self._process.signal(0, 2)
+        said = f"it did not end within {timeout_s:g} s"
+        try:
+            outputs = json.loads(self._answer(_INTERRUPT_S))
+        except (TimeoutError, ValueError):
+            raise Lost(f"{said}, nor when it was interrupted") from None
+        raise TimeoutError(said, outputs)
+
+    def _answer(self, timeout_s):
+        """Return the notebook's next frame."""
+        deadline = time.monotonic() + timeout_s
+        while (left := deadline - time.monotonic()) > 0:
+            for event in self._process.poll(left):
+                if isinstance(event, Frame):
+                    return bytes(event.payload)
+                if isinstance(event, Ended):
+                    raise Lost(self.why_ended() or "it ended its own process")
+        raise TimeoutError
+
+    @contextlib.contextmanager
+    def checks(self) -> Iterator[None]:
+        """Have every process that is started for the body be a fork of the notebook."""
+        with ServerHandle.all_from(self._control):
+            yield
+
+    def why_ended(self) -> str:
+        """Return which limit it has exceeded, in half a sentence; "" if none."""
+        with contextlib.suppress(ProcessServerFailed):
+            self._process.poll(0.2)
+        return self._process.exceeded
+
+    def close(self) -> None:
+        """End it, and all that it has started."""
+        self._process.stop()
+        self._control.master.close()
+
+
+class _Inside(ServerHandle):
+    """A process server in a sandbox, as `Processes` know their server."""
+
+    most_bytes = _MOST_FRAME_BYTES
+
+    def __init__(self, master, errors, process, submission=None):
+        self.master, self.errors, self.process = master, errors, process
+        self.owner_pid, self._submission = os.getpid(), submission
+        self.answered = submission is not None
+
+    def surroundings(self):
+        """Return what processes in the sandbox are given: nothing of this process's."""
+        return {
+            "group": None,
+            "environment": dict(_ENVIRONMENT),
+            "path": trusted_path(),
+            "directory": "/",
+        }
+
+    def signal(self, session, index, pid, number):
+        """Have the server send a signal, since its pids mean nothing here."""
+        request = json.dumps({"signal": index, "number": int(number)}).encode()
+        with contextlib.suppress(OSError):  # it is gone
+            send_request(session, request, [])
+
+    def failure(self):
+        """Return the error that says why the server is gone."""
+        if self._submission is not None and (why := self._submission.why_ended()):
+            return SandboxExceeded(why)
+        return super().failure()

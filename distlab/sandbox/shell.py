@@ -1,0 +1,156 @@
+"""The cells' shell: IPython without a kernel, whose outputs are lists of plain data."""
+
+import ast
+import contextlib
+import os
+import sys
+
+from IPython.core.displayhook import DisplayHook
+from IPython.core.displaypub import DisplayPublisher
+from IPython.core.interactiveshell import InteractiveShell
+from traitlets.config import Config
+
+__all__ = ["Shell"]
+
+_FULL = "\n... more was printed than is kept ...\n"
+
+
+class Shell:
+    """Runs cells one after another.
+
+    most_bytes: of what one cell prints. user_ns: what the cells have defined.
+    broken: name -> what the cell ended with that should define it.
+    """
+
+    def __init__(self, most_bytes: int):
+        config = Config()
+        config.HistoryManager.enabled = False
+        config.InteractiveShell.colors = "nocolor"
+        config.InteractiveShell.autoindent = False
+        os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"
+        self._shell = InteractiveShell.instance(
+            config=config, displayhook_class=_Hook, display_pub_class=_Publisher
+        )
+        self._shell.compile.get_code_name = lambda raw, code, number: f"<cell {number}>"
+        self._shell.compile.format_code_name = lambda name: ("Cell", name[6:-1])
+        self._shell._showtraceback = self._show_error
+        self.user_ns, self.broken = self._shell.user_ns, {}
+        self._most_bytes = most_bytes
+
+    def run(self, source: str, number: int) -> list[dict]:
+        """Run a cell; return its outputs in the format of a notebook."""
+        _collected.clear()
+        self._left = self._most_bytes
+        self._shell.execution_count = number
+        streams = _Stream("stdout", self), _Stream("stderr", self)
+        with contextlib.redirect_stdout(streams[0]):
+            with contextlib.redirect_stderr(streams[1]):
+                result = self._shell.run_cell(source, store_history=True)
+        error = result.error_before_exec or result.error_in_exec
+        for name in _defined(source):
+            self.broken.pop(name, None)
+            if error is not None and name not in self.user_ns:
+                self.broken[name] = f"{type(error).__name__}: {error}"[:300]
+        return list(_collected)
+
+    def write(self, name: str, text: str) -> None:
+        """Add to a stream's output what still fits."""
+        if self._left < 0:
+            return
+        self._left -= len(text)
+        if self._left < 0:
+            text = text[: self._left] + _FULL
+        if not text:
+            return
+        last = _collected[-1] if _collected else {}
+        if last.get("name") == name:
+            last["text"] += text
+        else:
+            _collected.append({"output_type": "stream", "name": name, "text": text})
+
+    def _show_error(self, kind, error, lines):
+        told = {"output_type": "error", "ename": str(kind.__name__), "evalue": str(error)}
+        _collected.append(told | {"traceback": [str(line) for line in lines]})
+
+
+_collected = []  # of the cell that runs
+
+
+class _Stream:
+    """Standard output or error of a cell."""
+
+    encoding, errors = "utf-8", "replace"
+
+    def __init__(self, name, shell):
+        self.name, self._shell = name, shell
+
+    def write(self, text):
+        self._shell.write(self.name, str(text))
+        return len(text)
+
+    def writelines(self, lines):
+        for line in lines:
+            self.write(line)
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return False
+
+    def fileno(self):
+        return sys.__stdout__.fileno()
+
+
+class _Publisher(DisplayPublisher):
+    """Keeps what a cell displays."""
+
+    def publish(self, data, metadata=None, **_):
+        """Keep one display."""
+        show = {"output_type": "display_data", "data": dict(data), "metadata": {}}
+        _collected.append(show)
+
+    def clear_output(self, wait=False):
+        """Forget what the cell has displayed."""
+        _collected.clear()
+
+
+class _Hook(DisplayHook):
+    """Keeps the value of a cell's last line."""
+
+    def write_output_prompt(self):
+        """Print no prompt."""
+
+    def write_format_data(self, format_dict, md_dict=None):
+        """Keep the value, in all its formats."""
+        value = {"output_type": "execute_result", "data": dict(format_dict)}
+        value |= {"metadata": {}, "execution_count": self.shell.execution_count}
+        _collected.append(value)
+
+    def log_output(self, format_dict):
+        """Log nothing."""
+
+
+def _defined(source):
+    """Return the names that a cell defines at its top level; none if it is no Python."""
+    try:
+        body = ast.parse(source).body
+    except (SyntaxError, ValueError):
+        return _first_names(source)
+    names = set()
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        names |= {
+            each.id
+            for target in getattr(node, "targets", ())
+            for each in ast.walk(target)
+            if isinstance(each, ast.Name)
+        }
+    return names
+
+
+def _first_names(source):
+    """Return what follows `def` and `class` in a cell that cannot be parsed."""
+    words = [line.replace("(", " ").replace(":", " ").split() for line in source.split("\n")]
+    return {w[1] for w in words if len(w) > 1 and w[0] in ("def", "class")}

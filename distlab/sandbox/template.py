@@ -1,0 +1,104 @@
+"""The process in the sandbox that has imported everything, and forks the notebooks.
+
+It runs nothing of a submission's, so what it says of one is true: that it has ended, or
+has used more than it may.
+"""
+
+import contextlib
+import gc
+import importlib
+import json
+import os
+import signal
+import socket
+import sys
+
+from distlab.processes.server import Place, Server
+from distlab.sandbox import pristine
+from distlab.sandbox.limits import Limits, exceeded, own_resident_bytes, set_limits
+from distlab.sandbox.namespaces import enter_own, fork_in_own_pids
+
+__all__ = ["InOwnNamespaces", "main"]
+
+
+class InOwnNamespaces(Place):
+    """Forks that see nothing of each other; see `namespaces`."""
+
+    def __init__(self, limits: Limits, *, isolated: bool):
+        self.limits, self.isolated = limits, isolated
+
+    def enter(self, request):
+        """Have mounts and a network of its own."""
+        if self.isolated:
+            enter_own(self.limits.disk_bytes, network=True)
+
+
+class _Notebooks(InOwnNamespaces):
+    """Notebooks share the sandbox's loopback, have their own processes, and limits."""
+
+    TICK_S = 0.1
+
+    def __init__(self, limits, *, isolated):
+        super().__init__(limits, isolated=isolated)
+        self.server, self._common_bytes = None, own_resident_bytes()
+
+    def fork(self, request):
+        """Fork a notebook."""
+        return fork_in_own_pids() if self.isolated else os.fork()
+
+    def enter(self, request):
+        """Have mounts of its own, and limits."""
+        if self.isolated:
+            enter_own(self.limits.disk_bytes, network=False)
+        os.setsid()
+        set_limits(self.limits)
+
+    def tick(self):
+        """End the notebooks of a session that has exceeded a limit, and say which."""
+        family = _descendants()
+        for session in self.server.sessions:
+            for pid in session.processes:
+                members = [pid, *family(pid)]
+                why = exceeded(self.limits, members, self._common_bytes)
+                if why:
+                    session.tell(exceeded=why)
+                    for each in members:
+                        with contextlib.suppress(ProcessLookupError):
+                            os.kill(each, signal.SIGKILL)
+
+
+def _descendants():
+    """Return a function pid -> all that it has started, as things are now."""
+    children = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as file:
+                parent = int(file.read().rpartition(")")[2].split()[1])
+                children.setdefault(parent, []).append(int(name))
+
+    def below(pid):
+        found, todo = [], [pid]
+        while todo:
+            more = children.get(todo.pop(), ())
+            found += more
+            todo += more
+        return found
+
+    return below
+
+
+def main(told: str) -> None:
+    """Be the template; told: JSON of its socket, what to import, limits, isolation."""
+    descriptor, preload, limits, isolated = json.loads(told)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    for name in preload:
+        importlib.import_module(name)
+    pristine.remember()
+    gc.collect()
+    gc.freeze()
+    place = _Notebooks(Limits(*limits), isolated=isolated)
+    master = socket.socket(fileno=descriptor)
+    place.server = Server(master, None, os.getppid(), place)
+    sys.stdout.flush()
+    place.server.run()
