@@ -35,6 +35,7 @@ def on_workers(
 def _with_workers(functions, program, args):
     on_its_own()
     ServerHandle.one_for_all()  # workers are forks of this process: all is imported
+    around = tempfile.gettempdir()
     with tempfile.TemporaryDirectory(prefix="distlab-check-") as folder:
         os.environ["TMPDIR"] = tempfile.tempdir = folder
         os.chdir(folder)
@@ -42,4 +43,5 @@ def _with_workers(functions, program, args):
             return program(functions, *args)
         finally:
             os.chdir("/")
+            os.environ["TMPDIR"] = tempfile.tempdir = around
             ServerHandle.close_all()
