@@ -34,18 +34,18 @@ c.FileNameCollectorPlugin.named_regexp = (
 # The stub raises, so that an exercise that nobody has touched cannot pass by returning.
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this step")'}
 
-# Submissions run in jails, and their grade cells are judged outside of these: Marking
-# takes the place of nbgrader's Execute. What is checked, and for how many points, comes
-# from the gradebook and from nowhere else: Restored sees to it before anything runs.
-marking = "distlab.grading.marking"
+# A submission is the instructor's notebook with its answers filled in (Filled), whatever
+# was done to the other cells. Its code runs in a sandbox, and its grade cells are judged
+# outside (InSandbox takes the place of nbgrader's Execute).
+instructor = "distlab.instructor"
 c.Autograde.sanitize_preprocessors = [
-    f"{marking}.restored.Restored",
+    f"{instructor}.skeleton.Filled",
     "nbgrader.preprocessors.OverwriteKernelspec",
     "nbgrader.preprocessors.OverwriteCells",
     "nbgrader.preprocessors.CheckCellMetadata",
 ]
 c.Autograde.autograde_preprocessors = [
-    f"{marking}.marking.Marking",
+    f"{instructor}.autograde.InSandbox",
     "nbgrader.preprocessors.LimitOutput",
     "nbgrader.preprocessors.SaveAutoGrades",
     "nbgrader.preprocessors.AssignLatePenalties",
@@ -56,11 +56,13 @@ c.Autograde.autograde_preprocessors = [
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",
-    f"{marking}.feedback.StudentsView",
+    f"{instructor}.feedback.StudentsView",
 ]
 
-# Seconds for a cell of the submission, for one step's checks, and for all together.
-# c.Marking.timeout, c.Marking.check_timeout, c.Marking.exercise_timeout = 60, 180, 600
+# Seconds for a cell of the submission, for one step's checks, and for all together. One
+# run of a check may take 30 s; the environment's DISTLAB_CHECK_SECONDS changes that.
+# c.InSandbox.cell_timeout, c.InSandbox.step_timeout = 60, 180
+# c.InSandbox.exercise_timeout = 600
 
-# Where the system offers no isolation nothing is graded, unless you insist.
-# c.Marking.allow_unsafe = True
+# Where the system offers no sandbox nothing is graded, unless you insist.
+# c.InSandbox.allow_unsafe = True

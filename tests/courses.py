@@ -1,152 +1,147 @@
-"""A small course in a folder, in which nbgrader grades as the course's config says."""
+"""A small course in a folder: one exercise of two steps, about rings."""
 
+import copy
 import json
 import os
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
-import nbformat
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
-from nbgrader.api import Gradebook
-from nbgrader.apps.api import NbGraderAPI
-from nbgrader.coursedir import CourseDirectory
-from traitlets.config import PyFileConfigLoader
+from nbformat import v4
 
 ROOT = Path(__file__).parents[1]
-# nbgrader calls alembic by its bare name, as in an activated environment
-os.environ["PATH"] = os.pathsep.join(
-    [os.path.dirname(sys.executable), os.environ["PATH"]]
-)
-STEM = "rings"
+STEM = "10_rings"
 
 IMPORTS = """import torch
-from distlab.collectives.chunks import split
-from distlab.grading import AllReduceSums, ReduceScatterSums, grade
 
-LARGEST, NOTHING = 6, 0"""
-
-STEP_ONE = """def reduce_scatter(comm, chunks):
-    n, rank = comm.world_size, comm.rank
-    arrived = torch.empty_like(chunks[0])
+from distlab.checks import grade, hint
+from distlab.checks import ring_all_reduce as checks
+from distlab.collectives.chunks import split"""
+ONE = """def reduce_scatter(comm, chunks, ring):
+    ### BEGIN SOLUTION
+    n, place = len(ring), ring.index(comm.rank)
+    to = {"dst": ring[(place + 1) % n], "src": ring[(place - 1) % n]}
     for step in range(n - 1):
-        outgoing = chunks[(rank - step) % n]
-        comm.sendrecv(outgoing, arrived, dst=(rank + 1) % n, src=(rank - 1) % n)
-        chunks[(rank - step - 1) % n] += arrived
-    return (rank + 1) % n"""
-
-CHECK_ONE = """sizes = [(2, LARGEST)]
-### BEGIN HIDDEN TESTS
-sizes += [(3, 9)]
-### END HIDDEN TESTS
-grade(3, [ReduceScatterSums(reduce_scatter, *size) for size in sizes])"""
-
-STEP_TWO = """def ring(comm, tensor):
-    n, rank = comm.world_size, comm.rank
-    chunks = split(tensor, n)
-    to = {"dst": (rank + 1) % n, "src": (rank - 1) % n}
-    for step in range(n - 1):
-        target = chunks[(rank - step - 1) % n]
+        target = chunks[(place - step - 1) % n]
         arrived = torch.empty_like(target)
-        target += comm.sendrecv(chunks[(rank - step) % n], arrived, **to)
+        target += comm.sendrecv(chunks[(place - step) % n], arrived, **to)
+    return (place + 1) % n
+    ### END SOLUTION"""
+TWO = """def all_reduce(comm, tensor, ring):
+    ### BEGIN SOLUTION
+    chunks, n = split(tensor, len(ring)), len(ring)
+    complete = reduce_scatter(comm, chunks, ring)
+    place = ring.index(comm.rank)
+    to = {"dst": ring[(place + 1) % n], "src": ring[(place - 1) % n]}
     for step in range(n - 1):
-        comm.sendrecv(chunks[(rank + 1 - step) % n], chunks[(rank - step) % n], **to)"""
-
-CHECK_TWO = """sizes = [(2, 4)]
+        target = chunks[(complete - step - 1) % n]
+        comm.sendrecv(chunks[(complete - step) % n], target, **to)
+    ### END SOLUTION"""
+CHECK = """hidden = []
 ### BEGIN HIDDEN TESTS
-sizes += [(3, 10)]
+hidden = [{hidden}]
 ### END HIDDEN TESTS
-grade(4, [AllReduceSums(ring, *size) for size in sizes])"""
+grade({points}, checks.{check}, {check}, [{cases}], hidden)"""
+CHECK_ONE = CHECK.format(
+    points=3, check="reduce_scatter", cases="(2, 6)", hidden="(3, 9)"
+)
+CHECK_TWO = CHECK.format(points=4, check="all_reduce", cases="(2, 4)", hidden="(3, 10)")
+STUB = 'raise NotImplementedError("write this step")'
 
 
-def _cell(name, source, *, points=None, locked=False, solution=False):
-    cell = new_code_cell(source, id=name)
-    told = {"schema_version": 3, "grade_id": name, "grade": points is not None}
-    told |= {"locked": locked, "solution": solution, "task": False}
-    cell.metadata["nbgrader"] = told | ({"points": points} if points else {})
-    return cell
+def cell(name, source, *, points=None, solution=False):
+    """Return a code cell that nbgrader knows: a grade cell if it has points."""
+    about = {"grade_id": name, "schema_version": 3, "task": False}
+    about |= {"solution": solution, "locked": not solution}
+    about |= {"grade": points is not None}
+    about |= {"points": points} if points is not None else {}
+    return v4.new_code_cell(source, metadata={"nbgrader": about}, id=name)
 
 
-def solved():
-    """Return the instructor's notebook, with its solution."""
+def exercise():
+    """Return the instructor's notebook."""
     cells = [
-        new_markdown_cell("# Rings", id="title"),
-        _cell("imports", IMPORTS, locked=True),
-        new_code_cell("tries = 0", id="own"),
-        _cell("one", STEP_ONE, solution=True),
-        _cell("one-check", CHECK_ONE, points=3, locked=True),
-        _cell("two", STEP_TWO, solution=True),
-        _cell("two-check", CHECK_TWO, points=4, locked=True),
-        new_code_cell("1 + 1", id="last"),
+        v4.new_markdown_cell("# Rings", id="title"),
+        cell("imports", IMPORTS),
+        cell("one", ONE, solution=True),
+        cell("one-check", CHECK_ONE, points=3),
+        v4.new_code_cell("print('a look at', split(torch.arange(4), 2))", id="look"),
+        cell("two", TWO, solution=True),
+        cell("two-check", CHECK_TWO, points=4),
     ]
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    return new_notebook(cells=cells, metadata={"kernelspec": kernel})
+    return v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
 
 
-def cell(notebook, name):
-    """Return the cell with this id."""
-    return next(each for each in notebook.cells if each.id == name)
+class SmallCourse:
+    """A course folder with that exercise, and what students submit to it."""
 
-
-class Course:
-    """A course with one exercise."""
-
-    def __init__(self, folder, **options):
+    def __init__(self, folder: Path):
         self.folder = folder
         shutil.copy(ROOT / "nbgrader_config.py", folder)
-        path = folder / "solutions" / STEM / f"{STEM}.ipynb"
-        path.parent.mkdir(parents=True)
-        nbformat.write(solved(), path)
-        config = PyFileConfigLoader("nbgrader_config.py", str(folder)).load_config()
-        config.CourseDirectory.root = str(folder)
-        config.Marking.update(options)
-        self._api = NbGraderAPI(CourseDirectory(config=config), config=config)
-        made = self._api.generate_assignment(STEM)
-        assert made["success"], made["log"]
-        self.number = 0
-
-    def grade(self, notebook, files=()):
-        """Return what becomes of a submission; files: (name, text) beside it."""
-        self.number += 1
-        student = f"student-{self.number}"
-        home = self.folder / "submitted" / student / STEM
+        home = folder / "solutions" / STEM
         home.mkdir(parents=True)
-        (home / f"{STEM}.ipynb").write_text(json.dumps(notebook))
-        for name, words in files:
-            (home / name).write_text(words)
-        done = self._api.autograde(STEM, student)
-        return Graded(self, student, done)
+        (home / f"{STEM}.ipynb").write_text(json.dumps(exercise()))
 
-    def feedback(self, student):
-        """Return the page that a student gets."""
-        made = self._api.generate_feedback(STEM, student)
-        assert made["success"], made["log"]
-        folder = self.folder / "feedback" / student / STEM
-        return (folder / f"{STEM}.html").read_text()
+    def answer(self, **sources):
+        """Return the solution as a submission, with other sources in some cells."""
+        notebook = copy.deepcopy(exercise())
+        for each in notebook.cells:
+            each.source = sources.get(each.id.replace("-", "_"), each.source)
+        return notebook
+
+    def submit(self, student, notebook=None, name=f"{STEM}.ipynb", **sources):
+        """Put a submission where `distlab grade` looks for it; return its folder."""
+        place = self.folder / "submitted" / student / STEM
+        place.mkdir(parents=True, exist_ok=True)
+        data = self.answer(**sources) if notebook is None else notebook
+        data = data if isinstance(data, bytes) else json.dumps(data).encode()
+        (place / name).write_bytes(data)
+        return place
+
+    def run(self, *command, check=True, timeout=300):
+        """Run `distlab ...` or `nbgrader ...` in the course; return what it printed."""
+        beside = str(Path(sys.executable).parent)
+        path = os.pathsep.join([beside, os.environ["PATH"]])
+        done = subprocess.run(
+            [sys.executable, "-m", *command],
+            cwd=self.folder,
+            capture_output=True,
+            text=True,
+            env=os.environ | {"PATH": path, "COLUMNS": "150"},
+            timeout=timeout,
+        )
+        said = done.stdout + done.stderr
+        assert not check or done.returncode == 0, said
+        return said
+
+    def grade(self, *arguments, check=True):
+        """Grade everything that was submitted; return what was printed."""
+        return self.run("distlab", "grade", STEM, *arguments, check=check)
+
+    def graded(self, student):
+        """Return a student's autograded notebook."""
+        path = self.folder / "autograded" / student / STEM / f"{STEM}.ipynb"
+        return json.loads(path.read_text())
+
+    def points(self, student):
+        """Return the points of both steps, as nbgrader's gradebook has them."""
+        from nbgrader.api import Gradebook
+
+        with Gradebook(f"sqlite:///{self.folder}/gradebook.db") as gradebook:
+            found = gradebook.find_submission_notebook(STEM, STEM, student)
+            scores = {grade.name: grade.score for grade in found.grades}
+        return scores["one-check"], scores["two-check"]
+
+    def shown(self, student, name):
+        """Return the text that a cell of an autograded notebook shows."""
+        cells = self.graded(student)["cells"]
+        outputs = next(c for c in cells if _name(c) == name)["outputs"]
+        parts = [o.get("text") or o.get("data", {}).get("text/plain") for o in outputs]
+        parts += [o.get("evalue", "") for o in outputs]
+        return "".join("".join(part or "") for part in parts)
 
 
-class Graded:
-    """One submission, graded."""
-
-    def __init__(self, course, student, done):
-        self.success, self.log = done["success"], done["log"] + str(done.get("error"))
-        self.student = student
-        path = course.folder / "autograded" / student / STEM / f"{STEM}.ipynb"
-        self.notebook = nbformat.read(path, 4) if path.exists() else None
-        with Gradebook(f"sqlite:///{course.folder}/gradebook.db") as gradebook:
-            found = gradebook.find_submission(STEM, student).notebooks[0]
-            self.steps = {grade.name: grade.auto_score for grade in found.grades}
-            self.unclear = found.needs_manual_grade
-            self.score = found.score
-
-    def outputs(self, name):
-        """Return the outputs of the cell with this id or name."""
-        for each in self.notebook.cells:
-            known = each.metadata.get("nbgrader", {}).get("grade_id")
-            if name in (each.get("id"), known):
-                return each.outputs
-        raise KeyError(name)
-
-    def words(self, name):
-        """Return all text that is in a cell's outputs."""
-        return json.dumps(self.outputs(name), ensure_ascii=False)
+def _name(cell):
+    return cell["metadata"].get("nbgrader", {}).get("grade_id", cell.get("id"))

@@ -29,8 +29,8 @@ def collect(
     console = Console(highlight=False)
     with console.status("Loading nbgrader"):
         course = open_course()
-        from distlab.grading.desk import collecting
-        from distlab.grading.desk.marks import students_of
+        from distlab.instructor import collecting
+        from distlab.instructor.marks import students_of
     name = meant(assignment, course.assignments())
     if not folder.is_dir():
         raise CourseUnusable(f"{folder} is not a folder. Unpack what you downloaded.")

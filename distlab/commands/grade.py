@@ -1,6 +1,5 @@
 """`distlab grade`: every submission of an assignment, many at a time."""
 
-import gc
 import re
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,13 +12,11 @@ from rich.text import Text
 from distlab.commands.bar import GradingBar
 from distlab.commands.lessons import UnknownLesson
 from distlab.errors import CourseUnusable
-from distlab.preloads import CHECKING, DESK
-from distlab.processes import warm_up
 
 if TYPE_CHECKING:
-    from distlab.grading.desk.desk import Desk
+    pass
 
-__all__ = ["grade", "meant", "open_course", "prepare_workers"]
+__all__ = ["grade", "meant", "open_course"]
 
 
 def grade(
@@ -50,34 +47,23 @@ def grade(
     """
     console = Console(highlight=False)
     with console.status("Loading nbgrader"):
-        prepare_workers()
         course = open_course()
-        from distlab.grading.desk.desk import Desk
+        from distlab.instructor.grade import Grading
 
-        name = meant(assignment, course.assignments())
-        gc.freeze()  # or the end of this process takes most of a second
-        desk = Desk(course, name)
-    with desk:
-        handed = _of(student, desk)
-        for remark in desk.found.remarks:
-            console.print(Text(f"note: {remark}", "yellow"), soft_wrap=True)
-        troubles = _grade(desk, handed, jobs, force, console)
-        failed = {trouble.student for trouble in troubles}
-        graded = [one for one in handed if one.student not in failed]
-        _tell_all(desk, graded, troubles, to_csv, console)
-        if feedback and graded:
-            with console.status("Writing feedback"):
-                desk.write_feedback(graded)
-            console.print(f"Feedback is in {desk.course.folder('feedback')}")
+        grading = Grading(course, meant(assignment, course.assignments()))
+    handed = _of(student, grading)
+    for remark in grading.found.remarks:
+        console.print(Text(f"note: {remark}", "yellow"), soft_wrap=True)
+    troubles = _grade(grading, handed, jobs, force, console)
+    failed = {trouble.student for trouble in troubles}
+    graded = [one for one in handed if one.student not in failed]
+    _tell_all(grading, graded, troubles, to_csv, console)
+    if feedback and graded:
+        with console.status("Writing feedback"):
+            grading.write_feedback(graded)
+        console.print(f"Feedback is in {course.folder('feedback')}")
     if troubles:
         raise typer.Exit(1)
-
-
-def prepare_workers() -> None:
-    """Have what workers need imported already, beside what is imported here."""
-    if find_spec("nbgrader"):
-        warm_up(CHECKING)
-        warm_up(DESK)
 
 
 def open_course():
@@ -87,7 +73,7 @@ def open_course():
     """
     if find_spec("nbgrader") is None:
         raise CourseUnusable("nbgrader is not here: pip install nbgrader")
-    from distlab.grading.desk.course import Course
+    from distlab.instructor.course import Course
 
     return Course()
 
@@ -115,47 +101,45 @@ def _is_number(word, name):
     return word.isdecimal() and number is not None and int(word) == int(number[0])
 
 
-def _of(students, desk):
-    """Return what is handed in, by those students if some are named."""
-    found = desk.found
+def _of(students, grading):
+    """Return what was submitted, by those students if some are named."""
+    found = grading.found
     if not students:
         if not found.handed and not found.troubles:
-            where = desk.course.folder("submitted", "*", desk.assignment)
-            raise CourseUnusable(f"nobody has submitted {desk.assignment}: no {where}")
+            where = grading.course.folder("submitted", "*", grading.assignment)
+            raise CourseUnusable(f"no submission of {grading.assignment}: no {where}")
         return found.handed
     there = {one.student for one in (*found.handed, *found.troubles)}
     missing = [name for name in students if name not in there]
     if missing:
         raise UnknownLesson(
-            f"no submission of {desk.assignment} by {', '.join(missing)}. These have "
-            f"submitted: {', '.join(sorted(there)) or 'nobody'}"
+            f"no submission of {grading.assignment} by {', '.join(missing)}. These have "
+            f"submitted: {', '.join(sorted(there)) or 'none'}"
         )
     found.troubles = [one for one in found.troubles if one.student in students]
     return [one for one in found.handed if one.student in students]
 
 
-def _grade(desk: "Desk", handed, jobs, force, console):
+def _grade(grading: "Grading", handed, jobs, force, console):
     """Grade under one progress bar; return what could not be graded."""
-    from distlab.grading.desk.handed import Trouble
+    from distlab.instructor.handed import Trouble
     from distlab.launch.machine import usable_cores
 
-    if force:
-        desk.forget(handed)
-    before, todo = desk.split(handed)
-    if before:
-        console.print(f"{_submissions(len(before))} graded before")
-    troubles, finished = list(desk.found.troubles), 0
+    todo = [one for one in handed if force or not grading.is_graded(one)]
+    if before := len(handed) - len(todo):
+        console.print(f"{_submissions(before)} graded before")
+    troubles, finished = list(grading.found.troubles), 0
     try:
         with GradingBar(console) as bar:
-            for pool, done in desk.grade(todo, jobs or usable_cores() + 1):
+            for students, done in grading.grade(todo, jobs or usable_cores() + 1):
                 if done is not None:
                     finished += 1
-                    _tell(console, done)
                     if done.trouble:
-                        where = str(done.handed.folder.relative_to(desk.course.root))
+                        root = grading.course.root
+                        where = str(done.handed.folder.relative_to(root))
                         one = Trouble(done.handed.student, where, done.trouble)
                         troubles.append(one)
-                bar.show(finished, len(todo), pool.under_way())
+                bar.show(finished, len(todo), students)
     except KeyboardInterrupt:
         again = " (without --force)" if force else ""
         console.print(
@@ -167,24 +151,17 @@ def _grade(desk: "Desk", handed, jobs, force, console):
     return troubles
 
 
-def _tell_all(desk, graded, troubles, to_csv, console):
-    from distlab.grading.desk.summary import rows_of, show_summary, write_csv
+def _tell_all(grading, graded, troubles, to_csv, console):
+    from distlab.instructor.summary import rows_of, show_summary, write_csv
 
-    records = {one.student: desk.record(one.student) for one in graded}
-    rows = rows_of(records, desk.steps, desk.marks())
-    show_summary(console, desk.steps, rows, troubles)
+    facts = {one.student: grading.facts(one.student) for one in graded}
+    rows = rows_of(facts, grading.steps, grading.marks())
+    show_summary(console, grading.steps, rows, troubles)
     if troubles or any(row.notes for row in rows):
-        console.print(f"What nbgrader said: {desk.log}", soft_wrap=True)
+        console.print(f"What nbgrader said: {grading.log}", soft_wrap=True)
     if to_csv is not None:
-        write_csv(to_csv, desk.steps, rows, troubles)
+        write_csv(to_csv, grading.steps, rows, troubles)
 
 
 def _submissions(count):
     return "1 submission" if count == 1 else f"{count} submissions"
-
-
-def _tell(console, done):
-    """Print a line for a submission at once, where no progress bar shows it."""
-    if not console.is_terminal:
-        said = done.trouble or f"graded, {done.seconds:.1f} s"
-        console.print(Text(f"{done.handed.student}: {said}"), soft_wrap=True)

@@ -89,6 +89,15 @@ COMMON = [
         ],
     ),
     Hint(
+        lambda f: f["ready_made"],
+        [
+            "Write it from comm.send, comm.recv and comm.sendrecv: the algorithm itself "
+            "is the exercise.",
+            "The verdict names what was called. Draw one round of it for four ranks: "
+            "each arrow is one message that you send yourself.",
+        ],
+    ),
+    Hint(
         lambda f: isinstance(f["failure"], Deadlock) and not f["failure"].cycle,
         [
             "One rank left while others still wait for it. Does every rank make the "

@@ -13,15 +13,19 @@ returns what is there afterwards.
 import inspect
 import math
 import os
-import random
 import re
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from distlab.checks.kit.pictures import Played
 from distlab.checks.kit.verdict import Inconclusive, Wrong
-from distlab.errors import WorldFailed, WorldTimeout
+from distlab.errors import SandboxExceeded, WorldFailed, WorldTimeout
 from distlab.launch import Relaying, Report, follow, kept_ranks, run
 from distlab.links import Link
 from distlab.simulated import Fabric, Uniform
@@ -35,23 +39,44 @@ __all__ = [
     "on_ranks",
     "one_message_a_second",
     "seconds",
+    "until",
 ]
 
 MOST_IN_REAL_TIME = 8
 one_message_a_second = Uniform(Link(latency_s=1.0, bytes_per_s=math.inf))
-_random = random.SystemRandom()
 _ADVICE = "trace up to here", "give it longer"
 _DRAWN_S = 5  # a run that took longer is not repeated for its picture
 
 
+_deadline = ContextVar("deadline", default=math.inf)
+
+
 def seconds() -> float:
-    """Return how long one run of a learner's function may take: 30 s, or as is set."""
-    return float(os.environ.get("DISTLAB_CHECK_SECONDS", 30))
+    """Return how long one run may take: 30 s, or DISTLAB_CHECK_SECONDS, or what is left.
+
+    Raises: Inconclusive if nothing is left, see `until`.
+    """
+    left = _deadline.get() - time.monotonic()
+    if left <= 0:
+        raise Inconclusive("The time for this step was over before this case began.")
+    return min(left, float(os.environ.get("DISTLAB_CHECK_SECONDS", 30)))
+
+
+@contextmanager
+def until(more_s: float) -> Iterator[None]:
+    """Give all the runs of the body so many seconds together."""
+    token = _deadline.set(time.monotonic() + more_s)
+    try:
+        yield
+    finally:
+        _deadline.reset(token)
 
 
 def draws(ranks: int, length: int, low: int = -9999, high: int = 9999) -> list[list]:
     """Draw whole numbers for each rank that cannot be known in advance."""
-    return [[_random.randint(low, high) for _ in range(length)] for _ in range(ranks)]
+    words = np.frombuffer(os.urandom(4 * ranks * length), np.uint32)
+    numbers = low + (words % (high - low + 1)).astype(np.int64)
+    return numbers.reshape(ranks, length).tolist()
 
 
 def contributions(ranks: int, length: int) -> list[list[int]]:
@@ -128,6 +153,9 @@ def on_ranks(
             timeout_s=seconds(),
             quiet=True,
         )
+    except SandboxExceeded as error:
+        found = f"Your function was ended, with all that it started: {error.why}."
+        raise Wrong(found, exceeded=error.why) from None
     except WorldFailed as failure:
         _blame_the_machine(failure)
         facts = {"failure": failure, "n": len(inputs)}

@@ -15,10 +15,14 @@ def difference(
 
     rows: for each rank the numbers expected, and yours. told: whether the inputs were
     `contributions`; then the table shows whose are in each sum, and the fact `counts`
-    is how often each rank's is in the first that differs.
+    is how often each rank's is in the first that differs. Where the lengths differ,
+    the fact is `misshapen`.
     """
     n = len(rows)
     for rank, (right, mine) in enumerate(rows):
+        if len(mine) != len(right):
+            found = f"Rank {rank} ends with {len(mine)} elements, not {len(right)}."
+            return found, {"rank": rank, "n": n, "misshapen": True}
         both = enumerate(zip(right, mine, strict=True))
         place = next((i for i, (a, b) in both if a != b), None)
         if place is None:

@@ -4,8 +4,8 @@ from nbformat import from_dict
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade
 
-from distlab.grading.marking.gradebook import hides_between
-from distlab.grading.marking.paper import MARK, text, visible
+from distlab.instructor.outputs import MARK, text
+from distlab.instructor.skeleton import hides_between, visible
 
 __all__ = ["StudentsView"]
 
@@ -18,7 +18,7 @@ class StudentsView(NbGraderPreprocessor):
     """For nbgrader's feedback: cuts hidden cases out of sources and outputs.
 
     A student sees that there was a hidden case, its verdict and its hint. What was not
-    written by `Marking`, and might say more, is left out.
+    written by `InSandbox`, and might say more, is left out.
     """
 
     def preprocess(self, nb, resources):
@@ -49,4 +49,4 @@ def _seen(output):
     mark = output.get("metadata", {}).get(MARK, {})
     if not mark.get("hidden"):
         return [output]
-    return [from_dict(text(mark["told"]))] if mark["told"] else []
+    return [from_dict(text(mark["seen"]))] if mark["seen"] else []

@@ -12,10 +12,8 @@ from nbgrader.api import Gradebook, MissingEntry
 from nbgrader.apps import AutogradeApp
 from nbgrader.converters import GenerateAssignment, GenerateFeedback
 from nbgrader.converters.base import NbGraderException
-from traitlets import import_item
 
 from distlab.errors import CourseUnusable
-from distlab.grading.marking.marking import Marking, NoIsolation
 
 __all__ = ["Course"]
 
@@ -28,8 +26,6 @@ class Course:
 
     app: nbgrader's own, which has read nbgrader_config.py. directory: where nbgrader's
     folders are. url: the gradebook's, so that who finds it locked waits for its turn.
-
-    marking: the marker's settings, or None where the course has nbgrader's own Execute.
 
     Raises: CourseUnusable, if this is no course folder, or its settings are broken.
     """
@@ -50,7 +46,6 @@ class Course:
         self.directory = self.app.coursedir
         self.directory.db_url = self.url = _patient(self.directory.db_url)
         self.root = Path(self.directory.root)
-        self.marking = _marking(self.app)
 
     def log_to(self, path: Path) -> None:
         """Have what nbgrader logs in this process written to a file, and only there."""
@@ -126,14 +121,6 @@ class Course:
         feedback.force = True
         feedback.start()
 
-    def refuse_without_isolation(self) -> None:
-        """Raise CourseUnusable once, if the marker would refuse every submission."""
-        if self.marking is not None:
-            try:
-                self.marking.isolation()
-            except NoIsolation as refusal:
-                raise CourseUnusable(str(refusal))
-
     def _generate(self, assignment, aside):
         released = self.directory.release_directory
         self.directory.release_directory = aside
@@ -142,14 +129,6 @@ class Course:
             GenerateAssignment(coursedir=self.directory, parent=self.app).start()
         finally:
             self.directory.release_directory = released
-
-
-def _marking(app):
-    for one in app.config.Autograde.get("autograde_preprocessors", []):
-        kind = import_item(one) if isinstance(one, str) else one
-        if issubclass(kind, Marking):
-            return kind(parent=app)
-    return None
 
 
 def _find_tools():

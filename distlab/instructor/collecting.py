@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from distlab.grading.desk.choosing import plain_files, plain_name
-from distlab.grading.desk.handed import Trouble
+from distlab.instructor.choosing import plain_files, plain_name
+from distlab.instructor.handed import Trouble
 
 __all__ = ["Collected", "collect"]
 

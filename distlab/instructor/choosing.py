@@ -8,13 +8,13 @@ from pathlib import Path
 
 from nbformat.notebooknode import NotebookNode
 
-from distlab.grading.desk.mending import Reference, matches
-from distlab.grading.desk.reading import (
+from distlab.instructor.reading import (
     Unreadable,
     bytes_of,
     notebook_from,
     notebooks_in_zip,
 )
+from distlab.instructor.skeleton import grade_id_of
 
 __all__ = ["choose", "plain_files", "plain_name"]
 
@@ -53,10 +53,10 @@ def plain_files(folder: Path) -> tuple[list[Path], list[str]]:
     return files, left_out
 
 
-def choose(
-    folder: Path, name: str, reference: Reference
-) -> tuple[NotebookNode, list[str]]:
+def choose(folder: Path, name: str, known: set[str]) -> tuple[NotebookNode, list[str]]:
     """Return the notebook in `folder` that is meant as `name`, and what was odd.
+
+    known: names of the exercise's cells, by which one is recognized under another name.
 
     Raises: Unreadable, naming the file, if there is none, or if it cannot be told
     which of several is meant.
@@ -64,7 +64,7 @@ def choose(
     exact = folder / f"{name}.ipynb"
     files, _ = plain_files(folder)
     if not exact.is_symlink() and not exact.exists():
-        return _renamed(folder, name, files, reference)
+        return _renamed(folder, name, files, known)
     try:
         notebook, notes = notebook_from(bytes_of(exact))
     except Unreadable as error:
@@ -82,7 +82,7 @@ def choose(
     return notebook, notes
 
 
-def _renamed(folder, name, files, reference):
+def _renamed(folder, name, files, known):
     """Return the one that is surely meant, by its name or else by its cells."""
     candidates = [path for path in files if _could_be(path.name, name)]
     if not candidates:
@@ -96,7 +96,7 @@ def _renamed(folder, name, files, reference):
             for inside, data in _notebooks(path):
                 notebook, notes = notebook_from(data)
                 same_name = _could_be(Path(inside or path.name).name, name)
-                if same_name or matches(notebook, reference):
+                if same_name or known & {*map(grade_id_of, notebook.cells)}:
                     shown = f"{where} ({inside})" if inside else where
                     found.setdefault(data, (shown, notebook, notes))
         except Unreadable as error:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nbgrader.utils import parse_utc
 
-from distlab.grading.desk.choosing import plain_name
+from distlab.instructor.choosing import plain_name
 
 __all__ = ["Found", "Handed", "Trouble", "find_handed", "timestamp_of"]
 

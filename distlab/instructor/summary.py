@@ -9,9 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from distlab.grading.desk.handed import Trouble
-from distlab.grading.desk.marks import Marks, Step
-from distlab.grading.desk.record import Record
+from distlab.instructor.handed import Trouble
+from distlab.instructor.marks import Marks, Step
 
 __all__ = ["Row", "rows_of", "show_summary", "write_csv"]
 
@@ -25,17 +24,19 @@ class Row:
     total: float
     late: str
     notes: tuple[str, ...]
-    isolation: str
-    seconds: float
+    sandbox: str
 
 
 def rows_of(
-    records: dict[str, Record], steps: list[Step], marks: dict[str, Marks]
+    facts: dict[str, dict], steps: list[Step], marks: dict[str, Marks]
 ) -> list[Row]:
-    """Return the rows of those who have a record, sorted by name."""
+    """Return the rows of those of whom facts are known, sorted by name.
+
+    facts: student -> what their autograded notebook says about its grading.
+    """
     rows = []
-    for student in sorted(records, key=str.casefold):
-        mine, record = marks[student], records[student]
+    for student in sorted(facts, key=str.casefold):
+        mine, known = marks[student], facts[student]
         by_hand = [f"{name} is for you to grade" for name in mine.to_do_by_hand]
         rows.append(
             Row(
@@ -43,9 +44,8 @@ def rows_of(
                 [mine.points.get(step) for step in steps],
                 mine.total,
                 readable_delay(mine.late_s) if mine.late_s else "",
-                (*record.notes, *by_hand),
-                record.isolation,
-                record.seconds,
+                (*known.get("notes", ()), *by_hand),
+                known.get("sandbox", ""),
             )
         )
     return rows
@@ -69,11 +69,8 @@ def show_summary(
     """
     if rows:
         console.print(_table(steps, rows))
-        isolations = dict.fromkeys(row.isolation for row in rows if row.isolation)
-        for one in isolations:
-            whose = ", ".join(row.student for row in rows if row.isolation == one)
-            said = f"Isolation in force: {one}" + f" ({whose})" * (len(isolations) > 1)
-            console.print(Text(said), soft_wrap=True)
+        for how in dict.fromkeys(row.sandbox for row in rows if row.sandbox):
+            console.print(Text(f"Graded {how}."), soft_wrap=True)
     noted = [row for row in rows if row.notes]
     if noted:
         console.print("Notes:", style="bold")
@@ -97,17 +94,17 @@ def write_csv(
     with path.open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         names = [step.name for step in steps]
-        head = ["student", *names, "total", "late", "note", "isolation", "seconds"]
+        head = ["student", *names, "total", "late", "note", "sandbox"]
         table.writerow(head)
         for row in rows:
             notes = "; ".join(row.notes)
             points = [*row.points, row.total]
-            rest = [row.late, notes, row.isolation, row.seconds]
+            rest = [row.late, notes, row.sandbox]
             table.writerow([_safe(row.student), *points, *map(_safe, rest)])
         for trouble in troubles:
             blank = [""] * (len(steps) + 2)
             said = f"not graded: {trouble.where}: {trouble.what}"
-            table.writerow([_safe(trouble.student), *blank, said, "", ""])
+            table.writerow([_safe(trouble.student), *blank, said, ""])
 
 
 def _print(console, student, said):
@@ -137,11 +134,10 @@ def _table(steps, rows):
     late = any(row.late for row in rows)
     if late:
         table.add_column("late", no_wrap=True)
-    table.add_column("seconds", justify="right", no_wrap=True)
     for row in rows:
         points = ["" if p is None else f"{p:g}" for p in row.points]
         style = "green" if row.total >= most else ""
         cells = [Text(row.student), *points, Text(f"{row.total:g}", style)]
         cells += [Text(row.late)] * late
-        table.add_row(*cells, f"{row.seconds:.1f}" if row.seconds else "")
+        table.add_row(*cells)
     return table

@@ -1,0 +1,142 @@
+"""The inside of a node's process: the learner's object, and who calls its methods."""
+
+import io
+import pickle
+from typing import Any
+
+import cloudpickle
+
+from distlab.calls.plain import unpack_plain
+from distlab.cells import learn
+from distlab.errors import CannotTravel, NodeFailed
+from distlab.network.effects import Hosted, made
+from distlab.network.failure import of_the_class
+from distlab.network.plain import ATOMS
+from distlab.network.schedules.chance import Chance
+from distlab.network.schedules.frozen import freeze, thaw
+from distlab.network.watchdog import NeverReturned, Watchdog
+from distlab.network.words import in_words, shortened
+from distlab.processes import Child
+from distlab.sandbox.withheld import withhold
+
+__all__ = ["OPAQUE", "main"]
+
+OPAQUE = {"Send": 1, "SetTimer": 0, "CancelTimer": 0, "Save": 1}  # the field that is
+_MOST_WORDS = 200
+
+
+def main(child: Child) -> None:
+    """Be the process of one node, as long as the check wants it."""
+    packed, cells, without, seed = pickle.loads(child.receive())
+    learn(cells)
+    withhold(without)
+    with Watchdog() as watchdog:
+        life = _Life(child.index, packed, seed, watchdog)
+        while True:
+            child.send(life.answer(*pickle.loads(child.receive())))
+
+
+class _Life:
+    """The node's object as it is now; in a search, also as it was in every state.
+
+    states: what it was, frozen, by number. state: the number of `host`.
+    """
+
+    def __init__(self, me, packed, seed, watchdog):
+        self.me, self.packed, self.seed, self.watchdog = me, packed, seed, watchdog
+        self.make = self.host = self.state = None
+        self.searching, self.states, self.numbers = False, [], {}
+
+    def answer(self, what, *args):
+        """Return what `new` or `do` returns, or how it failed, as bytes."""
+        self.watchdog.calls += 1
+        try:
+            said = getattr(self, what)(*args)
+        except NodeFailed as error:
+            said = ("failed", str(error), error.method, _plain_cause(error.cause))
+        except (Exception, SystemExit, NeverReturned) as error:
+            cause = _plain_cause(error)
+            said = "failed", f"{type(error).__name__}: {error}", "", cause
+        finally:
+            self.watchdog.inside = False
+        return pickle.dumps(said)
+
+    def new(self, nodes, restarted, searching):
+        """Make the node's object; return its state, and no effects."""
+        self.watchdog.inside = True
+        if self.make is None:
+            (self.make,) = pickle.loads(self.packed)
+        node = made(self.make, self.me, nodes)
+        how = {"seed": self.seed, "restarted": restarted, "chance": Chance}
+        self.searching = searching
+        return self._kept(Hosted(node, self.me, nodes, **how)), ()
+
+    def do(self, state, method, *args):
+        """Call a method of the node in a state; return its next state, and effects."""
+        host = self.host if state == self.state else thaw(self.states[state])
+        self.state, (*plain, last) = None, args
+        if method == "start":
+            last = {name: pickle.loads(value) for name, value in last.items()}
+        elif method != "client":
+            last = pickle.loads(last)
+        self.watchdog.inside = True
+        effects = getattr(host, method)(*plain, last)
+        self.watchdog.inside = False
+        return self._kept(host), [self._told(each, f"on_{method}") for each in effects]
+
+    def shared(self):
+        """Return the name of what belongs to the node's class and can change, or ""."""
+        return of_the_class(type(self.host.node)) if self.host else ""
+
+    def _kept(self, host):
+        state = 0
+        if self.searching:
+            frozen = freeze(host)
+            state = self.numbers.setdefault(frozen, len(self.states))
+            if state == len(self.states):
+                self.states.append(frozen)
+        self.host, self.state = host, state
+        return state
+
+    def _told(self, effect, method):
+        """Return an effect as plain data; what only nodes read is words, and bytes."""
+        kind, fields = type(effect).__name__, list(effect)
+        at = OPAQUE.get(kind)
+        if at is not None:
+            words = shortened(in_words(fields[at]), _MOST_WORDS)
+            fields[at] = words, _packed(fields[at])
+        if kind == "SetTimer":
+            fields[1] = float(fields[1])
+        elif kind in ("Refuse", "Note"):
+            fields[-1] = str(fields[-1])[:_MOST_WORDS]
+        elif kind == "Reply" and type(fields[1]) not in ATOMS:
+            self._check_plain(fields[1], method)
+        return kind, *fields
+
+    def _check_plain(self, result, method):
+        try:
+            unpack_plain(_packed(result))
+        except CannotTravel as error:
+            story = f"node {self.me} answered {result!r:.200}: {error}\n\n    A client "
+            story += "is given numbers, strings, tuples, lists, dicts and sets."
+            cause = "it answered no plain data"
+            raise NodeFailed(story, node=self.me, method=method, cause=cause) from None
+
+
+def _packed(value: Any) -> bytes:
+    file = io.BytesIO()
+    pickler = pickle.Pickler(file)
+    pickler.fast = True  # equal values are equal bytes
+    try:
+        pickler.dump(value)
+        return file.getvalue()
+    except Exception:  # a class that this process knows by value only
+        return cloudpickle.dumps(value)
+
+
+def _plain_cause(cause):
+    """Return an exception of Python's own as it is, and any other as words."""
+    try:
+        return unpack_plain(pickle.dumps(cause))
+    except Exception:
+        return f"{type(cause).__name__}: {cause}"

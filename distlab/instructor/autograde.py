@@ -1,0 +1,256 @@
+"""`InSandbox`: in the place of nbgrader's `Execute`, runs and grades a submission.
+
+    nbgrader: InSandbox        trusted: grade cells, the checks and their relay, points
+      └ Submission, sandboxed  the submission's own cells, one after another
+          └ forks of it        ranks, nodes, workers of the checks
+
+A grade cell runs here, as it is in the gradebook; the learner's names in it are
+`Named`: they mean something only in the sandbox. So a submission never is in a process
+that knows what is right, and never writes where a score is read.
+"""
+
+import ast
+import builtins
+import contextlib
+import importlib
+import time
+from pathlib import Path
+
+from nbformat import from_dict
+from nbformat.v4 import new_markdown_cell
+from nbgrader.preprocessors import NbGraderPreprocessor
+from nbgrader.utils import is_grade, is_locked, is_solution
+from traitlets import Bool, Float, Integer
+
+from distlab.checks.kit.ranks import until
+from distlab.checks.kit.verdict import showing_on
+from distlab.errors import DistlabError, SandboxFailed
+from distlab.instructor.outputs import Paper, clean, score, text, trouble
+from distlab.sandbox import Named, Sandbox, why_no_sandbox
+from distlab.sandbox.sandbox import Lost
+
+__all__ = ["InSandbox", "checks_of"]
+
+_MOST_FILES_BYTES = 2**26
+_INSISTED = "without a sandbox: its code ran with the rights of whoever graded it"
+_SAFE = "in a sandbox (bubblewrap): no network, no files of this machine, limits"
+
+
+class InSandbox(NbGraderPreprocessor):
+    """Runs a submission's cells in a sandbox, and its grade cells on trusted ground."""
+
+    cell_timeout = Float(60.0, help="Seconds that a cell may take.").tag(config=True)
+    step_timeout = Float(
+        180.0, help="Seconds that the checks of one grade cell may take."
+    ).tag(config=True)
+    exercise_timeout = Float(
+        600.0, help="Seconds that a whole submission may take, checks included."
+    ).tag(config=True)
+    restarts = Integer(
+        2, help="How often a submission gets a new process in place of a lost one."
+    ).tag(config=True)
+    allow_unsafe = Bool(
+        False,
+        help="Whether to grade where the system offers no sandbox: submissions then "
+        "run with your rights, and can read and change all that you can.",
+    ).tag(config=True)
+
+    sandbox: Sandbox | None = None  # one for all submissions, where there are many
+
+    def preprocess(self, nb, resources):
+        """Run and grade a notebook; all that this started is gone afterwards."""
+        cells = nb.cells
+        with contextlib.ExitStack() as closing:
+            box = self.sandbox or closing.enter_context(self.open_sandbox(cells))
+            files = _files_beside(resources)
+            self._deadline = time.monotonic() + self.exercise_timeout
+            runner = closing.enter_context(_Runner(box, files, self))
+            space = _Space()
+            for number, cell in enumerate(cells, 1):
+                if cell.cell_type != "code":
+                    continue
+                if is_grade(cell) and not is_solution(cell):
+                    self._grade(cell, space, runner)
+                else:
+                    if is_locked(cell):
+                        space.learn(cell.source)
+                    cell.outputs = runner.run(cell.source, number)
+        how = _SAFE if box.isolated else _INSISTED
+        odd = nb.metadata.get("distlab", {}).get("notes", [])
+        nb.metadata["distlab"] = {"sandbox": how, "notes": [*odd, *runner.notes]}
+        nb.cells.append(new_markdown_cell(f"*Graded {how}.*"))
+        return nb, resources
+
+    def open_sandbox(self, cells) -> Sandbox:
+        """Return a sandbox for the exercise with these cells.
+
+        Raises: SandboxFailed if there can be none, and that was not asked for.
+        """
+        why = why_no_sandbox()
+        if why and not self.allow_unsafe:
+            raise SandboxFailed(
+                f"nothing was graded: submissions would run with your rights. {why}.\n"
+                "On Linux, allow user namespaces (in a container, start it with the "
+                "rights to make them). If you trust all that is submitted, set "
+                "c.InSandbox.allow_unsafe = True in nbgrader_config.py."
+            )
+        modules = checks_of(cells)
+        withheld = [name for m in modules for name in getattr(m, "WITHOUT", ())]
+        preload = [module.__name__ for module in modules]
+        return Sandbox(withheld=withheld, preload=preload, isolated=not why)
+
+    def left(self) -> float:
+        """Return the seconds that are left for the exercise."""
+        return self._deadline - time.monotonic()
+
+    def _grade(self, cell, space, runner):
+        """Give a grade cell its outputs: verdicts, pictures, and one float."""
+        paper, earned, why = Paper(), 0.0, ""
+        points = float(cell.metadata["nbgrader"]["points"])
+        try:
+            with runner.checks(), showing_on(paper), until(self._step_s()):
+                earned = space.value(cell.source)
+        except Lost as lost:
+            why = str(lost)
+        except (Exception, KeyboardInterrupt) as error:
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            name = cell.metadata["nbgrader"]["grade_id"]
+            self.log.exception("Cell %r could not be graded", name)
+            why = f"{type(error).__name__}: {error}" * isinstance(error, DistlabError)
+            why = why or "your instructor can see why"
+        if why:
+            paper.outputs.append(text(f"✗ This step could not be graded: {why}\n"))
+            runner.notes.append(f"{cell.metadata['nbgrader']['grade_id']}: {why}")
+        if not (type(earned) is float and 0 <= earned <= points):
+            self.log.error("A grade cell gave %r points", earned)
+            earned = 0.0
+        cell.execution_count = None
+        cell.outputs = [from_dict(each) for each in [*paper.outputs, score(earned)]]
+
+    def _step_s(self):
+        return max(0.0, min(self.step_timeout, self.left()))
+
+
+def checks_of(cells) -> list:
+    """Return the modules of `distlab.checks` that locked cells import."""
+    names = {}
+    for cell in cells:
+        if cell.cell_type == "code" and is_locked(cell):
+            for node in ast.walk(ast.parse(cell.source)):
+                if isinstance(node, ast.ImportFrom) and node.module == "distlab.checks":
+                    names |= dict.fromkeys(alias.name for alias in node.names)
+    found = [f"distlab.checks.{name}" for name in names]
+    found = [name for name in found if importlib.util.find_spec(name)]
+    return [importlib.import_module(name) for name in found]
+
+
+class _Space(dict):
+    """The names of grade cells: imports of checks, and for the rest `Named` things."""
+
+    def __missing__(self, name):
+        if hasattr(builtins, name):
+            raise KeyError(name)
+        return Named(name)
+
+    def learn(self, source):
+        """Import what a locked cell imports from `distlab.checks`."""
+        for node in ast.parse(source).body:
+            own = (isinstance(node, ast.ImportFrom) and node.module) or ""
+            if own.partition(".")[0] == "distlab" and own.startswith("distlab.checks"):
+                exec(compile(ast.Module([node], []), "imports", "exec"), self)
+
+    def value(self, source):
+        """Run a grade cell; return what its last line gives."""
+        body = ast.parse(source).body
+        last = ast.Expression(body.pop().value)
+        exec(compile(ast.Module(body, []), "the grade cell", "exec"), self)
+        return eval(compile(last, "the grade cell", "eval"), self)
+
+
+class _Runner:
+    """Runs cells in a submission's process, and replaces it when it is lost.
+
+    The cells that ran well are run again in the new one: what a later step needs is
+    there, and only the culprit is missing. notes: what stopped cells.
+    """
+
+    def __init__(self, box, files, settings):
+        self._box, self._files, self._settings = box, files, settings
+        self._good, self._left, self.notes = [], settings.restarts, []
+        self._submission = box.submission(files)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._close()
+
+    def _close(self):
+        if self._submission is not None:
+            self._submission.close()
+        self._submission = None
+
+    def run(self, source, number):
+        """Return the outputs of a cell."""
+        seconds = min(self._settings.cell_timeout, self._settings.left())
+        if not source.strip():
+            return []
+        if self._submission is None or seconds <= 0:
+            why = "no time is left" if seconds <= 0 else "no process is left"
+            return [trouble(f"This cell was not run: {why} for this submission.")]
+        try:
+            outputs = self._submission.run(source, number, seconds)
+        except TimeoutError as late:
+            self._note(source, late.args[0])
+            said = trouble(f"This cell was interrupted: {late.args[0]}.")
+            return [*clean(late.args[1]), said]
+        except Lost as lost:
+            self._note(source, str(lost))
+            self._renew()
+            return [trouble(f"This cell ended its process: {lost}.")]
+        self._good.append((source, number))
+        return clean(outputs)
+
+    @contextlib.contextmanager
+    def checks(self):
+        """Have the processes of checks be forks of the submission's."""
+        if self._submission is None:
+            raise Lost("no process of this submission is left")
+        with self._submission.checks():
+            yield
+        if why := self._submission.why_ended():
+            self._note("a check", why)
+            self._renew()
+
+    def _note(self, source, why):
+        line = next((line for line in source.splitlines() if line.strip()), "")
+        self.notes.append(f"`{line.strip()[:60]}`: {why}")
+
+    def _renew(self):
+        """Get a new process in which everything is that ran well, or have none."""
+        self._close()
+        while self._left and self._submission is None and self._settings.left() > 0:
+            self._left -= 1
+            self._submission = self._box.submission(self._files)
+            for cell in list(self._good):
+                try:
+                    self._submission.run(*cell, min(20.0, self._settings.left()))
+                except (Lost, TimeoutError):
+                    self._good.remove(cell)
+                    self._close()
+                    break
+
+
+def _files_beside(resources):
+    """Return the plain files beside a notebook: name -> content."""
+    home = Path(resources.get("metadata", {}).get("path") or ".")
+    found, left = {}, _MOST_FILES_BYTES
+    for path in sorted(home.rglob("*")):
+        if path.is_symlink() or not path.is_file() or path.suffix == ".ipynb":
+            continue
+        left -= path.stat().st_size
+        if left < 0:
+            break
+        found[str(path.relative_to(home))] = path.read_bytes()
+    return found

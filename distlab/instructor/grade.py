@@ -1,0 +1,322 @@
+"""Grade many submissions of one assignment: `distlab grade`.
+
+    submitted/ada/10_ring ──▶ normalized, in a folder aside ──▶ nbgrader's Autograde,
+                                                                a process for each
+                          ◀── autograded/ada/10_ring, the gradebook ──┘
+
+All processes share one sandbox, which has imported what submissions need. A submission
+is graded as long as its autograded notebook says what it was made from, so the same
+command goes on after Ctrl-C, a crash or a power cut.
+"""
+
+import hashlib
+import json
+import logging
+import multiprocessing
+import os
+import shutil
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from multiprocessing.connection import wait
+from pathlib import Path
+
+import nbformat
+from nbgrader.converters import Autograde
+from nbgrader.converters.base import NbGraderException
+
+from distlab.errors import CourseUnusable, SandboxFailed
+from distlab.instructor.autograde import InSandbox
+from distlab.instructor.choosing import choose, plain_files
+from distlab.instructor.course import Course
+from distlab.instructor.handed import Handed, find_handed, timestamp_of
+from distlab.instructor.marks import (
+    Marks,
+    Step,
+    read_marks,
+    steps_of,
+    students_of,
+)
+from distlab.instructor.reading import Unreadable
+
+__all__ = ["Done", "Grading"]
+
+_MARGIN_S, _LOOK_S = 60, 0.2
+_LARGEST_FILE_BYTES = 50 * 10**6
+
+
+@dataclass(frozen=True)
+class Done:
+    """A submission that is graded, or could not be: `trouble` says why."""
+
+    handed: Handed
+    trouble: str
+    seconds: float
+
+
+@dataclass
+class Grading:
+    """One assignment of the course in the working directory, open for grading.
+
+    found: what was submitted. steps: what is graded. log: what nbgrader said.
+
+    Raises: CourseUnusable if nbgrader cannot work here.
+    """
+
+    course: Course
+    assignment: str
+    steps: list[Step] = field(init=False)
+
+    def __post_init__(self):
+        self._home = self.course.root / ".distlab" / self.assignment
+        self._home.mkdir(parents=True, exist_ok=True)
+        self._aside = self._home / "aside"
+        shutil.rmtree(self._aside, ignore_errors=True)
+        self.log = self._home / "log.txt"
+        self.course.log_to(self.log)
+        aside = os.path.relpath(self._aside, self.course.root)
+        self.course.prepare(self.assignment, aside)
+        shutil.rmtree(self._aside, ignore_errors=True)
+        with self.course.gradebook() as gradebook:
+            students = students_of(gradebook)
+            self.steps = steps_of(gradebook, self.assignment)
+        self.found = find_handed(
+            self.course.folder("submitted"),
+            self.assignment,
+            self.course.assignments(),
+            students,
+        )
+
+    def is_graded(self, handed: Handed) -> bool:
+        """Return whether what was submitted is what has been graded."""
+        known = self.facts(handed.student).get("submitted")
+        return known == _fingerprint(handed.folder)
+
+    def facts(self, student: str) -> dict:
+        """Return what an autograded notebook says about its grading; {} without one."""
+        folder = self.course.folder("autograded", student, self.assignment)
+        for path in folder.glob("*.ipynb"):
+            try:
+                return json.loads(path.read_bytes())["metadata"]["distlab"]
+            except (OSError, ValueError, KeyError):
+                return {}
+        return {}
+
+    def marks(self) -> dict[str, Marks]:
+        """Return every student's marks, as the gradebook has them now."""
+        with self.course.gradebook() as gradebook:
+            return read_marks(gradebook, self.assignment)
+
+    def write_feedback(self, graded: list[Handed]) -> None:
+        """Have nbgrader write the feedback of submissions.
+
+        Raises: CourseUnusable, with nbgrader's words.
+        """
+        for one in graded:
+            try:
+                self.course.write_feedback(one.student, self.assignment)
+            except NbGraderException as error:
+                raise CourseUnusable(
+                    f"nbgrader could not write the feedback for {one.student}: {error} "
+                    f"{self.log} says more."
+                )
+
+    def grade(
+        self, todo: list[Handed], jobs: int
+    ) -> Iterator[tuple[list, Done | None]]:
+        """Grade; yield (students under way, what has ended), or None now and then.
+
+        Raises: CourseUnusable if there can be no sandbox.
+        """
+        settings = InSandbox(parent=self.course.app)
+        try:
+            InSandbox.sandbox = settings.open_sandbox(self._source().cells)
+        except SandboxFailed as error:
+            raise CourseUnusable(str(error)) from None
+        waiting, busy = list(todo), {}
+        limit_s = settings.exercise_timeout + _MARGIN_S
+        try:
+            while waiting or busy:
+                while waiting and len(busy) < jobs:
+                    one = _Job(self, waiting.pop(0))
+                    busy[one.process.sentinel] = one
+                yield [job.handed.student for job in busy.values()], None
+                ended = wait([*busy], _LOOK_S)
+                for sentinel, job in list(busy.items()):
+                    if sentinel in ended or job.seconds() > limit_s:
+                        del busy[sentinel]
+                        students = [each.handed.student for each in busy.values()]
+                        yield students, job.done(limit_s)
+        finally:
+            for job in busy.values():
+                job.kill()
+            InSandbox.sandbox.close()
+            InSandbox.sandbox = None
+            shutil.rmtree(self._aside, ignore_errors=True)
+
+    def _source(self):
+        folder = self.course.folder("source", assignment=self.assignment)
+        paths = sorted(folder.glob("*.ipynb"))
+        if not paths:
+            raise CourseUnusable(f"there is no notebook in {folder}.")
+        return nbformat.read(paths[0], as_version=4)
+
+    def grade_one(self, handed: Handed) -> str:
+        """Grade one submission, in a process of its own; return "" or the trouble."""
+        directory, student = self.course.directory, handed.student
+        aside = self._aside / hashlib.sha256(student.encode()).hexdigest()[:16]
+        place = aside / "submitted" / student / self.assignment
+        shutil.rmtree(aside, ignore_errors=True)
+        place.mkdir(parents=True)
+        try:
+            notes = self._lay_out(handed, place)
+            directory.assignment_id, directory.student_id = self.assignment, student
+            directory.submitted_directory = os.path.relpath(
+                aside / "submitted", self.course.root
+            )
+            with _last_error(self.course.app.log) as error:
+                try:
+                    converter = _One(coursedir=directory, parent=self.course.app)
+                    converter.force = True
+                    converter.start()
+                except NbGraderException as failure:
+                    return f"nbgrader could not grade it: {error.said or failure}"
+            self._sign(student, notes, _fingerprint(handed.folder))
+        except Unreadable as error:
+            return str(error)
+        except OSError as error:
+            return f"a file could not be read or written: {error}"
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+        return ""
+
+    def _lay_out(self, handed, place):
+        """Copy a submission, its notebook as UTF-8 and format 4; return what was odd."""
+        notes = list(handed.notes)
+        names = {step.notebook for step in self.steps}
+        known = {step.name for step in self.steps}
+        for name in sorted(names):
+            notebook, odd = choose(handed.folder, name, known)
+            notes += odd
+            (place / f"{name}.ipynb").write_text(json.dumps(notebook), "utf-8")
+        files, left_out = plain_files(handed.folder)
+        for path in files:
+            inner = path.relative_to(handed.folder)
+            if path.suffix.lower() in (".ipynb", ".zip"):
+                continue
+            if path.stat().st_size > _LARGEST_FILE_BYTES:
+                left_out.append(f"{inner} left out: it is too large")
+                continue
+            if str(inner) == "timestamp.txt":
+                try:
+                    timestamp_of(handed.folder)
+                except ValueError:
+                    notes.append("timestamp.txt holds no time: it counts as in time")
+                    continue
+            (place / inner).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, place / inner)
+        return notes + left_out
+
+    def _sign(self, student, notes, submitted):
+        """Write into the autograded notebooks what they were made from."""
+        folder = self.course.folder("autograded", student, self.assignment)
+        for path in folder.glob("*.ipynb"):
+            notebook = json.loads(path.read_bytes())
+            facts = notebook["metadata"].setdefault("distlab", {})
+            facts["notes"] = [*notes, *facts.get("notes", [])]
+            facts["submitted"] = submitted
+            new = path.with_suffix(".new")
+            new.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
+            shutil.copymode(path, new)
+            os.replace(new, path)
+
+
+class _One(Autograde):
+    """nbgrader's own converter, for one submission that is laid out already."""
+
+    def init_notebooks(self):
+        where = self.coursedir.assignment_id, self.coursedir.student_id
+        folder = self._format_source(*where)
+        self.assignments = {folder: sorted(map(str, Path(folder).glob("*.ipynb")))}
+        self.notebooks = []
+
+
+class _Job:
+    """One submission that is graded in a fork of this process."""
+
+    def __init__(self, grading, handed):
+        self.handed, self._since = handed, time.monotonic()
+        context = multiprocessing.get_context("fork")
+        self._receiver, sender = context.Pipe(duplex=False)
+        work = grading, handed, sender
+        self.process = context.Process(target=_in_a_fork, args=work, daemon=True)
+        self.process.start()
+        sender.close()
+
+    def seconds(self):
+        return time.monotonic() - self._since
+
+    def done(self, limit_s):
+        if self.process.is_alive() and self.seconds() > limit_s:
+            self.kill()
+            trouble = f"grading took more than {limit_s:.0f} s, and was stopped."
+        else:
+            self.process.join()
+            trouble = f"its grader ended with status {self.process.exitcode}."
+            if self._receiver.poll():
+                trouble = self._receiver.recv()
+        self._receiver.close()
+        return Done(self.handed, trouble, self.seconds())
+
+    def kill(self):
+        self.process.kill()
+        self.process.join()
+
+
+def _in_a_fork(grading, handed, sender):
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    with grading.log.open("a", encoding="utf-8") as log:
+        for descriptor in (1, 2):
+            os.dup2(log.fileno(), descriptor)
+    try:
+        trouble = grading.grade_one(handed)
+    except BaseException as error:
+        logging.getLogger(__name__).exception("grading %s", handed.student)
+        trouble = f"{type(error).__name__}: {error}"
+    sender.send(trouble)
+    sys.stdout.flush()
+    os._exit(0)
+
+
+def _fingerprint(folder):
+    """Return what changes when anything in a submission does, but its time."""
+    digest = hashlib.sha256()
+    for path in sorted(plain_files(folder)[0]):
+        if path.name != "timestamp.txt":
+            digest.update(str(path.relative_to(folder)).encode("utf-8", "replace"))
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+class _LastError(logging.Handler):
+    """Keeps the last line of the first error that nbgrader logs: it says why."""
+
+    said = ""
+
+    def emit(self, record):
+        lines = record.getMessage().strip().splitlines()
+        if lines and "Traceback" in lines[0] and not self.said:
+            self.said = lines[-1]
+
+
+@contextmanager
+def _last_error(log):
+    handler = _LastError(logging.ERROR)
+    log.addHandler(handler)
+    try:
+        yield handler
+    finally:
+        log.removeHandler(handler)

@@ -1,0 +1,119 @@
+"""Outputs of a submission's cells, as its process tells them, and verdicts, as ours.
+
+An instructor looks at them in a page that can write grades, so of a submission's only
+text and pictures of pixels are kept. Verdicts are made here, and may show players.
+"""
+
+import json
+import re
+
+import nbformat
+from nbformat import from_dict
+
+from distlab.checks.kit.verdict import Sheet, Verdict
+
+__all__ = ["MARK", "Paper", "clean", "score", "text", "trouble"]
+
+MARK = "distlab"  # in the metadata of an output: {"hidden": bool, "seen": str}
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\s]*")
+_MOST_OUTPUTS, _MOST_BYTES, _MOST_PICTURE_BYTES = 200, 2**23, 2**22
+
+
+def trouble(why: str) -> dict:
+    """Return the output of a cell that was ended, or was not run."""
+    said = [f"\x1b[0;31m{why}\x1b[0m"]
+    told = {"output_type": "error", "ename": "CellEnded", "evalue": why}
+    return from_dict(told | {"traceback": said})
+
+
+def text(said: str) -> dict:
+    """Return what is printed as an output."""
+    return {"output_type": "stream", "name": "stdout", "text": said}
+
+
+def score(earned: float) -> dict:
+    """Return a grade cell's value as an output: what nbgrader reads."""
+    value = {"output_type": "execute_result", "execution_count": None}
+    mark = {MARK: {"hidden": False, "seen": ""}}
+    return value | {"data": {"text/plain": repr(float(earned))}, "metadata": mark}
+
+
+def clean(outputs: object) -> list:
+    """Return the outputs that a notebook can hold, of whatever a submission has sent."""
+    kept, size = [], 0
+    for output in outputs if isinstance(outputs, list) else []:
+        try:
+            if "data" in output:
+                output = output | {"data": _plain(output["data"]), "metadata": {}}
+            nbformat.validate(output, ref="output", version=4)
+            size += len(json.dumps(output).encode(errors="replace"))
+        except Exception:  # as many kinds as there are ways to be none
+            kept.append(trouble("An output was left out: no notebook can hold it."))
+            continue
+        if size > _MOST_BYTES or len(kept) == _MOST_OUTPUTS:
+            return [*kept, trouble("More was shown than is kept.")]
+        kept.append(from_dict(_writable(output)))
+    return kept
+
+
+def _plain(data):
+    """Return what of a display can do nothing in a page."""
+    kept = {"text/plain": _joined(data.get("text/plain", ""))}
+    for kind in ("image/png", "image/jpeg"):
+        if kind in data and _BASE64.fullmatch(_joined(data[kind])):
+            kept[kind] = _joined(data[kind])
+    return kept
+
+
+def _joined(value):
+    return "".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _writable(output):
+    """Return an output without halves of characters, which no file can hold."""
+    return json.loads(json.dumps(output, ensure_ascii=False).encode(errors="replace"))
+
+
+class Paper(Sheet):
+    """Collects verdicts as outputs; those of hidden cases have what students see."""
+
+    def __init__(self):
+        self.outputs = []
+
+    def show(self, verdict: Verdict, hidden: bool) -> None:
+        """Add a verdict, and its picture if it did not pass."""
+        data = {"text/plain": f"{verdict}\n"}
+        if verdict.outcome != "pass":
+            drawn = verdict.drawn()
+            if len(json.dumps(drawn)) < _MOST_PICTURE_BYTES:
+                data = drawn | data
+        seen = ""
+        if hidden:
+            blank = Verdict(verdict.outcome, "a hidden case", "", verdict.hints[:1])
+            seen = f"{blank}\n"
+        if data.keys() == {"text/plain"} and not hidden:
+            self._print(data["text/plain"])
+        else:
+            text_first = data.pop("text/plain")
+            if not hidden:
+                self._print(text_first)
+            else:
+                self._display({"text/plain": text_first}, seen)
+            if data:
+                self._display(data, "" if hidden else None)
+
+    def total(self, line: str) -> None:
+        """Add the line with the points."""
+        self._print(f"{line}\n")
+
+    def _print(self, said):
+        if self.outputs and self.outputs[-1]["output_type"] == "stream":
+            self.outputs[-1]["text"] += said
+        else:
+            self.outputs.append(text(said))
+
+    def _display(self, data, seen):
+        """Add something of many kinds; seen: what a student sees instead, or None."""
+        mark = {"hidden": seen is not None, "seen": seen or ""}
+        display = {"output_type": "display_data", "data": data}
+        self.outputs.append(display | {"metadata": {MARK: mark}})

@@ -1,0 +1,183 @@
+"""The exercise as the instructor wrote it, with a submission's answers filled in.
+
+    instructor's cells     imports  [solution]  check  [solution]  check
+    submission             imports   answer   own cell  answer     check (edited)
+    graded                 imports   answer   own cell  check      answer  check
+
+Only solution cells, and cells of the learner's own, come from a submission; everything
+else is the instructor's. So it does not matter which cells were deleted, duplicated,
+moved or edited, and what their metadata claims; it is only said.
+"""
+
+import copy
+import re
+from collections import Counter
+from pathlib import Path
+
+import nbformat
+from nbformat.v4 import new_code_cell, new_markdown_cell
+from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
+
+__all__ = [
+    "Filled",
+    "filled",
+    "grade_id_of",
+    "hides_between",
+    "source_notebook",
+    "visible",
+]
+
+MOST_CELLS = 1000
+_LISTED = 3
+
+
+class Filled(NbGraderPreprocessor):
+    """For nbgrader's Autograde, before it looks at any cell: see `filled`."""
+
+    def preprocess(self, nb, resources):
+        """Return the exercise with the answers of a submission."""
+        source = source_notebook(self, resources)
+        if source is None:
+            return nb, resources
+        nb, notes = filled(nb, source)
+        nb.metadata["distlab"] = {"notes": notes}
+        for note in notes:
+            self.log.warning("%s: %s", resources["nbgrader"]["student"], note)
+        return nb, resources
+
+
+def source_notebook(preprocessor, resources: dict):
+    """Return the instructor's notebook of the one that is converted, or None."""
+    converter = getattr(preprocessor.parent, "parent", None)
+    course = getattr(converter, "coursedir", None)
+    if course is None:
+        return None
+    where = resources["nbgrader"]
+    folder = course.format_path(course.source_directory, ".", where["assignment"])
+    path = Path(folder, f"{where['notebook']}.ipynb")
+    return nbformat.read(path, as_version=4) if path.exists() else None
+
+
+def grade_id_of(cell) -> str | None:
+    """Return the name by which nbgrader knows a cell, if it has one."""
+    told = cell.get("metadata") if isinstance(cell, dict) else None
+    told = told.get("nbgrader") if isinstance(told, dict) else None
+    name = told.get("grade_id") if isinstance(told, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def filled(submitted, source) -> tuple:
+    """Return the source with a submission's answers and own cells, and what was odd.
+
+    submitted: a notebook as it was read, whose fields may hold anything.
+    """
+    cells = [cell for cell in submitted.get("cells", []) if isinstance(cell, dict)]
+    notes = _kernel_notes(submitted, source)
+    if len(cells) > MOST_CELLS:
+        notes.append(f"{len(cells):,} cells, of which {MOST_CELLS:,} are read")
+        cells = cells[:MOST_CELLS]
+    known = {grade_id_of(cell): cell for cell in source.cells if grade_id_of(cell)}
+    names = [grade_id_of(cell) for cell in cells]
+    if not any(names):  # some tools keep no metadata that they do not know
+        names = [cell.get("id") if cell.get("id") in known else None for cell in cells]
+        if any(names):
+            notes.append("nbgrader's metadata is lost, cells recognized by their ids")
+    answers, own, after = {}, {None: []}, None
+    given = {" ".join(_text(cell).split()) for cell in source.cells}
+    for name, cell in zip(names, cells, strict=True):
+        if name in known:
+            answers[name], after = cell, name
+        elif _is_code(cell) or " ".join(_text(cell).split()) not in given:
+            own.setdefault(after, []).append(_own(cell))
+    made = copy.deepcopy(source)
+    made.cells = list(own[None])
+    for cell in copy.deepcopy(source.cells):
+        name = grade_id_of(cell)
+        if name in answers and cell.metadata["nbgrader"]["solution"]:
+            cell.source = _text(answers[name])
+        if name is not None or cell.cell_type == "markdown":
+            made.cells.append(cell)
+        made.cells += own.get(name, []) if name else []
+    for cell in made.cells:
+        if cell.cell_type == "code":
+            cell.outputs, cell.execution_count = [], None
+    return made, notes + _odd(names, answers, known)
+
+
+def _text(cell):
+    source = cell.get("source", "")
+    source = "".join(map(str, source)) if isinstance(source, list) else str(source)
+    return source.encode("utf-8", "replace").decode()  # no half of a surrogate pair
+
+
+def _own(cell):
+    """Return a cell of the learner's own, with nothing but its text."""
+    return (new_code_cell if _is_code(cell) else new_markdown_cell)(_text(cell))
+
+
+def _is_code(cell):
+    return cell.get("cell_type") == "code"
+
+
+def _odd(names, answers, known):
+    """Return in words what a submission did to the exercise's cells."""
+    notes = []
+    there = [name for name in names if name in known]
+    for name, count in Counter(there).items():
+        if count > 1:
+            notes.append(f"{name} is there {count} times, the last one counts")
+    strangers = {name for name in names if name and name not in known}
+    if strangers:
+        notes.append(f"not cells of this exercise: {_listed(sorted(strangers))}")
+    if missing := [name for name in known if name not in answers]:
+        notes.append(f"missing, put back: {_listed(missing)}")
+    once = list(dict.fromkeys(there))
+    if once != [name for name in known if name in answers]:
+        notes.append("cells in another order, put back into theirs")
+    edited = [
+        name
+        for name, cell in known.items()
+        if name in answers
+        and not cell.metadata["nbgrader"]["solution"]
+        and not _alike(_text(answers[name]), cell.source)
+    ]
+    if edited:
+        notes.append(f"locked cells edited, put back: {_listed(edited)}")
+    return notes
+
+
+def _alike(submitted, source):
+    """Return whether a locked cell is as handed out, or as the instructor has it."""
+    shown = visible(source, *hides_between(None))
+    return submitted.split() in (source.split(), shown.split())
+
+
+def hides_between(config) -> tuple[str, str]:
+    """Return what begins and what ends a hidden region in the course of a config."""
+    hiding = ClearHiddenTests(config=config)
+    return hiding.begin_test_delimeter, hiding.end_test_delimeter
+
+
+def visible(source: str, begin: str, end: str) -> str:
+    """Return a source without its hidden regions."""
+    between = rf"^.*{re.escape(begin)}.*?{re.escape(end)}.*?$\n?"
+    return re.sub(between, "", source, flags=re.M | re.S)
+
+
+def _kernel_notes(submitted, source):
+    metadata = submitted.get("metadata")
+    metadata = metadata if isinstance(metadata, dict) else {}
+    kernel, info = metadata.get("kernelspec"), metadata.get("language_info")
+    kernel = kernel if isinstance(kernel, dict) else {}
+    info = info if isinstance(info, dict) else {}
+    language = str(info.get("name") or kernel.get("language") or "python").lower()
+    name = str(kernel.get("name") or "python3")
+    if language != "python":
+        return [f"written for another language ({language}), run as Python"]
+    wanted = source.metadata.get("kernelspec", {}).get("name", "python3")
+    return [f"another kernel ({name}), run with {wanted}"] if name != wanted else []
+
+
+def _listed(names):
+    said = ", ".join(names[:_LISTED])
+    return said + f" and {len(names) - _LISTED} more" * (len(names) > _LISTED)
