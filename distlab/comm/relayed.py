@@ -197,10 +197,14 @@ class RelayedComm(Comm):
 
 
 def _bytes_of(tensor):
-    return tensor.reshape(-1).view(torch.uint8).numpy().tobytes()
+    return _in_bytes(tensor).numpy().tobytes()
 
 
 def _land(arrived, into):
     if into is not None and len(arrived):
-        room = into[0].reshape(-1).view(torch.uint8)
-        room.copy_(torch.frombuffer(arrived, dtype=torch.uint8))
+        _in_bytes(into[0]).copy_(torch.frombuffer(arrived, dtype=torch.uint8))
+
+
+def _in_bytes(tensor):
+    """Return a contiguous tensor's bytes; numpy gives an empty one any stride."""
+    return tensor.as_strided((tensor.numel(),), (1,)).view(torch.uint8)
