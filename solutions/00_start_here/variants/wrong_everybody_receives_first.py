@@ -1,7 +1,7 @@
 """Also rank 0 waits for the one before it."""
 
 POINTS = 4.0
-HINT = "Who begins?"
+HINT = "All ranks wait in a receive"
 
 
 def speak_in_order(comm, speak):

@@ -1,7 +1,7 @@
 """Rank 0 calls the others one by one, and each of them reports back."""
 
 POINTS = 6.0
-HINT = "Each message begins or ends at rank 0"
+HINT = "take a detour through another rank"
 
 
 def speak_in_rounds(comm, speak, rounds):

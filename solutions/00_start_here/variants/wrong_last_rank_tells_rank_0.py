@@ -1,7 +1,7 @@
 """The last rank sends to rank 0, which has returned."""
 
 POINTS = 4.0
-HINT = "Who has to know of the last turn?"
+HINT = "whom must the last one tell"
 REPLACE = {
     "if comm.rank < comm.world_size - 1:": "if True:",
     'send_object("your turn", comm.rank + 1)': (

@@ -1,7 +1,7 @@
 """Waits for its turn, and prepares only then."""
 
 POINTS = 7.0
-HINT = "Rank 1 waits before it prepares"
+HINT = "wait only before you speak"
 
 
 def prepare_and_speak(comm, prepare, speak):

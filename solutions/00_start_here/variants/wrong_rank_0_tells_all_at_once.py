@@ -1,7 +1,7 @@
 """Rank 0 speaks and starts all the others, which then speak at the same time."""
 
 POINTS = 4.0
-HINT = "What does rank 0 know of rank 1 when it sends that message?"
+HINT = "What does the sender of that message know"
 
 
 def speak_in_order(comm, speak):

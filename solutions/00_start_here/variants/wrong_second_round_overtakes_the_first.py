@@ -1,7 +1,7 @@
 """Repeats the one round, and nobody tells rank 0 that it has ended."""
 
 POINTS = 6.0
-HINT = "Round 2 overtakes round 1"
+HINT = "A round overtakes the one before it"
 
 
 def speak_in_rounds(comm, speak, rounds):

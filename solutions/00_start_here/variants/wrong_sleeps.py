@@ -3,7 +3,7 @@
 import time
 
 POINTS = 4.0
-HINT = "without a message that is luck"
+HINT = "that was luck"
 
 
 def speak_in_order(comm, speak):

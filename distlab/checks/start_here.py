@@ -1,0 +1,233 @@
+"""Exercise 00: ranks act in turn, judged by messages and never by the clock.
+
+    rank 0   ──speaks──┤ send
+                          ╲
+    rank 1                 ▼ recv ┤ send
+                                     ╲
+    rank 2                            ▼ recv ├──speaks──
+
+What rank 0 did *happened before* what rank 2 does if a chain of messages leads from one
+to the other; an order that only the clock shows is luck.
+
+Source: Lamport, "Time, clocks, and the ordering of events in a distributed system"
+(1978).
+"""
+
+import math
+import time
+from functools import partial
+from itertools import pairwise, permutations
+
+from distlab.checks import kit
+from distlab.checks.kit import Hint, Played, Wrong, check
+from distlab.errors import Deadlock, InvalidArgument, MessageMismatch, WorldTimeout
+
+WITHOUT = kit.modules_of("distlab.collectives")
+SPEAK_S, PREPARE_S = 0.01, 0.06
+
+
+@check("{} ranks")
+def speak_in_order(function, n):
+    """Each rank speaks once, after messages have said that the one before it has."""
+    trace = _run(function, n)
+    _check_order(trace, _turns(trace, "speak"))
+
+
+@check("{} ranks, {} rounds")
+def speak_in_rounds(function, n, rounds):
+    """The same for several rounds, with at most one message per turn."""
+    trace = _run(function, n, rounds)
+    _check_order(trace, _turns(trace, "speak", rounds))
+    _check_messages(trace, n * rounds)
+
+
+@check("{} ranks")
+def prepare_and_speak(function, n):
+    """All prepare at the same time, then speak in order, with n - 1 messages."""
+    trace = _run(function, n, prepares=True)
+    prepared, turns = _turns(trace, "prepare"), _turns(trace, "speak")
+    for before, turn in zip(prepared, turns, strict=True):
+        if before.end > turn.start:
+            found = f"Rank {turn.rank} spoke before it had prepared."
+            raise _wrong(trace, found, why="prepares late")
+    _check_order(trace, turns)
+    for last, turn in permutations(prepared, 2):
+        if happened_before(trace, last, turn):
+            found = _table(prepared, turn, "prepares", f"← waited for rank {last.rank}")
+            raise _wrong(trace, found, why="prepares late")
+    _check_messages(trace, n - 1)
+
+
+def happened_before(trace, last, turn) -> bool:
+    """Return whether a chain of messages leads from one turn's end to another's start.
+
+    Only moments of one rank are compared, never those of two.
+    """
+    known = {last.rank: last.end}  # rank -> when it knows that the turn is over
+    for send, recv in sorted(trace.messages(), key=lambda pair: pair[1].end):
+        if send.start >= known.get(send.rank, math.inf):
+            known.setdefault(recv.rank, recv.end)
+    return turn.start >= known.get(turn.rank, math.inf)
+
+
+def _why_too_early(trace, last, turn, round):
+    """Return what lets a rank begin before it can know that the last turn is over."""
+    pair = last.rank, turn.rank
+    between = [m for m in trace.messages() if (m.send.rank, m.recv.rank) == pair]
+    arrived = sum(recv.end <= turn.start for _, recv in between)
+    if not trace.messages():
+        return "no message"
+    if arrived >= round + (turn.rank > 0):  # in round 0, rank 0 needs none
+        return "sent before"
+    if any(send.start >= last.end for send, _ in between):
+        return "received after"
+    return "next round" if turn.rank == 0 else "another rank"
+
+
+# ---- a run, and what is wrong with it ------------------------------------------------
+
+
+def _run(function, n, *more, prepares=False):
+    report = kit.on_ranks(_probe, function, [prepares] * n, args=more, without=WITHOUT)
+    if any(event.kind == "barrier" for event in report.trace.events):
+        raise _wrong(report.trace, "comm.barrier was called.", ready_made=["barrier"])
+    return report.trace
+
+
+def _probe(comm, function, *more):
+    """Lower ranks speak longer: those that do not wait end in another order."""
+
+    def act(name, seconds):
+        comm.mark(f"rank {comm.rank} {name}s")
+        with comm.work(name):
+            time.sleep(seconds)
+
+    *more, prepares = more
+    speak = partial(act, "speak", SPEAK_S * (comm.world_size - comm.rank))
+    acts = [partial(act, "prepare", PREPARE_S), speak] if prepares else [speak]
+    kit.called(function, comm, *acts, *more)
+
+
+def _turns(trace, name, wanted=1):
+    """Return the turns in the order asked for, or raise if some are missing."""
+    own = [trace.of(rank, "work") for rank in range(trace.world_size)]
+    own = [[event for event in events if event.label == name] for events in own]
+    calls = [len(events) for events in own]
+    if any(count != wanted for count in calls):
+        marks = [f"  ← asked for: {wanted}" * (count != wanted) for count in calls]
+        rows = [f"{r:>4}  {count:<5}{marks[r]}" for r, count in enumerate(calls)]
+        lines = [f"rank  calls of {name}()", *map(str.rstrip, rows)]
+        raise _wrong(trace, "\n".join(lines), calls=calls, wanted=wanted)
+    return [events[number] for number in range(wanted) for events in own]
+
+
+def _check_order(trace, turns):
+    for place, (last, turn) in enumerate(pairwise(turns), 1):
+        if not happened_before(trace, last, turn):
+            found = _table(turns, turn, "speaks", "← too early")
+            found += "\nNo message, and no chain of messages, leads from rank "
+            found += f"{last.rank} after its turn to rank {turn.rank} before its own."
+            why = _why_too_early(trace, last, turn, place // trace.world_size)
+            raise _wrong(trace, found, why=why)
+
+
+def _check_messages(trace, most):
+    sent = [trace.messages_sent(rank) for rank in range(trace.world_size)]
+    if sum(sent) > most:
+        lines = [f"The order is right. Of {sum(sent)} messages, {most} are enough."]
+        lines += [f"rank {rank}: sent {count}" for rank, count in enumerate(sent)]
+        raise _wrong(trace, "\n".join(lines), sent=sent)
+
+
+def _wrong(trace, found, **facts):
+    return Wrong(found, picture=Played(trace, "Your run"), **facts)
+
+
+def _table(turns, wrong, verb, mark):
+    """Return who did it when, by the clock."""
+    zero, n = min(turn.start for turn in turns), turns[-1].rank + 1
+    rounds = len(turns) > n
+    lines = ["round  " * rounds + f"rank  {verb} from   until"]
+    for place, turn in enumerate(turns):
+        begin, end = (f"{1000 * (s - zero):.0f} ms" for s in (turn.start, turn.end))
+        row = f"{place // n + 1:>5}  " * rounds + f"{turn.rank:>4}  "
+        row += f"{begin:>{len(verb) + 5}}  {end:>6}"
+        lines.append(row + f"  {mark}" * (turn is wrong))
+    return "\n".join(lines)
+
+
+# fmt: off
+HINTS = [
+    Hint(lambda f: f.get("ready_made") or f["failure"].trace.collectives()
+         or any(e.kind == "barrier" for e in f["failure"].trace.events), [
+        "Write it from send and receive alone. In a barrier or a collective every "
+        "rank waits for all others; here a rank needs to know one thing, that the one "
+        "before it has spoken.",
+        "Rank 2 of four wants to begin. Which single rank knows that rank 1 has "
+        "finished? Let that one send it a message."]),
+    Hint(lambda f: len(f["calls"]) > 1 and f["wanted"]
+         and {*f["calls"]} == {f["wanted"] * len(f["calls"])}, [
+        "Every rank runs the whole of your function, so a loop over all ranks runs on "
+        "each of them. What does one rank do, whose number is comm.rank?",
+        "Read your function as rank 2 would: how often does it reach the call?"]),
+    Hint(lambda f: f["calls"], [
+        "Follow the rank that the table marks through your function line by line, "
+        "also past the end of an if: how often does it reach the call?",
+        "Which lines belong to one round? With rounds equal to 0, which of them still "
+        "run? And speak() with brackets is a call, speak alone only names it."]),
+    Hint(lambda f: f.get("why") == "no message" or (
+         isinstance(f["failure"], WorldTimeout)
+         and not f["failure"].trace.messages()), [
+        "Nobody sent a message, and a rank sees nothing else of another. If the order "
+        "came out right by the clock, that was luck: from whom can a rank learn that "
+        "it may speak?",
+        "Each rank has its own memory, so no variable changes in two of them, and a "
+        "sleep only guesses how long the others need. What could rank 0 do when it "
+        "has finished that rank 1 would notice?",
+        "Write down for rank 1: what do I wait for, and what do I do when I have "
+        "finished? Then for rank 0, which nobody comes before."]),
+    Hint(lambda f: f["why"] == "sent before", [
+        "The message left before its sender had finished speaking. Speak first, then "
+        "send.",
+        "In the player see which comes first on that rank, the title that says it "
+        "speaks or the message. What does the receiver know when such a message "
+        "arrives?"]),
+    Hint(lambda f: f["why"] == "received after", [
+        "The marked rank speaks, and receives the message of the one before it only "
+        "afterwards. Receive first, then speak.",
+        "In the player see which comes first on this rank, its turn or the arrival. "
+        "With irecv, the message is there when wait() returns."]),
+    Hint(lambda f: f["why"] == "next round", [
+        "A round overtakes the one before it: rank 0 goes on as soon as its own turn "
+        "is over. From whom can it learn that all have spoken?",
+        "Three ranks, two rounds: write down the six turns in order, and between each "
+        "two who sends to whom. Which of these five messages do you not send?"]),
+    Hint(lambda f: f["why"] == "another rank", [
+        "What the marked rank has received does not say that the one before it has "
+        "spoken. What does the sender of that message know when it sends?",
+        "In the player find the last arrow that ends at the marked rank before its "
+        "turn, and the rank it comes from: has that one heard from the rank before "
+        "yours?",
+        "A message carries what its sender knows to its receiver, not back: that your "
+        "own send has ended says nothing about the rank that took it."]),
+    Hint(lambda f: f["sent"], [
+        "A turn needs one message, from the rank that has spoken to the next one. "
+        "Which of yours carry no news, or take a detour through another rank?",
+        "For each arrow in the player ask what its receiver knows afterwards that it "
+        "did not know before. Does each begin or end at the same rank?"]),
+    Hint(lambda f: f["why"] == "prepares late", [
+        "Prepare first, and wait only before you speak. Which of the two tasks needs "
+        "to wait for another rank?",
+        "Which line of your function receives, and what stands after it? What stands "
+        "before it is done by all ranks at the same time."]),
+    Hint(lambda f: isinstance(f["failure"].cause, InvalidArgument) or (
+         isinstance(f["failure"], Deadlock) and "waited in send" in str(f["failure"])
+         and not f["failure"].cycle), [
+        "Nobody comes before rank 0 and nobody after the last rank, and a single rank "
+        "is both. For whom must the first turn wait, and whom must the last one tell?",
+        "The story names the rank and the line. Put its number into the expression "
+        "for its peer: what comes out, and is that rank there to receive?"]),
+    Hint(lambda f: isinstance(f["failure"].cause, MessageMismatch), [
+        "What is sent with send_object is received with recv_object, and what is sent "
+        "with send with recv, into a tensor of the same length and dtype."]),
+]
