@@ -1,232 +1,200 @@
 """Exercise 10: a reduce-scatter, a ring and a hierarchical all-reduce."""
 
-import random
 from functools import partial
 from itertools import pairwise
+from random import SystemRandom
 
-import numpy as np
-
-from distlab.checks.kit import (
-    Hint,
-    Played,
-    Wrong,
-    called,
-    check,
-    contributions,
-    difference,
-    draws,
-    followed,
-    modules_of,
-    on_ranks,
-)
-from distlab.collectives.chunks import chunk_lengths, split
+from distlab import collectives
+from distlab.checks import kit
+from distlab.checks.kit import Hint, Played, Wrong, check
+from distlab.collectives.chunks import chunk_edges, split
 from distlab.links import LINKS
 from distlab.simulated import Nodes
 from distlab.units import readable_seconds
 
-WITHOUT = modules_of("distlab.collectives", but=("arguments", "chunks", "reductions"))
-FLOAT32, SLACK = 4, 1.05
+_THERE = "arguments", "chunks", "reductions"
+WITHOUT = kit.modules_of("distlab.collectives", but=_THERE)
+FLOAT32, MOST_CONTRIBUTIONS, SLACK = 4, 8, 1.05
 INSIDE, OUTSIDE = LINKS["NVLink 4"], LINKS["InfiniBand NDR"]
 
 
 @check("{} ranks, {} elements")
 def reduce_scatter(function, n, length):
     """Each rank of a ring ends with one complete chunk, and returns its index."""
-    ring, lengths = random.sample(range(n), n), chunk_lengths(length, n)
-    spans = [slice(sum(lengths[:i]), sum(lengths[: i + 1])) for i in range(n)]
-    for draw in (contributions, draws):  # the first explains, the second decides
-        inputs = draw(n, length)
-        total = [sum(column) for column in zip(*inputs, strict=True)]
-        report, picture = _run(partial(_on_chunks, function, ring), inputs)
-        held, owners = zip(*report.results, strict=True)
-        if sorted(owners, key=str) != sorted(range(n), key=str):
-            found = f"The ranks returned, rank by rank: {', '.join(map(str, owners))}."
-            raise Wrong(found, picture=picture(), owners=owners)
-        rows = [
-            (total[spans[o]], h[spans[o]]) for h, o in zip(held, owners, strict=True)
-        ]
-        if wrong := difference(rows, told=draw is contributions):
-            others = [h[s] == total[s] for h in held for s in spans]
-            facts = {"kept": list(held) == inputs, "owners": any(others) or None}
-            raise Wrong(wrong[0], picture=picture(), **facts, **wrong[1], length=length)
-        sent = sum(map(report.trace.bytes_sent, range(n)))
-        if sent != (n - 1) * length * FLOAT32:
-            found = f"The chunks are right, but all ranks together sent {sent} bytes, "
-            found += f"where {(n - 1) * length * FLOAT32} are enough."
-            raise Wrong(found, picture=picture(), sent=[sent])
-    _along_the_ring(report.trace, ring, picture)
+    ring = SystemRandom().sample(range(n), n)
+    spans = [slice(*ends) for ends in pairwise(chunk_edges(length, n))]
+    ideals = _ideals(collectives.ring_reduce_scatter, ring, length)
+    for run in _runs(partial(_called, function, ring, True), n, length, ideals):
+        owners, total = run.returned, run.total
+        if {*owners} != {*range(n)}:
+            raise run.wrong(f"The ranks returned {owners}, in order.", owners=owners)
+        mine = [spans[owner] for owner in owners]
+        rows = [(total[s], held[s]) for s, held in zip(mine, run.held, strict=True)]
+        elsewhere = any(held[s] == total[s] for held in run.held for s in spans)
+        run.compare(rows, owners=elsewhere or None)
+        run.check_traffic(n - 1)
 
 
 @check("{} ranks, {} elements")
 def all_reduce(function, n, length):
     """Every rank of a ring ends with the sum, in place, in 2(n-1) rounds of chunks."""
-    ring = random.sample(range(n), n)
-    for draw in (contributions, draws):
-        inputs = draw(n, length)
-        total = [sum(column) for column in zip(*inputs, strict=True)]
-        report, picture = _run(partial(_on_tensor, function, ring), inputs)
-        held = [tensor for tensor, _ in report.results]
-        if wrong := difference([(total, h) for h in held], told=draw is contributions):
-            some = any(value in total for h in held for value in h)
-            facts = {"kept": held == inputs, "some": some, "length": length}
-            raise Wrong(
-                wrong[0], picture=picture(), two_phases=True, **facts, **wrong[1]
-            )
-    sent = [report.trace.bytes_sent(rank) for rank in range(n)]
-    size, longest = length * FLOAT32, max(chunk_lengths(length, n)) * FLOAT32
-    if sum(sent) != 2 * (n - 1) * size or max(sent) > 2 * (n - 1) * longest:
-        lines = [f"rank {rank}: sent {sent[rank]} bytes" for rank in range(n)]
-        lines.append(f"A ring sends {2 * (n - 1) * size // n} bytes per rank.")
-        raise Wrong("\n".join(lines), picture=picture(), sent=sent, size=size)
-    if report.trace.rounds() > 2 * (n - 1):
-        found = f"It took {report.trace.rounds()} rounds; {2 * (n - 1)} are enough."
-        raise Wrong(found, picture=picture(), rounds=report.trace.rounds())
-    _along_the_ring(report.trace, ring, picture)
+    ring, hops = SystemRandom().sample(range(n), n), 2 * (n - 1)
+    ideals = _ideals(collectives.ring_all_reduce, ring, length)
+    for run in _runs(partial(_called, function, ring, False), n, length, ideals):
+        some = any(value in run.total for held in run.held for value in held)
+        run.compare([(run.total, held) for held in run.held], some=some)
+        run.check_traffic(hops)
+        if (rounds := run.trace.rounds()) > hops:
+            found = f"It took {rounds} rounds; {hops} are enough."
+            raise run.wrong(found, rounds=rounds)
 
 
 @check("{} nodes of {} ranks, {} elements")
 def hierarchical(function, nodes, per_node, length):
     """The same sum on a cluster, within the time of rings inside and between nodes."""
     n, fabric = nodes * per_node, Nodes(per_node, INSIDE, OUTSIDE, cards=per_node)
-    seeds = [random.getrandbits(32) for _ in range(n)]
-    how = {"args": (length, per_node), "fabric": fabric, "without": WITHOUT}
-    report = on_ranks(_seeded_probe, function, seeds, **how)
-    total = sum(_seeded(seed, length) for seed in seeds).tolist()
-    held = [np.frombuffer(data, np.float32).tolist() for data in report.results]
-    picture = Played(report.trace, "Your run on the cluster")
-    if wrong := difference([(total, mine) for mine in held]):
-        raise Wrong(wrong[0], picture=picture, cluster=True, **wrong[1])
-    target_s = SLACK * hierarchical_s(nodes, per_node, length)
-    if report.elapsed_s > target_s:
-        took, target = map(readable_seconds, (report.elapsed_s, target_s))
-        out = [_bytes_out(report.trace, rank, per_node) for rank in range(n)]
+    call = partial(_called, function, per_node, False)
+    for run in _runs(call, n, length, fabric=fabric):
+        run.compare([(run.total, held) for held in run.held], cluster=True)
+    chunk = -(-length // per_node)
+    target_s = 2 * SLACK * (per_node - 1) * INSIDE.seconds(FLOAT32 * chunk)
+    target_s += 2 * SLACK * (nodes - 1) * OUTSIDE.seconds(FLOAT32 * -(-chunk // nodes))
+    if run.elapsed_s > target_s:
+        took, target = map(readable_seconds, (run.elapsed_s, target_s))
+        out = bytes_out(run.trace, per_node)
         found = f"The sums are right. It took {took}; the target is {target}.\n"
         found += f"Bytes that left their node, by rank: {', '.join(map(str, out))}"
-        raise Wrong(found, picture=picture, out=out)
+        raise Wrong(found, picture=Played(run.trace, "On the cluster"), out=out)
 
 
-def hierarchical_s(nodes: int, per_node: int, length: int) -> float:
-    """Return the seconds of rings inside nodes and, for each chunk, between them."""
-    chunk = -(-length // per_node)
-    inside = INSIDE.seconds(chunk * FLOAT32)
-    between = OUTSIDE.seconds(-(-chunk // nodes) * FLOAT32)
-    return 2 * (per_node - 1) * inside + 2 * (nodes - 1) * between
+def bytes_out(trace, per_node: int) -> list[int]:
+    """Return the bytes that each rank sent to ranks of other nodes."""
+    out = [0] * trace.world_size
+    for event in trace.events:
+        if event.kind == "send" and event.peer // per_node != event.rank // per_node:
+            out[event.rank] += event.bytes
+    return out
 
 
-def _run(function, inputs):
-    """Return the report, and what draws the run on a tensor that shows contributions."""
-    n, length = len(inputs), len(inputs[0])
-    picture = partial(followed, function, n, length, without=WITHOUT)
-    report = on_ranks(_probe, function, inputs, without=WITHOUT, own=picture)
-    if any(len(tensor) != length for tensor, _ in report.results):
-        raise Wrong("A rank's tensor ended with another length.", misshapen=True)
-    if n > 1 and length and not any(report.trace.messages()):
-        raise Wrong("No message was sent through comm.", silent=True)
-    return report, picture
+def _ideals(algorithm, ring, length):
+    """Return the library's runs that are as good: from any chunk, either way around."""
+    seatings = kit.ring_seats(len(ring))
+    placed = ([seats[ring.index(r)] for r in sorted(ring)] for seats in seatings)
+    return kit.librarys(algorithm, placed, numbers=length)
 
 
-def _probe(comm, function, inputs):
+def _runs(call, n, length, ideals=(), fabric=None):
+    """Run it twice: the first run explains, the second decides."""
+    if n <= MOST_CONTRIBUTIONS:
+        yield _Run(call, kit.contributions(n, length), ideals, fabric, told=True)
+    yield _Run(call, kit.draws(n, length), ideals, fabric)
+
+
+class _Run:
+    """A run on ranks, and the verdicts on it; `call` is a partial of `_called`."""
+
+    def __init__(self, call, inputs, ideals, fabric, *, told=False):
+        self.inputs, self._told, n, length = inputs, told, len(inputs), len(inputs[0])
+        self._where, how = call.args[1], {"ideals": ideals, "without": WITHOUT}
+        self._picture = partial(kit.followed, call, n, min(length, 10 * n), **how)
+        how = {"fabric": fabric, "own": self._picture, "without": WITHOUT}
+        report = kit.on_ranks(_probe, call, inputs, **how)
+        self.trace, self.elapsed_s = report.trace, report.elapsed_s
+        self.held, self.returned = map(list, zip(*report.results, strict=True))
+        self.total = [sum(column) for column in zip(*inputs, strict=True)]
+        if n > 1 and length and not self.trace.messages():
+            raise self.wrong("No message was sent through comm.", silent=True)
+
+    def wrong(self, found, **facts):
+        found += f"\nThe ring was {self._where}." * isinstance(self._where, list)
+        return Wrong(found, picture=self._picture(), **facts)
+
+    def compare(self, rows, **facts):
+        """Raise at the first element that is not what is expected."""
+        if wrong := kit.difference(rows, told=self._told):
+            facts |= {"kept": self.held == self.inputs, "length": len(self.total)}
+            raise self.wrong(wrong[0], **facts, **wrong[1])
+
+    def check_traffic(self, hops):
+        """Raise unless each chunk makes so many hops, between neighbors in the ring."""
+        ring, n, length = self._where, len(self.held), len(self.total)
+        sent, size = [self.trace.bytes_sent(r) for r in range(n)], length * FLOAT32
+        if sum(sent) != hops * size or max(sent) > hops * -(-length // n) * FLOAT32:
+            lines = [*map("rank {} sent {} bytes".format, range(n), sent)]
+            lines.append(f"A ring sends {hops * size / n:g} per rank, on average.")
+            raise self.wrong("\n".join(lines), sent=sent, whole=hops * size)
+        sends = (e for e in self.trace.events if e.kind == "send")
+        for rank, peer in ((e.rank, e.peer) for e in sends):
+            if (ring.index(peer) - ring.index(rank)) % n not in (1, n - 1):
+                raise self.wrong(f"Rank {rank} sent to rank {peer}.", strangers=True)
+
+
+def _probe(comm, call, inputs):
     import torch  # here, because only ranks may load it
 
     tensor = torch.tensor(inputs, dtype=torch.float32)
-    returned = function(comm, tensor)
+    returned = call(comm, tensor)
     return tensor.tolist(), returned if type(returned) is int else repr(returned)
 
 
-def _on_chunks(function, ring, comm, tensor):
-    return called(function, comm, split(tensor, comm.world_size), ring)
-
-
-def _on_tensor(function, ring, comm, tensor):
-    return called(function, comm, tensor, ring)
-
-
-def _seeded_probe(comm, function, length, per_node, seed):
-    import torch
-
-    tensor = torch.from_numpy(_seeded(seed, length))
-    called(function, comm, tensor, per_node)
-    return tensor.numpy().tobytes()
-
-
-def _seeded(seed, length):
-    return np.random.default_rng(seed).integers(-999, 999, length).astype(np.float32)
-
-
-def _bytes_out(trace, rank, per_node):
-    sends = trace.of(rank, "send")
-    return sum(e.bytes for e in sends if e.peer // per_node != rank // per_node)
-
-
-def _along_the_ring(trace, ring, picture):
-    """Raise if a message went to a rank that is not next to its sender in the ring."""
-    pairs = {*pairwise([*ring, ring[0]])}
-    for rank in ring:
-        for event in trace.of(rank, "send"):
-            if not {(rank, event.peer), (event.peer, rank)} & pairs:
-                found = (
-                    f"The ring is {ring}, and rank {rank} sent to rank {event.peer}."
-                )
-                raise Wrong(found, picture=picture(), strangers=True)
+def _called(function, where, in_chunks, comm, tensor):
+    given = split(tensor, comm.world_size) if in_chunks else tensor
+    return kit.called(function, comm, given, where)
 
 
 # fmt: off
 HINTS = [
-    Hint(lambda f: f["ready_made"], [
-        "Write it from comm.sendrecv: the algorithm itself is the exercise.",
-        "The verdict names what was called. Which single step of it could you write with "
-        "one call of comm.sendrecv?"]),
     Hint(lambda f: f["owners"], [
-        "Return the index of the chunk that is complete on this rank; each rank completes "
-        "a different one.",
-        "In the player at the end, find on each rank the chunk with all stripes. In which "
-        "chunk did that rank add in its last step?"]),
+        "Return the index of the chunk that is complete on this rank; each rank "
+        "completes a different one.",
+        "In the player at the end, find on each rank the chunk with all stripes. In "
+        "which chunk did that rank add in its last step?"]),
+    Hint(lambda f: f["cluster"], [
+        "Whose contributions are in the first wrong element? If those of other nodes "
+        "are missing, look at your step between nodes, else at those inside.",
+        "With 4 ranks per node, rank 1 ends the reduce-scatter with one chunk of its "
+        "node's sum. Which rank of the next node has the same chunk?"]),
+    Hint(lambda f: f["out"], [
+        "Either too much leaves a node, or one NIC carries it while the others wait. "
+        "How could each of a node's k ranks carry 1/k of it?",
+        "Reduce-scatter inside the node first: each rank then owns one chunk of the "
+        "node's sum, S/k, and only that has to be all-reduced between nodes."]),
     Hint(lambda f: f["kept"], [
-        "Change the tensor itself: chunk += arrived writes in place, and chunk = chunk + "
-        "arrived makes a new one.",
-        "Every rank ends as it began. Which line computes the sum, and does it write into "
-        "the chunk's memory or bind the name to a new tensor?"]),
+        "Change the tensor itself: chunk += arrived writes in place, and chunk = chunk "
+        "+ arrived makes a new one. Every rank ends as it began."]),
     Hint(lambda f: max(f["counts"]) > 1, [
-        "A contribution is added twice. In the all-gather phase complete chunks replace "
-        "what is there; before it, send the chunk that you added to last.",
-        "In the player go to the first step with a red frame. In which phase is it, and "
-        "what does your code do with what arrives there?"]),
+        "A contribution is added twice. In the all-gather phase complete chunks "
+        "replace what is there; before it, send the chunk that you added to last.",
+        "In the player go to the first step with a red frame. In which phase is it, "
+        "and what does your code do with what arrives there?"]),
     Hint(lambda f: sum(f["counts"]) == 1 and f["length"] % f["n"], [
-        "Here the chunks differ in length. Is every element of the tensor in one of your "
-        "chunks?",
+        "Here the chunks differ in length. Is every element in one of your chunks?",
         "10 elements for 4 ranks are chunks of 3, 3, 2 and 2. Which lengths do yours "
         "have, and which elements are in none of them?"]),
-    Hint(lambda f: f["two_phases"] and (f["some"] or sum(f["counts"]) == 1), [
-        "An incomplete chunk was passed on: with which chunk does the all-gather phase "
-        "begin? If your reduce-scatter phase does not add what arrives, no chunk is.",
-        "In the player stop between the two phases. Which chunk has all stripes on rank "
-        "0? Go one step on: is this the chunk that rank 0 sends?"]),
-    Hint(lambda f: sum(f["counts"]) == 1, [
-        "Each element holds one rank's contribution. What arrives has to be added to what "
-        "is there, in the chunk that you send next.",
-        "In the player no cell ever gets a second stripe. Where does what arrives go in "
-        "your code?"]),
+    Hint(lambda f: sum(f["counts"]) == 1 or f["some"], [
+        "An incomplete chunk was passed on. First add what arrives, in the chunk that "
+        "you send next; with which chunk does the all-gather phase begin?",
+        "In the player stop between the phases. If no cell has two stripes, nothing is "
+        "added. Else: does rank 0 go on with the chunk that has all stripes?"]),
     Hint(lambda f: sum(f["counts"]) < f["n"], [
-        "A contribution is missing. How many steps does a chunk need to pass every rank?",
-        "The table shows whose it is. With 4 ranks a chunk starts on one rank and has to "
-        "visit the other three. Count the steps of your loop."]),
+        "A contribution is missing. How many steps until a chunk has passed each rank?",
+        "The table shows whose it is. With 4 ranks a chunk starts on one rank and has "
+        "to visit the other three. Count the steps of your loop."]),
+    Hint(lambda f: not f.get("counts") and f["place"] >= 0, [
+        "These are no sums of this chunk. Does what arrives belong in another one, or "
+        "is a receive buffer used before it is filled?",
+        "In one step rank 1 receives from rank 0. Which chunk does rank 0 send, by "
+        "your formula, and where does rank 1 put it? Both must be the same index."]),
     Hint(lambda f: f["strangers"], [
         "`ring` is the order of the ranks: the right neighbor is the next in the list, "
-        "not rank + 1.",
-        "Find this rank's place in the list first, and count chunks and neighbors by "
-        "places."]),
-    Hint(lambda f: min(f["sent"]) == max(f["sent"]) == 2 * (len(f["sent"]) - 1) * f["size"], [
+        "not rank + 1. Find this rank's place in it first, and count by places."]),
+    Hint(lambda f: {*f["sent"]} == {f["whole"]}, [
         "Every message is as long as the whole tensor. Which part of it is new?",
         "With 4 ranks and 40 elements a ring sends 10 elements in each message. If you "
         "send 40, what are the other 30?"]),
     Hint(lambda f: f.get("sent") or f["rounds"], [
-        "Each chunk makes n-1 hops in each phase, and in every round all ranks send. Does "
-        "one rank do more than the others, or one step more than it needs?",
-        "Rotate the player's picture of a step by one rank: in a ring it looks the same. "
-        "In yours, which rank stands idle, or which step adds nothing?"]),
-    Hint(lambda f: f.get("out") or f["cluster"], [
-        "Reduce-scatter inside the node first, so that each rank owns one chunk of the "
-        "node's sum. Which ranks of the other nodes own the same chunk?",
-        "With k ranks per node, each should send only 2(m-1)/m of its chunk, S/k, to "
-        "other nodes. Three calls are enough: inside, between, inside."]),
+        "Each chunk makes n-1 hops in each phase, and in every round all ranks send. "
+        "Does one rank do more than the others, or one step more than it needs?",
+        "Rotate the player's picture of a step by one rank: in a ring it looks the "
+        "same. In yours, which rank stands idle, or which step adds nothing?"]),
 ]

@@ -196,6 +196,8 @@ def followed(
             trace = follow(fn, world_size, numbers=length, **how).trace
     except WorldFailed as failure:
         trace = failure.trace
+    except (LookupError, ValueError):  # what became of the tensor fits no picture
+        return None
     return Played(trace, f"Your run, {world_size} ranks", ideals)
 
 

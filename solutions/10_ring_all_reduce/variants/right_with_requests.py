@@ -1,29 +1,29 @@
-"""Posts the receive, then the send, and waits for both; keeps its own bounds."""
+"""Posts the receive, then the send, and waits for both; no helper for the phases."""
 
 POINTS = 10.0
 HINT = ""
 
 
-def exchange(comm, outgoing, incoming):
-    n = comm.world_size
-    receiving = comm.irecv(incoming, (comm.rank - 1) % n)
-    sending = comm.isend(outgoing, (comm.rank + 1) % n)
+def exchange(comm, outgoing, incoming, ring):
+    place = ring.index(comm.rank)
+    receiving = comm.irecv(incoming, ring[place - 1])
+    sending = comm.isend(outgoing, ring[(place + 1) % len(ring)])
     sending.wait()
     return receiving.wait()
 
 
-def reduce_scatter(comm, chunks):
-    n, rank = comm.world_size, comm.rank
+def reduce_scatter(comm, chunks, ring):
+    n, place = len(ring), ring.index(comm.rank)
     for step in range(n - 1):
-        target = chunks[(rank - step - 1) % n]
-        target += exchange(comm, chunks[(rank - step) % n], torch.zeros_like(target))
-    return (rank + 1) % n
+        target = chunks[(place - step - 1) % n]
+        outgoing = chunks[(place - step) % n]
+        target += exchange(comm, outgoing, torch.zeros_like(target), ring)
+    return (place + 1) % n
 
 
-def ring(comm, tensor):
-    n = comm.world_size
-    chunks = torch.tensor_split(tensor, n)
-    complete = reduce_scatter(comm, chunks)
-    for step in range(n - 1):
-        incoming = chunks[(complete - step - 1) % n]
-        exchange(comm, chunks[(complete - step) % n].clone(), incoming)
+def all_reduce(comm, tensor, ring):
+    chunks = torch.tensor_split(tensor, len(ring))
+    complete = reduce_scatter(comm, chunks, ring)
+    for step in range(len(ring) - 1):
+        outgoing = chunks[(complete - step) % len(ring)].clone()
+        exchange(comm, outgoing, chunks[(complete - step - 1) % len(ring)], ring)

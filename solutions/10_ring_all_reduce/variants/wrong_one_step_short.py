@@ -1,15 +1,11 @@
-"""Stops the first lap one step too early."""
+"""Stops the reduce-scatter phase one step too early."""
 
-POINTS = 7.0
-HINT = "One share is missing"
-
-
-def reduce_scatter(comm, chunks):
-    n, rank = comm.world_size, comm.rank
-    arrived = torch.empty_like(chunks[0])
-    for step in range(max(1, n - 2)):
-        target = chunks[(rank - step - 1) % n]
-        outgoing = chunks[(rank - step) % n]
-        comm.sendrecv(outgoing, arrived, dst=(rank + 1) % n, src=(rank - 1) % n)
-        target += arrived
-    return (rank - step - 1) % n
+POINTS = 0.0
+HINT = "A contribution is missing"
+REPLACE = {
+    "for step in range(n - 1):\n"
+    '        comm.mark(f"reduce-scatter, step {step + 1} of {n - 1}")': (
+        "for step in range(max(1, n - 2)):"
+    ),
+    "return (place + 1) % n": "return (place - step - 1) % n",
+}

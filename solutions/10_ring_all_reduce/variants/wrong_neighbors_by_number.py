@@ -1,14 +1,14 @@
-"""Makes n steps where n - 1 are enough."""
+"""Sends to rank + 1, whatever the order of the ring."""
 
-POINTS = 7.0
-HINT = "How many steps is that"
+POINTS = 0.0
+HINT = "`ring` is the order of the ranks"
 
 
-def reduce_scatter(comm, chunks):
+def reduce_scatter(comm, chunks, ring):
     n, rank = comm.world_size, comm.rank
-    arrived = torch.empty_like(chunks[0])
-    for step in range(n):
+    for step in range(n - 1):
         target = chunks[(rank - step - 1) % n]
+        arrived = torch.empty_like(target)
         outgoing = chunks[(rank - step) % n]
         comm.sendrecv(outgoing, arrived, dst=(rank + 1) % n, src=(rank - 1) % n)
         target += arrived

@@ -1,0 +1,9 @@
+"""Adds in the all-gather phase too, so that complete chunks are counted again."""
+
+POINTS = 3.0
+HINT = "complete chunks replace"
+REPLACE = {
+    "comm.sendrecv(chunks[(complete - step) % n], target,": (
+        "target += comm.sendrecv(chunks[(complete - step) % n], target.clone(),"
+    )
+}

@@ -1,0 +1,106 @@
+"""Exercise 10: hints that no variant of it meets, and a verdict as it is read."""
+
+import pytest
+import torch
+
+from distlab.checks import ring_all_reduce as checks
+from distlab.checks.kit.verdict import judge
+from distlab.collectives.chunks import split
+
+
+def ring_all_reduce(comm, tensor, ring, *, cut=split, late=0, room=torch.empty_like):
+    """A right one, or with one thing wrong."""
+    n, place = len(ring), ring.index(comm.rank)
+    peers = {"dst": ring[(place + 1) % n], "src": ring[(place - 1) % n]}
+    chunks = cut(tensor, n)
+    for step in range(n - 1):
+        target = chunks[(place - step - 1) % n]
+        target += comm.sendrecv(chunks[(place - step) % n], room(target), **peers)
+    for step in range(n - 1):
+        target = chunks[(place - step - late) % n]
+        comm.sendrecv(chunks[(place + 1 - step - late) % n], target, **peers)
+
+
+def rebinds(comm, tensor, ring):
+    ring_all_reduce(comm, tensor.clone(), ring)
+
+
+def cuts_equal_chunks(comm, tensor, ring):
+    ring_all_reduce(comm, tensor, ring, cut=lambda t, n: t[: len(t) // n * n].chunk(n))
+
+
+def begins_with_an_incomplete_chunk(comm, tensor, ring):
+    ring_all_reduce(comm, tensor, ring, late=1)
+
+
+def turns_the_chunks(comm, tensor, ring):
+    ring_all_reduce(comm, tensor, ring)
+    tensor.copy_(tensor.roll(len(tensor) // len(ring)))
+
+
+def one_length_of_buffer(comm, tensor, ring):
+    ring_all_reduce(comm, tensor, ring, room=lambda _: torch.empty(3))
+
+
+def one_chunk_at_a_time(comm, tensor, ring):
+    n, place = len(ring), ring.index(comm.rank)
+    for index, chunk in enumerate(split(tensor, n)):
+        for hop in range(2 * (n - 1)):
+            if place == (index + hop) % n:
+                comm.send(chunk, ring[(place + 1) % n])
+            elif place == (index + hop + 1) % n:
+                arrived = comm.recv(torch.empty_like(chunk), ring[place - 1])
+                chunk.copy_(chunk + arrived if hop < n - 1 else arrived)
+
+
+def calls_torchs(comm, tensor, ring):
+    torch.distributed.all_reduce(tensor)
+
+
+def sends_nothing(comm, tensor, ring):
+    """Return at once."""
+
+
+def shortens(comm, tensor, ring):
+    ring_all_reduce(comm, tensor, ring)
+    tensor.resize_(3)
+
+
+@pytest.mark.parametrize(
+    "wrong, length, hint",
+    [
+        (rebinds, 8, "Change the tensor itself"),
+        (cuts_equal_chunks, 10, "Is every element in one of your chunks?"),
+        (begins_with_an_incomplete_chunk, 8, "An incomplete chunk was passed on"),
+        (turns_the_chunks, 8, "These are no sums of this chunk"),
+        (one_length_of_buffer, 10, "receive into a buffer as long as the message"),
+        (one_chunk_at_a_time, 8, "which rank stands idle"),
+        (calls_torchs, 8, "the algorithm itself is the exercise"),
+        (sends_nothing, 8, "has to arrive through comm"),
+        (shortens, 8, "leave its length and type as they are"),
+    ],
+)
+def test_a_mistake_meets_its_hint(wrong, length, hint):
+    verdict = judge(checks.all_reduce, wrong, (4, length))
+    assert verdict.outcome == "fail"
+    assert hint in " ".join(verdict.hints), verdict
+
+
+def test_a_table_says_whose_contributions_are_there():
+    verdict = judge(checks.all_reduce, rebinds, (2, 3))
+    assert verdict.found.splitlines()[:4] == [
+        "  rank  expected       yours",
+        "     0  0+1, 0+1, 0+1  0, 0, 0  ← first difference",
+        "     1  0+1, 0+1, 0+1  1, 1, 1",
+        "(0+1: the contributions of ranks 0 and 1 are in this sum)",
+    ]
+    assert "The ring was [" in verdict.found
+
+
+def test_the_times_are_those_of_the_notebook():
+    def flat(comm, tensor, per_node):
+        ring_all_reduce(comm, tensor, list(range(comm.world_size)))
+
+    verdict = judge(checks.hierarchical, flat, (2, 4, 2**16))
+    assert "It took 47 µs; the target is 11.7 µs." in verdict.found
+    assert "0, 0, 0, 458752, 0, 0, 0, 458752" in verdict.found
