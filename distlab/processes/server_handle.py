@@ -168,6 +168,15 @@ class ServerHandle:
             cls._elsewhere = before
 
     @classmethod
+    def limit_exceeded(cls) -> str:
+        """Return which limit the processes of `all_from` exceeded, in words, or ""."""
+        return cls._elsewhere.exceeded() if cls._elsewhere is not None else ""
+
+    def exceeded(self) -> str:
+        """Return which limit its processes have exceeded: here there is none."""
+        return ""
+
+    @classmethod
     def one_for_all(cls) -> None:
         """Have every session opened at one server, which is a fork made now."""
         cls.by_fork = True

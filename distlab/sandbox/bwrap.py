@@ -9,12 +9,15 @@ import shutil
 import site
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-__all__ = ["bwrap", "command", "why_not"]
+from distlab.sandbox.namespaces import users_of_root
+
+__all__ = ["bwrap", "command", "users", "why_not"]
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SYSTEM += ("/nix/store", "/gnu/store")
@@ -37,20 +40,42 @@ def why_not() -> str:
     """Return why there can be no sandbox here, "" if there can."""
     if bwrap() is None:
         return 'bubblewrap is not installed: pip install "distlab[grading]"'
-    asked = [*command([sys.executable, "-c", "pass"])]
-    done = subprocess.run(asked, capture_output=True, text=True, timeout=60)
+    with users() as (option, kept):
+        asked = command([sys.executable, "-c", "pass"], option)
+        how = {"capture_output": True, "text": True, "timeout": 60}
+        done = subprocess.run(asked, pass_fds=kept, **how)
     said = done.stderr.strip().splitlines()
     return said[-1] if done.returncode and said else "" if not done.returncode else "?"
 
 
-def command(program: Sequence[str], stubs: Iterable[tuple[str, str]] = ()) -> list[str]:
+@contextmanager
+def users() -> Iterator[tuple[list[str], list[int]]]:
+    """Yield bubblewrap's option for whose users there are, and descriptors to pass."""
+    made = users_of_root()
+    try:
+        yield (
+            ["--unshare-user"] if made is None else ["--userns", str(made)],
+            ([] if made is None else [made]),
+        )
+    finally:
+        if made is not None:
+            os.close(made)
+
+
+def command(
+    program: Sequence[str],
+    whose: Sequence[str],
+    stubs: Iterable[tuple[str, str]] = (),
+) -> list[str]:
     """Return the command that runs a program in a sandbox.
 
-    stubs: (path of a file, what is to be there instead), of files that are to be seen.
+    whose: the option that `users` yields. stubs: (path of a file, what is to be there
+    instead), of files that are to be seen.
     """
-    walls = ["--unshare-all", "--unshare-user", "--uid", "0", "--gid", "0"]
+    walls = [*whose, "--uid", "0", "--gid", "0", "--unshare-pid", "--unshare-net"]
+    walls += ["--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]
     walls += ["--cap-add", "ALL"]  # in its own namespaces: forks make theirs from these
-    walls += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
+    walls += ["--die-with-parent", "--new-session", "--hostname", "sandbox"]
     seen = ["--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]
     for path in _SYSTEM:
         if os.path.islink(path):
@@ -58,6 +83,8 @@ def command(program: Sequence[str], stubs: Iterable[tuple[str, str]] = ()) -> li
         elif os.path.exists(path):
             seen += ["--ro-bind", path, path]
     for path in [f"/etc/{name}" for name in _ETC] + _python():
+        for parent in reversed(Path(path).parents[:-1]):
+            seen += ["--perms", "0755", "--dir", str(parent)]
         seen += ["--ro-bind-try", path, path]
     for path, stub in stubs:
         seen += ["--ro-bind", stub, path]
@@ -65,7 +92,7 @@ def command(program: Sequence[str], stubs: Iterable[tuple[str, str]] = ()) -> li
 
 
 def _python():
-    """Return the folders that hold Python, its packages and distlab, outer ones first."""
+    """Return the folders that hold Python, its packages and distlab."""
     prefixes = [sys.prefix, sys.base_prefix, sys.exec_prefix, sys.base_exec_prefix]
     packages = [*sys.path, site.getusersitepackages()]
     kinds = "site-packages", "dist-packages"

@@ -10,6 +10,8 @@ from distlab.units import MiB
 
 __all__ = ["Limits", "exceeded", "set_limits"]
 
+_TASKS_PER_PROCESS = 2  # a thread counts
+
 
 class Limits(NamedTuple):
     """What a submission's processes may use together, or each of them.
@@ -28,6 +30,7 @@ class Limits(NamedTuple):
 def set_limits(limits: Limits) -> None:
     """Have the system hold this process, and what it starts, to its own limits."""
     most = {
+        resource.RLIMIT_NPROC: limits.processes * _TASKS_PER_PROCESS,
         resource.RLIMIT_FSIZE: limits.file_bytes,
         resource.RLIMIT_NOFILE: 1024,
         resource.RLIMIT_CPU: limits.cpu_s,

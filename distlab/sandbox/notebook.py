@@ -1,7 +1,7 @@
 """A submission's process: it runs the cells, and forks the processes of each check.
 
-    outside ── a cell ──────────▶ run it ── outputs, as JSON ──▶ outside
-            ── "check", socket ─▶ fork a check server: forks ranks, nodes, workers
+outside ── a cell ──────────▶ run it ── outputs, as JSON ──▶ outside
+        ── "check", socket ─▶ fork a check server: forks ranks, nodes, workers
 """
 
 import contextlib
@@ -59,6 +59,7 @@ def _write(name, content):
 
 
 def _run(shell, child, cell):
+    owner = os.getpid()
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         outputs = shell.run(cell["source"], cell["number"])
@@ -66,6 +67,8 @@ def _run(shell, child, cell):
         outputs = []
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if os.getpid() != owner:  # a cell has forked, and this is not the notebook
+            os._exit(0)
     notebook.broken.update(shell.broken)
     child.send(json.dumps(outputs).encode())
 

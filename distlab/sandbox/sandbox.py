@@ -15,7 +15,7 @@ from distlab.errors import ProcessServerFailed, SandboxExceeded, SandboxFailed
 from distlab.processes import Ended, Frame, Processes, anonymous_file
 from distlab.processes.server_handle import ServerHandle, trusted_path
 from distlab.processes.wire import send_request
-from distlab.sandbox.bwrap import command, why_not
+from distlab.sandbox.bwrap import command, users, why_not
 from distlab.sandbox.limits import Limits
 from distlab.sandbox.withheld import STUB, files_of
 
@@ -89,19 +89,20 @@ class Sandbox:
         )
         paths, told = json.dumps(trusted_path()), json.dumps(told)
         program = [sys.executable, "-P", "-s", "-c", code, paths, told]
-        if isolated:
-            stubs = [(path, str(stub)) for path in files_of(withheld)]
-            program = command(program, stubs)
-        errors = anonymous_file("sandbox-errors")
-        process = subprocess.Popen(
-            program,
-            stdin=subprocess.DEVNULL,
-            stdout=errors,
-            stderr=errors,
-            pass_fds=[theirs.fileno()],
-            env=_ENVIRONMENT,
-            start_new_session=True,
-        )
+        with users() as (whose, kept):
+            if isolated:
+                stubs = [(path, str(stub)) for path in files_of(withheld)]
+                program = command(program, whose, stubs)
+            errors = anonymous_file("sandbox-errors")
+            process = subprocess.Popen(
+                program,
+                stdin=subprocess.DEVNULL,
+                stdout=errors,
+                stderr=errors,
+                pass_fds=[theirs.fileno(), *kept],
+                env=_ENVIRONMENT,
+                start_new_session=True,
+            )
         theirs.close()
         self.handle = _Inside(ours, errors, process)
 
@@ -232,8 +233,12 @@ class _Inside(ServerHandle):
         with contextlib.suppress(OSError):  # it is gone
             send_request(session, request, [])
 
+    def exceeded(self):
+        """Return which limit the submission has exceeded, in half a sentence, or ""."""
+        return self._submission.why_ended() if self._submission is not None else ""
+
     def failure(self):
         """Return the error that says why the server is gone."""
-        if self._submission is not None and (why := self._submission.why_ended()):
+        if why := self.exceeded():
             return SandboxExceeded(why)
         return super().failure()

@@ -34,6 +34,7 @@ class Shell:
         self._shell.compile.get_code_name = lambda raw, code, number: f"<cell {number}>"
         self._shell.compile.format_code_name = lambda name: ("Cell", name[6:-1])
         self._shell._showtraceback = self._show_error
+        self._shell._tee = lambda channel: contextlib.nullcontext()  # keeps all of it
         self.user_ns, self.broken = self._shell.user_ns, {}
         self._most_bytes = most_bytes
 
@@ -43,9 +44,9 @@ class Shell:
         self._left = self._most_bytes
         self._shell.execution_count = number
         streams = _Stream("stdout", self), _Stream("stderr", self)
-        with contextlib.redirect_stdout(streams[0]):
-            with contextlib.redirect_stderr(streams[1]):
-                result = self._shell.run_cell(source, store_history=True)
+        out, err = contextlib.redirect_stdout, contextlib.redirect_stderr
+        with out(streams[0]), err(streams[1]):
+            result = self._shell.run_cell(source, store_history=True)
         error = result.error_before_exec or result.error_in_exec
         for name in _defined(source):
             self.broken.pop(name, None)
@@ -69,7 +70,11 @@ class Shell:
             _collected.append({"output_type": "stream", "name": name, "text": text})
 
     def _show_error(self, kind, error, lines):
-        told = {"output_type": "error", "ename": str(kind.__name__), "evalue": str(error)}
+        told = {
+            "output_type": "error",
+            "ename": str(kind.__name__),
+            "evalue": str(error),
+        }
         _collected.append(told | {"traceback": [str(line) for line in lines]})
 
 
@@ -152,5 +157,7 @@ def _defined(source):
 
 def _first_names(source):
     """Return what follows `def` and `class` in a cell that cannot be parsed."""
-    words = [line.replace("(", " ").replace(":", " ").split() for line in source.split("\n")]
+    words = [
+        line.replace("(", " ").replace(":", " ").split() for line in source.split("\n")
+    ]
     return {w[1] for w in words if len(w) > 1 and w[0] in ("def", "class")}

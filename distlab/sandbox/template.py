@@ -16,7 +16,7 @@ import sys
 from distlab.processes.server import Place, Server
 from distlab.sandbox import pristine
 from distlab.sandbox.limits import Limits, exceeded, own_resident_bytes, set_limits
-from distlab.sandbox.namespaces import enter_own, fork_in_own_pids
+from distlab.sandbox.namespaces import become_nobody, enter_own, fork_in_own_pids
 
 __all__ = ["InOwnNamespaces", "main"]
 
@@ -36,7 +36,7 @@ class InOwnNamespaces(Place):
 class _Notebooks(InOwnNamespaces):
     """Notebooks share the sandbox's loopback, have their own processes, and limits."""
 
-    TICK_S = 0.1
+    TICK_S = 0.05
 
     def __init__(self, limits, *, isolated):
         super().__init__(limits, isolated=isolated)
@@ -47,11 +47,13 @@ class _Notebooks(InOwnNamespaces):
         return fork_in_own_pids() if self.isolated else os.fork()
 
     def enter(self, request):
-        """Have mounts of its own, and limits."""
+        """Have mounts of its own, and limits; be no root whose processes do not count."""
+        os.setsid()  # Linux shares its processors among sessions: the template has some
+        if self.isolated and _is_root_outside():
+            become_nobody()
+        set_limits(self.limits)
         if self.isolated:
             enter_own(self.limits.disk_bytes, network=False)
-        os.setsid()
-        set_limits(self.limits)
 
     def tick(self):
         """End the notebooks of a session that has exceeded a limit, and say which."""
@@ -62,9 +64,16 @@ class _Notebooks(InOwnNamespaces):
                 why = exceeded(self.limits, members, self._common_bytes)
                 if why:
                     session.tell(exceeded=why)
-                    for each in members:
+                    # The first of its own pids ends all others with it.
+                    for each in [pid] if self.isolated else members:
                         with contextlib.suppress(ProcessLookupError):
                             os.kill(each, signal.SIGKILL)
+
+
+def _is_root_outside():
+    """Return whether root of the whole machine is this process's user."""
+    with open("/proc/self/uid_map") as file:
+        return file.read().split()[:3] == ["0", "0", "65536"]
 
 
 def _descendants():

@@ -44,11 +44,12 @@ def modules_of(package: str, *, but: Iterable[str] = ()) -> tuple[str, ...]:
 
 def withhold(modules: Iterable[str]) -> None:
     """Replace modules in this process by ones whose functions only say why."""
-    for name in {*modules} - _withheld:
+    for name in sorted({*modules} - _withheld):  # a package before its modules
         _withheld.add(name)
         stub = types.ModuleType(name)
         exec(STUB, stub.__dict__)
-        if path := importlib.util.find_spec(name).submodule_search_locations:
+        stub.__spec__ = importlib.util.find_spec(name)
+        if path := stub.__spec__.submodule_search_locations:
             stub.__path__ = list(path)  # the rest of a package stays
         sys.modules[name] = stub
         package, _, inner = name.rpartition(".")

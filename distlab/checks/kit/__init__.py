@@ -8,6 +8,7 @@ call          one function, in one process
 
 from distlab.checks.kit.calls import call
 from distlab.checks.kit.hints import Hint
+from distlab.checks.kit.nodes import NODE_HINTS, on_nodes
 from distlab.checks.kit.pictures import Played, librarys, ring_seats, tree_seats
 from distlab.checks.kit.ranks import called, contributions, draws, followed, on_ranks
 from distlab.checks.kit.tables import difference, side_by_side
@@ -16,6 +17,7 @@ from distlab.checks.kit.workers import on_workers
 from distlab.sandbox.withheld import modules_of
 
 __all__ = [
+    "NODE_HINTS",
     "Hint",
     "Inconclusive",
     "Played",
@@ -29,6 +31,7 @@ __all__ = [
     "followed",
     "librarys",
     "modules_of",
+    "on_nodes",
     "on_ranks",
     "on_workers",
     "ring_seats",

@@ -207,6 +207,13 @@ COMMON = [
         ],
     ),
     Hint(
+        lambda f: f["exceeded"],
+        [
+            "Something grows in each round of a loop, or starts processes in it. Is "
+            "there a last round?",
+        ],
+    ),
+    Hint(
         lambda f: f["silent"],
         [
             "What a rank learns has to arrive through comm.",

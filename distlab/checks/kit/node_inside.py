@@ -61,13 +61,13 @@ class _Life:
             self.watchdog.inside = False
         return pickle.dumps(said)
 
-    def new(self, nodes, restarted, searching):
+    def new(self, nodes, searching):
         """Make the node's object; return its state, and no effects."""
         self.watchdog.inside = True
         if self.make is None:
             (self.make,) = pickle.loads(self.packed)
         node = made(self.make, self.me, nodes)
-        how = {"seed": self.seed, "restarted": restarted, "chance": Chance}
+        how = {"seed": self.seed, "restarted": True, "chance": Chance}
         self.searching = searching
         return self._kept(Hosted(node, self.me, nodes, **how)), ()
 

@@ -97,7 +97,7 @@ class Nodes:
     def _run(self, searching):
         self._left = 10**9 if searching else _MOST_CALLS
         self._until = time.monotonic() + seconds()
-        self._lived, self._failed = set(), None
+        self._failed = None
         self.sizes.clear()
         try:
             yield type(self._name, (_Proxy,), {"nodes": self, "searching": searching})
@@ -172,9 +172,7 @@ class _Proxy(node.Node):
 
     def __init__(self, me, peers):
         super().__init__(me, peers)
-        lived = self.nodes._lived
-        how = len(peers) + 1, me in lived, self.searching
-        lived.add(me)
+        how = len(peers) + 1, self.searching
         self.state = self.nodes._ask(me, "new", *how)[0]
 
     def on_start(self, saved):

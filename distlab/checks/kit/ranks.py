@@ -28,6 +28,7 @@ from distlab.checks.kit.verdict import Inconclusive, Wrong
 from distlab.errors import SandboxExceeded, WorldFailed, WorldTimeout
 from distlab.launch import Relaying, Report, follow, kept_ranks, run
 from distlab.links import Link
+from distlab.processes.server_handle import ServerHandle
 from distlab.simulated import Fabric, Uniform
 from distlab.trace import BASE
 
@@ -154,9 +155,10 @@ def on_ranks(
             quiet=True,
         )
     except SandboxExceeded as error:
-        found = f"Your function was ended, with all that it started: {error.why}."
-        raise Wrong(found, exceeded=error.why) from None
+        raise _too_much(error.why) from None
     except WorldFailed as failure:
+        if why := ServerHandle.limit_exceeded():
+            raise _too_much(why) from None
         _blame_the_machine(failure)
         facts = {"failure": failure, "n": len(inputs)}
         if collectives := failure.trace.collectives():
@@ -204,6 +206,11 @@ def followed(
 def _unreturned(function, comm, tensor):
     """Call a function of whose result nothing is wanted, not even that it travels."""
     function(comm, tensor)
+
+
+def _too_much(why):
+    found = f"Your function was ended, with all that it started: {why}."
+    return Wrong(found, exceeded=why)
 
 
 def _story(failure):

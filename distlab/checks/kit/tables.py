@@ -2,9 +2,10 @@
 
 from distlab.trace import counts_in, shares_named
 
-__all__ = ["difference", "excerpt", "side_by_side"]
+__all__ = ["by_key", "difference", "excerpt", "side_by_side"]
 
 _WIDEST = 26
+_MISSING = "-"
 _MOST_ROWS = 8
 
 
@@ -67,6 +68,40 @@ def side_by_side(
     if more:
         lines.append(f"   and {more} more rank{'s' * (more > 1)}")
     return lines
+
+
+def by_key(heads: tuple[str, str, str], some: dict, other: dict) -> str:
+    """Return two dicts side by side around the first key that differs; "" if none does.
+
+    heads: of the keys, and of the values of each; a list's items are shown one by one.
+    """
+    keys = sorted({*some, *other}, key=repr)
+    both = [[d.get(key, _MISSING) for d in (some, other)] for key in keys]
+    first = next((n for n, (a, b) in enumerate(both) if a is not b and a != b), None)
+    if first is None:
+        return ""
+    rows, shown = [heads], range(len(keys))[max(0, first - 1) : first + 2]
+    for number in shown:
+        cells = [_items(value) for value in both[number]]
+        same = zip(*cells, strict=False)
+        place = next((i for i, (a, b) in enumerate(same) if a != b), min(map(len, cells)))
+        start = place if number == first else 0
+        shown_cells = [excerpt(c, min(start, len(c) - 1), _WIDEST) for c in cells]
+        rows.append((str(keys[number]), *shown_cells))
+    one, two, three = (max(map(len, column)) for column in zip(*rows, strict=True))
+    lines = [f"{a:{one}}  {b:{two}}  {c:{three}}" for a, b, c in rows]
+    lines[shown.index(first) + 1] += "  ← first difference"
+    more = len(keys) - len(shown)
+    lines += [f"and {more} more row{'s' * (more > 1)}"] * bool(more)
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _items(value):
+    if type(value) is float:
+        return [f"{value:.9g}"]
+    items = value if type(value) is list else [value]
+    words = [item if type(item) is str else repr(item) for item in items]
+    return [w if len(w) <= _WIDEST else f"{w[:_WIDEST]}…" for w in words] or ["(empty)"]
 
 
 def excerpt(words: list[str], start: int, width: int) -> str:

@@ -1,0 +1,148 @@
+"""`on_jobs`: run MapReduce jobs on a learner's functions, in several ways.
+
+    check ── functions, files, plans ──▶ a process ── one job after another ──▶ workers
+      ◀── parts, pairs, bytes: plain data ──────┘
+
+A plan is a dict with arguments of `MapReduce.run`, and these:
+
+combiner    whether the job has the learner's combiner
+in_groups   whether that gets up to three values at a time, and then what it made of them
+sizes       what the learner's `make_partitioner` is called with, for such a job
+fails       (name, line) on which the first attempt fails
+elsewhere   the files, if what is given in another Python, without workers, is wanted
+shows       a pattern of what the trace has to show, else the run is inconclusive
+"""
+
+import builtins
+import os
+import re
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
+
+from distlab.checks.kit.calls import in_another_python
+from distlab.checks.kit.ranks import called
+from distlab.checks.kit.verdict import Inconclusive, Wrong
+from distlab.checks.kit.workers import on_workers
+from distlab.dataflow import MapReduce
+from distlab.errors import InvalidArgument, TaskFailed
+
+__all__ = ["mapped", "on_jobs"]
+
+_OWN = "combiner", "in_groups", "sizes", "fails", "elsewhere", "shows"
+_USUAL = {"workers": 2, "reducers": 2, "split_bytes": 2**20, "backups": False}
+
+
+def on_jobs(functions: object, files: dict, plans: dict) -> Iterator[tuple[str, dict]]:
+    """Yield the name of each plan, and what is known of its job.
+
+    functions: mapper, reducer and, if a plan has them, combiner and make_partitioner.
+    files: name -> text. plans: name -> plan.
+
+    Raises: Wrong with `failure` and `story` at the job that failed, or with `left` at
+    one that left a file; Inconclusive if what a plan `shows` did not happen.
+    """
+    tried, failed = on_workers(_tried, functions, files, list(plans.values()))
+    for (name, plan), job in zip(plans.items(), tried, strict=False):
+        if job["left"]:
+            raise Wrong(f"A function wrote {', '.join(job['left'])}.", left=True)
+        yield name, job
+        shows = plan.get("shows", "")
+        if not any(re.match(shows, label) for label in job["labels"]):
+            raise Inconclusive(f"This did not happen: a job {name}. Run the cell again.")
+    if failed:
+        name, (story, kind, said) = list(plans)[len(tried)], failed
+        cause = getattr(builtins, kind, RuntimeError)(said)
+        facts = {"story": story, "combiner": plans[name].get("combiner")}
+        failure = SimpleNamespace(cause=cause)
+        found = f"A job {name}:\n{story}"
+        raise Wrong(found, failure=failure, **facts, again=bool(tried))
+
+
+def mapped(files: dict, split_bytes: int) -> Iterator[tuple[int, str, str]]:
+    """Yield (map task, name, line): a line is of the task in whose bytes it begins."""
+    at = 0
+    for name in sorted(files, key=Path):
+        for line in files[name].encode().splitlines(keepends=True):
+            yield at // split_bytes, name, line.decode().rstrip("\r\n")
+            at += len(line)
+
+
+def _tried(functions, files, plans):
+    """Return what the jobs gave up to one that failed, and how that failed."""
+    for name, text in files.items():
+        Path("inputs", name).parent.mkdir(parents=True, exist_ok=True)
+        Path("inputs", name).write_bytes(text.encode())
+    tried = []
+    for plan in plans:
+        try:
+            tried.append(_job(functions, plan))
+        except TaskFailed as failed:
+            story = str(failed).replace("  Nothing of the job's output is left.", "")
+            return tried, (story.rstrip(), type(failed.cause).__name__, str(failed.cause))
+    return tried, None
+
+
+def _job(functions, plan):
+    mapper, reducer, combiner, make = (*functions, None, None)[:4]
+    how = _USUAL | {key: plan[key] for key in plan if key not in _OWN}
+    own = {key: plan.get(key) for key in _OWN}
+    combiner = combiner if own["combiner"] else None
+    partitioner = there = None
+    if own["fails"]:
+        mapper = partial(_fails_once, mapper, own["fails"], os.path.abspath("failed"))
+        how["skip_bad_records"] = 1  # so that it is tried again
+    if own["in_groups"]:
+        combiner = partial(_in_groups, combiner)
+    if own["sizes"]:
+        partitioner = called(make, own["sizes"], how["reducers"])
+        if partitioner is None:
+            raise InvalidArgument(f"{make.__name__} returned None, and no function.")
+    job = MapReduce(mapper, reducer, combiner=combiner, partitioner=partitioner)
+    output = job.run("inputs", **how)
+    if own["sizes"]:
+        keys = [key for key, _ in output]
+        there = in_another_python(_numbers, partitioner, keys, how["reducers"])
+    elif own["elsewhere"]:
+        lines = [line for _, *line in mapped(own["elsewhere"], 1)]
+        there = in_another_python(_in_one_process, mapper, reducer, lines)
+    return {
+        "parts": [list(output.partition(number)) for number in range(how["reducers"])],
+        "there": there,
+        "pairs": output.counters.shuffled_records,
+        "bytes": output.counters.shuffled_bytes,
+        "labels": [event.label for event in output.trace.events],
+        "left": sorted({*os.listdir()} - {"inputs", "failed"}),
+    }
+
+
+def _fails_once(mapper, at, mark, name, line):
+    if (name, line) == at and not os.path.exists(mark):
+        os.mkdir(mark)
+        raise OSError("the disk did not answer (the check's own doing)")
+    return mapper(name, line)
+
+
+def _in_groups(combiner, key, values):
+    values, made = list(values), []
+    for size in [1, 2, 3] * len(values):
+        group, values = values[:size], values[size:]
+        made += _several(combiner(key, iter(group))) if group else []
+    yield from _several(combiner(key, iter(made)))
+
+
+def _several(made):
+    return made if hasattr(made, "__next__") else [made]
+
+
+def _numbers(partitioner, keys, reducers):
+    return {key: partitioner(key, reducers) for key in keys}
+
+
+def _in_one_process(mapper, reducer, lines):
+    values = {}
+    for name, line in lines:
+        for key, value in mapper(name, line):
+            values.setdefault(key, []).append(value)
+    return {key: [*_several(reducer(key, iter(v)))][0] for key, v in values.items()}
