@@ -3,7 +3,7 @@
 from distlab.train.shards import all_gather_parts, mean_part
 
 POINTS = 0.0
-HINT = "distlab.train's is locked here"
+HINT = "distlab's own is not available here"
 REPLACE = {
     "ring_reduce_scatter(self.comm, gradient, op=AVERAGE)": (
         "mean_part(self.comm, gradient)"
