@@ -1,7 +1,7 @@
 """Asks only whether what was read had ever been written."""
 
 POINTS = 6.0
-HINT = "asks whether each value that was read has been written"
+HINT = "not enough that each value that was read has been written"
 
 
 def linearizable(operations):

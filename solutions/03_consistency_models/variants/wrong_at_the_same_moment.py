@@ -1,7 +1,7 @@
 """Takes what ends at a moment to be before what begins at it."""
 
 POINTS = 6.0
-HINT = "Nobody can say which was first"
+HINT = "leave the order open"
 REPLACE = {
     "start > first_end:": "start >= first_end and one.end > first_end:",
 }

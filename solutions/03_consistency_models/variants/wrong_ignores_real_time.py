@@ -1,7 +1,7 @@
 """Keeps each client's order, and no more."""
 
 POINTS = 6.0
-HINT = "That is sequential consistency"
+HINT = "that is sequential consistency"
 REPLACE = {
     "first_end = min(one.end for one in left": "asked = set(",
     "if one.start > first_end:\n                break": (

@@ -1,7 +1,7 @@
 """Is right about lost answers, and searches everything again and again."""
 
 POINTS = 7.0
-HINT = "Remember the places from which nothing was found"
+HINT = "Remember the states from which nothing was found"
 REPLACE = {
     "    tried = set()\n": "",
     "        if (done, value) in tried:\n"
