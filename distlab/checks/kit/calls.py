@@ -10,6 +10,7 @@ from typing import Any
 import cloudpickle
 
 from distlab.checks.kit.ranks import on_ranks
+from distlab.checks.kit.verdict import Wrong
 
 __all__ = ["call", "in_another_python"]
 
@@ -33,7 +34,11 @@ def call(
 
     Raises: Wrong with the failure if it raises, ends its process or takes too long.
     """
-    report = on_ranks(_alone, function, [args], args=(probe,), without=without)
+    try:
+        report = on_ranks(_alone, function, [args], args=(probe,), without=without)
+    except Wrong as wrong:  # there is one process, and nothing to be played
+        found = wrong.found.replace("rank 0", "it")
+        raise Wrong(found[:1].upper() + found[1:], **wrong.facts) from None
     return report.results[0]
 
 

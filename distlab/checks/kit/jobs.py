@@ -6,7 +6,7 @@
 A plan is a dict with arguments of `MapReduce.run`, and these:
 
 combiner    whether the job has the learner's combiner
-in_groups   whether that gets up to three values at a time, and then what it made of them
+in_groups   whether that gets one to three values at a time, and then what it made
 sizes       what the learner's `make_partitioner` is called with, for such a job
 fails       (name, line) on which the first attempt fails
 elsewhere   the files, if what is given in another Python, without workers, is wanted
@@ -40,8 +40,9 @@ def on_jobs(functions: object, files: dict, plans: dict) -> Iterator[tuple[str, 
     functions: mapper, reducer and, if a plan has them, combiner and make_partitioner.
     files: name -> text. plans: name -> plan.
 
-    Raises: Wrong with `failure` and `story` at the job that failed, or with `left` at
-    one that left a file; Inconclusive if what a plan `shows` did not happen.
+    Raises: Wrong at the job that failed, with `failure`, its `story`, whether it had a
+    `combiner`, and `again` if a job of the same functions was done before; or with
+    `left` at one that left a file; Inconclusive if what a plan `shows` did not happen.
     """
     tried, failed = on_workers(_tried, functions, files, list(plans.values()))
     for (name, plan), job in zip(plans.items(), tried, strict=False):
@@ -50,14 +51,19 @@ def on_jobs(functions: object, files: dict, plans: dict) -> Iterator[tuple[str, 
         yield name, job
         shows = plan.get("shows", "")
         if not any(re.match(shows, label) for label in job["labels"]):
-            raise Inconclusive(f"This did not happen: a job {name}. Run the cell again.")
+            raise Inconclusive(
+                f"This did not happen: a job {name}. Run the cell again."
+            )
     if failed:
         name, (story, kind, said) = list(plans)[len(tried)], failed
-        cause = getattr(builtins, kind, RuntimeError)(said)
-        facts = {"story": story, "combiner": plans[name].get("combiner")}
-        failure = SimpleNamespace(cause=cause)
-        found = f"A job {name}:\n{story}"
-        raise Wrong(found, failure=failure, **facts, again=bool(tried))
+        used = [(bool(p.get("combiner")), bool(p.get("sizes"))) for p in plans.values()]
+        raise Wrong(
+            f"A job {name}:\n{story}",
+            failure=SimpleNamespace(cause=getattr(builtins, kind, RuntimeError)(said)),
+            story=story,
+            combiner=used[len(tried)][0],
+            again=used[len(tried)] in used[: len(tried)],
+        )
 
 
 def mapped(files: dict, split_bytes: int) -> Iterator[tuple[int, str, str]]:
@@ -80,7 +86,11 @@ def _tried(functions, files, plans):
             tried.append(_job(functions, plan))
         except TaskFailed as failed:
             story = str(failed).replace("  Nothing of the job's output is left.", "")
-            return tried, (story.rstrip(), type(failed.cause).__name__, str(failed.cause))
+            return tried, (
+                story.rstrip(),
+                type(failed.cause).__name__,
+                str(failed.cause),
+            )
     return tried, None
 
 
@@ -145,4 +155,6 @@ def _in_one_process(mapper, reducer, lines):
     for name, line in lines:
         for key, value in mapper(name, line):
             values.setdefault(key, []).append(value)
-    return {key: [*_several(reducer(key, iter(v)))][0] for key, v in values.items()}
+    return {
+        key: next(iter(_several(reducer(key, iter(v))))) for key, v in values.items()
+    }

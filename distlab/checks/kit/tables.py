@@ -84,7 +84,9 @@ def by_key(heads: tuple[str, str, str], some: dict, other: dict) -> str:
     for number in shown:
         cells = [_items(value) for value in both[number]]
         same = zip(*cells, strict=False)
-        place = next((i for i, (a, b) in enumerate(same) if a != b), min(map(len, cells)))
+        place = next(
+            (i for i, (a, b) in enumerate(same) if a != b), min(map(len, cells))
+        )
         start = place if number == first else 0
         shown_cells = [excerpt(c, min(start, len(c) - 1), _WIDEST) for c in cells]
         rows.append((str(keys[number]), *shown_cells))

@@ -1,16 +1,18 @@
-"""A random number for each line, from a generator that the line itself seeds."""
+"""A random number for each line, from a generator that it seeds; lists of files."""
 
 import random
 
 POINTS = 10.0
 HINT = ""
-REPLACE = {
-    "(zlib.crc32(line.encode()), line)": "line",
-}
+REPLACE = {"(zlib.crc32(line.encode()), line)": "line"}
 
 
-def length_mapper(name, line):
-    yield (name, first_word(line)), (float(len(line)), 1)
+def index_mapper(name, line):
+    return ((word, name) for word in words(line))
+
+
+def index_reducer(word, names):
+    yield sorted({name: None for name in names})
 
 
 def length_combiner(key, values):
@@ -27,20 +29,15 @@ def length_reducer(key, values):
 
 
 def make_partitioner(sizes, reducers):
-    loads, home = [0] * reducers, {}
-    for name in sorted(sizes, key=sizes.get, reverse=True):
-        home[name] = loads.index(min(loads))
-        loads[home[name]] += sizes[name]
-    return lambda key, reducers: home[key[0]]
-
-
-def drawn(lines):
-    return sorted(lines, key=lambda line: random.Random(line).random())[:KEEP]
+    files = [[] for _ in range(reducers)]
+    for name in sorted(sizes, key=lambda name: -sizes[name]):
+        min(files, key=lambda own: sum(map(sizes.get, own))).append(name)
+    return lambda key, n: next(i for i, own in enumerate(files) if key[0] in own)
 
 
 def sample_combiner(name, values):
-    yield from drawn(set(values))
+    yield from sample_reducer(name, values)
 
 
 def sample_reducer(name, values):
-    return drawn(set(values))
+    return sorted(set(values), key=lambda line: random.Random(line).random())[:KEEP]

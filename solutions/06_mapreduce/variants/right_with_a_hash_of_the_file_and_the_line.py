@@ -1,4 +1,4 @@
-"""Lists for generators, a heap of loads, and a longer hash with the name in it."""
+"""Lists for generators, a heap of loads in a class, and a longer hash with the name."""
 
 import hashlib
 import heapq
@@ -14,33 +14,20 @@ def index_mapper(name, line):
     return [(word, name) for word in set(words(line))]
 
 
-def index_reducer(word, names):
-    files = []
-    for name in names:
-        if name not in files:
-            files.append(name)
-    return sorted(files)
-
-
 def length_mapper(name, line):
     return [((name, first_word(line)), [len(line), 1])]
 
 
 def length_combiner(key, values):
-    length = count = 0
-    for more, lines in values:
-        length += more
-        count += lines
-    return [length, count]
+    return [sum(column) for column in zip(*values, strict=True)]
 
 
 class HomeOf:
     def __init__(self, sizes, reducers):
-        self.home, bins = {}, [(0, number) for number in range(reducers)]
+        self.home, loads = {}, [(0, number) for number in range(reducers)]
         for size, name in sorted(((size, name) for name, size in sizes.items()))[::-1]:
-            load, number = heapq.heappop(bins)
-            self.home[name] = number
-            heapq.heappush(bins, (load + size, number))
+            load, self.home[name] = loads[0]
+            heapq.heapreplace(loads, (load + size, self.home[name]))
 
     def __call__(self, key, reducers):
         return self.home[key[0]]
@@ -48,10 +35,6 @@ class HomeOf:
 
 def make_partitioner(sizes, reducers):
     return HomeOf(sizes, reducers)
-
-
-def sample_combiner(name, values):
-    yield from heapq.nsmallest(KEEP, set(values))
 
 
 def sample_reducer(name, values):

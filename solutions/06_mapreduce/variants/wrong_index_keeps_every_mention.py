@@ -1,7 +1,7 @@
 """Sorts the names, and keeps a name for each time that the word occurs."""
 
 POINTS = 6.0
-HINT = "In the list each name stands once"
+HINT = "in the list each name stands once"
 
 
 def index_reducer(word, names):

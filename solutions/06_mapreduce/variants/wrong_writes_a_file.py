@@ -4,8 +4,7 @@ POINTS = 7.0
 HINT = "A task may run twice"
 REPLACE = {
     "yield name, (zlib.crc32(line.encode()), line)": (
-        'with open("drawn.txt", "a") as file:\n'
-        "            print(line, file=file)\n"
+        'print(line, file=open("drawn.txt", "a"))\n'
         "        yield name, (zlib.crc32(line.encode()), line)"
     ),
 }
