@@ -77,7 +77,10 @@ def _other_dtype(facts):
 COMMON = [
     Hint(
         _unwritten,
-        ["Nothing of your own is written yet. Start with what rank 0 does first."],
+        [
+            "Nothing of your own is written yet. Take the smallest case: what comes in, "
+            "and what has to come out?"
+        ],
     ),
     Hint(
         _raised(NotImplementedError, "this exercise asks"),
@@ -201,9 +204,9 @@ COMMON = [
     Hint(
         lambda f: isinstance(_cause(f), InvalidArgument) or f["failure"],
         [
-            "The message above names the rank and the line.",
+            "The message above names the line, and who was at it.",
             "Read its last line first: what was expected there, and what was found? "
-            "Then go through your function as that rank, up to that line.",
+            "Then go through your function with that input, up to that line.",
         ],
     ),
     Hint(
