@@ -177,6 +177,7 @@ class Relay:
     def _move(self, ready, pair, sender, receiver):
         """Let a message arrive, and its ranks go on if that is all they wait for."""
         end = self.clock.arrival(*pair, sender.out.bytes, ready)
+        sender.out.end = receiver.into.end = end
         for each in (sender, receiver):
             each.left -= 1
             each.end = max(each.end, end)
@@ -231,11 +232,11 @@ class Relay:
     def _note(self, op):
         """Note what a call was."""
         recorder = self._recorders[op.rank]
-        end = self.clock.reached(op.rank, op.end)
-        if op.out:
-            recorder.event("send", op.since, end, op.out.peer, op.out.bytes)
-        if op.into:
-            recorder.event("recv", op.since, end, op.into.peer, op.into.bytes)
+        reached = self.clock.reached(op.rank, op.end)
+        for kind, side in (("send", op.out), ("recv", op.into)):
+            if side:
+                end = side.end if self.clock.virtual else reached
+                recorder.event(kind, op.since, end, side.peer, side.bytes)
         del self._ops[op.rank][op.number]
 
     def _enter(self, op):

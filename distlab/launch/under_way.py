@@ -22,12 +22,12 @@ class Op:
 class Side:
     """One side of a message: with whom, its number between the two, size, type, data.
 
-    bytes: -1 for an object that is asked for, until it is there.
+    bytes: -1 for an object that is asked for, until it is there. end: when it arrived.
     """
 
     def __init__(self, peer, number, type_, size, data=b""):
         self.peer, self.number, self.type = peer, number, type_
-        self.bytes, self.data = size, data
+        self.bytes, self.data, self.end = size, data, None
 
     def described(self) -> str:
         """Return what it is, in words."""
