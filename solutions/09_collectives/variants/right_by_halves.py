@@ -1,4 +1,4 @@
-"""Halves the ranks again and again: the first of each half tells its own half."""
+"""Halves the ranks again and again: the first of each half sends to its own half."""
 
 POINTS = 10.0
 HINT = ""

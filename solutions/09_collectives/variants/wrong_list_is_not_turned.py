@@ -1,7 +1,7 @@
 """Collects the pieces in the order in which they come, and leaves them so."""
 
 POINTS = 7.0
-HINT = "in other places"
+HINT = "Pieces stand in other places"
 
 
 def all_gather(comm, pieces):

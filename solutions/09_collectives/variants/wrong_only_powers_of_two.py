@@ -1,7 +1,7 @@
 """Rounds down: with six ranks the third round is not there."""
 
 POINTS = 6.0
-HINT = "The number of ranks is no power of two here"
+HINT = "has to be there all the same"
 REPLACE = {
     "while distance < n:\n"
     '        comm.mark(f"broadcast, distance {distance}")\n'

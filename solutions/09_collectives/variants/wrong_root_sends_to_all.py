@@ -1,7 +1,7 @@
 """The root sends to everybody itself, and gathering is a ring."""
 
 POINTS = 0.0
-HINT = "sends to everybody itself"
+HINT = "Which rank stands idle, or sends less"
 
 
 def broadcast(comm, tensor):

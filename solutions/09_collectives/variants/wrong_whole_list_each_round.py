@@ -1,7 +1,7 @@
-"""Sends the whole list in every round, the rubbish in it included."""
+"""Sends the whole list in every round, the garbage in it included."""
 
 POINTS = 7.0
-HINT = "Every message is the whole list"
+HINT = "or to a rank that has it"
 
 
 def all_gather(comm, pieces):

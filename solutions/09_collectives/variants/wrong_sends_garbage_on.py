@@ -1,7 +1,7 @@
 """Near ranks first, with the pairs of a reduction: some send before they have it."""
 
 POINTS = 7.0
-HINT = "before it has the tensor"
+HINT = "A rank sends what it does not have yet"
 
 
 def broadcast(comm, tensor):

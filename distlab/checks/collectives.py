@@ -1,0 +1,200 @@
+"""Exercise 09: a broadcast from any root and an all-gather, in the fewest rounds."""
+
+import math
+import operator
+from functools import partial
+from random import SystemRandom
+
+from distlab import collectives
+from distlab.checks import kit
+from distlab.checks.kit import Hint, Played, Wrong, check
+from distlab.collectives.chunks import split
+
+_THERE = "arguments", "chunks", "reductions"
+WITHOUT = kit.modules_of("distlab.collectives", but=_THERE)
+FLOAT32, IN_REAL_TIME = 4, 8  # with more ranks, a message takes one second
+LEGEND = "(a number is the rank whose piece is there; ? is no rank's piece)"
+
+
+@check("{} ranks")
+def broadcast(function, n):
+    """Every rank gets the tensor of rank 0."""
+    _broadcast(partial(_called, function, ()), n, 5, 0)
+
+
+@check("{} ranks, {} elements, root {}")
+def broadcast_from(function, n, length, root):
+    """Every rank gets the root's tensor."""
+    _broadcast(partial(_called, function, (root,)), n, length, root)
+
+
+def _broadcast(call, n, length, root):
+    """Check what the ranks end with, then who sent to whom, then rounds."""
+    inputs = _garbage(n, length)
+    inputs[root] = _drawn(1, length)[0]
+    how = {"numbers": length, "holds": lambda rank, chunk: rank == root}
+    tree = partial(collectives.tree_broadcast, root=root)
+    how["ideals"] = kit.librarys(tree, kit.tree_seats(n, root), **how)
+    run = _Run(_probe, call, inputs, call, **how)
+    early, again, never = spread(run.trace, root)
+    facts = {"early": early, "again": again, "never": never}
+    if wrong := kit.difference([(inputs[root], held) for held in run.results]):
+        rank = wrong[1]["rank"]
+        began, held = [*map(str, inputs)], [*map(str, run.results)]
+        whose = f"rank {began.index(held[rank])}" if held[rank] in began else "no rank"
+        found = f"{wrong[0]}\nRank {rank} ends with what {whose} began with."
+        facts |= {"of_0": {*held} == {began[0]}, "kept": held[rank] == began[rank]}
+        raise run.wrong(found, **facts, lost="place" in wrong[1], **wrong[1])
+    if early or again or never:
+        found = f"Sent by ranks without the tensor (from, to): {early}\n"
+        found += f"Sent to ranks that have it: {again}\nNot sent to: {never}"
+        raise run.wrong(found, **facts)
+    run.check_rounds(n)
+
+
+@check("{} ranks, pieces of {} elements")
+def all_gather(function, n, length):
+    """Every rank fills its list in ceil(log2 n) rounds, and sends n - 1 pieces."""
+    pieces, garbage = _drawn(n, length), _garbage(n * n, length)
+    inputs = [garbage[n * rank : n * (rank + 1)] for rank in range(n)]
+    for rank, piece in enumerate(pieces):
+        inputs[rank][rank] = piece
+    call = partial(_called, function, ())
+    how = {"numbers": n * length, "holds": operator.eq}
+    run = _Run(_pieces_probe, call, inputs, partial(_in_chunks, call), **how)
+    names = {str(piece): str(rank) for rank, piece in enumerate(pieces)}
+    right = [*map(str, range(n))]
+    rows = [[names.get(str(piece), "?") for piece in held] for held, _ in run.results]
+    for rank, row in enumerate(rows):
+        if row != right:
+            place = next(place for place in range(n) if row[place] != right[place])
+            table = kit.side_by_side([(right, other) for other in rows], rank, place)
+            lost = row[rank] != str(rank) and {*row} != {*right}
+            facts = {"kept": run.results[rank][1] == pieces, "there": row[place]}
+            raise run.wrong("\n".join([*table, LEGEND]), lost=lost, **facts)
+    sent, enough = [*map(run.trace.bytes_sent, range(n))], (n - 1) * length * FLOAT32
+    if {*sent} != {enough}:
+        found = f"Bytes sent, by rank: {sent}. The other pieces are {enough} bytes."
+        raise run.wrong(found, again=max(sent) > enough, rounds=True)
+    run.check_rounds(n)
+
+
+def spread(trace, root: int) -> tuple[list, list, list]:
+    """Return who sent to whom without having it, who got it twice, and who never."""
+    since, early, again = {root: -math.inf}, [], []
+    arrived = [m for m in trace.messages() if None not in m and m.recv.end is not None]
+    for send, recv in sorted(arrived, key=lambda message: message.recv.end):
+        if since.get(send.rank, math.inf) > send.start:
+            early.append((send.rank, recv.rank))
+        elif recv.rank in since:
+            again.append(recv.rank)
+        else:
+            since[recv.rank] = recv.end
+    return early, again, [r for r in range(trace.world_size) if r not in since]
+
+
+class _Run:
+    """A run on ranks, and the verdicts on it; `shown` is what a picture follows."""
+
+    def __init__(self, probe, call, inputs, shown, *, numbers, **how):
+        how["without"] = WITHOUT
+        self._picture = partial(kit.followed, shown, len(inputs), numbers, **how)
+        how = {"own": self._picture, "without": WITHOUT}
+        report = kit.on_ranks(probe, call, inputs, **how)
+        self.trace, self.results = report.trace, report.results
+        if len(inputs) > 1 and not self.trace.messages():
+            raise self.wrong("No message was sent through comm.", silent=True)
+
+    def wrong(self, found, **facts):
+        picture = self._picture() or Played(self.trace, "Your run")
+        return Wrong(found, picture=picture, **facts)
+
+    def check_rounds(self, n):
+        """Raise if it took more than ceil(log2 n), or messages one after another."""
+        enough, took, what = (n - 1).bit_length(), self.trace.rounds(), "rounds"
+        if took <= enough and n > IN_REAL_TIME:
+            took, what = round(self.trace.duration_s()), "messages one after another"
+        if took > enough:
+            found = f"It took {took} {what}; {enough} are enough."
+            raise self.wrong(found, rounds=what == "rounds", together=True)
+
+
+def _drawn(rows, length, low=-99_999, high=99_999):
+    numbers = [*map(float, SystemRandom().sample(range(low, high), rows * length))]
+    return [numbers[length * row :][:length] for row in range(rows)]
+
+
+def _garbage(rows, length):
+    """Return numbers that no tensor has that is sent; a NaN at the end of each row."""
+    drawn = _drawn(rows, length, 100_000, 999_999)
+    return [[*row[:-1], math.nan] if length > 1 else row for row in drawn]
+
+
+def _called(function, args, comm, given):
+    return kit.called(function, comm, given, *args)
+
+
+def _in_chunks(call, comm, tensor):
+    call(comm, split(tensor, comm.world_size))
+
+
+def _probe(comm, call, inputs):
+    import torch  # here, because only ranks may load it
+
+    tensor = torch.tensor(inputs)
+    call(comm, tensor)
+    return tensor.tolist()
+
+
+def _pieces_probe(comm, call, inputs):
+    """Return the pieces, and those in the list afterwards, or in one returned."""
+    import torch
+
+    pieces = [torch.tensor(piece) for piece in inputs]
+    returned = call(comm, given := [*pieces])
+    other = returned if isinstance(returned, list) else given
+    return [p.tolist() for p in pieces], [torch.as_tensor(p).tolist() for p in other]
+
+
+# fmt: off
+HINTS = [
+    Hint(lambda f: "is no rank of this world" in str(f["failure"].cause), [
+        "A rank talks to one that is not there. Places go round, (rank + distance) % "
+        "n; and of 6 ranks four have the tensor after two rounds: only two are left."]),
+    Hint(lambda f: type(f["failure"]).__name__ == "Deadlock", [
+        "A rank waits for a partner that does something else. In one round a rank "
+        "sends, or receives, or has nothing to do: do both name each other?",
+        "For two ranks that wait, write down rank and place, counted from the root."]),
+    Hint(lambda f: f["of_0"], [
+        "Every rank has what rank 0 began with, and the root is another one. Count "
+        "from the root: place = (rank - root) % n."]),
+    Hint(lambda f: f.get("early") or f["again"], [
+        "A rank sends what it does not have yet, or to a rank that has it. Which ranks "
+        "have what after each round, and what is missing in the last one?",
+        "In the player look for messages that leave an empty cell, or fill none."]),
+    Hint(lambda f: f["never"], [
+        "No message brings the tensor to some ranks. If n is no power of two, the last "
+        "round is not full, and has to be there all the same."]),
+    Hint(lambda f: f["kept"], [
+        "What was given is unchanged. comm.recv(tensor, ...) and copy_ write into a "
+        "tensor; tensor = ... gives its name to a new one."]),
+    Hint(lambda f: f["lost"], [
+        "What a rank has from the start, or was sent, is changed. The root and an own "
+        "piece are never received into, and NaN plus anything is NaN."]),
+    Hint(lambda f: f["there"] != "?", [
+        "Pieces stand in other places. In the order in which they come they begin with "
+        "the rank itself; pieces[0] is for the piece of rank 0 on all ranks.",
+        "By how many places is the row of rank 1 turned in the table? And of rank 2?"]),
+    Hint(lambda f: f["there"], [
+        "A piece never came, or garbage was sent in its place. Which pieces has a rank "
+        "after one, two and three rounds, and how many are missing in the last?",
+        "Six ranks: 1, 2, 4 pieces, and then? Which two are missing on rank 0?"]),
+    Hint(lambda f: f["rounds"], [
+        "After each round twice as many ranks can have the tensor, or each rank twice "
+        "as many pieces. Which rank stands idle, or sends less than it has?",
+        "In the player see the second round. To which rank are both of a rank's pieces "
+        "new? torch.stack and torch.cat make one message of several pieces."]),
+    Hint(lambda f: f["together"], [
+        "Messages that a rank begins together leave one after another all the same: it "
+        "has one NIC. Which of the busiest rank's messages could another rank send?"]),
+]

@@ -1,0 +1,70 @@
+"""What every check gets from the kit: verdicts on failures, pictures, kept ranks."""
+
+import os
+
+import pytest
+import torch
+
+from distlab import run
+from distlab.checks import ring_all_reduce as checks
+from distlab.checks.kit.verdict import judge
+from distlab.launch import Relaying, kept_ranks
+
+
+def too_few(comm):
+    pass
+
+
+def makes_a_generator(comm, tensor, ring):
+    yield tensor
+
+
+def leaves(comm, tensor, ring):
+    os._exit(3)
+
+
+def endless(comm, tensor, ring):
+    while True:
+        pass
+
+
+def returns_equal_to_all(comm, tensor, ring):
+    torch.Tensor.tolist = lambda self: [type("Any", (float,), {})(1)] * len(self)
+
+
+@pytest.mark.parametrize(
+    ("function", "found", "hint"),
+    [
+        (too_few, "too_few(comm) is called with 3 arguments", "did it have"),
+        (makes_a_generator, "made a generator", "yield"),
+        (leaves, "left with exit status 3", "os._exit"),
+        (endless, "did not return within 2 s", "does that loop end"),
+        (returns_equal_to_all, "returned", ""),
+    ],
+)
+def test_a_failure_is_told_with_its_hint(function, found, hint, monkeypatch):
+    monkeypatch.setenv("DISTLAB_CHECK_SECONDS", "2" if function is endless else "30")
+    verdict = judge(checks.all_reduce, function, (2, 6))
+    assert verdict.outcome == "fail", verdict
+    assert found in verdict.found and hint in " ".join(verdict.hints), verdict
+
+
+def test_below_a_failed_check_is_the_learners_run_beside_the_ideal():
+    def all_send_first(comm, tensor, ring):
+        comm.send(tensor, ring[ring.index(comm.rank) - 1])
+
+    both = judge(checks.all_reduce, all_send_first, (4, 8)).picture.player
+    assert both.stop == 1 and both.names == ("yours", "the library's")
+    assert len(both.ideal.frames) == 2  # the library's goes no further either
+
+
+def test_kept_ranks_serve_worlds_of_any_size_until_one_fails():
+    def pids(size):
+        return run(lambda comm: os.getpid(), size, relayed=Relaying(kept=True)).results
+
+    with kept_ranks():
+        three = pids(3)
+        assert pids(2) == three[:2] and pids(5)[:3] == three
+        judge(checks.all_reduce, too_few, (2, 6))
+        fresh = pids(2)
+    assert not set(fresh) & set(pids(2))
