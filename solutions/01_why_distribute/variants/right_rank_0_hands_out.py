@@ -40,15 +40,14 @@ def balanced_work(comm, tasks, work, size_of):
     return part
 
 
-def best_world_size(serial_s, parallel_s, message_s, most):
-    saves = parallel_s > 0
-    if message_s:
-        n = math.isqrt(int(parallel_s / message_s))
-        saves = n * (n + 1) * message_s < parallel_s
-    else:
-        n = most - 1
-    n = min(most, max(1, n + 1)) if saves else max(1, min(n, most))
-    if not parallel_s:
-        n = 1
-    times = [serial_s + parallel_s / k + message_s * (k - 1) for k in (1, n)]
-    return np.int64(n), np.float64(times[0] / times[1])
+def fit_usl(measured):
+    n, x = np.array(measured).T
+    rows = np.stack([x / n, x / n * (n - 1), x * (n - 1)], axis=1)  # relative errors
+    rate, queue, pairs = np.linalg.solve(rows.T @ rows, rows.T @ np.ones(len(n)))
+    sigma, kappa = queue / rate, max(0.0, pairs / rate)
+    if kappa < 1e-6:
+        return np.float64(sigma), np.float64(0), np.float64(np.inf)
+    peak = max(np.int64(1), np.int64(np.sqrt((1 - sigma) / kappa)))
+    if (1 - sigma) / (peak * (peak + 1)) > kappa:
+        peak += 1
+    return sigma, kappa, peak

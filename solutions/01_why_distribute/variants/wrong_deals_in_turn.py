@@ -1,7 +1,7 @@
 """Deals uneven tasks in turn, as even ones."""
 
 POINTS = 6.0
-HINT = "dealt in turn, whatever their size"
+HINT = "Which task do you place first"
 
 
 def balanced_work(comm, tasks, work, size_of):

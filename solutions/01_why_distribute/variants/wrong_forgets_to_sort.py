@@ -4,5 +4,5 @@ POINTS = 6.0
 HINT = "a large one comes late"
 REPLACE = {
     "sorted(tasks, key=size_of, reverse=True)": "tasks",
-    "work(task) for task in share": "map(work, share)",
+    "work(task) for task in group": "map(work, group)",
 }

@@ -1,7 +1,7 @@
 """Cuts blocks of len(tasks) // n, and forgets the rest."""
 
 POINTS = 7.0
-HINT = "tasks are lost"
+HINT = "Some tasks are lost"
 
 
 def shared_work(comm, tasks, work):

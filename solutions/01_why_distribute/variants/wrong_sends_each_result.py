@@ -1,7 +1,7 @@
 """Sends every result as soon as it is there."""
 
 POINTS = 6.0
-HINT = "A message per task"
+HINT = "only results have to travel"
 
 
 def balanced_work(comm, tasks, work, size_of):

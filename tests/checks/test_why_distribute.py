@@ -1,0 +1,115 @@
+"""The law and its tolerances against other fits; answers without a variant."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from distlab import cost
+from distlab.checks import why_distribute as checks
+from distlab.checks.kit.verdict import judge
+
+
+@pytest.mark.parametrize("near", [0.6, 1.46, 2.5, 7, 24])
+def test_the_best_count_is_the_one_found_by_trying_them_all(near):
+    for _ in range(20):
+        law, _ = checks.draw_system(1, 4, near, 0)
+        speedups = {n: cost.usl_speedup(n, *law[1:]) for n in range(1, 60)}
+        assert checks.best_count(*law[1:]) == max(speedups, key=speedups.get)
+
+
+def fitted(measured, weigh):
+    n, x = np.array(measured, dtype=float).T
+    columns = np.stack([np.ones_like(n), n - 1, n * (n - 1)], axis=1) / n[:, None]
+    weights = weigh(n, x)
+    rows = (columns * weights[:, None], weights / x)
+    one, queue, pairs = np.linalg.lstsq(*rows, rcond=None)[0]
+    sigma, kappa = queue / one, pairs / one
+    return sigma, kappa, checks.best_count(sigma, kappa)
+
+
+WEIGHTS = {
+    "of n / X": lambda n, x: n,
+    "of seconds": lambda n, x: np.ones_like(n),
+    "of relative errors": lambda n, x: x,
+}
+
+
+@pytest.mark.parametrize("near", [9, 10])
+@pytest.mark.parametrize("weigh", WEIGHTS.values(), ids=WEIGHTS)
+def test_least_squares_of_all_points_is_always_near_enough(weigh, near):
+    for _ in range(300):
+        law, measured = checks.draw_system(1, 32, near, 10)
+        yours = fitted(measured, weigh)
+        assert checks.compare(yours, law, checks.DISTURBED) == (True, True)
+
+
+@pytest.mark.parametrize("near", [9, 10])
+def test_a_curve_through_the_first_the_middle_and_the_last_point_never_is(near):
+    for _ in range(300):
+        law, measured = checks.draw_system(1, 32, near, 10)
+        three = [measured[i] for i in (0, 16, -1)]
+        yours = fitted(three, WEIGHTS["of n / X"])
+        assert not checks.compare(yours, law, checks.DISTURBED)[0]
+
+
+FOUR = 4, "abcdefgh"
+
+
+def collected(comm, own):
+    if comm.rank:
+        return comm.send_object(own, 0)
+    return own + sum(comm.recv_object(rank) for rank in range(1, comm.world_size))
+
+
+def replaced(comm, tasks, work):
+    own = sum(map(work, tasks[comm.rank :: comm.world_size]))
+    if comm.rank:
+        return comm.send_object(own, 0)
+    for rank in range(1, comm.world_size):
+        own = comm.recv_object(rank)
+    return own
+
+
+def as_a_set(comm, tasks, work):
+    mine = sorted(set(tasks))[comm.rank :: comm.world_size]
+    return collected(comm, sum(map(work, mine)))
+
+
+@pytest.mark.parametrize(
+    "check, answer, case, hint",
+    [
+        ("shared_work", replaced, FOUR, "does not return the sum"),
+        ("shared_work", as_a_set, (3, "abcab"), "Some tasks are lost"),
+        ("shared_work", lambda c, t, w: sum(map(w, t)), FOUR, "is not shared"),
+        (
+            "fit_usl",
+            lambda m: (1, math.sqrt(-1e-17), 2),
+            (1, 4, math.inf, 0),
+            "no peak",
+        ),
+        ("fit_usl", cost.fit_usl, (1, 4, 2, 0), "Nothing of your own does the work"),
+    ],
+)
+def test_a_mistake_meets_the_hint_that_fits(check, answer, case, hint):
+    verdict = judge(getattr(checks, check), answer, case)
+    assert verdict.outcome == "fail" and hint in verdict.hints[0], verdict
+
+
+def test_a_verdict_shows_per_rank_what_was_done_and_what_is_in_the_sum():
+    assert judge(checks.shared_work, replaced, FOUR).found.splitlines()[:-1] == [
+        "rank  tasks done  in your sum",
+        "   0  a e         missing",
+        "   1  b f         missing",
+        "   2  c g         missing",
+        "   3  d h         once",
+    ]
+
+
+def test_a_sum_may_be_a_tensor():
+    def of_torch(comm, tasks, work):
+        own = torch.tensor(sum(map(work, tasks[comm.rank :: comm.world_size])))
+        return collected(comm, own)
+
+    assert judge(checks.shared_work, of_torch, FOUR).found == ""
