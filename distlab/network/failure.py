@@ -21,6 +21,7 @@ __all__ = [
     "handled",
     "no_effects",
     "nonsense",
+    "of_the_class",
     "parting",
     "raised",
     "stopped",
@@ -141,7 +142,7 @@ def parting(
     node: its object, if it is alive.
     """
     kind = f" ({type(node).__name__})" if node is not None else ""
-    shared = _shared(type(node))
+    shared = of_the_class(type(node))
     hint = "Chance comes from self.random alone; a node has no clock, and no id()."
     if shared:
         hint = (
@@ -159,7 +160,7 @@ def parting(
     return NotDeterministic(story, node=me, at_s=at_s, first=first, second=second)
 
 
-def _shared(kind):
+def of_the_class(kind):
     """Return the name of something that can change and belongs to a class, if any."""
     for base in kind.__mro__:
         for name, value in vars(base).items():

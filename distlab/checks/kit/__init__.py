@@ -9,6 +9,13 @@ call          one function, in one process
 from distlab.checks.kit.calls import call
 from distlab.checks.kit.hints import Hint
 from distlab.checks.kit.nodes import NODE_HINTS, on_nodes
+from distlab.checks.kit.operations import (
+    clients_of,
+    last_reads,
+    listed,
+    messages_between,
+    require_loss,
+)
 from distlab.checks.kit.pictures import Played, librarys, ring_seats, tree_seats
 from distlab.checks.kit.ranks import called, contributions, draws, followed, on_ranks
 from distlab.checks.kit.tables import difference, side_by_side
@@ -25,15 +32,20 @@ __all__ = [
     "call",
     "called",
     "check",
+    "clients_of",
     "contributions",
     "difference",
     "draws",
     "followed",
+    "last_reads",
     "librarys",
+    "listed",
+    "messages_between",
     "modules_of",
     "on_nodes",
     "on_ranks",
     "on_workers",
+    "require_loss",
     "ring_seats",
     "side_by_side",
     "tree_seats",

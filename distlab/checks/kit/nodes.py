@@ -20,7 +20,7 @@ from distlab.checks.kit.hints import Hint
 from distlab.checks.kit.node_inside import OPAQUE
 from distlab.checks.kit.pictures import Played
 from distlab.checks.kit.ranks import seconds
-from distlab.checks.kit.verdict import Wrong
+from distlab.checks.kit.verdict import Inconclusive, Wrong
 from distlab.errors import CannotTravel, NodeFailed, NotDeterministic, SandboxExceeded
 from distlab.network import Outcome, node, search, simulate
 from distlab.network.schedules.found import Found, NotFound
@@ -28,9 +28,10 @@ from distlab.processes import Frame, Processes
 
 __all__ = ["NODE_HINTS", "Nodes", "on_nodes"]
 
-_INSIDE = "distlab.checks.kit.node_inside"
+INSIDE = "distlab.checks.kit.node_inside"
 _MOST_BYTES = 2**22  # of what a node says at once
-_MOST_CALLS = 20_000  # of methods in one run
+_MOST_CALLS = 4_000  # of methods in one run
+_SLOWEST = 4  # times what one answer may take, for a whole run
 
 
 @contextmanager
@@ -48,7 +49,7 @@ def on_nodes(
     except CannotTravel as error:
         raise Wrong(str(error), cannot_travel=True) from None
     processes = Processes(
-        nodes, f"{_INSIDE}:main", preload=(_INSIDE,), most_bytes=_MOST_BYTES
+        nodes, f"{INSIDE}:main", preload=(INSIDE,), most_bytes=_MOST_BYTES
     )
     try:
         setup = pickle.dumps((packed, cells(), without, random.getrandbits(64)))
@@ -96,13 +97,13 @@ class Nodes:
     @contextmanager
     def _run(self, searching):
         self._left = 10**9 if searching else _MOST_CALLS
-        self._until = time.monotonic() + seconds()
+        self._until = time.monotonic() + _SLOWEST * seconds()
         self._failed = None
         self.sizes.clear()
         try:
             yield type(self._name, (_Proxy,), {"nodes": self, "searching": searching})
         except NodeFailed as error:
-            if isinstance(error.cause, SandboxExceeded):
+            if isinstance(error.cause, SandboxExceeded | Inconclusive):
                 raise error.cause from None
             raise self._wrong(error) from None
         except NotDeterministic as error:
@@ -125,7 +126,12 @@ class Nodes:
         if self._left < 0:
             raise self._failure(index, "the nodes find no end: they go on and on")
         self._processes.send(index, pickle.dumps((what, *args)))
-        while (left_s := self._until - time.monotonic()) > 0:
+        deadline = time.monotonic() + seconds()
+        if deadline > self._until:
+            raise Inconclusive(
+                "A run took too long: is the machine busy? Run it again."
+            )
+        while (left_s := deadline - time.monotonic()) > 0:
             if index not in self._processes.alive:
                 raise self._failure(index, f"node {index}'s process has ended")
             for each in self._processes.poll(left_s):
@@ -228,42 +234,42 @@ NODE_HINTS = [
         "The verdict names what belongs to nobody. A list or dict in the body of the "
         "class, or as the default of an argument, is made once for all nodes."]),
     Hint(lambda f: f["chance"], [
-        "The same node, given the same, did something else. Chance comes from self.random "
-        "alone; a node has no clock, and no memory but self.",
-        "Look for what differs between two runs of the same code: the clock, the module "
-        "random, a global, the number that id gives. Which of these decides what your "
-        "node says?"]),
+        "The same node, given the same, did something else. Chance comes from "
+        "self.random alone; a node has no clock, and no memory but self.",
+        "Look for what differs between two runs of the same code: the clock, the "
+        "module random, a global, the number that id gives. Which of these decides "
+        "what your node says?"]),
     Hint(_says("this exercise asks"), [
-        "The library's own stores are not there where your nodes run: the protocol itself "
-        "is the exercise.",
-        "The message names what was called. Which of the classes given in the notebook do "
-        "you build on, and which comes from distlab itself?"]),
+        "The library's own stores are not there where your nodes run: the protocol "
+        "itself is the exercise.",
+        "The message names what was called. Which of the classes given in the notebook "
+        "do you build on, and which comes from distlab itself?"]),
     Hint(_says("write this step"), [
-        "Nothing of your own is written yet. What must a node know before it answers, and "
-        "what may it say when it does not hear from the others?",
-        "Begin with the smallest method, the one that is called when a client asks, and "
-        "have it handle a read of a key that nobody has written."]),
+        "Nothing of your own is written yet. What must a node know before it answers, "
+        "and what may it say when it does not hear from the others?",
+        "Begin with the smallest method, the one that is called when a client asks, "
+        "and have it handle a read of a key that nobody has written."]),
     Hint(_says("did not return"), [
-        "A node never waits. It returns its effects, and is called again when a message "
-        "comes or a timer runs out.",
-        "Look for a loop in the method that the verdict names. What has to change so that "
-        "it ends, and can that change while the method runs?",
-        "A node asks at second 0 and wants to give up at second 0.2. It cannot sleep until "
-        "then. Which effect makes somebody call it again at that time?"]),
+        "A node never waits. It returns its effects, and is called again when a "
+        "message comes or a timer runs out.",
+        "Look for a loop in the method that the verdict names. What has to change so "
+        "that it ends, and can that change while the method runs?",
+        "A node asks at second 0 and wants to give up at second 0.2. It cannot sleep "
+        "until then. Which effect makes somebody call it again at that time?"]),
     Hint(_says("find no end"), [
-        "Messages lead to messages without end. What has nothing new to say need not be "
-        "said again at once.",
+        "Messages lead to messages without end. What has nothing new to say need not "
+        "be said again at once.",
         "Take two nodes, and let one message arrive. Write down what the other sends "
         "because of it, and what that makes the first one send. Does the chain end?"]),
     Hint(_says("process has ended"), [
-        "The process of the node has ended, or had not enough memory. A node lives as long "
-        "as its machine.",
+        "The process of the node has ended, or had not enough memory. A node lives as "
+        "long as its machine.",
         "Does a method call exit, or put something into a list without end?"]),
     Hint(lambda f: isinstance(f["failure"].cause, str) and f["node"] is not None, [
         "The message above says what was returned, and what can be.",
-        "A method is a generator as soon as it has a yield, and everything that it yields "
-        "has to be an effect: a message, a timer, an answer or a refusal. What do you "
-        "yield, or return, besides?"]),
+        "A method is a generator as soon as it has a yield, and everything that it "
+        "yields has to be an effect: a message, a timer, an answer or a refusal. What "
+        "do you yield, or return, besides?"]),
     Hint(lambda f: f["node"] is not None, [
         "The message above names the line, and what the node was given.",
         "Read its last line first: what kind of thing was there where another was "
@@ -272,6 +278,6 @@ NODE_HINTS = [
     Hint(lambda f: f["cannot_travel"], [
         "The class runs in another Python. It travels there with what it uses.",
         "The message above names what cannot travel. Usually it lives in the notebook "
-        "alone, such as an open file or the result of a run: does the class mention a name "
-        "from another cell?"]),
+        "alone, such as an open file or the result of a run: does the class mention a "
+        "name from another cell?"]),
 ]

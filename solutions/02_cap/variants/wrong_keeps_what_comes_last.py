@@ -1,7 +1,0 @@
-"""Keeps whatever arrives."""
-
-POINTS = 7.0
-HINT = "An old value has won"
-REPLACE = {
-    "newest([copy, self.copies.get(key, Copy())])": "copy",
-}
