@@ -91,6 +91,10 @@ class SmallCourse:
             each.source = sources.get(each.id.replace("-", "_"), each.source)
         return notebook
 
+    def one(self):
+        """Return the right answer to step one."""
+        return ONE
+
     def submit(self, student, notebook=None, name=f"{STEM}.ipynb", **sources):
         """Put a submission where `distlab grade` looks for it; return its folder."""
         place = self.folder / "submitted" / student / STEM

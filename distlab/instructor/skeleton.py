@@ -93,8 +93,8 @@ def filled(submitted, source) -> tuple:
     made.cells = list(own[None])
     for cell in copy.deepcopy(source.cells):
         name = grade_id_of(cell)
-        if name in answers and cell.metadata["nbgrader"]["solution"]:
-            cell.source = _text(answers[name])
+        if name is not None and cell.metadata["nbgrader"]["solution"]:
+            cell.source = _text(answers.get(name, {}))
         if name is not None or cell.cell_type == "markdown":
             made.cells.append(cell)
         made.cells += own.get(name, []) if name else []

@@ -183,7 +183,10 @@ class Submission:
         """Return the notebook's next frame."""
         deadline = time.monotonic() + timeout_s
         while (left := deadline - time.monotonic()) > 0:
-            for event in self._process.poll(left):
+            happened = self._process.poll(left)
+            if self._process.exceeded:  # its end can take seconds
+                raise Lost(self._process.exceeded)
+            for event in happened:
                 if isinstance(event, Frame):
                     return bytes(event.payload)
                 if isinstance(event, Ended):
