@@ -1,43 +1,92 @@
-"""Exercise 03: a checker of linearizability, and eight histories to tell apart.
+"""Exercise 03, steps 1 and 2: a checker of linearizability.
 
 The learner's checker judges histories drawn at random; what it says is compared with
-what the library's says, here. In step 3 an answer is tried: its order has to explain
-the history, and its few operations have to contradict the next stronger model.
+what the library's says, here. Hints follow from what all the histories share that it is
+wrong about. Step 3 is in `eight_histories`.
 """
 
-import re
 import signal
-from itertools import combinations, product
 from math import inf
+from random import SystemRandom
 from string import ascii_lowercase
 
-from distlab.checks.histories import EIGHT_HISTORIES, drawn, hard
 from distlab.checks.kit import Hint, Wrong, call, called, check, modules_of
-from distlab.history import History, timeline, told
+from distlab.history import History, timeline
+from distlab.trace import Operation
 
 # What answers the question is imported where it is needed, so that no process has it.
 WITHOUT = ("distlab.agree", *modules_of("distlab.agree.checkers"))
-LIMIT_S, SHORT = 3, 8  # of processor time, for a case; operations that can be read
-STRONGER = {"sequential": "linearizable", "causal": "sequential", "eventual": "causal"}
-STRONGER["none"] = "causal"
-
-
-# ---- steps 1 and 2: is it linearizable? ----------------------------------------------
+LIMIT_S, SHORT = 2, 8  # of processor time, for a case; operations that can be read
+random = SystemRandom()
 
 
 @check("{} histories of up to {} operations")
 def linearizable(function, count, most):
     """Every operation has a response."""
-    _compare(function, [drawn(most, 0) for _ in range(count)], memory=False)
+    _compare(function, [_drawn(most, 0) for _ in range(count)], memory=False)
 
 
 @check("{} histories of up to {} operations, some without a response")
 def fast_linearizable(function, count, most):
     """Some operations failed, or have no response; three long histories are hard."""
     long = most > SHORT
-    histories = [drawn(most, 0.06 if long else 0.2) for _ in range(count)]
-    histories += [hard(right) for right in (False, True, True) if long]
+    histories = [_drawn(most, 0.06 if long else 0.2) for _ in range(count)]
+    histories += [_hard(right) for right in (False, True, True) if long]
     _compare(function, histories, memory=True)
+
+
+def operation(client, op, key, said, start, end):
+    """Return one with a response; said: what was written, or what was read."""
+    value, result = (said, None) if op == "write" else (None, said)
+    when = float(start), float(end)
+    return Operation(int(client), op, key, value, *when, "ok", result)
+
+
+def _drawn(most, unknown):
+    """Draw a history of one register; in most of them one read returns another value.
+
+    Times are small whole numbers, so that many are equal.
+    """
+    free, effects = [0] * random.choice((1, 2, 3, 4, 5)), []
+    for _ in range(most - random.randrange(5)):
+        client, op = random.randrange(len(free)), random.choice(("read", "write"))
+        start = free[client] + random.randrange(3)
+        end = late = start + random.choice((1, 2, 3, 5, 8))
+        free[client] = end + 1
+        one = operation(client, op, None, random.randint(1, most), start, end)
+        if random.random() < 1.5 * unknown:
+            one = one._replace(outcome=random.choice(("failed", "unknown", "unknown")))
+        if one.outcome == "unknown":
+            one, late = one._replace(end=None), start + random.choice((1, 3, 9, 30))
+        point = random.choice((start, late, random.uniform(start, late)))
+        effects.append((point, random.random(), one))
+    operations, value = [], None
+    for *_, one in sorted(effects):
+        if one.op == "read":
+            one = one._replace(result=value if one.outcome == "ok" else None)
+        elif one.outcome == "ok" or (one.end is None and random.random() < 0.6):
+            value = one.value
+        operations.append(one)
+    reads = [n for n, o in enumerate(operations) if (o.op, o.outcome) == ("read", "ok")]
+    if reads and random.random() < 0.7:
+        n, values = random.choice(reads), [None, *{one.value for one in operations}]
+        operations[n] = operations[n]._replace(result=random.choice(values))
+    return sorted(operations, key=lambda one: one.start)
+
+
+def _hard(right):
+    """Return a history in which an early choice can be wrong and shows at the very end.
+
+    In each of nine rounds five clients write at once, and then one reads. A read of the
+    first round's value and a write, read at the end if it is right, overlap them all.
+    """
+    history = [operation(5, "write", None, 99, -1, 89)]
+    history.append(operation(6, "read", None, 2, -1, 89))
+    for first, at in zip(range(0, 45, 5), range(0, 90, 10), strict=True):
+        for client in random.sample(range(5), 5):
+            history.append(operation(client, "write", None, first + client, at, at + 5))
+        history.append(operation(0, "read", None, first + 2, at + 6, at + 7))
+    return [*history, operation(0, "read", None, 99 if right else 0, 90, 91)]
 
 
 def _order(operations):
@@ -49,7 +98,7 @@ def _order(operations):
     return find_order(kept, Register(), inf).order
 
 
-def _violates(model, operations):
+def violates(model, operations):
     """Return whether the library says that operations violate a model."""
     from distlab import agree
 
@@ -124,104 +173,6 @@ def _answers(function, histories):
 
 def _too_slow(*_):
     raise TimeoutError
-
-
-# ---- step 3: which model? ------------------------------------------------------------
-
-
-@check("history {}")
-def classified(answers, name):
-    """An order proves the model, and a contradiction that no stronger one holds."""
-    history, given = EIGHT_HISTORIES[name], call(dict, answers).get(name)
-    try:
-        fits = type(given) in (tuple, list) and len(given) == 3
-        if not fits or given[0] not in ("linearizable", *STRONGER):
-            raise Wrong(f"The answer is {given!r:.80}.", form=True)
-        model, order, contradiction = given
-        _explain(model, order, history)
-        if model != "linearizable":
-            _contradict(STRONGER[model], contradiction, history)
-    except Wrong as wrong:
-        found = f"{timeline(history)}\n{wrong.found}"
-        raise Wrong(found, **wrong.facts) from None
-
-
-def _explain(model, order, history):
-    """Raise if the order, or the orders, that the learner gave do not prove a model."""
-    if model in ("eventual", "none"):
-        if _violates("converged", history) == (model == "eventual"):
-            raise Wrong(f"The answer is {model!r}.", last_reads=True)
-        return
-    parts, orders = {"": history}, {"": order}
-    if model == "causal":
-        orders, parts = order, {o.client: [] for o in history if o.op == "read"}
-        for client, part in parts.items():
-            part += [o for o in history if client == o.client or o.op == "write"]
-    if type(orders) is not dict or {*orders} != {*parts}:
-        who = ", ".join(map(str, parts))
-        raise Wrong(f"There has to be an order for each of: {who}.", incomplete=True)
-    letters = dict(zip(history, ascii_lowercase, strict=False))
-    before = _before(model, history)
-    for client, part in parts.items():
-        mine, values = _named(orders[client], history), {}
-        if sorted(mine) != sorted(part):
-            wanted = " ".join(letters[one] for one in part)
-            found = f"{orders[client]!r:.60} has to name each of these once: {wanted}."
-            raise Wrong(found, incomplete=True)
-        for one in mine:
-            if one.op == "write":
-                values[one.key] = one.value
-            elif one.result != (there := values.get(one.key)):
-                found = f"{letters[one]}, {told(one)}, finds {there}."
-                raise Wrong(f"In {orders[client]!r}, {found}", unexplained=True)
-        for one, other in combinations(mine, 2):
-            if (other, one) in before:
-                found = f"{letters[other]} is after {letters[one]}."
-                raise Wrong(f"In {orders[client]!r}, {found}", late=True)
-
-
-def _named(letters, history):
-    """Return the operations that are named, by "a c b", "acb", "a, c, b" or a list."""
-    named = dict(zip(ascii_lowercase, history, strict=False))
-    return [named[each] for each in re.findall("[a-z]", str(letters)) if each in named]
-
-
-def _before(model, history):
-    """Return the pairs of operations that each order of a model has to keep."""
-    pairs = {(a, b) for a, b in product(history, repeat=2) if a.end < b.start}
-    if model == "linearizable":
-        return pairs
-    pairs = {(a, b) for a, b in pairs if a.client == b.client}
-    if model == "causal":
-        pairs |= {(a, b) for a, b in product(history, repeat=2) if _reads(b, a)}
-        while more := {(a, d) for a, b in pairs for c, d in pairs if b == c} - pairs:
-            pairs |= more
-    return pairs
-
-
-def _reads(read, write):
-    read_is = read.op, write.op, read.key, read.result
-    return read_is == ("read", "write", write.key, write.value)
-
-
-def _contradict(model, letters, history):
-    """Raise if the operations that the learner named do not contradict a model."""
-
-    def with_sources(some):  # without its write, a read would be wrong in any model
-        return {*some, *(one for one in history if any(_reads(o, one) for o in some))}
-
-    some = with_sources(_named(letters, history))
-    if not some:
-        raise Wrong(f"Nothing is named that contradicts {model!r}.", unnamed=True)
-    if not _violates(model, some):
-        raise Wrong(f"Alone, {letters!r} are {model}.", consistent=True)
-    for fewer in map(with_sources, combinations(some, len(some) - 1)):
-        if len(fewer) < len(some) and _violates(model, fewer):
-            found = f"Of {letters!r}, fewer are enough to contradict {model!r}."
-            raise Wrong(found, too_many=True)
-
-
-# ---- hints ---------------------------------------------------------------------------
 
 
 def _wrong(end, feature=lambda history: True):
@@ -300,7 +251,7 @@ HINTS = [
         "order.",
         "Find the write that two reads overlap. When did it take effect, if the first "
         "has seen it? What may the second return?"]),
-    Hint(_wrong("said yes", lambda history: not _violates("sequential", history)), [
+    Hint(_wrong("said yes", lambda history: not violates("sequential", history)), [
         "One order that keeps each client's own would explain this: that is sequential "
         "consistency. What ended before something of another client began has to be "
         "before it, too.",
@@ -328,43 +279,4 @@ HINTS = [
         "On the history above, write down the first two choices of your search. What "
         "happens when the second leads nowhere? Before the first write a read returns "
         "None, and two writes of one value are two choices."]),
-    Hint(lambda f: f["form"], [
-        "Is there one order of all operations that explains what was read, and keeps "
-        "real time? An answer is three things: the word; the order, for 'causal' a "
-        "dict of them; and the letters that contradict the next stronger model.",
-        "For each read: which write has to be before it, and which must not be in "
-        "between? If that can be kept together with real time, you have the order."]),
-    Hint(lambda f: f["incomplete"], [
-        "One order of all has every operation in it. In a causal history each client "
-        "that reads has an order of its own: all writes, and what this client has "
-        "read, as in {1: 'a b c', 2: 'b a d'}."]),
-    Hint(lambda f: f["last_reads"], [
-        "Eventual means that in the end all agree, and none that not even that is "
-        "true. Write down, for each key and client, what its last read returned."]),
-    Hint(lambda f: f["unexplained"], [
-        "A read returns what was written to its key last before it, or None. If no "
-        "place in any order is right for it, the model is too strong.",
-        "Move the write that the read needs directly before it. Which rule does the "
-        "new order break? If each one breaks a rule, go down a word."]),
-    Hint(lambda f: f["late"], [
-        "The order has to keep what is before what: for 'linearizable' in real time, "
-        "for 'sequential' in each client's own order, for 'causal' along a chain of "
-        "causes. If no order does and explains the reads, the model is too strong.",
-        "For 'causal' draw an arrow from each operation to the next of its client, and "
-        "from each write to the reads that returned it. Follow the arrows between the "
-        "two."]),
-    Hint(lambda f: f["unnamed"], [
-        "A weaker model is only the strongest one if the next stronger one is "
-        "violated. Which few operations show that?",
-        "You tried to find an order for the stronger model, and got stuck. Which "
-        "operations did you look at then? Begin with these."]),
-    Hint(lambda f: f["consistent"], [
-        "There is an order of these, for the stronger model. If there is nothing that "
-        "would forbid it, nothing is wrong with the stronger model.",
-        "Real time: a read of something old after something new was seen. Sequential: "
-        "two clients that saw two things in opposite orders. Causal: something old, "
-        "read behind a chain of arrows from something newer."]),
-    Hint(lambda f: f["too_many"], [
-        "Leave out what is not needed, until nothing can be left out: what is left is "
-        "the reason. Cover one letter after another with a finger."]),
 ]

@@ -4,18 +4,18 @@ import brute
 import pytest
 
 from distlab.checks import consistency_models as checks
-from distlab.checks.histories import EIGHT_HISTORIES, drawn, hard
+from distlab.checks.eight_histories import EIGHT_HISTORIES, classified
 from distlab.checks.kit.verdict import judge
 
 
 def test_the_oracle_and_brute_force_agree_on_histories_of_all_kinds():
-    histories = [drawn(6, unknown) for unknown in (0, 0.2) for _ in range(400)]
+    histories = [checks._drawn(6, unknown) for unknown in (0, 0.2) for _ in range(400)]
     truths = [brute.is_linearizable(history, None) for history in histories]
     assert [checks._order(history) is not None for history in histories] == truths
     right = [h for h, truth in zip(histories, truths, strict=True) if truth]
     assert 200 < len(right) < 700 and sum(map(checks._ties, right)) > 10
     assert {o.outcome for h in histories for o in h} == {"ok", "failed", "unknown"}
-    assert checks._order(hard(True)) and not checks._order(hard(False))
+    assert checks._order(checks._hard(True)) and not checks._order(checks._hard(False))
 
 
 def test_the_eight_histories_are_two_of_each_strong_model_and_one_of_each_weak():
@@ -113,6 +113,6 @@ def test_a_smallest_history_is_shown_beside_the_order_that_explains_it():
     ],
 )
 def test_an_answer_about_a_history_meets_the_hint_that_fits(name, answer, hint):
-    verdict = judge(checks.classified, {name: answer}, (name,))
+    verdict = judge(classified, {name: answer}, (name,))
     assert verdict.outcome == ("fail" if hint else "pass")
     assert hint in " ".join(verdict.hints), verdict
