@@ -25,7 +25,7 @@ import numpy as np
 
 from distlab.checks.kit.pictures import Played
 from distlab.checks.kit.verdict import Inconclusive, Wrong
-from distlab.errors import SandboxExceeded, WorldFailed, WorldTimeout
+from distlab.errors import CannotTravel, SandboxExceeded, WorldFailed, WorldTimeout
 from distlab.launch import Relaying, Report, follow, kept_ranks, run
 from distlab.links import Link
 from distlab.processes.server_handle import ServerHandle
@@ -154,6 +154,8 @@ def on_ranks(
             timeout_s=seconds(),
             quiet=True,
         )
+    except CannotTravel as error:
+        raise Wrong(str(error), unsent=True) from None
     except SandboxExceeded as error:
         raise _too_much(error.why) from None
     except WorldFailed as failure:
