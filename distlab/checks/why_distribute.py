@@ -99,7 +99,8 @@ class _Work:
                 words = [("missing", "once", "twice")[t] for t in times]
                 break
         silent = len(parts) > 1 and not self.trace.messages()
-        raise self.wrong(found, "in your sum", words, silent=silent, sum=not silent)
+        title = "in your sum" if words else ""
+        raise self.wrong(found, title, words, silent=silent, sum=not silent)
 
     def wrong(self, found, title="", column=(), **facts):
         """Return `Wrong` with a row per rank: the tasks it did, and one more column."""

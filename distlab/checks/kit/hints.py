@@ -123,7 +123,7 @@ COMMON = [
     Hint(
         _all_wait("recv"),
         [
-            "All ranks wait in a receive, and no message has been sent. Which rank can "
+            "All ranks wait in a receive, and no message is on its way. Which rank can "
             "send before it has received anything?",
             "The story shows what each rank waits for. Follow it backwards: one rank "
             "must start with a send, or every rank must do both at once with "

@@ -31,7 +31,7 @@ def balanced_work(comm, tasks, work, size_of):
 
 
 def fit_usl(measured):
-    n, throughput = zip(*measured)
+    n, _ = zip(*measured)
     c, b, a = np.polyfit(n, [k / x for k, x in measured], 2)[::-1]
     sigma, kappa = (b + a) / (a + b + c), a / (a + b + c)
     if abs(kappa) < 1e-6:

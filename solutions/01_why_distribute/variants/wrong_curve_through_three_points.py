@@ -2,4 +2,7 @@
 
 POINTS = 7.0
 HINT = "Do all of the points take part"
-REPLACE = {"np.array(measured,": "np.array([measured[i] for i in (0, len(measured) // 2, -1)],"}
+REPLACE = {
+    "n, throughput =": "measured = [measured[0], measured[len(measured) // 2], "
+    "measured[-1]]\n    n, throughput ="
+}

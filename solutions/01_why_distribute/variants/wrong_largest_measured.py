@@ -2,4 +2,6 @@
 
 POINTS = 7.0
 HINT = "The peak follows from them alone"
-REPLACE = {"return sigma, kappa, peak": "return sigma, kappa, measured[throughput.argmax()][0]"}
+REPLACE = {
+    "return sigma, kappa, peak": "return sigma, kappa, n[throughput.argmax()].item()"
+}
