@@ -4,7 +4,7 @@ from distlab.train.buckets import Bucket
 from distlab.train.buckets import in_buckets as theirs
 
 POINTS = 4.0
-HINT = "Borrowing is refused"
+HINT = "distlab's own is not available here"
 
 
 def in_buckets(parameters, first_bytes, bucket_bytes):
