@@ -160,8 +160,8 @@ def hides_between(config) -> tuple[str, str]:
 
 def visible(source: str, begin: str, end: str) -> str:
     """Return a source without its hidden regions."""
-    between = rf"^.*{re.escape(begin)}.*?{re.escape(end)}.*?$\n?"
-    return re.sub(between, "", source, flags=re.M | re.S)
+    begin, end = map(re.escape, (begin, end))
+    return re.sub(rf"^[^\n]*{begin}.*?{end}[^\n]*$\n?", "", source, flags=re.M | re.S)
 
 
 def _kernel_notes(submitted, source):
