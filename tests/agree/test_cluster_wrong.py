@@ -11,7 +11,7 @@ import time
 import nbformat
 import psutil
 import pytest
-from clusters import Echo, Gossip, cluster_server, writes  # noqa: F401
+from clusters import Echo, Gossip, writes
 
 from distlab import Call, Crash, Split, network
 from distlab.errors import (

@@ -214,15 +214,28 @@ def test_lessons_that_all_pass_end_with_status_0(tmp_path):
     assert (tmp_path / "runs" / "lesson.html").exists()
 
 
-def test_one_bar_counts_the_cells_of_all_lessons_on_a_terminal(tmp_path):
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_each_lesson_has_a_line_that_counts_its_cells_on_a_terminal(tmp_path, jobs):
     one = write_lesson(tmp_path / "one.ipynb", "1", "2")
     two = write_lesson(tmp_path / "two.ipynb", "1 / 0", "2", "3")
-    process, terminal = start_on_a_terminal("run", one, two, "--to", tmp_path / "out")
+    words = ["run", one, two, "--to", tmp_path / "out", "--jobs", jobs]
+    process, terminal = start_on_a_terminal(*words)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", read_to_end(terminal))
     assert process.wait() == 1
-    bars = re.findall(r"(\w+) ━+.*?(\d)/5 cells", shown)
-    assert bars[-1] == ("two", "5")
-    assert ("two", "2") in bars
+    bars = re.findall(r"(\w+) ━+.*?(\d/\d) cells", shown)
+    assert {("one", "0/2"), ("one", "2/2"), ("two", "0/3"), ("two", "3/3")} <= set(bars)
+    assert (bars.index(("two", "0/3")) < bars.index(("one", "2/2"))) == (jobs == 2)
+
+
+def test_two_lessons_at_a_time_wait_for_each_other_and_one_at_a_time_cannot(tmp_path):
+    os.mkfifo(tmp_path / "meeting")
+    one = write_lesson(tmp_path / "one.ipynb", "open('meeting', 'w').write('here')")
+    two = write_lesson(tmp_path / "two.ipynb", "open('meeting').read()")
+    words = ["run", one, two, "--to", tmp_path / "out", "--jobs"]
+    assert run_distlab(*words, 2, cwd=tmp_path).returncode == 0
+    assert "here" in outputs(tmp_path / "out", "two")[0]
+    done = run_distlab(*words, 1, "--cell-timeout", 2, cwd=tmp_path)
+    assert "one failed in code cell 1 of 1:\n    not done after 2 s" in done.stdout
 
 
 def test_a_kernel_that_cannot_start_is_told_with_its_last_words(tmp_path):
