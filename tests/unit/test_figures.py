@@ -100,13 +100,6 @@ PICTURES = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def open_fonts():
-    """Draw once before anything is counted: matplotlib keeps its fonts open."""
-    for name in ("ratios, hostile", "memory", "traffic"):
-        PICTURES[name]()._repr_mimebundle_()
-
-
 # ---- all of them ----------------------------------------------------------------
 
 

@@ -77,12 +77,6 @@ TRACES["deadlock"] = Trace(
 every = pytest.mark.parametrize("name", TRACES)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def open_fonts():
-    """Draw once before anything is counted: matplotlib keeps its fonts open."""
-    frame_svg(player(hostile("w\u65e5")).film, 1)
-
-
 class Page(HTMLParser):
     """The tags, words and scripts of a page."""
 
