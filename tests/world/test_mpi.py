@@ -350,7 +350,9 @@ mpi.run(endless, 4)
 """
 
 
-@pytest.mark.parametrize("kill", [os.kill, os.killpg])
+@pytest.mark.parametrize(
+    "kill", [os.killpg, pytest.param(os.kill, marks=pytest.mark.soak)]
+)
 def test_when_the_kernel_is_killed_all_of_mpi_goes(kill):
     kernel = subprocess.Popen(
         [sys.executable, "-c", KERNEL],
