@@ -86,7 +86,7 @@ def test_a_card_is_read_as_it_is_written():
         lesson="10_ring",
     )
     with pytest.raises(FrozenInstanceError):
-        card.level = "senior"
+        each.level = "senior"
 
 
 @pytest.mark.parametrize("line", ["---", "-----", "---  "])
