@@ -9,7 +9,7 @@ JOB = """
 import time
 from distlab.calls import progress
 from distlab.dataflow import MapReduce
-progress._AFTER_S = {after_s}
+progress._AFTER_S, progress._EVERY_S = {after_s}, 0
 
 def mapper(line):
     time.sleep(0.1)

