@@ -1,4 +1,8 @@
-"""What distlab may leave behind: processes of this one, and what bears its name."""
+"""What distlab may leave behind: processes of this one, and folders with its name.
+
+A folder's name says which process made it (`distlab.processes.folders`), so that what
+runs beside the tests is not taken for theirs.
+"""
 
 import os
 import re
@@ -11,11 +15,11 @@ from distlab.processes.server_handle import ServerHandle
 
 __all__ = ["left_since", "what_there_is"]
 
-OWNED = re.compile(r"distlab-\d+-(\d+)-\d+-\w+")  # processes.folders writes whose it is
+OWNED = re.compile(r"distlab-\d+-(\d+)-\d+-\w+")
 
 
 def what_there_is() -> set[str]:
-    """Return our processes, and the files in memory and temporary folders of ours."""
+    """Return our processes, and our folders in memory and among temporary files."""
     me = psutil.Process()
     children = me.children(recursive=True)
     tree = {me.pid} | {child.pid for child in children}
@@ -24,7 +28,7 @@ def what_there_is() -> set[str]:
     there = {f"process {pid}" for pid in tree - stays}
     for folder in {"/dev/shm", tempfile.gettempdir()}:
         for name in os.listdir(folder) if os.path.isdir(folder) else ():
-            if name.startswith("distlab") and _is_ours(name, tree):
+            if (owner := OWNED.fullmatch(name)) and _is_ours(int(owner[1]), tree):
                 there.add(str(Path(folder, name)))
     return there
 
@@ -34,12 +38,9 @@ def left_since(before: set[str]) -> dict[str, str]:
     return {what: _told(what) for what in sorted(what_there_is() - before)}
 
 
-def _is_ours(name, tree):
-    """Return whether no living process outside this tree owns what has this name."""
-    owner = OWNED.fullmatch(name)
-    if not owner:
-        return True
-    return int(owner[1]) in tree or not psutil.pid_exists(int(owner[1]))
+def _is_ours(owner, tree):
+    """Return whether this is one of our processes, or is gone."""
+    return owner in tree or not psutil.pid_exists(owner)
 
 
 def _told(what):

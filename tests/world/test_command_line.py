@@ -207,14 +207,7 @@ def test_piped_output_has_no_control_codes_and_nothing_is_on_stderr(mixed):
     assert done.stderr == ""
 
 
-def test_lessons_that_all_pass_end_with_status_0(tmp_path):
-    lesson = write_lesson(tmp_path / "lesson.ipynb", "1")
-    done = run_distlab("run", lesson, cwd=tmp_path)
-    assert done.returncode == 0
-    assert (tmp_path / "runs" / "lesson.html").exists()
-
-
-@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize("jobs", [2, pytest.param(1, marks=pytest.mark.soak)])
 def test_each_lesson_has_a_line_that_counts_its_cells_on_a_terminal(tmp_path, jobs):
     one = write_lesson(tmp_path / "one.ipynb", "1", "2")
     two = write_lesson(tmp_path / "two.ipynb", "1 / 0", "2", "3")
@@ -232,8 +225,9 @@ def test_two_lessons_run_at_a_time_where_each_waits_for_the_other(tmp_path):
     one = write_lesson(tmp_path / "one.ipynb", "open('meeting', 'w').write('here')")
     two = write_lesson(tmp_path / "two.ipynb", "open('meeting').read()")
     words = ["run", one, two, "--to", tmp_path / "out", "--jobs"]
-    assert run_distlab(*words, 2, cwd=tmp_path).returncode == 0
+    assert run_distlab(*words, 2, cwd=tmp_path).returncode == 0, "all have passed"
     assert "here" in outputs(tmp_path / "out", "two")[0]
+    assert (tmp_path / "out" / "two.html").exists()
 
 
 def test_a_kernel_that_cannot_start_is_told_with_its_last_words(tmp_path):
@@ -458,6 +452,7 @@ def test_doctor_ends_with_status_1_and_the_reason_where_no_world_can_run():
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(
     sys.platform != "linux", reason="cores are taken away as Linux does"
 )
