@@ -14,6 +14,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from distlab.errors import DistlabError
 from distlab.processes import Child, Ended, Frame, Interrupts, Processes
 
 if TYPE_CHECKING:
@@ -26,17 +27,18 @@ _END_S = 20  # for the kernels; papermill gives one 5 s
 
 
 class LessonProcesses:
-    """At most `jobs` processes that each run one lesson after another.
-
-    started: the lessons that some process has begun, in order.
-    """
+    """At most `jobs` processes that each run one lesson after another."""
 
     def __init__(self, jobs: int):
         preload = ["distlab.commands.execute"]
         self._processes = Processes(jobs, f"{__name__}:main", preload=preload)
         self._idle = list(range(jobs))
         self._busy = {}
-        self.started = []
+
+    @property
+    def under_way(self) -> list[Path]:
+        """Return the lessons that have begun and not ended."""
+        return list(self._busy.values())
 
     def run(
         self,
@@ -50,7 +52,8 @@ class LessonProcesses:
         on_news: called with a lesson and None when it begins and after each of its
         cells, and with what came of it at its end.
 
-        Raises: KeyboardInterrupt, once every kernel is gone.
+        Raises: KeyboardInterrupt, once every kernel is gone; DistlabError if one of the
+        processes ends, as where memory runs out.
         """
         waiting, runs = list(lessons), {}
         with Interrupts() as interrupts:
@@ -67,8 +70,9 @@ class LessonProcesses:
                             del self._busy[what.index]
                         on_news(lesson, ran)
                     elif isinstance(what, Ended):
-                        raise ChildProcessError(
-                            f"the process that ran {lesson} ended, status {what.status}"
+                        raise DistlabError(
+                            f"the process that ran {lesson and lesson.stem} ended, "
+                            f"with status {what.status}."
                         )
             if interrupts.pending:
                 self._end_kernels()
@@ -80,7 +84,6 @@ class LessonProcesses:
         order["cell_timeout_s"] = cell_timeout_s
         self._processes.send(index, json.dumps(order).encode())
         self._busy[index] = lesson
-        self.started.append(lesson)
         on_news(lesson, None)
 
     def _end_kernels(self):

@@ -111,7 +111,7 @@ def _run_all(lessons, folder, cell_timeout_s, jobs, console):
 
             return processes.run(lessons, folder, cell_timeout_s, news)
     except KeyboardInterrupt:
-        at = ", ".join(path.stem for path in processes.started[-jobs:]) or "the start"
+        at = ", ".join(path.stem for path in processes.under_way) or "the start"
         said = f"Interrupted at {at}. No kernel is left; what ran is in {folder}"
         console.print(Text(said), soft_wrap=True)
         raise typer.Exit(130)
