@@ -1,4 +1,4 @@
-"""The player's page is legible, safe and quick, with and without scripts."""
+"""The player's page is legible and safe, with and without scripts."""
 
 import pytest
 from artists import CONTRASTS
