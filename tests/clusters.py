@@ -1,11 +1,8 @@
-"""Nodes for the tests of clusters, and the processes that they are forked from."""
+"""Nodes for the tests of clusters."""
 
 from collections import Counter
 from typing import NamedTuple
 
-import pytest
-
-from distlab import network
 from distlab.network import Node, Refuse, Reply, Save, Send, SetTimer
 from distlab.trace import Call
 
@@ -127,9 +124,3 @@ class Counting(Node):
 def writes(count, key="x"):
     """Return the calls of a client that writes 0, 1, 2, ..."""
     return [Call("write", key, number) for number in range(count)]
-
-
-@pytest.fixture(scope="session", autouse=True)
-def cluster_server():
-    """Start the nodes' process server before the first test counts what is running."""
-    network.run(Echo, 1, [network.Client(0, writes(1))])

@@ -1,17 +1,12 @@
-"""What holds for every test: it leaves nothing behind, and it cannot hang for ever."""
+"""What holds for every test: it cannot hang for ever, and leaves nothing behind."""
 
-import os
-import pickle
-import threading
 import time
 
 import cloudpickle
-import psutil
 import pytest
+from leaks import left_since, what_there_is
 
-from distlab import run
-from distlab.processes.values import plain_data
-from distlab.show.lettering import width_of
+LIGHT = {"house", "unit"}  # folders whose tests start no process of ours
 
 
 def pytest_collection_modifyitems(items):
@@ -20,42 +15,18 @@ def pytest_collection_modifyitems(items):
         cloudpickle.register_pickle_by_value(module)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def process_server():
-    """Start the process servers before the first test counts what is running.
-
-    And have matplotlib open its fonts, which stay open.
-    """
-    run(lambda comm: None, 1)
-    width_of("words", 10)
-    plain_data(pickle.dumps((None,)))
-
-
 @pytest.fixture(autouse=True)
-def nothing_left(process_server):
-    """Fail a test that leaves a process, descriptor, thread or shared memory behind."""
-    before = _what_there_is()
+def nothing_left(request):
+    """Fail a test that leaves a process, a folder or shared memory of ours behind.
+
+    Tests of the folders in LIGHT do not pay for it.
+    """
+    if request.path.parent.name in LIGHT:
+        yield
+        return
+    before = what_there_is()
     yield
     deadline = time.monotonic() + 3
-    while (left := _more_than(before)) and time.monotonic() < deadline:
+    while (left := left_since(before)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not left, f"left behind: {left}"
-
-
-def _what_there_is():
-    me = psutil.Process()
-    return {
-        "processes": {p.pid for p in me.children(recursive=True)},
-        "descriptors": {
-            (number, os.readlink(f"/proc/self/fd/{number}"))
-            for number in os.listdir("/proc/self/fd")
-            if int(number) > 2 and os.path.lexists(f"/proc/self/fd/{number}")
-        },
-        "threads": {thread.ident for thread in threading.enumerate()},
-        "shared memory": set(os.listdir("/dev/shm")),
-    }
-
-
-def _more_than(before):
-    now = _what_there_is()
-    return {what: now[what] - before[what] for what in now if now[what] - before[what]}

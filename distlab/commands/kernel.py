@@ -2,14 +2,15 @@
 
 import asyncio
 import os
+import shutil
 import signal
-import tempfile
 from pathlib import Path
 
 from jupyter_client import AsyncKernelManager
 from jupyter_core.utils import run_sync
 
 from distlab.processes import Interrupts
+from distlab.processes.folders import new_folder
 
 __all__ = ["Kernel"]
 
@@ -27,9 +28,9 @@ class Kernel:
         # A python3 kernel in the user's home must not win over this environment's.
         os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
         self._folder = folder
-        self._private = tempfile.TemporaryDirectory(prefix="distlab-")
-        self._log = Path(self._private.name) / "stderr"
-        meeting = str(Path(self._private.name) / "kernel.json")
+        self._private = new_folder(in_memory=False)
+        self._log = Path(self._private, "stderr")
+        meeting = str(Path(self._private, "kernel.json"))
         self.manager = _Manager(
             kernel_name="python3", transport="ipc", connection_file=meeting
         )
@@ -65,7 +66,7 @@ class Kernel:
     def __exit__(self, *_):
         with Interrupts():  # a second Ctrl-C waits until the kernel is gone
             run_sync(self._end)()
-            self._private.cleanup()
+            shutil.rmtree(self._private, ignore_errors=True)
 
     async def _end(self):
         # What waits for an interrupted cell would go on, and report it too late.

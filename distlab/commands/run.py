@@ -16,8 +16,11 @@ from rich.progress import (
 from rich.table import Table
 from rich.text import Text
 
+from distlab.commands.lesson_process import LessonProcesses
 from distlab.commands.lessons import find_lessons
 from distlab.errors import DistlabError
+from distlab.launch.machine import available_bytes, usable_cores
+from distlab.units import MB
 
 if TYPE_CHECKING:
     from distlab.commands.execute import LessonRun
@@ -25,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["run"]
 
 _SHOWN_LINES = 40
+_LESSON_BYTES = 1200 * MB  # what one may take, with all its processes
 
 
 def run(
@@ -38,6 +42,13 @@ def run(
     cell_timeout: Annotated[
         int, typer.Option(min=1, help="Seconds that a cell may take.")
     ] = 300,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="How many run at a time; 2 if cores and memory are there for it.",
+        ),
+    ] = None,
 ) -> None:
     """Run lessons; keep each as a notebook and as a web page.
 
@@ -47,7 +58,8 @@ def run(
     _refuse_overwriting(lessons, to)
     to.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
-    runs = _run_all(lessons, to.absolute(), cell_timeout, console)
+    jobs = min(jobs or _affordable_jobs(), len(lessons))
+    runs = _run_all(lessons, to.absolute(), cell_timeout, jobs, console)
     console.print(_table(runs))
     console.print(
         f"The executed notebook (.ipynb) is beside each page, in {to}", soft_wrap=True
@@ -72,28 +84,39 @@ def _refuse_overwriting(lessons, folder):
             )
 
 
-def _run_all(lessons, folder, cell_timeout_s, console):
-    """Run the lessons under one progress bar, and report each as it ends."""
-    with console.status("Loading papermill"):
-        from distlab.commands.execute import count_cells, execute, hushed
-    cells = [count_cells(path) for path in lessons]
-    runs = []
+def _affordable_jobs():
+    """Return 2 if there are cores and memory for two lessons at a time, else 1."""
+    free = available_bytes() >= 2 * _LESSON_BYTES
+    return 2 if usable_cores() >= 2 and free else 1
+
+
+def _run_all(lessons, folder, cell_timeout_s, jobs, console):
+    """Run the lessons, each with a line of its own, and report each as it ends."""
+    processes, lines = LessonProcesses(jobs), {}
     try:
-        with hushed(), _progress(console) as progress:
-            bar = progress.add_task("", total=sum(cells))
-            for index, path in enumerate(lessons):
-                progress.update(bar, description=path.stem)
-                runs.append(
-                    execute(path, folder, cell_timeout_s, lambda: progress.advance(bar))
-                )
-                _tell(console, runs[-1])
-                progress.update(bar, completed=sum(cells[: index + 1]))
+        with console.status("Loading papermill"):
+            from distlab.commands.execute import count_cells
+        cells = {path: count_cells(path) for path in lessons}
+        with _progress(console) as progress:
+
+            def news(lesson, ran):
+                if lesson not in lines:
+                    line = progress.add_task(lesson.stem, total=cells[lesson])
+                    lines[lesson] = line
+                elif ran is None:
+                    progress.advance(lines[lesson])
+                else:
+                    progress.update(lines[lesson], completed=cells[lesson])
+                    _tell(console, ran)
+
+            return processes.run(lessons, folder, cell_timeout_s, news)
     except KeyboardInterrupt:
-        at = lessons[len(runs)].stem if len(runs) < len(lessons) else "the end"
+        at = ", ".join(path.stem for path in processes.under_way) or "the start"
         said = f"Interrupted at {at}. No kernel is left; what ran is in {folder}"
         console.print(Text(said), soft_wrap=True)
         raise typer.Exit(130)
-    return runs
+    finally:
+        processes.close()
 
 
 def _progress(console):

@@ -30,7 +30,6 @@ import re
 import shutil
 import signal
 import sys
-import tempfile
 import threading
 import time
 import warnings
@@ -43,6 +42,7 @@ from distlab.engines import spark_jvm
 from distlab.engines.environment import environment
 from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
 from distlab.processes import Ended, Processes
+from distlab.processes.folders import new_folder
 
 __all__ = ["context", "is_installed", "log", "session"]
 
@@ -155,7 +155,7 @@ class _Spark:
         self.context = self._gateway = self._processes = None
         self._ended = False
         self._before = _kept_by_pyspark()
-        self._folder = tempfile.mkdtemp(prefix="distlab-spark-")
+        self._folder = new_folder(in_memory=False)
         self._stdin, self._held = os.pipe()  # Spark leaves when nobody holds it
         try:
             self._start_jvm(master, settings)

@@ -5,14 +5,6 @@ import tempfile
 
 import pytest
 
-from distlab.processes import warm_up
-
-
-@pytest.fixture(scope="session", autouse=True)
-def stores_server(process_server):
-    """Start the stores' process server before the first test counts what is running."""
-    warm_up(())
-
 
 @pytest.fixture
 def folder():

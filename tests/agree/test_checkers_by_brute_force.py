@@ -12,6 +12,7 @@ from brute import (
     is_sequential,
 )
 from histories import CALLS, FRESH, corrupted, linearizable, once, shifted, weak
+from soaks import repeats
 
 from distlab import History
 from distlab.agree import (
@@ -101,10 +102,11 @@ def hold_against(verdict, history, explains, counts):
     counts[verdict.answer] += 1
 
 
+@repeats(200, 1200)
 @pytest.mark.parametrize("name", MODELS)
-def test_linearizable_is_what_brute_force_says(name):
+def test_linearizable_is_what_brute_force_says(name, count):
     counts = Counter()
-    for number in range(1200):
+    for number in range(count):
         history = small(random.Random(f"{name} {number}"), name, number)
         verdict = check_linearizable(history, MODELS[name]())
 
@@ -122,13 +124,14 @@ def test_linearizable_is_what_brute_force_says(name):
             assert {id(o) for o in order} >= {id(o) for o in history if o.end}
             assert is_linearizable(as_if_answered(pinned, order), INITIAL.get(name))
             assert in_time(order)
-    assert min(counts["ok"], counts["violated"]) > 200
+    assert min(counts["ok"], counts["violated"]) > count / 6
 
 
-def test_what_values_alone_refute_brute_force_refutes_too(monkeypatch):
+@repeats(250, 1500)
+def test_what_values_alone_refute_brute_force_refutes_too(monkeypatch, count):
     monkeypatch.setattr("distlab.agree.checkers.search._LONG", 1)
     refuted, counts = Counter(), Counter()
-    for number in range(1500):
+    for number in range(count):
         chance = random.Random(number)
         history = once(chance, chance.randrange(3, 9), 4, unknown=0.1)
         if number % 2:
@@ -147,14 +150,15 @@ def test_what_values_alone_refute_brute_force_refutes_too(monkeypatch):
             lambda operations, optional: is_linearizable(operations, None, optional),
             counts,
         )
-    assert min(counts["ok"], counts["violated"]) > 150
+    assert min(counts["ok"], counts["violated"]) > count / 10
     assert refuted[True, False] > 0.8 * refuted[False, False]
 
 
+@repeats(200, 1200)
 @pytest.mark.parametrize("name", MODELS)
-def test_sequential_is_what_brute_force_says(name):
+def test_sequential_is_what_brute_force_says(name, count):
     counts = Counter()
-    for number in range(1200):
+    for number in range(count):
         chance = random.Random(f"{name} {number} without time")
         history = small(chance, name, number)
         if chance.random() < 0.5:
@@ -172,7 +176,7 @@ def test_sequential_is_what_brute_force_says(name):
             for client in history.clients:
                 mine = [o for o in order if o.client == client and o.end is not None]
                 assert mine == [o for o in history.of(client) if o.outcome == "ok"]
-    assert min(counts["ok"], counts["violated"]) > 200
+    assert min(counts["ok"], counts["violated"]) > count / 6
 
 
 def written(operations, key):
@@ -229,27 +233,30 @@ def loose(number, most=8):
     return weak(chance, *about, unknown, repeat, rough=chance.choice([0.3, 0.9]))
 
 
-def test_causal_is_what_brute_force_says():
+@repeats(300, 2500)
+def test_causal_is_what_brute_force_says(count):
     counts = Counter()
-    for number in range(2500):
+    for number in range(count):
         history = loose(number)
         hold_against(check_causal(history), history, plain(is_causal), counts)
-    assert min(counts["ok"], counts["violated"]) > 300
+    assert min(counts["ok"], counts["violated"]) > count / 12
 
 
-def test_causal_is_what_the_axioms_say():
+@repeats(100, 700)
+def test_causal_is_what_the_axioms_say(count):
     counts = Counter()
-    for number in range(700):
+    for number in range(count):
         history = loose(number, most=6)
         explains = plain(is_causal_by_axioms)
         hold_against(check_causal(history), history, explains, counts)
-    assert min(counts["ok"], counts["violated"]) > 40
+    assert min(counts["ok"], counts["violated"]) > count / 35
 
 
+@repeats(300, 2000)
 @pytest.mark.parametrize("name", GUARANTEES)
-def test_session_guarantees_are_what_brute_force_says(name):
+def test_session_guarantees_are_what_brute_force_says(name, count):
     counts = Counter()
-    for number in range(2000):
+    for number in range(count):
         history = loose(number, most=9)
         if number % 2:  # few clients that look at what the others wrote, and write
             chance = random.Random(number)
@@ -260,11 +267,12 @@ def test_session_guarantees_are_what_brute_force_says(name):
 
         verdict = GUARANTEES[name](history)
         hold_against(verdict, history, plain(explains), counts)
-    assert min(counts["ok"], counts["violated"]) > 10
+    assert min(counts["ok"], counts["violated"]) > count / 200
 
 
-def test_models_are_ordered_from_strong_to_weak():
-    for number in range(600):
+@repeats(100, 600)
+def test_models_are_ordered_from_strong_to_weak(count):
+    for number in range(count):
         chance = random.Random(number)
         history = once(chance, 12, 3, 2, unknown=0.1)
         if number % 3 == 0:
@@ -280,9 +288,10 @@ def test_models_are_ordered_from_strong_to_weak():
             assert not (sequential.ok and check(history).violated)
 
 
-def test_converged_is_what_the_definition_says():
+@repeats(250, 1500)
+def test_converged_is_what_the_definition_says(count):
     counts = Counter()
-    for number in range(1500):
+    for number in range(count):
         chance = random.Random(number)
         history = weak(chance, chance.randrange(2, 12), 3, 2, unknown=0.1)
         verdict = check_converged(history, quiet_s=0)
@@ -309,4 +318,4 @@ def test_converged_is_what_the_definition_says():
         if verdict.ok:
             assert all(values <= written | {None} for values in found)
         counts[verdict.answer] += 1
-    assert min(counts["ok"], counts["violated"]) > 50
+    assert min(counts["ok"], counts["violated"]) > count / 30

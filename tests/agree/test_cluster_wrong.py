@@ -11,7 +11,7 @@ import time
 import nbformat
 import psutil
 import pytest
-from clusters import Echo, Gossip, cluster_server, writes  # noqa: F401
+from clusters import Echo, Gossip, writes
 
 from distlab import Call, Crash, Split, network
 from distlab.errors import (
@@ -74,7 +74,13 @@ class NeverMade(Node):
             "on_client",
             ["ZeroDivisionError", "'read x'", "return [1 / 0]", "in deeper"],
         ),
-        (Loops, 1, "on_message", ["did not return", "'around' from node 0", "while"]),
+        pytest.param(
+            Loops,
+            1,
+            "on_message",
+            ["did not return", "'around' from node 0", "while"],
+            marks=pytest.mark.soak,  # test_effects.py has shorter limits
+        ),
         (Nonsense, 0, "on_client", ["'yes' is no effect"]),
         (SendsAFile, 0, "on_client", ["no plain data"]),
         (Leaves, 0, "on_client", ["exit status 3", "read x"]),
@@ -293,6 +299,7 @@ cluster.panel()
 """
 
 
+@pytest.mark.soak  # browser/test_cluster_panel.py sees it in JupyterLab
 def test_in_a_kernel_the_panel_is_widgets_and_a_table_for_where_none_run(tmp_path):
     cells = [nbformat.v4.new_code_cell(PANEL, id="panel")]
     path = tmp_path / "panel.ipynb"

@@ -60,12 +60,6 @@ def counted(picture, kind):
     return len(boxes(picture, f"operation: {kind}"))
 
 
-@pytest.fixture(scope="module", autouse=True)
-def open_fonts():
-    """Draw once before anything is counted: matplotlib keeps its fonts open."""
-    history([operation(0, "日本", 1, 0, 1)], "日本")._repr_mimebundle_()
-
-
 # ---- what is drawn --------------------------------------------------------------
 
 

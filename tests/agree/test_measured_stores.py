@@ -45,7 +45,7 @@ CONSISTENCY = {
 
 @pytest.fixture(scope="module")
 def measured():
-    return {each.name: each for each in survey()}
+    return {each.name: each for each in survey(seeds=4)}
 
 
 def least_and_most(one, op, split):

@@ -48,14 +48,6 @@ TRACES = NODE_TRACES | {f"random {seed}": random_nodes(seed) for seed in range(2
 TRACES["empty"] = nodes(size=4, clients=1)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def open_fonts():
-    """Draw once before anything is counted: matplotlib keeps its fonts open."""
-    hostile = nodes(sent(0, 1, 1, 0, 1, "日本"), point(0, 1, "日本"), size=2)
-    timeline(hostile, "日本")._repr_mimebundle_()
-    player(hostile)._repr_mimebundle_()
-
-
 def text_boxes(weave):
     """Return the box of all words in the space-time view."""
     for thing in (*weave.strands, *weave.signs):

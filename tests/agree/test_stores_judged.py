@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 import pytest
+from soaks import repeats
 
 from distlab.agree import (
     Causal,
@@ -88,18 +89,20 @@ RIGHT = {
 }
 
 
+@repeats(12, 50)
 @pytest.mark.parametrize("make", RIGHT.values(), ids=RIGHT)
-def test_a_store_that_is_right_is_linearizable_whatever_goes_wrong(make):
-    assert not violations(make, linearizable, range(50))
+def test_a_store_that_is_right_is_linearizable_whatever_goes_wrong(make, count):
+    assert not violations(make, linearizable, range(count))
 
 
-def test_a_majority_of_three_or_five_is_never_violated():
-    assert not violations(Quorum, linearizable, range(50, 200))
-    assert not violations(Quorum, linearizable, range(50), nodes=5)
+@repeats(12, 100)
+def test_a_majority_of_five_is_never_violated(count):
+    assert not violations(Quorum, linearizable, range(count), nodes=5)
 
 
-def test_cas_through_the_primary_is_done_once():
-    for seed in range(30):
+@repeats(8, 30)
+def test_cas_through_the_primary_is_done_once(count):
+    for seed in range(count):
         faults, delivery = trouble(seed, 3)
         clients = [Client(k % 3, partial(swaps, seed, k), 0.0, 0.01) for k in range(6)]
         make = partial(PrimaryCopy, synchronous=seed % 2 == 0)
@@ -152,11 +155,12 @@ WEAKER = {
 }
 
 
+@repeats(8, 25)
 @pytest.mark.parametrize("name", WEAKER)
-def test_a_weaker_store_keeps_what_it_promises_and_no_more(name):
+def test_a_weaker_store_keeps_what_it_promises_and_no_more(name, count):
     make, promised, broken = WEAKER[name]
     for check in promised:
-        assert not violations(make, check, range(25), pause_s=0.002)
+        assert not violations(make, check, range(count), pause_s=0.002)
     assert violations(make, broken, range(15), pause_s=0.002)
 
 
@@ -166,9 +170,10 @@ STORES = {
 }
 
 
+@repeats(4, 12)
 @pytest.mark.parametrize("make", STORES.values(), ids=STORES)
-def test_all_replicas_agree_some_time_after_the_split_has_healed(make):
-    assert not violations(make, check_converged, range(12))
+def test_all_replicas_agree_some_time_after_the_split_has_healed(make, count):
+    assert not violations(make, check_converged, range(count))
 
 
 def on_both_sides(make):

@@ -114,5 +114,5 @@ NOT_FOUND = {
 @pytest.mark.parametrize("name", NOT_FOUND)
 def test_nothing_is_found_in_a_store_that_is_right(name):
     make, clients, check, limits = NOT_FOUND[name]
-    explored = search(make, 3, clients, check, within_s=2, **limits)
+    explored = search(make, 3, clients, check, within_s=0.5, **limits)
     assert not explored, explored

@@ -3,11 +3,11 @@
 import os
 import re
 import shutil
-import time
 from pathlib import Path
 
-import psutil
 import pytest
+from leaks import left_since, what_there_is
+from stores import wait_until
 
 from distlab.show.film.page import document
 
@@ -25,17 +25,14 @@ def browser():
         from playwright.sync_api import sync_playwright
     except ImportError:
         pytest.skip(NO_BROWSER)
-    before = set(psutil.Process().children(recursive=True))
+    before = what_there_is()
     driver = sync_playwright().start()
     flags = ["--no-sandbox", "--disable-gpu"]
     started = driver.chromium.launch(executable_path=chromium, args=flags)
     yield started
     started.close()
     driver.stop()
-    deadline = time.monotonic() + 5
-    while left := set(psutil.Process().children(recursive=True)) - before:
-        assert time.monotonic() < deadline, f"left behind: {left}"
-        time.sleep(0.02)
+    wait_until(lambda: not left_since(before))
 
 
 @pytest.fixture(autouse=True)

@@ -23,12 +23,22 @@ from distlab import NotHere
 from distlab.dataflow import Context, StorageLevel
 
 FOLDER = Path(__file__).parent / "beside_spark"
-PROGRAMS = [
-    pytest.param(line, id=f"{path.stem}-{number}")
-    for path in sorted(FOLDER.glob("*.txt"))
-    for number, line in enumerate(path.read_text().splitlines(), 1)
-    if not line.startswith("#")
-]
+
+
+def all_programs():
+    """Yield each program; those in which no call is new are left to `-m soak`."""
+    seen = set()
+    for path in sorted(FOLDER.glob("*.txt")):
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            if not line.startswith("#"):
+                mark = line[0] if line[0] in "~!" else ""
+                calls = {mark + name for name in re.findall(r"\.(\w+)\(", line)}
+                marks = [] if calls - seen else [pytest.mark.soak]
+                seen |= calls
+                yield pytest.param(line, id=f"{path.stem}-{number}", marks=marks)
+
+
+PROGRAMS = list(all_programs())
 
 
 @pytest.fixture(scope="module")

@@ -7,10 +7,12 @@ import sys
 
 JOB = """
 import time
+from distlab.calls import progress
 from distlab.dataflow import MapReduce
+progress._AFTER_S, progress._EVERY_S = {after_s}, 0
 
 def mapper(line):
-    time.sleep({seconds})
+    time.sleep(0.1)
     return [(line, 1)]
 
 output = MapReduce(mapper, lambda key, values: 1).run(
@@ -18,7 +20,7 @@ output = MapReduce(mapper, lambda key, values: 1).run(
 )
 assert len(output) == 6
 """
-SLOW, FAST = JOB.format(seconds=0.9), JOB.format(seconds=0)
+LONG, SHORT = JOB.format(after_s=0), JOB.format(after_s=1000)
 
 
 def in_a_terminal(code):
@@ -38,18 +40,18 @@ def in_a_terminal(code):
 
 
 def test_a_long_job_shows_one_line_in_a_terminal_and_it_is_gone_in_the_end():
-    written = in_a_terminal(SLOW)
+    written = in_a_terminal(LONG)
     assert "4 of 6 maps done, 0 of 2 reduces done" in written
     assert "\n" not in written
     assert written.endswith("\r\x1b[K\r")
 
 
 def test_a_short_job_shows_nothing():
-    assert in_a_terminal(FAST) == ""
+    assert in_a_terminal(SHORT) == ""
 
 
 def test_a_pipe_gets_nothing():
-    done = subprocess.run([sys.executable, "-c", SLOW], capture_output=True)
+    done = subprocess.run([sys.executable, "-c", LONG], capture_output=True)
     assert (done.stdout, done.stderr) == (b"", b"")
 
 
@@ -71,7 +73,7 @@ for output in notebook.cells[0].outputs:
 
 
 def test_a_notebook_has_one_display_that_is_empty_in_the_end():
-    command = [sys.executable, "-c", NOTEBOOK, SLOW]
+    command = [sys.executable, "-c", NOTEBOOK, LONG]
     done = subprocess.run(command, capture_output=True, text=True)
     assert "4 of 6 maps done, 0 of 2 reduces done" in done.stdout
     left = [line for line in done.stdout.splitlines() if line.startswith("left:")]

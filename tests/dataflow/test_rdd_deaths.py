@@ -9,6 +9,7 @@ import time
 from collections import Counter
 
 import pytest
+from soaks import repeats
 
 from distlab.dataflow import Context
 from distlab.errors import InvalidArgument, TaskFailed
@@ -50,11 +51,10 @@ def clean():
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-@pytest.mark.parametrize("worker", [0, 1])
-def test_a_death_in_any_task_leaves_the_same_result(program, worker, clean):
+def test_a_death_in_any_task_leaves_the_same_result(program, clean):
     died = 0
     for task in range(1, 7):
-        with Context(2, faults=KillWorker(worker, task)) as sc:
+        with Context(2, faults=KillWorker(task % 2, task)) as sc:
             assert program(sc) == clean[program]
             died += sum(
                 event.label == "kill" for job in sc.jobs for event in job.trace.events
@@ -62,10 +62,11 @@ def test_a_death_in_any_task_leaves_the_same_result(program, worker, clean):
     assert died >= 2
 
 
-def test_deaths_at_random_moments_leave_the_same_result(clean):
+@repeats(10, 200)
+def test_deaths_at_random_moments_leave_the_same_result(clean, count):
     chance = random.Random(0)
     with Context(3) as sc:
-        for _ in range(15):
+        for _ in range(count):
             program = chance.choice(PROGRAMS)
             after_s, victim = chance.random() * 0.05, chance.randrange(3)
             timer = threading.Timer(after_s, sc.kill, [victim])

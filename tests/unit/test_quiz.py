@@ -2,14 +2,13 @@
 
 import json
 import re
-import shutil
 import subprocess
 import sys
-from contextlib import contextmanager
 from dataclasses import FrozenInstanceError
 from pathlib import Path
 
 import pytest
+from decks import HOSTILE, card, html
 
 from distlab.errors import InvalidArgument
 from distlab.quiz import Card, Deck, ask, cards
@@ -18,8 +17,6 @@ from distlab.quiz.card import LEVELS, parse_cards
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "lessons").glob("*.ipynb"))
 STEMS = [path.stem for path in LESSONS]
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
-HOSTILE = "</details><script>document.title='got in'</script><b>\"&"
 
 ONE = """id: one
 level: mid
@@ -68,18 +65,18 @@ def test_every_file_of_cards_belongs_to_a_lesson_and_no_id_is_used_twice():
 
 @pytest.mark.parametrize("stem", STEMS)
 def test_cards_are_written_in_the_voice_of_the_course(stem):
-    for card in cards(stem):
-        assert 3 <= len(card.key_points) <= 5, card.id
-        for text in (card.question, *card.key_points):
-            assert "!" not in text and text[-1] in ".?", (card.id, text)
+    for each in cards(stem):
+        assert 3 <= len(each.key_points) <= 5, each.id
+        for text in (each.question, *each.key_points):
+            assert "!" not in text and text[-1] in ".?", (each.id, text)
 
 
 # ---- reading --------------------------------------------------------------------
 
 
 def test_a_card_is_read_as_it_is_written():
-    [card] = parsed(ONE)
-    assert card == Card(
+    [each] = parsed(ONE)
+    assert each == Card(
         id="one",
         level="mid",
         topic="rings",
@@ -89,7 +86,7 @@ def test_a_card_is_read_as_it_is_written():
         lesson="10_ring",
     )
     with pytest.raises(FrozenInstanceError):
-        card.level = "senior"
+        each.level = "senior"
 
 
 @pytest.mark.parametrize("line", ["---", "-----", "---  "])
@@ -156,23 +153,6 @@ def test_a_level_that_is_not_there_is_refused():
 # ---- showing --------------------------------------------------------------------
 
 
-def card(number, **fields):
-    usual = {
-        "id": f"card-{number}",
-        "level": "mid",
-        "topic": "rings",
-        "question": f"What is {number}?",
-        "key_points": ("first", "second", "third"),
-        "cell": "the-cell",
-        "lesson": "10_ring",
-    }
-    return Card(**{**usual, **fields})
-
-
-def html(deck):
-    return deck._repr_mimebundle_()["text/html"]
-
-
 def test_a_terminal_shows_the_questions_and_no_key_points():
     deck = ask(10)
     said = " ".join(repr(deck).split())
@@ -204,126 +184,3 @@ def test_showing_cards_needs_neither_torch_nor_a_notebook():
     code += "print({'torch', 'IPython', 'ipywidgets'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("set()\n", "")
-
-
-# ---- in a browser ---------------------------------------------------------------
-
-
-@contextmanager
-def browser(folder, *decks, before=""):
-    """Open a page that shows decks, with the cell they lead to; yield page and errors.
-
-    before: script that runs before the page's own.
-    """
-    if not CHROMIUM:
-        pytest.skip("no chromium here")
-    from playwright.sync_api import sync_playwright
-
-    bodies = "".join(html(deck) for deck in decks)
-    far = '<div style="height:3000px"></div><div id="cell-id=the-cell">here</div>'
-    (folder / "10_ring.html").write_text(f"<!DOCTYPE html><body>{bodies}{far}</body>")
-    with sync_playwright() as play:
-        quiet = ["background-networking", "component-update", "sync", "gpu"]
-        arguments = ["--no-sandbox", *(f"--disable-{what}" for what in quiet)]
-        window = play.chromium.launch(executable_path=CHROMIUM, args=arguments)
-        page, errors = window.new_page(), []
-        page.on("pageerror", lambda error: errors.append(str(error)))
-        page.on("console", lambda line: errors.append(line.text))
-        page.add_init_script(before)
-        page.goto((folder / "10_ring.html").as_uri())
-        yield page
-        assert errors == []
-        window.close()
-
-
-def reload(page):
-    """Reload the page as a person would: Chromium stores by and by what was kept."""
-    page.wait_for_timeout(500)
-    page.reload()
-
-
-def section(page, number, nth=0):
-    return page.locator(f"[data-card=card-{number}]").nth(nth)
-
-
-def test_key_points_can_be_seen_only_after_an_answer(tmp_path):
-    with browser(tmp_path, Deck((card(1), card(2)))) as page:
-        first = section(page, 1)
-        assert page.locator("details").count() == 0
-        assert not first.get_by_text("second").is_visible()
-        assert first.get_by_role("button").is_disabled()
-        first.get_by_label("Your answer").fill("   ")
-        assert first.get_by_role("button").is_disabled()
-        first.get_by_label("Your answer").fill("I do not know")
-        first.get_by_role("button").click()
-        assert first.get_by_text("second").is_visible()
-        assert not section(page, 2).get_by_text("second").is_visible()
-        assert section(page, 2).get_by_role("button").is_disabled()
-
-
-def test_the_keyboard_alone_is_enough(tmp_path):
-    with browser(tmp_path, Deck((card(1),))) as page:
-        press = page.keyboard.press
-        press("Tab")
-        page.keyboard.type("a\nb")
-        assert page.get_by_label("Your answer").input_value() == "a\nb"
-        for key in ("Tab", "Enter", "Tab", "Space", "Tab", "Tab", "Space"):
-            press(key)
-        assert page.get_by_text("You had 2 of 3.").is_visible()
-        press("Space")
-        assert page.get_by_text("You had 1 of 3.").is_visible()
-        press("Tab")
-        press("Enter")
-        assert page.evaluate("document.activeElement.textContent") == "here"
-        assert page.evaluate("scrollY") > 1000
-
-
-def test_answers_and_ticks_survive_a_reload_and_the_key_points_close(tmp_path):
-    with browser(tmp_path, Deck((card(1), card(2)))) as page:
-        section(page, 1).get_by_label("Your answer").fill("mine")
-        section(page, 1).get_by_role("button").click()
-        section(page, 1).get_by_label("third").check()
-        reload(page)
-        first = section(page, 1)
-        assert first.get_by_label("Your answer").input_value() == "mine"
-        assert not first.get_by_text("third").is_visible()
-        first.get_by_role("button").click()
-        assert first.get_by_text("You had 1 of 3.").is_visible()
-        assert first.get_by_label("third").is_checked()
-        assert section(page, 2).get_by_label("Your answer").input_value() == ""
-
-
-FORBIDDEN = "Object.defineProperty(window, 'localStorage', {get() {throw Error('no')}})"
-STRANGE = ["null", "{", "[]", "7", '{"answer": {}, "ticked": 3}', '{"ticked": null}']
-
-
-@pytest.mark.parametrize(
-    "before",
-    [FORBIDDEN, *(f"localStorage['distlab.card.card-1'] = '{v}'" for v in STRANGE)],
-)
-def test_without_a_usable_storage_cards_work_and_forget(tmp_path, before):
-    with browser(tmp_path, Deck((card(1),)), before=before) as page:
-        page.get_by_label("Your answer").fill("mine")
-        page.get_by_role("button").click()
-        page.get_by_label("first").check()
-        assert page.get_by_text("You had 1 of 3.").is_visible()
-
-
-def test_two_decks_in_a_page_work_each_for_itself(tmp_path):
-    with browser(tmp_path, Deck((card(1),)), Deck((card(1), card(2)))) as page:
-        assert page.get_by_label("Your answer").count() == 3
-        section(page, 1, nth=1).get_by_label("Your answer").fill("mine")
-        section(page, 1, nth=1).get_by_role("button").click()
-        assert section(page, 1, nth=1).get_by_text("second").is_visible()
-        assert not section(page, 1, nth=0).get_by_text("second").is_visible()
-
-
-def test_hostile_texts_do_nothing_in_a_browser(tmp_path):
-    hostile = card(1, topic=HOSTILE, question=HOSTILE, key_points=(HOSTILE, "other"))
-    with browser(tmp_path, Deck((hostile,))) as page:
-        page.get_by_label("Your answer").fill(HOSTILE)
-        page.get_by_role("button").click()
-        page.get_by_label(HOSTILE).check()
-        reload(page)
-        assert page.get_by_label("Your answer").input_value() == HOSTILE
-        assert page.title() == ""

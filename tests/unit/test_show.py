@@ -41,13 +41,6 @@ def ring_trace(ranks=4, rounds=6, size=40):
     return Trace(ranks, events)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def open_fonts():
-    """Draw once before anything is counted: matplotlib keeps its fonts open."""
-    for draw in (timeline, steps):
-        draw(STRANGE["hostile"], HOSTILE)._repr_mimebundle_()
-
-
 def count_pixels(image, color):
     rgb = [int(color[at : at + 2], 16) for at in (1, 3, 5)]
     return int((abs(image - rgb).max(axis=2) <= 2).sum())
@@ -428,40 +421,3 @@ def test_points_of_a_curve_lie_where_the_axis_says():
 def test_series_that_cannot_be_drawn_are_refused_by_name(series, message):
     with pytest.raises(InvalidArgument, match=message):
         scaling(series, log_x=True, **LABELS)
-
-
-# ---- eyes -----------------------------------------------------------------------
-
-# Source: Machado, Oliveira, Fernandes, "A Physiologically-based Model for Simulation of
-# Color Vision Deficiency" (2009), severity 1.0, for linear RGB.
-PROTAN = "0.152286 1.052583 -0.204868; 0.114503 0.786281 0.099216; "
-PROTAN += "-0.003882 -0.048116 1.051998"
-DEUTAN = "0.367322 0.860646 -0.227968; 0.280085 0.672501 0.047413; "
-DEUTAN += "-0.011820 0.042940 0.968881"
-TRITAN = "1.255528 -0.076749 -0.178779; -0.078411 0.930809 0.147602; "
-TRITAN += "0.004733 0.691367 0.303900"
-# Source: IEC 61966-2-1 (sRGB), linear RGB to XYZ under D65, the white point as 1.
-TO_XYZ = "0.433953 0.376219 0.189828; 0.212673 0.715152 0.072175; "
-TO_XYZ += "0.017758 0.109477 0.872766"
-EYES = {"every": "1 0 0; 0 1 0; 0 0 1", "protan": PROTAN}
-EYES |= {"deutan": DEUTAN, "tritan": TRITAN}
-
-
-def matrix(text):
-    return np.array([[float(word) for word in row.split()] for row in text.split(";")])
-
-
-def seen(color, eye):
-    """Return the CIE L*a*b* of a colour as an eye sees it."""
-    rgb = np.array([int(color[at : at + 2], 16) for at in (1, 3, 5)]) / 255
-    rgb = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-    xyz = matrix(TO_XYZ) @ np.clip(matrix(EYES[eye]) @ rgb, 0, 1)
-    x, y, z = np.where(xyz > 216 / 24389, np.cbrt(xyz), (24389 / 27 * xyz + 16) / 116)
-    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
-
-
-@pytest.mark.parametrize("eye", EYES)
-def test_colours_of_ranks_and_of_waiting_differ_for_every_kind_of_eye(eye):
-    colors = [seen(color, eye) for color in (*RANK_COLORS, WAITING)]
-    distances = [np.linalg.norm(a - b) for a, b in itertools.combinations(colors, 2)]
-    assert min(distances) > 15  # the smallest difference that one notices is 2.3

@@ -44,7 +44,7 @@ CASES = [("gpt", "adam"), ("digits", "sgd")]
 cases = pytest.mark.parametrize("name, optimizer", CASES)
 
 
-@pytest.fixture(scope="module", params=[2, 4])
+@pytest.fixture(scope="module", params=[pytest.param(2, marks=pytest.mark.soak), 4])
 def world(request):
     """One world for many tests: its ranks load what optimizers need only once."""
     with World(request.param) as world:

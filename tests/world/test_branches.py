@@ -3,10 +3,10 @@
 import json
 import os
 import signal
-import time
 
 import psutil
 import pytest
+from stores import is_gone, wait_until
 
 from distlab.processes import Processes, borrow, branch, lend, warm_up
 from distlab.processes.child import on_its_own
@@ -26,12 +26,10 @@ def tells(child):
 def told_by(preload, entry=f"{__name__}:tells", **how):
     processes = Processes(1, entry, preload=preload, **how)
     try:
-        deadline = time.monotonic() + 20
-        while time.monotonic() < deadline:
+        while True:
             for what in processes.poll(1):
                 if hasattr(what, "payload"):
                     return json.loads(what.payload)
-        raise AssertionError("nothing was told")
     finally:
         processes.stop()
 
@@ -62,9 +60,7 @@ def test_it_is_started_once(servers):
 def test_one_that_was_killed_is_replaced(servers):
     _, first = told_by(BRANCH)
     os.kill(first, signal.SIGKILL)
-    deadline = time.monotonic() + 5
-    while ServerHandle._running[BRANCH, "fork"].usable():  # its trunk tells
-        assert time.monotonic() < deadline
+    wait_until(lambda: not ServerHandle._running[BRANCH, "fork"].usable())
     there, second = told_by(BRANCH)
     assert second != first and there == ["wave", "colorsys"]
 
@@ -82,6 +78,6 @@ def borrows(child):
     borrow(BRANCH, child.shared[0])
     before = told_by(BRANCH)
     os.kill(before[1], signal.SIGKILL)
-    time.sleep(0.3)
+    wait_until(lambda: is_gone(psutil.Process(before[1])))
     child.send(json.dumps([before, told_by(BRANCH)]).encode())
     ServerHandle.close_all()

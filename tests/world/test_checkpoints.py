@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from distlab import CheckpointError, Kill, RankDied, World, run
+from distlab import CheckpointError, Kill, RankDied, run
 from distlab.train.checkpoint import load_full, load_sharded, save_full, save_sharded
 from distlab.train.fsdp import FullySharded
 from distlab.train.models import GPT, Block
@@ -17,10 +17,7 @@ from distlab.train.zero import ZeroOptimizer
 STEPS = 3
 
 
-@pytest.fixture(scope="module")
-def worlds():
-    with World(1) as one, World(2) as two, World(3) as three, World(4) as four:
-        yield {1: one, 2: two, 3: three, 4: four}
+SIZES = [1, 2, 3, 4]
 
 
 def adam(parameters):

@@ -16,6 +16,8 @@ from distlab import (
     run,
 )
 from distlab.collectives import AVERAGE, SUM
+from distlab.links import Link
+from distlab.simulated import Uniform
 
 N = 4
 NAMES = [name for name in collectives.__all__ if "_" in name and "barrier" not in name]
@@ -27,10 +29,30 @@ REDUCING = [
 ]
 
 
+class Simulated:
+    """A world of N ranks on a virtual clock, in this process."""
+
+    def run(self, function, *args):
+        return run(function, N, args=args, fabric=Uniform(Link(1e-6, 1e9)))
+
+
 @pytest.fixture(scope="module")
-def world():
-    with World(N) as world:
-        yield world
+def worlds():
+    with World(N) as real:
+        yield {"simulated": Simulated(), "real": real}
+
+
+@pytest.fixture
+def world(worlds, request):
+    """Return a world in which tests make mistakes: of real ranks or of simulated."""
+    return worlds[getattr(request, "param", "simulated")]
+
+
+def everywhere(names):
+    """Parametrize by all algorithms on simulated ranks, and by one on real ones."""
+    ring = "ring_all_reduce" if "ring_all_reduce" in names else names[0]
+    cases = [("real", ring), *(("simulated", name) for name in names)]
+    return pytest.mark.parametrize(("world", "name"), cases, indirect=["world"])
 
 
 def call(comm, name, tensor, **options):
@@ -52,7 +74,7 @@ def reason(world, function, *args):
     return raised.value.cause, raised.value.rank
 
 
-@pytest.mark.parametrize("name", NAMES)
+@everywhere(NAMES)
 def test_what_is_no_tensor_is_refused_by_the_rank_that_has_it(world, name):
     def mistaken(comm, thing):
         call(comm, name, thing if comm.rank == 2 else np.zeros(6))
@@ -63,7 +85,7 @@ def test_what_is_no_tensor_is_refused_by_the_rank_that_has_it(world, name):
         assert "rank 2: " in str(cause)
 
 
-@pytest.mark.parametrize("name", ROOTED)
+@everywhere(ROOTED)
 def test_a_root_that_is_no_rank_is_refused(world, name):
     for root in (N, -1, True):
         cause, rank = reason(
@@ -73,7 +95,7 @@ def test_a_root_that_is_no_rank_is_refused(world, name):
         assert f"rank {rank}: root={root!r} is no rank" in str(cause)
 
 
-@pytest.mark.parametrize("name", REDUCING)
+@everywhere(REDUCING)
 def test_what_cannot_be_reduced_like_that_is_refused(world, name):
     for tensor in (torch.arange(5), np.arange(5)):
         cause, rank = reason(
@@ -100,7 +122,7 @@ def test_a_list_must_have_one_tensor_for_each_rank_all_alike(world):
         assert isinstance(cause, InvalidArgument) and rank == 1
 
 
-@pytest.mark.parametrize("name", collectives.variants("scatter"))
+@everywhere(list(collectives.variants("scatter")))
 def test_the_pieces_of_a_scatter_must_fit_the_roots_tensor(world, name):
     def mistaken(comm, piece):
         getattr(collectives, name)(comm, torch.zeros(3), [piece] * N, root=2)
@@ -145,7 +167,7 @@ ODD_ONES = [
 ]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@everywhere(NAMES)
 @pytest.mark.parametrize(
     "odd", [odd for odd, _ in ODD_ONES], ids=[w for _, w in ODD_ONES]
 )
@@ -160,7 +182,7 @@ def test_one_rank_with_another_tensor_is_named_never_waited_for(world, name, odd
     assert "rank 1" in str(cause)
 
 
-@pytest.mark.parametrize("name", NAMES)
+@everywhere(NAMES)
 def test_half_of_the_ranks_with_another_length_are_noticed(world, name):
     def mistaken(comm, some):
         call(comm, name, np.zeros(10 + (comm.rank in some), np.float32))

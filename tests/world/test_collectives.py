@@ -18,7 +18,8 @@ from distlab import Trace, World, collectives, cost
 from distlab.collectives import AVERAGE, MAX, MIN, PRODUCT, SUM
 from distlab.collectives.chunks import chunk_edges
 
-SIZES = [1, 2, 3, 4, 5, 6, 7, 8, 9, 16]
+SIZES = [1, 2, 3, 4, 7]
+SIZES += [pytest.param(n, marks=pytest.mark.soak) for n in (5, 6, 8, 9, 16)]
 SHAPES = [(), (0,), (1,), (3,), (5, 2), (0, 3), (23,)]
 TYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64]
 TYPES += [np.dtype(kind) for kind in ("float32", "float64", "int64")]

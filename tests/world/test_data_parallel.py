@@ -19,6 +19,7 @@ from distlab.units import KiB, MiB
 
 LADDER = [NaiveDataParallel, BucketedDataParallel, OverlappedDataParallel]
 STEPS = 20
+SIZES = [1, 3, 4]
 
 
 class Tied(nn.Module):
@@ -84,20 +85,22 @@ def together(comm, kind, name, dtype, counts):
 
 @pytest.mark.parametrize("kind", LADDER)
 @pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("n", [1, 3, 4])
-def test_parameters_are_those_of_one_process_with_the_whole_batch(kind, name, n):
+@pytest.mark.parametrize("n", SIZES)
+def test_parameters_are_those_of_one_process_with_the_whole_batch(
+    worlds, kind, name, n
+):
     counts = [12] * (STEPS - 2) + [7, 2]  # the last ones cannot be shared evenly
     expected = alone(name, torch.float64, counts)
-    for result in run(together, n, args=(kind, name, torch.float64, counts)).results:
+    for result in worlds[n].run(together, kind, name, torch.float64, counts).results:
         for ours, theirs in zip(result, expected, strict=True):
             assert torch.allclose(ours, theirs, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", LADDER)
-def test_float32_differs_by_rounding_only(kind):
+def test_float32_differs_by_rounding_only(worlds, kind):
     counts = [12] * STEPS
     expected = alone("digits", torch.float32, counts)
-    results = run(together, 4, args=(kind, "digits", torch.float32, counts)).results
+    results = worlds[4].run(together, kind, "digits", torch.float32, counts).results
     for result in results:
         for ours, theirs in zip(result, expected, strict=True):
             assert (ours - theirs).abs().max() < 1e-5
@@ -120,8 +123,8 @@ def beside_torch(comm, steps):
     return "same"
 
 
-def test_gradients_are_those_of_torchs_own():
-    assert run(beside_torch, 3, args=(3,)).results == ["same"] * 3
+def test_gradients_are_those_of_torchs_own(worlds):
+    assert worlds[3].run(beside_torch, 3).results == ["same"] * 3
 
 
 @pytest.mark.parametrize("limits", [(1 * KiB, 4 * KiB), (1 * MiB, 25 * MiB), (1, 1)])
@@ -152,9 +155,9 @@ def counted(comm, kind, options):
     (OverlappedDataParallel, {"first_bytes": 4 * KiB, "bucket_bytes": 16 * KiB}, 2),
 ])  # fmt: skip
 def test_a_step_moves_the_gradients_twice_less_a_share_in_that_many_calls(
-    kind, options, calls
+    worlds, kind, options, calls
 ):
-    report = run(counted, 4, args=(kind, options))
+    report = worlds[4].run(counted, kind, options)
     moved = 0
     for rank in range(4):
         marks = report.trace.of(rank, "mark")
@@ -205,8 +208,8 @@ def accumulates(comm, kind):
 
 
 @pytest.mark.parametrize("kind", LADDER)
-def test_no_sync_adds_up_without_a_message_and_then_averages_the_sum(kind):
-    assert run(accumulates, 3, args=(kind,)).results == [(0, True)] * 3
+def test_no_sync_adds_up_without_a_message_and_then_averages_the_sum(worlds, kind):
+    assert worlds[3].run(accumulates, kind).results == [(0, True)] * 3
 
 
 def leaves_one_out(comm, unused):

@@ -5,10 +5,10 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
+from stores import is_gone, wait_until
 
 from distlab.errors import EngineFailed
 from distlab.launch.machine import PRELOAD
@@ -42,8 +42,8 @@ def become(guests, index, script):
 
 def what_happens(guests, until):
     """Return all that `poll` reports, up to the moment that `until` speaks of."""
-    happened, deadline = [], time.monotonic() + 20
-    while not until(happened) and time.monotonic() < deadline:
+    happened = []
+    while not until(happened):
         happened += guests.poll(0.1)
     return happened
 
@@ -102,7 +102,7 @@ def test_a_host_that_is_killed_takes_its_guests_along():
     with pytest.raises(EngineFailed, match="SIGKILL"):
         what_happens(guests, lambda happened: False)
     guests.stop()
-    assert not psutil.wait_procs(seconds, timeout=2)[1]
+    wait_until(lambda: all(map(is_gone, seconds)))
     assert not os.path.exists(guests.folder)
 
 
@@ -141,30 +141,16 @@ def test_when_the_process_server_is_killed_its_host_and_guests_die_too():
     assert done.returncode == 0, done.stderr
     *pids, folder_exists = done.stdout.split()
     assert len(pids) == 7, "the host, and two processes for each guest"
-    _, alive = psutil.wait_procs(running(pids), timeout=2)
-    assert not alive and folder_exists == "False"
+    assert folder_exists == "False"
+    wait_until(lambda: not any(psutil.pid_exists(int(pid)) for pid in pids))
 
 
 def test_guests_that_their_owner_forgets_end_with_their_folder():
     code = [sys.executable, "-c", OWNER, "forget"]
     owner = subprocess.Popen(code, stdout=subprocess.PIPE, text=True)
     folder = owner.stdout.readline().strip()
-    deadline = time.monotonic() + 2
-    while os.path.exists(folder) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert folder and not os.path.exists(folder)
+    assert folder
+    wait_until(lambda: not os.path.exists(folder))
     assert len(psutil.Process(owner.pid).children(recursive=True)) == 1, "the server"
     owner.kill()
     owner.communicate()
-
-
-def running(pids):
-    """Return those of the processes that are there still."""
-    found = []
-    for pid in map(int, pids):
-        try:
-            process = psutil.Process(pid)
-            found += [process] if process.status() != psutil.STATUS_ZOMBIE else []
-        except psutil.NoSuchProcess:
-            pass
-    return found

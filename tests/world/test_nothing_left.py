@@ -7,13 +7,16 @@ import socket
 import subprocess
 import sys
 import threading
-import time
 
 import psutil
 import pytest
 import torch
+from leaks import left_since, what_there_is
+from soaks import repeats
+from stores import is_gone, wait_until
 
 from distlab import World, run
+from distlab.processes.folders import new_folder
 
 
 def exchange(comm, steps=6):
@@ -30,19 +33,31 @@ def held():
     return me.num_fds(), len(me.children(recursive=True)), me.memory_info().rss
 
 
+def test_the_look_for_what_is_left_sees_processes_and_files_and_no_server():
+    run(exchange, 2)
+    before = what_there_is()
+    assert not left_since(before)
+    sleeper, folder = subprocess.Popen(["sleep", "1000"]), new_folder(in_memory=True)
+    try:
+        told = left_since(before)
+        assert told == {f"process {sleeper.pid}": "sleep 1000", folder: ""}
+    finally:
+        sleeper.kill()
+        sleeper.wait()
+        os.rmdir(folder)
+    assert not left_since(before)
+
+
 @pytest.mark.timeout(400)
-def test_500_runs_leave_no_descriptor_no_process_and_memory_flat():
+@repeats(40, 500)
+def test_many_runs_leave_no_descriptor_no_process_and_memory_flat(count):
     for _ in range(20):
         run(exchange, 4)
     descriptors, processes, memory = held()
-    temporary = set(os.listdir("/tmp"))
-    for _ in range(500):
+    for _ in range(count):
         assert run(exchange, 4).results == [1000.0] * 4
     assert held()[:2] == (descriptors, processes)
     assert held()[2] - memory < 8 * 2**20
-    assert not [
-        name for name in set(os.listdir("/tmp")) - temporary if "distlab" in name
-    ]
 
 
 def interrupt_after(seconds):
@@ -50,10 +65,11 @@ def interrupt_after(seconds):
     return threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
 
 
-def test_50_interrupts_at_random_moments_leave_nothing():
+@repeats(8, 50)
+def test_interrupts_at_random_moments_leave_nothing(count):
     draw = random.Random(10)
     descriptors, processes, _ = held()
-    for _ in range(50):
+    for _ in range(count):
         timer = interrupt_after(draw.uniform(0, 0.25))
         with pytest.raises(KeyboardInterrupt):
             timer.start()
@@ -102,7 +118,7 @@ run(endless, 4)
 """
 
 
-def test_when_the_kernel_is_killed_its_ranks_are_gone_within_two_seconds():
+def test_when_the_kernel_is_killed_its_ranks_go():
     kernel = subprocess.Popen(
         [sys.executable, "-c", KERNEL], stdout=subprocess.PIPE, text=True
     )
@@ -110,14 +126,10 @@ def test_when_the_kernel_is_killed_its_ranks_are_gone_within_two_seconds():
     tree = psutil.Process(kernel.pid).children(recursive=True)
     assert len(pids) == 5 and len(tree) >= 5
     kernel.kill()
-    killed = time.monotonic()
-    while any(psutil.pid_exists(p) for p in pids) and time.monotonic() < killed + 5:
-        time.sleep(0.01)
-    assert time.monotonic() - killed < 2
+    wait_until(lambda: not any(map(psutil.pid_exists, pids)))
     kernel.wait()
     kernel.stdout.close()
-    _, alive = psutil.wait_procs(tree, timeout=2)
-    assert not alive
+    wait_until(lambda: all(map(is_gone, tree)))
 
 
 SERVER_KILLED = """
@@ -224,6 +236,7 @@ def _is_loopback(name, address):
     return text == "::1" or text.startswith("::ffff:127.")
 
 
+@pytest.mark.soak
 def test_a_world_of_four_takes_less_than_600_megabytes_in_all():
     code = """
 import psutil

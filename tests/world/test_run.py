@@ -270,16 +270,14 @@ def test_a_message_that_nobody_waited_for_is_mentioned_in_the_report():
     ]
 
 
-def test_a_slow_rank_takes_about_factor_times_as_long():
-    def count(comm):
+def test_a_slow_rank_has_less_of_the_processor_than_it_would_take():
+    def share(comm):
         began, used = time.perf_counter(), time.process_time()
         while time.process_time() - used < 0.3:
             pass
-        return time.perf_counter() - began
+        return 0.3 / (time.perf_counter() - began)
 
-    even = run(count, 1).results[0]
-    slowed = run(count, 1, faults=[Slow(0, 4)]).results[0]
-    assert 2.5 * 0.3 < slowed < 8 * even  # on a busy machine even takes longer than 0.3
+    assert run(share, 1, faults=[Slow(0, 8)]).results[0] < 0.5
 
 
 def test_the_summary_of_a_report_names_every_rank_and_its_bytes():

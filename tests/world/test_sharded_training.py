@@ -11,6 +11,7 @@ from distlab.train.shards import all_gather_parts
 from distlab.train.zero import ZeroOptimizer
 
 STEPS = 4
+SIZES = [1, 3, 4]
 OPTIMIZERS = {
     "sgd": lambda parameters: torch.optim.SGD(parameters, 0.1, momentum=0.9),
     "adam": lambda parameters: torch.optim.Adam(parameters, 1e-3),
@@ -79,16 +80,16 @@ def same(results, expected):
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("stage", [1, 2])
-@pytest.mark.parametrize("n", [1, 3, 4])
-def test_zero_trains_as_one_process_does(name, stage, n):
-    same(run(in_stages, n, args=(name, stage)).results, alone(name))
+@pytest.mark.parametrize("n", SIZES)
+def test_zero_trains_as_one_process_does(worlds, name, stage, n):
+    same(worlds[n].run(in_stages, name, stage).results, alone(name))
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
 @pytest.mark.parametrize("prefetch", [True, False])
-@pytest.mark.parametrize("n", [1, 3, 4])
-def test_fully_sharded_training_is_that_of_one_process(name, prefetch, n):
-    same(run(fully, n, args=(name, prefetch)).results, alone(name))
+@pytest.mark.parametrize("n", SIZES)
+def test_fully_sharded_training_is_that_of_one_process(worlds, name, prefetch, n):
+    same(worlds[n].run(fully, name, prefetch).results, alone(name))
 
 
 def moved(comm, stage):
@@ -108,9 +109,11 @@ def moved(comm, stage):
 
 
 @pytest.mark.parametrize("stage, times", [(1, 2), (2, 2), (3, 3)])
-def test_a_step_moves_two_two_and_three_times_the_parameters_less_a_share(stage, times):
+def test_a_step_moves_two_two_and_three_times_the_parameters_less_a_share(
+    worlds, stage, times
+):
     n = 4
-    report = run(moved, n, args=(stage,))
+    report = worlds[n].run(moved, stage)
     for rank, (first, padded) in enumerate(report.results):
         sends = [e for e in report.trace.of(rank, "send") if e.step > first]
         assert sum(e.bytes for e in sends) == times * (n - 1) / n * padded
@@ -136,9 +139,9 @@ def held(comm):
     return seen, grads, state, sum(p.nbytes for p in model().parameters())
 
 
-def test_parameters_exist_only_while_their_unit_is_at_work():
+def test_parameters_exist_only_while_their_unit_is_at_work(worlds):
     n = 4
-    for seen, grads, state, all_bytes in run(held, n).results:
+    for seen, grads, state, all_bytes in worlds[n].run(held).results:
         assert seen == [
             [True, False, True],  # the embedding's unit is the whole model's
             [False, True, True],
@@ -149,7 +152,7 @@ def test_parameters_exist_only_while_their_unit_is_at_work():
         assert all_bytes / n <= state <= all_bytes / n + 3 * 8
 
 
-def test_stage_2_keeps_no_gradient_but_this_ranks_part():
+def test_stage_2_keeps_no_gradient_but_this_ranks_part(worlds):
     def kept(comm):
         gpt = model()
         optimizer = ZeroOptimizer(comm, gpt, OPTIMIZERS["sgd"], stage=2, first_bytes=1)
@@ -158,7 +161,7 @@ def test_stage_2_keeps_no_gradient_but_this_ranks_part():
         whole = [p.grad is not None for p in gpt.parameters()]
         return any(whole), [g.shard.grad.numel() - g.part for g in optimizer.groups]
 
-    for whole, parts in run(kept, 3).results:
+    for whole, parts in worlds[3].run(kept).results:
         assert not whole and set(parts) == {0}
 
 
@@ -204,8 +207,8 @@ def remembering(comm, sharded):
     return losses
 
 
-def test_a_unit_may_return_several_tensors():
-    expected = run(remembering, 1, args=(False,)).results[0]
+def test_a_unit_may_return_several_tensors(worlds):
+    expected = worlds[1].run(remembering, False).results[0]
     assert expected[0] != expected[-1]
-    for losses in run(remembering, 3, args=(True,)).results:
+    for losses in worlds[3].run(remembering, True).results:
         assert losses == pytest.approx(expected, rel=1e-12)

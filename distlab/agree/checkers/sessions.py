@@ -26,7 +26,6 @@ Source: Terry et al., Session guarantees for weakly consistent replicated data, 
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from distlab.agree.checkers.accesses import INITIAL, Accesses
@@ -56,9 +55,6 @@ class _Demand(NamedTuple):
     later: int
     strict: bool
     by: tuple[int, ...]
-
-
-Demands = Callable[[Accesses, dict[int, int]], Iterator[_Demand]]
 
 
 def check_read_your_writes(

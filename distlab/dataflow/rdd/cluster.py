@@ -13,6 +13,7 @@ from distlab.dataflow.rdd.whereabouts import Whereabouts
 from distlab.dataflow.workers import Lost, Workers
 from distlab.errors import WorkdirError
 from distlab.faults import WorkerFault
+from distlab.processes.folders import new_folder
 from distlab.trace import Trace
 
 __all__ = ["Cluster", "Numbers"]
@@ -142,11 +143,10 @@ def _remove(path):
 
 def _new_folder(workdir):
     try:
-        if workdir is not None:
-            os.makedirs(workdir, exist_ok=True)
-        return tempfile.mkdtemp(
-            prefix="distlab-", dir=workdir and os.path.abspath(workdir)
-        )
+        if workdir is None:
+            return new_folder(in_memory=False)
+        os.makedirs(workdir, exist_ok=True)
+        return tempfile.mkdtemp(prefix="distlab-", dir=os.path.abspath(workdir))
     except OSError as error:
         raise WorkdirError(
             f"workdir {str(workdir)!r} cannot be used: {error}."

@@ -207,22 +207,27 @@ def test_piped_output_has_no_control_codes_and_nothing_is_on_stderr(mixed):
     assert done.stderr == ""
 
 
-def test_lessons_that_all_pass_end_with_status_0(tmp_path):
-    lesson = write_lesson(tmp_path / "lesson.ipynb", "1")
-    done = run_distlab("run", lesson, cwd=tmp_path)
-    assert done.returncode == 0
-    assert (tmp_path / "runs" / "lesson.html").exists()
-
-
-def test_one_bar_counts_the_cells_of_all_lessons_on_a_terminal(tmp_path):
+@pytest.mark.parametrize("jobs", [2, pytest.param(1, marks=pytest.mark.soak)])
+def test_each_lesson_has_a_line_that_counts_its_cells_on_a_terminal(tmp_path, jobs):
     one = write_lesson(tmp_path / "one.ipynb", "1", "2")
     two = write_lesson(tmp_path / "two.ipynb", "1 / 0", "2", "3")
-    process, terminal = start_on_a_terminal("run", one, two, "--to", tmp_path / "out")
+    words = ["run", one, two, "--to", tmp_path / "out", "--jobs", jobs]
+    process, terminal = start_on_a_terminal(*words)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", read_to_end(terminal))
     assert process.wait() == 1
-    bars = re.findall(r"(\w+) ━+.*?(\d)/5 cells", shown)
-    assert bars[-1] == ("two", "5")
-    assert ("two", "2") in bars
+    bars = re.findall(r"(\w+) ━+.*?(\d/\d) cells", shown)
+    assert {("one", "0/2"), ("one", "2/2"), ("two", "0/3"), ("two", "3/3")} <= set(bars)
+    assert (bars.index(("two", "0/3")) < bars.index(("one", "2/2"))) == (jobs == 2)
+
+
+def test_two_lessons_run_at_a_time_where_each_waits_for_the_other(tmp_path):
+    os.mkfifo(tmp_path / "meeting")
+    one = write_lesson(tmp_path / "one.ipynb", "open('meeting', 'w').write('here')")
+    two = write_lesson(tmp_path / "two.ipynb", "open('meeting').read()")
+    words = ["run", one, two, "--to", tmp_path / "out", "--jobs"]
+    assert run_distlab(*words, 2, cwd=tmp_path).returncode == 0, "all have passed"
+    assert "here" in outputs(tmp_path / "out", "two")[0]
+    assert (tmp_path / "out" / "two.html").exists()
 
 
 def test_a_kernel_that_cannot_start_is_told_with_its_last_words(tmp_path):
@@ -359,7 +364,10 @@ def test_lab_opens_the_lesson_and_one_ctrl_c_ends_it(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends them with it")
-@pytest.mark.parametrize("sign", ["SIGTERM", "SIGHUP", "SIGKILL"])
+@pytest.mark.parametrize("sign", [
+    "SIGKILL",
+    *(pytest.param(sign, marks=pytest.mark.soak) for sign in ("SIGTERM", "SIGHUP")),
+])  # fmt: skip
 def test_lab_takes_its_kernels_along_even_those_in_compiled_code(tmp_path, sign):
     env = make_clone(tmp_path, "10_ring") | {"IPYTHONDIR": str(tmp_path / "ipython")}
     startup, begun = tmp_path / "ipython/profile_default/startup", tmp_path / "begun"
@@ -444,6 +452,7 @@ def test_doctor_ends_with_status_1_and_the_reason_where_no_world_can_run():
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(
     sys.platform != "linux", reason="cores are taken away as Linux does"
 )

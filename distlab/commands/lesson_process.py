@@ -1,0 +1,126 @@
+"""Lessons in processes of their own, several at a time.
+
+distlab run                  process server            one lesson each
+───────────                  ──────────────            ───────────────
+LessonProcesses ─ session ─▶ fork() ─────────────────▶ main(child) ─▶ papermill
+    ├──── "run this lesson" ───────────────────────────────▶ │          └▶ kernel
+    └◀─── "a cell is done", "this came of it" ────────────── ┘
+"""
+
+import json
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from distlab.errors import DistlabError
+from distlab.processes import Child, Ended, Frame, Interrupts, Processes
+
+if TYPE_CHECKING:
+    from distlab.commands.execute import LessonRun
+
+__all__ = ["LessonProcesses", "main"]
+
+_TICK_S = 0.2
+_END_S = 20  # for the kernels; papermill gives one 5 s
+
+
+class LessonProcesses:
+    """At most `jobs` processes that each run one lesson after another."""
+
+    def __init__(self, jobs: int):
+        preload = ["distlab.commands.execute"]
+        self._processes = Processes(jobs, f"{__name__}:main", preload=preload)
+        self._idle = list(range(jobs))
+        self._busy = {}
+
+    @property
+    def under_way(self) -> list[Path]:
+        """Return the lessons that have begun and not ended."""
+        return list(self._busy.values())
+
+    def run(
+        self,
+        lessons: Sequence[Path],
+        folder: Path,
+        cell_timeout_s: int,
+        on_news: Callable[[Path, "LessonRun | None"], None],
+    ) -> list["LessonRun"]:
+        """Run the lessons and return what came of each, in their order.
+
+        on_news: called with a lesson and None when it begins and after each of its
+        cells, and with what came of it at its end.
+
+        Raises: KeyboardInterrupt, once every kernel is gone; DistlabError if one of the
+        processes ends, as where memory runs out.
+        """
+        waiting, runs = list(lessons), {}
+        with Interrupts() as interrupts:
+            while (waiting or self._busy) and not interrupts.pending:
+                while waiting and self._idle:
+                    self._begin(waiting.pop(0), folder, cell_timeout_s, on_news)
+                for what in self._processes.poll(_TICK_S):
+                    lesson = self._busy.get(what.index)
+                    if isinstance(what, Frame):
+                        ran = _read(what.payload)
+                        if ran is not None:
+                            runs[lesson] = ran
+                            self._idle.append(what.index)
+                            del self._busy[what.index]
+                        on_news(lesson, ran)
+                    elif isinstance(what, Ended):
+                        raise DistlabError(
+                            f"the process that ran {lesson and lesson.stem} ended, "
+                            f"with status {what.status}."
+                        )
+            if interrupts.pending:
+                self._end_kernels()
+        return [runs[lesson] for lesson in lessons]
+
+    def _begin(self, lesson, folder, cell_timeout_s, on_news):
+        index = self._idle.pop(0)
+        order = {"lesson": str(lesson), "folder": str(folder)}
+        order["cell_timeout_s"] = cell_timeout_s
+        self._processes.send(index, json.dumps(order).encode())
+        self._busy[index] = lesson
+        on_news(lesson, None)
+
+    def _end_kernels(self):
+        """Interrupt each process, which then ends its kernel, and wait for them."""
+        for index in list(self._processes.alive):
+            self._processes.signal(index, signal.SIGTERM)
+        self._processes.wait_ended(_END_S)
+
+    def close(self) -> None:
+        """End the processes."""
+        self._processes.stop()
+
+
+def _read(payload):
+    """Return what came of a lesson; None if only one more cell is done."""
+    from distlab.commands.execute import LessonRun
+
+    told = json.loads(payload)
+    return told and LessonRun(**told | {"page": Path(told["page"])})
+
+
+def main(child: Child) -> None:
+    """Run the lessons that the owner asks for, until it ends or interrupts this."""
+    from distlab.commands.execute import execute, hushed
+
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with hushed():
+            while True:
+                order = json.loads(child.receive())
+                ran = execute(
+                    Path(order["lesson"]),
+                    Path(order["folder"]),
+                    order["cell_timeout_s"],
+                    lambda: child.send(b"null"),
+                )
+                told = asdict(ran) | {"page": str(ran.page)}
+                child.send(json.dumps(told).encode())
+    except KeyboardInterrupt:
+        pass  # its kernel is gone
