@@ -11,26 +11,18 @@ from distlab.checks.kit import (
     Inconclusive,
     Wrong,
     clients_of,
-    nodes,
     on_nodes,
     require_loss,
 )
 from distlab.checks.kit.verdict import judge
 from distlab.faults import Split
 from distlab.network import Node, Reply, simulate
-from distlab.processes import warm_up
 
 NOTEBOOK = Path(__file__).parents[2] / "solutions" / "02_cap" / "02_cap.ipynb"
 CELLS = ["imports", "copies", "coordinator", "replica", "refusing", "answering", "cart"]
 CLIENTS = clients_of(
     "0 0 write x 0, 0.1 1 write x 1, 0.1 2 read x, 0.5 2 read x", [7, 8]
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def nodes_server(process_server):
-    """Start the nodes' process server before the first test counts what is running."""
-    warm_up((nodes.INSIDE,))
 
 
 def learner(source=""):

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import sys
 from typing import Any
 
 import cloudpickle
@@ -66,6 +67,7 @@ class _Life:
         self.watchdog.inside = True
         if self.make is None:
             (self.make,) = pickle.loads(self.packed)
+            _name_globals(self.make)
         node = made(self.make, self.me, nodes)
         how = {"seed": self.seed, "restarted": True, "chance": Chance}
         self.searching = searching
@@ -121,6 +123,15 @@ class _Life:
             story += "is given numbers, strings, tuples, lists, dicts and sets."
             cause = "it answered no plain data"
             raise NodeFailed(story, node=self.me, method=method, cause=cause) from None
+
+
+def _name_globals(make):
+    """Have the notebook's classes found by name: a message is then its data alone."""
+    for kind in getattr(make, "__mro__", ()):
+        for function in vars(kind).values():
+            if getattr(function, "__module__", "") == "__main__":
+                found = getattr(function, "__globals__", {})
+                vars(sys.modules["__main__"]).update(found)
 
 
 def _packed(value: Any) -> bytes:

@@ -28,7 +28,7 @@ from distlab.processes import Frame, Processes
 
 __all__ = ["NODE_HINTS", "Nodes", "on_nodes"]
 
-INSIDE = "distlab.checks.kit.node_inside"
+_INSIDE = "distlab.checks.kit.node_inside"
 _MOST_BYTES = 2**22  # of what a node says at once
 _MOST_CALLS = 4_000  # of methods in one run
 _SLOWEST = 4  # times what one answer may take, for a whole run
@@ -49,7 +49,7 @@ def on_nodes(
     except CannotTravel as error:
         raise Wrong(str(error), cannot_travel=True) from None
     processes = Processes(
-        nodes, f"{INSIDE}:main", preload=(INSIDE,), most_bytes=_MOST_BYTES
+        nodes, f"{_INSIDE}:main", preload=(_INSIDE,), most_bytes=_MOST_BYTES
     )
     try:
         setup = pickle.dumps((packed, cells(), without, random.getrandbits(64)))
