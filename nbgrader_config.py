@@ -34,9 +34,9 @@ c.FileNameCollectorPlugin.named_regexp = (
 # The stub raises, so that an exercise that nobody has touched cannot pass by returning.
 c.ClearSolutions.code_stub = {"python": 'raise NotImplementedError("write this step")'}
 
-# A submission is the instructor's notebook with its answers filled in (Filled), whatever
-# was done to the other cells. Its code runs in a sandbox, and its grade cells are judged
-# outside (InSandbox takes the place of nbgrader's Execute).
+# A submission is the instructor's notebook with its answers filled in (Filled),
+# whatever was done to the other cells. Its code runs in a sandbox, and its grade cells
+# are judged outside (InSandbox takes the place of nbgrader's Execute).
 instructor = "distlab.instructor"
 c.Autograde.sanitize_preprocessors = [
     f"{instructor}.skeleton.Filled",

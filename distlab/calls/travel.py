@@ -22,7 +22,6 @@ from distlab.errors import CannotTravel, InvalidArgument
 
 __all__ = [
     "Arrivals",
-    "Packed",
     "check_function",
     "pack",
     "pack_functions",
@@ -32,24 +31,6 @@ __all__ = [
 ]
 
 
-class Packed:
-    """Something of a learner's, as bytes that are opened only where it is to run.
-
-    It travels as itself: whoever unpickles what holds it has what was packed.
-
-    name: what the learner calls it.
-    """
-
-    def __init__(self, data: bytes, name: str):
-        self.data, self.name = data, name
-
-    def __repr__(self):
-        return self.name
-
-    def __reduce__(self):
-        return pickle.loads, (self.data,)
-
-
 def check_function(fn: Callable, args: Sequence, first: str = "comm") -> None:
     """Refuse what cannot be called as `fn(comm, *args)`.
 
@@ -57,8 +38,6 @@ def check_function(fn: Callable, args: Sequence, first: str = "comm") -> None:
 
     Raises: InvalidArgument.
     """
-    if isinstance(fn, Packed):
-        return  # whoever opens it will see
     if not callable(fn):
         raise InvalidArgument(
             f"run needs a function that each rank calls, and got {_a(fn)}. "

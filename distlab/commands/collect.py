@@ -43,7 +43,7 @@ def collect(
     for student, where in done.taken:
         console.print(Text(f"{student}: {where}"), soft_wrap=True)
     for student, older, newer in done.older:
-        said = f"{student}: {older} is left out, since {newer} was handed in later"
+        said = f"{student}: {older} is left out, since {newer} was submitted later"
         console.print(Text(said, "yellow"), soft_wrap=True)
     said = f"{len(done.taken)} collected"
     if done.same:

@@ -14,7 +14,7 @@ from distlab.commands.lessons import UnknownLesson
 from distlab.errors import CourseUnusable
 
 if TYPE_CHECKING:
-    pass
+    from distlab.instructor.grade import Grading
 
 __all__ = ["grade", "meant", "open_course"]
 
@@ -113,8 +113,8 @@ def _of(students, grading):
     missing = [name for name in students if name not in there]
     if missing:
         raise UnknownLesson(
-            f"no submission of {grading.assignment} by {', '.join(missing)}. These have "
-            f"submitted: {', '.join(sorted(there)) or 'none'}"
+            f"no submission of {grading.assignment} by {', '.join(missing)}. These "
+            f"have submitted: {', '.join(sorted(there)) or 'none'}"
         )
     found.troubles = [one for one in found.troubles if one.student in students]
     return [one for one in found.handed if one.student in students]

@@ -22,6 +22,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_locked, is_solution
 from traitlets import Bool, Float, Integer
 
+from distlab.cells import learn
 from distlab.checks.kit.ranks import until
 from distlab.checks.kit.verdict import showing_on
 from distlab.errors import DistlabError, SandboxFailed
@@ -69,6 +70,8 @@ class InSandbox(NbGraderPreprocessor):
             for number, cell in enumerate(cells, 1):
                 if cell.cell_type != "code":
                     continue
+                lines = [f"{line}\n" for line in cell.source.split("\n")]
+                learn({f"<cell {number}>": (f"Cell {number}", lines)})
                 if is_grade(cell) and not is_solution(cell):
                     self._grade(cell, space, runner)
                 else:

@@ -1,6 +1,7 @@
 """From a folder of downloaded files to `submitted`: whose is which?
 
-    anna_10_ring.ipynb, 10_ring_anna.ipynb, anna.ipynb, anna.zip, anna/whatever.ipynb
+    anna_10_ring.ipynb, 10_ring_anna.ipynb, anna/whatever.ipynb
+    anna.ipynb, anna.zip                  (if the gradebook knows a student anna)
     Anna Smith_12345_assignsubmission_file_10_ring.ipynb    (Moodle)
     smithanna_late_123_456_10_ring.ipynb                    (Canvas)
     10 Ring_anna_attempt_2026-01-30-15-00-00_10_ring.ipynb  (Blackboard)
@@ -31,7 +32,7 @@ _PATTERNS = [re.compile(f"{p}$", re.I) for p in (_MOODLE, _BLACKBOARD, _CANVAS)]
 class Collected:
     """taken: (student, from where). same: those who had been collected before.
 
-    older: (student, what is left out, what was handed in after it).
+    older: (student, what is left out, what was submitted after it).
     """
 
     taken: list[tuple[str, str]] = field(default_factory=list)
@@ -42,12 +43,17 @@ class Collected:
 
 @dataclass(frozen=True)
 class _One:
-    """What was found of one student. at: when it was handed in, if its name says so."""
+    """What was found of one student.
+
+    at: when it was submitted, if its name says so. unsure: whether the name is that of
+    a student only if there is a student of that name.
+    """
 
     who: str
     number: str
     path: Path
     at: datetime | None = None
+    unsure: bool = False
 
 
 def collect(
@@ -65,8 +71,8 @@ def collect(
         one = _whose(path, assignment)
         if one is None:
             collected.troubles.append(_nothing_in(path, students))
-        elif not one.who:
-            what = "it does not say whose it is. Put the student's name before it."
+        elif not one.who or one.unsure and not _is_a_students(one, students):
+            what = _not_whose(one, assignment, students)
             collected.troubles.append(Trouble("?", path.name, what))
         else:
             found.setdefault(_student(one, students), []).append(one)
@@ -123,7 +129,20 @@ def _whose(path, assignment):
     for pattern in (rf"(?P<who>.*?)[ _-]*{words}", rf"{words}[ _-]*(?P<who>.*?)"):
         if match := re.fullmatch(pattern, plain, re.I):
             return _One(_name(match["who"]), "", path)
-    return _One(_name(plain), "", path)
+    return _One(_name(plain), "", path, unsure=True)
+
+
+def _is_a_students(one, students):
+    """Return whether a bare name is a student's: one word is, where none are known."""
+    return _student(one, students) in students if students else one.who.isidentifier()
+
+
+def _not_whose(one, assignment, students):
+    """Return what to say of a file whose name tells no student."""
+    name = next(iter(sorted(students)), "ada")
+    why = ", and the gradebook knows no student of that name" * bool(one.who)
+    example = f"{name}_{assignment}{one.path.suffix.lower()}"
+    return f"it does not say whose it is{why}. Name it after its student: {example}."
 
 
 def _named(stem, path):

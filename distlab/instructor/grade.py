@@ -194,7 +194,7 @@ class Grading:
         return ""
 
     def _lay_out(self, handed, place):
-        """Copy a submission, its notebook as UTF-8 and format 4; return what was odd."""
+        """Copy a submission, its notebook as UTF-8, format 4; return what was odd."""
         notes = list(handed.notes)
         names = {step.notebook for step in self.steps}
         known = {step.name for step in self.steps}

@@ -1,4 +1,4 @@
-"""What has been handed in for an assignment: by whom, in which folder, and what not.
+"""What was submitted for an assignment: by whom, in which folder, and what not.
 
 submitted/anna/10_ring        anna
 submitted/Anna (1)/10_ring    anna once more: the later one is taken, or none
@@ -169,7 +169,7 @@ def _take(person, folders, students, found):
 
 
 def _later(folders):
-    """Return the folder that was handed in last, and why; None if nobody can tell."""
+    """Return the folder that was submitted last, and why; None if it cannot be told."""
     stamps = []
     for one in folders:
         try:
@@ -178,7 +178,7 @@ def _later(folders):
             stamps.append(None)
     if None in stamps or stamps.count(max(stamps)) > 1:
         return None, ""
-    return folders[stamps.index(max(stamps))], ", which was handed in last"
+    return folders[stamps.index(max(stamps))], ", which was submitted last"
 
 
 def _unknown(name, assignments):

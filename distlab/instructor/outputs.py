@@ -39,7 +39,7 @@ def score(earned: float) -> dict:
 
 
 def clean(outputs: object) -> list:
-    """Return the outputs that a notebook can hold, of whatever a submission has sent."""
+    """Return the outputs that a notebook can hold, of what a submission has sent."""
     kept, size = [], 0
     for output in outputs if isinstance(outputs, list) else []:
         try:

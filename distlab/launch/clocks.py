@@ -55,7 +55,7 @@ class FabricClock:
         return self._now[rank]
 
     def arrival(self, src: int, dst: int, size: int, ready: float) -> float:
-        """Return when a message of `size` bytes arrives, both sides there at `ready`."""
+        """Return when `size` bytes arrive whose sides were both there at `ready`."""
         return self._book(src, dst, size, ready)
 
     def reached(self, rank: int, end: float) -> float:

@@ -165,7 +165,7 @@ class Relay:
         return True
 
     def _deliver(self):
-        """Move messages of a virtual clock in order: the earliest, when all stand still.
+        """Move a virtual clock's messages in order: the earliest, when all stand still.
 
         A rank that computes may yet send what is ready before.
         """

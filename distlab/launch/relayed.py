@@ -93,7 +93,7 @@ class RelayedRanks(Ranks):
     def _start(self, *, shared, **how):
         crew = self._take_over((how["also"], self._relaying.without))
         if crew is None:
-            crew = Wary("distlab.launch.rank:relayed", alone=True, **how)
+            crew = Wary("distlab.launch.rank:relayed", **how)
             crew.modules = how["also"], self._relaying.without
         try:
             crew.muster(self.world_size, _MOST_BYTES // self.world_size)

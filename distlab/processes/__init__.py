@@ -13,10 +13,9 @@ milliseconds. Nothing listens anywhere: every connection is an inherited pair of
 sockets. A session is the life of its processes: when it closes, for whatever reason,
 the server kills them and everything they started. When the kernel dies, every
 session closes. Where a program like mpirun insists on starting them itself, they are
-its `Guests`, and live and end in the same way. Functions that are not to be trusted are
-called in a process apart from all these (`apart`, `answers`), in a `guard`. While a
-jail is inhabited (`distlab.jail`), its init is the server. This package knows no torch,
-no rank and no task.
+its `Guests`, and live and end in the same way. While a submission is checked, a process
+in its sandbox is the server (`distlab.sandbox`). This package knows no torch, no rank
+and no task.
 """
 
 import sys
@@ -27,17 +26,11 @@ if sys.platform == "win32":
         "not have. Install it in WSL 2, and open the notebook from there."
     )
 
-from distlab.processes.branches import borrow, branch, lend
 from distlab.processes.child import Child, inside, on_its_own
 from distlab.processes.group import Ended, Frame, Lines, Processes
 from distlab.processes.guests import Guests
 from distlab.processes.interrupts import Interrupts
-from distlab.processes.memory import (
-    anonymous_file,
-    give_back_at_once,
-    limit_memory,
-    refuse_files,
-)
+from distlab.processes.memory import anonymous_file
 from distlab.processes.pulse import Pulse
 from distlab.processes.server_handle import warm_up
 from distlab.processes.wary import Unruly, Wary
@@ -56,13 +49,7 @@ __all__ = [
     "Unruly",
     "Wary",
     "anonymous_file",
-    "borrow",
-    "branch",
-    "give_back_at_once",
     "inside",
-    "lend",
-    "limit_memory",
     "on_its_own",
-    "refuse_files",
     "warm_up",
 ]

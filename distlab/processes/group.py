@@ -58,9 +58,7 @@ class Processes:
     private_folder: whether they get a folder, which is in memory where the system has
     such folders, and gone when they are. `folder` is its path. It may also be the path
     of a folder that is there already; that one, too, is gone when they are.
-    environment: what they have in it beside this process's, or the jail's.
-    alone: in a jail, whether each is apart from the others, too, and has no folder: it
-    shares with them what it is given here, and nothing else.
+    environment: what they have in it beside this process's.
     most_bytes: of a frame; who sends a longer one is killed.
 
     Raises: ProcessServerFailed if the server cannot start or fork.
@@ -78,10 +76,9 @@ class Processes:
         start_method: str = "fork",
         private_folder: bool | str = False,
         environment: Mapping[str, str] | None = None,
-        alone: bool = False,
         most_bytes: int | None = None,
     ):
-        self._how = {"entry": entry, "also": list(also), "alone": alone}
+        self._how = {"entry": entry, "also": list(also)}
         self._how["start_method"] = start_method
         self.pids = [None] * count
         self.alive = set()

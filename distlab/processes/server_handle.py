@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import ClassVar
@@ -39,31 +39,26 @@ class ServerHandle:
     process inherits the handle, but never uses or ends the server: `owner_pid` tells.
 
     answered: whether it is known to serve; before, it imports, and has no processes.
-    by_fork: whether a server is a fork of this process, which takes no time where all
-    that it is to import is there already, and where nothing runs beside.
     """
 
-    by_fork = False
     most_bytes = 2**40  # of a frame from one of its processes
     _running: ClassVar[dict] = {}
     _elsewhere: ClassVar["ServerHandle | None"] = None
     _lock = threading.RLock()
 
     def __init__(
-        self,
-        preload: Sequence[str],
-        start_method: str,
-        by: Callable | None = None,
+        self, preload: Sequence[str], start_method: str, *, by_fork: bool = False
     ):
+        """Start one; by_fork: as a fork of this process, which has imported all."""
         remove_orphaned()
         ours, theirs = socket.socketpair()
         self.owner_pid = os.getpid()
-        self.answered = self.by_fork
+        self.answered = by_fork
         self.master = ours
         self.errors = anonymous_file("server-errors")
         modules = _imported(preload, start_method)
         arguments = [trusted_path(), theirs.fileno(), os.getpid(), modules]
-        start = by or (self._forked if self.by_fork else self._started)
+        start = self._forked if by_fork else self._started
         self.process = start(arguments, self.errors)
         theirs.close()
 
@@ -102,19 +97,13 @@ class ServerHandle:
             os._exit(1)
 
     @classmethod
-    def start(
-        cls, preload: Sequence[str], start_method: str, by: Callable | None = None
-    ) -> "ServerHandle":
-        """Return the server, started now if there is none, or the one for all.
-
-        by: how to start it instead: (its arguments, a file for its errors) -> what has
-        `poll`, `kill` and `wait`, as `subprocess.Popen` has.
-        """
+    def start(cls, preload: Sequence[str], start_method: str) -> "ServerHandle":
+        """Return the server, started now if there is none, or the one for all."""
         with cls._lock:
-            return cls._elsewhere or cls._get(preload, start_method, by)
+            return cls._elsewhere or cls._get(preload, start_method)
 
     @classmethod
-    def _get(cls, preload, start_method, by=None):
+    def _get(cls, preload, start_method):
         """Return the running server, started now if there is none; needs the lock."""
         key = (tuple(preload), start_method)
         server = cls._running.get(key)
@@ -122,19 +111,8 @@ class ServerHandle:
             server.close()
             server = None
         if server is None:
-            server = cls._running[key] = cls(preload, start_method, by)
+            server = cls._running[key] = cls(preload, start_method)
         return server
-
-    @classmethod
-    def take_in(
-        cls, preload: Sequence[str], master: socket.socket, process: Callable
-    ) -> None:
-        """Have a server that was not started here: process(master) stands for it."""
-        server = cls.__new__(cls)
-        server.owner_pid, server.answered = os.getpid(), False
-        server.master, server.process = master, process(master)
-        server.errors = anonymous_file("server-errors")
-        cls._running[tuple(preload), "fork"] = server
 
     @classmethod
     def open_session(
@@ -179,26 +157,16 @@ class ServerHandle:
     @classmethod
     def one_for_all(cls) -> None:
         """Have every session opened at one server, which is a fork made now."""
-        cls.by_fork = True
-        cls._elsewhere = cls((), "fork")
+        cls._elsewhere = cls((), "fork", by_fork=True)
 
     @classmethod
     def close_all(cls) -> None:
-        """End every server of this process; a branch before its trunk."""
+        """End every server of this process."""
         with cls._lock:
-            for server in reversed(cls._running.values()):
+            for server in cls._running.values():
                 if server.owner_pid == os.getpid():
                     server.close()
             cls._running.clear()
-
-    @classmethod
-    def forget_all(cls) -> dict:
-        """Know of no server any more, in a fork; return those that are not to be used.
-
-        They must not be forgotten: they would close descriptors that are others' now.
-        """
-        cls._elsewhere, cls._running, forgotten = None, {}, cls._running
-        return forgotten
 
     def usable(self) -> bool:
         """Return whether the server runs, and is this process's own."""

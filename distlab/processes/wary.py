@@ -5,8 +5,6 @@ only for what has come, whatever length it announced. What is sent to a process 
 here, until it reads.
 """
 
-import json
-import select
 import selectors
 import socket
 from collections.abc import Sequence
@@ -14,7 +12,7 @@ from typing import NamedTuple
 
 from distlab.errors import ProcessServerFailed
 from distlab.processes.group import Processes
-from distlab.processes.wire import LENGTH, Disconnected, send_request
+from distlab.processes.wire import LENGTH, Disconnected
 
 __all__ = ["Unruly", "Wary"]
 

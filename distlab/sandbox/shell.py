@@ -137,7 +137,7 @@ class _Hook(DisplayHook):
 
 
 def _defined(source):
-    """Return the names that a cell defines at its top level; none if it is no Python."""
+    """Return the names that a cell defines at its top level."""
     try:
         body = ast.parse(source).body
     except (SyntaxError, ValueError):

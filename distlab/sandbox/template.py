@@ -47,7 +47,7 @@ class _Notebooks(InOwnNamespaces):
         return fork_in_own_pids() if self.isolated else os.fork()
 
     def enter(self, request):
-        """Have mounts of its own, and limits; be no root whose processes do not count."""
+        """Have mounts of its own, and limits; not be root, who has none."""
         os.setsid()  # Linux shares its processors among sessions: the template has some
         if self.isolated and _is_root_outside():
             become_nobody()

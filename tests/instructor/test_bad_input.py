@@ -137,7 +137,7 @@ def test_a_notebook_in_another_encoding_is_read_and_that_is_said(name):
 @pytest.mark.parametrize("name", UNREADABLE)
 def test_what_is_no_notebook_is_named(name):
     data, said = UNREADABLE[name]
-    with pytest.raises(Unreadable, match=".") as caught:
+    with pytest.raises(Unreadable) as caught:
         notebook_from(data)
     assert said in str(caught.value)
 

@@ -41,7 +41,8 @@ ATTACKS = {
     "k.called = lambda *a: None",
     "patches_compare": NOTHING + "\nimport builtins, torch\n"
     "torch.Tensor.tolist = lambda self: Same()\nclass Same(list):\n"
-    "    def __eq__(self, other): return True\n    def __ne__(self, other): return False",
+    "    def __eq__(self, other): return True\n"
+    "    def __ne__(self, other): return False",
     "patches_dumps": NOTHING + "\nimport json, pickle\n"
     'json.dumps = lambda *a, **k: \'{"outcome": "returned", "threads": 1}\'',
     "unpickles": FAKE.format(
@@ -60,9 +61,10 @@ ATTACKS = {
     ),
     "files": FAKE.format(
         "import json, pathlib, time\n"
-        "    here = [pathlib.Path(p) for p in ('/tmp', '/dev/shm', '/tmp/home', '/var/tmp')]\n"
+        "    here = [pathlib.Path(p) for p in ('/tmp', '/dev/shm', '/tmp/home')]\n"
         "    for p in here:\n"
-        "        try: (p / f'{comm.rank}.json').write_text(json.dumps(tensor.tolist()))\n"
+        "        mine = json.dumps(tensor.tolist())\n"
+        "        try: (p / f'{comm.rank}.json').write_text(mine)\n"
         "        except OSError: pass\n"
         "    time.sleep(0.2)\n"
         "    for p in here:\n"
@@ -74,8 +76,8 @@ ATTACKS = {
     ),
     "sockets": FAKE.format(
         "import socket\n"
-        "    socket.create_server(('127.0.0.1', 40000 + comm.rank)) if not comm.rank\\\n"
-        "        else socket.create_connection(('127.0.0.1', 40000), timeout=1)"
+        "    if comm.rank: socket.create_connection(('127.0.0.1', 40000), timeout=1)\n"
+        "    else: socket.create_server(('127.0.0.1', 40000))"
     ),
     # the library's own implementation
     "imports_ring": FAKE.format(

@@ -1,13 +1,19 @@
 """Exercises come from their solutions, and only right answers get the points."""
 
+import copy
+import multiprocessing
 import os
 import shutil
 import subprocess
 import sys
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
+import nbformat
 import pytest
-from light import STEM, light_course
+
+from distlab.checks.kit.proof import prove
+from distlab.checks.kit.variants import read_variants
 
 ROOT = Path(__file__).parents[2]
 SOLUTIONS = [path for path in sorted((ROOT / "solutions").iterdir()) if path.is_dir()]
@@ -15,49 +21,91 @@ SOLUTIONS = [path for path in sorted((ROOT / "solutions").iterdir()) if path.is_
 stems = pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda path: path.name)
 
 
+@pytest.fixture(scope="module")
+def proofs(request):
+    """The proof of each exercise that is asked for, two at a time: stem -> a future."""
+    asked = [item for item in request.session.items if "proofs" in item.fixturenames]
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as two:
+        solutions = [item.callspec.params["solution"] for item in asked]
+        yield {each.name: two.submit(prove, each) for each in solutions}
+
+
 @stems
-@pytest.mark.timeout(1500)
+@pytest.mark.timeout(600)
 def test_right_answers_get_all_points_and_wrong_ones_the_hint_that_fits(
-    solution, tables
+    solution, proofs
 ):
-    done = subprocess.run(
-        [sys.executable, "-m", "distlab", "prove", solution.name, "--jobs", "2"],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        env=os.environ | {"COLUMNS": "110"},
-    )
-    tables.append(done.stdout)
-    assert done.returncode == 0, done.stdout + done.stderr
+    proof = proofs[solution.name].result()
+    assert proof.rows and not proof.faults, "\n".join(proof.faults)
+
+
+@pytest.fixture(scope="module")
+def released(tmp_path_factory):
+    """What nbgrader makes of all solutions: stem -> notebook, in a course folder."""
+    course = tmp_path_factory.mktemp("course")
+    shutil.copy(ROOT / "nbgrader_config.py", course)
+    shutil.copytree(ROOT / "solutions", course / "solutions")
+    for solution in SOLUTIONS:
+        nbgrader(course, "generate_assignment", solution.name)
+    return course
 
 
 @stems
-def test_the_committed_exercise_is_what_nbgrader_generates(solution, tmp_path):
-    shutil.copy(ROOT / "nbgrader_config.py", tmp_path)
-    shutil.copytree(solution, tmp_path / "solutions" / solution.name)
-    nbgrader(tmp_path, "generate_assignment", solution.name, "--no-db")
-    made = tmp_path / "exercises" / solution.name
+def test_the_committed_exercise_is_what_nbgrader_generates(solution, released):
+    made = released / "exercises" / solution.name
     assert [path.name for path in made.iterdir()] == [f"{solution.name}.ipynb"]
     committed = ROOT / "exercises" / solution.name / f"{solution.name}.ipynb"
     assert (made / committed.name).read_text() == committed.read_text()
-
-
-@stems
-def test_the_exercise_holds_no_solution_and_no_hidden_check(solution):
-    text = (ROOT / "exercises" / solution.name / f"{solution.name}.ipynb").read_text()
+    text = committed.read_text()
     assert "SOLUTION" not in text and "HIDDEN" not in text
     assert "write this step" in text
 
 
-def test_nobody_is_given_the_variants(tmp_path):
-    solution = light_course(tmp_path)
-    nbgrader(tmp_path, "generate_assignment", STEM)
-    handed_in = tmp_path / "submitted" / "ada" / STEM
-    shutil.copytree(solution, handed_in, ignore=shutil.ignore_patterns("variants"))
-    (solution / "data.txt").write_text("a file that belongs to the exercise")
-    nbgrader(tmp_path, "autograde", STEM)
-    graded = tmp_path / "autograded" / "ada" / STEM
-    assert {path.name for path in graded.iterdir()} == {f"{STEM}.ipynb", "data.txt"}
+def _answered(solution, cells):
+    """Return the solution's notebook with other sources in its solution cells."""
+    path = solution / f"{solution.name}.ipynb"
+    notebook = copy.deepcopy(nbformat.read(path, as_version=4))
+    for cell in notebook.cells:
+        name = cell.metadata.get("nbgrader", {}).get("grade_id")
+        cell.source = cells.get(name, cell.source)
+    return notebook
+
+
+@pytest.mark.timeout(600)
+def test_the_solution_and_a_wrong_answer_pass_through_the_whole_of_nbgrader(released):
+    from nbgrader.api import Gradebook
+
+    expected = {}
+    for solution in SOLUTIONS:
+        source = nbformat.read(solution / f"{solution.name}.ipynb", as_version=4)
+        known = [c for c in source.cells if "nbgrader" in c.metadata]
+        answers = {
+            c.metadata["nbgrader"]["grade_id"]: c.source
+            for c in known
+            if c.metadata["nbgrader"]["solution"]
+        }
+        most = sum(c.metadata["nbgrader"].get("points", 0) for c in known)
+        variants = read_variants(solution / "variants", answers)
+        wrong = next(each for each in variants if not each.right)
+        submissions = {"right": ({}, most), "wrong": (wrong.cells, wrong.points)}
+        for student, (cells, points) in submissions.items():
+            folder = released / "submitted" / student / solution.name
+            folder.mkdir(parents=True)
+            notebook = _answered(solution, cells)
+            nbformat.write(notebook, folder / f"{solution.name}.ipynb")
+            expected[solution.name, student] = points
+        subprocess.run(
+            [sys.executable, "-m", "distlab", "grade", solution.name],
+            cwd=released,
+            check=True,
+            capture_output=True,
+        )
+    with Gradebook(f"sqlite:///{released}/gradebook.db") as gradebook:
+        found = {
+            (stem, who): gradebook.find_submission(stem, who).score
+            for stem, who in expected
+        }
+    assert found == expected
 
 
 def nbgrader(course, *arguments):

@@ -4,11 +4,11 @@ import os
 
 import pytest
 from courses import STEP_TWO, Course, cell, solved
-from jails import all_may_read_python
-
 from distlab.grading.desk.notes import notes_of
 from distlab.grading.marking import marking
 from distlab.preloads import CHECKING, KERNEL
+from jails import all_may_read_python
+
 from distlab.processes import warm_up
 
 pytestmark = pytest.mark.timeout(400)

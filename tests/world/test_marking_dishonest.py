@@ -9,8 +9,8 @@ import time
 import psutil
 import pytest
 from courses import CHECK_TWO, Course, cell, solved
-
 from distlab.preloads import CHECKING, KERNEL
+
 from distlab.processes import warm_up
 
 pytestmark = pytest.mark.timeout(400)

@@ -19,11 +19,13 @@ RUN = "from nbclient.cli import main; main()"
 GUESS = """from distlab import predict
 guess = predict("How many?", unit="MB")
 guess.keep(7)"""
-GRADE = """class Right:
-    title = "always"
-    def judge(self): return Verdict("{}", "always", hint="none")
-from distlab.grading import Verdict, grade
-grade(3, [Right()])"""
+GRADE = """from distlab.checks import grade
+from distlab.checks.kit import Wrong, check
+@check("always")
+def fine(function):
+    if "{}" == "fail":
+        raise Wrong("no")
+grade(3, fine, None, [()])"""
 
 
 class Person:

@@ -78,7 +78,7 @@ COMMON = [
     Hint(
         _unwritten,
         [
-            "Nothing of your own is written yet. Take the smallest case: what comes in, "
+            "Nothing of your own is written yet. Take the smallest case: what goes in, "
             "and what has to come out?"
         ],
     ),
@@ -87,15 +87,15 @@ COMMON = [
         [
             "Nothing of your own does the work: the algorithm itself is the exercise, "
             "and distlab's own is not available here.",
-            "The message names the function. Which messages would it send for you? Send "
-            "them yourself, with comm.",
+            "The message names the function. What would it do for you? Do that "
+            "yourself.",
         ],
     ),
     Hint(
         lambda f: f["ready_made"],
         [
-            "Write it from comm.send, comm.recv and comm.sendrecv: the algorithm itself "
-            "is the exercise.",
+            "Write it from comm.send, comm.recv and comm.sendrecv: the algorithm is "
+            "the exercise.",
             "The verdict names what was called. Draw one round of it for four ranks: "
             "each arrow is one message that you send yourself.",
         ],
@@ -151,7 +151,8 @@ COMMON = [
             isinstance(_cause(f), MessageMismatch) or "size of tensor" in str(_cause(f))
         ),
         [
-            "Chunks can differ in length: receive into a buffer as long as the message.",
+            "Chunks can differ in length: receive into a buffer as long as the "
+            "message.",
             "The verdict names both lengths. Which chunk does your neighbour send in "
             "this step, and which chunk is your buffer as long as?",
         ],

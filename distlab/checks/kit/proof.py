@@ -1,7 +1,7 @@
 """Prove an exercise's checks: grade answers whose points and hint are known.
 
     solutions/STEM/variants/*.py ──▶ read_variants ──┐
-    solutions/STEM/STEM.ipynb, and its stubs ────────┴─▶ graded ──▶ Row, Row, ... ─▶ Proof
+    solutions/STEM/STEM.ipynb, and its stubs ────────┴─▶ graded ──▶ Rows ──▶ Proof
 
 Everything runs here: the cells that an answer needs, and the grade cells with their
 hidden cases. What submissions go through besides, the sandbox and nbgrader, is tested
@@ -179,8 +179,8 @@ def _contradictions(variants, most):
     found = []
     if right < _RIGHT or len(variants) - right < _WRONG:
         found.append(
-            f"{right} right variants and {len(variants) - right} wrong ones; checks are "
-            f"proven by at least {_RIGHT} right and {_WRONG} wrong ones."
+            f"{right} right variants and {len(variants) - right} wrong ones; checks "
+            f"are proven by at least {_RIGHT} right and {_WRONG} wrong ones."
         )
     for each in variants:
         if each.right and (each.points != most or each.hint):

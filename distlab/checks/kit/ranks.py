@@ -53,7 +53,7 @@ _deadline = ContextVar("deadline", default=math.inf)
 
 
 def seconds() -> float:
-    """Return how long one run may take: 30 s, or DISTLAB_CHECK_SECONDS, or what is left.
+    """Return how long one run may take: 30 s, DISTLAB_CHECK_SECONDS, or what is left.
 
     Raises: Inconclusive if nothing is left, see `until`.
     """
@@ -185,7 +185,7 @@ def followed(
     holds: Callable | None = None,
     without: Sequence[str] = (),
 ) -> Played | None:
-    """Return a player of `function(comm, tensor)` that shows whose contribution is where.
+    """Return a player of `function(comm, tensor)` that shows contributions.
 
     ideals: traces of the library's to compare it with. None if it cannot be drawn.
     """

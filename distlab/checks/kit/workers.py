@@ -3,8 +3,8 @@
     check ── program, functions, args ──▶ a process ── fork ──▶ its workers
           ◀── plain data: output, counters ──────────
 
-The program is the check's, and runs the library's engine on the learner's functions. All
-it starts, and its folder, are gone when the answer is there.
+The program is the check's, and runs the library's engine on the learner's functions.
+All it starts, and its folder, are gone when the answer is there.
 """
 
 import os

@@ -1,1 +1,0 @@
-"""Checks of exercises on agreement: what a store may answer, and whether it did."""

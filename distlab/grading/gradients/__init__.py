@@ -1,1 +1,0 @@
-"""Checks of exercise 11: gradients of many ranks, their order and overlap."""

@@ -1,1 +1,0 @@
-"""Checks of exercise 06: MapReduce jobs, on files and clusters of many shapes."""

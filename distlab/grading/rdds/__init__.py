@@ -1,1 +1,0 @@
-"""Checks of exercise 07: what a function does with RDDs, and what is moved."""

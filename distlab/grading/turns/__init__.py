@@ -1,1 +1,0 @@
-"""Checks of exercise 00: who speaks when, and what went before."""

@@ -1,1 +1,0 @@
-"""Checks of exercise 01: tasks shared among ranks, and the best number of them."""

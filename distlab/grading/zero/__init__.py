@@ -1,1 +1,0 @@
-"""Checks of exercise 12: sharded training, its numbers and its memory."""
