@@ -108,8 +108,11 @@ class Nodes:
             raise self._wrong(error) from None
         except NotDeterministic as error:
             name = self._ask(error.node, "shared")
-            told = f"\n\n    {name} belongs to the class." if name else ""
-            raise Wrong(f"{error}{told}", chance=True, shared=name or None) from None
+            story = str(error)
+            if name:  # the story's own last words speak of chance
+                told = f"    {name} belongs to the class, and not to a node."
+                story = f"{story.rpartition(chr(10))[0]}\n{told}"
+            raise Wrong(story, chance=True, shared=name or None) from None
 
     def _wrong(self, error, more=""):
         own = error.cause if isinstance(error.cause, NodeFailed) else error
@@ -270,7 +273,7 @@ NODE_HINTS = [
         "A method is a generator as soon as it has a yield, and everything that it "
         "yields has to be an effect: a message, a timer, an answer or a refusal. What "
         "do you yield, or return, besides?"]),
-    Hint(lambda f: f["node"] is not None, [
+    Hint(lambda f: f["node"] is not None and type(f["failure"].cause) is not NameError, [
         "The message above names the line, and what the node was given.",
         "Read its last line first: what kind of thing was there where another was "
         "expected? Is it a key that the node has never seen, a first message, an empty "
