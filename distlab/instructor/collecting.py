@@ -71,8 +71,8 @@ def collect(
         one = _whose(path, assignment)
         if one is None:
             collected.troubles.append(_nothing_in(path, students))
-        elif not one.who or one.unsure and not _is_a_students(one, students):
-            what = _not_whose(one, assignment, students)
+        elif not one.who or (one.unsure and not _is_a_students(one, students)):
+            what = _not_whose(one, assignment)
             collected.troubles.append(Trouble("?", path.name, what))
         else:
             found.setdefault(_student(one, students), []).append(one)
@@ -134,15 +134,14 @@ def _whose(path, assignment):
 
 def _is_a_students(one, students):
     """Return whether a bare name is a student's: one word is, where none are known."""
-    return _student(one, students) in students if students else one.who.isidentifier()
+    return _student(one, students) in students if students else "_" not in one.who
 
 
-def _not_whose(one, assignment, students):
+def _not_whose(one, assignment):
     """Return what to say of a file whose name tells no student."""
-    name = next(iter(sorted(students)), "ada")
     why = ", and the gradebook knows no student of that name" * bool(one.who)
-    example = f"{name}_{assignment}{one.path.suffix.lower()}"
-    return f"it does not say whose it is{why}. Name it after its student: {example}."
+    example = f"ada_{assignment}{one.path.suffix.lower()}"
+    return f"it does not say whose it is{why}. Name it like {example}."
 
 
 def _named(stem, path):
