@@ -273,7 +273,7 @@ NODE_HINTS = [
         "A method is a generator as soon as it has a yield, and everything that it "
         "yields has to be an effect: a message, a timer, an answer or a refusal. What "
         "do you yield, or return, besides?"]),
-    Hint(lambda f: f["node"] is not None and type(f["failure"].cause) is not NameError, [
+    Hint(lambda f: f["node"] >= 0 and type(f["failure"].cause) is not NameError, [
         "The message above names the line, and what the node was given.",
         "Read its last line first: what kind of thing was there where another was "
         "expected? Is it a key that the node has never seen, a first message, an empty "
