@@ -7,10 +7,10 @@ from random import SystemRandom
 import cloudpickle
 import numpy as np
 
-from distlab import Context
 from distlab.checks.kit import Hint, Inconclusive, Wrong, called, check, on_workers
 from distlab.checks.kit.tables import by_key
 from distlab.dataflow import RDD
+from distlab.dataflow.rdd import Context
 
 NARROW = {"map", "flatMap", "filter", "mapPartitions", "mapPartitionsWithIndex"}
 NARROW |= {"mapValues", "flatMapValues", "keyBy", "keys", "values", "glom"}

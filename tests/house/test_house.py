@@ -5,22 +5,23 @@ import json
 import re
 import subprocess
 import sys
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-PACKAGE = ROOT / "distlab"
+PACKAGE, PROJECT = ROOT / "distlab", ROOT / "pyproject.toml"
 MODULES = sorted(PACKAGE.rglob("*.py"))
 
 # DESIGN.md has the same table, with what each of them is.
 FLOORS = [
-    {"errors", "units", "files", "cells", "imports", "preloads"},
+    {"errors", "units", "files", "cells", "imports"},
     {"trace", "faults", "links", "peers", "cost", "calls"},
     {"processes"},
-    {"sandbox", "jail", "recorder", "show"},
+    {"sandbox", "recorder", "show"},
     {"comm", "simulated", "collectives", "history"},
     {"launch", "network", "dataflow"},
     {"train", "agree", "plan", "engines", "predictions"},
-    {"checks", "grading", "quiz", "progress"},
+    {"checks", "quiz", "progress"},
     {"instructor"},
     {"commands"},
     {"__main__"},
@@ -139,7 +140,7 @@ def test_importing_distlab_is_light_and_loads_no_torch():
 
 
 def test_reading_notebooks_does_not_wait_for_grammars():
-    for module in ("grading.desk.worker", "commands.execute"):
+    for module in ("commands.execute",):
         code = f"import sys, distlab.{module}; print('lark' in sys.modules)"
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True
@@ -173,6 +174,28 @@ def test_ci_runs_the_readmes_test_command_word_for_word():
     script = (ROOT / ".ci" / "run").read_text()
     assert len(commands) == 1
     assert commands[0] in script.splitlines()
+
+
+def test_every_import_is_a_declared_dependency():
+    declared = {
+        re.split(r"[\[<>=;]", name)[0].lower().replace("_", "-")
+        for name in re.findall(r'"([\w-]+(?:\[|[<>=;]).*?)"', PROJECT.read_text())
+    }
+    known = packages_distributions()
+    used = set()
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                used |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                used.add(node.module.partition(".")[0])
+    used -= {*sys.stdlib_module_names, "distlab"}
+    missing = [
+        name
+        for name in sorted(used)
+        if not {each.lower().replace("_", "-") for each in known[name]} & declared
+    ]
+    assert len(used) > 15 and not missing
 
 
 def test_every_requirement_is_pinned():
