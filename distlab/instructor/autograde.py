@@ -29,6 +29,7 @@ from distlab.errors import DistlabError, SandboxFailed
 from distlab.instructor.outputs import Paper, clean, score, text, trouble
 from distlab.sandbox import Named, Sandbox, why_no_sandbox
 from distlab.sandbox.sandbox import Lost
+from distlab.sandbox.shell import defined
 
 __all__ = ["InSandbox", "checks_of"]
 
@@ -181,6 +182,7 @@ class _Runner:
     def __init__(self, box, files, settings):
         self._box, self._files, self._settings = box, files, settings
         self._good, self._left, self.notes = [], settings.restarts, []
+        self._lost = {}
         self._submission = box.submission(files)
 
     def __enter__(self):
@@ -203,13 +205,14 @@ class _Runner:
             why = "no time is left" if seconds <= 0 else "no process is left"
             return [trouble(f"This cell was not run: {why} for this submission.")]
         try:
-            outputs = self._submission.run(source, number, seconds)
+            outputs = self._submission.run(source, number, seconds, self._lost)
         except TimeoutError as late:
             self._note(source, late.args[0])
             said = trouble(f"This cell was interrupted: {late.args[0]}.")
             return [*clean(late.args[1]), said]
         except Lost as lost:
             self._note(source, str(lost))
+            self._lost |= dict.fromkeys(defined(source), str(lost))
             self._renew()
             return [trouble(f"This cell ended its process: {lost}.")]
         self._good.append((source, number))
@@ -238,7 +241,8 @@ class _Runner:
             self._submission = self._box.submission(self._files)
             for cell in list(self._good):
                 try:
-                    self._submission.run(*cell, min(20.0, self._settings.left()))
+                    seconds = min(20.0, self._settings.left())
+                    self._submission.run(*cell, seconds, self._lost)
                 except (Lost, TimeoutError):
                     self._good.remove(cell)
                     self._close()

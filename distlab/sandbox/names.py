@@ -38,5 +38,5 @@ def _thing(name):
         return notebook.space[name]
     why = notebook.broken.get(name)
     raise NameError(
-        f"{name!r} is not defined" + (f": its cell ended with {why}" if why else "")
+        f"{name!r} is not defined" + (f": its cell ended early ({why})" if why else "")
     )

@@ -69,7 +69,7 @@ def _run(shell, child, cell):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         if os.getpid() != owner:  # a cell has forked, and this is not the notebook
             os._exit(0)
-    notebook.broken.update(shell.broken)
+    notebook.broken = cell["lost"] | shell.broken
     child.send(json.dumps(outputs).encode())
 
 

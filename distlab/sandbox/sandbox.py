@@ -157,13 +157,21 @@ class Submission:
             raise SandboxFailed(f"the sandbox did not start: {error}\n{said}") from None
         sandbox.handle.answered = True
 
-    def run(self, source: str, number: int, timeout_s: float) -> list:
+    def run(
+        self,
+        source: str,
+        number: int,
+        timeout_s: float,
+        lost: Mapping[str, str] | None = None,
+    ) -> list:
         """Run a cell; return its outputs as JSON has them, by whomever they are made.
+
+        lost: names that cells before it should have defined -> why they did not.
 
         Raises: TimeoutError if it was interrupted after `timeout_s`; its outputs are
         the error's second argument. Lost if the process is gone, or did not end.
         """
-        cell = {"source": source, "number": number}
+        cell = {"source": source, "number": number, "lost": dict(lost or {})}
         self._process.send(0, json.dumps(cell).encode())
         try:
             return json.loads(self._answer(timeout_s))

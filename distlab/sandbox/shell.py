@@ -10,7 +10,7 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-__all__ = ["Shell"]
+__all__ = ["Shell", "defined"]
 
 _FULL = "\n... more was printed than is kept ...\n"
 
@@ -48,7 +48,7 @@ class Shell:
         with out(streams[0]), err(streams[1]):
             result = self._shell.run_cell(source, store_history=True)
         error = result.error_before_exec or result.error_in_exec
-        for name in _defined(source):
+        for name in defined(source):
             self.broken.pop(name, None)
             if error is not None and name not in self.user_ns:
                 self.broken[name] = f"{type(error).__name__}: {error}"[:300]
@@ -136,7 +136,7 @@ class _Hook(DisplayHook):
         """Log nothing."""
 
 
-def _defined(source):
+def defined(source: str) -> set[str]:
     """Return the names that a cell defines at its top level."""
     try:
         body = ast.parse(source).body

@@ -49,7 +49,7 @@ def test_files_beside_a_notebook_are_beside_it_when_it_is_graded(graded):
 
 def test_a_cell_that_failed_is_named_by_the_verdict_that_misses_it(graded):
     shown = graded.shown("fay", "two-check")
-    assert "'all_reduce' is not defined: its cell ended with SyntaxError" in shown
+    assert "'all_reduce' is not defined: its cell ended early (SyntaxError" in shown
 
 
 def test_feedback_shows_the_verdict_and_hint_of_a_hidden_case_and_nothing_else(course):
@@ -61,6 +61,7 @@ def test_feedback_shows_the_verdict_and_hint_of_a_hidden_case_and_nothing_else(c
     assert "a hidden case: fail" in page and "Hint:" in page
     assert "3 ranks, 9 elements" not in page and "(3, 9)" not in page
     assert "2 ranks, 6 elements: pass" in page
+    assert ">Rings</a>: 0 of 3 points" in page and ">two check</a>: " in page
 
 
 def test_a_second_run_grades_only_what_was_submitted_anew(graded):
@@ -68,6 +69,11 @@ def test_a_second_run_grades_only_what_was_submitted_anew(graded):
     graded.submit("bob", two=WRONG)
     assert "4 submissions graded before" in graded.grade()
     assert graded.points("bob") == (3.0, 0.0)
+    log = (graded.folder / ".distlab" / STEM / "log.txt").read_text()
+    said = [
+        log.count(each) for each in ("InSandbox", f"gus/{STEM}/{STEM}.html", "--- d")
+    ]
+    assert said == [6, 1, 3], "what was said of an earlier run is lost"
 
 
 def test_nbgraders_own_autograde_gives_the_same(course):

@@ -89,6 +89,8 @@ class Verdict:
 class Sheet:
     """Where verdicts are shown: printed and displayed in the cell around."""
 
+    _is_new = True
+
     def show(self, verdict: Verdict, hidden: bool) -> None:
         """Show a verdict; hidden: of a case that learners do not see."""
         print(verdict)
@@ -97,8 +99,11 @@ class Sheet:
             sys.modules["IPython"].display.display(drawn, raw=True)
 
     def total(self, line: str) -> None:
-        """Show what was earned."""
+        """Show what was earned and, once, where it was checked."""
         print(f"\n{line}")
+        if self._is_new:
+            print("(Checked without a sandbox, in processes like those of `run`.)")
+        self._is_new = False
 
 
 _sheet = ContextVar("sheet", default=Sheet())  # noqa: B039, it has no state
