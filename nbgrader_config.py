@@ -53,6 +53,7 @@ c.Autograde.autograde_preprocessors = [
 ]
 
 # A student sees that there was a hidden case, its verdict and its hint, and no more.
+c.GenerateFeedback.exporter_class = f"{instructor}.feedback.FeedbackPage"
 c.GenerateFeedback.preprocessors = [
     "nbgrader.preprocessors.GetGrades",
     "nbconvert.preprocessors.CSSHTMLHeaderPreprocessor",

@@ -6,6 +6,7 @@ import os
 import re
 import sys
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 
 from nbgrader.api import Gradebook, MissingEntry
@@ -48,11 +49,18 @@ class Course:
         self.root = Path(self.directory.root)
 
     def log_to(self, path: Path) -> None:
-        """Have what nbgrader logs in this process written to a file, and only there."""
+        """Have what nbgrader logs in this process written to a file, and only there.
+
+        It is added to what is there, which says what happened to submissions that are
+        not graded again. Forks write to the file, too.
+        """
         self.app.log.propagate = False
         for handler in list(self.app.log.handlers):
             self.app.log.removeHandler(handler)
-        self.app.log.addHandler(logging.FileHandler(path, mode="w", encoding="utf-8"))
+        self.app.log.addHandler(logging.FileHandler(path, encoding="utf-8"))
+        self.app.log.info(
+            "--- distlab grade, %s", datetime.now().isoformat(" ", "seconds")
+        )
 
     def folder(self, step: str, student: str = ".", assignment: str = ".") -> Path:
         """Return a folder of nbgrader's, such as ("submitted", "anna", "10_ring")."""

@@ -1,5 +1,9 @@
-"""What a student sees of a marked notebook: everything but the hidden cases."""
+"""The feedback page: all of a graded notebook but the hidden cases, easy to read."""
 
+import re
+from html import escape
+
+from nbconvert import HTMLExporter
 from nbformat import from_dict
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade
@@ -7,11 +11,49 @@ from nbgrader.utils import is_grade
 from distlab.instructor.outputs import MARK, text
 from distlab.instructor.skeleton import hides_between, visible
 
-__all__ = ["StudentsView"]
+__all__ = ["FeedbackPage", "StudentsView"]
 
-# A line can be long, and a picture is wide. nbgrader's page would cut both off.
-_FITTING = """div.output_stdout pre { white-space: pre-wrap; }
-div.output_png img, div.output_svg img { max-width: 100%; height: auto; }"""
+# nbgrader's page is narrow, cuts long lines off, and shrinks pictures until they fit.
+_FITTING = """body > .container, #notebook-container { width: auto; max-width: 1200px; }
+#notebook-container { padding: 0; }
+div.output pre, div.input_area pre { white-space: pre-wrap; overflow-wrap: anywhere; }
+div.output_png, div.output_svg, div.output_jpeg { overflow-x: auto; }
+div.output_png img, div.output_svg img, div.output_jpeg img {
+  max-width: max(100%, 1120px); height: auto; }"""
+_TO_GRADE_CELL = re.compile(
+    r'<a href="#([^"]+)">Test cell</a> \(Score: ([\d.]+) / ([\d.]+)\)'
+)
+
+
+class FeedbackPage(HTMLExporter):
+    """nbgrader's page, whose index names a step by the heading above its grade cell."""
+
+    def from_notebook_node(self, nb, resources=None, **kw):
+        """Return the page of a notebook."""
+        steps = {each: escape(title) for each, title in _titles(nb).items()}
+
+        def named(link):
+            name, earned, points = link.groups()
+            told = f"{float(earned):g} of {float(points):g} points"
+            return f'<a href="#{name}">{steps.get(name, "Grade cell")}</a>: {told}'
+
+        page, resources = super().from_notebook_node(nb, resources, **kw)
+        return _TO_GRADE_CELL.sub(named, page), resources
+
+
+def _titles(nb):
+    """Return for each grade cell the heading above it, or else its own name."""
+    titles, heading = {}, ""
+    for cell in nb.cells:
+        if cell.cell_type == "markdown":
+            headings = re.findall(r"^#+ +(.+?)[ #]*$", cell.source, re.M)
+            heading = headings[-1] if headings else heading
+        elif is_grade(cell):
+            name = cell.metadata.nbgrader.grade_id
+            plain = re.sub(r" *\(\d+ points?\)$", "", heading)  # the index tells them
+            titles[name] = plain or name.replace("-", " ").replace("_", " ")
+            heading = ""
+    return titles
 
 
 class StudentsView(NbGraderPreprocessor):

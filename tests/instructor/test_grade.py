@@ -116,6 +116,7 @@ def test_ctrl_c_ends_at_once_and_says_how_to_go_on(course):
     )
     while not (course.folder / "autograded").exists() and running.poll() is None:
         time.sleep(0.02)
+    assert "another `distlab grade`" in course.grade(check=False)
     running.send_signal(signal.SIGINT)
     said, _ = running.communicate(timeout=60)
     assert running.returncode == 130 and "the same command goes on" in said
