@@ -9,6 +9,7 @@ is graded as long as its autograded notebook says what it was made from, so the 
 command goes on after Ctrl-C, a crash or a power cut.
 """
 
+import fcntl
 import hashlib
 import json
 import logging
@@ -41,6 +42,7 @@ from distlab.instructor.marks import (
     students_of,
 )
 from distlab.instructor.reading import Unreadable
+from distlab.processes.child import die_with
 
 __all__ = ["Done", "Grading"]
 
@@ -63,7 +65,7 @@ class Grading:
 
     found: what was submitted. steps: what is graded. log: what nbgrader said.
 
-    Raises: CourseUnusable if nbgrader cannot work here.
+    Raises: CourseUnusable if nbgrader cannot work here, or it is open elsewhere.
     """
 
     course: Course
@@ -73,6 +75,7 @@ class Grading:
     def __post_init__(self):
         self._home = self.course.root / ".distlab" / self.assignment
         self._home.mkdir(parents=True, exist_ok=True)
+        self._lock = _locked(self._home / "lock", self.assignment)
         self._aside = self._home / "aside"
         shutil.rmtree(self._aside, ignore_errors=True)
         self.log = self._home / "log.txt"
@@ -89,6 +92,10 @@ class Grading:
             self.course.assignments(),
             students,
         )
+
+    def release(self) -> None:
+        """Leave the lock to the process that forked this one."""
+        self._lock.close()
 
     def is_graded(self, handed: Handed) -> bool:
         """Return whether what was submitted is what has been graded."""
@@ -234,6 +241,20 @@ class Grading:
             os.replace(new, path)
 
 
+def _locked(path, assignment):
+    """Return a file that is locked as long as this process lives."""
+    file = path.open("w")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.close()
+        raise CourseUnusable(
+            f"another `distlab grade` is grading {assignment} in this course. Wait "
+            "for its end, or stop it."
+        ) from None
+    return file
+
+
 class _One(Autograde):
     """nbgrader's own converter, for one submission that is laid out already."""
 
@@ -251,7 +272,7 @@ class _Job:
         self.handed, self._since = handed, time.monotonic()
         context = multiprocessing.get_context("fork")
         self._receiver, sender = context.Pipe(duplex=False)
-        work = grading, handed, sender
+        work = grading, handed, sender, os.getpid()
         self.process = context.Process(target=_in_a_fork, args=work, daemon=True)
         self.process.start()
         sender.close()
@@ -276,8 +297,10 @@ class _Job:
         self.process.join()
 
 
-def _in_a_fork(grading, handed, sender):
+def _in_a_fork(grading, handed, sender, parent):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
+    die_with(parent)
+    grading.release()
     with grading.log.open("a", encoding="utf-8") as log:
         for descriptor in (1, 2):
             os.dup2(log.fileno(), descriptor)
