@@ -5,10 +5,11 @@
 Both grade the same files, one after the other, each in a course of its own. The first
 course has nbgrader's default settings, and only its folders' names: one submission
 after another, each in a kernel that is started for it and imports torch, its checks in
-ranks that are started by that kernel. The second has the course's nbgrader_config.py:
-`distlab grade`, kernels and checks in jails, forked from warm processes. CPU seconds
-are of all processes together; where others use the machine, they say more than the
-clock. `--few` takes three submissions. The marks have to be the same.
+ordinary processes of that kernel. The second has the course's nbgrader_config.py:
+`distlab grade`, submissions and checks in one sandbox, forked from a process that has
+imported torch. CPU seconds are of all processes together; where others use the machine,
+they say more than the clock. `--few` takes three submissions. The marks have to be the
+same.
 """
 
 import os
@@ -37,12 +38,14 @@ def make_course(folder, config, count):
     """Make a course with `count` submissions of the solution."""
     folder.mkdir()
     (folder / "nbgrader_config.py").write_text(config)
-    shutil.copytree(ROOT / "solutions" / STEM, folder / "solutions" / STEM)
+    solution = ROOT / "solutions" / STEM / f"{STEM}.ipynb"
+    (folder / "solutions" / STEM).mkdir(parents=True)
+    shutil.copy(solution, folder / "solutions" / STEM)
     call(folder, "nbgrader", "generate_assignment", STEM)
     for number in range(count):
-        handed_in = folder / "submitted" / f"student-{number:02}" / STEM
-        handed_in.mkdir(parents=True)
-        shutil.copy(folder / f"solutions/{STEM}/{STEM}.ipynb", handed_in)
+        submitted = folder / "submitted" / f"student-{number:02}" / STEM
+        submitted.mkdir(parents=True)
+        shutil.copy(folder / f"solutions/{STEM}/{STEM}.ipynb", submitted)
 
 
 def call(folder, *command):
@@ -74,21 +77,21 @@ def main():
     """Measure, and print the table."""
     count = 3 if "--few" in sys.argv else 20
     home = Path(tempfile.mkdtemp())
-    ours = (ROOT / "nbgrader_config.py").read_text()
+    config = (ROOT / "nbgrader_config.py").read_text()
     make_course(home / "plain", PLAIN, count)
-    make_course(home / "desk", ours, count)
+    make_course(home / "ours", config, count)
     rows = {
         "nbgrader autograde": call(home / "plain", "nbgrader", "autograde", STEM),
-        "distlab grade": call(home / "desk", "distlab", "grade", STEM),
+        "distlab grade": call(home / "ours", "distlab", "grade", STEM),
     }
-    assert scores(home / "plain") == scores(home / "desk")
-    marks = sorted(set(scores(home / "desk").values()))
+    assert scores(home / "plain") == scores(home / "ours")
+    marks = sorted(set(scores(home / "ours").values()))
     print(f"{count} submissions of {STEM}, marks {marks}")
     print(f"{'':24}{'seconds':>10}{'each':>8}{'CPU s each':>12}")
     for name, (seconds, cpu_s) in rows.items():
         print(f"{name:24}{seconds:10.1f}{seconds / count:8.1f}{cpu_s / count:12.1f}")
-    plain, desk = rows.values()
-    faster, less = (slow / fast for slow, fast in zip(plain, desk, strict=True))
+    plain, ours = rows.values()
+    faster, less = (slow / fast for slow, fast in zip(plain, ours, strict=True))
     print(f"{faster:.1f} times faster, {less:.1f} times less CPU")
     shutil.rmtree(home)
 
