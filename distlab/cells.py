@@ -5,10 +5,9 @@ IPython knows both; any other process knows what it was told with `learn`.
 """
 
 import linecache
-import os
 import sys
 
-__all__ = ["cells", "in_cells", "learn", "title_of", "were_told"]
+__all__ = ["cells", "learn", "title_of", "were_told"]
 
 _told: dict[str, str] = {}
 
@@ -39,10 +38,3 @@ def title_of(name: str) -> str:
     shell = ipython.get_ipython() if ipython else None
     words = shell.compile.format_code_name(name) if shell is not None else None
     return " ".join(words) if words else ""
-
-
-def in_cells(story: str) -> str:
-    """Return a failure's story with cells called what the notebook calls them."""
-    for name, (title, _) in cells().items():
-        story = story.replace(f"{os.path.basename(name)}, line", f"{title}, line")
-    return story

@@ -30,7 +30,7 @@ from distlab.sandbox.withheld import withhold
 
 __all__ = ["count_gpus", "main", "relayed"]
 
-END, CALL = b"E", b"C"
+END = b"E"
 
 # What gloo and NCCL say when the other end is gone, also from a request's wait().
 _BROKEN = re.compile(r"gloo|Connection (closed|reset)|Broken pipe|NCCL error")
