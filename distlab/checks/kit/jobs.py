@@ -56,12 +56,12 @@ def on_jobs(functions: object, files: dict, plans: dict) -> Iterator[tuple[str, 
             )
     if failed:
         name, (story, kind, said) = list(plans)[len(tried)], failed
-        used = [(bool(p.get("combiner")), bool(p.get("sizes"))) for p in plans.values()]
+        used = [bool(plan.get("combiner")) for plan in plans.values()]
         raise Wrong(
             f"A job {name}:\n{story}",
             failure=SimpleNamespace(cause=getattr(builtins, kind, RuntimeError)(said)),
             story=story,
-            combiner=used[len(tried)][0],
+            combiner=used[len(tried)],
             again=used[len(tried)] in used[: len(tried)],
         )
 

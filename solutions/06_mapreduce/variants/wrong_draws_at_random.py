@@ -3,7 +3,7 @@
 import random
 
 POINTS = 7.0
-HINT = "Something is different each time"
+HINT = "the same in every Python"
 REPLACE = {
     "(zlib.crc32(line.encode()), line)": "line",
 }
