@@ -12,7 +12,8 @@ what it found, `Inconclusive` where a run shows nothing, or returns. A whole one
 
     """Exercise 99: every rank ends with the sum of all ranks' numbers."""
 
-    from distlab.checks.kit import Hint, Wrong, called, check, difference, draws, on_ranks
+    from distlab.checks.kit import Hint, Wrong, called, check
+    from distlab.checks.kit import difference, draws, on_ranks
 
     @check("{} ranks, {} elements")                      the title of a case
     def total(function, n, length):
@@ -33,13 +34,13 @@ what it found, `Inconclusive` where a run shows nothing, or returns. A whole one
 
 To add an exercise:
 
-1. `distlab/checks/total.py` as above. `WITHOUT = ("distlab.collectives", ...)`, given as
-   `without=`, names modules that the exercise asks for: its processes lack them.
+1. `distlab/checks/total.py` as above. `WITHOUT = ("distlab.collectives", ...)`, given
+   as `without=`, names modules that the exercise asks for: its processes lack them.
 2. `solutions/99_total/99_total.ipynb`, an nbgrader source. A locked cell imports
    `grade` and `hint` from here, and `from distlab.checks import total as checks`;
-   solution cells have `### BEGIN SOLUTION`; a grade cell ends with `grade(...)` as above
-   and sets `hidden` between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS`. Grade
-   cells use imports, their own constants and the learner's names, nothing else.
+   solution cells have `### BEGIN SOLUTION`; a grade cell ends with `grade(...)` as
+   above, and sets `hidden` between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS`.
+   Grade cells use imports, their own constants and the learner's names, nothing else.
 3. `solutions/99_total/variants/`: at least two right answers that differ and five wrong
    ones that people make, see `distlab.checks.kit.variants`.
 4. `distlab prove 99` shows the points and the hint of each.
