@@ -7,5 +7,5 @@ HINT = "that was luck"
 
 
 def speak_in_order(comm, speak):
-    time.sleep(0.4 * comm.rank)
+    time.sleep(0.1 * comm.rank)
     speak()
