@@ -97,16 +97,6 @@ def test_a_mistake_meets_the_hint_that_fits(check, answer, case, hint):
     assert verdict.outcome == "fail" and hint in verdict.hints[0], verdict
 
 
-def test_a_verdict_shows_per_rank_what_was_done_and_what_is_in_the_sum():
-    assert judge(checks.shared_work, replaced, FOUR).found.splitlines()[:-1] == [
-        "rank  tasks done  in your sum",
-        "   0  a e         missing",
-        "   1  b f         missing",
-        "   2  c g         missing",
-        "   3  d h         once",
-    ]
-
-
 def test_a_sum_may_be_a_tensor():
     def of_torch(comm, tasks, work):
         own = torch.tensor(sum(map(work, tasks[comm.rank :: comm.world_size])))
