@@ -51,9 +51,9 @@ class _Notebooks(InOwnNamespaces):
         os.setsid()  # Linux shares its processors among sessions: the template has some
         if self.isolated and _is_root_outside():
             become_nobody()
-        set_limits(self.limits)
         if self.isolated:
             enter_own(self.limits.disk_bytes, network=False)
+        set_limits(self.limits)  # from here on: neighbors' processes are not its own
 
     def tick(self):
         """End the notebooks of a session that has exceeded a limit, and say which."""
