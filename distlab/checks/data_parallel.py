@@ -1,18 +1,17 @@
 """Exercise 11: gradients in buckets, averaged over ranks while backward goes on.
 
-Ranks train a small model, each with samples of its own; one process has the samples of
-all. Marks in the trace say in which order a rank had gradients and started all-reduces.
+Ranks train a small model, each with samples of its own; one process has those of all.
 """
 
-import random
-import threading
 from functools import partial
-from itertools import pairwise, zip_longest
+from itertools import chain, pairwise
+from random import SystemRandom
 
 import torch
 from torch import nn
 
-from distlab.checks.kit import Hint, Played, Wrong, call, called, check, on_ranks
+from distlab.checks.kit import Hint, Wrong, call, called, check, on_ranks
+from distlab.checks.kit.tables import by_key
 from distlab.collectives import ring_all_reduce
 
 _TRAINING = ("buckets", "data_parallel", "fsdp", "horovod", "zero")
@@ -23,532 +22,258 @@ SIZES = {  # of the layers; and room in the first bucket and in others, in bytes
     "types": ([6, 7, 8, 8, 7, 3], (300, 900)),
     "experts": ([6, 4, 4, 4, 2], (100, 165)),
 }
-UNEVEN = [[4, 4, 1], [2], [], [3, 3]]
-CALLS = ("call", "start", "side")
-MARKS = (*CALLS, "wait", "gradient", "microbatch", "left", "end")
 
 
-class Model(nn.Module):
+class Model(nn.Sequential):
     """Layers in a chain; "tied" uses one weight twice and has a layer that is frozen.
 
     In "types" some are of float32. In "experts" a sample visits one of two layers, so
     that a rank may not use one, or has their gradients in another order.
     """
 
-    def __init__(self, name, seed):
-        super().__init__()
-        with torch.random.fork_rng(devices=[]):
-            torch.manual_seed(seed)
-            layers = [nn.Linear(*size) for size in pairwise(SIZES[name][0])]
-        self.name, self.layers = name, nn.ModuleList(layers).double()
+    def __init__(self, name):
+        torch.manual_seed(0)  # the same on all ranks
+        super().__init__(*(nn.Linear(*size) for size in pairwise(SIZES[name][0])))
+        self.double().name = name
         if name == "tied":
-            layers[1].weight = layers[0].weight
-            layers[2].requires_grad_(False)
+            self[1].weight = self[0].weight
+            self[2].requires_grad_(False)
         if name == "types":
-            [layer.float() for layer in layers[::3]]
+            self[0].float(), self[3].float()
         if name == "experts":
-            layers[0].bias = layers[1].bias = None  # so that no two buckets are as long
+            self[0].bias = self[1].bias = None  # so that no two buckets are as long
+        self.trained = {n: p for n, p in self.named_parameters() if p.requires_grad}
 
-    def forward(self, x):
-        """Return what the layers make of samples."""
-        kinds = (x[:, 0] > 0).long()
-        for place, layer in enumerate(self.layers):
+    def mean_loss(self, samples):
+        """Return the mean loss of samples, whose first number chooses the expert."""
+        x = torch.tensor(samples, dtype=torch.float64)
+        kinds = 1 + (x[:, 0] > 0).long()
+        for place, layer in enumerate(self):
             if self.name != "experts" or place in (0, 3):
                 x = torch.tanh(layer(x.to(layer.weight.dtype)))
             elif place == 1:
-                found = torch.zeros_like(x)
-                for kind in dict.fromkeys(kinds.tolist()):
-                    own = kinds == kind
-                    found[own] = torch.tanh(self.layers[1 + kind](x[own]))
-                x = found
-        return x.double()
+                parts = [(k, x[kinds == k]) for k in dict.fromkeys(kinds.tolist())]
+                x = torch.cat([torch.tanh(self[k](part)) for k, part in parts])
+        return ((x.double() - 1) ** 2).sum(dim=1).mean()
 
 
-def _samples(rank, seed, step, number, count):
-    """Return samples; on one rank of each step but the first all visit one expert."""
-    draw = torch.Generator().manual_seed(seed + 100 * step + number)
-    x = torch.randn(count, 6, generator=draw, dtype=torch.float64)
-    alone = step and rank == step - 1
-    signs = [(-1.0) ** (step if alone else rank + place) for place in range(count)]
-    x[:, 0] = x[:, 0].abs() * torch.tensor(signs)
-    return x
-
-
-def _mean_loss(model, x):
-    return ((model(x) - 1) ** 2).sum(dim=1).mean()
-
-
-def _layout(parameters, first_bytes, bucket_bytes):
-    """Return the names in each bucket; parameters: (name, parameter) as registered."""
-    buckets, room, dtype = [], 0, None
-    for name, p in reversed([(n, p) for n, p in parameters if p.requires_grad]):
-        if p.dtype != dtype or p.nbytes > room:
-            room, dtype = bucket_bytes if buckets else first_bytes, p.dtype
+def in_buckets(parameters, room, bucket_bytes):
+    """Return the buckets that are expected; room: in the first, in bytes."""
+    buckets, left = [], 0
+    for p in reversed([p for p in parameters if p.requires_grad]):
+        if not buckets or p.dtype != buckets[-1][0].dtype or p.nbytes > left:
+            left, room = room, bucket_bytes
             buckets.append([])
-        buckets[-1].append(name)
-        room -= p.nbytes
+        buckets[-1].append(p)
+        left -= p.nbytes
     return buckets
 
 
-# ---- in a rank -----------------------------------------------------------------------
+class Turns:
+    """What may come next in a step on this rank; what is out of turn raises.
+
+    missing: how many gradients are to come, by parameter. Where `overlaps`, a full
+    bucket starts before the next gradient, and nothing waits before all have started.
+    """
+
+    def __init__(self, comm, buckets, microbatches, overlaps):
+        self.comm, self.buckets, self.started, self.waited = comm, buckets, [], []
+        self.overlaps = overlaps and comm.world_size > 1
+        self.place = {p: k for k, bucket in enumerate(buckets) for p in bucket}
+        self.missing = dict.fromkeys(self.place, microbatches)
+        self.sizes = [(sum(p.numel() for p in b), b[0].dtype) for b in buckets]
+
+    def gradient(self, p):
+        due, place = len(self.started), self.place[p]
+        early = f"bucket {place} with all its gradients, yours: started before the last"
+        _require(place not in self.started, early)
+        if self.overlaps and due < len(self.buckets):
+            late = f"bucket {due} to start when it is full, yours: backward goes on"
+            _require(any(self.missing[p] > 0 for p in self.buckets[due]), late)
+        self.missing[p] -= 1
+
+    def all_reduce(self, comm, tensor):
+        self.start(self.all_reduce, tensor).wait()
+
+    def start(self, function, tensor):
+        _require(function == self.all_reduce, "comm.start(all_reduce, buffer)")
+        size, due = (tensor.numel(), tensor.dtype), len(self.started)
+        _require(size in self.sizes, f"a buffer in {self.sizes}, yours: {size}")
+        place = self.sizes.index(size)
+        right = place == due if self.overlaps else place not in self.started
+        _require(right, f"bucket {due} to start next, yours: bucket {place}")
+        self.started.append(place)
+        request = self.comm.started.start(ring_all_reduce, self.comm, tensor)
+        wait, request.wait = request.wait, lambda: (self._wait(place), wait())[1]
+        return request
+
+    def _wait(self, place):
+        right = len(self.started) == len(self.buckets) or not self.overlaps
+        _require(right, f"no wait before the last start, yours: for bucket {place}")
+        self.waited.append(place)
+
+    def end(self):
+        for did, word in (self.started, "start"), (self.waited, "wait"):
+            left = {*range(len(self.buckets))} - {*did}
+            _require(not left, f"a {word} for each bucket, yours: none for {left}")
 
 
-def _layout_probe(functions, name, seed, limits):
-    """Return the names in a learner's buckets; None for what is no parameter."""
-    model, held = Model(name, seed), []
-    name_of = {id(p): n for n, p in model.named_parameters()}
-    for limit in limits:
-        given = list(model.parameters())
-        made = called(functions[0], given, *limit)
-        if list(map(id, given)) != list(map(id, model.parameters())):
-            return "in_buckets changed the list that it was given."
-        lists = isinstance(made, list | tuple)
-        if not lists or not all(isinstance(b, list | tuple) for b in made):
-            return f"in_buckets returned {str(made)[:60]}, and no list of lists."
-        held.append([[name_of.get(id(p), "?") for p in b] for b in made])
+def _require(right, expected):
+    if not right:
+        raise RuntimeError(f"expected: {expected}")
+
+
+def _train(comm, function, name, overlaps, steps):
+    """Train on this rank's samples; return the gradients of each step, by name."""
+    model, held = Model(name), []
+    buckets = in_buckets([*model.parameters()], *SIZES[name][1])
+    for p in model.trained.values():
+        p.register_hook(lambda _, p=p: turns.gradient(p))
+    for total, samples in steps:
+        model.zero_grad()
+        turns = Turns(comm, buckets, len(samples), overlaps)
+        comm.start = turns.start
+        microbatches = [(partial(model.mean_loss, each), len(each)) for each in samples]
+        called(function, comm, microbatches, total, buckets, turns.all_reduce)
+        comm.started.drain()
+        if comm.world_size > 1:
+            turns.end()
+        grads = {n: p.grad for n, p in model.trained.items() if p.grad is not None}
+        held.append({n: gradient.tolist() for n, gradient in grads.items()})
+        torch.optim.SGD(model.parameters(), lr=0.1).step()
     return held
 
 
-def _probe(comm, function, kind, name, seed, buckets, totals, own):
-    rank_seed, counts = own
-    model = Model(name, seed)
-    parameters = dict(model.named_parameters())
-    given = [[parameters[n] for n in names] for names in buckets]
-    all_reduce, trained = _noting(comm, given), []
-    for n, p in parameters.items():
-        if p.requires_grad:
-            p.register_hook(lambda _, n=n: comm.mark(f"gradient {n}"))
-
-    def forward(step, k, count):
-        comm.mark(f"microbatch {k}")
-        return _mean_loss(model, _samples(comm.rank, rank_seed, step, k, count))
-
-    for step, sizes in enumerate(counts):
-        model.zero_grad()
-        comm.mark("step")
-        batches = [(partial(forward, step, k, c), c) for k, c in enumerate(sizes)]
-        if kind == "averaged":
-            batches[0][0]().backward()
-            called(function[1], comm, given, all_reduce)
-        else:
-            called(function, comm, batches, totals[step], given, all_reduce)
-        comm.started.drain()
-        for n, p in parameters.items():
-            if p._post_accumulate_grad_hooks:
-                comm.mark(f"left {n}")
-        comm.mark("end")
-        grads = {n: None if p.grad is None else p.grad for n, p in parameters.items()}
-        trained.append({n: g if g is None else g.tolist() for n, g in grads.items()})
-        with torch.no_grad():
-            for n, p in parameters.items():
-                if grads[n] is not None:
-                    p -= 0.1 * grads[n]
-    return trained
+def _after_backward(function, comm, microbatches, total, buckets, all_reduce):
+    microbatches[0][0]().backward()
+    called(function, comm, buckets, all_reduce)
 
 
-def _noting(comm, buckets):
-    """Return an all_reduce that marks its calls; starts and waits are marked, too."""
-    ring, start, started = ring_all_reduce, comm.start, set()
-    sizes = {(sum(p.numel() for p in b), b[0].dtype): k for k, b in enumerate(buckets)}
-    ones = {(p.numel(), p.dtype) for bucket in buckets for p in bucket}
-
-    def told(tensor):
-        of = tensor.numel(), tensor.dtype
-        return f"{sizes.get(of, 'one' if of in ones else '?')} {of[0]}"
-
-    def all_reduce(comm, tensor):
-        if id(tensor) in started:
-            started.discard(id(tensor))
-        else:
-            main = threading.current_thread() is threading.main_thread()
-            comm.mark(f"{'call' if main else 'side'} {told(tensor)}")
-        ring(comm, tensor)
-
-    def noted_start(function, *args, **options):
-        if function is not all_reduce or len(args) != 1:
-            return start(function, *args, **options)
-        comm.mark(f"start {told(args[0])}")
-        started.add(id(args[0]))
-        request = start(function, *args)
-        wait, request.wait = request.wait, lambda: (comm.mark(mark), wait())[1]
-        mark = f"wait {told(args[0])}"
-        return request
-
-    comm.start = noted_start
-    return all_reduce
-
-
-# ---- the checks ----------------------------------------------------------------------
+def _laid_out(function, name, limits):
+    """Return the buckets for each limit, as names and bytes."""
+    model, made = Model(name), []
+    words = {id(p): f"{n}:{p.nbytes}" for n, p in model.named_parameters()}
+    for limit in limits:
+        buckets = called(function, [*model.parameters()], *limit) or []
+        named = [[words.get(id(p), "?") for p in bucket] for bucket in buckets]
+        made.append({f"{k:2}": bucket for k, bucket in enumerate(named)})
+    return made
 
 
 @check("{} ranks, model {!r}")
 def averaged(functions, n, name):
     """Buckets are laid out by the rule, and gradients become means over the ranks."""
-    limits, seed = SIZES[name][1], _fresh(1)[0]
-    parameters = list(Model(name, seed).named_parameters())
-    size_of = {n: p.nbytes for n, p in parameters}
-    one, other, *_ = _layout(parameters, *limits)
-    met = tuple(sum(size_of[n] for n in bucket) for bucket in (one, other))
-    tried = [limits, (1, 1), (10**6, 10**6), met]
-    held = call(_layout_probe, functions, name, seed, tried, without=WITHOUT)
-    if isinstance(held, str):
-        raise Wrong(held, kind="lists")
-    for limit, yours in zip(tried, held, strict=True):
-        right = _layout(parameters, *limit)
-        if yours != right:
-            _wrong_layout(parameters, limit, right, yours)
-    _trained(functions, n, name, "averaged", [[[4]] * n] * 2)
+    limit = SIZES[name][1]
+    one, other, *_ = in_buckets([*Model(name).parameters()], *limit)
+    met = [sum(p.nbytes for p in bucket) for bucket in (one, other)]
+    limits = [limit, (1, 1), (10**6, 10**6), met]
+    right = _laid_out(in_buckets, name, limits)
+    yours = call(_laid_out, functions[0], name, limits, without=WITHOUT)
+    for limit, *both in zip(limits, right, yours, strict=True):
+        if table := by_key(("bucket", "expected", "yours"), *both):
+            found = "first_bytes={}, bucket_bytes={}; name:bytes".format(*limit)
+            raise Wrong(f"{found}\n{table}", layout=True)
+    _check(partial(_after_backward, functions[1]), name, [[[4]] * n] * 2)
 
 
 @check("{} ranks, model {!r}")
 def accumulated(function, n, name):
     """Several microbatches a step, and ranks with more, fewer or no samples."""
-    _trained(function, n, name, "accumulated", _counts(n))
+    _check(function, name, _counts(n))
 
 
 @check("{} ranks, model {!r}")
 def overlapped(function, n, name):
     """The same from hooks: each bucket starts in backward, as soon as it is full."""
-    _trained(function, n, name, "overlapped", _counts(n))
+    _check(function, name, _counts(n), overlaps=True)
 
 
 def _counts(n):
-    """Return the samples in each microbatch, for each step and rank."""
-    first, last = ([[4, 2 + r % 2] for r in range(n)], [[5 - r % 2] for r in range(n)])
-    return [first, [UNEVEN[r % 4] for r in range(n)], last]
+    """Return how many samples are in each microbatch, for each step and rank."""
+    even, uneven = [[4, 2 + r % 2] for r in range(n)], [[4, 4, 1], [2], [], [3, 3]]
+    return [even, [uneven[r % 4] for r in range(n)], [[5 - r % 2] for r in range(n)]]
 
 
-def _fresh(count):
-    return [random.SystemRandom().getrandbits(60) for _ in range(count)]
+def _samples(rank, count):
+    """Draw samples, those of rank 1 all for one expert; ranks begin with either."""
+    signs = [(-1) ** (rank + place * (rank != 1)) for place in range(count)]
+    draw = SystemRandom().random
+    return [[sign * (1 + draw()), *(draw() for _ in range(5))] for sign in signs]
 
 
-def _trained(function, n, name, kind, counts):
-    """Raise for what is wrong in a training with so many samples."""
-    seed, *seeds = _fresh(1 + n)
-    model = Model(name, seed)
-    buckets = _layout(list(model.named_parameters()), *SIZES[name][1])
+def _check(function, name, counts, *, overlaps=False):
+    """Train on ranks and in one process; raise where gradients or bytes differ."""
+    n, model = len(counts[0]), Model(name)
     totals = [sum(map(sum, of_ranks)) for of_ranks in counts]
-    inputs = [(s, [step[rank] for step in counts]) for rank, s in enumerate(seeds)]
-    args = kind, name, seed, buckets, totals
-    try:
-        report = on_ranks(_probe, function, inputs, args=args, without=WITHOUT)
-    except Wrong as wrong:
-        failure = wrong.facts.get("failure")
-        if failure and "ready_made" not in wrong.facts and n > 1:
-            _missteps(failure.trace, n, buckets, counts, kind, str(wrong))
-        raise
-    if n > 1:
-        _missteps(report.trace, n, buckets, counts, kind)
-    _compare(model, report.results, seeds, counts, buckets)
-    needed = 2 * (n - 1) * len(counts)
-    needed *= sum(p.nbytes for p in model.parameters() if p.requires_grad)
+    drawn = [[[_samples(r, c) for c in of[r]] for of in counts] for r in range(n)]
+    inputs = [[*zip(totals, own, strict=True)] for own in drawn]
+    how = {"args": (name, overlaps), "without": WITHOUT}
+    report = on_ranks(_train, function, inputs, **how)
+    for step in range(len(counts)):
+        model.zero_grad()
+        model.mean_loss([x for own in drawn for x in chain(*own[step])]).backward()
+        for rank, result in enumerate(report.results):
+            for each, p in model.trained.items():
+                _compare(step, rank, each, p.grad, result[step].get(each))
+        torch.optim.SGD(model.parameters(), lr=0.1).step()
+    needed = 2 * (n - 1) * len(counts) * sum(p.nbytes for p in model.trained.values())
     if (sent := sum(map(report.trace.bytes_sent, range(n)))) != needed:
-        found = f"The gradients are right, but all ranks together sent {sent:,} bytes, "
-        raise Wrong(f"{found}where {needed:,} are enough.", kind="bytes")
+        raise Wrong(f"Bytes sent: expected {needed:,}, yours {sent:,}.", sent=sent)
 
 
-LIKE = {  # by what a mean loss is weighed, and summed over ranks, in known mistakes
-    "right": lambda count, own, total, n: count / total,
-    "sum": lambda count, own, total, n: n * count / total,
-    "twice": lambda count, own, total, n: count / total / n,
-    "microbatches": lambda count, own, total, n: 1 / n,
-    "ranks": lambda count, own, total, n: 1 / own / n,
-    "samples": lambda count, own, total, n: count / n,
-}
+def _compare(step, rank, name, right, held):
+    """Raise if a rank's gradient is not that of one process."""
+    mine = torch.full_like(right, torch.nan) if held is None else torch.tensor(held)
+    mine, close = mine.to(right), partial(torch.allclose, rtol=1e-4, atol=1e-5)
+    if not close(mine, right):
+        at = int((mine - right).abs().argmax())
+        one, other = right.flatten()[at], mine.flatten()[at]
+        found = f"Step {step + 1}, rank {rank}, gradient of {name}, element {at}:\n"
+        found += f"expected {one:.6g}, yours {other:.6g} (nan: p.grad is None)"
+        ratio = float(other / one)
+        raise Wrong(found, summed=ratio > 1.5 and close(mine, ratio * right))
 
 
-def _compare(model, results, seeds, counts, buckets):
-    """Train in one process; raise for the first gradient in which a rank differs."""
-    n, parameters = len(results), dict(model.named_parameters())
-    exact = all(p.dtype == torch.float64 for p in parameters.values())
-    most = 1e-7 if exact else 1e-3
-    for step, of_ranks in enumerate(counts):
-        parts = []  # rank, arguments of `LIKE`, and gradients of a mean loss
-        for rank, sizes in enumerate(of_ranks):
-            for k, count in enumerate(sizes):
-                model.zero_grad()
-                _mean_loss(
-                    model, _samples(rank, seeds[rank], step, k, count)
-                ).backward()
-                grads = {name: p.grad for name, p in parameters.items()}
-                args = count, len(sizes), sum(map(sum, of_ranks)), n
-                parts.append((rank, args, grads))
-        for name, p in parameters.items():
-            if not p.requires_grad:
-                continue
-            right = _weighed(parts, "right", name, p)
-            held = [result[step][name] for result in results]
-            held = [h if h is None else torch.tensor(h, dtype=p.dtype) for h in held]
-            wrong = [
-                r for r, h in enumerate(held) if h is None or not _close(h, right, most)
-            ]
-            if wrong:
-                place = next(k for k, names in enumerate(buckets) if name in names)
-                found = f"Step {step + 1}, gradient of {name} (bucket {place}):\n"
-                mine = held[wrong[0]]
-                at = 0 if mine is None else int((mine - right).abs().argmax())
-                shown = "none" if mine is None else f"{mine.flatten()[at]:.6g}"
-                found += f"at position {at} expected {right.flatten()[at]:.6g}, found "
-                found += f"{shown} on rank {wrong[0]}.\nIt is wrong on {len(wrong)} of "
-                raise Wrong(
-                    f"{found}{n} ranks.",
-                    kind=_like(wrong[0], mine, parts, name, p, most),
-                )
-            with torch.no_grad():
-                p -= 0.1 * right
-
-
-def _weighed(parts, like, name, p, rank=None):
-    """Return a sum of mean losses' gradients, of all ranks' or one's."""
-    chosen = [part for part in parts if rank in (None, part[0])]
-    pairs = [(LIKE[like](*args), grads[name]) for _, args, grads in chosen]
-    return sum([w * g for w, g in pairs if g is not None], torch.zeros_like(p))
-
-
-def _close(one, other, most):
-    return torch.allclose(one, other, most, most * float(other.abs().max()))
-
-
-def _like(rank, mine, parts, name, p, most):
-    """Return in a word what a wrong gradient is instead."""
-    if mine is None or not mine.any():
-        return "empty"
-    for like in LIKE:
-        if _close(mine, _weighed(parts, like, name, p), most):
-            return like
-    own = _weighed(parts, "right", name, p, rank)
-    factor = float((mine * own).sum() / (own * own).sum().clamp(min=1e-30))
-    return "own" if _close(mine, factor * own, most) else "gradient"
-
-
-def _wrong_layout(parameters, limit, right, yours):
-    """Raise with a table of buckets, the first that differs marked."""
-    size_of = {name: p.nbytes for name, p in parameters}
-    pairs = list(zip_longest(right, yours, fillvalue=[]))
-    words = [
-        [" ".join(f"{n}:{size_of.get(n, 0)}" for n in b) or "-" for b in pair]
-        for pair in pairs
-    ]
-    wide = max(8, *(len(one) for one, _ in words))
-    lines = ["first_bytes={}, bucket_bytes={}; name:bytes".format(*limit)]
-    lines += [f"{'bucket':>8}  {'expected':{wide}}  yours"]
-    first = next(k for k, (one, other) in enumerate(pairs) if one != other)
-    for k, (one, other) in enumerate(words):
-        mark = "  ← first difference" * (k == first)
-        lines.append(f"{k:>8}  {one:{wide}}  {other}{mark}")
-    held, names = [n for b in yours for n in b], [n for b in right for n in b]
-    kind = (
-        "limits"
-        if held == names
-        else "registration"
-        if held == names[::-1]
-        else "names"
-    )
-    dtypes = [
-        {str(dict(parameters)[n].dtype) for n in b if n in size_of} for b in yours
-    ]
-    raise Wrong(
-        "\n".join(lines), kind="dtypes" if any(len(d) > 1 for d in dtypes) else kind
-    )
-
-
-# ---- the order of a rank -------------------------------------------------------------
-
-
-def _missteps(trace, n, buckets, counts, kind, story=""):
-    """Raise for the first thing that a rank did wrong, read from its marks."""
-    ranks, seen = [], Played(trace, "Your run")
-    for rank in range(n):
-        ranks.append([])
-        for mark in trace.of(rank, "mark"):
-            if mark.label == "step":
-                ranks[-1].append([])
-            elif ranks[-1] and mark.label.split()[0] in MARKS:
-                ranks[-1][-1].append(mark.label.split())
-    for number, of_ranks in enumerate(counts):
-        steps = [own[number] if number < len(own) else [] for own in ranks]
-        for rank, step in enumerate(steps):
-            found = _misstep(step, buckets, len(of_ranks[rank]), kind == "overlapped")
-            if found:
-                what, at, told = found
-                lines = [
-                    f"Rank {rank}, step {number + 1}: {told}",
-                    _around(step, at),
-                    story,
-                ]
-                raise Wrong("\n".join(lines).rstrip(), picture=seen, kind=what)
-        orders = [[s[1] for s in step if s[0] in CALLS] for step in steps]
-        if story and any(len({*each} - {None}) > 1 for each in zip_longest(*orders)):
-            lines = [
-                f"  rank {r}: {', '.join(order)}" for r, order in enumerate(orders)
-            ]
-            lines = [story, f"Sent in step {number + 1}, by bucket:", *lines]
-            raise Wrong("\n".join(lines), picture=seen, kind="order")
-
-
-def _misstep(step, buckets, microbatches, overlaps):
-    """Return the kind, the place and a sentence of the first misstep, or None."""
-    calls = [at for at, seen in enumerate(step) if seen[0] in CALLS]
-    arrived = [at for at, seen in enumerate(step) if seen[0] == "gradient"]
-    ended, sent = step[-1:] == [["end"]], []
-    for at in calls:
-        begun = [int(seen[1]) for seen in step[:at] if seen[0] == "microbatch"]
-        if begun and begun[-1] < microbatches - 1:
-            return "accumulating", at, f"an all-reduce in microbatch {begun[-1] + 1}."
-        if step[at][1] in ("?", "one"):
-            return (
-                step[at][1],
-                at,
-                f"an all-reduce of {step[at][2]} elements is of no bucket.",
-            )
-        bucket = buckets[int(step[at][1])]
-        early = [
-            step[later][1]
-            for later in arrived
-            if later > at and step[later][1] in bucket
-        ]
-        if overlaps and (early or step[at][0] == "side"):
-            told = f"bucket {step[at][1]} was sent without the whole gradient of "
-            return "early", at, told + (early or ["its parameters"])[0] + "."
-        if step[at][1] in sent:
-            return "repeated", at, f"bucket {step[at][1]} was sent more than once."
-        sent.append(step[at][1])
-        if overlaps and f"{len(sent) - 1}" != sent[-1]:
-            return (
-                "order",
-                at,
-                f"bucket {sent[-1]} was sent before bucket {len(sent) - 1}.",
-            )
-    if ended and len(sent) < len(buckets):
-        missing = next(k for k in range(len(buckets)) if f"{k}" not in sent)
-        return "missing", len(step) - 1, f"bucket {missing} was never sent."
-    return (
-        _too_late(step, buckets, microbatches, calls, arrived)
-        if overlaps and ended
-        else None
-    )
-
-
-def _too_late(step, buckets, microbatches, calls, arrived):
-    """Return a bucket that was full and not started, or a wait at the wrong moment."""
-    times = [step[at][1] for at in arrived]
-    ready, complete = -1, True
-    for number, bucket in enumerate(buckets):
-        complete = complete and min(map(times.count, bucket)) >= microbatches > 0
-        if complete:
-            ready = max([ready, *(at for at in arrived if step[at][1] in bucket)])
-            if any(ready < at < calls[number] for at in arrived):
-                late = "after" if calls[0] > arrived[-1] else "late"
-                told = (
-                    f"bucket {number} was full after the gradient of {step[ready][1]}"
-                )
-                return late, calls[number], f"{told}, and was started later."
-    for at, seen in enumerate(step):
-        stands = seen[0] in ("wait", "call")
-        if stands and arrived and at < arrived[-1]:
-            return "stands", at, f"backward stood still for bucket {seen[1]}."
-        if stands and at < calls[-1]:
-            return (
-                "between",
-                at,
-                f"it waited for bucket {seen[1]} before the last start.",
-            )
-        if seen[0] == "left":
-            return "left", at, f"{seen[1]} still has a hook of yours after the step."
-    waited = {seen[1] for seen in step if seen[0] in ("wait", "call")}
-    for at in calls:
-        if step[at][1] not in waited:
-            return "unwaited", at, f"nothing waited for bucket {step[at][1]}."
-    return None
-
-
-def _around(step, at):
-    """Return what a rank did around a moment, the moment itself in brackets."""
-    words = [" ".join(seen[:2]).removeprefix("gradient ") for seen in step]
-    words[at] = f"[{words[at]}]"
-    first = max(0, at - 7)
-    before, after = "… " * (first > 0), " …" * (at + 7 < len(step))
-    return f"Its order: {before}{' · '.join(words[first : at + 7])}{after}"
-
-
-def _is(*kinds):
-    return lambda facts: facts["kind"] in kinds
+def _said(*words):
+    return lambda facts: any(each in str(facts["failure"].cause) for each in words)
 
 
 # fmt: off
 HINTS = [
-    Hint(_is("registration"), [
-        "This is the order of registration. Which gradients does backward finish "
-        "first, those of the first layer or those of the last?"]),
-    Hint(_is("lists", "names", "dtypes", "limits"), [
-        "Each trained parameter is in one bucket, the last ones first. It joins the "
-        "bucket opened last if that has its dtype and still room for all its bytes.",
-        "Only the first bucket has room for first_bytes. A bucket may be filled up "
-        "to its limit, and a frozen parameter is in none. Leave the list as it is."]),
-    Hint(_is("accumulating"), [
-        "Until the last microbatch gradients only add up on their own rank. What is "
-        "sent before is sent again with more in it.",
-        "With three microbatches p.grad is g1, then g1+g2, then g1+g2+g3. Which of "
-        "these three do the others need?"]),
-    Hint(_is("one"), [
-        "One all-reduce for each parameter pays its latency each time. Pack a "
-        "bucket's gradients into one buffer and reduce that.",
-        "A bucket has several parameters: what do you loop over, buckets or what is "
-        "in them?"]),
-    Hint(_is("?"), [
-        "A buffer holds the gradients of the parameters of one bucket, in their "
-        "dtype, and zeros for a parameter that has no gradient.",
-        "If a rank leaves out one parameter, what stands behind it in the buffer "
-        "meets other parameters' gradients on the other ranks. What can stand in?"]),
-    Hint(_is("early"), [
-        "A bucket is full when each of its parameters has had its gradient from "
-        "every microbatch of the step. What do you count in the hook?",
-        "A bucket with 2 parameters in a step with 3 microbatches: how many calls of "
-        "the hook concern it before it is full? Start all_reduce itself then."]),
-    Hint(_is("order"), [
-        "Hooks fire in another order on other ranks, and all-reduces meet in the "
-        "order of starting. A bucket that is full has to wait for those before it.",
-        "All ranks have one order in common, that of the list. What has to be "
-        "remembered of bucket 1 until bucket 0 has gone?"]),
-    Hint(_is("repeated", "missing", "bytes"), [
-        "Every bucket travels once in every step on every rank, and nothing else "
-        "does: as zeros, where no sample has used its parameters or there was none.",
-        "Which condition of your code keeps a bucket back, or sends it again? What "
-        "do the other ranks do at this moment?"]),
-    Hint(_is("after"), [
-        "A hook that you register on a parameter is called when its gradient is "
-        "there. What could be started there, while backward goes on?",
-        "Print in a hook which parameter it was called for. In which order do the "
-        "names come, and at which of them is your first bucket complete?"]),
-    Hint(_is("late"), [
-        "In each hook start as many buckets as are full: a gradient that fills one "
-        "may find the next one full already."]),
-    Hint(_is("stands", "between", "unwaited", "left"), [
-        "Inside of a hook nothing may wait: comm.start(all_reduce, buffer) returns "
-        "at once. After the last start, wait for all, and remove your hooks.",
-        "The order above shows the wait, or what has none. all_reduce itself returns "
-        "when it has ended, and the sum is in a buffer once its wait() returned."]),
-    Hint(_is("sum", "samples"), [
-        "This is the sum of all ranks' gradients, where the mean over all samples "
-        "should be. Which step is left between the all-reduce and p.grad?",
-        "Divide the found number by the expected one: is it the number of ranks, or "
-        "one of samples?"]),
-    Hint(_is("twice", "microbatches", "ranks"), [
-        "Each loss is a mean over its samples, and each of all `total` samples "
-        "counts the same. How much does a microbatch of 1 weigh beside one of 4?",
-        "Write down what the weight of one sample becomes, from the loss to the "
-        "average over ranks. What divides by n, and what by a number of samples?"]),
-    Hint(_is("own", "empty", "gradient"), [
-        "The all-reduce changes the buffer, and p.grad is another tensor until you "
-        "copy the result back. Is the buffer filled before, and read after wait()?",
-        "Follow one number: from p.grad into the buffer, through the all-reduce, and "
-        "back into the same parameter's p.grad, also where that was None."]),
-    Hint(lambda f: "NoneType" in str(f["failure"].cause), [
-        "all_reduce works in place and returns None; and a parameter that no sample "
-        "of this rank has used has p.grad None, which counts as zero.",
-        "The message names the line that used None. Which of the two is it?"]),
-    Hint(lambda f: any(words in str(f["failure"].cause) for words in
-                       ("non-empty", "has no attribute 'backward'")), [
-        "This rank has no microbatch, or nothing of a bucket. The others wait for as "
-        "many numbers as always: zeros, for each parameter that has no gradient."]),
+    Hint(lambda f: f["layout"], [
+        "Is this the order of registration? Buckets begin with the last parameter, and "
+        "the next joins the bucket opened last if its dtype and its bytes fit.",
+        "Only the first bucket has room for first_bytes. A limit may be met exactly."]),
+    Hint(_said("a buffer in"), [
+        "A buffer holds the gradients of the parameters of one bucket, all of them, "
+        "with zeros for one that has no gradient.",
+        "How many elements has yours? One all-reduce for each parameter is too many."]),
+    Hint(_said("with all its gradients"), [
+        "A bucket is full when each of its parameters has had its gradient from every "
+        "microbatch. Until the last microbatch gradients only add up on their rank.",
+        "How often do hooks fire for a bucket of 2 parameters and 3 microbatches?"]),
+    Hint(_said("to start next"), [
+        "Hooks fire in another order on other ranks, and all-reduces meet in the order "
+        "of starting: once each, and a full bucket has to wait for those before it.",
+        "What has to be remembered of bucket 1 until bucket 0 has gone?"]),
+    Hint(_said("to start when it is full"), [
+        "A hook that you register on a parameter is called when its gradient is there. "
+        "What could be started there, while backward goes on?",
+        "A gradient that fills one bucket may find the next one full already."]),
+    Hint(_said("no wait before", "a wait for", "comm.start("), [
+        "Inside of a hook nothing may wait: comm.start(all_reduce, buffer) returns at "
+        "once. After the last start, wait for all, then read their buffers."]),
+    Hint(lambda f: f.get("sent") or _said("a start for")(f), [
+        "Every bucket travels once in every step on every rank, and nothing else does: "
+        "as zeros, where no sample has used its parameters or there was none."]),
+    Hint(lambda f: f["summed"], [
+        "This is the sum of all ranks' gradients, where the mean over all samples is "
+        "expected. Which step is left between the all-reduce and p.grad?"]),
+    Hint(lambda f: "summed" in f, [
+        "Follow one gradient: from p.grad into the buffer, through all_reduce, back "
+        "into p.grad. Does each of all `total` samples count the same?",
+        "A loss is a mean: how much does a microbatch of 1 weigh beside one of 4?"]),
+    Hint(_said("NoneType", "non-empty", "has no attribute 'backward'"), [
+        "all_reduce returns None. A parameter that no sample of this rank has used has "
+        "p.grad None and counts as zeros, also where a rank has no samples at all."]),
 ]

@@ -1,7 +1,7 @@
 """Lays buckets out, and reduces parameter by parameter all the same."""
 
 POINTS = 4.0
-HINT = "One all-reduce for each parameter pays its latency each time"
+HINT = "A buffer holds the gradients of the parameters of one bucket"
 
 
 def average_gradients(comm, buckets, all_reduce):

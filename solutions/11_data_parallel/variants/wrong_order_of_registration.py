@@ -1,7 +1,7 @@
 """Fills buckets from the first layer on."""
 
 POINTS = 7.0
-HINT = "This is the order of registration"
+HINT = "Is this the order of registration"
 REPLACE = {
     "reversed(parameters)": "parameters",
 }
