@@ -1,7 +1,6 @@
 """Jobs that are not right meet their hint, and what did not happen gives no verdict."""
 
 import random
-import re
 import zlib
 
 import pytest
@@ -10,10 +9,6 @@ from distlab.checks import mapreduce as checks
 from distlab.checks.kit import Inconclusive
 from distlab.checks.kit.jobs import mapped, on_jobs
 from distlab.checks.kit.verdict import judge
-
-
-def index_mapper(name, line):
-    return [(word, name) for word in re.findall(r"[^\W\d]\w*", line)]
 
 
 def mapper(name, line):
@@ -60,7 +55,7 @@ def test_a_combiner_that_is_a_stub_or_of_another_kind_is_told_so():
 
 def test_a_fault_that_did_not_happen_gives_no_verdict():
     plans = {"with a kill": {"shows": "map .*lost"}}
-    jobs = on_jobs((index_mapper, lambda word, names: 1), {"a": "x"}, plans)
+    jobs = on_jobs((tagged, lambda key, values: 1), {"a": "x"}, plans)
     with pytest.raises(Inconclusive, match="with a kill"):
         list(jobs)
 

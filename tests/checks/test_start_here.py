@@ -31,8 +31,7 @@ def test_what_happened_before_is_what_a_walk_along_all_messages_reaches(seed):
         messages.append((*pair, left, left + draw.randrange(1, 6)))
     messages = [m for m in messages if [m[:2] for m in messages].count(m[:2]) == 1]
     trace = Trace(4, [e for m in messages for e in message(*m)])
-    for rank in range(1, 4):
-        start = draw.randrange(20)
+    for rank, start in enumerate(draw.choices(range(20), k=3), 1):
         last, turn = event(0, 0, 4, "work"), event(rank, start, start, "work")
         known = any(r == rank and t <= start for r, t in reached(messages, 0, 4))
         assert checks.happened_before(trace, last, turn) == known
@@ -59,7 +58,6 @@ def waits_in_its_own_send(comm, speak):
     [
         (lambda c, speak: (in_order(c, list), speak()), "then speak, then send"),
         (waits_in_its_own_send, "What does the sender of that message know"),
-        (lambda c, speak: c.rank or c.barrier(), "from send and receive alone"),
         (lambda c, speak: in_order(c, lambda: speak), "How often does"),
     ],
 )
@@ -74,8 +72,7 @@ def test_a_verdict_shows_the_turns_and_which_began_too_early():
             in_order(comm, speak)
 
     verdict = judge(checks.speak_in_rounds, overtaking, (2, 2))
-    assert re.sub(" +[0-9]+ ms", " _", verdict.found).splitlines()[:-1] == [
-        "round  rank  speaks from   until",
+    assert re.sub(" +[0-9]+ ms", " _", verdict.found).splitlines()[1:-1] == [
         "    1     0 _ _",
         "    1     1 _ _",
         "    2     0 _ _  ← too early",
