@@ -72,8 +72,8 @@ def in_buckets(parameters, room, bucket_bytes):
 class Turns:
     """What may come next in a step on this rank; what is out of turn raises.
 
-    missing: how many gradients are to come, by parameter. Where `overlaps`, a full
-    bucket starts before the next gradient, and nothing waits before all have started.
+    missing: how many gradients are to come, by parameter; overlaps: each bucket starts
+    as soon as it is full, and nothing waits before all have started.
     """
 
     def __init__(self, comm, buckets, microbatches, overlaps):
@@ -113,9 +113,8 @@ class Turns:
         self.waited.append(place)
 
     def end(self):
-        for did, word in (self.started, "start"), (self.waited, "wait"):
-            left = {*range(len(self.buckets))} - {*did}
-            _require(not left, f"a {word} for each bucket, yours: none for {left}")
+        left = {*range(len(self.buckets) * (self.comm.world_size > 1))} - {*self.waited}
+        _require(not left, f"a start and a wait for each bucket, yours: not for {left}")
 
 
 def _require(right, expected):
@@ -123,21 +122,20 @@ def _require(right, expected):
         raise RuntimeError(f"expected: {expected}")
 
 
-def _train(comm, function, name, overlaps, steps):
+def _train(comm, function, name, overlaps, own):
     """Train on this rank's samples; return the gradients of each step, by name."""
     model, held = Model(name), []
     buckets = in_buckets([*model.parameters()], *SIZES[name][1])
     for p in model.trained.values():
         p.register_hook(lambda _, p=p: turns.gradient(p))
-    for total, samples in steps:
+    for samples, total in zip(*own, strict=True):
         model.zero_grad()
         turns = Turns(comm, buckets, len(samples), overlaps)
         comm.start = turns.start
         microbatches = [(partial(model.mean_loss, each), len(each)) for each in samples]
         called(function, comm, microbatches, total, buckets, turns.all_reduce)
         comm.started.drain()
-        if comm.world_size > 1:
-            turns.end()
+        turns.end()
         grads = {n: p.grad for n, p in model.trained.items() if p.grad is not None}
         held.append({n: gradient.tolist() for n, gradient in grads.items()})
         torch.optim.SGD(model.parameters(), lr=0.1).step()
@@ -151,24 +149,22 @@ def _after_backward(function, comm, microbatches, total, buckets, all_reduce):
 
 def _laid_out(function, name, limits):
     """Return the buckets for each limit, as names and bytes."""
-    model, made = Model(name), []
+    model = Model(name)
     words = {id(p): f"{n}:{p.nbytes}" for n, p in model.named_parameters()}
-    for limit in limits:
-        buckets = called(function, [*model.parameters()], *limit) or []
-        named = [[words.get(id(p), "?") for p in bucket] for bucket in buckets]
-        made.append({f"{k:2}": bucket for k, bucket in enumerate(named)})
-    return made
+    made = [called(function, [*model.parameters()], *limit) or [] for limit in limits]
+    named = [[[words.get(id(p), "?") for p in b] for b in buckets] for buckets in made]
+    return [{f"{k:2}": b for k, b in enumerate(buckets)} for buckets in named]
 
 
 @check("{} ranks, model {!r}")
 def averaged(functions, n, name):
     """Buckets are laid out by the rule, and gradients become means over the ranks."""
     limit = SIZES[name][1]
-    one, other, *_ = in_buckets([*Model(name).parameters()], *limit)
-    met = [sum(p.nbytes for p in bucket) for bucket in (one, other)]
+    buckets = in_buckets([*Model(name).parameters()], *limit)
+    met = [sum(p.nbytes for p in bucket) for bucket in buckets[:2]]
     limits = [limit, (1, 1), (10**6, 10**6), met]
-    right = _laid_out(in_buckets, name, limits)
     yours = call(_laid_out, functions[0], name, limits, without=WITHOUT)
+    right = _laid_out(in_buckets, name, limits)
     for limit, *both in zip(limits, right, yours, strict=True):
         if table := by_key(("bucket", "expected", "yours"), *both):
             found = "first_bytes={}, bucket_bytes={}; name:bytes".format(*limit)
@@ -204,9 +200,8 @@ def _samples(rank, count):
 def _check(function, name, counts, *, overlaps=False):
     """Train on ranks and in one process; raise where gradients or bytes differ."""
     n, model = len(counts[0]), Model(name)
-    totals = [sum(map(sum, of_ranks)) for of_ranks in counts]
     drawn = [[[_samples(r, c) for c in of[r]] for of in counts] for r in range(n)]
-    inputs = [[*zip(totals, own, strict=True)] for own in drawn]
+    inputs = [(own, [sum(map(sum, of_ranks)) for of_ranks in counts]) for own in drawn]
     how = {"args": (name, overlaps), "without": WITHOUT}
     report = on_ranks(_train, function, inputs, **how)
     for step in range(len(counts)):
@@ -230,8 +225,8 @@ def _compare(step, rank, name, right, held):
         one, other = right.flatten()[at], mine.flatten()[at]
         found = f"Step {step + 1}, rank {rank}, gradient of {name}, element {at}:\n"
         found += f"expected {one:.6g}, yours {other:.6g} (nan: p.grad is None)"
-        ratio = float(other / one)
-        raise Wrong(found, summed=ratio > 1.5 and close(mine, ratio * right))
+        summed = other / one > 1.5 and close(mine, other / one * right)
+        raise Wrong(found, summed=summed)
 
 
 def _said(*words):
@@ -260,12 +255,12 @@ HINTS = [
         "A hook that you register on a parameter is called when its gradient is there. "
         "What could be started there, while backward goes on?",
         "A gradient that fills one bucket may find the next one full already."]),
-    Hint(_said("no wait before", "a wait for", "comm.start("), [
+    Hint(_said("no wait before", "comm.start("), [
         "Inside of a hook nothing may wait: comm.start(all_reduce, buffer) returns at "
         "once. After the last start, wait for all, then read their buffers."]),
-    Hint(lambda f: f.get("sent") or _said("a start for")(f), [
+    Hint(lambda f: f.get("sent") or _said("a start and a wait")(f), [
         "Every bucket travels once in every step on every rank, and nothing else does: "
-        "as zeros, where no sample has used its parameters or there was none."]),
+        "as zeros, where no sample has used its parameters. Wait for each."]),
     Hint(lambda f: f["summed"], [
         "This is the sum of all ranks' gradients, where the mean over all samples is "
         "expected. Which step is left between the all-reduce and p.grad?"]),
