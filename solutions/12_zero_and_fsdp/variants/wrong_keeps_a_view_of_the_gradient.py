@@ -1,7 +1,7 @@
 """Keeps what the reduce-scatter returns, and so all of the gradient."""
 
 POINTS = 7.0
-HINT = "is a view of the tensor that it was given"
+HINT = "what ring_reduce_scatter returns is a view"
 REPLACE = {
     "op=AVERAGE).clone()": "op=AVERAGE)",
 }

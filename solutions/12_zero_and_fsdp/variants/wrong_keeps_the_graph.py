@@ -1,7 +1,7 @@
 """Runs backward through the graph of forward, which holds all layers."""
 
 POINTS = 7.0
-HINT = "had graphs of autograd"
+HINT = "in the graph of an output"
 
 
 def forward(model, x):

@@ -1,7 +1,7 @@
 """Gathers in forward, and keeps the layers for backward in a list."""
 
 POINTS = 7.0
-HINT = "Backward gathers nothing"
+HINT = "Layers stay after they have worked"
 REPLACE = {
     "model.inputs = []": "model.inputs, model.fulls = [], []",
     "with torch.no_grad():\n": (

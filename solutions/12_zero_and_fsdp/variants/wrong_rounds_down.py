@@ -1,7 +1,7 @@
 """Cuts parts of len // n, so that the last numbers are in nobody's."""
 
 POINTS = 0.0
-HINT = "The last numbers are never trained"
+HINT = "n does not divide the length"
 REPLACE = {
     "gradient = padded(gradient, self.comm.world_size)": (
         "gradient = gradient[: len(self.part) * self.comm.world_size].clone()"
