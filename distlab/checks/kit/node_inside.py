@@ -5,14 +5,10 @@ import pickle
 import sys
 from typing import Any
 
-import cloudpickle
-
 from distlab.calls.plain import unpack_plain
 from distlab.cells import learn
-from distlab.errors import CannotTravel, NodeFailed
+from distlab.errors import NodeFailed
 from distlab.network.effects import Hosted, made
-from distlab.network.failure import of_the_class
-from distlab.network.plain import ATOMS
 from distlab.network.schedules.chance import Chance
 from distlab.network.schedules.frozen import freeze, thaw
 from distlab.network.watchdog import NeverReturned, Watchdog
@@ -52,15 +48,14 @@ class _Life:
         """Return what `new` or `do` returns, or how it failed, as bytes."""
         self.watchdog.calls += 1
         try:
-            said = getattr(self, what)(*args)
-        except NodeFailed as error:
-            said = ("failed", str(error), error.method, _plain_cause(error.cause))
+            return pickle.dumps(getattr(self, what)(*args))
         except (Exception, SystemExit, NeverReturned) as error:
-            cause = _plain_cause(error)
-            said = "failed", f"{type(error).__name__}: {error}", "", cause
+            own = isinstance(error, NodeFailed)
+            story = str(error) if own else f"{type(error).__name__}: {error}"
+            cause = _plain_cause(error.cause if own else error)
+            return pickle.dumps(("failed", story, cause))
         finally:
             self.watchdog.inside = False
-        return pickle.dumps(said)
 
     def new(self, nodes, searching):
         """Make the node's object; return its state, and no effects."""
@@ -84,45 +79,24 @@ class _Life:
         self.watchdog.inside = True
         effects = getattr(host, method)(*plain, last)
         self.watchdog.inside = False
-        return self._kept(host), [self._told(each, f"on_{method}") for each in effects]
-
-    def shared(self):
-        """Return the name of what belongs to the node's class and can change, or ""."""
-        return of_the_class(type(self.host.node)) if self.host else ""
+        return self._kept(host), [*map(_told, effects)]
 
     def _kept(self, host):
-        state = 0
+        self.host, self.state = host, 0
         if self.searching:
             frozen = freeze(host)
-            state = self.numbers.setdefault(frozen, len(self.states))
-            if state == len(self.states):
-                self.states.append(frozen)
-        self.host, self.state = host, state
-        return state
+            self.state = self.numbers.setdefault(frozen, len(self.states))
+            self.states += [frozen] * (self.state == len(self.states))
+        return self.state
 
-    def _told(self, effect, method):
-        """Return an effect as plain data; what only nodes read is words, and bytes."""
-        kind, fields = type(effect).__name__, list(effect)
-        at = OPAQUE.get(kind)
-        if at is not None:
-            words = shortened(in_words(fields[at]), _MOST_WORDS)
-            fields[at] = words, _packed(fields[at])
-        if kind == "SetTimer":
-            fields[1] = float(fields[1])
-        elif kind in ("Refuse", "Note"):
-            fields[-1] = str(fields[-1])[:_MOST_WORDS]
-        elif kind == "Reply" and type(fields[1]) not in ATOMS:
-            self._check_plain(fields[1], method)
-        return kind, *fields
 
-    def _check_plain(self, result, method):
-        try:
-            unpack_plain(_packed(result))
-        except CannotTravel as error:
-            story = f"node {self.me} answered {result!r:.200}: {error}\n\n    A client "
-            story += "is given numbers, strings, tuples, lists, dicts and sets."
-            cause = "it answered no plain data"
-            raise NodeFailed(story, node=self.me, method=method, cause=cause) from None
+def _told(effect):
+    """Return an effect as plain data; what only nodes read is words, and bytes."""
+    kind, fields = type(effect).__name__, list(effect)
+    if (at := OPAQUE.get(kind)) is not None:
+        words = shortened(in_words(fields[at]), _MOST_WORDS)
+        fields[at] = words, _packed(fields[at])
+    return kind, *fields
 
 
 def _name_globals(make):
@@ -138,11 +112,8 @@ def _packed(value: Any) -> bytes:
     file = io.BytesIO()
     pickler = pickle.Pickler(file)
     pickler.fast = True  # equal values are equal bytes
-    try:
-        pickler.dump(value)
-        return file.getvalue()
-    except Exception:  # a class that this process knows by value only
-        return cloudpickle.dumps(value)
+    pickler.dump(value)
+    return file.getvalue()
 
 
 def _plain_cause(cause):

@@ -31,7 +31,6 @@ __all__ = ["NODE_HINTS", "Nodes", "on_nodes"]
 _INSIDE = "distlab.checks.kit.node_inside"
 _MOST_BYTES = 2**22  # of what a node says at once
 _MOST_CALLS = 4_000  # of methods in one run
-_SLOWEST = 4  # times what one answer may take, for a whole run
 
 
 @contextmanager
@@ -55,7 +54,7 @@ def on_nodes(
         setup = pickle.dumps((packed, cells(), without, random.getrandbits(64)))
         for index in range(nodes):
             processes.send(index, setup)
-        yield Nodes(processes, getattr(make, "__name__", repr(make)))
+        yield Nodes(processes, make)
     except SandboxExceeded as error:
         found = f"Your nodes were ended, with all that they started: {error.why}."
         raise Wrong(found, exceeded=error.why) from None
@@ -67,107 +66,84 @@ class Nodes:
     """Processes of nodes, for one run after another.
 
     sizes: bytes of each message that the nodes sent in the last run, in order.
+    `simulate` and `search` are those of `distlab.network`, but for the nodes' class;
+    both raise Wrong with the failure if a node fails.
     """
 
-    def __init__(self, processes: Processes, name: str):
+    def __init__(self, processes: Processes, make: Callable):
         self.sizes: list[int] = []
-        self._processes, self._name = processes, name
+        self._processes, self._make = processes, make
 
     def simulate(self, nodes: int, clients: Sequence, **how: Any) -> Outcome:
-        """Run new nodes as `distlab.network.simulate` does.
+        """Run new nodes."""
+        return self._run(simulate, nodes, clients, **how)
 
-        Raises: Wrong with the failure if a node fails.
-        """
-        with self._run(searching=False) as make:
-            return simulate(make, nodes, clients, **how)
+    def search(self, nodes: int, *args: Any, **how: Any) -> Found | NotFound:
+        """Search the schedules of new nodes for one that breaks them."""
+        return self._run(search, nodes, *args, **how)
 
-    def search(
-        self, nodes: int, clients: Sequence, check: Callable, **how: Any
-    ) -> Found | NotFound:
-        """Search as `distlab.network.search` does.
-
-        Raises: Wrong with the failure, and the steps to it, if a node fails.
-        """
-        with self._run(searching=True) as make:
-            found = search(make, nodes, clients, check, **how)
-            if self._failed is not None:
-                raise self._wrong(self._failed, f"\n\n{found.schedule!r}")
-            return found
-
-    @contextmanager
-    def _run(self, searching):
-        self._left = 10**9 if searching else _MOST_CALLS
-        self._until = time.monotonic() + _SLOWEST * seconds()
+    def _run(self, run, *args, **how):
+        self._left = 10**9 if run is search else _MOST_CALLS
+        self._until = time.monotonic() + 2 * seconds()
         self._failed = None
         self.sizes.clear()
+        kinds, own = (list, dict, set), vars(self._make)  # what a class has, is told
+        space = {name: value for name, value in own.items() if type(value) in kinds}
+        space |= {"nodes": self, "searching": run is search}
         try:
-            yield type(self._name, (_Proxy,), {"nodes": self, "searching": searching})
+            found = run(type(self._make.__name__, (_Proxy,), space), *args, **how)
         except NodeFailed as error:
-            if isinstance(error.cause, SandboxExceeded | Inconclusive):
-                raise error.cause from None
             raise self._wrong(error) from None
         except NotDeterministic as error:
-            name = self._ask(error.node, "shared")
-            story = str(error)
-            if name:  # the story's own last words speak of chance
-                told = f"    {name} belongs to the class, and not to a node."
-                story = f"{story.rpartition(chr(10))[0]}\n{told}"
-            raise Wrong(story, chance=True, shared=name or None) from None
+            raise Wrong(str(error), chance=True) from None
+        if self._failed is not None:
+            raise self._wrong(self._failed, f"\n\n{found.schedule!r}")
+        return found
 
     def _wrong(self, error, more=""):
         own = error.cause if isinstance(error.cause, NodeFailed) else error
+        if isinstance(own.cause, SandboxExceeded | Inconclusive):
+            return own.cause
         few = error.trace is not None and self._left > 0
         picture = Played(error.trace, "The run that failed") if few else None
         return Wrong(f"{own}{more}", picture=picture, failure=own, node=own.node)
 
     def _ask(self, index, what, *args):
-        """Have a node's process do something; return what it says.
-
-        Raises: NodeFailed if the node has failed, or its process.
-        """
+        """Have a node's process do something; return what it says."""
         self._left -= 1
         if self._left < 0:
             raise self._failure(index, "the nodes find no end: they go on and on")
         self._processes.send(index, pickle.dumps((what, *args)))
-        deadline = time.monotonic() + seconds()
-        if deadline > self._until:
-            raise Inconclusive(
-                "A run took too long: is the machine busy? Run it again."
-            )
-        while (left_s := deadline - time.monotonic()) > 0:
+        while (left_s := self._until - time.monotonic()) > 0:
             if index not in self._processes.alive:
                 raise self._failure(index, f"node {index}'s process has ended")
             for each in self._processes.poll(left_s):
                 if isinstance(each, Frame) and each.index == index:
                     return self._read(index, each.payload)
-        raise self._failure(index, f"node {index} did not return in time")
+        late = Inconclusive("A run took too long: is the machine busy? Run it again.")
+        raise self._failure(index, str(late), late)
 
     def _read(self, index, payload):
         try:
             said = unpack_plain(payload)
-            if said[:1] != ("failed",):
-                return said
-            _, story, method, cause = said
-        except (CannotTravel, TypeError, ValueError):
-            raise self._nonsense(index) from None
-        raise self._failure(index, str(story), str(method), cause)
+        except CannotTravel as error:
+            story = f"node {index} answered what is no plain data: {error}\n\n    A "
+            story += "client is given numbers, strings, tuples, lists, dicts and sets."
+            raise self._failure(index, story) from None
+        if said[0] == "failed":
+            raise self._failure(index, *said[1:])
+        return said
 
-    def _nonsense(self, index):
-        return self._failure(index, f"node {index}'s process has ended, or lies")
-
-    def _failure(self, index, story, method="", cause=None):
-        about = {"node": index, "method": method, "cause": cause or story}
-        self._failed = NodeFailed(story, **about)
+    def _failure(self, index, story, cause=None):
+        cause = cause or story
+        self._failed = NodeFailed(story, node=index, method="", cause=cause)
         return self._failed
 
 
 class _Opaque(bytes):
     """What a node sent, saved or called a timer, shown as its node's own words."""
 
-    def __new__(cls, data: bytes, words: str):
-        self = super().__new__(cls, data)
-        self.words = words
-        return self
+    words = ""
 
     def __repr__(self):
         return self.words
@@ -197,23 +173,20 @@ class _Proxy(node.Node):
         return self._do("timer", bytes(name))
 
     def _do(self, *what):
-        said = self.nodes._ask(self.me, "do", self.state, *what)
-        try:
-            self.state, effects = said
-            effects = [_effect(*told) for told in effects]
-        except (TypeError, ValueError, KeyError, IndexError):
-            raise self.nodes._nonsense(self.me) from None
+        self.state, told = self.nodes._ask(self.me, "do", self.state, *what)
+        effects = [_effect(*each) for each in told]
         sent = [each.message for each in effects if type(each) is node.Send]
         self.nodes.sizes += map(len, sent)
         return effects
 
 
 def _effect(kind, *fields):
-    """Return an effect that was told as plain data, by whomever."""
-    fields, at = list(fields), OPAQUE.get(kind)
-    if at is not None:
+    """Return an effect that was told as plain data."""
+    fields = list(fields)
+    if (at := OPAQUE.get(kind)) is not None:
         words, data = fields[at]
-        fields[at] = _Opaque(data, str(words))
+        fields[at] = _Opaque(data)
+        fields[at].words = words
     return _KINDS[kind](*fields)
 
 
@@ -222,65 +195,31 @@ _KINDS = {kind.__name__: kind for kind in get_args(node.Effect)}
 
 def _says(*words):
     """Fits where a node failed for a cause that is a sentence with one of these."""
-    return lambda f: any(each in _sentence(f) for each in words)
-
-
-def _sentence(facts):
-    return facts["node"] is not None and str(facts["failure"].cause)
+    return lambda f: any(each in str(f["failure"].cause) for each in words)
 
 
 # fmt: off
 NODE_HINTS = [
-    Hint(lambda f: f["shared"], [
-        "Nodes are on different machines and have no memory in common. What a node "
-        "remembers is self's own, made in __init__.",
-        "The verdict names what belongs to nobody. A list or dict in the body of the "
-        "class, or as the default of an argument, is made once for all nodes."]),
     Hint(lambda f: f["chance"], [
         "The same node, given the same, did something else. Chance comes from "
-        "self.random alone; a node has no clock, and no memory but self.",
-        "Look for what differs between two runs of the same code: the clock, the "
-        "module random, a global, the number that id gives. Which of these decides "
-        "what your node says?"]),
-    Hint(_says("this exercise asks"), [
-        "The library's own stores are not there where your nodes run: the protocol "
-        "itself is the exercise.",
-        "The message names what was called. Which of the classes given in the notebook "
-        "do you build on, and which comes from distlab itself?"]),
-    Hint(_says("write this step"), [
-        "Nothing of your own is written yet. What must a node know before it answers, "
-        "and what may it say when it does not hear from the others?",
-        "Begin with the smallest method, the one that is called when a client asks, "
-        "and have it handle a read of a key that nobody has written."]),
+        "self.random alone, a node has no clock, and nodes have no memory in common: "
+        "what a node remembers is self's own, made in __init__."]),
+    Hint(_says("write this step", "this exercise asks"), [
+        "Nothing of your own is written yet: the protocol itself is the exercise. What "
+        "must a node know before it answers, and what if it hears nobody?"]),
     Hint(_says("did not return"), [
         "A node never waits. It returns its effects, and is called again when a "
-        "message comes or a timer runs out.",
-        "Look for a loop in the method that the verdict names. What has to change so "
-        "that it ends, and can that change while the method runs?",
-        "A node asks at second 0 and wants to give up at second 0.2. It cannot sleep "
-        "until then. Which effect makes somebody call it again at that time?"]),
-    Hint(_says("find no end"), [
-        "Messages lead to messages without end. What has nothing new to say need not "
-        "be said again at once.",
-        "Take two nodes, and let one message arrive. Write down what the other sends "
-        "because of it, and what that makes the first one send. Does the chain end?"]),
-    Hint(_says("process has ended"), [
-        "The process of the node has ended, or had not enough memory. A node lives as "
-        "long as its machine.",
-        "Does a method call exit, or put something into a list without end?"]),
-    Hint(lambda f: isinstance(f["failure"].cause, str) and f["node"] is not None, [
-        "The message above says what was returned, and what can be.",
-        "A method is a generator as soon as it has a yield, and everything that it "
-        "yields has to be an effect: a message, a timer, an answer or a refusal. What "
-        "do you yield, or return, besides?"]),
+        "message comes or a timer runs out. Which loop can never end?"]),
+    Hint(_says("find no end", "process has ended"), [
+        "Messages lead to messages without end, or the process of the node has ended. "
+        "What has nothing new to say need not be said again at once.",
+        "Take two nodes, and let one message arrive. What does the other send then, "
+        "and what does the first one send because of it? Does the chain end?"]),
     Hint(lambda f: f["node"] >= 0 and type(f["failure"].cause) is not NameError, [
-        "The message above names the line, and what the node was given.",
-        "Read its last line first: what kind of thing was there where another was "
-        "expected? Is it a key that the node has never seen, a first message, an empty "
-        "list of answers?"]),
+        "The message above says what was returned, and what can be; or it names the "
+        "line, and what the node was given."]),
     Hint(lambda f: f["cannot_travel"], [
-        "The class runs in another Python. It travels there with what it uses.",
-        "The message above names what cannot travel. Usually it lives in the notebook "
-        "alone, such as an open file or the result of a run: does the class mention a "
-        "name from another cell?"]),
+        "The class runs in another Python, and travels there with what it uses. The "
+        "message above names what cannot: usually it lives in the notebook alone, such "
+        "as an open file or the result of a run."]),
 ]
