@@ -83,11 +83,14 @@ def filled(submitted, source) -> tuple:
         if any(names):
             notes.append("nbgrader's metadata is lost, cells recognized by their ids")
     answers, own, after = {}, {None: []}, None
-    given = {" ".join(_text(cell).split()) for cell in source.cells}
+    given = {" ".join(_text(cell).split()): cell.get("id") for cell in source.cells}
     for name, cell in zip(names, cells, strict=True):
+        words = " ".join(_text(cell).split())
         if name in known:
-            answers[name], after = cell, name
-        elif _is_code(cell) or " ".join(_text(cell).split()) not in given:
+            answers[name], after = cell, known[name].get("id")
+        elif words in given and not _is_code(cell):
+            after = given[words]
+        else:
             own.setdefault(after, []).append(_own(cell))
     made = copy.deepcopy(source)
     made.cells = list(own[None])
@@ -95,9 +98,9 @@ def filled(submitted, source) -> tuple:
         name = grade_id_of(cell)
         if name is not None and cell.metadata["nbgrader"]["solution"]:
             cell.source = _text(answers.get(name, {}))
-        if name is not None or cell.cell_type == "markdown":
+        if name is not None or not _is_code(cell):  # the rest is in `own`, as it is now
             made.cells.append(cell)
-        made.cells += own.get(name, []) if name else []
+        made.cells += own.get(cell.get("id"), [])
     for cell in made.cells:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None

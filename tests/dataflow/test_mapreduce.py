@@ -193,7 +193,11 @@ def reducer_of_all(key, values):
     return len(list(values))
 
 
-@pytest.mark.parametrize("inputs", [[], [""], iter([]), ["", "  "]], ids=repr)
+@pytest.mark.parametrize(
+    "inputs",
+    [[], [""], iter([]), ["", "  "]],
+    ids=["no file", "one", "an iterator", "blanks"],
+)
 def test_no_words_are_an_empty_output(inputs):
     output = MapReduce(mapper, reducer).run(inputs)
     assert list(output) == [] and len(output) == 0
