@@ -13,7 +13,7 @@ from distlab.faults import Split
 from distlab.network import Client, Delivery
 from distlab.trace import Call
 
-WITHOUT = ("distlab.agree", *kit.modules_of("distlab.agree.stores"))
+WITHOUT = kit.modules_of("distlab.agree.stores")
 _random = random.SystemRandom()
 
 

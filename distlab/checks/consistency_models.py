@@ -15,7 +15,7 @@ from distlab.history import History, timeline
 from distlab.trace import Operation
 
 # What answers the question is imported where it is needed, so that no process has it.
-WITHOUT = ("distlab.agree", *modules_of("distlab.agree.checkers"))
+WITHOUT = modules_of("distlab.agree.checkers")
 LIMIT_S, SHORT = 2, 8  # of processor time, for a case; operations that can be read
 random = SystemRandom()
 

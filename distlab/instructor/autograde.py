@@ -150,7 +150,7 @@ def checks_of(cells) -> list:
 
 
 class _Space(dict):
-    """The names of grade cells: imports of checks, and for the rest `Named` things."""
+    """The names of grade cells: imports, constants, and for the rest `Named` things."""
 
     def __missing__(self, name):
         if hasattr(builtins, name):
@@ -158,8 +158,11 @@ class _Space(dict):
         return Named(name)
 
     def learn(self, source):
-        """Import what a locked cell imports from `distlab.checks`."""
+        """Know a locked cell's constants, and its imports from `distlab.checks`."""
         for node in ast.parse(source).body:
+            if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                with contextlib.suppress(ValueError):
+                    self[node.targets[0].id] = ast.literal_eval(node.value)
             own = (isinstance(node, ast.ImportFrom) and node.module) or ""
             if own.partition(".")[0] == "distlab" and own.startswith("distlab.checks"):
                 exec(compile(ast.Module([node], []), "imports", "exec"), self)

@@ -42,7 +42,8 @@ def _this_process():
         system = os.stat("/proc/self/ns/pid").st_ino
     except OSError:  # no Linux
         return ()
-    return system, os.getpid(), _beginning(os.getpid())
+    pid = int(os.readlink("/proc/self"))  # as /proc numbers it, also in a sandbox
+    return system, pid, _beginning(pid)
 
 
 def _beginning(pid):

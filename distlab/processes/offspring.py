@@ -8,12 +8,29 @@ __all__ = ["children", "ended_children"]
 
 def children(pid: int) -> list[int]:
     """Return the pids of a process's children, where the system lists them."""
+    place = "self" if pid == os.getpid() else pid
     found = []
     with suppress(OSError):
-        for task in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{task}/children") as file:
+        for task in os.listdir(f"/proc/{place}/task"):
+            with open(f"/proc/{place}/task/{task}/children") as file:
                 found += map(int, file.read().split())
-    return found
+    # In a sandbox, /proc may be that of processes outside, who have other numbers.
+    return found if place == pid else [here for each in found if (here := _here(each))]
+
+
+def _here(pid):
+    """Return the number of a process among this one's; None if it is gone."""
+    own, other = _numbers("self"), _numbers(pid)
+    return other[len(own) - 1] if len(other) >= len(own) > 0 else None
+
+
+def _numbers(place):
+    """Return a process's numbers, in the outermost namespace that /proc knows first."""
+    with suppress(OSError), open(f"/proc/{place}/status") as file:
+        for line in file:
+            if line.startswith("NSpid:"):
+                return [int(number) for number in line.split()[1:]]
+    return []
 
 
 def ended_children() -> list[tuple[int, int]]:

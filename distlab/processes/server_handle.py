@@ -43,6 +43,7 @@ class ServerHandle:
 
     most_bytes = 2**40  # of a frame from one of its processes
     _running: ClassVar[dict] = {}
+    _others: ClassVar[list] = []
     _elsewhere: ClassVar["ServerHandle | None"] = None
     _lock = threading.RLock()
 
@@ -157,6 +158,9 @@ class ServerHandle:
     @classmethod
     def one_for_all(cls) -> None:
         """Have every session opened at one server, which is a fork made now."""
+        # Another process's handle must not be forgotten: it would close descriptors
+        # that are this process's now.
+        cls._others.append(cls._elsewhere)
         cls._elsewhere = cls((), "fork", by_fork=True)
 
     @classmethod

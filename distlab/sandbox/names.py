@@ -23,7 +23,7 @@ class Named:
     """
 
     def __init__(self, name: str):
-        self.name = name
+        self.name = self.__name__ = name
 
     def __repr__(self):
         return self.name

@@ -75,7 +75,7 @@ def shortens(comm, tensor, ring):
         (turns_the_chunks, 8, "These are no sums of this chunk"),
         (one_length_of_buffer, 10, "receive into a buffer as long as the message"),
         (one_chunk_at_a_time, 8, "which rank stands idle"),
-        (calls_torchs, 8, "the algorithm itself is the exercise"),
+        (calls_torchs, 8, "the algorithm is the exercise"),
         (sends_nothing, 8, "has to arrive through comm"),
         (shortens, 8, "leave its length and type as they are"),
     ],

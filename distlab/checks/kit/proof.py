@@ -24,7 +24,7 @@ from distlab.cells import learn
 from distlab.checks.kit.variants import read_variants
 from distlab.checks.kit.verdict import Sheet, Verdict, showing_on
 
-__all__ = ["Proof", "Row", "grade_notebook", "prove"]
+__all__ = ["Proof", "Row", "faults", "grade_notebook", "prove"]
 
 _RIGHT, _WRONG = 2, 5  # the fewest variants that prove anything
 _SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION$", re.M | re.S)
@@ -130,6 +130,11 @@ def prove(solution: Path, show: Callable[[int, int, str], None] = lambda *_: Non
         proof.rows.append(row)
     proof.faults += [f"{row.name}: {row.fault}" for row in proof.rows if row.fault]
     return proof
+
+
+def faults(solution: Path) -> list[str]:
+    """Return what is wrong with the checks of the exercise in a folder, as sentences."""
+    return prove(solution).faults
 
 
 def grade_notebook(cells: list[dict], filled: dict[str, str]):
