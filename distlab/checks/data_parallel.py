@@ -84,6 +84,7 @@ class Turns:
         self.sizes = [(sum(p.numel() for p in b), b[0].dtype) for b in buckets]
 
     def gradient(self, p):
+        """Note a parameter's gradient; refuse what should have started before it."""
         due, place = len(self.started), self.place[p]
         early = f"bucket {place} with all its gradients, yours: started before the last"
         _require(place not in self.started, early)
@@ -93,9 +94,11 @@ class Turns:
         self.missing[p] -= 1
 
     def all_reduce(self, comm, tensor):
+        """Sum a buffer over all ranks: what the learner is given."""
         self.start(self.all_reduce, tensor).wait()
 
     def start(self, function, tensor):
+        """Begin that, as `comm.start` does, if it is this bucket's turn."""
         _require(function == self.all_reduce, "comm.start(all_reduce, buffer)")
         size, due = (tensor.numel(), tensor.dtype), len(self.started)
         _require(size in self.sizes, f"a buffer in {self.sizes}, yours: {size}")
@@ -113,6 +116,7 @@ class Turns:
         self.waited.append(place)
 
     def end(self):
+        """Refuse an end before each bucket was started and waited for."""
         left = {*range(len(self.buckets) * (self.comm.world_size > 1))} - {*self.waited}
         _require(not left, f"a start and a wait for each bucket, yours: not for {left}")
 

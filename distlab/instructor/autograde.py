@@ -13,6 +13,7 @@ import ast
 import builtins
 import contextlib
 import importlib
+import sys
 import time
 from pathlib import Path
 
@@ -158,13 +159,12 @@ class _Space(dict):
         return Named(name)
 
     def learn(self, source):
-        """Know a locked cell's constants, and its imports from `distlab.checks`."""
+        """Know a locked cell's constants, its imports of checks and of the library."""
         for node in ast.parse(source).body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 with contextlib.suppress(ValueError):
                     self[node.targets[0].id] = ast.literal_eval(node.value)
-            own = (isinstance(node, ast.ImportFrom) and node.module) or ""
-            if own.partition(".")[0] == "distlab" and own.startswith("distlab.checks"):
+            elif isinstance(node, ast.Import | ast.ImportFrom) and _is_known(node):
                 exec(compile(ast.Module([node], []), "imports", "exec"), self)
 
     def value(self, source):
@@ -173,6 +173,16 @@ class _Space(dict):
         last = ast.Expression(body.pop().value)
         exec(compile(ast.Module(body, []), "the grade cell", "exec"), self)
         return eval(compile(last, "the grade cell", "eval"), self)
+
+
+def _is_known(node):
+    """Return whether an import is of checks, or of Python's standard library."""
+    names = [getattr(node, "module", None) or alias.name for alias in node.names]
+    return all(
+        name.partition(".")[0] in sys.stdlib_module_names
+        or f"{name}.".startswith("distlab.checks.")
+        for name in names
+    )
 
 
 class _Runner:

@@ -133,7 +133,7 @@ def prove(solution: Path, show: Callable[[int, int, str], None] = lambda *_: Non
 
 
 def faults(solution: Path) -> list[str]:
-    """Return what is wrong with the checks of the exercise in a folder, as sentences."""
+    """Return what is wrong with an exercise's checks, as sentences."""
     return prove(solution).faults
 
 

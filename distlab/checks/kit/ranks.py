@@ -162,12 +162,7 @@ def on_ranks(
         if why := ServerHandle.limit_exceeded():
             raise _too_much(why) from None
         _blame_the_machine(failure)
-        facts = {"failure": failure, "n": len(inputs)}
-        if collectives := failure.trace.collectives():
-            facts["ready_made"] = collectives
-        picture = None if isinstance(failure, WorldTimeout) or not own else own()
-        picture = picture or Played(failure.trace, "The run that failed")
-        raise Wrong(_story(failure), picture=picture, **facts) from None
+        raise _failed(failure, own) from None
     if collectives := report.trace.collectives():
         raise Wrong(
             f"There was a call of {' and '.join(collectives)}.",
@@ -175,6 +170,16 @@ def on_ranks(
             ready_made=collectives,
         )
     return report
+
+
+def _failed(failure, own):
+    """Return what is wrong with a run that failed, and its picture."""
+    facts = {"failure": failure, "n": failure.trace.world_size}
+    if collectives := failure.trace.collectives():
+        facts["ready_made"] = collectives
+    picture = None if isinstance(failure, WorldTimeout) or not own else own()
+    picture = picture or Played(failure.trace, "The run that failed")
+    return Wrong(_story(failure), picture=picture, **facts)
 
 
 def followed(
