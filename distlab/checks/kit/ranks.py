@@ -137,13 +137,8 @@ def on_ranks(
     """
     if fabric is None and len(inputs) > MOST_IN_REAL_TIME:
         fabric = one_message_a_second
-    relaying = Relaying(
-        answers,
-        fabric=fabric,
-        modules=(probe.__module__,),
-        without=tuple(without),
-        kept=True,
-    )
+    how = {"modules": (probe.__module__,), "without": tuple(without), "kept": True}
+    relaying = Relaying(answers, fabric, **how)
     try:
         report = run(
             probe,
@@ -164,11 +159,9 @@ def on_ranks(
         _blame_the_machine(failure)
         raise _failed(failure, own) from None
     if collectives := report.trace.collectives():
-        raise Wrong(
-            f"There was a call of {' and '.join(collectives)}.",
-            picture=Played(report.trace, "Your run"),
-            ready_made=collectives,
-        )
+        found = f"There was a call of {' and '.join(collectives)}."
+        picture = Played(report.trace, "Your run")
+        raise Wrong(found, picture=picture, ready_made=collectives)
     return report
 
 
