@@ -140,15 +140,9 @@ def on_ranks(
     how = {"modules": (probe.__module__,), "without": tuple(without), "kept": True}
     relaying = Relaying(answers, fabric, **how)
     try:
-        report = run(
-            probe,
-            len(inputs),
-            args=(function, *args),
-            own_args=[(each,) for each in inputs],
-            relayed=relaying,
-            timeout_s=seconds(),
-            quiet=True,
-        )
+        each = [(own_input,) for own_input in inputs]
+        how = {"args": (function, *args), "own_args": each, "relayed": relaying}
+        report = run(probe, len(inputs), timeout_s=seconds(), quiet=True, **how)
     except CannotTravel as error:
         raise Wrong(str(error), unsent=True) from None
     except SandboxExceeded as error:
