@@ -14,27 +14,28 @@ from distlab.network import Client, Delivery
 from distlab.trace import Call
 
 WITHOUT = kit.modules_of("distlab.agree.stores")
+_LACKED = ("distlab.agree", *WITHOUT)  # which names the stores as well
 _random = random.SystemRandom()
 
 
 @check("a register: {}")
 def never_wrong(make, case):
     """Clients see a single copy; a majority answers every call, others refuse, soon."""
-    with kit.on_nodes(make, 5, without=WITHOUT) as nodes:
+    with kit.on_nodes(make, 5, without=_LACKED) as nodes:
         _REGISTER[case](nodes)
 
 
 @check("a store: {}")
 def always_answers(make, case):
     """Every call is answered at once, and all nodes agree some time after a split."""
-    with kit.on_nodes(make, 5, without=WITHOUT) as nodes:
+    with kit.on_nodes(make, 5, without=_LACKED) as nodes:
         _STORE[case](nodes)
 
 
 @check("a cart: {}")
 def heals(make, case):
     """An item is there if it was added, and no remove has seen that add."""
-    with kit.on_nodes(make, 3, without=WITHOUT) as nodes:
+    with kit.on_nodes(make, 3, without=_LACKED) as nodes:
         _CART[case](nodes)
 
 

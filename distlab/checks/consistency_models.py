@@ -16,6 +16,7 @@ from distlab.trace import Operation
 
 # What answers the question is imported where it is needed, so that no process has it.
 WITHOUT = modules_of("distlab.agree.checkers")
+_LACKED = ("distlab.agree", *WITHOUT)  # which names the checkers as well
 LIMIT_S, SHORT = 2, 8  # of processor time, for a case; operations that can be read
 random = SystemRandom()
 
@@ -110,7 +111,7 @@ def violates(model, operations):
 def _compare(function, histories, memory):
     """Raise if a learner's checker is wrong about a history, or has no answer."""
     histories = [[], *sorted(histories, key=lambda h: (len(h), len(_odd(h))))]
-    answers, end = call(_answers, function, histories, without=WITHOUT)
+    answers, end = call(_answers, function, histories, without=_LACKED)
     pairs = zip(answers, histories, strict=False)
     wrong = [h for said, h in pairs if said != (_order(h) is not None)]
     if not wrong and len(answers) == len(histories):
@@ -128,13 +129,13 @@ def _compare(function, histories, memory):
             names = " ".join(letter.get(id(one), "…") for one in order[:SHORT]) or "-"
             facts["end"] = "said no"
             found = f"This order explains it, so it is linearizable: {names}"
-        if call(_answers, function, [history], without=WITHOUT)[0] != [order is None]:
+        if call(_answers, function, [history], without=_LACKED)[0] != [order is None]:
             found, facts["end"] = f"{found}\nAlone it is judged right.", "remembers"
         found = f"It returned {order is None} for this history:\n{shown}\n{found}"
         raise Wrong(found, **facts)
     if end == "raised":
         try:
-            call(called, function, history, without=WITHOUT)
+            call(called, function, history, without=_LACKED)
         except Wrong as raised:
             found = f"{raised.found}\nIt was called with this history:\n{shown}"
             raise Wrong(found, **raised.facts | facts) from None
