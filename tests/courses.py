@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from nbformat import v4
@@ -104,16 +105,30 @@ class SmallCourse:
         (place / name).write_bytes(data)
         return place
 
-    def run(self, *command, check=True, timeout=300):
-        """Run `distlab ...` or `nbgrader ...` in the course; return what it printed."""
+    def environment(self):
+        """Return the environment of a command: nbgrader finds alembic by its name."""
         beside = str(Path(sys.executable).parent)
         path = os.pathsep.join([beside, os.environ["PATH"]])
+        return os.environ | {"PATH": path, "COLUMNS": "150"}
+
+    def begin_grading(self, **how):
+        """Start `distlab grade`; return the process once it has graded something."""
+        command = [sys.executable, "-m", "distlab", "grade", STEM]
+        place = {"cwd": self.folder, "env": self.environment()}
+        running = subprocess.Popen(command, **place, **how)
+        graded = self.folder / "autograded"
+        while not graded.exists() and running.poll() is None:
+            time.sleep(0.02)
+        return running
+
+    def run(self, *command, check=True, timeout=300):
+        """Run `distlab ...` or `nbgrader ...` in the course; return what it printed."""
         done = subprocess.run(
             [sys.executable, "-m", *command],
             cwd=self.folder,
             capture_output=True,
             text=True,
-            env=os.environ | {"PATH": path, "COLUMNS": "150"},
+            env=self.environment(),
             timeout=timeout,
         )
         said = done.stdout + done.stderr

@@ -179,6 +179,7 @@ class Grading:
         shutil.rmtree(aside, ignore_errors=True)
         place.mkdir(parents=True)
         try:
+            submitted = _fingerprint(handed.folder)
             notes = self._lay_out(handed, place)
             directory.assignment_id, directory.student_id = self.assignment, student
             directory.submitted_directory = os.path.relpath(
@@ -191,7 +192,7 @@ class Grading:
                     converter.start()
                 except NbGraderException as failure:
                     return f"nbgrader could not grade it: {error.said or failure}"
-            self._sign(student, notes, _fingerprint(handed.folder))
+            self._sign(student, notes, submitted)
         except Unreadable as error:
             return str(error)
         except OSError as error:

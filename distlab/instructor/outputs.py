@@ -82,25 +82,15 @@ class Paper(Sheet):
 
     def show(self, verdict: Verdict, hidden: bool) -> None:
         """Add a verdict, and its picture if it did not pass."""
-        data = {"text/plain": f"{verdict}\n"}
-        if verdict.outcome != "pass":
-            drawn = verdict.drawn()
-            if len(json.dumps(drawn)) < _MOST_PICTURE_BYTES:
-                data = drawn | data
-        seen = ""
         if hidden:
             blank = Verdict(verdict.outcome, "a hidden case", "", verdict.hints[:1])
-            seen = f"{blank}\n"
-        if data.keys() == {"text/plain"} and not hidden:
-            self._print(data["text/plain"])
+            self._display({"text/plain": f"{verdict}\n"}, f"{blank}\n")
         else:
-            text_first = data.pop("text/plain")
-            if not hidden:
-                self._print(text_first)
-            else:
-                self._display({"text/plain": text_first}, seen)
-            if data:
-                self._display(data, "" if hidden else None)
+            self._print(f"{verdict}\n")
+        drawn = {} if verdict.outcome == "pass" else verdict.drawn()
+        drawn = {kind: data for kind, data in drawn.items() if kind != "text/plain"}
+        if drawn and len(json.dumps(drawn)) < _MOST_PICTURE_BYTES:
+            self._display(drawn, "" if hidden else None)
 
     def total(self, line: str) -> None:
         """Add the line with the points."""

@@ -39,7 +39,7 @@ class Wary(Processes):
     def __init__(self, entry: str, *, also: Sequence[str] = (), **how):
         self.modules = also
         self._allowance, self._unsent, self._muted = 0, {}, set()
-        self._happened, self._at_work = [], 0
+        self._at_work = 0
         super().__init__(0, entry, also=also, **how)
 
     def muster(self, count: int, allowance_bytes: int) -> None:
@@ -79,9 +79,8 @@ class Wary(Processes):
         self._write(index)
 
     def poll(self, timeout_s: float) -> list:
-        """Return what happened, also while a process was weighed."""
-        happened, self._happened = self._happened, []
-        happened += super().poll(0 if happened else timeout_s)
+        """Return what happened to those that are at work."""
+        happened = super().poll(timeout_s)
         return [what for what in happened if what.index < self._at_work]
 
     def _write(self, index):

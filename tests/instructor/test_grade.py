@@ -1,6 +1,5 @@
 """`distlab grade` and nbgrader's own commands on a small course."""
 
-import os
 import signal
 import subprocess
 import sys
@@ -87,11 +86,7 @@ def test_nbgraders_own_autograde_gives_the_same(course):
 def test_after_a_kill_the_same_command_goes_on_and_nothing_is_left(course):
     for number in range(6):
         course.submit(f"s{number}")
-    command = [sys.executable, "-m", "distlab", "grade", STEM]
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-    running = subprocess.Popen(
-        command, cwd=course.folder, env=os.environ | {"PATH": path}
-    )
+    running = course.begin_grading()
     autograded = course.folder / "autograded"
     while not list(autograded.glob(f"*/{STEM}/*.ipynb")) and running.poll() is None:
         time.sleep(0.02)
@@ -105,17 +100,7 @@ def test_after_a_kill_the_same_command_goes_on_and_nothing_is_left(course):
 def test_ctrl_c_ends_at_once_and_says_how_to_go_on(course):
     for number in range(6):
         course.submit(f"s{number}")
-    command = [sys.executable, "-m", "distlab", "grade", STEM]
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
-    running = subprocess.Popen(
-        command,
-        cwd=course.folder,
-        env=os.environ | {"PATH": path},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    while not (course.folder / "autograded").exists() and running.poll() is None:
-        time.sleep(0.02)
+    running = course.begin_grading(stdout=subprocess.PIPE, text=True)
     assert "another `distlab grade`" in course.grade(check=False)
     running.send_signal(signal.SIGINT)
     said, _ = running.communicate(timeout=60)
@@ -126,7 +111,6 @@ def test_where_there_can_be_no_sandbox_nothing_is_graded_unless_insisted(course)
     course.submit("ada")
     code = "import distlab.sandbox.bwrap as b; b.bwrap = lambda: None; from distlab."
     code += "__main__ import main; main()"
-    path = os.pathsep.join([os.path.dirname(sys.executable), os.environ["PATH"]])
 
     def grade():
         return subprocess.run(
@@ -134,7 +118,7 @@ def test_where_there_can_be_no_sandbox_nothing_is_graded_unless_insisted(course)
             cwd=course.folder,
             capture_output=True,
             text=True,
-            env=os.environ | {"PATH": path},
+            env=course.environment(),
         )
 
     refused = grade()
