@@ -11,7 +11,6 @@ folder/output/part-00000     the same, committed, on a disk that all workers sha
 """
 
 import os
-import shutil
 from collections import Counter
 from functools import partial
 
@@ -63,7 +62,6 @@ class Job:
         self._folder = folder
         self._reducers, self._memory_bytes = reducers, memory_bytes
         self._skip_most = skip_bad_records
-        self._lives = [0] * workers.count
         self._at = {}  # worker -> its attempt
         self._results = {}  # task -> Mapped or Reduced, of its first attempt
         self._deaths = Counter()
@@ -106,7 +104,7 @@ class Job:
 
     def _do_map(self, worker, attempt):
         number = attempt.task.number
-        path = os.path.join(self._home(worker), f"map-{number}")
+        path = os.path.join(self._workers.home(worker), f"map-{number}")
         split = self._splits[number]
         how = self._how(worker, attempt) | {"reducers": self._reducers}
         task = partial(map_task, **how)
@@ -117,7 +115,7 @@ class Job:
         runs = [self._results[task].runs[number] for task in self.schedule.maps]
         runs = [run for run in runs if run.end > run.start]
         final = self.parts[number]
-        temporary = os.path.join(self._home(worker), os.path.basename(final))
+        temporary = os.path.join(self._workers.home(worker), os.path.basename(final))
         task = partial(reduce_task, **self._how(worker, attempt))
         self._workers.give(worker, str(attempt), task, temporary, final, runs)
 
@@ -128,10 +126,6 @@ class Job:
 
     def _note(self, worker):
         return os.path.join(self._folder, f"note-{worker}")
-
-    def _home(self, worker):
-        """Return the folder that stands for the disk of the worker's machine."""
-        return os.path.join(self._folder, f"worker-{worker}.{self._lives[worker]}")
 
     def _returned(self, what):
         attempt = self._at.pop(what.worker)
@@ -199,8 +193,6 @@ class Job:
 
     def _lost(self, what):
         """Have done again what the worker's death undid: its disk is gone, too."""
-        shutil.rmtree(self._home(what.worker), ignore_errors=True)
-        self._lives[what.worker] += 1
         self.schedule.lost(what.worker)
         attempt = self._at.pop(what.worker, None)
         if attempt is not None and not what.planned:

@@ -8,7 +8,9 @@ A worker is a place: when its process dies, another one takes it, under the same
 and with nothing of what the old one had. The pool does not know what a task is for.
 """
 
+import os
 import pickle
+import shutil
 import signal
 import time
 from collections.abc import Callable, Sequence
@@ -79,6 +81,8 @@ class Workers:
         self.idle = set(range(count))
         self.given = [0] * count
         self._functions = functions
+        self._folder = folder
+        self._lives = [0] * count
         self._faults = faults
         self._doing = {}  # worker -> (when it began, label)
         self._killed = set()
@@ -99,6 +103,13 @@ class Workers:
     def now(self) -> float:
         """Return the seconds since the pool began."""
         return time.monotonic() - self._began
+
+    def home(self, worker: int) -> str:
+        """Return the folder that stands for the disk of a worker's machine.
+
+        It is gone with the process; the next one has another.
+        """
+        return os.path.join(self._folder, f"worker-{worker}.{self._lives[worker]}")
 
     def give(self, worker: int, label: str, fn: Callable, *args) -> None:
         """Have an idle worker call `fn(functions, *args)`."""
@@ -154,6 +165,8 @@ class Workers:
         label = "kill" if planned else "died"
         step = self.given[worker]
         self._events.append(Event(worker, at, at, "fault", None, 0, step, label))
+        shutil.rmtree(self.home(worker), ignore_errors=True)
+        self._lives[worker] += 1
         self._pulse.replaced(worker)
         self._processes.replace(worker)
         self._processes.send(worker, self._functions)

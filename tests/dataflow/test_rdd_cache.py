@@ -13,9 +13,7 @@ def computed(sc, rdd):
     return sorted(p for number, p in sc.jobs[-1].computed if number == rdd.id())
 
 
-@pytest.mark.parametrize(
-    "level", ["MEMORY_ONLY", "MEMORY_AND_DISK", "DISK_ONLY", "OFF_HEAP"]
-)
+@pytest.mark.parametrize("level", ["MEMORY_ONLY", "DISK_ONLY"])
 def test_what_is_kept_is_computed_once(sc, level):
     kept = sc.parallelize(range(100), 4).map(lambda n: n + 1)
     kept.persist(getattr(StorageLevel, level))
@@ -101,12 +99,12 @@ def test_what_nobody_refers_to_any_more_is_not_kept(sc):
     kept = sc.range(10, numSlices=2).map(lambda n: (n % 2, n)).cache()
     sums = kept.reduceByKey(max)
     sums.collect()
-    have = sc.cluster.have
-    assert len(have.kept) == 2 and len(have.outputs) >= 1
-    before = len(have.outputs)
+    locations = sc.cluster.locations
+    assert len(locations.kept) == 2 and len(locations.outputs) >= 1
+    before = len(locations.outputs)
     del kept, sums
     sc.range(1).count()
-    assert not have.kept and len(have.outputs) == before - 1
+    assert not locations.kept and len(locations.outputs) == before - 1
 
 
 def test_co_partitioned_data_sets_need_no_second_shuffle(sc):

@@ -83,9 +83,6 @@ def test_take_computes_no_more_partitions_than_it_needs(sc):
     numbers = sc.parallelize(range(100), 10)
     assert numbers.take(5) == [0, 1, 2, 3, 4]
     assert sc.jobs[-1].computed == [(numbers.id(), 0)]
-    pairs = numbers.keyBy(lambda n: n).partitionBy(4)
-    assert pairs.lookup(6) == [6]
-    assert sc.jobs[-1].stages[-1].ran == (2,)
 
 
 def test_a_long_lineage_is_no_deep_recursion(sc):

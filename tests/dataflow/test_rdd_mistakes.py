@@ -14,7 +14,6 @@ from distlab.errors import (
     ContextStopped,
     InvalidArgument,
     NestedRDD,
-    NotHere,
     TaskFailed,
     WorkdirError,
 )
@@ -150,11 +149,6 @@ def test_arguments_that_cannot_be_are_refused(sc, tmp_path):
         lambda: numbers.coalesce(0),
         lambda: numbers.keyBy(abs).partitionBy(0),
         lambda: numbers.sample(False, -1.0),
-        lambda: numbers.randomSplit([-1, 2]),
-        lambda: numbers.takeSample(False, -1),
-        lambda: numbers.takeOrdered(-1),
-        lambda: numbers.histogram([3, 1]),
-        lambda: numbers.treeReduce(max, 0),
         lambda: numbers.zip(sc.range(3, numSlices=3)),
         lambda: numbers.checkpoint(),
         lambda: Context(2, memory_bytes=10),
@@ -165,19 +159,6 @@ def test_arguments_that_cannot_be_are_refused(sc, tmp_path):
     for use in (lambda: sc.parallelize(3), lambda: numbers + 3):
         with pytest.raises(TypeError):
             use()
-
-
-def test_what_only_the_real_spark_has_is_named(sc):
-    for use in (
-        lambda: sc.hadoopFile("x"),
-        lambda: sc.getConf(),
-        lambda: sc.range(3).toDF(),
-        lambda: sc.range(3).countApprox(1),
-    ):
-        with pytest.raises(NotHere, match="Real Spark has it"):
-            use()
-    for thing in (sc, sc.range(3)):
-        assert not hasattr(thing, "toDF") and not hasattr(thing, "nonsense")
 
 
 def test_a_failed_action_ends_its_other_tasks(sc):

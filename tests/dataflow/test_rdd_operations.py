@@ -5,26 +5,14 @@ import random
 from collections import Counter, defaultdict
 from functools import reduce
 from itertools import pairwise, product
+from statistics import mean
 
 import pytest
 
 NUMBERS = [5, 3, 8, 1, 9, 2, 7, 3, 5, 0, 11, 4]
 PAIRS = [(number * 7 % 11, number) for number in range(40)]
 OTHERS = [*((number % 5, str(number)) for number in range(12)), (99, "alone")]
-ADD = operator.add
-WORDS = [
-    "the",
-    "quick",
-    "brown",
-    "fox",
-    "jumps",
-    "over",
-    "the",
-    "lazy",
-    "dog",
-    "the",
-    "end",
-]
+WORDS = ["the", "quick", "fox", "over", "the", "dog", "the"]
 
 
 def grouped(pairs):
@@ -62,12 +50,11 @@ IN_ORDER = {
     ),
     "coalesce": (lambda r: r.coalesce(2), lambda x: x),
     "mapPartitions": (lambda r: r.mapPartitions(lambda it: it), lambda x: x),
-    "pipe": (lambda r: r.pipe("cat"), lambda x: [str(i) for i in x]),
     "cache": (lambda r: r.map(lambda i: i).cache(), lambda x: x),
 }
 
 
-@pytest.mark.parametrize("partitions", [1, 3, 20])
+@pytest.mark.parametrize("partitions", [1, 20])
 @pytest.mark.parametrize("name", IN_ORDER)
 def test_records_come_in_the_order_of_the_list(sc, name, partitions):
     made, twin = IN_ORDER[name]
@@ -113,7 +100,7 @@ def test_slices_cover_the_list_whatever_its_length(sc):
             assert made.getNumPartitions() == slices
             assert made.collect() == list(range(length))
             as_range = sc.parallelize(range(length), slices).glom().collect()
-            cuts = [int(n * length / slices) for n in range(slices + 1)]
+            cuts = [length * n // slices for n in range(slices + 1)]
             assert as_range == [list(range(a, b)) for a, b in pairwise(cuts)]
 
 
@@ -182,8 +169,6 @@ def test_cogroup_and_subtract_by_key(sc):
     assert found == {
         key: (mine.get(key, []), theirs.get(key, [])) for key in mine | theirs
     }
-    three = here.groupWith(there, here).mapValues(lambda groups: len(groups))
-    assert set(three.values().collect()) == {3}
     left = here.subtractByKey(there).collect()
     assert Counter(left) == Counter(p for p in PAIRS if p[0] not in theirs)
 
@@ -206,8 +191,6 @@ ACTIONS = {
     "reduce": (lambda r: r.reduce(operator.mul), lambda x: reduce(operator.mul, x)),
     "fold": (lambda r: r.fold(0, operator.add), sum),
     "aggregate": (lambda r: r.aggregate([], lambda a, i: [*a, i], operator.add), list),
-    "treeReduce": (lambda r: r.treeReduce(operator.add), sum),
-    "treeAggregate": (lambda r: r.treeAggregate(0, ADD, ADD, 3), sum),
     "take": (lambda r: r.take(5), lambda x: x[:5]),
     "take of few": (
         lambda r: r.filter(lambda i: i > 8).take(9),
@@ -217,58 +200,35 @@ ACTIONS = {
     "top": (lambda r: r.top(3), lambda x: sorted(x)[:-4:-1]),
     "takeOrdered": (lambda r: r.takeOrdered(4, str), lambda x: sorted(x, key=str)[:4]),
     "countByValue": (lambda r: r.countByValue(), Counter),
-    "toLocalIterator": (lambda r: list(r.toLocalIterator()), list),
     "glom": (lambda r: [i for part in r.glom().collect() for i in part], list),
     "isEmpty": (lambda r: r.isEmpty(), lambda x: False),
-    "takeSample of all": (lambda r: sorted(r.takeSample(False, 99, 1)), sorted),
-    "histogram": (
-        lambda r: r.histogram([0, 3, 11]),
-        lambda x: ([0, 3, 11], [sum(i < 3 for i in x), sum(i >= 3 for i in x)]),
-    ),
+    "mean": (lambda r: r.mean(), mean),
 }
 
 
-@pytest.mark.parametrize("partitions", [1, 3, 20])
+@pytest.mark.parametrize("partitions", [1, 20])
 @pytest.mark.parametrize("name", ACTIONS)
 def test_an_action_answers_as_the_list_does(sc, name, partitions):
     action, twin = ACTIONS[name]
     assert action(sc.parallelize(NUMBERS, partitions)) == twin(NUMBERS)
 
 
-def test_statistics_are_those_of_the_numbers(sc):
-    numbers = sc.parallelize(NUMBERS, 5)
-    mean = sum(NUMBERS) / len(NUMBERS)
-    squares = sum((number - mean) ** 2 for number in NUMBERS)
-    stats = numbers.stats()
-    assert stats.count() == len(NUMBERS) and stats.max() == 11 and stats.min() == 0
-    assert stats.mean() == pytest.approx(mean)
-    assert numbers.variance() == pytest.approx(squares / len(NUMBERS))
-    assert numbers.sampleStdev() == pytest.approx((squares / (len(NUMBERS) - 1)) ** 0.5)
-
-
 def test_pair_actions(sc):
     words = sc.parallelize([(word, 1) for word in WORDS], 3)
     assert words.countByKey() == Counter(WORDS)
-    assert words.reduceByKeyLocally(operator.add) == Counter(WORDS)
     assert words.reduceByKey(operator.add).lookup("the") == [3]
     assert words.lookup("the") == [1, 1, 1] and words.lookup("cat") == []
 
 
 def test_an_empty_data_set_is_no_special_case(sc):
-    for empty in (
-        sc.emptyRDD(),
-        sc.parallelize([], 3),
-        sc.range(9).filter(str.isdigit),
-    ):
-        if empty.getNumPartitions() != 2:
-            assert empty.collect() == [] and empty.count() == 0 and empty.sum() == 0
-            assert empty.isEmpty() and empty.take(3) == [] and empty.fold(7, max) >= 7
-            assert empty.groupByKey().collect() == empty.sortBy(abs).collect() == []
-            assert empty.join(empty).collect() == empty.distinct().collect() == []
+    for empty in (sc.parallelize([], 3), sc.range(9).map(str).filter(str.isalpha)):
+        assert empty.collect() == [] and empty.count() == 0 and empty.sum() == 0
+        assert empty.isEmpty() and empty.take(3) == [] and empty.fold(7, max) == 7
+        assert empty.groupByKey().collect() == empty.sortBy(abs).collect() == []
+        assert empty.join(empty).collect() == empty.distinct().collect() == []
+        for needs_one in (empty.first, empty.max, empty.mean):
             with pytest.raises(ValueError, match="empty"):
-                empty.reduce(operator.add)
-            with pytest.raises(ValueError, match="empty"):
-                empty.first()
+                needs_one()
 
 
 def test_a_seed_chooses_the_same_records_every_time(sc):
@@ -279,9 +239,6 @@ def test_a_seed_chooses_the_same_records_every_time(sc):
         assert one != numbers.sample(replace, fraction, 8).collect()
         assert abs(len(one) - 1000 * fraction) < 150
         assert replace == (len(set(one)) < len(one))
-    shares = numbers.randomSplit([1, 2, 7], 3)
-    assert sorted(sc.union(shares).collect()) == list(range(1000))
-    assert len(numbers.takeSample(False, 50, 1)) == 50
 
 
 def test_user_classes_and_functions_of_the_notebook_travel(sc):

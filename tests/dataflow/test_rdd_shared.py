@@ -3,8 +3,7 @@
 import pytest
 
 from distlab.dataflow import Context
-from distlab.dataflow.rdd import AccumulatorParam
-from distlab.errors import InvalidArgument, TaskFailed
+from distlab.errors import TaskFailed
 from distlab.faults import KillWorker
 
 
@@ -23,12 +22,6 @@ def test_a_worker_fetches_a_broadcast_once():
         table.unpersist()
         assert numbers.map(lambda n: table.value[n]).sum() == 2470
         assert fetched(sc) == 1 and table.value[3] == 9
-        use = numbers.map(lambda n: table.value[n])
-        table.destroy()
-        with pytest.raises(InvalidArgument, match="destroyed"):
-            use.sum()
-        with pytest.raises(InvalidArgument, match="destroyed"):
-            table.value  # noqa: B018
 
 
 def test_an_accumulator_is_added_to_by_tasks_and_read_by_the_notebook(sc):
@@ -40,26 +33,11 @@ def test_an_accumulator_is_added_to_by_tasks_and_read_by_the_notebook(sc):
         parts.add(0.25)
 
     sc.parallelize(range(10), 4).foreach(add)
-    assert total.value == 55 and parts.value == 3.0 and str(total) == "55"
-    total.value = 7
-    assert total.value == 7
+    assert total.value == 55 and parts.value == 3.0
     with pytest.raises(TaskFailed, match="cannot be read in a task"):
         sc.range(2, numSlices=1).foreach(lambda n: total.value)
-    with pytest.raises(TypeError, match="accum_param"):
+    with pytest.raises(TypeError, match="adds numbers"):
         sc.accumulator([])
-
-
-def test_an_accumulator_of_any_kind_has_its_own_way_to_add(sc):
-    class Longest(AccumulatorParam):
-        def zero(self, value):
-            return ""
-
-        def addInPlace(self, one, other):
-            return max(one, other, key=len)
-
-    longest = sc.accumulator("a", Longest())
-    sc.parallelize(["bb", "dddd", "ccc"], 3).foreach(longest.add)
-    assert longest.value == "dddd"
 
 
 @pytest.mark.parametrize("task", range(1, 5))

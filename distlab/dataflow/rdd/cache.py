@@ -9,35 +9,49 @@ data set: they would push each other out in turn.
 import os
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
+from enum import Enum
 from itertools import chain
 from typing import NamedTuple
 
-from distlab.dataflow.rdd.chunks import chunks_of, load
-from distlab.dataflow.rdd.levels import StorageLevel
+from distlab.dataflow.rdd.chunks import chunks_of, load, read_chunks, write_chunks
 
-__all__ = ["Cache"]
+__all__ = ["Cache", "StorageLevel"]
 
 Key = tuple[int, int]
 
 
+class StorageLevel(Enum):
+    """Where a kept partition may be; its value is that in words.
+
+    A partition is kept once: what is lost with a worker is computed again.
+    """
+
+    NONE = ""
+    MEMORY_ONLY = "memory"
+    MEMORY_AND_DISK = "memory and disk"
+    DISK_ONLY = "disk"
+
+
 class Block(NamedTuple):
-    """One kept partition. chunks: None if it is on disk only. sizes: of its chunks."""
+    """One kept partition. chunks: None if it is on disk only. size: in memory."""
 
     level: StorageLevel
     chunks: list[bytes] | None
-    sizes: list[int]
+    size: int
 
 
 class Cache:
     """The kept partitions, by (number of the data set, partition).
 
+    memory_bytes: what they may take in memory. home: the folder for those on disk.
     gained, lost: what came in and went out since somebody last looked, and cleared
-    them. memory_bytes: what they may take in memory.
+    them.
     """
 
-    def __init__(self, memory_bytes: int):
+    def __init__(self, memory_bytes: int, home: str):
         self.gained, self.lost = [], []
         self._most_bytes = memory_bytes
+        self._home = home
         self._used_bytes = 0
         self._blocks = OrderedDict()  # the one used last is at the end
 
@@ -47,38 +61,35 @@ class Cache:
         if block is None:
             return None
         self._blocks.move_to_end(key)
-        return chain.from_iterable(map(load, self._chunks(key, block)))
+        if block.chunks is None:
+            return read_chunks(self._path(key))
+        return chain.from_iterable(map(load, block.chunks))
 
-    def put(
-        self, key: Key, level: StorageLevel, records: Iterable, home: str
-    ) -> Iterator:
+    def put(self, key: Key, level: StorageLevel, records: Iterable) -> Iterator:
         """Keep a partition if there is room; return its records either way."""
-        chunks, room = [], level.useMemory
+        chunks, size, room = [], 0, level is not StorageLevel.DISK_ONLY
         source = chunks_of(records)
-        for chunk, _ in source:
+        for chunk in source:
             chunks.append(chunk)
-            room = room and self._make_room(key, sum(map(len, chunks)))
+            size += len(chunk)
+            room = room and self._make_room(key, size)
             if not room:
                 break
-        if room:
-            return self._keep(key, Block(level, chunks, list(map(len, chunks))))
-        rest = chain(chunks, (chunk for chunk, _ in source))
-        if level.useDisk:
-            sizes = _write(self._path(key, home), rest)
-            return self._keep(key, Block(level, None, sizes), home)
-        return chain.from_iterable(map(load, rest))
+        if not room:
+            chunks = chain(chunks, source)
+            if level is StorageLevel.MEMORY_ONLY:
+                return chain.from_iterable(map(load, chunks))
+            write_chunks(self._path(key), chunks)
+            chunks, size = None, 0
+        self._used_bytes += size
+        self._blocks[key] = Block(level, chunks, size)
+        self.gained.append(key)
+        return self.get(key)
 
     def drop(self, number: int) -> None:
         """Forget every partition of a data set."""
         for key in [key for key in self._blocks if key[0] == number]:
             self._forget(key)
-
-    def _keep(self, key, block, home=None):
-        if block.chunks is not None:
-            self._used_bytes += sum(block.sizes)
-        self._blocks[key] = block
-        self.gained.append(key)
-        return self.get(key)
 
     def _make_room(self, key, size):
         """Return whether `size` bytes fit, after what others have to give up."""
@@ -95,41 +106,19 @@ class Cache:
 
     def _evict(self, key):
         block = self._blocks[key]
-        if block.level.useDisk:
-            _write(self._path(key), block.chunks)
-            self._used_bytes -= sum(block.sizes)
-            self._blocks[key] = block._replace(chunks=None)
+        if block.level is StorageLevel.MEMORY_AND_DISK:
+            write_chunks(self._path(key), block.chunks)
+            self._used_bytes -= block.size
+            self._blocks[key] = Block(block.level, None, 0)
         else:
             self._forget(key)
             self.lost.append(key)
 
     def _forget(self, key):
         block = self._blocks.pop(key)
+        self._used_bytes -= block.size
         if block.chunks is None:
             os.remove(self._path(key))
-        else:
-            self._used_bytes -= sum(block.sizes)
 
-    def _chunks(self, key, block):
-        if block.chunks is not None:
-            return block.chunks
-        return _read(self._path(key), block.sizes)
-
-    def _path(self, key, home=None):
-        self._home = home or self._home
+    def _path(self, key):
         return os.path.join(self._home, f"kept-{key[0]}-{key[1]}")
-
-
-def _write(path, chunks):
-    """Write chunks to a file; return their sizes."""
-    sizes = []
-    with open(path, "wb") as file:
-        for chunk in chunks:
-            sizes.append(file.write(chunk))
-    return sizes
-
-
-def _read(path, sizes):
-    with open(path, "rb") as file:
-        for size in sizes:
-            yield file.read(size)

@@ -7,13 +7,22 @@ pickle much faster than a list of pairs.
 import os
 import pickle
 from collections.abc import Iterable, Iterator
-from itertools import islice
+from itertools import chain, islice
 
 import cloudpickle
 
-__all__ = ["batches", "chunks_of", "dump", "load", "read_segments"]
+__all__ = [
+    "batches",
+    "chunks_of",
+    "dump",
+    "load",
+    "read_chunks",
+    "read_segments",
+    "write_chunks",
+]
 
 _CHUNK_BYTES = 2**17
+_SIZE_BYTES = 8
 _MOST_RECORDS = 2**14
 
 
@@ -33,14 +42,34 @@ def batches(records: Iterable) -> Iterator[list]:
         count = min(2 * count, 4096)
 
 
-def chunks_of(records: Iterable) -> Iterator[tuple[bytes, int]]:
-    """Yield (bytes, how many records) of chunks of some 100 kB."""
+def chunks_of(records: Iterable) -> Iterator[bytes]:
+    """Yield the records in chunks of some 100 kB."""
     records, count = iter(records), 16
     while batch := list(islice(records, count)):
         chunk = dump(batch)
-        yield chunk, len(batch)
+        yield chunk
         fitting = count * _CHUNK_BYTES // len(chunk)
         count = max(1, min(fitting, 4 * count, _MOST_RECORDS))
+
+
+def write_chunks(path: str, chunks: Iterable[bytes]) -> int:
+    """Write chunks to a file, each after its size; return the bytes of all."""
+    with open(path, "wb") as file:
+        for chunk in chunks:
+            file.write(len(chunk).to_bytes(_SIZE_BYTES, "little"))
+            file.write(chunk)
+        return file.tell()
+
+
+def read_chunks(path: str) -> Iterator:
+    """Return an iterator over the records of such a file."""
+    return chain.from_iterable(map(load, _chunks(path)))
+
+
+def _chunks(path):
+    with open(path, "rb") as file:
+        while size := file.read(_SIZE_BYTES):
+            yield file.read(int.from_bytes(size, "little"))
 
 
 def read_segments(path: str, segments: Iterable[tuple[int, int]]) -> Iterator:

@@ -5,7 +5,7 @@
         words = lines.flatMap(str.split).map(lambda word: (word, 1))
         words.reduceByKey(lambda a, b: a + b).collect()
 
-Names, arguments and results are those of PySpark's SparkContext.
+Names, arguments and results are those of the core of PySpark's SparkContext.
 """
 
 import os
@@ -13,26 +13,19 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from itertools import accumulate, pairwise
+from numbers import Number
 
-from distlab.dataflow.rdd import absent
-from distlab.dataflow.rdd.chunks import dump
+from distlab.dataflow.rdd import text
+from distlab.dataflow.rdd.chunks import read_segments
 from distlab.dataflow.rdd.cluster import Cluster
-from distlab.dataflow.rdd.executor import Executor
-from distlab.dataflow.rdd.graph import Node, packed
+from distlab.dataflow.rdd.graph import Node, serialize
 from distlab.dataflow.rdd.rdd import RDD
 from distlab.dataflow.rdd.report import JobReport, report_of
 from distlab.dataflow.rdd.scheduler import Action
-from distlab.dataflow.rdd.shared import (
-    Accumulator,
-    AccumulatorParam,
-    Broadcast,
-    param_for,
-)
-from distlab.dataflow.rdd.sources import Sources
+from distlab.dataflow.rdd.shared import Accumulator, Broadcast
 from distlab.errors import (
-    CannotTravel,
     ContextStopped,
-    DistlabError,
     InvalidArgument,
     NestedRDD,
     NestedWorld,
@@ -47,7 +40,7 @@ _MOST_WORKERS = 64
 _LEAST_BYTES = 2**16
 
 
-class Context(Sources):
+class Context:
     """`workers` processes that compute RDDs, until `stop()` or the end of the `with`.
 
     memory_bytes: what each worker may take: half for kept partitions, half for the
@@ -56,13 +49,12 @@ class Context(Sources):
     are counted from 1 over all actions.
     workdir: where its folder is made; else where temporary files go.
     jobs: a report on each action, the last one at the end.
+    checkpoints: the folder that `RDD.checkpoint` writes to, if there is one.
 
     Raises: InvalidArgument, WorkdirError; NestedWorld inside a worker.
     After Ctrl-C the Context can be used on: workers that were busy are replaced, with
     what they kept. They end with the notebook's process, too.
     """
-
-    _executor = Executor  # what each worker is to have
 
     def __init__(
         self,
@@ -79,11 +71,9 @@ class Context(Sources):
         self._accumulators = {}
         self._lock = threading.RLock()
         self._busy = False
-        self._checkpoints = None
+        self.checkpoints = None
         add = partial(_add_to, self._accumulators)
-        executor = self._executor(memory_bytes)
-        self._cluster = Cluster(workers, executor, faults, workdir, add)
-        self.numbers = self._cluster.numbers
+        self._cluster = Cluster(workers, memory_bytes, faults, workdir, add)
         self._finalizer = weakref.finalize(self, _end, self._cluster.pool, os.getpid())
 
     def __enter__(self):
@@ -108,9 +98,6 @@ class Context(Sources):
             "start a job. Use it, and its RDDs, in the notebook only."
         )
 
-    def __getattr__(self, name):
-        raise absent.of("SparkContext", name, type(self).__name__)
-
     @property
     def cluster(self) -> Cluster:
         """Its workers.
@@ -123,11 +110,6 @@ class Context(Sources):
                 "gone. Make a new one: sc = Context(workers=2)"
             )
         return self._cluster
-
-    @property
-    def defaultMinPartitions(self) -> int:
-        """How many partitions a file has at least: 2, or 1 with a single worker."""
-        return min(self.defaultParallelism, 2)
 
     def kill(self, worker: int) -> None:
         """Kill a worker's process; what it kept and wrote is lost with it.
@@ -146,6 +128,58 @@ class Context(Sources):
         with self._lock:
             self.cluster.kill(worker)
 
+    def _source(self, operation, partitions, compute):
+        return RDD(self, operation, partitions, "source", compute)
+
+    def parallelize(self, c: Iterable, numSlices: int | None = None) -> RDD:
+        """Return an RDD of the items of `c`, cut into slices."""
+        slices = _slices(numSlices, self.defaultParallelism)
+        if isinstance(c, range):
+            compute = partial(_part_of_range, c, slices)
+            return self._source("parallelize", slices, compute)
+        path, segments = self._store(list(c), slices)
+        made = self._source("parallelize", slices, partial(_read_slice, path, segments))
+        self.cluster.when_gone(made, self.cluster.remove, path)
+        return made
+
+    def _store(self, items, slices):
+        """Write the slices of what is parallelized to a file."""
+        cuts = [len(items) * number // slices for number in range(slices + 1)]
+        parts = [
+            serialize(items[first:last], what="an item given to parallelize")
+            for first, last in pairwise(cuts)
+        ]
+        ends = [0, *accumulate(map(len, parts))]
+        path = self.cluster.store("data", b"".join(parts))
+        return path, list(zip(ends, map(len, parts), strict=False))
+
+    def range(
+        self,
+        start: int,
+        end: int | None = None,
+        step: int = 1,
+        numSlices: int | None = None,
+    ) -> RDD:
+        """Return an RDD of the numbers of range(start, end, step)."""
+        start, end = (0, start) if end is None else (start, end)
+        return self.parallelize(range(start, end, step), numSlices)
+
+    def textFile(
+        self, name: str | os.PathLike, minPartitions: int | None = None
+    ) -> RDD:
+        """Return the lines of a file, a folder or a pattern such as "logs/*.txt"."""
+        least = minPartitions or min(self.defaultParallelism, 2)
+        pieces = text.pieces_of(text.files_at(name), least)
+        compute = partial(text.lines_of, pieces)
+        return self._source("textFile", len(pieces), compute)
+
+    def union(self, rdds: Sequence[RDD]) -> RDD:
+        """Return all records of several RDDs, partition after partition."""
+        if not rdds:
+            raise InvalidArgument("union takes at least one RDD, and got none.")
+        first, *others = rdds
+        return first._union(others)
+
     def run(
         self,
         node: Node,
@@ -163,23 +197,10 @@ class Context(Sources):
         Raises: TaskFailed, CannotTravel, NestedRDD, WorkdirError, ContextStopped,
         KeyboardInterrupt.
         """
-        if node.ctx is not self:
-            raise InvalidArgument("this RDD belongs to another Context.")
-        everything = range(node.partitions)
-        wanted = list(everything if partitions is None else partitions)
-        for partition in wanted:
-            if partition not in everything:
-                raise InvalidArgument(
-                    f"{node!r} has no partition {partition!r}: they count from 0."
-                )
-        with self._lock:
-            return self._run(node, operation, fn, wanted, fresh)
-
-    def _run(self, node, operation, fn, wanted, fresh):
-        self.cluster.clean()
-        last = packed(fn, [fn])
-        action = Action(self.cluster, node, sorted(set(wanted)), last, fresh)
-        with Interrupts() as interrupts:
+        wanted = list(range(node.partitions) if partitions is None else partitions)
+        with self._lock, Interrupts() as interrupts:
+            self.cluster.clean()
+            action = Action(self.cluster, node, wanted, serialize(fn, [fn]), fresh)
             self._busy = True
             try:
                 action.run(interrupts)
@@ -190,47 +211,25 @@ class Context(Sources):
             raise KeyboardInterrupt
         return [action.results[partition] for partition in wanted]
 
-    def runJob(
-        self,
-        rdd: RDD,
-        partitionFunc: Callable,
-        partitions: Sequence[int] | None = None,
-        allowLocal: bool = False,
-    ) -> list:
-        """Return what partitionFunc(iterator) gives for each partition, in one list."""
-        return rdd._lists("runJob", partitionFunc, partitions)
-
-    def accumulator(
-        self, value: object, accum_param: AccumulatorParam | None = None
-    ) -> Accumulator:
-        """Return something that tasks can add to, and only the notebook can read."""
-        param = accum_param or param_for(value)
-        made = Accumulator(len(self._accumulators), value, param)
-        self._accumulators[made.aid] = made
+    def accumulator(self, value: complex) -> Accumulator:
+        """Return a number that tasks can add to, and only the notebook can read."""
+        if not isinstance(value, Number):
+            raise TypeError(f"an accumulator adds numbers, and got {value!r}.")
+        made = Accumulator(len(self._accumulators), value)
+        self._accumulators[made.number] = made
         return made
 
     def broadcast(self, value: object) -> Broadcast:
         """Return a value that each worker fetches once, however many tasks use it."""
-        try:
-            data = dump(value)
-        except DistlabError:
-            raise
-        except Exception as error:
-            raise CannotTravel(
-                f"the value of a broadcast cannot travel to a worker: {error}"
-            ) from None
+        data = serialize(value, what="the value of a broadcast")
         path = self.cluster.store("broadcast", data)
-        return Broadcast(int(path.rpartition("-")[2]), value, path, self.cluster.drop)
+        return Broadcast(value, path, self.cluster.drop)
 
     def setCheckpointDir(self, dirName: str | os.PathLike) -> None:
         """Choose the folder that `RDD.checkpoint` writes to."""
         name = f"checkpoints-{os.getpid()}-{id(self):x}"
-        self._checkpoints = os.path.join(os.path.abspath(dirName), name)
-        os.makedirs(self._checkpoints, exist_ok=True)
-
-    def getCheckpointDir(self) -> str | None:
-        """Return that folder, or None."""
-        return self._checkpoints
+        self.checkpoints = os.path.join(os.path.abspath(dirName), name)
+        os.makedirs(self.checkpoints, exist_ok=True)
 
     @property
     def lastJob(self) -> JobReport:
@@ -267,3 +266,23 @@ def _check(workers, memory_bytes):
 
 def _whole(value):
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _slices(given, default):
+    slices = default if given is None else int(given)
+    if slices < 1:
+        raise InvalidArgument(
+            f"numSlices is a whole number of at least 1, and got {given!r}."
+        )
+    return slices
+
+
+def _part_of_range(numbers, slices, partition):
+    size = len(numbers)
+    first, last = (size * n // slices for n in (partition, partition + 1))
+    return numbers[first:last]
+
+
+def _read_slice(path, segments, partition):
+    (items,) = read_segments(path, [segments[partition]])
+    return items

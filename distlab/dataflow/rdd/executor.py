@@ -21,26 +21,13 @@ from distlab.calls.travel import pack
 from distlab.dataflow.notes import noting
 from distlab.dataflow.rdd import shared
 from distlab.dataflow.rdd.cache import Cache
+from distlab.dataflow.rdd.failures import learners_frame, note_record, where, with_notes
 from distlab.dataflow.rdd.graph import Step
 from distlab.dataflow.rdd.merge import Memory
 from distlab.dataflow.rdd.shuffle import PieceLost, read_pieces, write_pieces
-from distlab.dataflow.rdd.told import (
-    learners_frame,
-    note_record,
-    where,
-    with_notes,
-)
 from distlab.dataflow.worker import AtRecord
 
-__all__ = [
-    "Done",
-    "Executor",
-    "Order",
-    "each_guarded",
-    "iterated",
-    "memory",
-    "run_order",
-]
+__all__ = ["Done", "Executor", "Order", "memory"]
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
@@ -50,13 +37,13 @@ _memory = None  # of the task that this process is doing
 class Order(NamedTuple):
     """A task, as it is sent to a worker.
 
-    program: path of the file with the packed chains, and last what to do with the
+    program: path of the file with the serialized chains, and last what to do with the
     records: a function (partition, iterator), or how to shuffle them.
     node, partition: what is to be computed. shuffle: the map task's path to write to,
-    None for a result.
-    levels: storage level of every data set that is kept. places: shuffle -> for each
-    partition that is needed its pieces. dropped: data sets, and paths of broadcasts, to
-    forget first. note: path of a note to keep of every record, see `notes`.
+    None for a result. levels: storage level of every data set that is kept.
+    pieces: (shuffle, partition) -> where the segments of each map task are.
+    dropped: data sets, and paths of broadcasts, to forget first.
+    note: path of a note to keep of every record, see `notes`.
     """
 
     program: str
@@ -65,7 +52,7 @@ class Order(NamedTuple):
     home: str
     shuffle: str | None
     levels: dict
-    places: dict
+    pieces: dict
     dropped: tuple
     note: str | None = None
 
@@ -75,7 +62,7 @@ class Done(NamedTuple):
 
     output: the packed result, or a MapOutput; None if a piece was lost, which is then
     `lost`. computed, reused: (data set, partition) in order. gained, evicted: in the
-    cache. added: accumulator -> what was added. read_records, read_bytes: of shuffles.
+    cache. added: accumulator -> what was added. counts: of spills and broadcasts.
     """
 
     output: object
@@ -99,23 +86,14 @@ class Executor:
         """Do a task."""
         global _memory
         if self._cache is None:
-            self._cache = Cache(self._memory_bytes // 2)
+            self._cache = Cache(self._memory_bytes // 2, order.home)
             gc.set_threshold(100_000, 20, 20)
         for each in order.dropped:
             (shared.forget if isinstance(each, str) else self._cache.drop)(each)
         os.makedirs(order.home, exist_ok=True)
         spills = os.path.join(order.home, f"spill-{order.node}-{order.partition}")
         _memory = Memory(self._memory_bytes // 2, spills)
-        return _Task(order, self._cache, _memory, self.load).run()
-
-    def load(self, data: bytes) -> object:
-        """Return what has travelled: the steps of a chain, or what to do last."""
-        return pickle.loads(data)
-
-
-def run_order(executor: Executor, order: Order) -> Done:
-    """Do a task in the worker that has this executor."""
-    return executor.run(order)
+        return _Task(order, self._cache, _memory).run()
 
 
 def memory() -> Memory:
@@ -126,9 +104,8 @@ def memory() -> Memory:
 class _Task:
     """One task: what it computes, and what it reused and read on the way."""
 
-    def __init__(self, order, cache, memory, load):
+    def __init__(self, order, cache, memory):
         self.order = order
-        self.load = load
         self.cache = cache
         self.memory = memory
         self.computed, self.reused = [], []
@@ -171,10 +148,10 @@ class _Task:
         with open(self.order.program, "rb") as file:
             *chains, last = pickle.load(file)
         for each in reversed(chains):
-            for step in self.load(each):
+            for step in pickle.loads(each):
                 noted = self.say is not None and step.kind in ("piped", "shuffled")
                 self.steps[step.id] = with_notes(step, self.say) if noted else step
-        self.last = self.load(last)
+        self.last = pickle.loads(last)
 
     def _output(self, records):
         order = self.order
@@ -196,7 +173,7 @@ class _Task:
             self.reused.append(key)
             return kept
         records = self._compute(step, partition)
-        return self.cache.put(key, level, records, self.order.home)
+        return self.cache.put(key, level, records)
 
     def _compute(self, step, partition):
         self.computed.append((step.id, partition))
@@ -205,10 +182,10 @@ class _Task:
         if step.kind == "piped":
             return self._pipe(step, partition)
         if step.kind == "shuffled":
-            places = self.order.places.get((step.inputs[0], partition))
-            if places is None:
+            pieces = self.order.pieces.get((step.inputs[0], partition))
+            if pieces is None:
                 raise PieceLost(f"shuffle {step.inputs[0]}")
-            return iter(step.compute(partition, read_pieces(places)))
+            return iter(step.compute(partition, read_pieces(pieces)))
         inputs = [
             [partial(self.records, parent, needed) for needed in needs(partition)]
             for parent, needs in step.inputs
@@ -228,14 +205,14 @@ class _Task:
             reversed(line), lambda each: each.elementwise
         ):
             if elementwise:
-                records = each_guarded(list(steps), partition, records)
+                records = _each_guarded(list(steps), partition, records)
             else:
                 for each in steps:
-                    records = iterated(each, each.compute(partition, records))
+                    records = _iterated(each, each.compute(partition, records))
         return records
 
 
-def iterated(step: Step, made: object) -> Iterator:
+def _iterated(step: Step, made: object) -> Iterator:
     """Return an iterator over what a step's function made of a partition.
 
     Raises: TypeError if it made nothing of the kind.
@@ -249,7 +226,7 @@ def iterated(step: Step, made: object) -> Iterator:
         ) from None
 
 
-def each_guarded(steps: list, partition: int, records: Iterable) -> Iterator:
+def _each_guarded(steps: list, partition: int, records: Iterable) -> Iterator:
     """Apply functions to every record; a StopIteration of theirs is no end of records.
 
     It would look like one to `map`. So see, at the end, whether the source had ended.

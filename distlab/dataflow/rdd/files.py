@@ -1,42 +1,21 @@
-"""Records written to folders of part files, which are there whole or not at all."""
+"""Records written to part files: as text, all or nothing, and as a checkpoint."""
 
-import gzip
 import os
 import shutil
-from collections.abc import Iterable, Iterator
 from functools import partial
-from itertools import chain
 
-from distlab.dataflow.rdd.chunks import chunks_of, load
+from distlab.dataflow.rdd.chunks import chunks_of, read_chunks, write_chunks
 from distlab.dataflow.worker import commit
-from distlab.errors import InvalidArgument, NotHere, WorkdirError
+from distlab.errors import InvalidArgument, WorkdirError
 
-__all__ = ["Files", "read_chunks", "read_part", "write_chunks"]
-
-_GZIP = "org.apache.hadoop.io.compress.GzipCodec"
-_SIZE_BYTES = 8
+__all__ = ["Files"]
 
 
 class Files:
     """The part of `RDD` that writes files."""
 
-    def saveAsTextFile(
-        self, path: str, compressionCodecClass: str | None = None
-    ) -> None:
+    def saveAsTextFile(self, path: str) -> None:
         """Write each partition to a file in a new folder, a record on each line."""
-        if compressionCodecClass not in (None, _GZIP):
-            raise NotHere(
-                f"{compressionCodecClass} is left out here, other than {_GZIP}. Real "
-                "Spark has it: distlab.engines.spark."
-            )
-        ending = ".gz" if compressionCodecClass else ""
-        self._save("saveAsTextFile", path, _write_text, ending)
-
-    def saveAsPickleFile(self, path: str, batchSize: int = 10) -> None:
-        """Write each partition to a file that `Context.pickleFile` reads."""
-        self._save("saveAsPickleFile", path, write_chunks, "")
-
-    def _save(self, operation, path, write, ending):
         path = os.path.abspath(os.fspath(path).removeprefix("file:"))
         if os.path.lexists(path):
             raise InvalidArgument(
@@ -49,7 +28,7 @@ class Files:
         except OSError as error:
             raise WorkdirError(f"{path} cannot be written: {error}.") from None
         try:
-            self.ctx.run(self, operation, partial(_save_part, write, path, ending))
+            self.ctx.run(self, "saveAsTextFile", partial(_save_part, path))
             shutil.rmtree(temporary)  # with what a killed attempt has left there
             with open(os.path.join(path, "_SUCCESS"), "w"):
                 pass
@@ -58,42 +37,58 @@ class Files:
             raise
         self._write_checkpoints()
 
+    def checkpoint(self) -> None:
+        """Have it written to the checkpoint folder by the next action on it.
 
-def _save_part(write, folder, ending, partition, records):
-    name = f"part-{partition:05}{ending}"
+        From then on it is read from there, and what it was made from is not needed.
+        """
+        if self.ctx.checkpoints is None:
+            raise InvalidArgument(
+                "checkpoint needs a folder first: sc.setCheckpointDir('checkpoints')"
+            )
+        self.checkpointing = True
+
+    def isCheckpointed(self) -> bool:
+        """Return whether its lineage has been cut by a checkpoint."""
+        return self.cut_off
+
+    def _write_checkpoints(self):
+        """Write what was asked to be a checkpoint, now that an action has ended."""
+        for each in _asked(self):
+            folder = os.path.join(self.ctx.checkpoints, f"rdd-{each.number}")
+            os.makedirs(folder, exist_ok=True)
+            paths = self.ctx.run(each, "checkpoint", partial(_write, folder))
+            each.cut_lineage(partial(_read, paths))
+
+
+def _save_part(folder, partition, records):
+    name = f"part-{partition:05}"
     temporary = os.path.join(folder, "_temporary", f"{name}.{os.getpid()}")
-    write(temporary, records, bool(ending))
-    commit(temporary, os.path.join(folder, name))
-
-
-def _write_text(path, records, compressed):
-    opened = gzip.open if compressed else open
-    with opened(path, "wb") as file:
+    with open(temporary, "wb") as file:
         for record in records:
             line = record if isinstance(record, bytes) else str(record).encode()
             file.write(line + b"\n")
+    commit(temporary, os.path.join(folder, name))
 
 
-def write_chunks(path: str, records: Iterable, _: bool = False) -> str:
-    """Write records as chunks, each after its size; return the path."""
-    with open(path, "wb") as file:
-        for chunk, _ in chunks_of(records):
-            file.write(len(chunk).to_bytes(_SIZE_BYTES, "little"))
-            file.write(chunk)
+def _asked(node):
+    """Return the ancestors that are to be checkpoints and are not yet, oldest first."""
+    found, seen, waiting = [], set(), [node]
+    while waiting:
+        each = waiting.pop()
+        if each.number not in seen:
+            seen.add(each.number)
+            waiting += [dependency.parent for dependency in each.dependencies]
+            if each.checkpointing and not each.cut_off:
+                found.append(each)
+    return sorted(found, key=lambda each: each.number)
+
+
+def _write(folder, partition, records):
+    path = os.path.join(folder, f"part-{partition:05}")
+    write_chunks(path, chunks_of(records))
     return path
 
 
-def read_chunks(path: str) -> Iterator:
-    """Return the records that `write_chunks` wrote."""
-    return chain.from_iterable(_chunks(path))
-
-
-def read_part(paths: list[str], partition: int) -> Iterator:
-    """Return the records of one of several files."""
+def _read(paths, partition):
     return read_chunks(paths[partition])
-
-
-def _chunks(path):
-    with open(path, "rb") as file:
-        while size := file.read(_SIZE_BYTES):
-            yield load(file.read(int.from_bytes(size, "little")))

@@ -14,7 +14,6 @@ Source: Zaharia et al., "Resilient Distributed Datasets" (2012), sections 2 and 
 
 import io
 import pickle
-import weakref
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -22,6 +21,7 @@ from typing import NamedTuple
 import cloudpickle
 
 from distlab.calls.travel import pack_functions
+from distlab.dataflow.rdd.cache import StorageLevel
 from distlab.errors import CannotTravel, DistlabError, NestedRDD
 
 __all__ = [
@@ -31,7 +31,8 @@ __all__ = [
     "Step",
     "Wide",
     "chain_of",
-    "packed",
+    "same",
+    "serialize",
     "within",
 ]
 
@@ -80,7 +81,7 @@ class Wide:
     """A dependency on a piece of every partition of a parent: one shuffle.
 
     number: of the shuffle. partitions: how many pieces each map task makes.
-    packed: (partitions, choose, aggregator) as bytes, as they were when it was made.
+    payload: (partitions, choose, aggregator) serialized, as they were when it was made.
     """
 
     def __init__(
@@ -92,21 +93,23 @@ class Wide:
     ):
         self.parent = parent
         self.partitions = partitions
-        self.number = parent.ctx.numbers.shuffle()
-        # When nobody refers to the shuffle any more, its files can go.
-        gone = weakref.finalize(self, parent.ctx.cluster.garbage.append, self.number)
-        gone.atexit = False
+        cluster = parent.ctx.cluster
+        self.number = cluster.next_shuffle()
+        cluster.when_gone(self, cluster.remove_shuffle, self.number)
         how = partitions, choose, aggregator
-        self.packed = packed(how, how)
-        parent.seal()
+        self.payload = serialize(how, how)
+        parent.serialized()
 
 
 class Node:
-    """A data set in the graph: its id, its partitions, its dependencies.
+    """A data set in the graph: its number, its partitions, its dependencies.
 
+    ctx: its Context. label: the name that the learner gave it, if any.
     kind, compute, elementwise: as in `Step`. operation: the method that made it.
-    kept: whether it has been asked to stay in the cache; then its function has been
-    packed as it was at that time, and those made from it do not pack it again.
+    partitioner: which keys are in which partition, if that is known.
+    level: where its partitions are to be kept. If they are, its function has been
+    serialized as it was when that was asked, and chains made from it end at it.
+    checkpointing: whether the next action is to write it to the checkpoint folder.
     cut_off: whether it is read from a checkpoint instead of being computed.
     """
 
@@ -127,13 +130,20 @@ class Node:
         self.compute = compute
         self.dependencies = tuple(dependencies)
         self.elementwise = elementwise
-        self.kept = False
-        self.cut_off = False
-        self.number = ctx.numbers.node()
-        self._sealed = None  # (bytes, nodes beyond), from the first time on
+        self.label = None
+        self.partitioner = None
+        self.level = StorageLevel.NONE
+        self.checkpointing = self.cut_off = False
+        self.number = ctx.cluster.next_node()
+        self._serialized = None  # (bytes, nodes beyond), from the first time on
         if kind == "joined":
             for each in self.dependencies:
-                each.parent.seal()
+                each.parent.serialized()
+
+    @property
+    def kept(self) -> bool:
+        """Whether its partitions are to be kept."""
+        return self.level is not StorageLevel.NONE
 
     def step(self) -> Step:
         """Return what travels of it."""
@@ -141,48 +151,47 @@ class Node:
             each.number if isinstance(each, Wide) else (each.parent.number, each.needs)
             for each in self.dependencies
         )
-        return Step(
-            self.number,
-            self.operation,
-            self.kind,
-            self.compute,
-            inputs,
-            self.elementwise,
-        )
+        how = self.kind, self.compute, inputs, self.elementwise
+        return Step(self.number, self.operation, *how)
 
-    def seal(self) -> tuple[bytes, list["Node"]]:
+    def serialized(self) -> tuple[bytes, list["Node"]]:
         """Return its chain as bytes, the same ones from the first time on, and where
         the chain's own parents are.
 
         What a function of the learner's uses is taken as it is now, however it may
         change until a lost partition is computed again.
         """
-        if self._sealed is None:
-            self._sealed = self.pack()
-        return self._sealed
+        if self._serialized is None:
+            self._serialized = self._serialize()
+        return self._serialized
 
-    def pack(self) -> tuple[bytes, list["Node"]]:
-        """Return the same, with what the functions use now."""
+    def _serialize(self):
         chain, beyond = chain_of(self)
         functions = [node.compute for node in chain]
-        return packed([node.step() for node in chain], functions), beyond
+        return serialize([node.step() for node in chain], functions), beyond
 
     def program(self, last: bytes, *, fresh: bool = False) -> bytes:
         """Return all chains of its stage and what to do `last`, as bytes.
 
-        fresh: whether its own chain is packed anew.
+        fresh: whether its own chain is serialized anew, with what functions use now.
         """
-        data, waiting = self.pack() if fresh else self.seal()
+        data, waiting = self._serialize() if fresh else self.serialized()
         chains, seen, waiting = [data], set(), list(waiting)
         while waiting:
             node = waiting.pop()
             if node.number not in seen:
                 seen.add(node.number)
-                data, beyond = node.seal()
+                data, beyond = node.serialized()
                 chains.append(data)
                 waiting += beyond
-        chains[:0] = [each.seal()[0] for each in within(self) if each.cut_off]
+        # Chains from before a checkpoint know nothing of it: those here replace steps.
+        chains[:0] = [each.serialized()[0] for each in within(self) if each.cut_off]
         return pickle.dumps([*chains, last])
+
+    def cut_lineage(self, compute: Callable) -> None:
+        """Forget what it was made from; from now on compute(partition) reads it."""
+        self.kind, self.compute, self.elementwise = "source", compute, False
+        self.dependencies, self.cut_off, self._serialized = (), True, None
 
     def __reduce__(self):
         raise NestedRDD(
@@ -221,6 +230,11 @@ def within(node: Node) -> list[Node]:
     return list(seen.values())
 
 
+def same(partition: int) -> tuple[int]:
+    """Return the one partition that a chain's next data set needs: its own number."""
+    return (partition,)
+
+
 def functions_in(compute: object) -> list[Callable]:
     """Return the functions that a partial is made of, or what it is itself."""
     if isinstance(compute, partial):
@@ -232,10 +246,11 @@ def functions_in(compute: object) -> list[Callable]:
     return [fn for part in parts for fn in functions_in(part)]
 
 
-def packed(thing: object, functions: Iterable) -> bytes:
-    """Return something as bytes.
+def serialize(thing: object, functions: Iterable = (), what: str = "this") -> bytes:
+    """Return something as bytes, for workers.
 
-    Raises: CannotTravel naming which of `functions` cannot travel, and why; NestedRDD.
+    Raises: CannotTravel naming which of `functions` cannot travel, and why, or `what`;
+    NestedRDD.
     """
     file = io.BytesIO()
     try:
@@ -245,5 +260,5 @@ def packed(thing: object, functions: Iterable) -> bytes:
     except Exception as error:
         each = [fn for given in functions for fn in functions_in(given)]
         pack_functions(each, "a worker")
-        raise CannotTravel(f"this cannot travel to a worker: {error}") from None
+        raise CannotTravel(f"{what} cannot travel to a worker: {error}") from None
     return file.getvalue()

@@ -1,11 +1,11 @@
-"""Several RDDs of pairs brought together by key.
+"""Two RDDs of pairs brought together by key.
 
-Each value is marked with the RDD that it is from; then all are grouped together, and a
+Each value is marked with the side that it is from; then all are grouped together, and a
 key's values are dealt out again. RDDs with the same partitioner need no shuffle.
 """
 
 from collections.abc import Callable
-from functools import partial, reduce
+from functools import partial
 from itertools import product
 
 from distlab.dataflow.rdd.pairs import ResultIterable
@@ -14,7 +14,7 @@ __all__ = ["Joins"]
 
 
 class Joins:
-    """The part of `RDD` that works by key with others."""
+    """The part of `RDD` that works by key with another one."""
 
     def join(self, other, numPartitions: int | None = None):
         """Return (key, (value here, value there)) for keys in both."""
@@ -32,58 +32,36 @@ class Joins:
         """Return the same for every key; None where there is none."""
         return self._together("fullOuterJoin", other, numPartitions, _full)
 
-    def _together(self, operation, other, numPartitions, pairs: Callable):
-        grouped = self._grouped(operation, [self, other], numPartitions)
-        return grouped._piped(operation, partial(_dealt_pairs, pairs), True)
-
-    def _grouped(self, operation, rdds, numPartitions):
-        """Return (key, all its values as (number of the RDD, value))."""
-        for each in rdds:
-            self._check_same_context(each)
-        marked = [
-            each._piped(operation, partial(_mark, number), True, True)
-            for number, each in enumerate(rdds)
-        ]
-        return reduce(type(self).union, marked).groupByKey(numPartitions)
-
     def cogroup(self, other, numPartitions: int | None = None):
         """Return (key, (values here, values there)) for every key."""
-        return self._cogrouped([self, other], numPartitions)
-
-    def groupWith(self, other, *others):
-        """Return the same for any number of RDDs."""
-        return self._cogrouped([self, other, *others], None)
-
-    def _cogrouped(self, rdds, numPartitions):
-        grouped = self._grouped("cogroup", rdds, numPartitions)
-        return grouped._piped("cogroup", partial(_dealt, len(rdds)), True)
+        return self._together("cogroup", other, numPartitions, _both)
 
     def subtractByKey(self, other, numPartitions: int | None = None):
         """Return the pairs whose key the other one has not."""
-        together = self.cogroup(other, numPartitions)
-        return together._piped("subtractByKey", _without, True)
+        return self._together("subtractByKey", other, numPartitions, _without)
+
+    def _together(self, operation, other, numPartitions, values: Callable):
+        """Return (key, each of values(those here, those there)) for every key."""
+        self._check_same_context(other)
+        mine, theirs = (
+            each._piped(operation, partial(_mark, side), True, True)
+            for side, each in enumerate([self, other])
+        )
+        grouped = mine.union(theirs).groupByKey(numPartitions)
+        return grouped._piped(operation, partial(_dealt, values), True)
 
 
-def _mark(number, partition, records):
-    return ((key, (number, value)) for key, value in records)
+def _mark(side, partition, records):
+    return ((key, (side, value)) for key, value in records)
 
 
-def _parts(count, marked):
-    parts = [[] for _ in range(count)]
-    for number, value in marked:
-        parts[number].append(value)
-    return parts
-
-
-def _dealt(count, partition, records):
+def _dealt(values, partition, records):
     for key, marked in records:
-        yield key, tuple(map(ResultIterable, _parts(count, marked)))
-
-
-def _dealt_pairs(pairs, partition, records):
-    for key, marked in records:
-        for pair in pairs(*_parts(2, marked)):
-            yield key, pair
+        sides = [], []
+        for side, value in marked:
+            sides[side].append(value)
+        for each in values(*sides):
+            yield key, each
 
 
 def _inner(here, there):
@@ -102,8 +80,9 @@ def _full(here, there):
     return product(here or [None], there or [None])
 
 
-def _without(partition, records):
-    for key, (here, there) in records:
-        if not there:
-            for value in here:
-                yield key, value
+def _both(here, there):
+    yield ResultIterable(here), ResultIterable(there)
+
+
+def _without(here, there):
+    return () if there else here

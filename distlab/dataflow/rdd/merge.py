@@ -16,8 +16,9 @@ from distlab.dataflow.rdd.chunks import (
     batches,
     chunks_of,
     dump,
-    load,
+    read_chunks,
     read_segments,
+    write_chunks,
 )
 from distlab.dataflow.rdd.graph import Aggregator
 from distlab.dataflow.rdd.partitioning import unhashable
@@ -230,12 +231,9 @@ def ordered(
 
 def _run(held, key, reverse, memory):
     _sort(held, key, reverse)
-    path, sizes = memory.new_file(), []
-    with open(path, "wb") as file:
-        for chunk, records in chunks_of(held):
-            sizes.append(file.write(chunk))
-            memory.spilled(records, len(chunk))
-    return path, sizes
+    path = memory.new_file()
+    memory.spilled(len(held), write_chunks(path, chunks_of(held)))
+    return path
 
 
 def _sort(held, key, reverse):
@@ -260,9 +258,6 @@ def not_ordered(error: TypeError, keys: Iterable) -> TypeError:
     )
 
 
-def _read_run(run):
-    path, sizes = run
-    with open(path, "rb") as file:
-        for size in sizes:
-            yield from load(file.read(size))
+def _read_run(path):
+    yield from read_chunks(path)
     os.remove(path)

@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
-from distlab.dataflow.rdd import executor, sampling
+from distlab.dataflow.rdd import executor
 from distlab.dataflow.rdd.graph import Aggregator
 from distlab.dataflow.rdd.merge import Table, not_ordered, ordered
 from distlab.dataflow.rdd.partitioning import Partitioner, RangeOf, portable_hash
@@ -19,7 +19,6 @@ class ResultIterable:
 
     def __init__(self, data: list):
         self.data = data
-        self.maxindex = len(data)
 
     def __iter__(self) -> Iterator:
         return iter(self.data)
@@ -56,16 +55,16 @@ class Pairs:
             return self
         return self._shuffled("partitionBy", partitioner, _pairs)
 
-    def _partitioner(self, partitions, choose):
+    def _partitioner(self, partitions, choose=portable_hash):
         """Return the partitioner asked for; as many partitions as here if None."""
         count = self.partitions if partitions is None else int(partitions)
-        if count < 1 and (partitions is not None or self.partitions):
+        if partitions is not None and count < 1:
             raise ValueError(f"numPartitions is at least 1, and got {partitions!r}.")
         return Partitioner(count, choose)
 
-    def _aggregated(self, operation, aggregator, numPartitions, partitionFunc):
+    def _aggregated(self, operation, aggregator, numPartitions):
         """Return (key, combiner), after a shuffle if keys are not in place already."""
-        partitioner = self._partitioner(numPartitions, partitionFunc)
+        partitioner = self._partitioner(numPartitions)
         if self.partitioner == partitioner:
             return self._piped(operation, partial(_aggregate_here, aggregator), True)
         compute = partial(_aggregate, aggregator)
@@ -77,7 +76,6 @@ class Pairs:
         mergeValue: Callable,
         mergeCombiners: Callable,
         numPartitions: int | None = None,
-        partitionFunc: Callable = portable_hash,
     ):
         """Return (key, what became of its values).
 
@@ -85,22 +83,15 @@ class Pairs:
         shuffle; mergeCombiners(one, other) ends it, after.
         """
         aggregator = Aggregator(createCombiner, mergeValue, mergeCombiners)
-        return self._aggregated(
-            "combineByKey", aggregator, numPartitions, partitionFunc
-        )
+        return self._aggregated("combineByKey", aggregator, numPartitions)
 
-    def reduceByKey(
-        self,
-        func: Callable,
-        numPartitions: int | None = None,
-        partitionFunc: Callable = portable_hash,
-    ):
+    def reduceByKey(self, func: Callable, numPartitions: int | None = None):
         """Return (key, all its values made one by func(one, other)).
 
         Each map task does so first with what it has, so one record of each key is sent.
         """
         aggregator = Aggregator(None, func, func)
-        return self._aggregated("reduceByKey", aggregator, numPartitions, partitionFunc)
+        return self._aggregated("reduceByKey", aggregator, numPartitions)
 
     def aggregateByKey(
         self,
@@ -108,32 +99,21 @@ class Pairs:
         seqFunc: Callable,
         combFunc: Callable,
         numPartitions: int | None = None,
-        partitionFunc: Callable = portable_hash,
     ):
         """Return (key, its values added by seqFunc to a copy of zeroValue)."""
         create = partial(_from_zero, seqFunc, zeroValue)
         aggregator = Aggregator(create, seqFunc, combFunc)
-        return self._aggregated(
-            "aggregateByKey", aggregator, numPartitions, partitionFunc
-        )
+        return self._aggregated("aggregateByKey", aggregator, numPartitions)
 
     def foldByKey(
-        self,
-        zeroValue: object,
-        func: Callable,
-        numPartitions: int | None = None,
-        partitionFunc: Callable = portable_hash,
+        self, zeroValue: object, func: Callable, numPartitions: int | None = None
     ):
         """Return (key, its values added by func to a copy of zeroValue)."""
         create = partial(_from_zero, func, zeroValue)
         aggregator = Aggregator(create, func, func)
-        return self._aggregated("foldByKey", aggregator, numPartitions, partitionFunc)
+        return self._aggregated("foldByKey", aggregator, numPartitions)
 
-    def groupByKey(
-        self,
-        numPartitions: int | None = None,
-        partitionFunc: Callable = portable_hash,
-    ):
+    def groupByKey(self, numPartitions: int | None = None):
         """Return (key, all its values); every value is sent.
 
         All values of one key have to fit into a worker's memory at once, as in Spark:
@@ -141,13 +121,12 @@ class Pairs:
         values are to be made one, reduceByKey sends and holds far less.
         """
         aggregator = Aggregator(_listed, _appended, _extended, early=False)
-        return self._aggregated(
-            "groupByKey", aggregator, numPartitions, partitionFunc
-        )._piped("groupByKey", _as_results, True, True)
+        lists = self._aggregated("groupByKey", aggregator, numPartitions)
+        return lists._piped("groupByKey", _as_results, True, True)
 
     def sortByKey(
         self,
-        ascending: bool | None = True,
+        ascending: bool = True,
         numPartitions: int | None = None,
         keyfunc: Callable = lambda x: x,
     ):
@@ -155,7 +134,7 @@ class Pairs:
 
         The keys' ranges are chosen from a sample, for which the data is read once.
         """
-        partitions = self._partitioner(numPartitions, portable_hash).numPartitions
+        partitions = self._partitioner(numPartitions).numPartitions
         compute = partial(_sort, keyfunc, not ascending)
         if partitions == 1:
             whole = self.coalesce(1) if self.partitions > 1 else self
@@ -174,33 +153,8 @@ class Pairs:
             for number in range(partitions - 1)
         ]
         choose = RangeOf(bounds, keyfunc, ascending)
-        return self._sorted("sortByKey", Partitioner(partitions, choose), compute)
-
-    def repartitionAndSortWithinPartitions(
-        self,
-        numPartitions: int | None = None,
-        partitionFunc: Callable = portable_hash,
-        ascending: bool | None = True,
-        keyfunc: Callable = lambda x: x,
-    ):
-        """Return the pairs, shuffled, each partition in order of keyfunc(key)."""
-        partitioner = self._partitioner(numPartitions, partitionFunc)
-        compute = partial(_sort, keyfunc, not ascending)
-        return self._sorted("repartitionAndSortWithinPartitions", partitioner, compute)
-
-    def _sorted(self, operation, partitioner, compute):
-        if self.partitioner == partitioner:
-            return self._piped(operation, compute, True)
-        return self._shuffled(operation, partitioner, partial(_sort_chunks, compute))
-
-    def sampleByKey(
-        self, withReplacement: bool, fractions: dict, seed: int | None = None
-    ):
-        """Return pairs chosen by chance, each key with a fraction of its own."""
-        for fraction in fractions.values():
-            assert fraction >= 0.0, f"the fraction {fraction} is negative"
-        compute = sampling.stratified(withReplacement, fractions, seed)
-        return self._piped("sampleByKey", compute, True)
+        compute = partial(_sort_chunks, compute)
+        return self._shuffled("sortByKey", Partitioner(partitions, choose), compute)
 
 
 def _keys(partition, records):

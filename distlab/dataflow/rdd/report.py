@@ -9,11 +9,11 @@ from distlab.trace import Lineage, Trace
 from distlab.trace.lineage import LineageNode, Parent, StageRun
 from distlab.units import readable_bytes, readable_seconds
 
-__all__ = ["JobReport", "lineage_of", "report_of"]
-
+__all__ = ["JobReport", "debug_string", "lineage_of", "report_of"]
 
 _HEAD = ("stage", "ends with", "ran", "records", "bytes", "time")
 _SIDES = "<<<>>>"
+_STEM = " |  "
 
 
 @dataclass(repr=False)
@@ -131,14 +131,14 @@ def report_of(action, operation: str, number: int) -> JobReport:
     shuffled, records = {}, {}
     for stage in action.stages:
         if stage.wide is not None:
-            have = cluster.have.outputs[stage.wide.number]
+            have = cluster.locations.outputs[stage.wide.number]
             outputs = [have[task][1] for task in sorted(have)]
             shuffled[stage.wide.number] = [output.sizes for output in outputs]
             records[stage.wide.number] = [output.records for output in outputs]
     return JobReport(
         number,
         operation,
-        lineage_of(action.node, action.stages, cluster.have, action),
+        lineage_of(action.node, action.stages, cluster.locations, action),
         action.computed,
         action.reused,
         dict(action.counts),
@@ -149,25 +149,20 @@ def report_of(action, operation: str, number: int) -> JobReport:
     )
 
 
-def lineage_of(node: Node, stages: list[Stage], have, action=None) -> Lineage:
+def lineage_of(node: Node, stages: list[Stage], locations, action=None) -> Lineage:
     """Return the lineage of a node as data, cut into `stages`."""
     members, nodes = {}, {}
     for stage in stages:
         for member in within(stage.node):
             nodes[member.number] = member
             members.setdefault(member.number, []).append(stage.number)
-    order = [nodes[number] for number in _sorted(nodes)]
+    order = [nodes[number] for number in sorted(nodes)]  # parents have smaller numbers
     held = {}
-    for (number, partition), workers in have.kept.items():
+    for (number, partition), workers in locations.kept.items():
         for worker in sorted(workers):
             held.setdefault(number, []).append((partition, worker))
     drawn = [_node(each, members, held, action) for each in order]
     return Lineage(tuple(drawn), tuple(map(_stage, stages)))
-
-
-def _sorted(nodes):
-    """Parents have smaller numbers than what is made of them."""
-    return sorted(nodes)
 
 
 def _node(node, members, held, action):
@@ -180,7 +175,7 @@ def _node(node, members, held, action):
         node.label or "",
         node.partitions,
         tuple(members[number]),
-        node.level.words if node.kept else "",
+        node.level.value,
         tuple(_parent(each, node) for each in node.dependencies),
         tuple(p for n, p in ran if n == number),
         tuple(p for n, p in reused if n == number),
@@ -207,3 +202,29 @@ def _stage(stage):
         not stage.attempts,
         stage.ended_s - stage.began_s if stage.ran else 0.0,
     )
+
+
+def debug_string(node: Node) -> str:
+    """Return the lineage as Spark prints it: a line for each data set, parents below.
+
+    A number in brackets is how many partitions there are on this side of a shuffle.
+    """
+    lines = []
+    _add(node, f"({node.partitions}) ", _STEM, lines)
+    return "\n".join(lines)
+
+
+def _add(node, first, rest, lines):
+    label = f"{node.label} " if node.label else ""
+    lines.append(f"{first}{label}{node.operation}[{node.number}] [{node.level.value}]")
+    for number, each in enumerate(node.dependencies, 1):
+        if isinstance(each, Wide):
+            outside = rest.removesuffix(_STEM)
+            count = f"({each.parent.partitions}) "
+            last = number == len(node.dependencies)
+            below = (
+                outside + ("   " if last else " | ") + " " * (len(count) - 4) + _STEM
+            )
+            _add(each.parent, f"{outside} +-{count}", below, lines)
+        else:
+            _add(each.parent, rest, rest, lines)

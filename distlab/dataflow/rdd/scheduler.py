@@ -19,7 +19,7 @@ from collections import Counter
 from distlab.calls.places import source_lines
 from distlab.calls.travel import unpack
 from distlab.dataflow.notes import noted
-from distlab.dataflow.rdd.executor import Order, run_order
+from distlab.dataflow.rdd.executor import Executor, Order
 from distlab.dataflow.rdd.graph import Node, within
 from distlab.dataflow.rdd.stages import Stage, cut, ready
 from distlab.dataflow.workers import Lost, Raised
@@ -51,7 +51,7 @@ class Action:
     ):
         self.cluster = cluster
         self.node = node
-        self.stages = cut(node, partitions, cluster.numbers.stage)
+        self.stages = cut(node, partitions, cluster.next_stage)
         self.results = {}
         self.computed, self.reused = [], []
         self.counts = Counter()
@@ -100,23 +100,23 @@ class Action:
 
     def _ask(self):
         busy = set(self._at.values())
-        tasks = ready(self.stages, self.cluster.have, set(self.results))
+        tasks = ready(self.stages, self.cluster.locations, set(self.results))
         return [task for task in tasks if task[:2] not in busy]
 
     def _give(self, worker, stage, partition):
         cluster, path, task = self.cluster, None, (stage, partition)
         if stage.wide is not None:
             folder = f"shuffle-{stage.wide.number}"
-            path = os.path.join(cluster.home(worker), folder, f"map-{partition}")
-        pieces = cluster.have.pieces(stage.node, partition, worker)
+            path = os.path.join(cluster.pool.home(worker), folder, f"map-{partition}")
+        pieces = cluster.locations.pieces(stage.node, partition, worker)
         order = Order(
             self._program(stage),
             stage.node.number,
             partition,
-            cluster.home(worker),
+            cluster.pool.home(worker),
             path,
             {n.number: n.level for n in within(stage.node) if n.kept},
-            {(w.number, p): cluster.have.places(w, p) for w, p in pieces},
+            {(w.number, p): cluster.locations.segments(w, p) for w, p in pieces},
             cluster.dropped_for(worker),
             self._note(worker) if self._deaths[task] == _MOST_DEATHS - 1 else None,
         )
@@ -124,7 +124,9 @@ class Action:
             stage.began_s = cluster.pool.now()
         stage.attempts += 1
         self._at[worker] = task
-        cluster.pool.give(worker, f"{stage}, partition {partition}", run_order, order)
+        cluster.pool.give(
+            worker, f"{stage}, partition {partition}", Executor.run, order
+        )
 
     def _note(self, worker):
         return os.path.join(self.cluster.folder, f"note-{worker}")
@@ -135,14 +137,14 @@ class Action:
             if stage.wide is None:
                 data = stage.node.program(self._last, fresh=self._fresh)
             else:
-                data = stage.node.program(stage.wide.packed)
+                data = stage.node.program(stage.wide.payload)
             self._programs[stage] = self.cluster.store("program", data)
         return self._programs[stage]
 
     def _returned(self, what):
         stage, partition = self._at.pop(what.worker)
-        done, have = what.value, self.cluster.have
-        have.changed(what.worker, done.gained, done.evicted)
+        done, locations = what.value, self.cluster.locations
+        locations.changed(what.worker, done.gained, done.evicted)
         self.counts.update(done.counts)
         if done.evicted or done.lost is not None:
             self._ready = None
@@ -157,11 +159,11 @@ class Action:
         if stage.wide is None:
             self.results[partition] = unpack(done.output)
         else:
-            have.outputs[stage.wide.number][partition] = what.worker, done.output
+            locations.outputs[stage.wide.number][partition] = what.worker, done.output
 
     def _look_again(self, path):
         """Have a piece made again whose file is gone, though its worker is not."""
-        if self.cluster.have.file_lost(path):
+        if self.cluster.locations.file_lost(path):
             raise WorkdirError(
                 f"{path} is not there any more, and no worker has died: something else "
                 "removes files in the folder of this Context."
@@ -228,6 +230,6 @@ class Action:
         if isinstance(what, Lost):
             self.cluster.lost(what.worker)
         elif not isinstance(what, Raised):
-            self.cluster.have.changed(
+            self.cluster.locations.changed(
                 what.worker, what.value.gained, what.value.evicted
             )

@@ -12,7 +12,7 @@ is found missing.
 from dataclasses import dataclass, field
 
 from distlab.dataflow.rdd.graph import Node, Wide, within
-from distlab.dataflow.rdd.whereabouts import Whereabouts
+from distlab.dataflow.rdd.locations import Locations
 
 __all__ = ["Stage", "cut", "ready"]
 
@@ -70,7 +70,7 @@ def cut(node: Node, partitions: list[int], numbers) -> list[Stage]:
 
 
 def ready(
-    stages: list[Stage], have: Whereabouts, done: set[int]
+    stages: list[Stage], locations: Locations, done: set[int]
 ) -> list[tuple[Stage, int, set[int]]]:
     """Return the tasks that are needed and could run now, in order of their stage.
 
@@ -85,12 +85,12 @@ def ready(
     asked, found, missing = set(waiting), [], {}
     while waiting:
         stage, partition = waiting.pop()
-        keepers = have.keepers(stage.node, partition)
+        keepers = locations.keepers(stage.node, partition)
         worker = min(keepers, default=None)
         lacking = False
-        for wide, _ in have.pieces(stage.node, partition, worker):
+        for wide, _ in locations.pieces(stage.node, partition, worker):
             if wide.number not in missing:
-                missing[wide.number] = have.missing(wide)
+                missing[wide.number] = locations.missing(wide)
             for task in missing[wide.number]:
                 lacking = True
                 needed = by_shuffle[wide.number], task

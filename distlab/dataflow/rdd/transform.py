@@ -1,21 +1,17 @@
-"""What makes another RDD of one, record by record or partition by partition."""
+"""What makes another RDD of one, or of two, without a look at keys."""
 
+import random
 import reprlib
-import shlex
-import subprocess
-import threading
-import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from functools import partial
-from itertools import chain
+from itertools import chain, count, product
 
-from distlab.dataflow.rdd import sampling
-from distlab.dataflow.rdd.partitioning import portable_hash
+from distlab.dataflow.rdd.chunks import batches
+from distlab.dataflow.rdd.graph import Narrow, same
+from distlab.dataflow.rdd.partitioning import Partitioner, portable_hash
 from distlab.errors import InvalidArgument
 
 __all__ = ["Transformations"]
-
-_BEST_BYTES = 2**16
 
 
 class Transformations:
@@ -23,18 +19,13 @@ class Transformations:
 
     def map(self, f: Callable, preservesPartitioning: bool = False):
         """Return f(record) of each record."""
-        return self._piped(
-            "map", partial(_map, called(f, "map")), preservesPartitioning, True
-        )
+        compute = partial(_map, called(f, "map"))
+        return self._piped("map", compute, preservesPartitioning, True)
 
     def flatMap(self, f: Callable, preservesPartitioning: bool = False):
         """Return all that f(record) yields, of each record."""
-        return self._piped(
-            "flatMap",
-            partial(_flat_map, called(f, "flatMap")),
-            preservesPartitioning,
-            True,
-        )
+        compute = partial(_flat_map, called(f, "flatMap"))
+        return self._piped("flatMap", compute, preservesPartitioning, True)
 
     def filter(self, f: Callable):
         """Return the records for which f(record) is true."""
@@ -47,17 +38,8 @@ class Transformations:
 
     def mapPartitionsWithIndex(self, f: Callable, preservesPartitioning: bool = False):
         """Return all that f(partition's number, iterator) yields."""
-        compute = partial(_map_indexed, called(f, "mapPartitionsWithIndex"))
+        compute = called(f, "mapPartitionsWithIndex")
         return self._piped("mapPartitionsWithIndex", compute, preservesPartitioning)
-
-    def mapPartitionsWithSplit(self, f: Callable, preservesPartitioning: bool = False):
-        """Be the old name of mapPartitionsWithIndex."""
-        warnings.warn(
-            "mapPartitionsWithSplit is the old name of mapPartitionsWithIndex.",
-            FutureWarning,
-            stacklevel=2,
-        )
-        return self.mapPartitionsWithIndex(f, preservesPartitioning)
 
     def glom(self):
         """Return each partition as one record, a list."""
@@ -67,14 +49,9 @@ class Transformations:
         """Return (f(record), record) of each record."""
         return self._piped("keyBy", partial(_key_by, called(f, "keyBy")), False, True)
 
-    def groupBy(
-        self,
-        f: Callable,
-        numPartitions: int | None = None,
-        partitionFunc: Callable = portable_hash,
-    ):
+    def groupBy(self, f: Callable, numPartitions: int | None = None):
         """Return (key, records) for each value of f(record)."""
-        return self.keyBy(f).groupByKey(numPartitions, partitionFunc)
+        return self.keyBy(f).groupByKey(numPartitions)
 
     def distinct(self, numPartitions: int | None = None):
         """Return each record once."""
@@ -83,32 +60,28 @@ class Transformations:
 
     def intersection(self, other):
         """Return each record that is in both, once."""
-        self._check_same_context(other)
-        mine = self._piped("intersection", _with_none, False, True)
-        theirs = other._piped("intersection", _with_none, False, True)
-        return mine.cogroup(theirs).filter(_in_all).keys()
+        mine, theirs = self._as_keys("intersection", other)
+        return mine.cogroup(theirs).filter(_in_both).keys()
 
     def subtract(self, other, numPartitions: int | None = None):
         """Return the records that the other one has not."""
-        self._check_same_context(other)
-        mine = self._piped("subtract", _with_none, False, True)
-        theirs = other._piped("subtract", _with_none, False, True)
+        mine, theirs = self._as_keys("subtract", other)
         return mine.subtractByKey(theirs, numPartitions).keys()
 
+    def _as_keys(self, operation, other):
+        self._check_same_context(other)
+        return [rdd._piped(operation, _with_none, False, True) for rdd in (self, other)]
+
     def sample(self, withReplacement: bool, fraction: float, seed: int | None = None):
-        """Return about that fraction of the records, chosen by chance."""
+        """Return about that fraction of the records, chosen by chance.
+
+        Every partition has a generator of its own, so the same seed gives the same.
+        """
         if not fraction >= 0:
             raise ValueError(f"fraction is not negative, and got {fraction!r}.")
-        compute = sampling.sampler(withReplacement, fraction, seed)
-        return self._piped("sample", compute, True)
-
-    def randomSplit(self, weights: Sequence[float], seed: int | None = None) -> list:
-        """Return RDDs that share out the records by chance, in these proportions."""
-        ranges, seed = sampling.ranges(weights, seed)
-        return [
-            self._piped("randomSplit", partial(sampling.between, low, high, seed), True)
-            for low, high in ranges
-        ]
+        seed = random.getrandbits(64) if seed is None else seed
+        choose = _several if withReplacement else _some
+        return self._piped("sample", partial(choose, fraction, seed), True)
 
     def sortBy(
         self,
@@ -119,9 +92,76 @@ class Transformations:
         """Return the records in order of keyfunc(record)."""
         return self.keyBy(keyfunc).sortByKey(ascending, numPartitions).values()
 
-    def pipe(self, command: str, env: dict | None = None, checkCode: bool = False):
-        """Return the lines that a program prints, given each record as a line."""
-        return self._piped("pipe", partial(_pipe, command, env, checkCode))
+    def union(self, other):
+        """Return the records of this one, and then of the other."""
+        return self._union([other])
+
+    def __add__(self, other):
+        if not isinstance(other, Transformations):
+            return NotImplemented
+        return self.union(other)
+
+    def _union(self, others: list):
+        parents = [self, *others]
+        for each in others:
+            self._check_same_context(each)
+        if self.partitioner is not None and all(
+            each.partitioner == self.partitioner for each in others
+        ):
+            aligned = [Narrow(each, same) for each in parents]
+            made = self._joined("union", self.partitions, _chained, aligned)
+            made.partitioner = self.partitioner
+            return made
+        narrows, first = [], 0
+        for each in parents:
+            narrows.append(Narrow(each, partial(_shifted, first, each.partitions)))
+            first += each.partitions
+        return self._joined("union", first, _chained, narrows)
+
+    def cartesian(self, other):
+        """Return every pair of a record here and a record there."""
+        self._check_same_context(other)
+        width = other.partitions
+        parents = [
+            Narrow(self, partial(_row, width)),
+            Narrow(other, partial(_column, width)),
+        ]
+        return self._joined("cartesian", self.partitions * width, _pairs, parents)
+
+    def zip(self, other):
+        """Return pairs of the n-th records of both, which have equally many."""
+        self._check_same_context(other)
+        if self.partitions != other.partitions:
+            raise ValueError(
+                "zip needs as many partitions on both sides, and got "
+                f"{self.partitions} and {other.partitions}."
+            )
+        parents = [Narrow(self, same), Narrow(other, same)]
+        return self._joined("zip", self.partitions, _zipped, parents)
+
+    def zipWithIndex(self):
+        """Return (record, its number in the whole data set)."""
+        counts = self._each("zipWithIndex", _count) if self.partitions > 1 else []
+        starts = [sum(counts[:number]) for number in range(self.partitions)]
+        return self._piped("zipWithIndex", partial(_numbered, starts))
+
+    def repartition(self, numPartitions: int):
+        """Return the same records in another number of partitions, evenly spread."""
+        return self.coalesce(numPartitions, shuffle=True)
+
+    def coalesce(self, numPartitions: int, shuffle: bool = False):
+        """Return the same in fewer partitions, whole ones together unless `shuffle`."""
+        if not numPartitions > 0:
+            raise ValueError(f"numPartitions is positive, and got {numPartitions!r}.")
+        if shuffle:
+            spread = self._piped("repartition", _spread)
+            how = Partitioner(numPartitions, portable_hash)
+            made = spread._shuffled("repartition", how, _values_of_chunks)
+            made.partitioner = None
+            return made
+        fewer = min(numPartitions, self.partitions)
+        needs = partial(_group, self.partitions, fewer)
+        return self._joined("coalesce", fewer, _chained, [Narrow(self, needs)])
 
 
 def called(f: object, operation: str) -> Callable:
@@ -153,10 +193,6 @@ def _map_partition(f, partition, records):
     return f(records)
 
 
-def _map_indexed(f, partition, records):
-    return f(partition, records)
-
-
 def _glom(partition, records):
     yield list(records)
 
@@ -173,28 +209,79 @@ def _first(a, b):
     return a
 
 
-def _in_all(pair):
+def _in_both(pair):
     return all(pair[1])
 
 
-def _pipe(command, env, check, partition, records):
-    program = subprocess.Popen(
-        shlex.split(command),
-        env=env or {},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-    )
-    feeder = threading.Thread(target=_feed, args=(program.stdin, records), daemon=True)
-    feeder.start()
-    for line in program.stdout:
-        yield line.rstrip(b"\n").decode()
-    feeder.join()
-    status = program.wait()
-    if check and status:
-        raise RuntimeError(f"{command!r} left with exit status {status}.")
+def _some(fraction, seed, partition, records):
+    draw = random.Random(f"{seed} {partition}").random
+    return (record for record in records if draw() < fraction)
 
 
-def _feed(stdin, records: Iterable):
-    with stdin:
-        for record in records:
-            stdin.write((str(record).rstrip("\n") + "\n").encode())
+def _several(mean, seed, partition, records):
+    """Yield each record as often as events come in one unit of time, `mean` usually."""
+    chance = random.Random(f"{seed} {partition}")
+    for record in records:
+        passed = chance.expovariate(1) if mean else 1
+        while passed < mean:
+            yield record
+            passed += chance.expovariate(1)
+
+
+def _shifted(first, count, partition):
+    own = partition - first
+    return (own,) if 0 <= own < count else ()
+
+
+def _chained(partition, inputs):
+    return chain.from_iterable(open_it() for each in inputs for open_it in each)
+
+
+def _row(width, partition):
+    return (partition // width,)
+
+
+def _column(width, partition):
+    return (partition % width,)
+
+
+def _pairs(partition, inputs):
+    """Pair batches with batches: the right side is read once for each on the left."""
+    (left,), (right,) = inputs
+    for some in batches(left()):
+        for others in batches(right()):
+            yield from product(some, others)
+
+
+def _zipped(partition, inputs):
+    (left,), (right,) = inputs
+    try:
+        yield from zip(left(), right(), strict=True)
+    except ValueError as error:
+        if error.__traceback__.tb_next is not None:
+            raise
+        raise ValueError(
+            f"zip needs equally many records in both, and partition {partition} has "
+            "more on one side."
+        ) from None
+
+
+def _count(records):
+    return sum(1 for _ in records)
+
+
+def _numbered(starts, partition, records):
+    return zip(records, count(starts[partition]))
+
+
+def _spread(partition, records):
+    """Give records to all partitions in turn; the first one to another each time."""
+    return enumerate(records, partition)
+
+
+def _values_of_chunks(partition, chunks):
+    return chain.from_iterable(values for _, values in chunks)
+
+
+def _group(partitions, groups, group):
+    return range(group * partitions // groups, (group + 1) * partitions // groups)

@@ -5,10 +5,10 @@ from collections import Counter, defaultdict
 from distlab.dataflow.rdd.graph import Narrow, Node, Wide
 from distlab.dataflow.rdd.shuffle import MapOutput
 
-__all__ = ["Whereabouts"]
+__all__ = ["Locations"]
 
 
-class Whereabouts:
+class Locations:
     """The notebook's knowledge of its workers' disks and caches.
 
     outputs: shuffle -> map task -> (worker, MapOutput). kept: (data set, partition) ->
@@ -107,7 +107,7 @@ class Whereabouts:
                             needed = each.needs(partition)
                             waiting += [(each.parent, number) for number in needed]
 
-    def places(self, wide: Wide, partition: int) -> list[tuple[str, list]]:
+    def segments(self, wide: Wide, partition: int) -> list[tuple[str, list]]:
         """Return where the pieces of a partition are, by map task."""
         have = self.outputs[wide.number]
         outputs: list[MapOutput] = [have[t][1] for t in sorted(have)]
