@@ -21,7 +21,7 @@ from distlab.errors import InvalidArgument
 from distlab.faults import NodeFault, Split, check_node_faults
 from distlab.history import History
 from distlab.network import Client
-from distlab.network.arguments import Asking
+from distlab.network.client import CallSequence
 from distlab.trace import Call, Operation
 
 __all__ = ["Connection", "NoAnswer", "Refused", "as_text", "as_value", "drive"]
@@ -154,7 +154,7 @@ class _Driver:
         """Make all calls; what the generator of calls raises is kept for the caller."""
         try:
             self._stopping.wait(self._client.start_s)
-            asking, result = Asking(self._number, self._client.calls), None
+            asking, result = CallSequence(self._number, self._client.calls), None
             while (call := asking.next(result)) and not self._stopping.is_set():
                 result = self._make(call)
                 self._stopping.wait(self._client.pause_s)

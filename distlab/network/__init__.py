@@ -1,10 +1,14 @@
 """Nodes that exchange messages, and everything that can happen to a message.
 
-    Client ──▶ node ──▶ switch ──▶ node      late, lost, doubled, overtaken, cut off
+    node            what a protocol is: methods that take events and return effects
+    node_host       calls a node's methods, and checks what they return
+    virtual_clock   `simulate`: nodes and clients in this process
+    schedules/      `search` for the order of events that breaks it, and `replay`
+    cluster/        the same nodes as real processes behind a switch: `run`, `Cluster`
 
-`run` has real processes behind a switch process, `simulate` the same nodes on a virtual
-clock, and `search` looks for the order of events that breaks them. `Cluster` is for
-breaking them by hand.
+    Client ──▶ node ──▶ switch ──▶ node      delayed, dropped, duplicated, reordered
+
+All of them give an `Outcome`: what clients asked and were told, and a trace.
 """
 
 from distlab.network.client import Client
@@ -25,7 +29,7 @@ from distlab.network.outcome import Outcome
 from distlab.network.schedules.replay import replay
 from distlab.network.schedules.schedule import Schedule
 from distlab.network.schedules.search import search
-from distlab.network.simulate import simulate
+from distlab.network.virtual_clock import simulate
 
 __all__ = [
     "CancelTimer",

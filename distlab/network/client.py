@@ -1,12 +1,22 @@
 """`Client`: who asks a store, where, what, and how long it waits for an answer."""
 
-from collections.abc import Callable, Generator, Iterable
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from distlab.trace import Call
+from distlab.errors import InvalidArgument
+from distlab.network.copying import NotPlain, plain_copy
+from distlab.trace import Call, Operation
 
-__all__ = ["Client"]
+__all__ = [
+    "CallSequence",
+    "Client",
+    "Session",
+    "check_clients",
+    "check_repeatable",
+    "check_seconds",
+]
 
 
 @dataclass(frozen=True)
@@ -14,14 +24,14 @@ class Client:
     """One client: it makes one call after another.
 
     node: the number of the node that it asks. A client is on the side of its node: no
-        split comes between them.
+        network partition comes between them.
     calls: what it asks. A generator is sent the result of each call, None if it was
         refused or not answered: `version = yield Call("read", "x")`. What runs a client
         more than once, as a search does, needs the function that makes the generator.
     start_s: when it makes its first call.
     pause_s: how long it waits after an answer, before it makes the next call.
-    timeout_s: how long it waits for an answer; what then has not come is never heard
-        of, and the operation's outcome is unknown.
+    timeout_s: its time-out: an answer that has not come by then is never heard of, and
+        the operation's outcome is unknown.
     """
 
     node: int
@@ -29,3 +39,154 @@ class Client:
     start_s: float = 0.0
     pause_s: float = 0.0
     timeout_s: float = 1.0
+
+
+class CallSequence:
+    """What one client asks, one call after another.
+
+    number: the client's, for what is said about a call that is none.
+    """
+
+    def __init__(self, number: int, calls: Iterable[Call] | Callable):
+        self._number = number
+        source = calls() if callable(calls) else calls
+        try:
+            self._calls: Iterator = iter(source)
+        except TypeError:
+            raise InvalidArgument(
+                f"client {number}'s calls came as {source!r}, and not as Calls."
+            ) from None
+        self._send = getattr(self._calls, "send", None)
+        self._begun = False
+
+    def next(self, result: Any = None) -> Call | None:
+        """Return the next call, None after the last; `result` is the last one's.
+
+        Raises: InvalidArgument for what is no Call.
+        """
+        try:
+            if self._send is not None and self._begun:
+                call = self._send(result)
+            else:
+                call = next(self._calls)
+        except StopIteration:
+            return None
+        self._begun = True
+        if not isinstance(call, Call):
+            raise InvalidArgument(
+                f"client {self._number} asks {call!r}, which is no Call. "
+                'For example: Call("write", "x", 1)'
+            )
+        try:
+            return plain_copy(call)
+        except NotPlain as error:
+            raise InvalidArgument(
+                f"client {self._number} asks {call!r}, which holds {error}. A call is "
+                "made of plain data: numbers, strings, and tuples and lists of them."
+            ) from None
+
+
+class Session:
+    """A client as it runs: what it asks, and what it waits for.
+
+    name: its name in the history. calls: how many it has made. request, call, start_s:
+    of the one that has no answer yet; request is None else.
+    """
+
+    __slots__ = (
+        "_asking",
+        "_result",
+        "call",
+        "calls",
+        "client",
+        "name",
+        "request",
+        "start_s",
+    )
+
+    def __init__(self, name: int | str, client: Client):
+        self.name, self.client, self.calls = name, client, 0
+        self.request = self.call = self.start_s = self._result = None
+        self._asking = CallSequence(name, client.calls)
+
+    def next_call(self) -> Call | None:
+        """Return what it asks next, None after the last."""
+        return self._asking.next(self._result)
+
+    def invoke(self, request: int, call: Call, now_s: float) -> None:
+        """Begin to wait for the answer to a call."""
+        self.calls += 1
+        self.request, self.call, self.start_s = request, call, now_s
+
+    def end(self, end_s: float | None, outcome: str, result: Any) -> Operation:
+        """Wait no longer; return what became of the call."""
+        operation = self.operation(end_s, outcome, result)
+        self.request, self._result = None, result
+        return operation
+
+    def operation(
+        self, end_s: float | None = None, outcome: str = "unknown", result: Any = None
+    ) -> Operation:
+        """Return its call as an operation, by default one without an answer."""
+        return Operation(self.name, *self.call, self.start_s, end_s, outcome, result)
+
+
+def check_clients(clients: Client | Iterable[Client], nodes: int) -> list[Client]:
+    """Return the clients, one or several, as a list.
+
+    Raises: InvalidArgument naming the first that cannot be.
+    """
+    if isinstance(clients, Client) or not isinstance(clients, Iterable):
+        clients = [clients]
+    clients = list(clients)
+    for number, client in enumerate(clients):
+        who = f"client {number}"
+        if not isinstance(client, Client):
+            raise InvalidArgument(
+                f"{who} is {client!r}, and no Client. "
+                'For example: Client(0, [Call("write", "x", 1)])'
+            )
+        whole = isinstance(client.node, int) and not isinstance(client.node, bool)
+        if not whole or not 0 <= client.node < nodes:
+            raise InvalidArgument(
+                f"{who} asks node {client.node!r}; of {nodes} nodes the last is "
+                f"{nodes - 1}."
+            )
+        for name in ("start_s", "pause_s", "timeout_s"):
+            check_seconds(f"{who}'s {name}", getattr(client, name))
+        if client.timeout_s == 0:
+            raise InvalidArgument(f"{who} waits for no answer: timeout_s is 0.")
+        if isinstance(client.calls, Call):
+            raise InvalidArgument(
+                f"{who}'s calls are one Call; put it into a list: [{client.calls}]"
+            )
+        if not isinstance(client.calls, Iterable) and not callable(client.calls):
+            raise InvalidArgument(
+                f"{who}'s calls are a list of Calls, or a generator of them, and not "
+                f"{client.calls!r}."
+            )
+    return clients
+
+
+def check_repeatable(clients: list[Client]) -> None:
+    """Refuse clients whose calls can be gone through only once.
+
+    Raises: InvalidArgument naming the first.
+    """
+    for number, client in enumerate(clients):
+        if isinstance(client.calls, Iterator):
+            raise InvalidArgument(
+                f"client {number} is run more than once, and its calls can be gone "
+                "through only once. Give a list, or the function that makes the "
+                f"generator without calling it: Client({client.node}, ask)"
+            )
+
+
+def check_seconds(what: str, value: Any) -> None:
+    """Refuse what is no number of seconds, from 0 on.
+
+    Raises: InvalidArgument.
+    """
+    real = isinstance(value, int | float) and not isinstance(value, bool)
+    if not real or not 0 <= value < math.inf:
+        raise InvalidArgument(f"{what} is a number of seconds, and got {value!r}.")

@@ -33,7 +33,7 @@ __all__ = [
 
 
 class Send(NamedTuple):
-    """Send a message to the node with number `to`; it may be late, lost or doubled.
+    """Send a message to node `to`; the network may delay, drop or duplicate it.
 
     message: plain data: None, numbers, strings, bytes, and tuples, lists, dicts and
     sets of them, also named tuples and dataclasses. The receiver gets a copy.

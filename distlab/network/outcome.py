@@ -19,7 +19,7 @@ _TOLD = {"ok": "answered", "failed": "refused", "unknown": "without an answer"}
 class Outcome:
     """What happened in a run, whether its nodes were processes or simulated.
 
-    history: what the clients asked, and what they were told.
+    history: every operation, with its invocation and response.
     trace: what every node and client did; the clients come after the nodes.
     nodes: the nodes' objects as they were at the end, None for one that was dead. From
         real processes they are copies.
@@ -45,8 +45,8 @@ class Outcome:
             for event in self.trace.events
             if event.kind == "send" and event.rank in nodes and event.peer in nodes
         ]
-        sent, lost = len(sends), sum(map(is_lost, sends))
-        gone = f", {lost:,} lost" if lost else ""
+        sent, dropped = len(sends), sum(map(is_lost, sends))
+        gone = f", {dropped:,} dropped" if dropped else ""
         parts.append(f"{sent:,} message{'s' * (sent != 1)} between nodes{gone}")
         parts.append(readable_seconds(self.elapsed_s))
         return f"{self.trace.actors()}; {'; '.join(parts)}"

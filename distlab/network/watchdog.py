@@ -1,11 +1,13 @@
 """A watchdog for nodes that never return from a method.
 
 The simulator and the search call nodes in the learner's own process, where nobody can
-kill one that loops for ever. So a thread looks how long each call has taken, and makes
-one that takes too long raise `NeverReturned`, in the middle of its loop.
+kill one that loops for ever; in a process of a cluster it does the same, so that both
+tell the same story. A thread looks how long each call has taken, and makes one that
+takes too long raise `NeverReturned`, in the middle of its loop.
 
 The time is that of the processor, as a machine that is busy with other things makes no
-node slow. A node that sleeps uses none; it is given more, and by the clock.
+node slow. A node that sleeps uses none; it is given more, and by the clock. While a
+process is paused (SIGSTOP), so is its watchdog, and that time does not count.
 """
 
 import ctypes
@@ -17,6 +19,7 @@ import time
 __all__ = ["NeverReturned", "Watchdog"]
 
 _CPU_S, _CLOCK_S, _LOOK_S = 2.0, 20.0, 0.25
+_PAUSED_S = 3.0  # from one look to the next
 
 
 class NeverReturned(BaseException):
@@ -56,10 +59,11 @@ class Watchdog:
 
     def _watch(self):
         clock = time.pthread_getcpuclockid(self._ident)
-        seen, since_cpu, since = -1, 0.0, 0.0
+        seen, since_cpu, since, looked = -1, 0.0, 0.0, 0.0
         while not self._over.wait(_LOOK_S):
             now_cpu, now = time.clock_gettime(clock), time.monotonic()
-            if self.calls != seen or not self.inside:
+            paused, looked = now > looked + _PAUSED_S, now
+            if self.calls != seen or not self.inside or paused:
                 seen, since_cpu, since = self.calls, now_cpu, now
                 continue
             late = now_cpu - since_cpu > _CPU_S or now - since > _CLOCK_S

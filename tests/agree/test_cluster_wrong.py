@@ -83,7 +83,7 @@ class NeverMade(Node):
         ),
         (Nonsense, 0, "on_client", ["'yes' is no effect"]),
         (SendsAFile, 0, "on_client", ["no plain data"]),
-        (Leaves, 0, "on_client", ["exit status 3", "read x"]),
+        (Leaves, 0, "", ["exit status 3"]),
         (NeverMade, 1, "__init__", ["ValueError: not me"]),
     ],
 )
@@ -257,7 +257,7 @@ class Saves(network.Node):
 cluster = network.Cluster(Saves, 2)
 for node in range(2):
     cluster.call(node, "write")
-print(cluster._hub.folder, flush=True)
+print(cluster._supervisor.folder, flush=True)
 time.sleep(1000)
 """
 

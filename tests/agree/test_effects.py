@@ -18,8 +18,8 @@ from distlab.network import (
     simulate,
     watchdog,
 )
-from distlab.network.effects import Hosted, made
-from distlab.network.plain import NotPlain, copied
+from distlab.network.copying import NotPlain, plain_copy
+from distlab.network.node_host import NodeHost, make_node
 
 ONE = [Client(1, [Call("write", "x", 1)])]
 
@@ -182,12 +182,12 @@ def test_a_receiver_and_a_disk_get_copies():
 
 def test_plain_data_is_copied_where_it_can_change_and_only_there():
     for value in (1, "a", None, (1, ("b", 2.0)), frozenset({1}), b"x"):
-        assert copied(value) is value
+        assert plain_copy(value) is value
     for value in ([1, [2]], {1: [2]}, {3}, (1, [2])):
-        twin = copied(value)
+        twin = plain_copy(value)
         assert twin == value and twin is not value and type(twin) is type(value)
     with pytest.raises(NotPlain) as caught:
-        copied([0, {"a": (1, object())}])
+        plain_copy([0, {"a": (1, object())}])
     assert caught.value.where == "[1]['a'][1]"
 
 
@@ -231,9 +231,9 @@ def test_a_node_without_number_and_one_with_other_arguments_are_told():
             return []
 
     with pytest.raises(InvalidArgument, match=r"super\(\).__init__\(me, peers\)"):
-        made(Nameless, 0, 2)
+        make_node(Nameless, 0, 2)
     with pytest.raises(InvalidArgument, match=r"on_message\(sender, message\)"):
-        made(Other, 0, 2)
+        make_node(Other, 0, 2)
 
 
 def test_a_failure_in_the_constructor_is_one_of_the_node():
@@ -246,6 +246,8 @@ def test_a_failure_in_the_constructor_is_one_of_the_node():
 
 
 def test_the_same_seed_gives_a_node_the_same_chance():
-    draws = [Hosted(Node(1, [0]), 1, 2, seed=s).node.random.random() for s in (1, 1, 2)]
+    draws = [
+        NodeHost(Node(1, [0]), 1, 2, seed=s).node.random.random() for s in (1, 1, 2)
+    ]
     assert draws[0] == draws[1] != draws[2]
     assert draws[0] == random.Random("1 1").random()

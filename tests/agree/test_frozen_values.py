@@ -9,9 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from distlab.network.plain import NotPlain
-from distlab.network.schedules.chance import Chance
-from distlab.network.schedules.frozen import freeze, thaw
+from distlab.network.copying import NotPlain, SplitMix64, freeze, thaw
 
 
 @dataclass
@@ -153,7 +151,7 @@ def test_what_cannot_be_copied_is_refused_and_functions_are_kept(value):
 
 
 def test_chance_with_a_small_state_is_as_good_and_goes_on_after_a_thaw():
-    chance = Chance("seed")
+    chance = SplitMix64("seed")
     drawn = [chance.random() for _ in range(20_000)]
     assert 0 <= min(drawn) < 0.001 and 0.999 < max(drawn) < 1
     assert abs(sum(drawn) / len(drawn) - 0.5) < 0.01
@@ -163,4 +161,4 @@ def test_chance_with_a_small_state_is_as_good_and_goes_on_after_a_thaw():
     assert chance.getrandbits(200) < 2**200
     twin = thaw(freeze(chance))
     assert [twin.random() for _ in range(5)] == [chance.random() for _ in range(5)]
-    assert Chance("seed").random() == drawn[0] != Chance("other").random()
+    assert SplitMix64("seed").random() == drawn[0] != SplitMix64("other").random()

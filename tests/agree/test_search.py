@@ -66,9 +66,9 @@ PLANTED = {
 KINDS = {
     "lost at a crash": {"crash", "restart"},
     "split brain": {"timer"},
-    "doubled": {"copy"},
+    "doubled": {"duplicate"},
     "lost in a split": {"split", "heal"},
-    "lost": {"lose"},
+    "lost": {"drop"},
 }
 
 
@@ -176,14 +176,14 @@ def test_on_a_mended_node_a_schedule_is_fine_or_says_where_it_no_longer_fits(fou
 def test_nothing_is_found_in_a_right_protocol_and_it_is_said_what_was_explored():
     clients = [Client(0, [Call("write", "x", 1)]), Client(1, [READ])]
     nothing = search(Majority, 3, clients, nothing_stale, within_s=120)
-    assert not nothing and nothing.explored.whole
+    assert not nothing and nothing.explored.complete
     assert nothing.explored.states > 100
     assert "all schedules there are" in repr(nothing)
     short = search(Majority, 3, READERS, nothing_stale, crashes=1, within_s=0.5)
-    assert not short and not short.explored.whole
+    assert not short and not short.explored.complete
     assert "at random" in repr(short) and "1 crash in each" in repr(short)
     cut = search(Majority, 3, clients[:1], nothing_stale, steps=4, within_s=120)
-    assert not cut.explored.whole  # a schedule needs nine steps to its end
+    assert not cut.explored.complete  # a schedule needs nine steps to its end
 
 
 class Passes(Node):
@@ -231,7 +231,7 @@ def test_all_schedules_are_those_that_a_naive_search_goes_through(shape):
         for n, word in enumerate(words)
     ]
     nothing = search(Passes, size, clients, note, within_s=120)
-    assert nothing.explored.whole
+    assert nothing.explored.complete
     assert seen == naive(size, words)
 
 
@@ -329,7 +329,7 @@ def test_a_node_that_raises_in_some_order_is_found_with_its_story():
                 assert self.first < value
 
     found = search(Trusts, 2, [Client(0, [Call("go")])], lambda outcome: True)
-    assert [step.kind for step in found.schedule] == ["call", "get"]
+    assert [step.kind for step in found.schedule] == ["call", "deliver"]
     assert "node 1 (Trusts) raised AttributeError" in found.why
     outcome = found.replay()
     assert outcome.trace.events[-1].label == "raised AttributeError"

@@ -383,7 +383,7 @@ def test_nodes_that_find_no_end_are_stopped(monkeypatch):
         def on_message(self, sender, message):
             return [Send(self.me, "again")]
 
-    monkeypatch.setattr("distlab.network.virtual._MOST_EVENTS", 10_000)
+    monkeypatch.setattr("distlab.network.virtual_clock._MOST_EVENTS", 10_000)
     with pytest.raises(NodeFailed, match="the nodes find no end"):
         simulate(Echoes, 1)
 

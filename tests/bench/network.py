@@ -30,8 +30,8 @@ from protocols import (
 from distlab import Call
 from distlab.agree import Quorum, Register, check_linearizable
 from distlab.network import Client, Delivery, search
-from distlab.network.effects import Hosted
-from distlab.network.virtual import VirtualRun
+from distlab.network.node_host import NodeHost
+from distlab.network.virtual_clock import SimulatedRun
 
 NODES, SECONDS = 50, 4.0
 
@@ -49,7 +49,7 @@ def bare():
     nodes = [Gossip(n, [p for p in everyone if p != n]) for n in everyone]
     under_way = deque()
     for me, node in enumerate(nodes):
-        Hosted(node, me, NODES)
+        NodeHost(node, me, NODES)
         under_way += [(me, send) for send in node.on_start({})]
     count, began = 100_000, time.process_time()
     for _ in range(count):
@@ -60,13 +60,13 @@ def bare():
 
 def simulated(traced):
     """Return how many messages are simulated, and in how many seconds."""
-    run = VirtualRun(Gossip, NODES, [], (), Delivery(), 0)
+    run = SimulatedRun(Gossip, NODES, [], (), Delivery(), 0)
     run.events = run.events if traced else Nothing()
     began = time.process_time()
     run.run(SECONDS)
     if traced:
         run.outcome()
-    return run._numbers, time.process_time() - began
+    return run._messages, time.process_time() - began
 
 
 def messages():
@@ -102,8 +102,8 @@ def searches():
         ("no write back, quorum store", no_write_back, readers, linearizable, {}),
         ("lost at a crash", ForgetsToSave, readers, nothing_stale, {"crashes": 1}),
         ("split brain", BothSides, lockers, one_holder, {"splits": 1}),
-        ("doubled", Counts, counters, counts_well, {"duplicates": 1}),
-        ("overtaken", LastToCome, writers, all_alike, {"settled": True}),
+        ("duplicated", Counts, counters, counts_well, {"duplicates": 1}),
+        ("reordered", LastToCome, writers, all_alike, {"settled": True}),
         ("right, two clients", Majority, readers[:2], nothing_stale, {}),
         ("right, with a crash", Majority, readers[:2], nothing_stale, {"crashes": 1}),
     ]

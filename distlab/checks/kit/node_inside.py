@@ -8,11 +8,10 @@ from typing import Any
 from distlab.calls.plain import unpack_plain
 from distlab.cells import learn
 from distlab.errors import NodeFailed
-from distlab.network.effects import Hosted, made
-from distlab.network.schedules.chance import Chance
-from distlab.network.schedules.frozen import freeze, thaw
+from distlab.network.copying import SplitMix64, freeze, thaw
+from distlab.network.describe import describe, shorten
+from distlab.network.node_host import NodeHost, make_node
 from distlab.network.watchdog import NeverReturned, Watchdog
-from distlab.network.words import in_words, shortened
 from distlab.processes import Child
 from distlab.sandbox.withheld import withhold
 
@@ -63,10 +62,10 @@ class _Life:
         if self.make is None:
             (self.make,) = pickle.loads(self.packed)
             _name_globals(self.make)
-        node = made(self.make, self.me, nodes)
-        how = {"seed": self.seed, "restarted": True, "chance": Chance}
+        node = make_node(self.make, self.me, nodes)
+        how = {"seed": self.seed, "restarted": True, "generator": SplitMix64}
         self.searching = searching
-        return self._kept(Hosted(node, self.me, nodes, **how)), ()
+        return self._kept(NodeHost(node, self.me, nodes, **how)), ()
 
     def do(self, state, method, *args):
         """Call a method of the node in a state; return its next state, and effects."""
@@ -94,7 +93,7 @@ def _told(effect):
     """Return an effect as plain data; what only nodes read is words, and bytes."""
     kind, fields = type(effect).__name__, list(effect)
     if (at := OPAQUE.get(kind)) is not None:
-        words = shortened(in_words(fields[at]), _MOST_WORDS)
+        words = shorten(describe(fields[at]), _MOST_WORDS)
         fields[at] = words, _packed(fields[at])
     return kind, *fields
 

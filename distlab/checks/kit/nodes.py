@@ -23,7 +23,7 @@ from distlab.checks.kit.ranks import seconds
 from distlab.checks.kit.verdict import Inconclusive, Wrong
 from distlab.errors import CannotTravel, NodeFailed, NotDeterministic, SandboxExceeded
 from distlab.network import Outcome, node, search, simulate
-from distlab.network.schedules.found import Found, NotFound
+from distlab.network.schedules.search import Found, NotFound
 from distlab.processes import Frame, Processes
 
 __all__ = ["NODE_HINTS", "Nodes", "on_nodes"]

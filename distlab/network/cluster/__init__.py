@@ -1,8 +1,8 @@
 """Nodes as real processes behind a switch, and the one thread that looks after them.
 
-    cluster ─▶ hub ─┬─ hands: what a cell, a button or a plan does     inside: a node's
-                    ├─ ears: what the processes say                    process, and the
-                    └─ driver: the clients                             switch's
+    cluster ─▶ supervisor ─┬─ clients, partitions    what is asked, what is cut
+         (by requests)     ├─ node_process           a node, its `disk`, its `wire`
+                           └─ switch                 between any two nodes
 
-Each process writes down what it did (`journal`); `merge` makes one trace of it all.
+Each process writes down what it did (`event_log`), which makes one trace of it all.
 """

@@ -1,12 +1,12 @@
 """`run` and `Cluster`: nodes as real processes, behind a switch that can be broken.
 
     kernel ──▶ node 0 ──▶ ┌────────┐ ──▶ node 1
-      clients, buttons    │ switch │        late, lost, doubled, overtaken, cut off
+      clients, buttons    │ switch │        delayed, dropped, duplicated, reordered
                           └────────┘ ──▶ node 2
 
 What comes of it is an `Outcome`, as of `simulate`. The processes are real, so the order
-of what happens is not the same each time: the delays and losses of each link are drawn
-from the seed, but who is a little faster is not.
+of what happens is not the same each time: what each link delays and drops is drawn from
+the seed, but who is a little faster is not.
 """
 
 import weakref
@@ -17,21 +17,15 @@ from distlab.calls.travel import pack_functions
 from distlab.errors import InvalidArgument
 from distlab.faults import NodeFault, Split, check_node_faults
 from distlab.history import History
-from distlab.network.arguments import (
-    Asking,
-    check_clients,
-    check_delivery,
-    check_nodes,
-    check_seconds,
-)
-from distlab.network.client import Client
-from distlab.network.cluster.hub import Hub
-from distlab.network.cluster.merge import merged
+from distlab.network.client import CallSequence, Client, check_clients, check_seconds
+from distlab.network.cluster.event_log import merge_logs
 from distlab.network.cluster.panel import Panel
-from distlab.network.delivery import Delivery
-from distlab.network.effects import made
+from distlab.network.cluster.partitions import Partitions
+from distlab.network.cluster.supervisor import Supervisor
+from distlab.network.copying import NotPlain, plain_copy
+from distlab.network.delivery import Delivery, check_delivery
+from distlab.network.node_host import check_nodes, make_node
 from distlab.network.outcome import Outcome
-from distlab.network.plain import NotPlain, copied
 from distlab.processes import Interrupts
 from distlab.trace import Call, Operation
 
@@ -59,7 +53,7 @@ def run(
 
     When the clients are done, the nodes get up to a second more, until no message is
     under way. A client whose node dies is told nothing, as it could be slow as well:
-    its call is unknown when its timeout is over.
+    its call is unknown when its time-out is over.
 
     Raises: NodeFailed if a node raised, returned nonsense or did not return;
     InvalidArgument, CannotTravel, before anything starts; SwitchFailed.
@@ -69,9 +63,9 @@ def run(
     faults = check_node_faults(faults, nodes)
     check_seconds("timeout_s", timeout_s)
     with Cluster(make, nodes, delivery=delivery, seed=seed) as cluster:
-        cluster._hub.ask("plan", faults)
-        cluster._hub.ask("clients", clients, 0.0)
-        cluster._hub.ask("finish", timeout_s)
+        cluster._ask(Supervisor.plan, faults)
+        cluster._ask(Supervisor.start_clients, clients, 0.0)
+        cluster._ask(Supervisor.finish, timeout_s)
     return cluster.outcome()
 
 
@@ -100,16 +94,16 @@ class Cluster:
     ):
         check_nodes(nodes, _MOST_NODES)
         check_delivery(delivery)
-        made(make, 0, nodes)  # most mistakes are found before a process starts
+        make_node(make, 0, nodes)  # most mistakes are found before a process starts
         self._closed = False
         self.nodes = nodes
         packed = pack_functions((make,), "a node")
-        self._hub = None
+        self._supervisor = None
         try:
             with Interrupts():
-                self._hub = Hub(packed, nodes, delivery, seed, folder)
-                weakref.finalize(self, self._hub.leave, wait=False)
-            self._hub.opened()
+                self._supervisor = Supervisor(packed, nodes, delivery, seed, folder)
+                weakref.finalize(self, self._supervisor.leave, wait=False)
+            self._supervisor.opened()
         except BaseException:
             self.close()
             raise
@@ -119,12 +113,12 @@ class Cluster:
 
     def __exit__(self, kind, error, _):
         self._close(copying=kind is None)
-        if kind is None and self._hub.failure is not None:
-            raise self._hub.failure
+        if kind is None and self._supervisor.failure is not None:
+            raise self._supervisor.failure
 
     def __repr__(self):
-        states = [f"node {n} {state}" for n, state in enumerate(self._hub.states)]
-        return f"Cluster: {'ended' if self._hub.over else ', '.join(states)}"
+        states = [f"node {n} {state}" for n, state in enumerate(self.states)]
+        return f"Cluster: {'ended' if self._supervisor.over else ', '.join(states)}"
 
     # what it is made to do
 
@@ -138,71 +132,71 @@ class Cluster:
         """
         check_seconds("timeout_s", timeout_s)
         try:
-            call = copied(Call(op, key, value))
+            call = plain_copy(Call(op, key, value))
         except NotPlain as error:
             raise InvalidArgument(
                 f"a call is made of plain data, and this one holds {error}."
             ) from None
-        return self._hub.ask("call", self._node(node), call, timeout_s)
+        return self._ask(Supervisor.call, self._node(node), call, timeout_s)
 
     def start(self, clients: Client | Iterable[Client]) -> None:
         """Have clients ask, in the background, until they are done or are stopped."""
         clients = check_clients(clients, self.nodes)
         for number, client in enumerate(clients):
             if isinstance(client.calls, Sequence):  # else each as it comes
-                asking = Asking(number, client.calls)
+                asking = CallSequence(number, client.calls)
                 while asking.next() is not None:
                     pass
-        self._hub.ask("clients", clients, None)
+        self._ask(Supervisor.start_clients, clients, None)
 
     def stop_clients(self) -> None:
         """Have no client ask any more."""
-        self._hub.ask("stop_clients")
+        self._supervisor.ask(self._supervisor.clients.stop)
 
     def split(self, *sides: Iterable[int]) -> None:
         """Let no message pass between these sides: `cluster.split([0], [1, 2])`.
 
-        A node on no side is alone. What is under way between two sides is lost. A split
-        by hand before this one is replaced.
+        A node on no side is alone. What is under way between two sides is dropped. A
+        split by hand before this one is replaced.
         """
-        self._hub.ask("links", "split", self._sides(sides))
+        self._ask(Supervisor.change_links, Partitions.split, self._sides(sides))
 
     def heal(self) -> None:
         """End every split, and mend every link."""
-        self._hub.ask("links", "heal")
+        self._ask(Supervisor.change_links, Partitions.heal)
 
     def cut(self, one: int, other: int) -> None:
         """Cut the link between two nodes, both ways, until `heal`."""
         if self._node(one) == self._node(other):
             raise InvalidArgument(f"node {one} has no link to itself.")
-        self._hub.ask("links", "cut", one, other)
+        self._ask(Supervisor.change_links, Partitions.cut, one, other)
 
     def kill(self, node: int) -> None:
         """Kill a node's process with SIGKILL; what it saved stays."""
-        self._hub.ask("kill", self._node(node))
+        self._ask(Supervisor.kill, self._node(node))
 
     def restart(self, node: int) -> None:
         """Start a new process for a dead node, with what the old one had saved."""
-        self._hub.ask("restart", self._node(node))
+        self._ask(Supervisor.restart, self._node(node))
 
     def pause(self, node: int) -> None:
         """Stop a node's process with SIGSTOP: for the others it may as well be dead."""
-        self._hub.ask("pause", self._node(node))
+        self._ask(Supervisor.pause, self._node(node))
 
     def resume(self, node: int) -> None:
         """Let a paused node go on, where it was."""
-        self._hub.ask("resume", self._node(node))
+        self._ask(Supervisor.resume, self._node(node))
 
     @property
     def delivery(self) -> Delivery:
         """How messages travel; a new one holds for what is sent from then on."""
-        return self._hub.delivery
+        return self._supervisor.delivery
 
     @delivery.setter
     def delivery(self, delivery: Delivery) -> None:
         """Have messages travel in another way from now on."""
         check_delivery(delivery)
-        self._hub.ask("delivery", delivery)
+        self._ask(Supervisor.deliver, delivery)
 
     def close(self) -> None:
         """End the cluster's processes; its history and outcome stay."""
@@ -213,42 +207,46 @@ class Cluster:
     @property
     def states(self) -> list[str]:
         """What each node is: "running", "paused", "killed" or "starting"."""
-        return list(self._hub.states)
+        return list(self._supervisor.states)
 
     @property
     def pids(self) -> list[int | None]:
         """The number of each node's process, for whoever wants to kill it elsewhere."""
-        return self._hub.ask("pids")
+        return self._ask(Supervisor.pids)
 
     @property
     def history(self) -> History:
         """What clients have asked, and what they were told, up to now."""
-        if self._closed or self._hub.failure is not None:
-            return History(self._hub.driver.operations())
-        return History(self._hub.ask("operations"))
+        if self._closed or self._supervisor.failure is not None:
+            return History(self._supervisor.clients.operations())
+        return History(self._supervisor.ask(self._supervisor.clients.operations))
 
     def outcome(self) -> Outcome:
         """Return what has happened up to now, or up to the end.
 
-        There is no copy of a node that is dead or paused, or that cannot be copied.
+        There is no copy of a node that is dead or paused, or that cannot be plain_copy.
         """
-        if not self._closed and self._hub.failure is None:
-            copies = self._hub.ask("copies")
+        if not self._closed and self._supervisor.failure is None:
+            copies = self._ask(Supervisor.copy_nodes)
         else:
-            copies = self._hub.copies
-        record, saved = self._hub.record()
+            copies = self._supervisor.copies
+        record, saved = self._supervisor.record()
         copies = copies or [None] * self.nodes
-        elapsed_s = self._hub.now()
-        return Outcome(self.history, merged(record), copies, saved, elapsed_s)
+        elapsed_s = self._supervisor.now()
+        return Outcome(self.history, merge_logs(record), copies, saved, elapsed_s)
 
     def panel(self) -> Panel:
         """Return buttons for all of this, as the last line of a notebook's cell."""
-        return Panel(self, self._hub)
+        return Panel(self, self._supervisor)
+
+    def _ask(self, method, *args):
+        """Have the supervisor's thread do something; return what comes of it."""
+        return self._supervisor.ask(method, self._supervisor, *args)
 
     def _close(self, copying):
-        if not self._closed and self._hub is not None:
+        if not self._closed and self._supervisor is not None:
             self._closed = True
-            self._hub.leave(copying)
+            self._supervisor.leave(copying)
 
     def _sides(self, sides):
         """Return the sides of a split, each a tuple."""

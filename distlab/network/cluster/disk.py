@@ -2,8 +2,7 @@
 
 A value is written beside the old one and takes its name in one step, so that a process
 which is killed in between leaves the old value whole. SIGKILL ends a process and not
-the system, which holds what was written and has not reached the disk; fsync guards
-against the system's own death, which no test here survives either.
+the system; fsync would guard against the system's own death.
 """
 
 import hashlib
@@ -13,7 +12,7 @@ from typing import Any
 
 import cloudpickle
 
-__all__ = ["Disk", "packed"]
+__all__ = ["Disk", "serialize"]
 
 _TEMPORARY = ".new"
 
@@ -29,7 +28,7 @@ class Disk:
         """Write a value under a name, in the place of the one before."""
         path = os.path.join(self._folder, hashlib.sha256(name.encode()).hexdigest())
         with open(path + _TEMPORARY, "wb") as file:
-            file.write(packed((name, value)))
+            file.write(serialize((name, value)))
         os.replace(path + _TEMPORARY, path)
 
     def load(self) -> dict[str, Any]:
@@ -43,7 +42,7 @@ class Disk:
         return dict(sorted(saved.items()))
 
 
-def packed(thing: Any) -> bytes:
+def serialize(thing: Any) -> bytes:
     """Return plain data as bytes, for a node, for the notebook, or for a disk.
 
     A class that was written in a notebook is there in every node, but a class of a

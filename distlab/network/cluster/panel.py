@@ -1,4 +1,4 @@
-"""`Panel`: a cluster under the learner's hand, as widgets of a notebook.
+"""`Panel`: buttons for a cluster, as widgets of a notebook.
 
     ● node 0   running             [kill] [pause]    side (A) (B)
     ■ node 1   killed              [restart]         side (A) (B)
@@ -10,50 +10,92 @@ were started in the background go on meanwhile.
 """
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from html import escape
 
 from distlab.errors import DistlabError
-from distlab.network.cluster.panel_text import (
-    KEYS,
-    STYLE,
-    swatch,
-    table_html,
-    table_text,
-)
+from distlab.show.theme import GRID, INK, MUTED, rank_color
 
 __all__ = ["Panel"]
 
 _SIDES = "ABC"
 _LIVE_S = 1.0
 _MOST_DELAY_MS = 200
+_METHODS = (
+    ("kill(1)", "kill a node's process with SIGKILL"),
+    ("restart(1)", "start it again, from what it had saved"),
+    ("pause(1), resume(1)", "stop it, and let it go on: slow, or dead?"),
+    ("split([0], [1, 2])", "let no message pass between sides"),
+    ("cut(0, 1)", "cut one link"),
+    ("heal()", "mend every link"),
+    ("delivery = Delivery(loss=0.1)", "how messages travel from now on"),
+    ("call(0, 'read', 'x')", "ask a node"),
+)
+
+_STYLE = f"""<style>
+.distlab-cluster {{ border: 1px solid var(--jp-border-color2, {GRID});
+  border-radius: 6px; padding: 10px 14px; margin: 4px 0; max-width: 62em;
+  overflow: visible; }}
+.distlab-cluster > style, .distlab-cluster .distlab-cluster-style {{ display: none; }}
+.distlab-cluster-row {{ display: flex; flex-flow: row wrap; align-items: center;
+  gap: 4px 10px; overflow: visible; padding: 2px 0; }}
+.distlab-cluster-row > .widget-html:nth-child(1) {{ width: 6em; }}
+.distlab-cluster-row > .widget-html:nth-child(2) {{ width: 13em; }}
+.distlab-cluster .widget-html, .distlab-cluster .widget-html-content {{ margin: 0;
+  height: auto; min-height: 0; line-height: 1.5;
+  color: var(--jp-ui-font-color1, {INK}); }}
+.distlab-cluster button.jupyter-button {{ width: auto; min-width: 5.5em;
+  padding: 0 12px; margin: 0; }}
+.distlab-cluster .widget-toggle-buttons {{ display: flex; flex-flow: row nowrap;
+  align-items: center; width: auto; margin: 0; }}
+.distlab-cluster .widget-toggle-buttons > label {{ width: auto; margin: 0 6px 0 0; }}
+.distlab-cluster .widget-toggle-button, .distlab-cluster
+  .widget-toggle-buttons button {{ min-width: 2.6em; width: auto; }}
+.distlab-cluster .widget-slider {{ width: 20em; margin: 0; }}
+.distlab-cluster .widget-slider > label {{ width: 5.5em; }}
+.distlab-cluster-live {{ border-top: 1px solid var(--jp-border-color2, {GRID});
+  padding-top: 6px; font-variant-numeric: tabular-nums; }}
+</style>"""
+
+# The notebook has its own plans for most keys: with a button in focus, x would cut the
+# cell. Widgets cannot run scripts, so this stands beside the panel.
+_KEYS = """<script>
+if (!window.distlabClusterKeys) {
+  window.distlabClusterKeys = true;
+  window.addEventListener("focusin", event => {
+    const panel = event.target.closest?.(".distlab-cluster");
+    if (panel) panel.onkeydown = key => key.stopPropagation();
+  });
+}
+</script>"""
 
 
 class Panel:
     """What is seen of a cluster, and done to it, in a notebook.
 
-    cluster: the `Cluster`, whose methods the buttons call. hub: its `Hub`, which tells
-    the panel several times in a second to look.
+    cluster: the `Cluster`, whose methods the buttons call. supervisor: its
+    `Supervisor`, which tells the panel several times in a second to look.
     """
 
-    def __init__(self, cluster, hub):
-        self._cluster, self._hub = cluster, hub
+    def __init__(self, cluster, supervisor):
+        self._cluster, self._supervisor = cluster, supervisor
         self._box = None
         self._shown = {}
 
     def __repr__(self):
-        return table_text(self._rows(), self._live())
+        return _table_text(self._rows(), self._live())
 
     def _repr_html_(self):
-        return table_html(self._rows(), self._live())
+        return _table_html(self._rows(), self._live())
 
     def _ipython_display_(self):
         from IPython.display import display
 
-        display({"text/html": KEYS, "text/plain": ""}, raw=True)
+        display({"text/html": _KEYS, "text/plain": ""}, raw=True)
         if self._box is None:
             self._box = self._build()
-            self._hub.watchers.append(self.look)
+            self._supervisor.watchers.append(self.look)
         self.look()
         words = {"text/html": self._repr_html_(), "text/plain": repr(self)}
         display({**self._box._repr_mimebundle_(), **words}, raw=True)
@@ -62,11 +104,11 @@ class Panel:
 
     def _rows(self):
         """Return of each node what its state is, in words."""
-        hub = self._hub
-        if hub.over:
-            return [f"{state} at the end" for state in hub.states]
-        severed, told = hub.links.severed(), []
-        for node, state in enumerate(hub.states):
+        supervisor = self._supervisor
+        if supervisor.over:
+            return [f"{state} at the end" for state in supervisor.states]
+        severed, told = supervisor.partitions.severed(), []
+        for node, state in enumerate(supervisor.states):
             lost = [str(other) for one, other in sorted(severed) if one == node]
             if state == "running" and lost:
                 state = f"cut off from {', '.join(lost)}"
@@ -75,16 +117,16 @@ class Panel:
 
     def _live(self):
         """Return what clients were told in the last second, on each side."""
-        hub, counted = self._hub, Counter()
-        if hub.over:
-            first = str(hub.failure or "").split("\n")[0]
+        supervisor, counted = self._supervisor, Counter()
+        if supervisor.over:
+            first = str(supervisor.failure or "").split("\n")[0]
             return [f"The cluster has ended{': ' + first if first else '.'}"]
-        since = hub.now() - _LIVE_S
-        for at, node, outcome in list(hub.driver.recent):
+        since = supervisor.now() - _LIVE_S
+        for at, node, outcome in list(supervisor.clients.recent):
             if at > since:
                 counted[node, outcome] += 1
         lines = []
-        for side in hub.links.sides():
+        for side in supervisor.partitions.sides():
             answered, refused, unanswered = (
                 sum(counted[node, outcome] for node in side)
                 for outcome in ("ok", "failed", "unknown")
@@ -97,17 +139,17 @@ class Panel:
         return lines
 
     def look(self) -> None:
-        """Show what has changed; called by the hub's thread as well."""
+        """Show what has changed; called by the supervisor's thread as well."""
         rows = self._rows()
         for node, told in enumerate(rows):
             self._show(self._states[node], f"<span>{escape(told)}</span>")
-            state, over = self._hub.states[node], self._hub.over
+            state, over = self._supervisor.states[node], self._supervisor.over
             dead = state == "killed"
             self._label(self._kill[node], "restart" if dead else "kill", node, over)
             word = "resume" if state == "paused" else "pause"
             self._label(self._pause[node], word, node, over or dead)
         self._show(self._line, "<br>".join(map(escape, self._live())))
-        if self._hub.over:
+        if self._supervisor.over:
             for widget in (*self._sides, *self._network_parts):
                 widget.disabled = True
 
@@ -135,10 +177,10 @@ class Panel:
         self._line, self._said = widgets.HTML(), widgets.HTML()
         rows = []
         for node in range(count):
-            name = widgets.HTML(swatch(node))
+            name = widgets.HTML(_swatch(node))
             row = [name, self._states[node], self._kill[node], self._pause[node]]
             rows.append(self._line_of(widgets, [*row, self._sides[node]]))
-        style = widgets.HTML(STYLE)
+        style = widgets.HTML(_STYLE)
         style.add_class("distlab-cluster-style")
         self._line.add_class("distlab-cluster-live")
         box = widgets.VBox(
@@ -204,11 +246,11 @@ class Panel:
         self.look()
 
     def _kill_one(self, node):
-        dead = self._hub.states[node] == "killed"
+        dead = self._supervisor.states[node] == "killed"
         (self._cluster.restart if dead else self._cluster.kill)(node)
 
     def _pause_one(self, node):
-        paused = self._hub.states[node] == "paused"
+        paused = self._supervisor.states[node] == "paused"
         (self._cluster.resume if paused else self._cluster.pause)(node)
 
     def _split(self):
@@ -225,3 +267,41 @@ class Panel:
         )
         if new != self._cluster.delivery:
             self._cluster.delivery = new
+
+
+def _swatch(node: int) -> str:
+    """Return a node's name beside its colour."""
+    drawn = (
+        f'<span aria-hidden="true" style="display:inline-block;width:0.8em;'
+        f'height:0.8em;border-radius:2px;background:{rank_color(node)}"></span>'
+    )
+    return f"{drawn} <b>node {node}</b>"
+
+
+def _table_text(states: Sequence[str], live: Sequence[str]) -> str:
+    """Return the panel in plain words."""
+    rows = [f"node {node}: {state}" for node, state in enumerate(states)]
+    lines = ["Cluster", *rows, *live]
+    return "\n".join([*lines, "Its methods do what the panel's buttons do."])
+
+
+def _table_html(states: Sequence[str], live: Sequence[str]) -> str:
+    """Return the panel as a table that needs no kernel, and what to call instead."""
+    rows = "".join(
+        f"<tr><th scope='row' style='text-align:left'>{_swatch(node)}</th>"
+        f"<td style='text-align:left'>{escape(state)}</td></tr>"
+        for node, state in enumerate(states)
+    )
+    calls = "".join(
+        f"<tr><td style='text-align:left'><code>cluster.{escape(call)}</code></td>"
+        f"<td style='text-align:left'>{escape(what)}</td></tr>"
+        for call, what in _METHODS
+    )
+    told = "<br>".join(map(escape, live))
+    return (
+        f"<div class='distlab-cluster-table'><table><caption style='text-align:left'>"
+        f"The cluster as this cell ran</caption>{rows}</table><p>{told}</p>"
+        f"<p style='color:{MUTED}'>Here are no buttons, as nothing runs behind this "
+        f"page. In a notebook of your own these do the same:</p>"
+        f"<table>{calls}</table></div>"
+    )

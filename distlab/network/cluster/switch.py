@@ -1,45 +1,43 @@
-"""The inside of the switch: every message between two nodes passes through it.
+"""The switch's process: every message between two nodes passes through it.
 
-    kernel ── split, heal, loss ──▶ switch
-    node 0 ── message to 1 ───────▶   │  delayed, lost, doubled, cut
-    node 1 ◀── message from 0 ────────┘
+    kernel ── cut these links, deliver so ──▶ switch
+    node 0 ── message to 1 ───────────────▶     │  delayed, dropped, duplicated, cut
+    node 1 ◀── message from 0 ──────────────────┘
 
-Nodes come in by a Unix socket in the cluster's private folder. A message that has
-passed the switch is in the receiver's socket, where a link's generation on the board
-still tells whether it may be taken.
+Nodes connect to a Unix socket in the cluster's private folder. A message that has
+passed the switch is in the receiver's socket, where the generation of the link still
+tells whether it may be taken (`wire`).
 """
 
 import heapq
 import itertools
-import os
 import pickle
 import random
 import select
 import selectors
 import socket
-import struct
 import time
 from typing import NamedTuple
 
-from distlab.network.cluster.board import Board
-from distlab.network.cluster.journal import Journal
-from distlab.network.cluster.stream import Stream
+from distlab.network.cluster.event_log import EventLog
+from distlab.network.cluster.wire import (
+    ARRIVAL,
+    DEPARTURE,
+    FROM_CLIENT,
+    FROM_NODE,
+    Connection,
+    LinkGenerations,
+    address_in,
+)
 from distlab.network.delivery import Delivery
 from distlab.processes import Child, Disconnected
 
-__all__ = ["ARRIVAL", "DEPARTURE", "FROM_CLIENT", "FROM_NODE", "door_in", "switch"]
+__all__ = ["switch"]
 
-# What a node puts before a message: to whom, its number, when it was sent.
-DEPARTURE = struct.Struct("<HQd")
-# What the switch puts before it: from a node or a client, from whom, its number, and
-# the generation of the link.
-ARRIVAL = struct.Struct("<BHQI")
-FROM_NODE, FROM_CLIENT = 0, 1
 _MOST_UNDER_WAY = 200_000
-_MOST_WAITING_BYTES = 2**26  # for a node that is paused, say
 
 
-class _OnItsWay(NamedTuple):
+class _UnderWay(NamedTuple):
     due_s: float
     order: int
     src: int
@@ -48,36 +46,30 @@ class _OnItsWay(NamedTuple):
     body: bytes
 
 
-def door_in(folder: str) -> str:
-    """Return the path of the socket at which the switch waits for nodes."""
-    return os.path.join(folder, "switch")
-
-
 def switch(child: Child, setup: dict) -> None:
-    """Be the switch, until the owner is gone."""
+    """Be the switch, until the parent is gone."""
     _Switch(child, **setup).live()
 
 
 class _Switch:
-    """Who is there, what is on its way, and which links are cut.
+    """Which nodes are connected, what is under way, and which links are cut.
 
-    healed_s: when each link was last whole again: what was sent before is lost.
+    healed_s: when each link was last whole again: what was sent before is dropped.
     """
 
     def __init__(self, child, folder, nodes, seed, delivery):
         self.child, self.seed, self.delivery = child, seed, delivery
-        self.board = Board(child.shared[0], nodes)
-        self.journal = Journal(folder, "switch")
-        self.nodes, self.visitors = {}, set()
-        self.on_its_way, self.order = [], itertools.count()
-        self.cut, self.healed_s, self.last_s, self.draws = set(), {}, {}, {}
+        self.generations = LinkGenerations(child.shared[0], nodes)
+        self.log = EventLog(folder, "switch")
+        self.nodes, self.under_way, self.order = {}, [], itertools.count()
+        self.cut, self.healed_s, self.last_s, self.random = set(), {}, {}, {}
         self.busy_s = time.monotonic()
         self.selector = selectors.DefaultSelector()
         self.door = socket.socket(socket.AF_UNIX)
-        self.door.bind(door_in(folder))
+        self.door.bind(address_in(folder))
         self.door.listen(nodes)
         self.door.setblocking(False)
-        self.selector.register(self.door, selectors.EVENT_READ, self._let_in)
+        self.selector.register(self.door, selectors.EVENT_READ, self._accept)
         self.selector.register(child, selectors.EVENT_READ, self._obey)
 
     def live(self):
@@ -90,53 +82,47 @@ class _Switch:
             self._deliver()
 
     def _pause(self):
-        if not self.on_its_way:
+        if not self.under_way:
             return None
-        return max(0.0, self.on_its_way[0].due_s - time.monotonic())
+        return max(0.0, self.under_way[0].due_s - time.monotonic())
 
     def _tell(self, *words):
         self.child.send(pickle.dumps(words))
 
     # nodes
 
-    def _let_in(self):
-        stream = Stream(self.door.accept()[0])
-        self.visitors.add(stream)
-        self._wait_for(stream, lambda: self._greet(stream))
+    def _accept(self):
+        connection = Connection(self.door.accept()[0])
+        greet = lambda: self._greet(connection)  # noqa: E731
+        self.selector.register(connection, selectors.EVENT_READ, greet)
 
-    def _greet(self, stream):
-        """Take a visitor's first frame, its number; it may be a node's new process."""
+    def _greet(self, connection):
+        """Take the first frame, a node's number; it may be the node's new process."""
         try:
-            number, *frames = stream.read()
+            number, *frames = connection.read()
         except ValueError:
             return  # not here yet
         except Disconnected:
-            return self._let_go(stream)
+            return self._close(connection)
         node = int(number)
         if node in self.nodes:
-            self._hear(node)
+            self._read(node)
             self._lose(node)
-        self.visitors.discard(stream)
-        self.nodes[node] = stream
-        stream.send(b"welcome")
-        self._wait_for(stream, lambda: self._hear(node))
+        self.nodes[node] = connection
+        connection.send(b"welcome")
+        read = lambda: self._read(node)  # noqa: E731
+        self.selector.modify(connection, selectors.EVENT_READ, read)
         for frame in frames:
             self._send_on(node, frame)
 
-    def _wait_for(self, stream, what):
-        """Have `what` called when a stream has something, or room for what waits."""
-        if stream in self.selector.get_map():
-            self.selector.unregister(stream)
-        self.selector.register(stream, selectors.EVENT_READ, what)
-
-    def _hear(self, node):
-        stream = self.nodes.get(node)
-        if stream is None:
+    def _read(self, node):
+        connection = self.nodes.get(node)
+        if connection is None:
             return
-        stream.flush()
-        self._look_for_room(stream)
+        connection.flush()
+        self._watch_for_room(connection)
         try:
-            frames = stream.read()
+            frames = connection.read()
         except Disconnected:
             return self._lose(node)
         for frame in frames:
@@ -144,22 +130,21 @@ class _Switch:
 
     def _lose(self, node):
         """A node's process is gone, and with it all that was on its way to it."""
-        stream = self.nodes.pop(node, None)
-        if stream is not None:
-            self._let_go(stream)
-        self._drop_all(lambda way: way.dst == node, "dead")
+        connection = self.nodes.pop(node, None)
+        if connection is not None:
+            self._close(connection)
+        self._drop_all(lambda message: message.dst == node)
 
-    def _let_go(self, stream):
-        self.visitors.discard(stream)
-        self.selector.unregister(stream)
-        stream.close()
+    def _close(self, connection):
+        self.selector.unregister(connection)
+        connection.close()
 
-    def _look_for_room(self, stream):
+    def _watch_for_room(self, connection):
         events = selectors.EVENT_READ
-        events |= selectors.EVENT_WRITE if stream.waiting else 0
-        key = self.selector.get_key(stream)
+        events |= selectors.EVENT_WRITE if connection.waiting else 0
+        key = self.selector.get_key(connection)
         if key.events != events:
-            self.selector.modify(stream, events, key.data)
+            self.selector.modify(connection, events, key.data)
 
     # messages
 
@@ -167,84 +152,71 @@ class _Switch:
         dst, number, sent_s = DEPARTURE.unpack_from(frame)
         body = frame[DEPARTURE.size :]
         link = src, dst
-        draw = self.draws.get(link)
-        if draw is None:
-            draw = self.draws[link] = random.Random(f"{self.seed}: {src} to {dst}")
+        if link not in self.random:
+            self.random[link] = random.Random(f"{self.seed}: {src} to {dst}")
+        draw = self.random[link]
         lost, twice = draw.random(), draw.random()
-        delays = (
-            draw.uniform(*self.delivery.delay_s),
-            draw.uniform(*self.delivery.delay_s),
-        )
-        if link in self.cut or sent_s < self.healed_s.get(link, 0.0):
-            return self._drop(src, dst, number, "split")
-        if dst not in self.nodes:
-            return self._drop(src, dst, number, "dead")
-        if lost < self.delivery.loss:
-            return self._drop(src, dst, number, "lost")
-        self._start(link, number, body, delays[0])
-        if twice < self.delivery.duplicate:
-            self._start(link, number, body, delays[1])
+        delays = [draw.uniform(*self.delivery.delay_s) for _ in range(2)]
+        cut = link in self.cut or sent_s < self.healed_s.get(link, 0.0)
+        if cut or dst not in self.nodes or lost < self.delivery.loss:
+            return self._drop(src, number)
+        copies = 2 if twice < self.delivery.duplicate else 1
+        for delay_s in delays[:copies]:
+            self._start(link, number, body, delay_s)
 
     def _start(self, link, number, body, delay_s):
         due = time.monotonic() + delay_s
         if self.delivery.ordered:
             due = self.last_s[link] = max(due, self.last_s.get(link, 0.0))
-        way = _OnItsWay(due, next(self.order), *link, number, body)
-        heapq.heappush(self.on_its_way, way)
-        if len(self.on_its_way) == _MOST_UNDER_WAY:
+        message = _UnderWay(due, next(self.order), *link, number, body)
+        heapq.heappush(self.under_way, message)
+        if len(self.under_way) == _MOST_UNDER_WAY:
             self._tell("flooded", link[0], _MOST_UNDER_WAY)
 
     def _deliver(self):
         now = time.monotonic()
-        while self.on_its_way and self.on_its_way[0].due_s <= now:
-            way = heapq.heappop(self.on_its_way)
-            generation = self.board.generation(way.src, way.dst)
-            head = ARRIVAL.pack(FROM_NODE, way.src, way.number, generation)
-            if not self._hand_over(way.dst, head + way.body):
-                self._drop(way.src, way.dst, way.number, "full")
+        while self.under_way and self.under_way[0].due_s <= now:
+            _, _, src, dst, number, body = heapq.heappop(self.under_way)
+            generation = self.generations.of(src, dst)
+            self._pass(dst, ARRIVAL.pack(FROM_NODE, src, number, generation) + body)
             self.busy_s = now
 
-    def _hand_over(self, node, payload):
-        """Pass something on to a node that is there; return whether it had room."""
-        stream = self.nodes[node]
-        if len(stream.waiting) > _MOST_WAITING_BYTES:
-            return False
-        stream.send(payload)
-        self._look_for_room(stream)
-        return True
+    def _pass(self, node, payload):
+        connection = self.nodes[node]
+        connection.send(payload)
+        self._watch_for_room(connection)
 
-    def _drop(self, src, dst, number, why):
-        self.journal.note("drop", time.monotonic(), src, dst, number, why)
+    def _drop(self, src, number):
+        self.log.note("drop", time.monotonic(), src, number)
 
-    def _drop_all(self, lost, why):
-        gone = [way for way in self.on_its_way if lost(way)]
+    def _drop_all(self, lost):
+        gone = [message for message in self.under_way if lost(message)]
         if gone:
-            self.on_its_way = [way for way in self.on_its_way if not lost(way)]
-            heapq.heapify(self.on_its_way)
-        for way in gone:
-            self._drop(way.src, way.dst, way.number, why)
+            self.under_way = [one for one in self.under_way if not lost(one)]
+            heapq.heapify(self.under_way)
+        for message in gone:
+            self._drop(message.src, message.number)
 
-    # what the owner says
+    # what the parent says
 
     def _obey(self):
         what, *rest = pickle.loads(self.child.receive())
         getattr(self, f"_on_{what}")(*rest)
 
     def _on_call(self, node, request, body):
-        """Hand a client's request to its node; a dead node's are lost."""
+        """Pass a client's request to its node; a dead node's are dropped."""
         self.busy_s = time.monotonic()
         if node in self.nodes:
-            head = ARRIVAL.pack(FROM_CLIENT, 0, request, 0)
-            self._hand_over(node, head + body)
+            self._pass(node, ARRIVAL.pack(FROM_CLIENT, 0, request, 0) + body)
 
     def _on_links(self, token, cut):
         """Cut these links and no others; tell when it was done."""
         for link in cut - self.cut:
-            self.board.cut(*link)
+            self.generations.cut(*link)
         healed, self.cut = self.cut - cut, cut
         now = time.monotonic()
         self.healed_s |= dict.fromkeys(healed, now)
-        self._drop_all(lambda way: (way.src, way.dst) in cut, "split")
+        self._drop_all(lambda message: (message.src, message.dst) in cut)
         self._tell("done", token, now)
 
     def _on_delivery(self, token, delivery: Delivery):
@@ -253,5 +225,5 @@ class _Switch:
 
     def _on_quiet(self, token):
         """Tell since when nothing is under way; None if something is."""
-        waiting = self.on_its_way or any(s.waiting for s in self.nodes.values())
+        waiting = self.under_way or any(c.waiting for c in self.nodes.values())
         self._tell("done", token, None if waiting else self.busy_s)

@@ -1,7 +1,7 @@
-"""Which order of events breaks a protocol: the search, and schedules that play.
+"""Which order of events breaks a protocol: `search`, and schedules to `replay`.
 
-    search ─▶ explore: states, moves and drafts, no real node  ─▶ shrink ─▶ found
-    replay ─▶ rehearsal: a schedule on real nodes, step by step
+    search ─▶ exploration: from `State` to `State` by `transitions`, no real node
+           ─▶ shrinking ─▶ replay: a `Schedule` on real nodes, step by step
 
-A `State` is a value: it can be compared, hashed and thawed into nodes again (`frozen`).
+A state is a value: it can be compared, hashed and made into nodes again.
 """

@@ -1,25 +1,26 @@
-"""Playing a schedule on real nodes: what was found, or what was pasted into a cell."""
+"""`replay`: play a schedule on real nodes, its n-th step at the n-th second."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from distlab.errors import NotDeterministic
-from distlab.network.arguments import check_again, check_clients, check_nodes
-from distlab.network.client import Client
-from distlab.network.compare import compare
+from distlab.errors import NodeFailed, NotDeterministic
+from distlab.network.client import Client, check_clients, check_repeatable
+from distlab.network.copying import SplitMix64, freeze, plain_copy
+from distlab.network.describe import describe, describe_call, shorten
+from distlab.network.failures import MOST_TO_ITSELF, difference, talks_to_itself
+from distlab.network.node_host import check_nodes
 from distlab.network.outcome import Outcome
-from distlab.network.schedules.frozen import freeze
-from distlab.network.schedules.judge import Judge
-from distlab.network.schedules.rehearsal import Rehearsal
-from distlab.network.schedules.schedule import Schedule
-from distlab.network.schedules.states import Lives, State
+from distlab.network.schedules.properties import Property
+from distlab.network.schedules.schedule import Schedule, Step
+from distlab.network.schedules.state import NodeMemo, State
+from distlab.network.simulation import Simulation
 
-__all__ = ["Replayed", "checked_replay", "replay"]
+__all__ = ["Replayed", "replay", "verified_replay"]
 
 
 @dataclass
 class Replayed:
-    """What came of a schedule on nodes that may have been mended since.
+    """What came of a schedule on nodes that may have been corrected since.
 
     outcome: up to its end, or to where it no longer fits. why: what is wrong with it,
     "" if nothing is. fits: how many steps could be played; stopped: why the next one
@@ -67,26 +68,26 @@ def replay(
     """
     check_nodes(nodes)
     clients = check_clients(clients, nodes)
-    check_again(clients)
+    check_repeatable(clients)
     schedule = schedule if isinstance(schedule, Schedule) else Schedule(schedule)
-    rehearsal = Rehearsal(make, nodes, clients, seed)
-    rehearsal.play(schedule)
-    outcome = rehearsal.outcome()
-    at, stopped = rehearsal.stopped or (len(schedule), "")
-    why = str(rehearsal.failed) if rehearsal.failed else ""
+    run = _ReplayRun(make, nodes, clients, seed)
+    run.play(schedule)
+    outcome = run.outcome()
+    at, stopped = run.stopped or (len(schedule), "")
+    why = str(run.failed) if run.failed else ""
     if check or invariant:
-        judge = Judge(check, invariant, None)
-        why = why or judge.of_nodes(outcome.nodes) or judge.of_outcome(outcome)
+        wanted = Property(check, invariant, None)
+        why = why or wanted.of_nodes(outcome.nodes) or wanted.of_outcome(outcome)
     return Replayed(schedule, outcome, why, at, stopped)
 
 
-def checked_replay(
+def verified_replay(
     make: Callable,
     nodes: int,
     clients: list[Client],
     schedule: Schedule,
     seed: int,
-    lives: Lives,
+    memo: NodeMemo,
     state: State,
 ) -> Outcome:
     """Return the outcome of a schedule, played twice, and compared with a state.
@@ -95,23 +96,22 @@ def checked_replay(
     """
     logs = []
     for _ in range(2):
-        rehearsal = Rehearsal(make, nodes, clients, seed)
-        rehearsal.log = []
-        rehearsal.play(schedule)
-        logs.append(rehearsal.log)
-    parted = compare(*logs, rehearsal.failed, rehearsal.hosts)
-    if parted:
-        raise parted
-    failed = rehearsal.failed is not None
-    if rehearsal.stopped or failed != bool(state.failed):
-        at, why = rehearsal.stopped or (len(schedule) - 1, str(rehearsal.failed))
-        raise _other_memory(rehearsal, 0, float(at), f"at '{schedule[at]}', {why}")
+        run = _ReplayRun(make, nodes, clients, seed)
+        run.log = []
+        run.play(schedule)
+        logs.append(run.log)
+    if parting := difference(*logs, run.failed, run.hosts):
+        raise parting
+    failed = run.failed is not None
+    if run.stopped or failed != bool(state.failed):
+        at, why = run.stopped or (len(schedule) - 1, str(run.failed))
+        raise _other_memory(run, 0, float(at), f"at '{schedule[at]}', {why}")
     for node, memory in enumerate(state.nodes):
-        host = rehearsal.hosts[node]
-        if memory and not failed and freeze(host) != lives.shelf.frozen(memory):
-            told = _difference(lives.shelf[memory].node, host.node)
-            raise _other_memory(rehearsal, node, rehearsal.now, told)
-    return rehearsal.outcome()
+        host = run.hosts[node]
+        if memory and not failed and freeze(host) != memo.values.frozen(memory):
+            told = _difference(memo.values[memory].node, host.node)
+            raise _other_memory(run, node, run.now, told)
+    return run.outcome()
 
 
 def _difference(one, other):
@@ -124,8 +124,8 @@ def _difference(one, other):
     return "it has drawn other random numbers"
 
 
-def _other_memory(rehearsal, node, at_s, told):
-    host = rehearsal.hosts[node]
+def _other_memory(run, node, at_s, told):
+    host = run.hosts[node]
     kind = f" ({host.kind})" if host else ""
     return NotDeterministic(
         f"node {node}{kind} is not deterministic: in the same schedule, {told}\n\n"
@@ -136,3 +136,198 @@ def _other_memory(rehearsal, node, at_s, told):
         first="",
         second=told,
     )
+
+
+class _ReplayRun(Simulation):
+    """One replay of a schedule.
+
+    failed: the NodeFailed that ended it, if one did. stopped: the number of the step,
+    from 0, that does not fit, and why, if there is one.
+    """
+
+    _generator = SplitMix64
+
+    def __init__(self, make, nodes, clients, seed):
+        super().__init__(make, nodes, clients, seed)
+        self.failed = self.stopped = None
+        self._pending = []  # (src, dst, message, number of the message)
+        self._timers = [{} for _ in range(nodes)]  # name in words -> name
+        self._side_of = None
+        self._to_itself = []
+
+    def play(self, schedule: Schedule) -> None:
+        """Play a schedule until its end, or until a step does not fit."""
+        with self._watchdog:
+            try:
+                for node in range(self.nodes):
+                    self._start(node)
+                for at, step in enumerate(schedule):
+                    self.now = float(at)
+                    why = self._take(step)
+                    if why:
+                        self.stopped = at, why
+                        break
+            except NodeFailed as error:
+                self.note_failure(error)
+                self.failed = error
+
+    def _take(self, step: Step) -> str:
+        """Let a step happen; return why it cannot, if so."""
+        return getattr(self, f"_play_{step.kind}")(step) or ""
+
+    def _play_call(self, step):
+        number = step.a
+        if number >= len(self.sessions):
+            return f"there is no client {number}"
+        if self.sessions[number].request is not None:
+            return f"client {number} still waits for its last answer"
+        if self._invoke(number) is None:
+            return f"client {number} has nothing more to ask"
+        words = describe_call(self.sessions[number].call)
+        return "" if words == step.words else f"client {number} asks '{words}' instead"
+
+    def _play_deliver(self, step):
+        return self._arrive(step, keep=False)
+
+    def _play_duplicate(self, step):
+        return self._arrive(step, keep=True)
+
+    def _arrive(self, step, keep):
+        at = self._find(step)
+        if at is None:
+            return self._not_under_way(step)
+        src, dst, message, number = self._pending[at]
+        if keep:
+            message = plain_copy(message)
+        else:
+            del self._pending[at]
+        host = self.hosts[dst]
+        self._event(dst, "recv", src, number, shorten(describe(message)))
+        self._do(dst, self._call(host, host.message, src, message))
+        return ""
+
+    def _find(self, step):
+        """Return the place of the oldest message that a step speaks of.
+
+        On a corrected node a message may say more; if there is one that begins with the
+        same word, between the same nodes, it is that one.
+        """
+        between = [
+            (at, describe(message))
+            for at, (src, dst, message, _) in enumerate(self._pending)
+            if (src, dst) == (step.a, step.b)
+        ]
+        for at, words in between:
+            if words == step.words:
+                return at
+        first = step.words.split(" ")[0]
+        alike = [at for at, words in between if words.split(" ")[0] == first]
+        return alike[0] if len(alike) == 1 else None
+
+    def _not_under_way(self, step):
+        told = [
+            f"'{describe(message)}' from node {src} to node {dst}"
+            for src, dst, message, _ in self._pending
+        ]
+        return f"under way is {', '.join(told) or 'nothing'}"
+
+    def _play_drop(self, step):
+        at = self._find(step)
+        if at is None:
+            return self._not_under_way(step)
+        self._drop([self._pending[at]])
+        return ""
+
+    def _drop(self, dropped):
+        """Drop messages under way, and mark them so where they were sent."""
+        numbers = {message[3] for message in dropped}
+        got = {e.step for e in self.events if e.kind == "recv" and e.step in numbers}
+        self._pending = [m for m in self._pending if not any(m is n for n in dropped)]
+        for at, event in enumerate(self.events):
+            if event.kind == "send" and event.step in numbers - got:
+                label = f"dropped: {event.label}"
+                self.events[at] = event._replace(label=label)
+
+    def _play_timer(self, step):
+        if not self._alive(step.a) or step.words not in self._timers[step.a]:
+            return f"node {step.a} has no such timer"
+        name = self._timers[step.a].pop(step.words)
+        self._note(step.a, "mark", f"timer {shorten(step.words)}")
+        host = self.hosts[step.a]
+        self._do(step.a, self._call(host, host.timer, name))
+        return ""
+
+    def _play_time_out(self, step):
+        if step.a >= len(self.sessions) or self.sessions[step.a].request is None:
+            return f"client {step.a} does not wait"
+        self._time_out(step.a)
+        return ""
+
+    def _alive(self, node):
+        return node < self.nodes and self.hosts[node] is not None
+
+    def _play_crash(self, step):
+        if not self._alive(step.a):
+            return f"node {step.a} is not alive"
+        self._timers[step.a].clear()
+        self._crash(step.a)
+        self._drop([m for m in self._pending if m[1] == step.a])
+        return ""
+
+    def _play_restart(self, step):
+        if step.a >= self.nodes or self._alive(step.a):
+            return f"node {step.a} is not dead"
+        self._restart(step.a)
+        return ""
+
+    def _play_split(self, step):
+        sides = [side.split() for side in step.words.split("|")]
+        side_of = {int(node): k for k, side in enumerate(sides) for node in side}
+        if set(side_of) != set(range(self.nodes)) or self._side_of is not None:
+            return "the network cannot split so now"
+        self._split(step.words)
+        self._side_of = side_of
+        self._drop([m for m in self._pending if side_of[m[0]] != side_of[m[1]]])
+        return ""
+
+    def _play_heal(self, step):
+        if self._side_of is None:
+            return "the network is whole"
+        at, _ = self._partitions[-1]
+        self._partitions[-1] = at, self.now
+        self._side_of = None
+        return ""
+
+    def _send(self, src, to, message):
+        self._messages += 1
+        sides = self._side_of
+        there = self.hosts[to] is not None or to == src
+        arrives = there and (sides is None or sides[src] == sides[to])
+        words = shorten(describe(message))
+        label = words if arrives else f"dropped: {words}"
+        self._event(src, "send", to, self._messages, label)
+        if to == src:
+            self._to_itself.append((message, self._messages, words))
+        elif arrives:
+            self._pending.append((src, to, message, self._messages))
+
+    def _do(self, node, effects):
+        super()._do(node, effects)
+        count = 0
+        while self._to_itself:
+            count += 1
+            if count > MOST_TO_ITSELF:
+                raise talks_to_itself(node, self.hosts[node].kind)
+            message, number, words = self._to_itself.pop(0)
+            self._event(node, "recv", node, number, words)
+            host = self.hosts[node]
+            super()._do(node, self._call(host, host.message, node, message))
+
+    def _set(self, node, name, after_s):
+        self._timers[node][describe(name)] = name
+
+    def _cancel(self, node, name):
+        self._timers[node].pop(describe(name), None)
+
+    def _free(self, number):
+        """Let a client wait until its next call comes in the schedule."""

@@ -5,7 +5,7 @@
     3. node 1 crashes
 
 A step has no time. A schedule is written as a list of these sentences and read from it,
-so it can be pasted into a cell, or kept in a file, and played again on a mended node.
+so it can be pasted into a cell, or kept in a file, and replayed on a corrected node.
 """
 
 import json
@@ -19,11 +19,11 @@ __all__ = ["Schedule", "Step"]
 
 _SENTENCES = {
     "call": "client {a} asks node {b}: {words}",
-    "get": "node {b} gets '{words}' from node {a}",
-    "copy": "node {b} gets a copy of '{words}' from node {a}",
-    "lose": "'{words}' from node {a} to node {b} is lost",
+    "deliver": "node {b} gets '{words}' from node {a}",
+    "duplicate": "node {b} gets a duplicate of '{words}' from node {a}",
+    "drop": "'{words}' from node {a} to node {b} is dropped",
     "timer": "the timer '{words}' of node {a} runs out",
-    "leave": "client {a} waits no longer",
+    "time_out": "client {a} times out",
     "crash": "node {a} crashes",
     "restart": "node {a} starts again",
     "split": "the network splits into {words}",
@@ -45,9 +45,9 @@ _PATTERNS = {kind: _pattern(sentence) for kind, sentence in _SENTENCES.items()}
 class Step(NamedTuple):
     """One thing that happens.
 
-    kind: "call", "get" (a message arrives), "copy" (it does, and will do so again),
-        "lose", "timer", "leave" (a client gives up), "crash", "restart", "split" or
-        "heal".
+    kind: "call", "deliver" (a message arrives), "duplicate" (it does, and will do so
+        again), "drop", "timer", "time_out" (of a client), "crash", "restart", "split"
+        or "heal".
     a, b: whom it is about: the client and its node, or the sender and the receiver.
     words: of the call, message or timer; the sides of a split, such as "0 | 1 2".
     """

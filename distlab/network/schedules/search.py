@@ -1,30 +1,134 @@
-"""`search`: look for the order of events that breaks a protocol, and make it short."""
+"""`search`: look for the order of events that breaks a protocol, and make it short.
 
+explore ─▶ shrink ─▶ replay on real nodes ─▶ `Found`, or `NotFound`
+"""
+
+import html
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
-from distlab.network.arguments import (
-    check_again,
+from distlab.network.client import (
+    Client,
     check_clients,
-    check_nodes,
+    check_repeatable,
     check_seconds,
 )
-from distlab.network.client import Client
-from distlab.network.schedules.explore import Explorer
-from distlab.network.schedules.found import Explored, Found, NotFound
-from distlab.network.schedules.judge import Judge
-from distlab.network.schedules.moves import Limits, Moves, all_ways
-from distlab.network.schedules.replay import checked_replay
+from distlab.network.node_host import check_nodes
+from distlab.network.outcome import Outcome
+from distlab.network.schedules.exploration import Explorer
+from distlab.network.schedules.properties import Property, StateOutcome, nodes_of
+from distlab.network.schedules.replay import replay, verified_replay
 from distlab.network.schedules.schedule import Schedule
-from distlab.network.schedules.shrink import played, shortened_steps, shorter_way
-from distlab.network.schedules.sketch import Sketch, nodes_of
-from distlab.network.schedules.states import Lives
+from distlab.network.schedules.shrinking import playable, shortest, shrink
+from distlab.network.schedules.state import NodeMemo
+from distlab.network.schedules.transitions import Limits, Transitions, all_splits
 
-__all__ = ["search"]
+__all__ = ["Found", "NotFound", "search"]
 
 _MOST_NODES = 100
+_SHORTEST_S = 2.0  # for how long a schedule shorter than the shrunk one is looked for
+_FAULTS = (  # as Limits has them
+    ("crash", "crashes"),
+    ("message dropped", "messages dropped"),
+    ("message duplicated", "messages duplicated"),
+    ("split", "splits"),
+)
+
+
+class Explored(NamedTuple):
+    """What a search has gone through.
+
+    walks: schedules at random. schedules: all that were brought to an end. steps:
+    taken in all. states: that were gone on from. deviations: up to so many steps out of
+    the default order, all schedules were gone through; -1 if not even the default one.
+    complete: whether there are no others. seconds: how long it took.
+    """
+
+    walks: int
+    schedules: int
+    steps: int
+    states: int
+    deviations: int
+    complete: bool
+    limits: Limits
+    seconds: float
+
+    def __str__(self):
+        told = f"{self.schedules:,} schedules, {self.steps:,} steps, "
+        told += f"{self.states:,} states in {self.seconds:.1f} s"
+        if self.complete:
+            reach = "all schedules there are within the limits"
+        elif self.deviations >= 0:
+            reach = f"{self.walks:,} at random and all with up to {self.deviations} "
+            reach += "steps out of order"
+        else:
+            reach = f"{self.walks:,} at random"
+        return f"{told}: {reach}; {self._faults()} in each"
+
+    def _faults(self):
+        names = zip(_FAULTS, self.limits, strict=False)
+        told = [
+            f"{count} {one if count == 1 else several}"
+            for (one, several), count in names
+            if count
+        ]
+        return ", ".join(told) or "no faults"
+
+
+@dataclass
+class Found:
+    """A counterexample: a schedule that breaks the protocol; or one to the goal.
+
+    why: what is wrong with its outcome. explored: what was gone through before.
+    outcome: of the schedule, replayed on real nodes.
+    """
+
+    schedule: Schedule
+    why: str
+    explored: Explored
+    outcome: Outcome
+    what: tuple
+    seed: int
+
+    def __bool__(self):
+        return True
+
+    def __repr__(self):
+        count = len(self.schedule)
+        steps = f"{count} step{'s' * (count != 1)}"
+        took = f"{self.explored.seconds:.2f} s"
+        return f"Found in {took}, in {steps}: {self.why}\n{self.schedule!r}"
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        steps = f"<pre>{html.escape(repr(self))}</pre>"
+        played = self.outcome._repr_mimebundle_()["text/html"]
+        return {"text/html": steps + played, "text/plain": repr(self)}
+
+    def replay(self) -> Outcome:
+        """Return the outcome of playing the schedule on new nodes; always the same."""
+        return replay(*self.what, self.schedule, seed=self.seed).outcome
+
+
+@dataclass
+class NotFound:
+    """Nothing was found; what was `explored`.
+
+    goal: whether it was a goal that was not reached.
+    """
+
+    explored: Explored
+    goal: bool = False
+
+    def __bool__(self):
+        return False
+
+    def __repr__(self):
+        what = "The goal was not reached" if self.goal else "Nothing was found"
+        return f"{what}. Explored: {self.explored}."
 
 
 def search(
@@ -67,13 +171,14 @@ def search(
     """
     check_nodes(nodes, _MOST_NODES)
     clients = check_clients(clients, nodes)
-    check_again(clients)
+    check_repeatable(clients)
     check_seconds("within_s", within_s)
-    judge = Judge(check, invariant, goal)
+    wanted = Property(check, invariant, goal)
     ways, splits = _splits(splits, nodes)
     limits = Limits(crashes, drops, duplicates, splits, ways, timers, steps)
     _check_counts(crashes, drops, duplicates, splits, timers, steps)
-    return _Hunt(make, nodes, clients, judge, limits, seed, settled).hunt(within_s)
+    search = _Search(make, nodes, clients, wanted, limits, seed, settled)
+    return search.run(within_s)
 
 
 def _check_counts(*counts):
@@ -88,7 +193,7 @@ def _splits(splits, nodes):
     """Return the sides of each node for every way to split, and how many splits."""
     if not isinstance(splits, Sequence) or isinstance(splits, str):
         some = isinstance(splits, int) and splits > 0
-        return (all_ways(nodes) if some else ()), splits
+        return (all_splits(nodes) if some else ()), splits
     ways = []
     for sides in splits:
         try:
@@ -104,57 +209,68 @@ def _splits(splits, nodes):
     return tuple(ways), min(1, len(ways))
 
 
-class _Hunt:
-    """One search: explore, shorten, and play what is left on real nodes."""
+class _Search:
+    """One search: explore, shrink, and replay what is left on real nodes."""
 
-    def __init__(self, make, nodes, clients, judge, limits, seed, settled):
+    def __init__(self, make, nodes, clients, wanted, limits, seed, settled):
         self.what = (make, nodes, clients)
-        self.judge, self.limits, self.seed, self.settled = judge, limits, seed, settled
-        self.lives = Lives(make, nodes, clients, seed)
-        self.moves = Moves(self.lives, limits)
+        self.wanted, self.limits = wanted, limits
+        self.seed, self.settled = seed, settled
+        self.memo = NodeMemo(make, nodes, clients, seed)
+        self.transitions = Transitions(self.memo, limits)
         self._of_past, self._of_nodes = {}, {}
 
-    def hunt(self, within_s):
+    def run(self, within_s):
         """Return what was found, or what was explored."""
         begun = time.monotonic()
-        with self.lives.watchdog, Progress() as progress:
-            self.first = self.moves.first()
+        with self.memo.watchdog, Progress() as progress:
+            self.first = self.transitions.first()
             tell = self._teller(progress, begun, within_s)
             until = begun + within_s
-            explorer = Explorer(self.moves, self.wrong, until, tell)
-            self._check_the_plain_order()
+            explorer = Explorer(self.transitions, self.wrong, until, tell)
+            self._verify_the_default_order()
             path = explorer.search(self.first, self.seed, begun)
-            found_s = time.monotonic() - begun
-            explored = Explored.of(explorer, self.limits, found_s)
+            explored = Explored(
+                explorer.walks,
+                explorer.runs,
+                explorer.steps,
+                len(explorer.seen),
+                explorer.deviations,
+                explorer.complete,
+                self.limits,
+                time.monotonic() - begun,
+            )
             if path is None:
-                return NotFound(explored, bool(self.judge.goal))
+                return NotFound(explored, bool(self.wanted.goal))
             return self._found(self._in_words(path), explored, until)
 
     def _teller(self, progress, begun, within_s):
         def tell(explorer):
             seconds = f"{time.monotonic() - begun:.0f} of {within_s:g} s"
             more = f"{explorer.runs:,} schedules, {len(explorer.seen):,} states"
-            depth = f", up to {explorer.surprises + 1} steps out of order"
+            depth = f", up to {explorer.deviations + 1} steps out of order"
             return f"searching, {seconds}: {more}{depth}"
 
         return lambda explorer: progress.show(lambda: tell(explorer))
 
-    def wrong(self, state, end):
+    def wrong(self, state, end=True):
         """Return what is wrong with a state, "" if nothing is."""
-        judge = self.judge
+        wanted = self.wanted
         if state.failed:
-            if judge.goal:
-                raise self.moves.failure(state)
-            return str(self.moves.failure(state))
-        if judge.goal:
-            return "the goal is reached" if judge.reached(self._sketch(state)) else ""
-        if judge.invariant:
+            failure = self.transitions.failure(state)
+            if wanted.goal:
+                raise failure
+            return str(failure)
+        if wanted.goal:
+            reached = wanted.reached(StateOutcome(self.memo, state))
+            return "the goal is reached" if reached else ""
+        if wanted.invariant:
             if state.nodes not in self._of_nodes:
-                nodes = nodes_of(self.lives, state)
-                self._of_nodes[state.nodes] = judge.of_nodes(nodes)
+                nodes = nodes_of(self.memo, state)
+                self._of_nodes[state.nodes] = wanted.of_nodes(nodes)
             if self._of_nodes[state.nodes]:
                 return self._of_nodes[state.nodes]
-        if judge.check and end and (not self.settled or _is_settled(state)):
+        if wanted.check and end and (not self.settled or _is_settled(state)):
             return self._checked(state)
         return ""
 
@@ -162,55 +278,46 @@ class _Hunt:
         """Return what the check says; it is asked once if it only saw the history."""
         if state.past in self._of_past:
             return self._of_past[state.past]
-        sketch = self._sketch(state)
-        why = self.judge.of_outcome(sketch)
-        if not sketch.looked:
+        outcome = StateOutcome(self.memo, state)
+        why = self.wanted.of_outcome(outcome)
+        if not outcome.looked:
             self._of_past[state.past] = why
         return why
-
-    def _sketch(self, state):
-        return Sketch(self.lives, state, self._no_trace)
-
-    def _no_trace(self):
-        raise InvalidArgument(
-            "an outcome of a search has no trace until it is found; judge its history, "
-            "its nodes or what they have saved."
-        )
 
     def _in_words(self, path):
         state, steps = self.first, []
         for step in path:
-            steps.append(self.moves.told(state, step))
-            state = self.moves.take(state, self.moves.find(state, steps[-1]))
+            steps.append(self.transitions.in_words(state, step))
+            found = self.transitions.find(state, steps[-1])
+            state = self.transitions.take(state, found)
         return steps
 
-    def _still(self, steps):
-        taken, state = played(self.moves, self.first, steps)
-        return taken if self.wrong(state, True) else None
+    def _still_wrong(self, steps):
+        taken, state = playable(self.transitions, self.first, steps)
+        return taken if self.wrong(state) else None
 
     def _found(self, steps, explored, until):
-        """Shorten what was found, and play it on real nodes."""
-        steps = shortened_steps(steps, self._still)
-        patience = min(until, time.monotonic() + 2.0)
-        wrong = lambda state: self.wrong(state, True)  # noqa: E731
-        way = shorter_way(self.moves, self.first, wrong, len(steps), patience)
-        steps = shortened_steps(way, self._still) if way else steps
-        taken, state = played(self.moves, self.first, steps)
-        why = self.wrong(state, True)
-        schedule = Schedule(taken)
-        outcome = checked_replay(*self.what, schedule, self.seed, self.lives, state)
+        """Shrink what was found, and replay it on real nodes."""
+        steps = shrink(steps, self._still_wrong)
+        until = min(until, time.monotonic() + _SHORTEST_S)
+        fewer = shortest(self.transitions, self.first, self.wrong, len(steps), until)
+        steps = shrink(fewer, self._still_wrong) if fewer else steps
+        taken, state = playable(self.transitions, self.first, steps)
+        why, schedule = self.wrong(state), Schedule(taken)
+        outcome = verified_replay(*self.what, schedule, self.seed, self.memo, state)
         return Found(schedule, why, explored, outcome, self.what, self.seed)
 
-    def _check_the_plain_order(self):
-        """Play the plain order on real nodes, and see that they do the same there."""
+    def _verify_the_default_order(self):
+        """Replay the default order on real nodes, and see that they do the same."""
         state, steps = self.first, []
         while len(steps) < self.limits.steps and not state.failed:
-            plain = self.moves.plain(state)
-            if not plain:
+            default = self.transitions.default(state)
+            if not default:
                 break
-            steps.append(self.moves.told(state, plain[0]))
-            state = self.moves.take(state, plain[0])
-        checked_replay(*self.what, Schedule(steps), self.seed, self.lives, state)
+            steps.append(self.transitions.in_words(state, default[0]))
+            state = self.transitions.take(state, default[0])
+        schedule = Schedule(steps)
+        verified_replay(*self.what, schedule, self.seed, self.memo, state)
 
 
 def _is_settled(state):

@@ -1,7 +1,10 @@
-"""A schedule made shorter: what is not needed is left out, a shorter way is sought.
+"""Shrinking: a schedule without what it does not need, or the shortest there is.
 
-Leaving out a step can make others impossible, such as the arrival of a message that was
-never sent. Those are skipped, so what is left can always be played.
+    shrink      leaves out steps as long as the rest still fails (delta debugging)
+    shortest    looks for a shorter schedule, breadth first
+
+Leaving out a step can make others impossible, such as the delivery of a message that
+was never sent. Those are skipped, so what is left can always be played.
 
 Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input"
 (2002).
@@ -10,51 +13,53 @@ Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing inpu
 import time
 from collections.abc import Callable, Sequence
 
-from distlab.network.schedules.moves import Moves
 from distlab.network.schedules.schedule import Step
-from distlab.network.schedules.states import State
+from distlab.network.schedules.state import State
+from distlab.network.schedules.transitions import Transitions
 
-__all__ = ["played", "shortened_steps", "shorter_way"]
+__all__ = ["playable", "shortest", "shrink"]
 
 _MOST_STATES = 300_000
 
 
-def played(moves: Moves, first: State, steps: Sequence[Step]) -> tuple[list, State]:
+def playable(
+    transitions: Transitions, first: State, steps: Sequence[Step]
+) -> tuple[list, State]:
     """Return which of these steps can be played, one after another, and the end."""
     state, taken = first, []
     for step in steps:
-        found = moves.find(state, step)
+        found = transitions.find(state, step)
         if found is not None:
-            state = moves.take(state, found)
+            state = transitions.take(state, found)
             taken.append(step)
         if state.failed:
             break
     return taken, state
 
 
-def shortened_steps(steps: list[Step], still: Callable) -> list[Step]:
+def shrink(steps: list[Step], still: Callable) -> list[Step]:
     """Return as few of the steps as do the same: with any one less they would not.
 
     still: returns the steps of a candidate that could be played, if they do the same,
         else None.
     """
-    parts = 2
+    chunks = 2
     while len(steps) > 1:
-        size = -(-len(steps) // parts)
+        size = -(-len(steps) // chunks)
         for at in range(0, len(steps), size):
             fewer = still(steps[:at] + steps[at + size :])
             if fewer is not None:
-                steps, parts = fewer, max(parts - 1, 2)
+                steps, chunks = fewer, max(chunks - 1, 2)
                 break
         else:
             if size == 1:
                 break
-            parts = min(2 * parts, len(steps))
+            chunks = min(2 * chunks, len(steps))
     return steps
 
 
-def shorter_way(
-    moves: Moves, first: State, wrong: Callable, length: int, until: float
+def shortest(
+    transitions: Transitions, first: State, wrong: Callable, length: int, until: float
 ) -> list[Step] | None:
     """Return the shortest steps to a state that is looked for, below this length.
 
@@ -65,15 +70,15 @@ def shorter_way(
         following = []
         for entry in level:
             state = entry[0]
-            for step in moves.plain(state) + moves.others(state):
-                after = moves.take(state, step)
+            for step in transitions.all(state):
+                after = transitions.take(state, step)
                 key = hash(after)
                 if key in seen:
                     continue
                 seen.add(key)
                 way = (after, (entry, step))
                 if wrong(after):
-                    return _told(moves, way)
+                    return _steps_to(transitions, way)
                 following.append(way)
             if time.monotonic() > until or len(seen) > _MOST_STATES:
                 return None
@@ -81,11 +86,11 @@ def shorter_way(
     return None
 
 
-def _told(moves, way):
+def _steps_to(transitions, way):
     """Return the steps that led to a state, in words, from the first on."""
     steps = []
     while way[1] is not None:
         before, step = way[1]
-        steps.append(moves.told(before[0], step))
+        steps.append(transitions.in_words(before[0], step))
         way = before
     return steps[::-1]

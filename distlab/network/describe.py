@@ -1,4 +1,4 @@
-"""Messages and calls in words: short for a picture, in full for a schedule."""
+"""Messages, calls and effects in words: short for a picture, in full for a schedule."""
 
 import dataclasses
 from collections.abc import Iterable
@@ -17,11 +17,11 @@ from distlab.network.node import (
 from distlab.trace import Call
 
 __all__ = [
-    "answer_in_words",
-    "call_in_words",
-    "effects_in_words",
-    "in_words",
-    "shortened",
+    "describe",
+    "describe_call",
+    "describe_effects",
+    "describe_response",
+    "shorten",
 ]
 
 _SHORT = 40
@@ -29,28 +29,28 @@ _MOST_TOLD = 6
 _LOOKS_LIKE_A_VALUE = ("None", "True", "False", "nan", "inf")
 
 
-def in_words(message: Any) -> str:
+def describe(message: Any) -> str:
     """Return a message in words: ("store", "x", 1) is "store x 1".
 
     Different messages have different words.
     """
     kind = type(message)
     if kind is str:
-        return _bare(message)
+        return _token(message)
     if kind is tuple and message and type(message[0]) is str:
-        return " ".join([_bare(part) for part in message])
+        return " ".join([_token(part) for part in message])
     if isinstance(message, tuple) and hasattr(kind, "_fields"):
         parts = zip(message._fields, message, strict=True)
     elif dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(message)]
         parts = [(name, getattr(message, name)) for name in names]
     else:
-        return _bare(message)
-    told = [f"{name}={_bare(part)}" for name, part in parts]
+        return _token(message)
+    told = [f"{name}={_token(part)}" for name, part in parts]
     return " ".join([kind.__name__, *told])
 
 
-def _bare(part):
+def _token(part):
     """Return what stands for one part: names as they are, all else as Python has it."""
     if type(part) is str:
         bare = part.replace("-", "_").isidentifier()
@@ -60,45 +60,45 @@ def _bare(part):
     return repr(part)
 
 
-def call_in_words(call: Call) -> str:
+def describe_call(call: Call) -> str:
     """Return a call in words, such as "write x 1"."""
     op, key, value = call
     words = [str(op)]
-    words += [_bare(key)] if key is not None else []
-    words += [_bare(value)] if value is not None else []
+    words += [_token(key)] if key is not None else []
+    words += [_token(value)] if value is not None else []
     return " ".join(words)
 
 
-def answer_in_words(call: Call, result: Any) -> str:
-    """Return what a client is told: the result, or "ok" where none is asked for."""
+def describe_response(call: Call, result: Any) -> str:
+    """Return a response in words: the result, or "ok" where none is asked for."""
     asks = call.op in ("read", "dequeue")
-    return in_words(result) if asks or result is not None else "ok"
+    return describe(result) if asks or result is not None else "ok"
 
 
-def shortened(words: str, room: int = _SHORT) -> str:
+def shorten(words: str, room: int = _SHORT) -> str:
     """Return words that fit into a picture, cut off if need be."""
     return words if len(words) <= room else words[: room - 1] + "…"
 
 
-def effects_in_words(effects: Iterable[Effect]) -> str:
+def describe_effects(effects: Iterable[Effect]) -> str:
     """Return what a node did, such as "sent 'store x 1' to node 2; saved x"."""
-    told = [_effect_in_words(effect) for effect in effects]
+    told = [_describe_effect(effect) for effect in effects]
     if len(told) > _MOST_TOLD:
         told[_MOST_TOLD:] = [f"and {len(told) - _MOST_TOLD} more"]
     return "; ".join(told) or "did nothing"
 
 
-def _effect_in_words(effect: Effect) -> str:
+def _describe_effect(effect: Effect) -> str:
     if isinstance(effect, Send):
-        return f"sent '{in_words(effect.message)}' to node {effect.to}"
+        return f"sent '{describe(effect.message)}' to node {effect.to}"
     if isinstance(effect, SetTimer):
         return f"set the timer {effect.name!r} to {effect.after_s:g} s"
     if isinstance(effect, CancelTimer):
         return f"cancelled the timer {effect.name!r}"
     if isinstance(effect, Reply):
-        return f"answered request {effect.request} with '{in_words(effect.result)}'"
+        return f"answered request {effect.request} with '{describe(effect.result)}'"
     if isinstance(effect, Refuse):
         return f"refused request {effect.request}"
     if isinstance(effect, Save):
-        return f"saved {effect.name} as '{in_words(effect.value)}'"
+        return f"saved {effect.name} as '{describe(effect.value)}'"
     return f"noted '{effect.words}'"

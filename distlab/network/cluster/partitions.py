@@ -1,15 +1,14 @@
-"""`Links`: which links between nodes are cut at the moment, and since when."""
+"""`Partitions`: which links between nodes are cut at the moment, and since when."""
 
 from collections.abc import Hashable, Iterable, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["Links", "Mishap"]
+__all__ = ["FaultRecord", "Partitions"]
 
-_HAND = "hand"
+_BY_HAND = "by hand"
 
 
-class Mishap(NamedTuple):
+class FaultRecord(NamedTuple):
     """Something that was done to the cluster, as the trace has it.
 
     node: whom it befell; None for the network. kind: "fault", or "mark" for what is
@@ -23,33 +22,34 @@ class Mishap(NamedTuple):
     kind: str = "fault"
 
 
-@dataclass
-class Links:
-    """The splits and cuts of a network of `count` nodes.
+class Partitions:
+    """The partitions and cut links of a network of `count` nodes, and what befell it.
 
-    splits: who is on which side, of every split that lasts. cuts: single links.
+    splits: who is on which side, of every partition that lasts. cuts: single links.
+    faults: all that is over, as `FaultRecord`s.
     """
 
-    count: int
-    splits: dict[Hashable, tuple] = field(default_factory=dict)
-    cuts: set[tuple[int, int]] = field(default_factory=set)
-    mishaps: list[Mishap] = field(default_factory=list)
-    _lasting: dict[str, float] = field(default_factory=dict)
-    _cuts: set[tuple[int, int]] = field(default_factory=set)
+    def __init__(self, count: int):
+        self.count = count
+        self.splits: dict[Hashable, tuple] = {}
+        self.cuts: set[tuple[int, int]] = set()
+        self.faults: list[FaultRecord] = []
+        self._lasting: dict[str, float] = {}
+        self._noted_cuts: set[tuple[int, int]] = set()
 
-    def split(self, sides: Sequence[Iterable[int]], name: Hashable = _HAND) -> None:
-        """Begin a split; one of the same name is replaced."""
+    def split(self, sides: Sequence[Iterable[int]], name: Hashable = _BY_HAND) -> None:
+        """Begin a partition; one of the same name is replaced."""
         sides = [tuple(side) for side in sides]
         named = {node for side in sides for node in side}
         alone = [(node,) for node in range(self.count) if node not in named]
         self.splits[name] = (*sides, *alone)
 
-    def mend(self, name: Hashable) -> None:
-        """End one split."""
+    def end(self, name: Hashable) -> None:
+        """End one partition."""
         self.splits.pop(name, None)
 
     def heal(self) -> None:
-        """End every split and cut."""
+        """End every partition and cut."""
         self.splits.clear()
         self.cuts.clear()
 
@@ -59,17 +59,15 @@ class Links:
 
     def severed(self) -> frozenset[tuple[int, int]]:
         """Return the links that are cut, from whom to whom."""
-        gone = set()
+        gone = self.cuts | {(other, one) for one, other in self.cuts}
         for sides in self.splits.values():
-            where = {node: at for at, side in enumerate(sides) for node in side}
-            for one in range(self.count):
-                gone |= {
-                    (one, other)
-                    for other in range(self.count)
-                    if where[one] != where[other]
-                }
-        for one, other in self.cuts:
-            gone |= {(one, other), (other, one)}
+            gone |= {
+                (one, other)
+                for side in sides
+                for one in side
+                for other in range(self.count)
+                if other not in side
+            }
         return frozenset(gone)
 
     def sides(self) -> list[list[int]]:
@@ -82,7 +80,7 @@ class Links:
         return sorted(groups)
 
     def labels(self) -> set[str]:
-        """Return the splits of this moment, in the words of the trace."""
+        """Return the partitions of this moment, in the words of the trace."""
         return {
             "partition " + " | ".join(" ".join(map(str, side)) for side in sides)
             for sides in self.splits.values()
@@ -91,23 +89,24 @@ class Links:
     def changed(
         self, labels: set[str], cuts: set[tuple[int, int]], at_s: float
     ) -> None:
-        """Note that from now on there are exactly these splits and cuts."""
+        """Note that from now on there are exactly these partitions and cuts."""
         for label in self._lasting.keys() - labels:
-            self.mishaps.append(Mishap(None, self._lasting.pop(label), at_s, label))
+            start_s = self._lasting.pop(label)
+            self.faults.append(FaultRecord(None, start_s, at_s, label))
         self._lasting |= dict.fromkeys(labels - self._lasting.keys(), at_s)
-        for one, other in cuts ^ self._cuts:
+        for one, other in cuts ^ self._noted_cuts:
             what = "cut" if (one, other) in cuts else "mended"
             self.note(one, at_s, f"link to {other} {what}", "mark")
             self.note(other, at_s, f"link to {one} {what}", "mark")
-        self._cuts = set(cuts)
+        self._noted_cuts = set(cuts)
 
     def note(self, node: int, at_s: float, label: str, kind: str = "fault") -> None:
         """Note what befell a node."""
-        self.mishaps.append(Mishap(node, at_s, at_s, label, kind))
+        self.faults.append(FaultRecord(node, at_s, at_s, label, kind))
 
-    def told(self, now_s: float) -> list[Mishap]:
+    def records(self, now_s: float) -> list[FaultRecord]:
         """Return what has happened, and what has lasted until now."""
         lasting = [
-            Mishap(None, at, now_s, label) for label, at in self._lasting.items()
+            FaultRecord(None, at, now_s, label) for label, at in self._lasting.items()
         ]
-        return [*self.mishaps, *lasting]
+        return [*self.faults, *lasting]

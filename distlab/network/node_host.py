@@ -1,11 +1,11 @@
-"""The one place where a node's methods are called, and their effects taken apart.
+"""`NodeHost`: the one place where a node's methods are called, and its effects checked.
 
     on_message(0, …) ─▶ None, a list, a generator ─▶ checked, copied ─▶ [Send, Reply, …]
                             │
                             └─ raised, nonsense, never returned ─▶ NodeFailed
 
 Whoever runs nodes, on a virtual clock, in a search or as processes, calls them through
-a `Hosted`, so that the same mistake is told in the same words everywhere.
+a `NodeHost`, so that the same mistake is told in the same words everywhere.
 """
 
 import inspect
@@ -17,7 +17,14 @@ from itertools import islice
 from typing import Any
 
 from distlab.errors import InvalidArgument
-from distlab.network.failure import briefly, no_effects, nonsense, raised, stopped
+from distlab.network.copying import ATOMS, NotPlain, plain_copy
+from distlab.network.failures import (
+    briefly,
+    never_returned,
+    no_effects,
+    nonsense,
+    raised,
+)
 from distlab.network.node import (
     CancelTimer,
     Effect,
@@ -29,13 +36,12 @@ from distlab.network.node import (
     Send,
     SetTimer,
 )
-from distlab.network.plain import ATOMS, NotPlain, copied
 from distlab.network.watchdog import NeverReturned
 from distlab.trace import Call
 
-__all__ = ["Hosted", "made"]
+__all__ = ["NodeHost", "check_nodes", "make_node"]
 
-_MOST_EFFECTS = 100_000
+_MOST_NODES, _MOST_EFFECTS = 10_000, 100_000
 _KINDS = (Send, SetTimer, CancelTimer, Reply, Refuse, Save, Note)
 _ARGUMENTS = {
     "on_start": ("saved",),
@@ -45,11 +51,11 @@ _ARGUMENTS = {
 }
 
 
-class Hosted:
+class NodeHost:
     """One node's object, from its start to its crash, and the requests it has open.
 
     me: its number. nodes: how many nodes there are.
-    seed: of its chance, which is of the class `chance`.
+    seed: of `node.random`, which is of the class `generator`.
     restarted: whether it has crashed before; it may then answer what was asked before.
     open: requests that it has been given and has not answered.
     Each method returns the effects, in order, with copies of what they carry.
@@ -67,18 +73,18 @@ class Hosted:
         *,
         seed: Any = 0,
         restarted: bool = False,
-        chance: type[random.Random] = random.Random,
+        generator: type[random.Random] = random.Random,
     ):
         self.node, self.me, self.nodes = node, me, nodes
         self.kind = type(node).__name__
         self.open = set()
         self._restarted = restarted
         self._given = set()  # after a restart, the requests of this life
-        node.random = chance(f"{seed} {me}")
+        node.random = generator(f"{seed} {me}")
 
     def start(self, saved: dict[str, Any]) -> list[Effect]:
         """Start the node, with what it had saved."""
-        return self._call("on_start", (copied(saved),))
+        return self._call("on_start", (plain_copy(saved),))
 
     def client(self, request: int, call: Call) -> list[Effect]:
         """Give it a client's call; no request's number is used twice."""
@@ -104,11 +110,11 @@ class Hosted:
             if type(returned) in _KINDS:
                 effects = None
             elif hasattr(returned, "__next__"):
-                effects = list(map(_as_it_is, islice(returned, _MOST_EFFECTS + 1)))
+                effects = list(map(_as_yielded, islice(returned, _MOST_EFFECTS + 1)))
             else:
                 effects = list(islice(returned, _MOST_EFFECTS + 1))
         except NeverReturned as stop:
-            raise stopped(self.me, self.kind, method, args, stop) from None
+            raise never_returned(self.me, self.kind, method, args, stop) from None
         except (Exception, SystemExit) as error:
             if _no_iterable(returned, error):
                 raise self._no_effects(method, args, returned) from None
@@ -155,7 +161,7 @@ class Hosted:
 
     def _copied(self, value, verb, method, args):
         try:
-            return copied(value)
+            return plain_copy(value)
         except NotPlain as error:
             what = f"{verb} {briefly(value)}"
             where = f", at {error.where} of it" if error.where else ""
@@ -211,11 +217,11 @@ class Hosted:
         return nonsense(self.me, self.kind, method, args, what, hint)
 
 
-def _as_it_is(effect):
+def _as_yielded(effect):
     """Return an effect as it is when it is yielded, before its node changes it."""
     if type(effect) in (Send, Save, Reply) and type(effect[1]) not in ATOMS:
         try:
-            return type(effect)(effect[0], copied(effect[1]))
+            return type(effect)(effect[0], plain_copy(effect[1]))
         except (NotPlain, RecursionError):
             pass  # this is told when all effects are there
     return effect
@@ -226,7 +232,19 @@ def _no_iterable(returned, error):
     return returned is not None and not isinstance(returned, Iterable)
 
 
-def made(make: Callable, me: int, nodes: int) -> Node:
+def check_nodes(nodes: int, most: int = _MOST_NODES) -> None:
+    """Refuse what is no number of nodes.
+
+    Raises: InvalidArgument.
+    """
+    whole = isinstance(nodes, int) and not isinstance(nodes, bool)
+    if not whole or not 1 <= nodes <= most:
+        raise InvalidArgument(
+            f"nodes is a number from 1 to {most:,}, and got {nodes!r}."
+        )
+
+
+def make_node(make: Callable, me: int, nodes: int) -> Node:
     """Return make(me, peers).
 
     Raises: InvalidArgument if it is not called so, or makes no Node; NodeFailed if it
@@ -243,10 +261,12 @@ def made(make: Callable, me: int, nodes: int) -> Node:
             f"nodes are made by a class or a function make(me, peers); got {make!r}."
         )
     _check_signature(make, me, peers)
+    kind = getattr(make, "__name__", "make")
     try:
         node = make(me, peers)
+    except NeverReturned as stop:
+        raise never_returned(me, kind, "__init__", (), stop) from None
     except (Exception, SystemExit) as error:
-        kind = getattr(make, "__name__", "make")
         raise raised(me, kind, "__init__", (), error) from None
     if not isinstance(node, Node):
         raise InvalidArgument(

@@ -12,20 +12,18 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from distlab.errors import InvalidArgument, NodeFailed
-from distlab.network.arguments import Asking
-from distlab.network.effects import Hosted, made
+from distlab.network.client import CallSequence
+from distlab.network.copying import NotPlain, SplitMix64, freeze, thaw
+from distlab.network.describe import describe, describe_call
 from distlab.network.node import CancelTimer, Note, Refuse, Reply, Save, Send, SetTimer
-from distlab.network.plain import NotPlain
-from distlab.network.schedules.chance import Chance
-from distlab.network.schedules.frozen import freeze, thaw
+from distlab.network.node_host import NodeHost, make_node
 from distlab.network.watchdog import Watchdog
-from distlab.network.words import call_in_words, in_words
 
-__all__ = ["Lives", "Pending", "Shelf", "State"]
+__all__ = ["NodeMemo", "Pending", "State"]
 
 
 class Pending(NamedTuple):
-    """A message under way: one after `rank` others, from src to dst.
+    """A message under way from src to dst.
 
     round: how many messages led to it, one to the next. number: of its content.
     """
@@ -37,86 +35,86 @@ class Pending(NamedTuple):
 
 
 class State(NamedTuple):
-    """One moment. What is a number stands for a thing on the shelf.
+    """One moment. What is called a number stands for a value in `NodeMemo.values`.
 
-    nodes: number of each node's memory, 0 while it is dead. lives: how often each has
-    started again. disks: (name, number of value) of what it has saved.
+    nodes: number of each node's memory, 0 while it is dead. restarts: how often each
+    has started again. disks: (name, number of value) of what it has saved.
     timers: of each node, (round, number of name), in order.
     pending: messages under way, in the plain order.
     clients: (index of its call, whether it waits for it, numbers of results).
     sides: the side of each node, if the network is split.
-    crashes, losses, copies, splits, fired: how often that has happened.
+    crashes, drops, duplicates, splits, fired: how often that has happened.
     past: the clients' calls (0, client) and answers (1, client, outcome, number), in
         order. Of calls with no answer between them none is the first.
     failed: the number of a NodeFailed, if a node has failed.
     """
 
     nodes: tuple
-    lives: tuple
+    restarts: tuple
     disks: tuple
     timers: tuple
     pending: tuple
     clients: tuple
     sides: tuple | None = None
     crashes: int = 0
-    losses: int = 0
-    copies: int = 0
+    drops: int = 0
+    duplicates: int = 0
     splits: int = 0
     fired: int = 0
     past: tuple = ()
     failed: int = 0
 
 
-class Shelf:
-    """Things that states speak of by number, from 1; equal ones have the same."""
+class _ValueTable:
+    """Values that states refer to by number, from 1; equal ones have the same."""
 
     def __init__(self):
         self._numbers = {}
-        self._things = [None]
+        self._frozen = [None]
 
     def number(self, frozen: Any) -> int:
-        """Return the number of a frozen thing."""
+        """Return the number of a frozen value."""
         number = self._numbers.get(frozen)
         if number is None:
-            number = self._numbers[frozen] = len(self._things)
-            self._things.append(frozen)
+            number = self._numbers[frozen] = len(self._frozen)
+            self._frozen.append(frozen)
         return number
 
     def frozen(self, number: int) -> Any:
-        """Return a thing as it was put here."""
-        return self._things[number]
+        """Return a value as it was put here."""
+        return self._frozen[number]
 
     def __getitem__(self, number):
-        return thaw(self._things[number])
+        return thaw(self._frozen[number])
 
 
-class Lives:
+class NodeMemo:
     """What nodes do and clients ask, each worked out once.
 
-    shelf: of all that states speak of. failures: NodeFailed by their numbers.
+    values: all that states refer to. failures: NodeFailed by their numbers.
     """
 
     def __init__(self, make: Callable, nodes: int, clients: list, seed: Any):
         self.make, self.nodes, self.clients, self.seed = make, nodes, clients, seed
-        self.shelf = Shelf()
+        self.values = _ValueTable()
         self.watchdog = Watchdog()
         self.failures = [None]
         self._done, self._asked, self._words = {}, {}, {}
 
-    def begin(self, node: int, life: int, disk: tuple) -> tuple:
+    def start(self, node: int, restarts: int, disk: tuple) -> tuple:
         """Return what `do` returns, for a node that starts from its disk."""
-        key = (node, life, disk)
+        key = (node, restarts, disk)
         if key not in self._done:
-            saved = {name: self.shelf[number] for name, number in disk}
-            self._done[key] = self._started(node, life, saved)
+            saved = {name: self.values[number] for name, number in disk}
+            self._done[key] = self._started(node, restarts, saved)
         return self._done[key]
 
-    def _started(self, node, life, saved):
-        seed = f"{self.seed} {life}"
+    def _started(self, node, restarts, saved):
+        seed = f"{self.seed} {restarts}"
         try:
-            new = self._watched(made, self.make, node, self.nodes)
-            lived = {"seed": seed, "restarted": life > 0, "chance": Chance}
-            host = Hosted(new, node, self.nodes, **lived)
+            new = self._watched(make_node, self.make, node, self.nodes)
+            how = {"seed": seed, "restarted": restarts > 0, "generator": SplitMix64}
+            host = NodeHost(new, node, self.nodes, **how)
             return self._coded(host, self._watched(host.start, saved))
         except NodeFailed as error:
             return self._failed(error)
@@ -124,17 +122,18 @@ class Lives:
     def do(self, memory: int, method: str, *args: Any) -> tuple:
         """Return (memory, effects, 0) after a method of a node was called.
 
-        memory: its number. args: whole numbers as they are, then the number of a thing.
+        memory: its number. args: whole numbers as they are, then the number of a value.
         An effect is a tuple that begins with its class. Of a node that fails, the last
         is the number of its failure.
         """
         key = (memory, method, *args)
         done = self._done.get(key)
         if done is None:
-            host = self.shelf[memory]
+            host = self.values[memory]
             *plain, last = args
             try:
-                effects = self._watched(getattr(host, method), *plain, self.shelf[last])
+                args = *plain, self.values[last]
+                effects = self._watched(getattr(host, method), *args)
                 done = self._coded(host, effects)
             except NodeFailed as error:
                 done = self._failed(error)
@@ -154,7 +153,7 @@ class Lives:
         return 0, (), len(self.failures) - 1
 
     def _coded(self, host, effects):
-        number, coded = self.shelf.number, []
+        number, coded = self.values.number, []
         for effect in effects:
             kind = type(effect)
             if kind is Send:
@@ -193,30 +192,30 @@ class Lives:
         """
         key = (client, index, results)
         if key not in self._asked:
-            asking = Asking(client, self.clients[client].calls)
-            told = [None] + [self.shelf[result] for result in results]
+            asking = CallSequence(client, self.clients[client].calls)
+            told = [None] + [self.values[result] for result in results]
             told += [None] * (index + 1 - len(told))
             call = None
             for result in told:
                 call = asking.next(result)
                 if call is None:
                     break
-            self._asked[key] = 0 if call is None else self.shelf.number(freeze(call))
+            self._asked[key] = 0 if call is None else self.values.number(freeze(call))
         return self._asked[key]
 
     def told(self, client: int, results: tuple, result: int) -> tuple:
         """Return results and one more, if what the client asks may depend on them."""
         return (*results, result) if callable(self.clients[client].calls) else ()
 
-    def words(self, number: int, in_words: Callable = in_words) -> str:
-        """Return a thing in words."""
+    def words(self, number: int, described: Callable = describe) -> str:
+        """Return a value in words."""
         if number not in self._words:
-            self._words[number] = in_words(self.shelf[number])
+            self._words[number] = described(self.values[number])
         return self._words[number]
 
     def call_words(self, number: int) -> str:
         """Return a call in words."""
-        return self.words(number, call_in_words)
+        return self.words(number, describe_call)
 
 
 def _freezes(value):

@@ -1,0 +1,128 @@
+"""`ClusterClients`: the clients of a cluster, one call of each after another.
+
+    due ──▶ call ──▶ answered ──▶ pause ──▶ next call
+                 └─▶ timed out ──▶ unknown ──▶ next call
+
+It has no clock and no socket: who drives it says what time it is, and hands over what
+it asks. A client whose node is dead gets no answer, as from one that is slow or cut
+off, so its call is unknown when its time-out is over, and not before: no client of a
+real store knows more.
+"""
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from distlab.network.client import Client, Session
+from distlab.trace import Call, Operation
+
+__all__ = ["BY_HAND", "ClusterClients"]
+
+BY_HAND = "you"
+_RECENT_S = 1.0
+
+
+class ClusterClients:
+    """The clients, by a clock that counts from when all nodes were up.
+
+    ask: called with a node, a request's number and a call, to hand them over.
+    done: the operations that came to an end, in the order in which they did.
+    names: the clients, in the order in which they came. notes: for the trace, each
+    call, ("call", time, request, name, node, call), and answer, ("answer", time,
+    request).
+    recent: (time, node, outcome) of what ended in the last second.
+    """
+
+    def __init__(
+        self, ask: Callable[[int, int, Call], None], clock: Callable[[], float]
+    ):
+        self._ask, self._clock = ask, clock
+        self.done, self.names, self.notes, self.recent = [], [], [], deque()
+        self._waiting = {}  # request -> the session that waits for its answer
+        self._due, self._order = [], itertools.count()
+        self._sessions, self._stopped = set(), set()
+        self._by_hand = {}  # session -> who is given its Operation
+        self._requests = itertools.count(1)
+
+    def add(self, clients: list[Client], since_s: float) -> None:
+        """Begin with some more clients, whose start_s counts from `since_s`."""
+        numbers = sum(isinstance(name, int) for name in self.names)
+        for number, client in enumerate(clients, numbers):
+            session = Session(number, client)
+            self.names.append(number)
+            self._sessions.add(session)
+            self._at(since_s + client.start_s, self._next, session)
+
+    def by_hand(
+        self, node: int, call: Call, timeout_s: float, ended: Callable[[Operation], Any]
+    ) -> None:
+        """Make one call; its Operation is given to `ended`."""
+        if BY_HAND not in self.names:
+            self.names.append(BY_HAND)
+        session = Session(BY_HAND, Client(node, (call,), timeout_s=timeout_s))
+        self._sessions.add(session)
+        self._by_hand[session] = ended
+        self._next(session)
+
+    def next_s(self) -> float:
+        """Return when there is something to do."""
+        return self._due[0][0] if self._due else float("inf")
+
+    def tick(self) -> None:
+        """Do what is due: make calls, wait no longer for answers."""
+        while self._due and self._due[0][0] <= self._clock():
+            _, _, what, about = heapq.heappop(self._due)
+            what(about)
+
+    @property
+    def busy(self) -> bool:
+        """Whether any client has something to ask still, or waits for an answer."""
+        return bool(self._sessions)
+
+    def stop(self) -> None:
+        """Have no client make another call; what is not answered yet stays open."""
+        self._stopped |= self._sessions - self._by_hand.keys()
+        self._sessions -= {one for one in self._stopped if one.request is None}
+
+    def answered(self, request: int, outcome: str, result: Any) -> None:
+        """Take a node's answer, unless its client waits no longer."""
+        if request in self._waiting:
+            self.notes.append(("answer", self._clock(), request))
+            self._end(request, self._clock(), outcome, result)
+
+    def operations(self) -> list[Operation]:
+        """Return all operations; those that wait for an answer are unknown."""
+        waiting = list(self._waiting.values())
+        return [*self.done, *(session.operation() for session in waiting)]
+
+    def _at(self, when_s, what, about):
+        heapq.heappush(self._due, (when_s, next(self._order), what, about))
+
+    def _next(self, session):
+        """Have a client make its next call, if it has one."""
+        call = None if session in self._stopped else session.next_call()
+        if call is None:
+            return self._sessions.discard(session)
+        request, node, now = next(self._requests), session.client.node, self._clock()
+        session.invoke(request, call, now)
+        self._waiting[request] = session
+        self.notes.append(("call", now, request, session.name, node, call))
+        self._at(now + session.client.timeout_s, self._time_out, request)
+        self._ask(node, request, call)
+
+    def _time_out(self, request):
+        if request in self._waiting:
+            self._end(request, None, "unknown", None)
+
+    def _end(self, request, end_s, outcome, result):
+        session, now = self._waiting.pop(request), self._clock()
+        result = result if outcome == "ok" else None
+        self.done.append(session.end(end_s, outcome, result))
+        self.recent.append((now, session.client.node, outcome))
+        while self.recent[0][0] < now - _RECENT_S:
+            self.recent.popleft()
+        if session in self._by_hand:
+            self._by_hand.pop(session)(self.done[-1])
+        self._at(now + session.client.pause_s, self._next, session)

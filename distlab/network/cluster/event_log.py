@@ -1,0 +1,155 @@
+"""`EventLog`: what one process of a cluster did; and one trace made of all of them.
+
+    logs of the nodes:  send, recv, call, answer, note, cut
+    log of the switch:  drop
+    the kernel:         calls and answers of clients, crashes, restarts, partitions
+
+One line for each thing, written before its effect, into a file that outlives the
+process, so that what a killed node did last is there. What a line holds is said where
+it is written, in `node_process` and `switch`. The times are all of one clock, which
+every process of this machine shares. Messages get their numbers here, in the order in
+which they were sent.
+"""
+
+import json
+import os
+from dataclasses import dataclass, field
+from typing import Any
+
+from distlab.network.cluster.partitions import FaultRecord
+from distlab.network.describe import describe_call, shorten
+from distlab.trace import Event, Trace
+
+__all__ = ["EventLog", "Logs", "merge_logs", "read_log"]
+
+_MOST_BYTES = 2**28
+
+
+class EventLog:
+    """The log of the process called `name`, in a folder; opened to be appended to.
+
+    A log of 256 MB takes no more.
+    """
+
+    def __init__(self, folder: str, name: str):
+        flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        self._file = os.open(_path(folder, name), flags, 0o600)
+        self._size = os.fstat(self._file).st_size
+
+    def note(self, *line) -> None:
+        """Write one line: words and numbers."""
+        if self._size < _MOST_BYTES:
+            self._size += os.write(self._file, json.dumps(line).encode() + b"\n")
+
+
+def read_log(folder: str, name: str) -> list[list]:
+    """Return the lines of a log up to now, without one that is being written."""
+    try:
+        with open(_path(folder, name), "rb") as file:
+            text = file.read()
+    except FileNotFoundError:
+        return []
+    return [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]
+
+
+def _path(folder, name):
+    return os.path.join(folder, f"{name}.jsonl")
+
+
+@dataclass
+class Logs:
+    """What all processes of a cluster have written down.
+
+    nodes: the lines of each node's log. switch: those of the switch's. clients: their
+    names, in the order of their lanes. asked: the clients' notes. faults: what befell
+    nodes and network.
+    """
+
+    nodes: list[list]
+    switch: list[list]
+    clients: list
+    asked: list[tuple]
+    faults: list[FaultRecord]
+
+
+@dataclass
+class _Message:
+    """A message from one lane to another, and when it arrived, each time."""
+
+    src: int
+    dst: int
+    sent_s: float
+    size: int
+    words: str
+    arrived: list[float] = field(default_factory=list)
+    dropped: bool = False
+
+
+def merge_logs(logs: Logs) -> Trace:
+    """Return the trace; clients have the lanes after the nodes'."""
+    messages, events = _sent(logs), []
+    _note_arrivals(logs, messages)
+    _note_drops(logs, messages)
+    in_order = sorted(messages.values(), key=lambda message: message.sent_s)
+    for number, one in enumerate(in_order, 1):
+        lost = "dropped: " if one.dropped and not one.arrived else ""
+        what = one.size, number, lost + one.words
+        events.append(Event(one.src, one.sent_s, one.sent_s, "send", one.dst, *what))
+        for at in one.arrived:
+            what = one.size, number, one.words
+            events.append(Event(one.dst, at, at, "recv", one.src, *what))
+    for node, lines in enumerate(logs.nodes):
+        for kind, at, *rest in lines:
+            if kind == "note":
+                events.append(Event(node, at, at, "mark", None, 0, 0, rest[0]))
+    for node, start_s, end_s, label, kind in logs.faults:
+        events.append(Event(node or 0, start_s, end_s, kind, None, 0, 0, label))
+    lanes = len(logs.nodes) + len(logs.clients)
+    return Trace(lanes, events, who="node", clients=len(logs.clients))
+
+
+def _sent(logs) -> dict[Any, _Message]:
+    """Return every message, by whom it is from and its number there."""
+    messages, lane_of = {}, {}
+    lanes = {name: len(logs.nodes) + at for at, name in enumerate(logs.clients)}
+    for what, at, request, *rest in logs.asked:
+        if what == "call":
+            name, node, call = rest
+            lane = lane_of[request] = lanes[name]
+            words = shorten(describe_call(call))
+            messages["call", request] = _Message(lane, node, at, 0, words)
+    for node, lines in enumerate(logs.nodes):
+        for kind, at, *rest in lines:
+            if kind == "send":
+                dst, number, size, words = rest
+                messages[node, number] = _Message(node, dst, at, size, words)
+            elif kind == "answer" and rest[0] in lane_of:
+                request, size, words = rest
+                lane = lane_of[request]
+                messages["answer", request] = _Message(node, lane, at, size, words)
+    return messages
+
+
+def _note_arrivals(logs, messages):
+    for lines in logs.nodes:
+        for kind, at, *rest in lines:
+            if kind == "recv" and (one := messages.get((rest[0], rest[1]))):
+                one.arrived.append(at)
+            elif kind == "call" and (one := messages.get(("call", rest[0]))):
+                one.arrived.append(at)
+                one.size = rest[1]
+    for what, at, request, *_ in logs.asked:
+        if what == "answer" and (one := messages.get(("answer", request))):
+            one.arrived.append(at)
+
+
+def _note_drops(logs, messages):
+    """Mark what the switch dropped, what a cut made void, and what met the dead."""
+    lines = [line for own in (logs.switch, *logs.nodes) for line in own]
+    for kind, _, src, number, *_ in (line for line in lines if len(line) > 3):
+        if kind in ("drop", "cut") and (one := messages.get((src, number))):
+            one.dropped = True
+    crashes = [(f.node, f.start_s) for f in logs.faults if f.label == "crash"]
+    for one in messages.values():
+        one.dropped |= max(one.src, one.dst) >= len(logs.nodes)
+        one.dropped |= any(one.dst == n and one.sent_s < at for n, at in crashes)

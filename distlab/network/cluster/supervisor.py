@@ -1,0 +1,476 @@
+"""`Supervisor`: a cluster's processes and clients, run by one thread of the kernel.
+
+    the cell ── split, kill ──▶ ┌────────────┐ ◀── answers, prints, deaths ── nodes
+             ◀── done, failed ─ │ supervisor │ ── calls, cut these links ──▶ switch
+    clients ── what is due ───▶ └────────────┘
+
+The thread lives as long as the cluster, so that clients go on while the learner thinks
+or presses buttons, and Ctrl-C, which Python gives to the main thread, finds nothing
+half done: what waits is only the cell. The cell calls what is above `_live`; all else
+runs in the thread. What the cell asks for is done by a method here, which returns the
+result, or a Future that gets it later.
+"""
+
+import heapq
+import itertools
+import os
+import pickle
+import select
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import Future
+from typing import Any
+
+import cloudpickle
+
+from distlab.calls.console import Console
+from distlab.errors import InvalidArgument, NodeFailed
+from distlab.faults import Crash, NodeFault, Split
+from distlab.network.client import Client
+from distlab.network.cluster.clients import ClusterClients
+from distlab.network.cluster.disk import Disk
+from distlab.network.cluster.event_log import Logs, merge_logs, read_log
+from distlab.network.cluster.partitions import Partitions
+from distlab.network.cluster.requests import Requests
+from distlab.network.cluster.wire import LinkGenerations
+from distlab.network.delivery import Delivery
+from distlab.network.failures import (
+    closed,
+    ended_alone,
+    failure_from,
+    flooded,
+    switch_gone,
+)
+from distlab.processes import Ended, Lines, Processes
+from distlab.trace import Call
+
+__all__ = ["Supervisor"]
+
+_PRELOAD = ("cloudpickle", "distlab.network.cluster.node_process")
+_LOOK_S, _COPY_S = 0.25, 5.0
+_SETTLE_S, _QUIET_WITHIN_S = 0.05, 1.0
+
+
+class Supervisor:
+    """What a `Cluster` and its panel ask, and the thread that does it.
+
+    states: of each node, "starting", "running", "paused" or "killed". clients: who asks
+    the nodes. partitions: which links are cut. failure: the exception that ended the
+    cluster. over: whether it has ended. copies: of the nodes, at the end. watchers:
+    called several times in a second, and after the end.
+    """
+
+    def __init__(
+        self, make: bytes, count: int, delivery: Delivery, seed: Any, folder: str | None
+    ):
+        self.count, self.seed, self.delivery = count, seed, delivery
+        self.states = ["starting"] * count
+        self.failure = self.copies = None
+        self.watchers, self.over = [], False
+        self.clients = ClusterClients(self._pass_call, self.now)
+        self.partitions = Partitions(count)
+        self._began = self._generations = self._processes = self._kept = None
+        self._make, self._disks, self._restarts = make, folder, [0] * count
+        self._opened, self._starts, self._deaths = Future(), {}, {}
+        self._replies, self._tokens = {}, itertools.count()  # token -> (index, Future)
+        self._plan, self._finished, self._finish_s = [], None, 0.0
+        self._quiet_since = None  # since when all clients are done
+        self._looked_s = self._ended_s = 0.0
+        self._leaving = self._copying = False
+        self._requests = Requests()
+        self.ask = self._requests.ask  # a method below; for the cell
+        self._thread = threading.Thread(
+            target=self._live, name="distlab cluster", daemon=True
+        )
+        self._thread.start()
+
+    # for the cell
+
+    def opened(self) -> None:
+        """Wait until every node is up."""
+        self._opened.result()
+
+    def now(self) -> float:
+        """Return the seconds from when all nodes were up, to now or to the end."""
+        if self._began is None or self.over:
+            return self._ended_s
+        return time.monotonic() - self._began
+
+    def record(self) -> tuple[Logs, list[dict]]:
+        """Return what has been written down and what was saved, up to now."""
+        with self._requests.lock:
+            if not self.over:
+                return self._read()
+        return self._kept
+
+    def leave(self, copying: bool = False, wait: bool = True) -> None:
+        """End the cluster; with `copying` take copies of its nodes before that."""
+        self._copying = copying
+        self._leaving = True
+        self._requests.ring()
+        if wait:
+            self._thread.join()
+
+    # the thread
+
+    def _live(self):
+        try:
+            self._open()
+            while not self._leaving:
+                self._turn()
+            if self._copying:
+                self._copy_all()
+        except BaseException as error:
+            self.failure = error
+        finally:
+            self._shut()
+
+    def _open(self):
+        self._console = Console(self.count, quiet=False, who="node")
+        self._generations = LinkGenerations.new(self.count)
+        self._processes = Processes(
+            self.count + 1,
+            "distlab.network.cluster.node_process:main",
+            preload=_PRELOAD,
+            shared=[self._generations.descriptor],
+            private_folder=True,
+        )
+        self.folder = self._processes.folder
+        self._disks = self._disks or os.path.join(self.folder, "disks")
+        self._poll = select.poll()
+        self._poll.register(self._processes, select.POLLIN)
+        self._poll.register(self._requests, select.POLLIN)
+        setup = {"nodes": self.count, "seed": self.seed, "delivery": self.delivery}
+        self._tell(self.count, "switch", {"folder": self.folder, **setup})
+
+    def _turn(self):
+        """Wait for the next thing, and do what follows from it."""
+        due = min(self.clients.next_s(), self._next_fault_s()) - self.now()
+        self._poll.poll(1000 * max(0.0, min(due, _LOOK_S)))
+        for what in self._processes.poll(0):
+            self._hear(what)
+        self._requests.serve()
+        if self._began is not None:
+            self._strike()
+            self.clients.tick()
+        self._look_for_the_end()
+        if time.monotonic() > self._looked_s + _LOOK_S:
+            self._looked_s = time.monotonic()
+            self._show()
+
+    def _tell(self, index, *words):
+        self._processes.send(index, pickle.dumps(words))
+
+    def _ask(self, index, what, *args):
+        """Have a process do something; return the Future of what it says.
+
+        That is None if the process dies before.
+        """
+        token, future = next(self._tokens), Future()
+        self._replies[token] = index, future
+        self._tell(index, what, token, *args)
+        return future
+
+    def _reply(self, token, result):
+        _, future = self._replies.pop(token)
+        future.set_result(result)
+
+    def _show(self):
+        """Let those look who want to show how it stands."""
+        for watcher in list(self.watchers):
+            try:
+                watcher()
+            except Exception:  # the page that it drew on is gone, say
+                self.watchers.remove(watcher)
+
+    # what the processes say
+
+    def _hear(self, what):
+        if isinstance(what, Lines):
+            if what.index < self.count:
+                self._console.add(what.index, what.text)
+        elif isinstance(what, Ended):
+            self._hear_end(what.index, what.status)
+        else:
+            kind, *rest = pickle.loads(what.payload)
+            getattr(self, f"_hear_{kind}")(what.index, *rest)
+
+    def _hear_open(self, _):
+        """The switch waits at its socket: the nodes can come."""
+        for node in range(self.count):
+            self._set_up(node)
+
+    def _set_up(self, node):
+        setup = {
+            "folder": self.folder,
+            "disk": self._disk(node),
+            "make": self._make,
+            "me": node,
+            "nodes": self.count,
+            "seed": self.seed,
+            "restarts": self._restarts[node],
+        }
+        self._tell(node, "node", setup)
+
+    def _disk(self, node):
+        return os.path.join(self._disks, f"node{node}")
+
+    def _hear_up(self, node):
+        self.states[node] = "ready"
+        if self._began is not None:
+            self._go(node)
+        elif self.states.count("ready") == self.count:
+            self._began = time.monotonic()
+            for other in range(self.count):
+                self._go(other)
+            self._opened.set_result(None)
+
+    def _go(self, node):
+        self._tell(node, "go", self._began)
+        self.states[node] = "running"
+        if node in self._starts:
+            self.partitions.note(node, self.now(), "restart")
+            self._starts.pop(node).set_result(None)
+
+    def _hear_answer(self, node, request, outcome, result):
+        self.clients.answered(request, outcome, result)
+
+    def _hear_failed(self, node, payload):
+        raise failure_from(node, payload)
+
+    def _hear_refused(self, node, why):
+        raise InvalidArgument(why)
+
+    def _hear_flooded(self, _, node, count):
+        raise flooded(node, count)
+
+    def _hear_done(self, _, token, result):
+        self._reply(token, result)
+
+    def _hear_copy(self, _, token, data):
+        """Take a node's copy of itself; None from one that cannot be copied."""
+        try:
+            copy = None if data is None else pickle.loads(data)
+        except Exception:
+            copy = None
+        self._reply(token, copy)
+
+    def _hear_end(self, index, status):
+        if index == self.count:
+            raise switch_gone(status)
+        if status != -signal.SIGKILL or self._began is None:
+            raise ended_alone(index, status)
+        self.states[index] = "killed"
+        self.partitions.note(index, self.now(), "crash")
+        waiting = [self._deaths.pop(index, None), self._starts.pop(index, None)]
+        for future in filter(None, waiting):
+            future.set_result(None)
+        for token in [t for t, (of, _) in self._replies.items() if of == index]:
+            self._reply(token, None)
+
+    # what the cell asks for
+
+    def _pass_call(self, node, request, call):
+        # By value, with the classes of a notebook that it is made of.
+        self._tell(self.count, "call", node, request, cloudpickle.dumps(call))
+
+    def start_clients(self, clients: list[Client], since_s: float | None) -> None:
+        """Begin with some clients; their times count from `since_s`, or from now."""
+        self.clients.add(clients, self.now() if since_s is None else since_s)
+
+    def call(self, node: int, call: Call, timeout_s: float) -> Future:
+        """Make one call."""
+        future = Future()
+        self.clients.by_hand(node, call, timeout_s, future.set_result)
+        return future
+
+    def pids(self) -> list[int | None]:
+        """Return the id of each node's process."""
+        return self._processes.pids[: self.count]
+
+    def deliver(self, delivery: Delivery) -> Future:
+        """Have messages travel in another way from now on."""
+        self.delivery = delivery
+        return self._ask(self.count, "delivery", delivery)
+
+    def kill(self, node: int) -> Future:
+        """Send SIGKILL to a node's process."""
+        if self.states[node] == "killed":
+            raise InvalidArgument(f"node {node} is dead already; restart it first.")
+        self._processes.signal(node, signal.SIGKILL)
+        return self._deaths.setdefault(node, Future())
+
+    def restart(self, node: int) -> Future:
+        """Start a new process for a dead node."""
+        if self.states[node] != "killed":
+            raise InvalidArgument(
+                f"node {node} is {self.states[node]}; kill it first: "
+                f"cluster.kill({node})."
+            )
+        self._restarts[node] += 1
+        self.states[node] = "starting"
+        self._starts[node] = Future()
+        self._processes.replace(node)
+        self._set_up(node)
+        return self._starts[node]
+
+    def pause(self, node: int) -> None:
+        """Send SIGSTOP to a node's process."""
+        state = self.states[node]
+        if state != "running":
+            raise InvalidArgument(f"node {node} does not run: it is {state}.")
+        self._signal(node, signal.SIGSTOP, "paused", "paused")
+
+    def resume(self, node: int) -> None:
+        """Send SIGCONT to a node's process."""
+        state = self.states[node]
+        if state != "paused":
+            raise InvalidArgument(f"node {node} is not paused: it is {state}.")
+        self._signal(node, signal.SIGCONT, "running", "resumed")
+
+    def _signal(self, node, number, state, label):
+        self._processes.signal(node, number)
+        self.states[node] = state
+        self.partitions.note(node, self.now(), label, "mark")
+
+    def change_links(self, change: Callable, *args: Any) -> Future:
+        """Make a change to the partitions; done when the switch has cut the links."""
+        change(self.partitions, *args)
+        links = self.partitions.labels(), set(self.partitions.cuts)
+        future = Future()
+
+        def changed(told):
+            self.partitions.changed(*links, told.result() - self._began)
+            future.set_result(None)
+
+        told = self._ask(self.count, "links", self.partitions.severed())
+        told.add_done_callback(changed)
+        return future
+
+    def copy_nodes(self, last: bool = False) -> Future:
+        """Have each node that runs send a copy; after a last one it does no more."""
+        copies, future = [None] * self.count, Future()
+        left = {node for node in range(self.count) if self.states[node] == "running"}
+
+        def arrived(node, told):
+            copies[node] = told.result()
+            left.discard(node)
+            if not left:
+                future.set_result(copies)
+
+        for node in list(left):
+            told = self._ask(node, "copy", last)
+            told.add_done_callback(lambda told, node=node: arrived(node, told))
+        if not left and not future.done():
+            future.set_result(copies)
+        return future
+
+    # what was planned
+
+    def plan(self, faults: Iterable[NodeFault]) -> None:
+        """Have faults strike, by the clock that began when all nodes were up."""
+        for number, fault in enumerate(faults):
+            if isinstance(fault, Split):
+                begin = self.change_links, Partitions.split, fault.sides, number
+                end = self.change_links, Partitions.end, number
+            else:
+                assert isinstance(fault, Crash)
+                begin, end = (self.kill, fault.node), (self.restart, fault.node)
+            for when_s, (what, *args) in (fault.at_s, begin), (fault.until_s, end):
+                self._at(when_s, what, args)
+
+    def _at(self, when_s, what, args=()):
+        if when_s is not None:
+            heapq.heappush(self._plan, (when_s, next(self._tokens), what, args))
+
+    def _next_fault_s(self):
+        return self._plan[0][0] if self._plan else float("inf")
+
+    def _strike(self):
+        """Do what is due; a crash of what is dead already changes nothing."""
+        while self._next_fault_s() <= self.now():
+            _, _, what, args = heapq.heappop(self._plan)
+            if what in (self.kill, self.restart):
+                (node,) = args
+                if node in self._starts or node in self._deaths:  # not yet
+                    return self._at(self.now() + _SETTLE_S, what, args)
+                if (self.states[node] == "killed") != (what == self.restart):
+                    continue
+            what(*args)
+
+    # the end of a run
+
+    def finish(self, within_s: float) -> Future:
+        """Wait for the clients; then, for a second at most, until nothing moves."""
+        self._finished, self._finish_s = Future(), within_s
+        return self._finished
+
+    def _look_for_the_end(self):
+        if self._finished is None or self._finished.done():
+            return
+        if self.now() > self._finish_s:
+            self._finished.set_result(None)
+        elif not self.clients.busy and self._quiet_since is None:
+            self._quiet_since = self.now()
+            self._ask_quiet()
+
+    def _ask_quiet(self):
+        self._ask(self.count, "quiet").add_done_callback(self._hear_quiet)
+
+    def _hear_quiet(self, told):
+        """See whether nothing moves any more, or it will never end."""
+        since, now = told.result(), time.monotonic()
+        settled = since is not None and now - since > _SETTLE_S
+        late = self.now() > self._quiet_since + _QUIET_WITHIN_S
+        if self._finished.done():
+            return
+        if settled or late:
+            self._finished.set_result(None)
+        else:
+            self._at(self.now() + _SETTLE_S / 2, self._ask_quiet)
+
+    def _copy_all(self):
+        """Take last copies; a node that does not return meanwhile has failed."""
+        future, deadline = self.copy_nodes(last=True), time.monotonic() + _COPY_S
+        while not future.done() and time.monotonic() < deadline:
+            self._turn()
+        self.copies = future.result() if future.done() else None
+
+    def _read(self):
+        nodes = [read_log(self.folder, f"node{n}") for n in range(self.count)]
+        switch = read_log(self.folder, "switch")
+        saved = [Disk(self._disk(node)).load() for node in range(self.count)]
+        names, asked = list(self.clients.names), list(self.clients.notes)
+        records = self.partitions.records(self.now())
+        return Logs(nodes, switch, names, asked, records), saved
+
+    def _note_failure(self, error):
+        raised = isinstance(error.cause, BaseException)
+        what = f"raised {type(error.cause).__name__}" if raised else "failed"
+        self.partitions.note(error.node, self.now(), what)
+        self._kept = self._read()
+        error.trace = merge_logs(self._kept[0])
+
+    def _shut(self):
+        """End every process, and let nobody wait."""
+        with self._requests.lock:
+            try:
+                if self._processes is not None:
+                    self._ended_s = self.now()
+                    self._kept = self._read()
+                if isinstance(self.failure, NodeFailed):
+                    self._note_failure(self.failure)
+            finally:
+                self.over = True
+                self._requests.error = self.failure or closed()
+                if self._processes is not None:
+                    self._processes.stop()
+                    self._console.close()
+                if self._generations is not None:
+                    self._generations.close()
+        self._requests.close()
+        if not self._opened.done():
+            self._opened.set_exception(self._requests.error)
+        self._show()

@@ -1,0 +1,145 @@
+"""What nodes and the switch exchange: frames through a socket, and who cut a link when.
+
+    node ── DEPARTURE, message ──▶ switch ── ARRIVAL, message or call ──▶ node
+                                     │                                     │
+                                     └─ raises ─▶ generation of the link ◀─┘ compares
+
+A message that has passed the switch may wait in its receiver's socket when a partition
+begins. So each link has a generation, in memory that all processes share. The switch
+raises it as it cuts the link, and what was sent under an earlier one is dropped.
+"""
+
+import mmap
+import os
+import select
+import socket
+import struct
+
+from distlab.processes import Disconnected, anonymous_file
+
+__all__ = [
+    "ARRIVAL",
+    "DEPARTURE",
+    "FROM_CLIENT",
+    "FROM_NODE",
+    "Connection",
+    "LinkGenerations",
+    "address_in",
+]
+
+# What a node puts before a message: to whom, its number, when it was sent.
+DEPARTURE = struct.Struct("<HQd")
+# What the switch puts before it: from a node or a client, from whom, its number, and
+# the generation of the link.
+ARRIVAL = struct.Struct("<BHQI")
+FROM_NODE, FROM_CLIENT = 0, 1
+_GENERATION, _LENGTH = struct.Struct("<I"), struct.Struct("<I")
+_CHUNK_BYTES = 2**18
+
+
+def address_in(folder: str) -> str:
+    """Return the path of the socket at which the switch waits for nodes."""
+    return os.path.join(folder, "switch")
+
+
+class LinkGenerations:
+    """How often each link between `count` nodes was cut, in a descriptor's memory."""
+
+    def __init__(self, descriptor: int, count: int):
+        self.descriptor, self.count = descriptor, count
+        size = count * count * _GENERATION.size
+        if os.fstat(descriptor).st_size < size:
+            os.ftruncate(descriptor, size)
+        self._memory = mmap.mmap(descriptor, size)
+
+    @classmethod
+    def new(cls, count: int) -> "LinkGenerations":
+        """Return generations in memory that has no name."""
+        return cls(anonymous_file("link generations"), count)
+
+    def of(self, src: int, dst: int) -> int:
+        """Return how often the link from `src` to `dst` has been cut."""
+        at = (src * self.count + dst) * _GENERATION.size
+        return _GENERATION.unpack_from(self._memory, at)[0]
+
+    def cut(self, src: int, dst: int) -> None:
+        """Raise the link's generation."""
+        at = (src * self.count + dst) * _GENERATION.size
+        _GENERATION.pack_into(self._memory, at, self.of(src, dst) + 1)
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._memory.close()
+        os.close(self.descriptor)
+
+
+class Connection:
+    """One end of a Unix socket between a node and the switch; it never blocks.
+
+    waiting: what is still to be sent, as the other end had no room for it.
+    """
+
+    def __init__(self, sock: socket.socket):
+        self.sock = sock
+        self.waiting = bytearray()
+        self._read = bytearray()
+        sock.setblocking(False)
+
+    def fileno(self) -> int:
+        """Return the socket's descriptor, for whoever waits for it."""
+        return self.sock.fileno()
+
+    def read(self) -> list[bytes]:
+        """Return the frames that are here by now.
+
+        Raises: Disconnected if the other end is gone and nothing is left to read.
+        """
+        frames, gone = [], False
+        try:
+            while len(chunk := self.sock.recv(_CHUNK_BYTES)) == _CHUNK_BYTES:
+                self._read += chunk
+            self._read += chunk
+            gone = not chunk
+        except BlockingIOError:
+            pass
+        except OSError:
+            gone = True
+        at, data = 0, self._read
+        while len(data) - at >= _LENGTH.size:
+            end = at + _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
+            if end > len(data):
+                break
+            frames.append(bytes(data[at + _LENGTH.size : end]))
+            at = end
+        del data[:at]
+        if gone and not frames:
+            raise Disconnected("end of stream")
+        return frames
+
+    def send(self, payload: bytes) -> None:
+        """Send a frame, or as much of it as there is room for; `flush` sends the rest.
+
+        What is sent to somebody who is gone is dropped.
+        """
+        self.waiting += _LENGTH.pack(len(payload)) + payload
+        self.flush()
+
+    def flush(self) -> None:
+        """Send more of what waits, if there is room."""
+        if self.waiting:
+            try:
+                del self.waiting[: self.sock.send(self.waiting)]
+            except BlockingIOError:
+                pass
+            except OSError:
+                self.waiting.clear()
+
+    def finish(self) -> None:
+        """Wait until everything is sent, or the other end is gone."""
+        while self.waiting:
+            select.select([], [self.sock], [])
+            self.flush()
+
+    def close(self) -> None:
+        """Close the socket."""
+        self.sock.close()

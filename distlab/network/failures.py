@@ -1,0 +1,294 @@
+"""Why nodes failed, told in the learner's words, with the learner's own frames.
+
+    raised, never_returned, nonsense, ...   the story of one failure, a `NodeFailed`
+    payload_of, failure_from                a failure on its way between processes
+    difference                              where two runs part that should be the same
+
+Lines of source are looked up where the story is told: only the notebook's own process
+has the learner's cells.
+"""
+
+import inspect
+import pickle
+import reprlib
+import signal
+import traceback
+from collections.abc import Iterable
+from itertools import zip_longest
+from typing import Any
+
+import cloudpickle
+
+from distlab.calls.places import source_lines
+from distlab.calls.raised import described
+from distlab.errors import ClusterClosed, NodeFailed, NotDeterministic, SwitchFailed
+from distlab.network.copying import thaw
+from distlab.network.describe import describe, describe_call, describe_effects, shorten
+from distlab.network.node import Effect
+from distlab.network.watchdog import NeverReturned
+from distlab.trace import Call
+
+__all__ = [
+    "MOST_TO_ITSELF",
+    "briefly",
+    "closed",
+    "difference",
+    "ended_alone",
+    "failure_from",
+    "flooded",
+    "never_returned",
+    "no_effects",
+    "no_end",
+    "nonsense",
+    "payload_of",
+    "raised",
+    "switch_gone",
+    "talks_to_itself",
+]
+
+MOST_TO_ITSELF = 1000  # messages that a node may send to itself within one step
+_ROOM = 60
+_EFFECTS = "Effects are Send, SetTimer, CancelTimer, Reply, Refuse, Save and Note"
+
+
+def _failure(node, method, headline, *, cause, frames=(), hint=()):
+    """Return a NodeFailed; frames: (file name, line number, function), outermost first.
+
+    Its `parts` are what the story is told from.
+    """
+    details = [*source_lines(frames), *(f"    {line}" for line in hint)]
+    story = "\n".join([headline, "", *details] if details else [headline])
+    error = NodeFailed(story, node=node, method=method, cause=cause)
+    error.parts = headline, frames, hint
+    return error
+
+
+def payload_of(error: NodeFailed) -> dict:
+    """Return, in a node's process, what the notebook needs to tell its failure."""
+    cause = error.cause
+    if isinstance(cause, BaseException):
+        try:
+            cause = pickle.loads(cloudpickle.dumps(cause.with_traceback(None)))
+        except Exception:
+            cause = RuntimeError(f"{type(cause).__name__}: {cause}")
+    return {"method": error.method, "cause": cause, "parts": error.parts}
+
+
+def failure_from(node: int, payload: dict) -> NodeFailed:
+    """Return the failure of a node, with the lines of source that are known here."""
+    headline, frames, hint = payload["parts"]
+    method, cause = payload["method"], payload["cause"]
+    return _failure(node, method, headline, cause=cause, frames=frames, hint=hint)
+
+
+# what a node does wrong
+
+
+def _occasion(method, args):
+    """Return what a node was doing, such as "as it took 'store x 1' from node 0"."""
+    if method == "on_start":
+        return "as it started again" if args and args[0] else "as it started"
+    if method == "on_client":
+        request, call = args
+        told = describe_call(call) if isinstance(call, Call) else repr(call)
+        return f"as it took the call '{shorten(told, _ROOM)}' (request {request})"
+    if method == "on_message":
+        sender, message = args
+        return f"as it took '{shorten(describe(message), _ROOM)}' from node {sender}"
+    if method == "on_timer":
+        return f"as its timer {args[0]!r} ran out"
+    return "as it was made"
+
+
+def raised(
+    me: int, kind: str, method: str, args: tuple, error: BaseException
+) -> NodeFailed:
+    """Return the story of a node, of class `kind`, whose method raised."""
+    facts = described(error)
+    said = f"{facts['type']}: {facts['message']}" if facts["message"] else facts["type"]
+    what = f"raised {said} in {method}, {_occasion(method, args)}"
+    hint = [f"because of {facts['because']}"] if facts["because"] else []
+    told = {"cause": error, "frames": facts["frames"], "hint": hint}
+    return _failure(me, method, f"node {me} ({kind}) {what}", **told)
+
+
+def never_returned(
+    me: int, kind: str, method: str, args: tuple, stop: NeverReturned
+) -> NodeFailed:
+    """Return the story of a node whose method the watchdog has ended."""
+    what = f"did not return from {method}, {_occasion(method, args)}"
+    stack = traceback.extract_tb(stop.__traceback__)
+    frames = [(frame.filename, frame.lineno, frame.name) for frame in stack]
+    hint = (
+        "A node never waits: it returns its effects, and is called again when",
+        "something happens. To wait, set a timer: SetTimer('again', 0.1).",
+    )
+    cause = f"{method} did not return"
+    headline = f"node {me} ({kind}) {what}"
+    return _failure(me, method, headline, cause=cause, frames=frames, hint=hint)
+
+
+def nonsense(
+    me: int, kind: str, method: str, args: tuple, what: str, hint: str
+) -> NodeFailed:
+    """Return the story of a node that returned what nobody can do."""
+    headline = f"node {me} ({kind}) {what} in {method}, {_occasion(method, args)}"
+    return _failure(me, method, headline, cause=f"it {what}", hint=(hint,))
+
+
+def no_effects(returned: Any, *wrong: Any) -> tuple[str, str]:
+    """Return what a method did that returned no effects, and a hint.
+
+    wrong: what it gave among them, if that is no effect.
+    """
+    told = briefly(returned)
+    if isinstance(returned, Effect):
+        hint = f"That is one effect; put it into a list: [{told}]"
+    elif wrong:
+        hint = f"{briefly(*wrong)} is no effect. {_EFFECTS}."
+        if hasattr(returned, "__next__"):
+            return f"yielded {briefly(*wrong)}", hint
+    elif isinstance(returned, Iterable):
+        return "gave too many effects", "A generator that never ends, perhaps."
+    elif inspect.iscoroutine(returned):
+        returned.close()
+        hint = "Leave `async` away: a node waits for nothing. It returns a list."
+    else:
+        hint = f"A method returns a list of effects, or None. {_EFFECTS}."
+    return f"returned {told}", hint
+
+
+def talks_to_itself(me: int, kind: str) -> NodeFailed:
+    """Return the story of a node whose messages to itself have no end."""
+    what = "sends messages to itself, each of which sends another"
+    cause = "its messages to itself have no end"
+    return _failure(me, "on_message", f"node {me} ({kind}) {what}", cause=cause)
+
+
+def no_end(node: int, count: int, events: int, now_s: float) -> NodeFailed:
+    """Return the story of nodes whose messages, in a simulation, have no end.
+
+    node, count: which one sent most messages, and how many.
+    """
+    so_far = f"{events:,} events by {now_s:g} s of virtual time"
+    hint = (
+        f"node {node} sent most, {count:,} messages. Does every message, or a timer of "
+        "0 s, lead to another one?",
+    )
+    told = {"cause": "too many events", "hint": hint}
+    return _failure(node, "on_message", f"the nodes find no end: {so_far}", **told)
+
+
+def briefly(value: Any) -> str:
+    """Return a value as Python has it, cut off if it is long."""
+    return reprlib.repr(value)
+
+
+# what ends a cluster
+
+
+def flooded(node: int, count: int) -> NodeFailed:
+    """Return the failure of nodes that send more than they take in."""
+    headline = f"{count:,} messages are under way at once, the last of them from node "
+    hint = (
+        "The nodes send faster than they take in. Often two of them answer each",
+        "other for ever, or each message is answered with several.",
+    )
+    return _failure(node, "", f"{headline}{node}", cause="too many messages", hint=hint)
+
+
+def ended_alone(node: int, status: int) -> NodeFailed:
+    """Return the failure of a node whose process ended, and nobody had killed it."""
+    how = _how_ended(status)
+    hint = (
+        "A node does not end its own process. One that is to crash is killed from",
+        "outside: cluster.kill(1), or faults=[Crash(1, at_s=0.5)].",
+    )
+    return _failure(node, "", f"the process of node {node} {how}", cause=how, hint=hint)
+
+
+def switch_gone(status: int) -> SwitchFailed:
+    """Return the error that says that the switch was killed, or failed."""
+    return SwitchFailed(
+        f"the switch's process {_how_ended(status)}\n\n"
+        "    Every message between two nodes passes through it, so the cluster was\n"
+        "    stopped, with all of its nodes. Make a new one to go on."
+    )
+
+
+def _how_ended(status):
+    if status < 0:
+        return f"was ended by {signal.Signals(-status).name}"
+    return f"left with exit status {status}"
+
+
+def closed() -> ClusterClosed:
+    """Return the error that says that a cluster is no more."""
+    return ClusterClosed(
+        "this cluster has ended, and its processes are gone. Its outcome() and history "
+        "are still there; for anything else make a new one: network.Cluster(...)."
+    )
+
+
+# what is not the same twice
+
+
+def difference(
+    first: list, second: list, failed: NodeFailed | None, hosts: list
+) -> NotDeterministic | None:
+    """Return the story of the first event at which two runs part, None if they don't.
+
+    first, second: what nodes were given and did: (time, node, method, arguments,
+        effects), the last two frozen. failed: what ended the second run early. hosts:
+        of the second run.
+    """
+    for pair in zip_longest(first, second):
+        if pair[0] != pair[1]:
+            return _parting(*pair, failed, hosts)
+    return None
+
+
+def _parting(first, second, failed, hosts):
+    """Return the story of two entries of a log that differ; None is a log's end."""
+    at_s, node, method, given, _ = first or second
+    if first and second and first[:4] == second[:4]:
+        did = [describe_effects(thaw(entry[4])) for entry in (first, second)]
+        what = _occasion(method, tuple(thaw(given)))
+    else:
+        did = [_given(entry, failed) for entry in (first, second)]
+        what = "when something happened"
+    kind = type(hosts[node] and hosts[node].node)
+    name = f" ({kind.__name__})" if hosts[node] else ""
+    hint = "Chance comes from self.random alone; a node has no clock, and no id()."
+    if shared := _shared_attribute(kind):
+        hint = (
+            f"{shared} belongs to the class: all nodes of all runs have it together. "
+            "Make it in __init__, as self's own."
+        )
+    lines = [
+        f"node {node}{name} is not deterministic: at {at_s:.6g} s, {what},",
+        f"    the first time:  {did[0]}",
+        f"    the second time: {did[1]}",
+        "",
+        f"    {hint}",
+    ]
+    story, (one, other) = "\n".join(lines), did
+    return NotDeterministic(story, node=node, at_s=at_s, first=one, second=other)
+
+
+def _given(entry, failed):
+    """Return what a node was called for, where two runs are called differently."""
+    if entry is None:
+        return str(failed).partition("\n")[0] if failed else "nothing more happened"
+    at_s, node, method, given, _ = entry
+    what = _occasion(method, tuple(thaw(given)))
+    return f"node {node} was called at {at_s:.6g} s, {what}"
+
+
+def _shared_attribute(kind):
+    """Return the name of something that can change and belongs to a class, if any."""
+    for base in kind.__mro__:
+        for name, value in vars(base).items():
+            if isinstance(value, list | dict | set) and not name.startswith("__"):
+                return f"{base.__name__}.{name}"
+    return ""

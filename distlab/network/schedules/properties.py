@@ -1,0 +1,153 @@
+"""What a search looks for in the states that it reaches, and what it shows to checks.
+
+check, goal    get a `StateOutcome`: an `Outcome`, made only as far as it is used
+invariant      gets the nodes' objects
+"""
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from distlab.errors import InvalidArgument
+from distlab.history import History
+from distlab.network.outcome import Outcome
+from distlab.network.schedules.state import NodeMemo, State
+from distlab.trace import Operation, Trace
+
+__all__ = ["Property", "StateOutcome", "nodes_of"]
+
+
+class Property:
+    """What a search looks for: that it is violated, or a goal that is reached.
+
+    check: called with an outcome, at the end of a schedule. It answers something with
+        `violated`, such as a verdict, or a truth value, or it raises AssertionError.
+    invariant: called with the nodes' objects after every step; the same.
+    goal: called with an outcome after every step; what is looked for is a truth value.
+    """
+
+    def __init__(
+        self, check: Callable | None, invariant: Callable | None, goal: Callable | None
+    ):
+        self.check, self.invariant, self.goal = check, invariant, goal
+        given = [name for name, fn in vars(self).items() if fn is not None]
+        for name in given:
+            if not callable(getattr(self, name)):
+                raise InvalidArgument(
+                    f"{name} is a function, and not {getattr(self, name)!r}."
+                )
+        if not given or (goal is not None and len(given) > 1):
+            raise InvalidArgument(
+                "a search looks for an outcome that its check, or invariant, does not "
+                "pass, or for one that its goal asks for; give either of these."
+            )
+
+    def of_outcome(self, outcome: Outcome) -> str:
+        """Return what is wrong with an outcome, "" if nothing is."""
+        return _wrong(self.check, outcome) if self.check else ""
+
+    def of_nodes(self, nodes: list) -> str:
+        """Return what is wrong with the nodes, "" if nothing is."""
+        return _wrong(self.invariant, nodes) if self.invariant else ""
+
+    def reached(self, outcome: Outcome) -> bool:
+        """Whether the goal is reached."""
+        return bool(self.goal and self.goal(outcome))
+
+
+def _wrong(check, subject):
+    name = getattr(check, "__name__", "it")
+    try:
+        said = check(subject)
+    except AssertionError as error:
+        return f"{name} raised AssertionError" + (f": {error}" if str(error) else "")
+    if said is None or said is True:
+        return ""
+    if said is False:
+        return f"{name} returned False"
+    violated = getattr(said, "violated", None)
+    if violated is None:
+        raise InvalidArgument(
+            f"{name} returned {said!r}. It says whether all is well: True or False, a "
+            "verdict, or by an assert."
+        )
+    return _why(said, name) if violated else ""
+
+
+def _why(verdict: Any, name):
+    why = getattr(verdict, "why", "")
+    return str(why) if why else f"{name} found it violated"
+
+
+class StateOutcome(Outcome):
+    """The outcome of a state in a search, which has no trace.
+
+    looked: whether anybody has asked for more than the history.
+    """
+
+    def __init__(self, memo: NodeMemo, state: State):
+        self._memo, self._state = memo, state
+        self.looked = False
+
+    @cached_property
+    def history(self) -> History:
+        """What the clients asked and were told; the time is the place in the order."""
+        return _history(self._memo, self._state)
+
+    @cached_property
+    def nodes(self) -> list:
+        """The nodes' objects, copies."""
+        self.looked = True
+        return nodes_of(self._memo, self._state)
+
+    @cached_property
+    def saved(self) -> list[dict]:
+        """What the nodes have saved."""
+        self.looked = True
+        values = self._memo.values
+        return [{name: values[n] for name, n in disk} for disk in self._state.disks]
+
+    @cached_property
+    def trace(self) -> Trace:
+        """None: it comes from replaying the schedule that is found."""
+        raise InvalidArgument(
+            "an outcome of a search has no trace until it is found; judge its history, "
+            "its nodes or what they have saved."
+        )
+
+    @property
+    def elapsed_s(self) -> float:
+        """How many things the clients did and were told."""
+        return float(len(self._state.past))
+
+
+def nodes_of(memo: NodeMemo, state: State) -> list:
+    """Return the nodes' objects, None for one that is dead."""
+    return [memo.values[memory].node if memory else None for memory in state.nodes]
+
+
+def _history(memo, state):
+    """Return the history in a state's past."""
+    operations, waiting = [], {}
+    clients = [(0, ()) for _ in state.clients]
+
+    def end(number, at, outcome, result):
+        index, results = clients[number]
+        call, start = waiting.pop(number)
+        answer = memo.values[result] if outcome == "ok" else None
+        what = (*call, start, at, outcome, answer)
+        operations.append(Operation(number, *what))
+        told = memo.told(number, results, result if outcome == "ok" else 0)
+        clients[number] = (index + 1, told)
+
+    for at, (answered, number, *about) in enumerate(state.past):
+        if answered:
+            end(number, float(at), *about)
+            continue
+        if number in waiting:  # it has timed out
+            end(number, None, "unknown", 0)
+        call = memo.values[memo.call(number, *clients[number])]
+        waiting[number] = call, float(at)
+    for number in list(waiting):
+        end(number, None, "unknown", 0)
+    return History(operations)
