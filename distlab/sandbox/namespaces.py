@@ -8,7 +8,7 @@ __all__ = ["become_nobody", "enter_own", "fork_in_own_pids", "users_of_root"]
 
 _NEWNS, _NEWIPC, _NEWUSER = 0x00020000, 0x08000000, 0x10000000
 _NEWPID, _NEWNET = 0x20000000, 0x40000000
-_NOSUID_NODEV, _SET_DUMPABLE = 2 | 4, 4
+_NOSUID_NODEV, _BIND_ALL, _SET_DUMPABLE = 2 | 4, 4096 | 16384, 4
 NOBODY = 65534
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -69,8 +69,8 @@ def fork_in_own_pids() -> int:
 def enter_own(disk_bytes: int, *, network: bool) -> None:
     """Have mounts, users, shared memory, /tmp and /dev/shm of this process's own.
 
-    What is mounted now stays, and can no longer be unmounted. network: also a network,
-    in which there is nothing.
+    What is mounted now stays, and can no longer be unmounted; so does a Python that is
+    somewhere in /tmp. network: also a network, in which there is nothing.
     """
     user, group = os.getuid(), os.getgid()
     kinds = _NEWUSER | _NEWNS | _NEWIPC | (_NEWNET if network else 0)
@@ -80,8 +80,26 @@ def enter_own(disk_bytes: int, *, network: bool) -> None:
     Path("/proc/self/gid_map").write_text(f"0 {group} 1")
     options = f"size={disk_bytes},nr_inodes=50000".encode()
     for place in (b"/tmp", b"/dev/shm"):
+        kept = [(path, os.open(path, os.O_PATH)) for path in _mounted_in(place)]
         done = _libc.mount(b"tmpfs", place, b"tmpfs", _NOSUID_NODEV, options)
         _check(done, "mount")
+        for path, file in kept:
+            os.makedirs(path)
+            there = f"/proc/self/fd/{file}".encode()
+            _check(_libc.mount(there, path, None, _BIND_ALL, None), "mount")
+            os.close(file)
+
+
+def _mounted_in(place):
+    """Return what is mounted below a folder, the outermost of each."""
+    lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
+    found = []
+    for path in sorted({line.split()[4] for line in lines}, key=len):
+        if path.startswith(place + b"/") and not any(
+            path.startswith(outer + b"/") for outer in found
+        ):
+            found.append(path)
+    return found
 
 
 def _check(result, what):

@@ -11,7 +11,7 @@ from courses import ONE, STEM, TWO, SmallCourse
 
 pytestmark = pytest.mark.timeout(400)
 
-SEES = """import os
+SEES = """import os, sys
 found = []
 for root in {roots!r}:
     for folder, inner, names in os.walk(root):
@@ -19,7 +19,8 @@ for root in {roots!r}:
         kinds = ".ipynb", "gradebook.db", "students.csv", "nbgrader_config.py"
         found += [name for name in names if name.endswith(kinds)]
 secrets = [name for name in os.environ if "SECRET" in name]
-print("SEEN", found, secrets, os.listdir("/tmp"))"""
+own = [n for n in os.listdir("/tmp") if not sys.prefix.startswith("/tmp/" + n + "/")]
+print("SEEN", found, secrets, own)"""
 FAKE = "def all_reduce(comm, tensor, ring):\n    {}"
 NOTHING = FAKE.format("pass")
 
