@@ -8,10 +8,10 @@ Read in this order: `mapreduce` (the face), `job` (who does what next, and what 
 costs), `schedule` (those decisions alone, without a process or a clock), `splits`,
 `lines`, `map_task`, `table` (memory, and what to do when it is short), `sizes` (how
 much it is), `runs` (sorted pairs in a file), `reduce_task`, `notes` (what a dead worker
-was at), `progress`. `workers` and `worker` are the two ends of a pool that knows
+was at). `workers` and `worker` are the two ends of a pool that knows
 nothing of any of these. `replay` has the same decisions made for thousands of
-`machines` that are not there, and `trial` tries somebody's functions in jobs that are
-compared. RDDs, on the same pool, are in `rdd/`. No torch is loaded here.
+`machines` that are not there. RDDs, on the same pool, are in
+`rdd/`. No torch is loaded here.
 """
 
 from distlab.dataflow.machines import Machines

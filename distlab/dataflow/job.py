@@ -14,10 +14,9 @@ import os
 from collections import Counter
 from functools import partial
 
-from distlab.calls.places import source_lines
+from distlab.calls.progress import Progress
 from distlab.dataflow.map_task import map_task
 from distlab.dataflow.notes import noted
-from distlab.dataflow.progress import Progress
 from distlab.dataflow.reduce_task import reduce_task
 from distlab.dataflow.schedule import Schedule
 from distlab.dataflow.workers import Lost, Raised, Workers
@@ -77,7 +76,7 @@ class Job:
                 self._hand_out()
                 for what in self._workers.wait(_TICK_S):
                     self._take_in(what)
-                progress.show(self._done())
+                progress.show(self._how_far)
 
     def _take_in(self, what):
         if isinstance(what, Lost):
@@ -87,11 +86,13 @@ class Job:
         else:
             self._returned(what)
 
-    def _done(self):
-        """Return how many tasks are done, of how many."""
+    def _how_far(self):
         done = Counter(task.kind for task in self.schedule.completed)
         maps, reduces = len(self.schedule.maps), len(self.schedule.reduces)
-        return {"map": (done["map"], maps), "reduce": (done["reduce"], reduces)}
+        return (
+            f"{done['map']} of {maps} maps done, {done['reduce']} of {reduces} reduces "
+            "done"
+        )
 
     def _hand_out(self):
         for worker in sorted(self._workers.idle):
@@ -156,31 +157,27 @@ class Job:
             return
         place = what.facts["place"]
         if place is None or len(self.skipped) >= self._skip_most:
-            raise self._failure(attempt, what.facts)
+            raise self._failure(attempt, what)
         self.schedule.failed(attempt)
         self._failures[place] += 1
         if self._failures[place] >= _MOST_FAILURES:
             self.skipped.add(place)
 
-    def _failure(self, attempt, facts):
+    def _failure(self, attempt, what):
         """Return the exception that tells what a task raised, and on which record."""
-        said = f"{facts['type']}: {facts['message']}".rstrip(": ")
-        if facts["disk"] and not source_lines(facts["frames"]):
+        if what.on_disk:
             advice = "Give run a workdir with more room."
-            if facts["type"] == "FileNotFoundError":
+            if what.facts["type"] == "FileNotFoundError":
                 advice = "Something else removes files there."
             return WorkdirError(
                 f"worker {attempt.worker} could not write in {self._folder} during "
-                f"{attempt.task}: {said}. {advice}"
+                f"{attempt.task}: {what.said}. {advice}"
             )
-        lines = source_lines(facts["frames"])
-        lines += [f"    {facts['where']}"] if facts["where"] else []
-        if facts["because"]:
-            lines.append(f"    because of {facts['because']}")
-        story = [f"{attempt.task}, on worker {attempt.worker}, raised {said}", ""]
+        story = [f"{attempt.task}, on worker {attempt.worker}, raised {what.said}", ""]
+        lines = what.lines()
         story += [*lines, ""] if lines else []
         story.append("  Nothing of the job's output is left.")
-        return self._failed(attempt, "\n".join(story), facts["error"])
+        return self._failed(attempt, "\n".join(story), what.facts["error"])
 
     def _failed(self, attempt, story, cause):
         return TaskFailed(

@@ -16,7 +16,6 @@ Source: Dean and Ghemawat, "MapReduce: Simplified Data Processing on Large Clust
 import math
 import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
@@ -29,8 +28,9 @@ from distlab.dataflow.job import Job
 from distlab.dataflow.lines import line_number
 from distlab.dataflow.output import Output
 from distlab.dataflow.splits import files_of, split_sizes, splits_of
+from distlab.dataflow.workdir import folder_in
 from distlab.dataflow.workers import Workers
-from distlab.errors import DistlabError, InvalidArgument, NestedWorld, WorkdirError
+from distlab.errors import InvalidArgument, NestedWorld
 from distlab.faults import WorkerFault, check_worker_faults
 from distlab.processes import Interrupts, inside
 from distlab.units import MiB
@@ -148,7 +148,13 @@ def _check_limits(**given):
 def _folder(workdir):
     """Make a folder for the job's files, which is gone when the body ends."""
     new = workdir is not None and not os.path.lexists(workdir)
-    folder = _new_folder(workdir)
+    final = os.path.join(workdir or "", "output")
+    if workdir is not None and os.path.lexists(final):
+        raise InvalidArgument(
+            f"{final} is there already, perhaps of an earlier run. Remove it, or give "
+            "another workdir."
+        )
+    folder = folder_in(workdir)
     try:
         yield folder
     finally:
@@ -158,30 +164,8 @@ def _folder(workdir):
                 os.rmdir(workdir)
 
 
-def _new_folder(workdir):
-    """Return the path of a new folder, in workdir or where temporary files are."""
-    place = tempfile.gettempdir() if workdir is None else os.path.abspath(workdir)
-    final = os.path.join(place, "output")
-    if workdir is not None and os.path.lexists(final):
-        raise InvalidArgument(
-            f"{final} is there already, perhaps of an earlier run. Remove it, or give "
-            "another workdir."
-        )
-    try:
-        os.makedirs(place, exist_ok=True)
-        return tempfile.mkdtemp(prefix=".distlab-", dir=place)
-    except OSError as error:
-        what = "the folder for temporary files" if workdir is None else "workdir"
-        raise WorkdirError(f"{what} {place!r} cannot be used: {error}.") from None
-
-
 def _splits(inputs, folder, workers, split_bytes):
-    try:
-        files = files_of(inputs, folder)
-    except OSError as error:
-        if isinstance(error, DistlabError) or error.filename is None:
-            raise
-        raise WorkdirError(f"the inputs cannot be read or stored: {error}.") from None
+    files = files_of(inputs, folder)
     if split_bytes is not None:
         return splits_of(files, repeat(split_bytes))
     total = sum(os.path.getsize(path) for _, path in files)

@@ -9,13 +9,14 @@ from itertools import islice
 
 from distlab.dataflow.counters import Counters
 from distlab.dataflow.runs import read
+from distlab.dataflow.tables import html_table, text_table
 from distlab.show import folded
 from distlab.trace import Trace
 from distlab.units import readable_seconds
 
 __all__ = ["Output"]
 
-_HEAD = ("", "records", "bytes")
+_HEAD, _SIDES = ("", "records", "bytes"), "<>>"
 _SHOWN = 4
 _MOST_PLAYED = 3000  # attempts; for more, ask for show.player
 
@@ -70,31 +71,15 @@ class Output:
                 yield key, value
 
     def __repr__(self):
-        rows = [_HEAD, *self.counters.rows()]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [self._headline()]
-        for first, *rest in rows:
-            cells = zip(rest, widths[1:], strict=True)
-            numbers = "  ".join(cell.rjust(width) for cell, width in cells)
-            lines.append(f"  {first.ljust(widths[0])}  {numbers}".rstrip())
-        return "\n".join([*lines, *self._footnotes()])
+        rows = text_table([_HEAD, *self.counters.rows()], _SIDES)
+        return "\n".join([self._headline(), *rows, *self._footnotes()])
 
     def _repr_html_(self):
-        cell = "padding:2px 14px 2px 0;text-align:"
-        head = "".join(f"<th scope='col' style='{cell}right'>{n}</th>" for n in _HEAD)
-        body = "".join(
-            f"<tr><th scope='row' style='{cell}left'>{what}</th>"
-            f"<td style='{cell}right'>{records}</td>"
-            f"<td style='{cell}right'>{size}</td></tr>"
-            for what, records, size in self.counters.rows()
-        )
+        table = html_table([_HEAD, *self.counters.rows()], _SIDES)
         notes = "".join(f"<div>{html.escape(note)}</div>" for note in self._footnotes())
         played = folded(self.trace, _MOST_PLAYED)
-        return (
-            f"<div><b>{html.escape(self._headline())}</b>"
-            f"<table style='margin:4px 0'><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{notes}{played}</div>"
-        )
+        title = f"<b>{html.escape(self._headline())}</b>"
+        return f"<div>{title}{table}{notes}{played}</div>"
 
     def _headline(self):
         counted = self.counters

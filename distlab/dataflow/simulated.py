@@ -2,7 +2,6 @@
 
 import math
 from dataclasses import dataclass
-from itertools import accumulate
 from typing import NamedTuple
 
 from distlab.dataflow.machines import Machines
@@ -58,24 +57,6 @@ class Simulated:
             f"{len(self.attempts):,} attempts: {told}.{undone}"
         )
 
-    def running(self, kind: str) -> list[tuple[float, int]]:
-        """Return (when, how many attempts run from then on) for "map" or "reduce"."""
-        changes = []
-        for ran in self.attempts:
-            if ran.attempt.task.kind == kind:
-                changes += [(ran.attempt.begun_s, 1), (ran.end_s, -1)]
-        return _steps(changes)
-
-    def done(self, kind: str) -> list[tuple[float, int]]:
-        """Return (when, how many tasks are done from then on) for "map" or "reduce"."""
-        changes = [
-            (ran.end_s, 1)
-            for ran in self.attempts
-            if ran.attempt.task.kind == kind and ran.fate == "done"
-        ]
-        changes += [(when_s, -1) for when_s, task in self.undone if task.kind == kind]
-        return _steps(changes)
-
     def rates(self, step_s: float = 10.0) -> dict[str, list[tuple[float, float]]]:
         """Return "input", "shuffle" and "output": (when, bytes per second) each.
 
@@ -124,13 +105,6 @@ class Simulated:
                 what = "fault", None, 0, 0, "kill"
                 events.append(Event(worker, when_s, when_s, *what))
         return Trace(self.machines.workers, events, who="worker")
-
-
-def _steps(changes):
-    """Return (when, sum of all changes until then), once for each moment."""
-    changes.sort()
-    sums = accumulate(by for _, by in changes)
-    return list(dict(zip((when_s for when_s, _ in changes), sums, strict=True)).items())
 
 
 def _spread(row, step_s, start_s, end_s, rate):

@@ -25,15 +25,13 @@ _STRINGS = "strings"
 class Piece(NamedTuple):
     """The lines of a file that begin at an offset from `start` to before `end`.
 
-    name: what a mapper is told of the file. state: its size and when it was written, as
-    found when the job began.
+    name: what a mapper is told of the file.
     """
 
     name: str
     path: str
     start: int
     end: int
-    state: tuple[int, int]
 
 
 def files_of(inputs: object, folder: str) -> list[tuple[str, str]]:
@@ -73,11 +71,6 @@ def _files_at(place):
     elif path.is_dir():
         found = sorted(p for p in path.rglob("*") if p.is_file())
         files = [(p.relative_to(path).as_posix(), p) for p in found]
-    elif path.exists():
-        raise InvalidArgument(
-            f"inputs: {str(place)!r} is a pipe or a device, which can be read once "
-            "and from the beginning. Write what comes out of it to a file first."
-        )
     else:
         raise InvalidArgument(f"inputs: there is no file or folder {str(place)!r}.")
     for _, path in files:
@@ -130,14 +123,13 @@ def splits_of(files: list[tuple[str, str]], sizes: Iterator[int]) -> list[list[P
     """Return splits of about these sizes, each one piece or several small files."""
     splits, room = [], 0
     for name, path in files:
-        state = _state(os.stat(path))
-        start, size = 0, state[0]
+        start, size = 0, os.path.getsize(path)
         while start < size:
             if room <= 0:
                 splits.append([])
                 room = next(sizes)
             end = min(size, start + room)
-            splits[-1].append(Piece(name, path, start, end, state))
+            splits[-1].append(Piece(name, path, start, end))
             room -= end - start
             start = end
     return splits
@@ -146,16 +138,14 @@ def splits_of(files: list[tuple[str, str]], sizes: Iterator[int]) -> list[list[P
 def blocks_of(piece: Piece, memory_bytes: int) -> Iterator[tuple[int, bytes]]:
     """Yield (offset, bytes) of the piece's lines, whole lines about a MiB at a time.
 
-    Raises: OSError for a file that cannot be read any more, ValueError for one that has
-    changed, or has a line that takes more than an eighth of the memory.
+    Raises: OSError for a file that cannot be read any more, ValueError for a line that
+    takes more than an eighth of the memory.
     """
     with open(piece.path, "rb") as file:
-        _check_unchanged(piece, file)
         try:
             yield from lines.blocks_of(file, piece.start, piece.end, memory_bytes // 8)
         except ValueError:
             raise _too_long(memory_bytes) from None
-        _check_unchanged(piece, file)
 
 
 def _too_long(memory_bytes):
@@ -164,15 +154,3 @@ def _too_long(memory_bytes):
         f"for memory_bytes={memory_bytes}: a line may be an eighth of that. Give more, "
         "or an input with shorter lines."
     )
-
-
-def _check_unchanged(piece, file):
-    if _state(os.fstat(file.fileno())) != piece.state:
-        raise ValueError(
-            f"{piece.path} has changed since the job began, so that tasks would not "
-            "agree on what is in it. Give a copy that nobody writes to."
-        )
-
-
-def _state(status):
-    return status.st_size, status.st_mtime_ns

@@ -67,18 +67,19 @@ class Table:
         """
         for key, value in islice(pairs, 1):
             if value is not self._one:
-                self._settle()
+                self._list_values()
                 self._one = value
             yield key
         one = self._one
         for key, value in pairs:
             if value is not one:
-                self._settle()
+                self._list_values()
                 self._values[key].append(value)
                 return
             yield key
 
-    def _settle(self):
+    def _list_values(self):
+        """Give the keys that were only counted their lists of values."""
         for key, times in self._times.items():
             self._values[key] += [self._one] * times
         self._times.clear()
@@ -112,7 +113,7 @@ class Table:
         """Make fewer values of each key's, where there is a combiner."""
         self._count()
         if self._functions.combiner is not None:
-            self._settle()
+            self._list_values()
             table = self._values
             several = ((key, each) for key, each in table.items() if len(each) > 1)
             for key, fewer in self._combined(several):
@@ -144,7 +145,7 @@ class Table:
         return runs
 
     def _groups(self, keys):
-        """Return (key, values) of each key, once `_partitions` has settled."""
+        """Return (key, values) of each key, after `_partitions`."""
         if self._values:
             lists = map(self._values.__getitem__, keys)
         else:
@@ -155,7 +156,7 @@ class Table:
         """Return the keys of each partition, in order."""
         parts = [[] for _ in range(self._reducers)]
         if self._values:
-            self._settle()
+            self._list_values()
         held = self._values or self._times
         for key, number in zip(held, self._numbers(held), strict=True):
             parts[number].append(key)

@@ -19,6 +19,7 @@ from typing import NamedTuple
 import cloudpickle
 
 from distlab.calls.console import Console
+from distlab.calls.places import source_lines
 from distlab.faults import KillWorker, SlowWorker, WorkerFault
 from distlab.processes import Ended, Frame, Lines, Processes, Pulse
 from distlab.trace import Event, Trace
@@ -45,6 +46,23 @@ class Raised(NamedTuple):
 
     worker: int
     facts: dict
+
+    @property
+    def said(self) -> str:
+        """The exception's type and message."""
+        return f"{self.facts['type']}: {self.facts['message']}".rstrip(": ")
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether it was about our files, and no function of the learner's raised."""
+        return self.facts["disk"] and not source_lines(self.facts["frames"])
+
+    def lines(self) -> list[str]:
+        """Return the learner's lines of code, and which record or key it was about."""
+        lines = source_lines(self.facts["frames"])
+        lines += [f"    {self.facts['where']}"] if self.facts["where"] else []
+        because = self.facts["because"]
+        return [*lines, f"    because of {because}"] if because else lines
 
 
 class Lost(NamedTuple):

@@ -46,19 +46,9 @@ def many_keys(line):
         yield f"{line} {number}", "v"
 
 
-def few_keys(line):
-    for number in range(2000):
-        yield number % 3, f"{line} value {number}"
-
-
 def large_values(line):
     for number in range(3):
         yield number, f"{line} {number}" * 10_000
-
-
-def tuples(line):
-    for number in range(500):
-        yield (line, number), (number, [line, str(number)])
 
 
 def cycles(line):
@@ -93,7 +83,7 @@ def peak_above_idle(job, lines):
     return taken[1] - taken[0], output
 
 
-MAPPERS = [many_keys, few_keys, large_values, tuples, cycles, mixed_sizes]
+MAPPERS = [many_keys, large_values, cycles, mixed_sizes]
 
 
 def peak(key, values):

@@ -21,9 +21,7 @@ class Actions:
 
     def collect(self) -> list:
         """Return all records."""
-        results = self.ctx.run(self, "collect", _list, fresh=False)
-        self._write_checkpoints()
-        return list(chain.from_iterable(results))
+        return list(chain.from_iterable(self._each("collect", list)))
 
     def collectAsMap(self) -> dict:
         """Return the pairs as a dict."""
@@ -137,10 +135,6 @@ class Actions:
 
 def _whole(fn, partition, records):
     return fn(records)
-
-
-def _list(partition, records):
-    return list(records)
 
 
 def _values_of(wanted, records):

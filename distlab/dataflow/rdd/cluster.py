@@ -2,7 +2,6 @@
 
 import os
 import shutil
-import tempfile
 import weakref
 from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
@@ -14,10 +13,10 @@ import cloudpickle
 
 from distlab.dataflow.rdd.executor import Executor
 from distlab.dataflow.rdd.locations import Locations
+from distlab.dataflow.workdir import folder_in
 from distlab.dataflow.workers import Lost, Workers
 from distlab.errors import WorkdirError
 from distlab.faults import WorkerFault
-from distlab.processes.folders import new_folder
 from distlab.trace import Trace
 
 __all__ = ["Cluster"]
@@ -41,7 +40,7 @@ class Cluster:
         workdir: str | os.PathLike | None,
         add: Callable,
     ):
-        self.folder = _new_folder(workdir)
+        self.folder = folder_in(workdir)
         self.locations = Locations()
         self.add = add
         self.next_node = count().__next__
@@ -126,15 +125,3 @@ class Cluster:
             for e in trace.events
         ]
         return Trace(trace.world_size, events, who=trace.who)
-
-
-def _new_folder(workdir):
-    try:
-        if workdir is None:
-            return new_folder(in_memory=False)
-        os.makedirs(workdir, exist_ok=True)
-        return tempfile.mkdtemp(prefix="distlab-", dir=os.path.abspath(workdir))
-    except OSError as error:
-        raise WorkdirError(
-            f"workdir {str(workdir)!r} cannot be used: {error}."
-        ) from None

@@ -186,13 +186,10 @@ class Context:
         operation: str,
         fn: Callable,
         partitions: Iterable[int] | None = None,
-        *,
-        fresh: bool = True,
     ) -> list:
         """Have fn(partition, iterator) called on partitions; return the results.
 
-        operation: what the action is called in its report. fresh: whether what the
-        functions of the last stage use is taken as it is now.
+        operation: what the action is called in its report.
 
         Raises: TaskFailed, CannotTravel, NestedRDD, WorkdirError, ContextStopped,
         KeyboardInterrupt.
@@ -200,7 +197,7 @@ class Context:
         wanted = list(range(node.partitions) if partitions is None else partitions)
         with self._lock, Interrupts() as interrupts:
             self.cluster.clean()
-            action = Action(self.cluster, node, wanted, serialize(fn, [fn]), fresh)
+            action = Action(self.cluster, node, wanted, serialize(fn, [fn]))
             self._busy = True
             try:
                 action.run(interrupts)

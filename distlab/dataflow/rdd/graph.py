@@ -170,12 +170,13 @@ class Node:
         functions = [node.compute for node in chain]
         return serialize([node.step() for node in chain], functions), beyond
 
-    def program(self, last: bytes, *, fresh: bool = False) -> bytes:
+    def program(self, last: bytes) -> bytes:
         """Return all chains of its stage and what to do `last`, as bytes.
 
-        fresh: whether its own chain is serialized anew, with what functions use now.
+        Its own functions are taken with what they use now, unless they had to be
+        serialized before.
         """
-        data, waiting = self._serialize() if fresh else self.serialized()
+        data, waiting = self._serialized or self._serialize()
         chains, seen, waiting = [data], set(), list(waiting)
         while waiting:
             node = waiting.pop()

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from distlab.dataflow.rdd.graph import Node, Wide, within
 from distlab.dataflow.rdd.stages import Stage
+from distlab.dataflow.tables import html_table, text_table
 from distlab.trace import Lineage, Trace
 from distlab.trace.lineage import LineageNode, Parent, StageRun
 from distlab.units import readable_bytes, readable_seconds
@@ -67,33 +68,13 @@ class JobReport:
         return f"{records:,}", readable_bytes(size)
 
     def __repr__(self):
-        rows = [_HEAD, *self.rows()]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [self._headline()]
-        for row in rows:
-            cells = zip(row, widths, _SIDES, strict=True)
-            shown = (f"{cell:{side}{width}}" for cell, width, side in cells)
-            lines.append("  " + "  ".join(shown).rstrip())
-        return "\n".join([*lines, self._footnote()])
+        rows = text_table([_HEAD, *self.rows()], _SIDES)
+        return "\n".join([self._headline(), *rows, self._footnote()])
 
     def _repr_html_(self):
-        cell = "padding:2px 14px 2px 0;text-align:"
-        sides = [f"{cell}{'left' if side == '<' else 'right'}" for side in _SIDES]
-        head = "".join(
-            f"<th scope='col' style='{side}'>{name}</th>"
-            for name, side in zip(_HEAD, sides, strict=True)
-        )
-        body = ""
-        for row in self.rows():
-            cells = zip(row, sides, strict=True)
-            body += "<tr>"
-            body += "".join(f"<td style='{s}'>{html.escape(c)}</td>" for c, s in cells)
-            body += "</tr>"
-        return (
-            f"<div><b>{html.escape(self._headline())}</b>"
-            f"<table style='margin:4px 0'><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table><div>{self._footnote()}</div></div>"
-        )
+        table = html_table([_HEAD, *self.rows()], _SIDES)
+        title = f"<b>{html.escape(self._headline())}</b>"
+        return f"<div>{title}{table}<div>{self._footnote()}</div></div>"
 
     def _headline(self):
         stages = _plural(len(self.stages), "stage")

@@ -16,7 +16,6 @@ import os
 import time
 from collections import Counter
 
-from distlab.calls.places import source_lines
 from distlab.calls.travel import unpack
 from distlab.dataflow.notes import noted
 from distlab.dataflow.rdd.executor import Executor, Order
@@ -46,9 +45,7 @@ class Action:
     computed, reused: (data set, partition), in order of completion.
     """
 
-    def __init__(
-        self, cluster, node: Node, partitions: list[int], last: bytes, fresh: bool
-    ):
+    def __init__(self, cluster, node: Node, partitions: list[int], last: bytes):
         self.cluster = cluster
         self.node = node
         self.stages = cut(node, partitions, cluster.next_stage)
@@ -57,7 +54,6 @@ class Action:
         self.counts = Counter()
         self.began_s = cluster.pool.now()
         self._last = last
-        self._fresh = fresh
         self._programs = {}
         self._at = {}  # worker -> (stage, partition)
         self._ready = None  # (stage, partition, who is to do it); None: ask anew
@@ -134,10 +130,8 @@ class Action:
     def _program(self, stage):
         """Return the path of a stage's program, which its tasks read."""
         if stage not in self._programs:
-            if stage.wide is None:
-                data = stage.node.program(self._last, fresh=self._fresh)
-            else:
-                data = stage.node.program(stage.wide.payload)
+            last = self._last if stage.wide is None else stage.wide.payload
+            data = stage.node.program(last)
             self._programs[stage] = self.cluster.store("program", data)
         return self._programs[stage]
 
@@ -188,21 +182,16 @@ class Action:
     def _failure(self, task, what):
         """Return the exception that tells what a task raised, and on which record."""
         stage, partition = task
-        facts = what.facts
-        said = f"{facts['type']}: {facts['message']}".rstrip(": ")
-        if facts["disk"] and not source_lines(facts["frames"]):
+        if what.on_disk:
             return WorkdirError(
-                f"worker {what.worker} could not write: {said}. Its own files are in "
-                f"{self.cluster.folder}: give Context a workdir with more room."
+                f"worker {what.worker} could not write: {what.said}. Its own files are "
+                f"in {self.cluster.folder}: give Context a workdir with more room."
             )
         name = f"{stage}, partition {partition}, on worker {what.worker}"
-        lines = [f"{name}, raised {said}", "", *source_lines(facts["frames"])]
-        lines += [f"    {facts['where']}"] if facts["where"] else []
-        if facts["because"]:
-            lines.append(f"    because of {facts['because']}")
-        if facts["type"] == "MemoryError":
+        lines = [f"{name}, raised {what.said}", "", *what.lines()]
+        if what.facts["type"] == "MemoryError":
             lines.append(f"    {_NO_MEMORY}")
-        return self._failed(task, what.worker, "\n".join(lines), facts["error"])
+        return self._failed(task, what.worker, "\n".join(lines), what.facts["error"])
 
     def _failed(self, task: tuple[Stage, int], worker, story, cause):
         return TaskFailed(
