@@ -1,15 +1,17 @@
 """The search for an order of operations that explains every answer.
 
-    calls and returns in the order of time, as a list:   c0  c1  r0  c2  r1  r2
-    whatever is called before the first return may come first:  0 or 1
-    take one out, and the same question is left about a shorter list
+    client 0   write x 1   read y 2         what comes next is the first that is left
+    client 1   write y 2   read x 1         of one of the clients
 
-This is Wing and Gong's search, with Lowe's memory of where it has been: what was taken
-out and the state it left are enough to know what is left to do, so that no such pair is
-tried twice. Two things make it faster here. An answer that changes nothing and fits the
-state is taken at once, for taking it closes no way. And of two ways to the same place
-the one that has spent fewer operations of unknown outcome is as good as the other,
-since nobody has to spend them.
+Where time counts, only one that was called before the earliest end of those that are
+left may come next. Then the same question is left about fewer operations. This is Wing
+and Gong's search, with Lowe's memory of where it has been: what was taken and the state
+it left are enough to know what is left to do, so that no such pair is tried twice.
+
+Two things make it faster here. An answer that changes nothing and fits the state is
+taken at once, for taking it closes no way. And of two ways to the same place the one
+that has spent fewer operations of unknown outcome is as good as the other, since nobody
+has to spend them.
 
 Source: Wing and Gong, Testing and verifying concurrent objects, 1993; Lowe, Testing for
 linearizability, 2017, sections 2 to 4; in this form in Porcupine.
@@ -23,10 +25,11 @@ from distlab.agree.checkers.forced import Forced
 from distlab.agree.models import ANY, Model
 from distlab.trace import Operation
 
-__all__ = ["Found", "find_order", "is_new"]
+__all__ = ["Found", "find_order"]
 
-_LOOK_AT_CLOCK = 512  # steps between two looks
+_LOOK_AT_CLOCK = 256  # steps between two looks
 _LONG = 5000  # steps after which it is worth looking at what the values alone say
+_NEVER = float("inf")
 
 
 @dataclass(frozen=True)
@@ -53,91 +56,108 @@ def find_order(
     model: Model,
     deadline: float,
     optional: Collection[int] = (),
+    *,
+    timed: bool = True,
 ) -> Found:
     """Return an order of the operations that explains them, if there is one.
 
-    operations: of one key, in the order of their starts, none refused. deadline: when
-    to give up, as time.monotonic() has it. optional: the numbers of operations that may
-    also be left out, though they have an end.
+    operations: in the order of their starts, none refused; of one key, if time counts.
+    deadline: when to give up, as time.monotonic() has it. optional: if time counts, the
+    numbers of operations that may also be left out, though they have an end. timed:
+    whether what was answered before another was called comes before it, too; else only
+    each client's own order counts.
+
+    An operation of unknown outcome comes after what its client did before, or never;
+    its client's later ones do not wait for it.
     """
-    return _Search(operations, model, optional).run(deadline)
+    search = _Search(operations, model, optional, timed)
+    if not timed:
+        search.forced = Forced(operations, model)
+        if search.forced.refuted:
+            return Found(None)
+    return search.run(deadline)
 
 
 class _Search:
-    """One search. Calls are entries 2 i, returns 2 i + 1, of the operation number i.
+    """One search; `taken` is the order up to here, with ~number for what was left out.
 
-    Invariants: the list from `next[HEAD]` on holds what has not been taken out; `done`
-    has a bit for every operation that was and has an end, `spent` for every other.
+    programs: of each client its answered operations, of which `at` are done.
+    open: operations of unknown outcome. waits: number -> what must be done before it,
+    beside what time and its client's own order say, a bit for each.
+    done has a bit for every answered operation in `taken`, spent for every other.
     """
 
-    def __init__(self, operations, model, optional):
-        self.operations = operations
-        self.model = model
-        self.optional = optional
-        self.asked = [_asked(operation, model) for operation in operations]
-        self.open = [operation.end is None for operation in operations]
-        self.left = self.open.count(False)
-        self.after, self.twin = _constraints(operations)
-        entries = [(o.start, 0, 2 * i) for i, o in enumerate(operations)]
-        entries += [
-            (o.end, 1, 2 * i + 1) for i, o in enumerate(operations) if o.end is not None
+    def __init__(self, operations, model, optional, timed):
+        self.operations, self.model = operations, model
+        self.optional, self.timed, self.forced = optional, timed, None
+        self.step = model.step
+        self.asked = [(o.op, o.value, _result(o)) for o in operations]
+        self.start = [o.start for o in operations]
+        self.end = [o.end for o in operations]
+        keys, clients = {}, {}
+        self.key = [keys.setdefault(o.key, len(keys)) for o in operations]
+        self.client = [clients.setdefault(o.client, len(clients)) for o in operations]
+        self.programs, self.open = [[] for _ in clients], []
+        self.waits, self.twin = [0] * len(operations), {}
+        same = {}
+        for number, operation in enumerate(operations):
+            program = self.programs[self.client[number]]
+            if operation.end is not None:
+                program.append(number)
+                continue
+            self.open.append(number)
+            before = program[-1:]
+            if before and (not timed or operations[before[0]].end == operation.start):
+                self.waits[number] = 1 << before[0]
+            # One that asks the same and may come earlier is as good, and spent first.
+            asked = self.key[number], operation.op, operation.value
+            self.twin[number] = same.get(asked)
+            if not self.waits[number]:
+                same[asked] = number
+        self.observes = [
+            o.end is not None and model.observes(o.op, o.result) for o in operations
         ]
-        line = [entry for *_, entry in sorted(entries)]
-        self.head = 2 * len(operations)
-        self.end = self.head + 1
-        self.next = [self.end] * (self.head + 2)
-        self.previous = [self.head] * (self.head + 2)
-        for one, two in zip([self.head, *line], [*line, self.end], strict=True):
-            self.next[one], self.previous[two] = two, one
+        self.at = [0] * len(clients)
+        self.left = sum(map(len, self.programs))
+        self.state = (model.initial,) * len(keys)
+        self.done = self.spent = 0
+        self.taken = []
 
     def run(self, deadline):
         """Search, and return how it ended."""
-        state, done, spent = self.model.initial, 0, 0
-        seen = {(done, state): [spent]}
-        trail = []  # of (operation, state, done, spent before it; None: no choice)
-        stuck, steps = -1.0, 0
-        state, done = self._settle(state, done, trail)
-        entry = self.next[self.head]
+        seen, steps, stuck = {}, 0, -1.0
+        if self.forced:
+            self._wait_for(self.forced)
+        levels = [self._level()]
         while self.left:
+            mark, choices, limit = levels[-1]
+            number = next(choices, None)
+            if number is None:
+                stuck = max(stuck, limit)
+                levels.pop()
+                if not levels:
+                    return Found(None, stuck_s=stuck)
+                self._back_to(levels[-1][0])
+                continue
             steps += 1
             if steps % _LOOK_AT_CLOCK == 0 and time.monotonic() > deadline:
                 return Found(None, in_time=False)
-            if steps == _LONG and self._cannot_be():
-                return Found(None, stuck_s=float("inf"))
-            if entry & 1:  # a return, or the end: what comes first was called before it
-                number = entry >> 1
-                if number in self.optional:
-                    now = done | 1 << number
-                    if is_new(seen, (now, state), spent):
-                        trail.append((number, None, None, None))
-                        self._take_out(number)
-                        state, done = self._settle(state, now, trail)
-                        entry = self.next[self.head]
-                        continue
-                elif entry != self.end:
-                    stuck = max(stuck, self.operations[entry >> 1].end)
-                while trail and trail[-1][1] is None:
-                    self._put_back(trail.pop()[0])
-                if not trail:
-                    return Found(None, stuck_s=stuck)
-                number, state, done, spent = trail.pop()
-                self._put_back(number)
-                entry = self.next[2 * number]
+            if steps == _LONG and self.timed and self._cannot_be():
+                return Found(None, stuck_s=_NEVER)
+            if not (self._take(number) if number >= 0 else self._leave_out(~number)):
                 continue
-            number = entry >> 1
-            after = self._step(state, number, done, spent)
-            if after is not None:
-                bit = 1 << number
-                now = (done, spent | bit) if self.open[number] else (done | bit, spent)
-                if is_new(seen, (now[0], after), now[1]):
-                    trail.append((number, state, done, spent))
-                    self._take_out(number)
-                    done, spent = now
-                    state, done = self._settle(after, done, trail)
-                    entry = self.next[self.head]
-                    continue
-            entry = self.next[entry]
-        return Found([self.operations[number] for number, *_ in trail])
+            if _is_new(seen, (self.done, self.state), self.spent):
+                levels.append(self._level())
+            else:
+                self._back_to(mark)
+        return Found([self.operations[number] for number in self.taken if number >= 0])
+
+    def _wait_for(self, forced):
+        """Use what the values alone say."""
+        self.open = [number for number in self.open if number not in forced.needless]
+        self.twin = dict.fromkeys(self.twin)
+        for number, before in forced.before.items():
+            self.waits[number] |= before
 
     def _cannot_be(self):
         """Return whether the values alone forbid any order, each given once."""
@@ -147,82 +167,81 @@ class _Search:
         ]
         return Forced(operations, self.model, timed=True).refuted
 
-    def _step(self, state, number, done, spent):
-        """Return the state after an operation, or None if it cannot come now."""
-        if self.after[number] & ~done:
-            return None
-        twin = self.twin[number]
-        if twin is not None and not spent >> twin & 1:
-            return None
-        op, value, result, _ = self.asked[number]
-        after = self.model.step(state, op, value, result)
-        needless = after == state and (self.open[number] or number in self.optional)
-        return None if needless else after
+    def _level(self):
+        """Take what fits and changes nothing; return (mark, what may be next, limit).
 
-    def _settle(self, state, done, trail):
-        """Take out every answer that fits the state and changes nothing."""
-        entry = self.next[self.head]
-        while not entry & 1:
-            number = entry >> 1
-            entry = self.next[entry]
-            op, value, result, observes = self.asked[number]
-            if observes and not self.after[number] & ~done:
-                fits = self.model.step(state, op, value, result) is not None
-                if fits:
-                    trail.append((number, None, None, None))
-                    if entry == 2 * number + 1:
-                        entry = self.next[entry]
-                    self._take_out(number)
-                    done |= 1 << number
-        return state, done
+        limit: the earliest end of what is left, if no order can get past that.
+        """
+        while True:
+            programs = zip(self.programs, self.at, strict=True)
+            heads = [program[at] for program, at in programs if at < len(program)]
+            first = min(heads, key=self.end.__getitem__, default=None)
+            limit = _NEVER if first is None or not self.timed else self.end[first]
+            fit = [n for n in heads if self.observes[n] and self.start[n] <= limit]
+            if not [n for n in fit if self._take(n)]:
+                break
+        heads += [number for number in self.open if not self.spent >> number & 1]
+        choices = sorted([n for n in heads if self.start[n] <= limit])
+        if self.timed and first in self.optional:
+            choices, limit = [*choices, ~first], -1.0
+        mark = len(self.taken), self.state, self.done, self.spent
+        return mark, iter(choices), limit
 
-    def _take_out(self, number):
-        for entry in (2 * number, 2 * number + 1):
-            if entry & 1 and self.open[number]:
-                continue
-            before, after = self.previous[entry], self.next[entry]
-            self.next[before], self.previous[after] = after, before
-        self.left -= not self.open[number]
+    def _take(self, number):
+        """Put an operation next, if it can be; return whether it was."""
+        if self.waits[number] & ~(self.done | self.spent):
+            return False
+        twin = self.twin.get(number)
+        if twin is not None and not self.spent >> twin & 1:
+            return False
+        key, bit, end = self.key[number], 1 << number, self.end[number]
+        state = self.state[key]
+        after = self.step(state, *self.asked[number])
+        unsure = end is None or number in self.optional
+        if after is None or (unsure and after == state):
+            return False
+        if after != state:
+            if self.forced:
+                readers = self.forced.readers.get(
+                    (self.operations[number].key, state), 0
+                )
+                if readers & ~self.done & ~bit:
+                    return False  # who has yet to read this value could not any more
+            self.state = (*self.state[:key], after, *self.state[key + 1 :])
+        if end is None:
+            self.spent |= bit
+            self.taken.append(number)
+        else:
+            self._pass(number, number)
+        return True
 
-    def _put_back(self, number):
-        for entry in (2 * number + 1, 2 * number):
-            if entry & 1 and self.open[number]:
-                continue
-            before, after = self.previous[entry], self.next[entry]
-            self.next[before] = self.previous[after] = entry
-        self.left += not self.open[number]
+    def _leave_out(self, number):
+        """Go on as if an operation had never taken effect."""
+        self._pass(number, ~number)
+        return True
 
+    def _pass(self, number, entry):
+        self.done |= 1 << number
+        self.at[self.client[number]] += 1
+        self.left -= 1
+        self.taken.append(entry)
 
-def _asked(operation, model):
-    """Return what step is called with, and whether this changes nothing at all."""
-    result = ANY if operation.end is None else operation.result
-    observes = operation.end is not None and model.observes(operation.op, result)
-    return operation.op, operation.value, result, observes
-
-
-def _constraints(operations):
-    """Return what must come before each operation, beside what time says.
-
-    after: the call before by the same client, as a bit, where it was answered at the
-    very moment of this call: time alone leaves open which comes first.
-    twin: the operation of unknown outcome that asked the same and was called before:
-    it is as good as this one, and is spent first.
-    """
-    after, twins, last, same = [], [], {}, {}
-    for number, operation in enumerate(operations):
-        before = last.get(operation.client)
-        close = before is not None and operations[before].end == operation.start
-        after.append(1 << before if close else 0)
-        asked = operation.op, operation.value
-        twins.append(same.get(asked) if operation.end is None else None)
-        if operation.end is not None:
-            last[operation.client] = number
-        elif not close:
-            same[asked] = number
-    return after, twins
+    def _back_to(self, mark):
+        """Undo what came after a mark."""
+        length, self.state, self.done, self.spent = mark
+        for entry in self.taken[length:]:
+            number = entry if entry >= 0 else ~entry
+            if self.operations[number].end is not None:
+                self.at[self.client[number]] -= 1
+                self.left += 1
+        del self.taken[length:]
 
 
-def is_new(seen: dict[object, list[int]], place: object, spent: int) -> bool:
+def _result(operation):
+    return ANY if operation.end is None else operation.result
+
+
+def _is_new(seen, place, spent):
     """Note that a place was reached, unless it was at no greater expense."""
     costs = seen.setdefault(place, [])
     if any(cost & spent == cost for cost in costs):

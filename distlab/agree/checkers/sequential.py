@@ -9,7 +9,7 @@ from distlab.agree.checkers.evidence import (
     nothing_to_judge,
     nothing_told,
 )
-from distlab.agree.checkers.programs import find_interleaving
+from distlab.agree.checkers.search import find_order
 from distlab.agree.checkers.smallest import EXPLAINING, perhaps, smallest
 from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.models import Model
@@ -44,7 +44,7 @@ def check_sequential(
     if why := nothing_to_judge(history):
         return Verdict("inconclusive", name, why, history)
     done = [operation for operation in history if operation.outcome != "failed"]
-    found = find_interleaving(done, model, deadline)
+    found = find_order(done, model, deadline, timed=False)
     if not found.in_time:
         why = f"{within_s:g} s were too short to try every order."
         return Verdict("inconclusive", name, why, history)
@@ -63,7 +63,7 @@ def check_sequential(
 def _refuted(model):
     def refuted(operations, optional, until):
         unsure = perhaps(operations, optional)
-        return find_interleaving(unsure, model, until).refuted
+        return find_order(unsure, model, until, timed=False).refuted
 
     return refuted
 
