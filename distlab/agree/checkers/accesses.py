@@ -1,4 +1,7 @@
-"""Reads and writes, and which write each read can have seen.
+"""Reads and writes, which write each read can have seen, and whether a model allows it.
+
+    history ─▶ Accesses ─▶ every way in which reads can have seen writes ─▶ explain ─▶
+    Verdict: ok if one of them is explained, violated if none is
 
 A compare-and-set that was done is a read of the old value and then a write of the new
 one; one that found another value says nothing here. A write of unknown outcome counts
@@ -6,16 +9,20 @@ where a read saw it; nobody can be blamed for not having seen it.
 """
 
 import itertools
+import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from distlab.agree.checkers.arguments import fitting
+from distlab.agree.checkers.arguments import fitting, history_of, seconds_of
+from distlab.agree.checkers.evidence import nothing_to_judge
+from distlab.agree.checkers.smallest import EXPLAINING, perhaps, smallest
+from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.models import CasRegister
-from distlab.history import History
+from distlab.history import History, called, shown
 from distlab.trace import Operation
 
-__all__ = ["INITIAL", "Access", "Accesses"]
+__all__ = ["INITIAL", "Access", "Accesses", "Explained", "check_accesses"]
 
 INITIAL = -1  # the number of the write that nobody made
 
@@ -75,13 +82,11 @@ class Accesses:
         """How many reads can have seen several writes."""
         return sum(len(sources) > 1 for sources in self.sources.values())
 
-    def undecided(self, within_s: float) -> str:
-        """Return in words why so much time did not lead to a verdict."""
-        return (
-            f"{within_s:g} s were too short: {self.ambiguous} reads returned a value "
-            "that was written several times, and nobody can say which they saw. Have "
-            "clients write different values."
-        )
+    def returned(self, read: int) -> str:
+        """Return a read and its result in words."""
+        access = self.all[read]
+        words = f"{called(access.client)}'s read of {shown(access.key)} returned"
+        return f"{words} {shown(access.value)}"
 
     def in_use(self, seen: dict[int, int]) -> list[int]:
         """Return the accesses that took effect if reads saw these writes."""
@@ -121,3 +126,74 @@ def _parts(operation):
     elif operation.result is True:
         yield Access(operation, False, value[0], True)
         yield Access(operation, True, value[1], True)
+
+
+class Explained(NamedTuple):
+    """What a model says of reads that saw certain writes.
+
+    violated: in words, if it does not allow them. orders: makes the orders that explain
+    them. untested: in words, if they could not have violated it.
+    """
+
+    violated: str = ""
+    orders: Callable[[], dict] = dict
+    untested: str = ""
+
+
+def check_accesses(
+    name: str,
+    explain: Callable[[Accesses, dict[int, int]], Explained],
+    history: History,
+    initial: Any,
+    within_s: float,
+    why_ok: str,
+) -> Verdict:
+    """Return the verdict of a model: `explain` says what it makes of one way to see."""
+    history = history_of(history)
+    deadline = time.monotonic() + seconds_of(within_s)
+    if why := nothing_to_judge(history):
+        return Verdict("inconclusive", name, why, history)
+    accesses = Accesses(history, initial)
+    found = _judged(accesses, explain, deadline)
+    if found is None:
+        why = (
+            f"{within_s:g} s were too short: {accesses.ambiguous} reads returned a "
+            "value that was written several times, and nobody can say which they saw. "
+            "Have clients write different values."
+        )
+        return Verdict("inconclusive", name, why, history)
+    if found.untested:
+        return Verdict("inconclusive", name, found.untested, history)
+    if not found.violated:
+        return Verdict("ok", name, why_ok, history, orders=found.orders())
+
+    def judged(operations, until):
+        return _judged(Accesses(History(operations), initial), explain, until)
+
+    def refuted(operations, optional, until):
+        found = judged(perhaps(operations, optional), until)
+        return found is not None and bool(found.violated)
+
+    explaining = max(deadline, time.monotonic()) + EXPLAINING * within_s
+    done = [o for o in history if o.outcome != "failed"]
+    kept = smallest(done, refuted, CasRegister(initial), explaining)
+    why = (judged(kept, explaining + within_s) or found).violated
+    return Verdict("violated", name, why, history, smallest=History(kept))
+
+
+def _judged(accesses, explain, deadline):
+    """Return what is said of a way to see that is allowed, else of the last; or None.
+
+    That is if the time was too short to try them all.
+    """
+    if accesses.unseen:
+        returned = accesses.returned(accesses.unseen[0])
+        return Explained(f"{returned}, which nobody wrote.")
+    found = None
+    for seen in accesses.choices():
+        found = explain(accesses, seen)
+        if not found.violated:
+            return found
+        if accesses.ambiguous and time.monotonic() > deadline:
+            return None
+    return found

@@ -24,16 +24,11 @@ Source: Ahamad et al., Causal memory, 1995; Bouajjani, Enea, Guerraoui and Hamza
 verifying causal consistency, 2017.
 """
 
-import time
 from typing import Any, NamedTuple
 
-from distlab.agree.checkers.accesses import INITIAL, Accesses
-from distlab.agree.checkers.arguments import history_of, seconds_of
-from distlab.agree.checkers.evidence import nothing_to_judge
+from distlab.agree.checkers.accesses import INITIAL, Explained, check_accesses
 from distlab.agree.checkers.order import Order, bits
-from distlab.agree.checkers.smallest import EXPLAINING, perhaps, smallest
 from distlab.agree.checkers.verdict import Verdict
-from distlab.agree.models import CasRegister
 from distlab.history import History, called, shown
 
 __all__ = ["check_causal"]
@@ -44,7 +39,7 @@ _NAME = "causal memory"
 class _Bad(NamedTuple):
     """What contradicts: a read, the write it saw, and a later one that it had to know.
 
-    Without the last two the read saw what nobody wrote, or there is a circle of causes.
+    Without them there is a circle of causes.
     """
 
     read: int | None = None
@@ -63,48 +58,17 @@ def check_causal(
     Inconclusive: if nothing was answered, if no read saw a write, or if values are
     written more than once and the time was too short to try every way to see them.
     """
-    history = history_of(history)
-    deadline = time.monotonic() + seconds_of(within_s)
-    if why := nothing_to_judge(history):
-        return Verdict("inconclusive", _NAME, why, history)
-    accesses = Accesses(history, initial)
-    seen, bad = _judged(accesses, deadline)
-    if bad is not None:
-
-        def refuted(operations, optional, until):
-            part = Accesses(History(perhaps(operations, optional)), initial)
-            return _judged(part, until)[1] is not None
-
-        explaining = max(deadline, time.monotonic()) + EXPLAINING * within_s
-        done = [o for o in history if o.outcome != "failed"]
-        kept = History(smallest(done, refuted, CasRegister(initial), explaining))
-        part = Accesses(kept, initial)
-        why = _why(part, _judged(part, explaining + within_s)[1] or _Bad())
-        return Verdict("violated", _NAME, why, history, smallest=kept)
-    if seen is None:
-        why = accesses.undecided(within_s)
-        return Verdict("inconclusive", _NAME, why, history)
-    if set(seen.values()) <= {INITIAL}:
-        return Verdict("inconclusive", _NAME, "No read saw a write.", history)
-    orders = _views(accesses, seen)
     why = "Each client can have seen all writes in an order that keeps every cause."
-    return Verdict("ok", _NAME, why, history, orders=orders)
+    return check_accesses(_NAME, _explain, history, initial, within_s, why)
 
 
-def _judged(accesses, deadline):
-    """Return (which writes the reads saw, None), (None, what is bad), or twice None."""
-    if accesses.unseen:
-        return None, _Bad(accesses.unseen[0])
-    bad = None
-    for seen in accesses.choices():
-        bad = _bad_pattern(accesses, seen)
-        if bad is None:
-            return seen, None
-        if time.monotonic() > deadline:
-            break
-    else:
-        return None, bad
-    return None, bad if not accesses.ambiguous else None
+def _explain(accesses, seen):
+    """Return what causal memory says of reads that saw these writes."""
+    bad = _bad_pattern(accesses, seen)
+    if bad is not None:
+        return Explained(_why(accesses, bad))
+    untested = "" if set(seen.values()) - {INITIAL} else "No read saw a write."
+    return Explained("", lambda: _views(accesses, seen), untested)
 
 
 def _bad_pattern(accesses, seen):
@@ -208,12 +172,8 @@ def _why(accesses, bad):
         return (
             "Reads saw writes that were made only because of them: causes in a circle."
         )
-    read = accesses.all[bad.read]
-    words = f"{called(read.client)}'s read of {shown(read.key)} returned"
-    words = f"{words} {shown(read.value)}"
-    if bad.missed is None:
-        return f"{words}, which nobody wrote."
-    missed = accesses.all[bad.missed]
+    read, missed = accesses.all[bad.read], accesses.all[bad.missed]
     by = "its own" if missed.client == read.client else f"{called(missed.client)}'s"
     later = f"{by} later write of {shown(missed.value)}"
-    return f"{words}, though {called(read.client)} knew by then of {later}."
+    returned = accesses.returned(bad.read)
+    return f"{returned}, though {called(read.client)} knew by then of {later}."

@@ -24,18 +24,13 @@ tried, until the time is over.
 Source: Terry et al., Session guarantees for weakly consistent replicated data, 1994.
 """
 
-import time
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-from distlab.agree.checkers.accesses import INITIAL, Accesses
-from distlab.agree.checkers.arguments import history_of, seconds_of
-from distlab.agree.checkers.evidence import nothing_to_judge
+from distlab.agree.checkers.accesses import INITIAL, Explained, check_accesses
 from distlab.agree.checkers.order import Order
-from distlab.agree.checkers.smallest import EXPLAINING, perhaps, smallest
 from distlab.agree.checkers.verdict import Verdict
-from distlab.agree.models import CasRegister
-from distlab.history import History, called, shown
+from distlab.history import History, shown
 
 __all__ = [
     "check_monotonic_reads",
@@ -43,6 +38,9 @@ __all__ = [
     "check_read_your_writes",
     "check_writes_follow_reads",
 ]
+
+
+_UNTESTED = "No read is bound by it: nothing that could have been broken was tried."
 
 
 class _Demand(NamedTuple):
@@ -157,54 +155,17 @@ def _sessions(accesses, seen):
 
 
 def _check(name, demands, history, initial, within_s):
-    history = history_of(history)
-    deadline = time.monotonic() + seconds_of(within_s)
-    if why := nothing_to_judge(history):
-        return Verdict("inconclusive", name, why, history)
-    accesses = Accesses(history, initial)
-    asked, orders, broken = _judged(accesses, demands, deadline)
-    if broken:
+    """Return the verdict of a guarantee that makes these demands."""
 
-        def refuted(operations, optional, until):
-            part = Accesses(History(perhaps(operations, optional)), initial)
-            return bool(_judged(part, demands, until)[2])
-
-        explaining = max(deadline, time.monotonic()) + EXPLAINING * within_s
-        done = [o for o in history if o.outcome != "failed"]
-        kept = History(smallest(done, refuted, CasRegister(initial), explaining))
-        part = Accesses(kept, initial)
-        broken = _judged(part, demands, explaining + within_s)[2] or broken
-        return Verdict("violated", name, broken, history, smallest=kept)
-    if orders is None:
-        why = accesses.undecided(within_s)
-        return Verdict("inconclusive", name, why, history)
-    if not asked:
-        why = "No read is bound by it: nothing that could have been broken was tried."
-        return Verdict("inconclusive", name, why, history)
-    why = "One order of the writes of each key explains every read."
-    return Verdict("ok", name, why, history, orders=orders)
-
-
-def _judged(accesses, demands, deadline):
-    """Return (reads bound, key -> order of its writes, what is broken in words).
-
-    The order is None if there is none, or none was found in time; only in the first
-    case something is broken.
-    """
-    if accesses.unseen:
-        read = accesses.all[accesses.unseen[0]]
-        words = f"{called(read.client)}'s read of {shown(read.key)} returned"
-        return 0, None, f"{words} {shown(read.value)}, which nobody wrote."
-    broken = ""
-    for seen in accesses.choices():
+    def explain(accesses, seen):
         made = list(demands(accesses, seen))
-        bound = sum(not accesses.all[demand.by[-1]].writes for demand in made)
         orders, broken = _versions(accesses, seen, made)
-        if not broken:
-            return bound, orders, ""
-        if time.monotonic() > deadline and accesses.ambiguous:
-            return 0, None, ""
-    return 0, None, broken
+        if any(not accesses.all[demand.by[-1]].writes for demand in made):
+            return Explained(broken, lambda: orders)
+        return Explained(broken, dict, "" if broken else _UNTESTED)
+
+    why = "One order of the writes of each key explains every read."
+    return check_accesses(name, explain, history, initial, within_s, why)
 
 
 def _versions(accesses, seen, made):
@@ -235,8 +196,7 @@ def _why(accesses, seen, demand):
     access = accesses.all[number]
     if access.writes:
         return f"No order of the writes of {shown(access.key)} explains what was read."
-    words = f"{called(access.client)}'s read of {shown(access.key)} returned"
-    words = f"{words} {shown(access.value)}"
+    words = accesses.returned(number)
     if len(demand.by) == 4:
         other, write, _, _ = demand.by
         has = f"{shown(accesses.all[write].value)} of {shown(accesses.all[write].key)}"
