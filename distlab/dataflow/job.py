@@ -16,7 +16,7 @@ from functools import partial
 
 from distlab.calls.progress import Progress
 from distlab.dataflow.map_task import map_task
-from distlab.dataflow.notes import noted
+from distlab.dataflow.notes import Deaths
 from distlab.dataflow.reduce_task import reduce_task
 from distlab.dataflow.schedule import Schedule
 from distlab.dataflow.workers import Lost, Raised, Workers
@@ -26,7 +26,7 @@ from distlab.processes import Interrupts
 __all__ = ["Job"]
 
 _TICK_S = 0.02
-_MOST_DEATHS = 5  # of workers at one task, beside those that were planned
+_MOST_DEATHS = 5  # of workers at one task
 _MOST_FAILURES = 2  # at one record, before it is skipped
 
 
@@ -63,7 +63,7 @@ class Job:
         self._skip_most = skip_bad_records
         self._at = {}  # worker -> its attempt
         self._results = {}  # task -> Mapped or Reduced, of its first attempt
-        self._deaths = Counter()
+        self._deaths = Deaths(folder, _MOST_DEATHS)
         self._failures = Counter()
 
     def run(self, interrupts: Interrupts) -> None:
@@ -121,12 +121,8 @@ class Job:
         self._workers.give(worker, str(attempt), task, temporary, final, runs)
 
     def _how(self, worker, attempt):
-        last = self._deaths[attempt.task] == _MOST_DEATHS - 1
-        note = self._note(worker) if last else None
+        note = self._deaths.note(attempt.task, worker)
         return {"memory_bytes": self._memory_bytes, "note": note}
-
-    def _note(self, worker):
-        return os.path.join(self._folder, f"note-{worker}")
 
     def _returned(self, what):
         attempt = self._at.pop(what.worker)
@@ -166,12 +162,9 @@ class Job:
     def _failure(self, attempt, what):
         """Return the exception that tells what a task raised, and on which record."""
         if what.on_disk:
-            advice = "Give run a workdir with more room."
-            if what.facts["type"] == "FileNotFoundError":
-                advice = "Something else removes files there."
             return WorkdirError(
                 f"worker {attempt.worker} could not write in {self._folder} during "
-                f"{attempt.task}: {what.said}. {advice}"
+                f"{attempt.task}: {what.said}. Give run a workdir with more room."
             )
         story = [f"{attempt.task}, on worker {attempt.worker}, raised {what.said}", ""]
         lines = what.lines()
@@ -192,14 +185,10 @@ class Job:
         """Have done again what the worker's death undid: its disk is gone, too."""
         self.schedule.lost(what.worker)
         attempt = self._at.pop(what.worker, None)
-        if attempt is not None and not what.planned:
-            self._deaths[attempt.task] += 1
-            if self._deaths[attempt.task] >= _MOST_DEATHS:
-                cause = f"its worker {what.how}, {_MOST_DEATHS} times"
-                story = f"{attempt.task} cannot be done: {cause}."
-                if at := noted(self._note(what.worker)):
-                    story += f"\n\n    The last time: {at}"
-                raise self._failed(attempt, story, cause)
+        if attempt is not None and (why := self._deaths.count(attempt.task, what)):
+            cause, at = why
+            story = f"{attempt.task} cannot be done: {cause}.{at}"
+            raise self._failed(attempt, story, cause)
 
     @property
     def shuffled(self) -> list[list[int]]:

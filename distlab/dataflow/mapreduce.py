@@ -13,7 +13,6 @@ Source: Dean and Ghemawat, "MapReduce: Simplified Data Processing on Large Clust
 (2004).
 """
 
-import math
 import os
 import shutil
 from collections.abc import Callable, Iterable, Sequence
@@ -25,25 +24,18 @@ from distlab.calls.travel import pack_functions
 from distlab.dataflow.counters import Counters
 from distlab.dataflow.functions import check_functions
 from distlab.dataflow.job import Job
+from distlab.dataflow.limits import check_limits
 from distlab.dataflow.lines import line_number
 from distlab.dataflow.output import Output
 from distlab.dataflow.splits import files_of, split_sizes, splits_of
 from distlab.dataflow.workdir import folder_in
 from distlab.dataflow.workers import Workers
-from distlab.errors import InvalidArgument, NestedWorld
+from distlab.errors import InvalidArgument
 from distlab.faults import WorkerFault, check_worker_faults
-from distlab.processes import Interrupts, inside
+from distlab.processes import Interrupts
 from distlab.units import MiB
 
 __all__ = ["MapReduce"]
-
-_LIMITS = {
-    "workers": (1, 64),
-    "reducers": (1, 512),
-    "memory_bytes": (2**16, math.inf),
-    "skip_bad_records": (0, math.inf),
-    "split_bytes": (1, math.inf),
-}
 
 
 class MapReduce:
@@ -105,7 +97,8 @@ class MapReduce:
         NestedWorld before anything starts; KeyboardInterrupt. None leaves a process or
         a file behind. If a worker dies: what it had mapped is mapped again by another.
         """
-        _check_limits(
+        check_limits(
+            "MapReduce.run was called",
             workers=workers,
             reducers=reducers,
             memory_bytes=memory_bytes,
@@ -121,27 +114,6 @@ class MapReduce:
             pool = partial(Workers, workers, functions, folder=folder, faults=faults)
             job = partial(Job, splits, reducers, folder=folder, **limits)
             return _done(pool, job, workdir)
-
-
-def _check_limits(**given):
-    """Refuse a job inside another, and what is no whole number within its limits."""
-    if inside() is not None:
-        raise NestedWorld(
-            "MapReduce.run was called inside a worker or rank, which cannot start "
-            "a job of its own: return to the notebook and call it there."
-        )
-    for name, value in given.items():
-        least, most = _LIMITS[name]
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not whole or not least <= value <= most:
-            limit = (
-                f"from {least} to {most}"
-                if most < math.inf
-                else f"of at least {least:,}"
-            )
-            raise InvalidArgument(
-                f"{name} is a whole number {limit}, and got {value!r}."
-            )
 
 
 @contextmanager

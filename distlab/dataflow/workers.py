@@ -201,12 +201,15 @@ class Workers:
     def trace(self, since_s: float = 0.0) -> Trace:
         """Return what every worker has done, one event for each attempt of a task.
 
-        since_s: only what began then or later.
+        since_s: only what began then or later; that moment is second 0.
         """
         events = [event for event in self._events if event.start >= since_s]
         for worker, (began, label) in self._doing.items():
             what = "work", None, 0, self.given[worker], f"{label}, given up"
             events.append(Event(worker, began, self.now(), *what))
+        events = [
+            e._replace(start=e.start - since_s, end=e.end - since_s) for e in events
+        ]
         return Trace(self.count, events, who="worker")
 
     def close(self) -> None:

@@ -2,7 +2,6 @@
 
 import os
 import resource
-import shutil
 import signal
 import tempfile
 import threading
@@ -67,19 +66,6 @@ def test_a_mapper_that_raises_is_told_with_file_line_and_traceback(tmp_path):
     assert "/distlab/dataflow/" not in story
     assert isinstance(caught.value.cause, ValueError)
     assert len(caught.value.trace) > 0
-
-
-def test_a_line_number_is_right_in_every_split(tmp_path):
-    lines = [f"line {number}" for number in range(1, 200)]
-    for bad in (1, 57, 199):
-
-        def fails(line, bad=bad):
-            if line == f"line {bad}":
-                raise KeyError(line)
-            return words(line)
-
-        with pytest.raises(TaskFailed, match=f"line {bad}: 'line {bad}'"):
-            MapReduce(fails, total).run(lines, split_bytes=100)
 
 
 def test_a_reducer_that_raises_is_told_with_its_key():
@@ -291,15 +277,6 @@ def test_a_disk_that_is_full_before_the_job_begins_is_told_as_that(tmp_path):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert not (tmp_path / "job").exists()
-
-
-def test_a_workdir_that_is_removed_meanwhile_is_told_as_that(tmp_path):
-    def removes(line):
-        shutil.rmtree(tmp_path / "job", ignore_errors=True)
-        return words(line)
-
-    with pytest.raises(WorkdirError, match="Something else removes files"):
-        MapReduce(removes, total).run(["a b", "c d"], workdir=tmp_path / "job")
 
 
 def test_an_input_that_is_removed_meanwhile_is_told(tmp_path):

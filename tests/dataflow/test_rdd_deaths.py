@@ -137,6 +137,7 @@ def test_what_is_not_needed_is_not_computed_again():
 
 def test_a_killed_worker_can_be_killed_again_and_again():
     with Context(2) as sc:
+        sc.kill(1)  # before it has begun
         kept = sc.parallelize(range(10), 2).cache()
         for _ in range(4):
             assert kept.sum() == 45
@@ -144,14 +145,6 @@ def test_a_killed_worker_can_be_killed_again_and_again():
             sc.kill(1)
         with pytest.raises(InvalidArgument, match="from 0 to 1"):
             sc.kill(2)
-
-
-def test_a_worker_can_be_killed_before_it_has_begun():
-    with Context(2) as sc:
-        for _ in range(3):
-            sc.kill(1)
-            sc.kill(1)
-        assert sc.parallelize(range(10), 4).sum() == 45
 
 
 def test_a_task_that_kills_its_worker_three_times_is_given_up():

@@ -74,11 +74,6 @@ def test_a_result_that_cannot_travel_is_named(sc):
     assert "is a lock, which cannot travel from a worker" in str(error)
 
 
-def test_a_reducing_action_names_what_it_was_called_with(sc):
-    error = failure(lambda: sc.range(4, numSlices=1).reduce(lambda a, b: a.x + b))
-    assert "called with 0, 1." in str(error)
-
-
 def test_keys_that_cannot_be_ordered_are_named(sc):
     mixed = sc.parallelize([(1, "a"), ("b", 2)] * 10, 2)
     with pytest.raises(TypeError, match=r"and ('b'|1) cannot be"):
@@ -135,12 +130,6 @@ def test_a_context_that_was_stopped_says_so():
     assert repr(sc) == "<Context, stopped>"
 
 
-@pytest.mark.parametrize("workers", [0, 500, -1, 1.5, "2", None, True])
-def test_a_number_of_workers_that_cannot_be_is_refused(workers):
-    with pytest.raises(InvalidArgument, match="from 1 to 64"):
-        Context(workers)
-
-
 def test_arguments_that_cannot_be_are_refused(sc, tmp_path):
     numbers = sc.range(3)
     for use in (
@@ -151,6 +140,7 @@ def test_arguments_that_cannot_be_are_refused(sc, tmp_path):
         lambda: numbers.sample(False, -1.0),
         lambda: numbers.zip(sc.range(3, numSlices=3)),
         lambda: numbers.checkpoint(),
+        lambda: Context(0),
         lambda: Context(2, memory_bytes=10),
         lambda: Context(2, workdir="/dev/null/x"),
     ):

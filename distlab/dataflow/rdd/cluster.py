@@ -17,7 +17,6 @@ from distlab.dataflow.workdir import folder_in
 from distlab.dataflow.workers import Lost, Workers
 from distlab.errors import WorkdirError
 from distlab.faults import WorkerFault
-from distlab.trace import Trace
 
 __all__ = ["Cluster"]
 
@@ -116,12 +115,3 @@ class Cluster:
         except OSError as error:
             raise WorkdirError(f"{path} cannot be written: {error}.") from None
         return path
-
-    def trace_since(self, began_s: float) -> Trace:
-        """Return what the workers have done since then, which is second 0."""
-        trace = self.pool.trace(began_s)
-        events = [
-            e._replace(start=e.start - began_s, end=e.end and e.end - began_s)
-            for e in trace.events
-        ]
-        return Trace(trace.world_size, events, who=trace.who)

@@ -16,6 +16,7 @@ from functools import partial
 from itertools import accumulate, pairwise
 from numbers import Number
 
+from distlab.dataflow.limits import check_limits
 from distlab.dataflow.rdd import text
 from distlab.dataflow.rdd.chunks import read_segments
 from distlab.dataflow.rdd.cluster import Cluster
@@ -28,16 +29,12 @@ from distlab.errors import (
     ContextStopped,
     InvalidArgument,
     NestedRDD,
-    NestedWorld,
 )
 from distlab.faults import WorkerFault, check_worker_faults
-from distlab.processes import Interrupts, inside
+from distlab.processes import Interrupts
 from distlab.units import MiB
 
 __all__ = ["Context"]
-
-_MOST_WORKERS = 64
-_LEAST_BYTES = 2**16
 
 
 class Context:
@@ -64,7 +61,7 @@ class Context:
         faults: WorkerFault | Sequence[WorkerFault] = (),
         workdir: str | os.PathLike | None = None,
     ):
-        _check(workers, memory_bytes)
+        check_limits("Context was made", workers=workers, memory_bytes=memory_bytes)
         faults = check_worker_faults(faults, workers)
         self.jobs = []
         self.defaultParallelism = workers
@@ -242,27 +239,6 @@ def _add_to(accumulators, added):
 def _end(pool, owner):
     if os.getpid() == owner:  # and not a fork of it, which has a copy of all this
         pool.close()
-
-
-def _check(workers, memory_bytes):
-    if inside() is not None:
-        raise NestedWorld(
-            "Context was made inside a worker or rank, which cannot have workers of "
-            "its own: return to the notebook and make it there."
-        )
-    if not _whole(workers) or not 1 <= workers <= _MOST_WORKERS:
-        raise InvalidArgument(
-            f"workers is a whole number from 1 to {_MOST_WORKERS}, and got {workers!r}."
-        )
-    if not _whole(memory_bytes) or memory_bytes < _LEAST_BYTES:
-        raise InvalidArgument(
-            f"memory_bytes is a whole number of at least {_LEAST_BYTES:,}, and got "
-            f"{memory_bytes!r}."
-        )
-
-
-def _whole(value):
-    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _slices(given, default):

@@ -6,6 +6,7 @@ and results are those of the core of PySpark's RDD.
 """
 
 from collections.abc import Callable
+from itertools import count
 
 from distlab.dataflow.rdd.actions import Actions
 from distlab.dataflow.rdd.cache import StorageLevel
@@ -136,6 +137,5 @@ class RDD(Transformations, Pairs, Joins, Actions, Files, Node):
 
     def lineage(self) -> Lineage:
         """Return its lineage as data: what it is made from, cut into stages."""
-        numbers = iter(range(10**9)).__next__
-        stages = cut(self, list(range(self.partitions)), numbers)
+        stages = cut(self, list(range(self.partitions)), count().__next__)
         return lineage_of(self, stages, self.ctx.cluster.locations)

@@ -126,7 +126,7 @@ def report_of(action, operation: str, number: int) -> JobReport:
         shuffled,
         records,
         cluster.pool.now() - action.began_s,
-        cluster.trace_since(action.began_s),
+        cluster.pool.trace(action.began_s),
     )
 
 

@@ -17,7 +17,7 @@ import time
 from collections import Counter
 
 from distlab.calls.travel import unpack
-from distlab.dataflow.notes import noted
+from distlab.dataflow.notes import Deaths
 from distlab.dataflow.rdd.executor import Executor, Order
 from distlab.dataflow.rdd.graph import Node, within
 from distlab.dataflow.rdd.stages import Stage, cut, ready
@@ -28,7 +28,7 @@ from distlab.processes import Interrupts
 __all__ = ["Action"]
 
 _TICK_S = 0.05
-_MOST_DEATHS = 3  # of workers at one task, beside those that were planned
+_MOST_DEATHS = 3  # of workers at one task
 _NO_MEMORY = (
     "Where memory runs out, that happens. What is short of it goes to disk, but all "
     "values of one key are in memory at once after groupByKey, cogroup and the joins, "
@@ -57,7 +57,7 @@ class Action:
         self._programs = {}
         self._at = {}  # worker -> (stage, partition)
         self._ready = None  # (stage, partition, who is to do it); None: ask anew
-        self._deaths = Counter()
+        self._deaths = Deaths(cluster.folder, _MOST_DEATHS)
 
     def run(self, interrupts: Interrupts) -> None:
         """Do what is needed; return early if there is an interrupt.
@@ -114,7 +114,7 @@ class Action:
             {n.number: n.level for n in within(stage.node) if n.kept},
             {(w.number, p): cluster.locations.segments(w, p) for w, p in pieces},
             cluster.dropped_for(worker),
-            self._note(worker) if self._deaths[task] == _MOST_DEATHS - 1 else None,
+            self._deaths.note(task, worker),
         )
         if stage.began_s is None:
             stage.began_s = cluster.pool.now()
@@ -123,9 +123,6 @@ class Action:
         cluster.pool.give(
             worker, f"{stage}, partition {partition}", Executor.run, order
         )
-
-    def _note(self, worker):
-        return os.path.join(self.cluster.folder, f"note-{worker}")
 
     def _program(self, stage):
         """Return the path of a stage's program, which its tasks read."""
@@ -167,17 +164,11 @@ class Action:
         self.cluster.lost(what.worker)
         self._ready = None
         task = self._at.pop(what.worker, None)
-        if task is not None and not what.planned:
-            self._deaths[task] += 1
-            if self._deaths[task] >= _MOST_DEATHS:
-                stage, partition = task
-                cause = f"its worker {what.how}, {_MOST_DEATHS} times"
-                story = f"{stage}, partition {partition}, cannot be done: {cause}."
-                if "SIGKILL" in what.how:
-                    story += f" {_NO_MEMORY}"
-                if at := noted(self._note(what.worker)):
-                    story += f"\n\n    The last time: {at}"
-                raise self._failed(task, what.worker, story, cause)
+        if task is not None and (why := self._deaths.count(task, what)):
+            (stage, partition), (cause, at) = task, why
+            story = f"{stage}, partition {partition}, cannot be done: {cause}."
+            story += f" {_NO_MEMORY}" if "SIGKILL" in what.how else ""
+            raise self._failed(task, what.worker, story + at, cause)
 
     def _failure(self, task, what):
         """Return the exception that tells what a task raised, and on which record."""
@@ -199,7 +190,7 @@ class Action:
             task=f"{task[0]}, partition {task[1]}",
             worker=worker,
             cause=cause,
-            trace=self.cluster.trace_since(self.began_s),
+            trace=self.cluster.pool.trace(self.began_s),
         )
 
     def _end_others(self):
