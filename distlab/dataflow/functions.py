@@ -27,6 +27,7 @@ __all__ = [
     "noted_keys",
     "stable_hash",
     "stable_hashes",
+    "unhashable",
     "unordered",
 ]
 
@@ -191,11 +192,18 @@ def check_pair(pair: object) -> None:
 def _check_hashable(key):
     try:
         hash(key)
-    except TypeError:
-        raise TypeError(
-            f"the key {reprlib.repr(key)} is a {type(key).__name__}, which cannot be "
-            "hashed. A tuple can be a key, a list or dict cannot."
-        ) from None
+    except TypeError as error:
+        raise unhashable(key, error) from None
+
+
+def unhashable(key: object, error: TypeError) -> TypeError:
+    """Return the exception that names a key which cannot be one."""
+    if "unhashable" not in str(error):
+        return error
+    return TypeError(
+        f"the key {reprlib.repr(key)} is a {type(key).__name__}, which cannot be "
+        "hashed. A tuple can be a key; a list, dict or set cannot."
+    )
 
 
 def stable_hashes(keys: Iterable) -> Iterable[int]:

@@ -27,7 +27,7 @@ class Cluster:
     """A pool of workers, each with a copy of an executor.
 
     folder: all its files. locations: what is where.
-    add: called with {accumulator: what to add} when a task's result is taken.
+    accumulators: by their numbers.
     next_node, next_shuffle, next_stage: return the next number of each.
     """
 
@@ -37,11 +37,10 @@ class Cluster:
         memory_bytes: int,
         faults: Sequence[WorkerFault],
         workdir: str | os.PathLike | None,
-        add: Callable,
     ):
         self.folder = folder_in(workdir)
         self.locations = Locations()
-        self.add = add
+        self.accumulators = []
         self.next_node = count().__next__
         self.next_shuffle = count().__next__
         self.next_stage = count().__next__

@@ -25,11 +25,7 @@ from distlab.dataflow.rdd.rdd import RDD
 from distlab.dataflow.rdd.report import JobReport, report_of
 from distlab.dataflow.rdd.scheduler import Action
 from distlab.dataflow.rdd.shared import Accumulator, Broadcast
-from distlab.errors import (
-    ContextStopped,
-    InvalidArgument,
-    NestedRDD,
-)
+from distlab.errors import ContextStopped, InvalidArgument, NestedRDD
 from distlab.faults import WorkerFault, check_worker_faults
 from distlab.processes import Interrupts
 from distlab.units import MiB
@@ -65,12 +61,10 @@ class Context:
         faults = check_worker_faults(faults, workers)
         self.jobs = []
         self.defaultParallelism = workers
-        self._accumulators = {}
         self._lock = threading.RLock()
         self._busy = False
         self.checkpoints = None
-        add = partial(_add_to, self._accumulators)
-        self._cluster = Cluster(workers, memory_bytes, faults, workdir, add)
+        self._cluster = Cluster(workers, memory_bytes, faults, workdir)
         self._finalizer = weakref.finalize(self, _end, self._cluster.pool, os.getpid())
 
     def __enter__(self):
@@ -209,8 +203,8 @@ class Context:
         """Return a number that tasks can add to, and only the notebook can read."""
         if not isinstance(value, Number):
             raise TypeError(f"an accumulator adds numbers, and got {value!r}.")
-        made = Accumulator(len(self._accumulators), value)
-        self._accumulators[made.number] = made
+        made = Accumulator(len(self.cluster.accumulators), value)
+        self.cluster.accumulators.append(made)
         return made
 
     def broadcast(self, value: object) -> Broadcast:
@@ -229,11 +223,6 @@ class Context:
     def lastJob(self) -> JobReport:
         """The report on the last action."""
         return self.jobs[-1]
-
-
-def _add_to(accumulators, added):
-    for number, value in added.items():
-        accumulators[number].add(value)
 
 
 def _end(pool, owner):

@@ -12,9 +12,8 @@ import errno
 import gc
 import os
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from functools import partial
-from itertools import chain, groupby
 from typing import NamedTuple
 
 from distlab.calls.travel import pack
@@ -201,14 +200,8 @@ class _Task:
             self.computed.append((parent, partition))
             parent = line[-1].inputs[0][0]
         records = self.records(parent, partition)
-        for elementwise, steps in groupby(
-            reversed(line), lambda each: each.elementwise
-        ):
-            if elementwise:
-                records = _each_guarded(list(steps), partition, records)
-            else:
-                for each in steps:
-                    records = _iterated(each, each.compute(partition, records))
+        for each in reversed(line):
+            records = _iterated(each, each.compute(partition, records))
         return records
 
 
@@ -224,31 +217,3 @@ def _iterated(step: Step, made: object) -> Iterator:
             f"the function given to {step.name} returned {made!r}. It is called with "
             "an iterator over a partition and returns one, or a list, or yields."
         ) from None
-
-
-def _each_guarded(steps: list, partition: int, records: Iterable) -> Iterator:
-    """Apply functions to every record; a StopIteration of theirs is no end of records.
-
-    It would look like one to `map`. So see, at the end, whether the source had ended.
-    """
-    ended = []
-    records = chain(records, _note(ended))
-    for step in steps:
-        records = step.compute(partition, records)
-    return chain(records, _check(ended, steps[-1].name))
-
-
-def _note(ended):
-    ended.append(True)
-    return
-    yield
-
-
-def _check(ended, name):
-    if not ended:
-        raise RuntimeError(
-            f"the function given to {name}, or to one before it, raised StopIteration, "
-            "which would silently end the partition. Return from it instead."
-        )
-    return
-    yield

@@ -45,7 +45,6 @@ class Step(NamedTuple):
     return an iterator; "shuffled", compute(partition, chunks).
     inputs: for each parent its id and which of its partitions a partition needs;
     of a shuffled one the number of the shuffle.
-    elementwise: whether it only calls a function of the learner's on every record.
     """
 
     id: int
@@ -53,7 +52,6 @@ class Step(NamedTuple):
     kind: str
     compute: Callable
     inputs: tuple
-    elementwise: bool
 
 
 class Aggregator(NamedTuple):
@@ -105,7 +103,7 @@ class Node:
     """A data set in the graph: its number, its partitions, its dependencies.
 
     ctx: its Context. label: the name that the learner gave it, if any.
-    kind, compute, elementwise: as in `Step`. operation: the method that made it.
+    kind, compute: as in `Step`. operation: the method that made it.
     partitioner: which keys are in which partition, if that is known.
     level: where its partitions are to be kept. If they are, its function has been
     serialized as it was when that was asked, and chains made from it end at it.
@@ -121,7 +119,6 @@ class Node:
         kind: str,
         compute: Callable,
         dependencies: Iterable[Narrow | Wide] = (),
-        elementwise: bool = False,
     ):
         self.ctx = ctx
         self.operation = operation
@@ -129,7 +126,6 @@ class Node:
         self.kind = kind
         self.compute = compute
         self.dependencies = tuple(dependencies)
-        self.elementwise = elementwise
         self.label = None
         self.partitioner = None
         self.level = StorageLevel.NONE
@@ -151,8 +147,7 @@ class Node:
             each.number if isinstance(each, Wide) else (each.parent.number, each.needs)
             for each in self.dependencies
         )
-        how = self.kind, self.compute, inputs, self.elementwise
-        return Step(self.number, self.operation, *how)
+        return Step(self.number, self.operation, self.kind, self.compute, inputs)
 
     def serialized(self) -> tuple[bytes, list["Node"]]:
         """Return its chain as bytes, the same ones from the first time on, and where
@@ -191,8 +186,8 @@ class Node:
 
     def cut_lineage(self, compute: Callable) -> None:
         """Forget what it was made from; from now on compute(partition) reads it."""
-        self.kind, self.compute, self.elementwise = "source", compute, False
-        self.dependencies, self.cut_off, self._serialized = (), True, None
+        self.kind, self.compute, self.dependencies = "source", compute, ()
+        self.cut_off, self._serialized = True, None
 
     def __reduce__(self):
         raise NestedRDD(

@@ -44,7 +44,7 @@ class Joins:
         """Return (key, each of values(those here, those there)) for every key."""
         self._check_same_context(other)
         mine, theirs = (
-            each._piped(operation, partial(_mark, side), True, True)
+            each._piped(operation, partial(_mark, side), True)
             for side, each in enumerate([self, other])
         )
         grouped = mine.union(theirs).groupByKey(numPartitions)

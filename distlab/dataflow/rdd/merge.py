@@ -12,6 +12,7 @@ import reprlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, count, islice, starmap
 
+from distlab.dataflow.functions import unhashable, unordered
 from distlab.dataflow.rdd.chunks import (
     batches,
     chunks_of,
@@ -21,7 +22,6 @@ from distlab.dataflow.rdd.chunks import (
     write_chunks,
 )
 from distlab.dataflow.rdd.graph import Aggregator
-from distlab.dataflow.rdd.partitioning import unhashable
 from distlab.dataflow.sizes import size_bytes
 
 __all__ = ["Memory", "Table", "not_ordered", "ordered"]
@@ -252,10 +252,7 @@ def not_ordered(error: TypeError, keys: Iterable) -> TypeError:
     if len(kinds) < 2:
         return error
     some, other, *_ = kinds.values()
-    return TypeError(
-        f"records are put in order of their keys, and {reprlib.repr(some)} and "
-        f"{reprlib.repr(other)} cannot be ({error}). Give keys of one type."
-    )
+    return unordered(some, other)
 
 
 def _read_run(path):

@@ -32,19 +32,19 @@ class Pairs:
 
     def keys(self):
         """Return the key of each pair."""
-        return self._piped("keys", _keys, False, True)
+        return self._piped("keys", _keys)
 
     def values(self):
         """Return the value of each pair."""
-        return self._piped("values", _values, False, True)
+        return self._piped("values", _values)
 
     def mapValues(self, f: Callable):
         """Return (key, f(value)) of each pair; keys stay in their partition."""
-        return self._piped("mapValues", partial(_map_values, f), True, True)
+        return self._piped("mapValues", partial(_map_values, f), True)
 
     def flatMapValues(self, f: Callable):
         """Return (key, each that f(value) yields) of each pair."""
-        return self._piped("flatMapValues", partial(_flat_map_values, f), True, True)
+        return self._piped("flatMapValues", partial(_flat_map_values, f), True)
 
     def partitionBy(
         self, numPartitions: int | None, partitionFunc: Callable = portable_hash
@@ -122,7 +122,7 @@ class Pairs:
         """
         aggregator = Aggregator(_listed, _appended, _extended, early=False)
         lists = self._aggregated("groupByKey", aggregator, numPartitions)
-        return lists._piped("groupByKey", _as_results, True, True)
+        return lists._piped("groupByKey", _as_results, True)
 
     def sortByKey(
         self,

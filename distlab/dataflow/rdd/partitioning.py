@@ -10,6 +10,8 @@ import reprlib
 import sys
 from collections.abc import Callable, Iterable
 
+from distlab.dataflow.functions import unhashable
+
 __all__ = ["Partitioner", "RangeOf", "partition_numbers", "portable_hash"]
 
 _PLAIN = {int, str, float, bool, bytes, complex}
@@ -51,16 +53,6 @@ def _hashed(key):
         return portable_hash(key)
     except TypeError as error:
         raise unhashable(key, error) from None
-
-
-def unhashable(key: object, error: TypeError) -> TypeError:
-    """Return the exception that names a key which cannot be one."""
-    if "unhashable" not in str(error):
-        return error
-    return TypeError(
-        f"the key {reprlib.repr(key)} cannot be hashed ({error}). A tuple of plain "
-        "values can be a key, a list, dict or set cannot."
-    )
 
 
 def _chosen(choose, key, partitions):

@@ -35,16 +35,11 @@ class RDD(Transformations, Pairs, Joins, Actions, Files, Node):
         return f"{label}{self.operation}[{self.number}] in {self.partitions} partitions"
 
     def _piped(
-        self,
-        operation: str,
-        compute: Callable,
-        preserves: bool = False,
-        elementwise: bool = False,
+        self, operation: str, compute: Callable, preserves: bool = False
     ) -> "RDD":
         """Return what compute(partition, iterator) makes of each partition."""
         parents = [Narrow(self, same)]
-        how = self.partitions, "piped", compute, parents, elementwise
-        made = RDD(self.ctx, operation, *how)
+        made = RDD(self.ctx, operation, self.partitions, "piped", compute, parents)
         made.partitioner = self.partitioner if preserves else None
         return made
 

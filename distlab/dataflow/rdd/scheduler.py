@@ -144,7 +144,8 @@ class Action:
             return
         self.computed += done.computed
         self.reused += done.reused
-        self.cluster.add(done.added)
+        for number, value in done.added.items():
+            self.cluster.accumulators[number].add(value)
         stage.ran.append(partition)
         stage.ended_s = self.cluster.pool.now()
         if stage.wide is None:

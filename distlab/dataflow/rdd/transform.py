@@ -20,16 +20,16 @@ class Transformations:
     def map(self, f: Callable, preservesPartitioning: bool = False):
         """Return f(record) of each record."""
         compute = partial(_map, called(f, "map"))
-        return self._piped("map", compute, preservesPartitioning, True)
+        return self._piped("map", compute, preservesPartitioning)
 
     def flatMap(self, f: Callable, preservesPartitioning: bool = False):
         """Return all that f(record) yields, of each record."""
         compute = partial(_flat_map, called(f, "flatMap"))
-        return self._piped("flatMap", compute, preservesPartitioning, True)
+        return self._piped("flatMap", compute, preservesPartitioning)
 
     def filter(self, f: Callable):
         """Return the records for which f(record) is true."""
-        return self._piped("filter", partial(_filter, called(f, "filter")), True, True)
+        return self._piped("filter", partial(_filter, called(f, "filter")), True)
 
     def mapPartitions(self, f: Callable, preservesPartitioning: bool = False):
         """Return all that f(iterator over a partition) yields, of each partition."""
@@ -47,7 +47,7 @@ class Transformations:
 
     def keyBy(self, f: Callable):
         """Return (f(record), record) of each record."""
-        return self._piped("keyBy", partial(_key_by, called(f, "keyBy")), False, True)
+        return self._piped("keyBy", partial(_key_by, called(f, "keyBy")))
 
     def groupBy(self, f: Callable, numPartitions: int | None = None):
         """Return (key, records) for each value of f(record)."""
@@ -55,7 +55,7 @@ class Transformations:
 
     def distinct(self, numPartitions: int | None = None):
         """Return each record once."""
-        pairs = self._piped("distinct", _with_none, False, True)
+        pairs = self._piped("distinct", _with_none)
         return pairs.reduceByKey(_first, numPartitions).keys()
 
     def intersection(self, other):
@@ -70,7 +70,7 @@ class Transformations:
 
     def _as_keys(self, operation, other):
         self._check_same_context(other)
-        return [rdd._piped(operation, _with_none, False, True) for rdd in (self, other)]
+        return [rdd._piped(operation, _with_none) for rdd in (self, other)]
 
     def sample(self, withReplacement: bool, fraction: float, seed: int | None = None):
         """Return about that fraction of the records, chosen by chance.
@@ -177,16 +177,19 @@ def called(f: object, operation: str) -> Callable:
     return f
 
 
+# Generators, as a StopIteration of the learner's would silently be the end for `map`.
+
+
 def _map(f, partition, records):
-    return map(f, records)
+    return (f(record) for record in records)
 
 
 def _flat_map(f, partition, records):
-    return chain.from_iterable(map(f, records))
+    return chain.from_iterable(f(record) for record in records)
 
 
 def _filter(f, partition, records):
-    return filter(f, records)
+    return (record for record in records if f(record))
 
 
 def _map_partition(f, partition, records):
