@@ -10,7 +10,7 @@ from types import FrameType, FunctionType
 
 from distlab.dataflow.rdd.graph import Step, functions_in
 
-__all__ = ["learners_frame", "where"]
+__all__ = ["learners_frame", "note_record", "where", "with_notes"]
 
 
 def learners_frame(
@@ -20,6 +20,8 @@ def learners_frame(
 
     last: what is done with the records in the end.
     """
+    if isinstance(error.__cause__, StopIteration):
+        error = error.__cause__  # a generator has made a RuntimeError of it
     owners = {}
     for step in steps.values():
         for fn in functions_in(step.compute):

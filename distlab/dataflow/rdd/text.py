@@ -8,24 +8,17 @@ import glob
 import gzip
 import os
 from collections.abc import Iterator
-from itertools import chain, pairwise, starmap
-from typing import NamedTuple
+from itertools import chain, repeat, starmap
+from pathlib import Path
 
 from distlab.dataflow.lines import blocks_of, lines_in
+from distlab.dataflow.splits import Piece, splits_of
 from distlab.errors import InvalidArgument
 from distlab.units import MiB
 
-__all__ = ["Piece", "files_at", "lines_of", "pieces_of"]
+__all__ = ["files_at", "lines_of", "pieces_of"]
 
 _BLOCK_BYTES = 32 * MiB
-
-
-class Piece(NamedTuple):
-    """The lines of a file that begin at an offset from `start` to before `end`."""
-
-    path: str
-    start: int
-    end: int
 
 
 def files_at(name: str | os.PathLike) -> list[str]:
@@ -41,28 +34,25 @@ def files_at(name: str | os.PathLike) -> list[str]:
         paths = [path] if os.path.lexists(path) else sorted(glob.glob(path))
         if not paths:
             raise InvalidArgument(f"there is no file or folder {path!r}.")
-        for each in paths:
-            found += _files_in(each) if os.path.isdir(each) else [each]
+        for each in map(Path, paths):
+            inside = sorted(each.iterdir()) if each.is_dir() else []
+            data = [p for p in inside if p.is_file() and p.name[0] not in "_."]
+            found += map(str, data if each.is_dir() else [each])
     for path in found:
         if not os.access(path, os.R_OK):
             raise InvalidArgument(f"{path!r} cannot be read.")
     return found
 
 
-def _files_in(folder):
-    entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    return [e.path for e in entries if e.is_file() and e.name[0] not in "_."]
-
-
 def pieces_of(paths: list[str], partitions: int) -> list[Piece]:
     """Return about `partitions` pieces of equal size, at least one of each file."""
     sizes = [os.path.getsize(path) for path in paths]
-    wanted = max(1, min(sum(sizes) / max(1, partitions), _BLOCK_BYTES))
+    wanted = max(1, min(sum(sizes) / partitions, _BLOCK_BYTES))
     pieces = []
     for path, size in zip(paths, sizes, strict=True):
         count = 1 if path.endswith(".gz") else max(1, round(size / wanted))
-        cuts = [size * number // count for number in range(count + 1)]
-        pieces += [Piece(path, *cut) for cut in pairwise(cuts) if size]
+        splits = splits_of([(path, path)], repeat(-(-size // count)))
+        pieces += chain.from_iterable(splits)
     return pieces
 
 
