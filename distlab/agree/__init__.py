@@ -11,8 +11,7 @@ from distlab.agree.checkers import (
     check_sequential,
     check_writes_follow_reads,
 )
-from distlab.agree.measure import measure
-from distlab.agree.measured import Measured
+from distlab.agree.measure import Measured, final_reads, measure, workload
 from distlab.agree.models import (
     ANY,
     CasRegister,
@@ -33,7 +32,6 @@ from distlab.agree.stores import (
     VersionVectors,
 )
 from distlab.agree.survey import STORES, Survey, survey
-from distlab.agree.workload import final_reads, workload
 
 __all__ = [
     "ANY",

@@ -1,28 +1,39 @@
 """What a store is worth: its consistency, availability and latency, by measurement.
 
-Three kinds of runs, all of the same store under clients at every node:
+Three kinds of runs, all of the same store under clients at every node (`workload`):
 
     quiet    nothing fails            how long does a read take, how long a write?
     split    two nodes | one node     who is still answered, and how fast?
-    rough    a split, a crash, lost, doubled and late messages, another seed each time:
-             which consistency has none of them violated?
+    rough    a partition, a crash, dropped, duplicated and late messages, another seed
+             each time: which consistency has none of them violated?
 """
 
+import itertools
+import math
 import random
+import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 from distlab.agree.ladder import Ladder
-from distlab.agree.measured import Measured, Watched
 from distlab.agree.staleness import staleness
-from distlab.agree.workload import final_reads, workload
 from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
 from distlab.faults import Crash, Split
-from distlab.network import Delivery, Node, Outcome, simulate
+from distlab.history import History
+from distlab.network import Client, Delivery, Node, Outcome, simulate
+from distlab.trace import Call
 
-__all__ = ["measure", "measured", "name_of"]
+__all__ = [
+    "Measured",
+    "Observed",
+    "final_reads",
+    "measure",
+    "measured",
+    "name_of",
+    "workload",
+]
 
 _CLIENTS_PER_NODE = 2
 _KEYS = 2
@@ -33,6 +44,157 @@ _ROUGH = Delivery((0.001, 0.1), loss=0.2, duplicate=0.1)
 _HURRY_S = 0.005  # between calls: so short that messages overtake those before
 _ROUGH_KEYS = 4
 _FINALLY_S = 12.0  # when all clients are long done, and the replicas should agree
+
+
+def workload(
+    nodes: int,
+    clients: int,
+    *,
+    operations: int = 20,
+    keys: int = 2,
+    seed: int = 0,
+) -> list[Client]:
+    """Return clients, spread evenly over the nodes, that read and write a few keys.
+
+    Every call is a read or a write, as a coin falls, of one of the keys "x", "y", "z",
+    ... No value is written twice, so that what a read returns says which write it saw.
+    `dataclasses.replace(client, pause_s=0.1)` changes one.
+    """
+    values = itertools.count(1)
+    made = []
+    for number in range(clients):
+        dice = random.Random(f"client {number} of workload {seed}")
+        calls = [_call(dice, _names(keys), values) for _ in range(operations)]
+        start_s, pause_s = dice.uniform(0, 0.03), dice.uniform(0.03, 0.05)
+        made.append(Client(number % nodes, calls, start_s, pause_s, timeout_s=0.4))
+    return made
+
+
+def final_reads(nodes: int, *, keys: int, start_s: float) -> list[Client]:
+    """Return a client for each node that reads every key once, from `start_s` on."""
+    calls = [Call("read", key) for key in _names(keys)]
+    return [Client(node, calls, start_s) for node in range(nodes)]
+
+
+def _call(dice, names, values):
+    key = dice.choice(names)
+    if dice.random() < 0.5:
+        return Call("read", key)
+    return Call("write", key, next(values))
+
+
+def _names(keys):
+    letters = "xyzuvwabcdefghijklmnopqrst"
+    return [*letters[:keys], *(f"x{k}" for k in range(len(letters), keys))]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """A history, and what the clients of some nodes met in it.
+
+    node_of: which node each client asked. start_s, end_s: only calls that began between
+    them are told of.
+    """
+
+    history: History
+    node_of: Sequence[int]
+    start_s: float = 0.0
+    end_s: float = math.inf
+
+    def latencies_s(self, op: str) -> list[float]:
+        """Return how long each answered call of this kind took."""
+        return [each.end - each.start for each in self._asked(op) if _answered(each)]
+
+    def answered(self, op: str, nodes: Sequence[int]) -> float | None:
+        """Return the share of calls of this kind, at these nodes, that were answered.
+
+        None if there was no such call.
+        Every client counts the same: one that has to wait for a refusal asks less
+        often, so by the number of calls a store would look the better the longer it
+        lets them wait.
+        """
+        shares = []
+        for client, node in enumerate(self.node_of):
+            told = [each for each in self._asked(op) if each.client == client]
+            if told and node in nodes:
+                shares.append(statistics.fmean(map(_answered, told)))
+        return statistics.fmean(shares) if shares else None
+
+    def _asked(self, op):
+        between = (e for e in self.history if self.start_s <= e.start < self.end_s)
+        return [each for each in between if each.op == op]
+
+
+def _answered(operation):
+    return operation.outcome == "ok"
+
+
+@dataclass(frozen=True, repr=False)
+class Measured:
+    """What was found about one store.
+
+    sides: which nodes were together in the split, the majority first.
+    quiet, split: the run without a fault, and that with the split.
+    one_way_s: how long every message took in those two.
+    ladder: what the checkers said about all runs.
+    stale_s: of every read in the run with the split, how old its value was
+        (see `staleness`).
+    """
+
+    name: str
+    sides: tuple[tuple[int, ...], tuple[int, ...]]
+    quiet: Observed
+    split: Observed
+    one_way_s: float
+    ladder: Ladder
+    stale_s: list[float]
+
+    @property
+    def consistency(self) -> str:
+        """The strongest model that was not violated in any run; no proof of it."""
+        return self.ladder.strongest
+
+    def delays(self, op: str, *, split: bool = False) -> list[int]:
+        """Return for each answered call how many messages it waited for, sorted.
+
+        That is how often `one_way_s` fits in: what real processes take on top, which is
+        less than that, is not counted.
+        """
+        seconds = (self.split if split else self.quiet).latencies_s(op)
+        return sorted(int(each / self.one_way_s + 0.01) for each in seconds)
+
+    def median_s(self, op: str, *, split: bool = False) -> float | None:
+        """Return how long an answered call took, in the middle; None without any."""
+        seconds = (self.split if split else self.quiet).latencies_s(op)
+        return statistics.median(seconds) if seconds else None
+
+    def availability(self, nodes: Sequence[int] | None = None) -> float:
+        """Return the share of calls answered during the split, at these nodes.
+
+        Reads and writes count the same. Without `nodes`: at all of them.
+        """
+        return statistics.fmean(self.availability_of(nodes).values())
+
+    def availability_of(self, nodes: Sequence[int] | None = None) -> dict[str, float]:
+        """Return that share of reads, and of writes."""
+        nodes = sum(self.sides, ()) if nodes is None else nodes
+        shares = {op: self.split.answered(op, nodes) for op in ("read", "write")}
+        return {op: share for op, share in shares.items() if share is not None}
+
+    def __repr__(self):
+        spent = " and ".join(self._spent(op) for op in ("read", "write"))
+        shares = " and ".join(f"{self.availability(side):.0%}" for side in self.sides)
+        return (
+            f"{self.name}: {self.consistency} in {self.ladder.judged} runs; {spent}; "
+            f"in a split {shares} of calls are answered on the majority's and on the "
+            "minority's side"
+        )
+
+    def _spent(self, op):
+        delays = self.delays(op)
+        if not delays:
+            return f"no {op} was answered"
+        return f"a {op} waits for {statistics.median(delays):g} messages"
 
 
 def measure(
@@ -83,8 +245,8 @@ def measured(make, name, nodes, seeds, on, progress: Progress) -> Measured:
     return Measured(
         name,
         sides,
-        Watched(whole, [client.node for client in quiet]),
-        Watched(halved, [client.node for client in cut], *_TOLD_S),
+        Observed(whole, [client.node for client in quiet]),
+        Observed(halved, [client.node for client in cut], *_TOLD_S),
         _ONE_WAY_S,
         ladder,
         staleness(halved),

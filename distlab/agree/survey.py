@@ -5,8 +5,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from distlab.agree.measure import measured
-from distlab.agree.measured import Measured
+from distlab.agree.measure import Measured, measured
 from distlab.agree.stores import (
     Causal,
     LastWriterWins,

@@ -300,20 +300,14 @@ def test_an_invariant_is_looked_at_after_every_step():
     assert [step.kind for step in found.schedule] == ["call", "call"]
 
 
-def test_a_goal_is_reached_by_the_shortest_way_or_it_is_said_that_it_was_not():
-    def both_answered(outcome):
-        return sum(op.outcome == "ok" for op in outcome.history) == 2
+def test_the_schedule_that_is_returned_is_the_shortest_there_is():
+    def not_both_answered(outcome):
+        return sum(op.outcome == "ok" for op in outcome.history) < 2
 
     clients = [Client(0, [Call("write", "x", 1)]), Client(1, [READ])]
-    found = search(Majority, 3, clients, goal=both_answered)
+    found = search(Majority, 3, clients, not_both_answered)
     assert len(found.schedule) == 10  # two calls, each with two round trips
-    assert both_answered(found.replay())
-
-    def reads_seven(outcome):
-        return any(op.result == 7 for op in outcome.history)
-
-    nothing = search(Majority, 3, clients, goal=reads_seven, within_s=120)
-    assert not nothing and "The goal was not reached" in repr(nothing)
+    assert not not_both_answered(found.replay())
 
 
 def test_a_node_that_raises_in_some_order_is_found_with_its_story():
@@ -340,12 +334,12 @@ def test_clients_that_depend_on_their_answers_are_followed():
         answer = yield READ
         yield Call("write", "x", "seen" if answer == 1 else "not seen")
 
-    def is_seen(outcome):
-        return any(op.value == "seen" for op in outcome.history)
+    def not_seen(outcome):
+        return not any(op.value == "seen" for op in outcome.history)
 
     clients = [Client(0, [Call("write", "x", 1)]), Client(1, asks)]
-    found = search(Majority, 3, clients, goal=is_seen)
-    assert found and is_seen(found.replay())
+    found = search(Majority, 3, clients, not_seen)
+    assert found and not not_seen(found.replay())
     with pytest.raises(InvalidArgument, match="without calling it"):
         search(Majority, 3, [Client(0, asks())], nothing_stale)
 
@@ -397,7 +391,6 @@ def test_what_cannot_be_copied_is_named():
     [
         ({"check": None}, "give either of these"),
         ({"check": 3}, "check is a function"),
-        ({"goal": nothing_stale}, "give either of these"),
         ({"check": lambda outcome: "fine"}, "returned 'fine'"),
         ({"crashes": -1}, "crashes is a number from 0"),
         ({"splits": [([0], [1])]}, "have every node once"),

@@ -14,8 +14,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from distlab.agree.checkers.arguments import fitting, history_of, seconds_of
-from distlab.agree.checkers.evidence import nothing_to_judge
+from distlab.agree.checkers.evidence import (
+    fitting,
+    history_of,
+    nothing_to_judge,
+    seconds_of,
+)
 from distlab.agree.checkers.smallest import EXPLAINING, perhaps, smallest
 from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.models import CasRegister

@@ -3,8 +3,7 @@
 from collections.abc import Hashable
 from typing import Any
 
-from distlab.agree.checkers.arguments import history_of
-from distlab.agree.checkers.evidence import nothing_to_judge
+from distlab.agree.checkers.evidence import history_of, nothing_to_judge
 from distlab.agree.checkers.verdict import Verdict
 from distlab.errors import InvalidArgument
 from distlab.history import History, called, shown, told

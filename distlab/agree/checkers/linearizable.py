@@ -1,23 +1,29 @@
 """`check_linearizable`: as if there were one copy, and every call one moment."""
 
+import heapq
+import itertools
 import time
 from collections.abc import Sequence
 
-from distlab.agree.checkers.arguments import fitting, history_of, model_of, seconds_of
 from distlab.agree.checkers.evidence import (
+    after_of,
     explains_programs,
+    fitting,
+    given_by,
+    history_of,
+    model_of,
     needed,
     nothing_to_judge,
     nothing_told,
+    seconds_of,
 )
-from distlab.agree.checkers.order import merged
 from distlab.agree.checkers.search import find_order
 from distlab.agree.checkers.smallest import EXPLAINING, smallest
 from distlab.agree.checkers.verdict import Verdict
-from distlab.agree.checkers.why import why_no_order
 from distlab.agree.models import Model
-from distlab.history import History
+from distlab.history import History, called, shown, told
 from distlab.trace import Operation
+from distlab.units import readable_seconds
 
 __all__ = ["check_linearizable", "explains_in_time"]
 
@@ -95,7 +101,7 @@ def _violated(history, name, model, part, found, deadline):
         return find_order(operations, model, until, optional).refuted
 
     kept = smallest(part, refuted, model, deadline, found.stuck_s)
-    why = why_no_order(kept, part, model)
+    why = _why_no_order(kept, part, model)
     return Verdict("violated", name, why, history, smallest=History(kept))
 
 
@@ -117,4 +123,72 @@ def _merged(orders, history):
         for operation in own:
             chains.append([o for o in (answered, operation) if o is not None])
             answered = operation if operation.end is not None else answered
-    return merged(chains, moments)
+    return _joined(chains, moments)
+
+
+def _joined(chains: Sequence[Sequence], rank: dict[int, float]) -> list | None:
+    """Return all things of several chains in one order, or None if there is none.
+
+    Each chain is in this order; of two that may come next, the one of lower rank does.
+    rank: id -> where it comes if nothing else decides.
+    """
+    things = {id(thing): thing for chain in chains for thing in chain}
+    follow, waits = {name: [] for name in things}, dict.fromkeys(things, 0)
+    for chain in chains:
+        for one, two in itertools.pairwise(chain):
+            follow[id(one)].append(id(two))
+            waits[id(two)] += 1
+    number = {name: place for place, name in enumerate(things)}
+    ready = [(rank[name], number[name], name) for name in things if not waits[name]]
+    heapq.heapify(ready)
+    order = []
+    while ready:
+        name = heapq.heappop(ready)[-1]
+        order.append(things[name])
+        for later in follow[name]:
+            waits[later] -= 1
+            if not waits[later]:
+                heapq.heappush(ready, (rank[later], number[later], later))
+    return order if len(order) == len(things) else None
+
+
+def _why_no_order(
+    kept: Sequence[Operation], everything: Sequence[Operation], model: Model
+) -> str:
+    """Return the sentence for `kept`, those of `everything` that are enough."""
+    answered = [operation for operation in kept if operation.end is not None]
+    last = max(answered, key=lambda operation: (operation.start, operation.end))
+    found = model.finds(last.op, last.value, last.result)
+    if after_of(last, model.initial, model) is None:
+        for value in found:
+            givers = [o for o in everything if value in given_by(o, model)]
+            if not givers:
+                return f"{_answer(last)}, which nobody had ever put there."
+            if all(giver.start > last.end for giver in givers):
+                return f"{_answer(last)} before {told(givers[0])} was called."
+    before = [o for o in answered if o.end < last.start]
+    # What it should have seen is not what gave it its value, if there is anything else.
+    other = [o for o in before if not set(found) & set(given_by(o, model))]
+    if len(kept) == 1:
+        return f"{_answer(last)}, and nothing before it explains that."
+    if not before:
+        return f"No order explains these {len(kept)} operations, all at the same time."
+    latest = max(other or before, key=lambda operation: operation.end)
+    sentence = f"{_answer(last)} after {told(latest)} had been answered"
+    if isinstance(last.start, float):
+        gap = readable_seconds(last.start - latest.end)
+        sentence += f", {gap} before it began"
+    if len(kept) > 3:
+        sentence += f", and no order explains these {len(kept)} operations"
+    return sentence + "."
+
+
+def _answer(operation):
+    words = f"{called(operation.client)}'s {operation.op}"
+    if operation.value is not None:
+        words += f" of {shown(operation.value)}"
+    if operation.key is not None:
+        words += (
+            f" {'to' if operation.value is not None else 'of'} {shown(operation.key)}"
+        )
+    return f"{words} returned {shown(operation.result)}"

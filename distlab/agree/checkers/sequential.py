@@ -2,12 +2,15 @@
 
 import time
 
-from distlab.agree.checkers.arguments import fitting, history_of, model_of, seconds_of
 from distlab.agree.checkers.evidence import (
     explains_programs,
+    fitting,
+    history_of,
+    model_of,
     needed,
     nothing_to_judge,
     nothing_told,
+    seconds_of,
 )
 from distlab.agree.checkers.search import find_order
 from distlab.agree.checkers.smallest import EXPLAINING, perhaps, smallest

@@ -1,7 +1,7 @@
-"""What a search looks for in the states that it reaches, and what it shows to checks.
+"""What a search looks for in the states that it reaches, and what it shows of them.
 
-check, goal    get a `StateOutcome`: an `Outcome`, made only as far as it is used
-invariant      gets the nodes' objects
+check        gets a `StateOutcome`: an `Outcome`, made only as far as it is used
+invariant    gets the nodes' objects
 """
 
 from collections.abc import Callable
@@ -18,28 +18,25 @@ __all__ = ["Property", "StateOutcome", "nodes_of"]
 
 
 class Property:
-    """What a search looks for: that it is violated, or a goal that is reached.
+    """What should hold, and a search wants to see violated.
 
     check: called with an outcome, at the end of a schedule. It answers something with
         `violated`, such as a verdict, or a truth value, or it raises AssertionError.
     invariant: called with the nodes' objects after every step; the same.
-    goal: called with an outcome after every step; what is looked for is a truth value.
     """
 
-    def __init__(
-        self, check: Callable | None, invariant: Callable | None, goal: Callable | None
-    ):
-        self.check, self.invariant, self.goal = check, invariant, goal
+    def __init__(self, check: Callable | None, invariant: Callable | None):
+        self.check, self.invariant = check, invariant
         given = [name for name, fn in vars(self).items() if fn is not None]
         for name in given:
             if not callable(getattr(self, name)):
                 raise InvalidArgument(
                     f"{name} is a function, and not {getattr(self, name)!r}."
                 )
-        if not given or (goal is not None and len(given) > 1):
+        if not given:
             raise InvalidArgument(
-                "a search looks for an outcome that its check, or invariant, does not "
-                "pass, or for one that its goal asks for; give either of these."
+                "a search looks for an outcome that its check does not pass, or for "
+                "nodes that its invariant does not; give either of these."
             )
 
     def of_outcome(self, outcome: Outcome) -> str:
@@ -49,10 +46,6 @@ class Property:
     def of_nodes(self, nodes: list) -> str:
         """Return what is wrong with the nodes, "" if nothing is."""
         return _wrong(self.invariant, nodes) if self.invariant else ""
-
-    def reached(self, outcome: Outcome) -> bool:
-        """Whether the goal is reached."""
-        return bool(self.goal and self.goal(outcome))
 
 
 def _wrong(check, subject):

@@ -76,7 +76,7 @@ def replay(
     at, stopped = run.stopped or (len(schedule), "")
     why = str(run.failed) if run.failed else ""
     if check or invariant:
-        wanted = Property(check, invariant, None)
+        wanted = Property(check, invariant)
         why = why or wanted.of_nodes(outcome.nodes) or wanted.of_outcome(outcome)
     return Replayed(schedule, outcome, why, at, stopped)
 
@@ -102,40 +102,30 @@ def verified_replay(
         logs.append(run.log)
     if parting := difference(*logs, run.failed, run.hosts):
         raise parting
-    failed = run.failed is not None
-    if run.stopped or failed != bool(state.failed):
+    if run.stopped or (run.failed is not None) != bool(state.failed):
         at, why = run.stopped or (len(schedule) - 1, str(run.failed))
-        raise _other_memory(run, 0, float(at), f"at '{schedule[at]}', {why}")
-    for node, memory in enumerate(state.nodes):
-        host = run.hosts[node]
-        if memory and not failed and freeze(host) != memo.values.frozen(memory):
-            told = _difference(memo.values[memory].node, host.node)
-            raise _other_memory(run, node, run.now, told)
-    return run.outcome()
-
-
-def _difference(one, other):
-    """Return the first attribute that two objects of a node do not have alike."""
-    ours, theirs = vars(one), vars(other)
-    for name in ours | theirs:
-        pair = [freeze(each.get(name)) for each in (ours, theirs)]
-        if name != "random" and pair[0] != pair[1]:
-            return f"its {name} is {theirs.get(name)!r}, and was {ours.get(name)!r}"
-    return "it has drawn other random numbers"
-
-
-def _other_memory(run, node, at_s, told):
-    host = run.hosts[node]
-    kind = f" ({host.kind})" if host else ""
-    return NotDeterministic(
-        f"node {node}{kind} is not deterministic: in the same schedule, {told}\n\n"
+    elif not run.failed and (nodes := _other_nodes(run, memo, state)):
+        at, why = len(schedule) - 1, f"{nodes} remembers something else"
+    else:
+        return run.outcome()
+    step = f"at '{schedule[at]}', " if len(schedule) else ""
+    raise NotDeterministic(
+        f"a node is not deterministic: in the same schedule, {step}{why}\n\n"
         "    A search lets nodes go on from copies of what they remember. Does a node\n"
         "    go through a set? Do nodes share something, such as a list of the class?",
-        node=node,
-        at_s=at_s,
+        node=0,
+        at_s=float(at),
         first="",
-        second=told,
+        second=why,
     )
+
+
+def _other_nodes(run, memo, state):
+    """Return the first node that is not as the search has it, "" if all are."""
+    for host, memory in zip(run.hosts, state.nodes, strict=True):
+        if memory and freeze(host) != memo.values.frozen(memory):
+            return f"node {host.me} ({host.kind})"
+    return ""
 
 
 class _ReplayRun(Simulation):

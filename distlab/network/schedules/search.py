@@ -81,7 +81,7 @@ class Explored(NamedTuple):
 
 @dataclass
 class Found:
-    """A counterexample: a schedule that breaks the protocol; or one to the goal.
+    """A counterexample: a schedule that breaks the protocol.
 
     why: what is wrong with its outcome. explored: what was gone through before.
     outcome: of the schedule, replayed on real nodes.
@@ -115,20 +115,15 @@ class Found:
 
 @dataclass
 class NotFound:
-    """Nothing was found; what was `explored`.
-
-    goal: whether it was a goal that was not reached.
-    """
+    """Nothing was found; what was `explored`."""
 
     explored: Explored
-    goal: bool = False
 
     def __bool__(self):
         return False
 
     def __repr__(self):
-        what = "The goal was not reached" if self.goal else "Nothing was found"
-        return f"{what}. Explored: {self.explored}."
+        return f"Nothing was found. Explored: {self.explored}."
 
 
 def search(
@@ -138,7 +133,6 @@ def search(
     check: Callable | None = None,
     *,
     invariant: Callable | None = None,
-    goal: Callable | None = None,
     crashes: int = 0,
     drops: int = 0,
     duplicates: int = 0,
@@ -156,8 +150,7 @@ def search(
 
     check: called with the outcome of a schedule; it returns a verdict with `violated`,
         or True or False, or asserts. invariant: the same, called with the list of the
-        nodes' objects after every step, None for a dead one. goal: called with an
-        outcome after every step; what is looked for is one for which it is true.
+        nodes' objects after every step, None for a dead one.
     crashes, drops, duplicates, splits: how often these may happen in one schedule.
         splits may also list the ways in which the network may split, once in all:
         [([0], [1, 2])].
@@ -173,7 +166,7 @@ def search(
     clients = check_clients(clients, nodes)
     check_repeatable(clients)
     check_seconds("within_s", within_s)
-    wanted = Property(check, invariant, goal)
+    wanted = Property(check, invariant)
     ways, splits = _splits(splits, nodes)
     limits = Limits(crashes, drops, duplicates, splits, ways, timers, steps)
     _check_counts(crashes, drops, duplicates, splits, timers, steps)
@@ -241,7 +234,7 @@ class _Search:
                 time.monotonic() - begun,
             )
             if path is None:
-                return NotFound(explored, bool(self.wanted.goal))
+                return NotFound(explored)
             return self._found(self._in_words(path), explored, until)
 
     def _teller(self, progress, begun, within_s):
@@ -257,13 +250,7 @@ class _Search:
         """Return what is wrong with a state, "" if nothing is."""
         wanted = self.wanted
         if state.failed:
-            failure = self.transitions.failure(state)
-            if wanted.goal:
-                raise failure
-            return str(failure)
-        if wanted.goal:
-            reached = wanted.reached(StateOutcome(self.memo, state))
-            return "the goal is reached" if reached else ""
+            return str(self.transitions.failure(state))
         if wanted.invariant:
             if state.nodes not in self._of_nodes:
                 nodes = nodes_of(self.memo, state)
