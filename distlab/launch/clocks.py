@@ -8,7 +8,7 @@ import math
 import time
 
 from distlab.simulated import Fabric
-from distlab.simulated.booking import Booking
+from distlab.simulated.flows import Flows
 
 __all__ = ["FabricClock", "RealClock"]
 
@@ -38,9 +38,9 @@ class RealClock:
 
 
 class FabricClock:
-    """Each rank's own time. Computing takes none of it, and messages book their way.
+    """Each rank's own time. Computing takes none of it, and messages share their way.
 
-    Invariant: `arrival` is called in the order of `ready`, for which the relay waits
+    Invariant: messages begin and end in the order of time, for which the relay waits
     until every rank stands still; so the times do not depend on the machine.
     """
 
@@ -48,15 +48,31 @@ class FabricClock:
 
     def __init__(self, fabric: Fabric, world_size: int):
         self._now = [0.0] * world_size
-        self._book = Booking(fabric, world_size).book
+        self._flows = Flows(fabric, world_size, self._note)
+        self._ends, self._at = {}, 0.0  # (sender, receiver) -> when its message ends
 
     def moment(self, rank: int) -> float:
         """Return what time it is for `rank`."""
         return self._now[rank]
 
-    def arrival(self, src: int, dst: int, size: int, ready: float) -> float:
-        """Return when `size` bytes arrive whose sides were both there at `ready`."""
-        return self._book(src, dst, size, ready)
+    def begin(self, src: int, dst: int, size: int, ready: float, about) -> None:
+        """Let `size` bytes begin whose sides were both there at `ready`."""
+        if ready > self._at:
+            self._flows.settle(self._at)
+            self._at = ready
+        self._note(about, self._flows.begin(src, dst, size, ready, about))
+
+    def _note(self, about, end):
+        self._ends[about] = end
+
+    def first_to_end(self) -> tuple[object, float] | None:
+        """Return the message that ends first if no other begins before, and its end."""
+        self._flows.settle(self._at)
+        return min(self._ends.items(), key=lambda each: each[1], default=None)
+
+    def end(self, about) -> None:
+        """Let a message have ended."""
+        del self._ends[about]
 
     def reached(self, rank: int, end: float) -> float:
         """Let a rank go on after what ended at `end`; return when it does."""

@@ -11,6 +11,7 @@ so what a rank can know, and when, is what the notes say.
 """
 
 import json
+import math
 from collections import deque
 from collections.abc import Callable
 
@@ -159,24 +160,35 @@ class Relay:
             return False
         into.bytes, receiver.arrived, out.data = out.bytes, out.data, b""
         ready = max(sender.since, receiver.since)
-        self._matched.append((ready, pair, sender, receiver))
-        if not self.clock.virtual:
-            self._move(*self._matched.pop())
+        if self.clock.virtual:
+            self._matched.append((ready, pair, sender, receiver))
+        else:
+            end = self.clock.arrival(*pair, out.bytes, ready)
+            self._arrive(end, sender, receiver)
         return True
 
     def _deliver(self):
-        """Move a virtual clock's messages in order: the earliest, when all stand still.
+        """Let a virtual clock's messages begin and end in order, when all stand still.
 
         A rank that computes may yet send what is ready before.
         """
-        while self._matched and len(self._still | self._gone) == self._world_size:
-            first = min(self._matched, key=lambda each: each[:2])
-            self._matched.remove(first)
-            self._move(*first)
+        while self.clock.virtual:
+            if len(self._still | self._gone) < self._world_size:
+                return
+            begins = min(self._matched, key=lambda each: each[:2], default=None)
+            ops, end = self.clock.first_to_end() or (None, math.inf)
+            if begins and begins[0] <= end:
+                self._matched.remove(begins)
+                ready, pair, *ops = begins
+                self.clock.begin(*pair, ops[0].out.bytes, ready, tuple(ops))
+            elif ops:
+                self.clock.end(ops)
+                self._arrive(end, *ops)
+            else:
+                return
 
-    def _move(self, ready, pair, sender, receiver):
-        """Let a message arrive, and its ranks go on if that is all they wait for."""
-        end = self.clock.arrival(*pair, sender.out.bytes, ready)
+    def _arrive(self, end, sender, receiver):
+        """Note that a message has arrived, and let ranks go on that wait for no more."""
         sender.out.end = receiver.into.end = end
         for each in (sender, receiver):
             each.left -= 1

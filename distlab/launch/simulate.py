@@ -80,12 +80,18 @@ def simulate(
     engine.run([_body(engine, rank, fn, args) for rank in range(world_size)])
     board = SimulatedBoard(engine)
     failure = _failure(engine, board, timeout_s)
-    return Simulated(engine.values, engine.clock.now, board, failure)
+    return Simulated(engine.values, engine.ended_s, board, failure)
 
 
 def _body(engine, rank, fn, args):
     comm, own = SimulatedComm(engine, rank), copy.deepcopy(args)
-    return lambda: fn(comm, *own)
+
+    def body():
+        result = fn(comm, *own)
+        comm.finish()
+        return result
+
+    return body
 
 
 def _failure(engine, board, timeout_s):

@@ -39,6 +39,8 @@ class SimulatedBoard:
     def now(self, rank: int) -> Now:
         """Return what `rank` is doing."""
         engine, op = self._engine, self._engine.current[rank]
+        if op is not None and op.kind == "start":  # what it has started is at work
+            op = engine.current[engine.besides[rank]]
         if op is None:
             return Now("running", "mark", *[-1] * 5, 0, 0, engine.steps[rank], "", 0.0)
         sides = {way: (n, size) for o, way, _, n, size in self._pending if o is op}

@@ -19,12 +19,14 @@ class Clock:
     """Ranks in the order of (moment, rank).
 
     now: seconds from the start. It moves on when nobody is left at a moment.
+    settle: called with a moment before the clock leaves it; it may wake ranks.
     """
 
-    def __init__(self):
-        self.now = 0.0
+    def __init__(self, settle=None):
+        self.now, self._settle = 0.0, settle
         self._at_now = []  # the lowest rank is last
         self._later, self._moments = {}, []
+        self._asking = []
 
     def wake(self, rank: int, at: float) -> None:
         """Let `rank` go on at a moment, now or later."""
@@ -37,16 +39,25 @@ class Clock:
         else:
             insort(self._at_now, rank, key=neg)
 
+    def wake_at_next(self, rank: int) -> None:
+        """Let `rank` go on last at the next moment at which another one does."""
+        self._asking.append(rank)
+
     def next(self) -> int | None:
         """Return the rank that goes on next, None if nobody does."""
+        if not self._at_now and self._settle is not None:
+            self._settle(self.now)
         if not self._at_now:
             if not self._moments:
                 return None
             self.now = heappop(self._moments)
             self._at_now = self._later.pop(self.now)
             self._at_now.sort(reverse=True)
+            if self._asking:
+                self._at_now[:0], self._asking = self._asking, []
         return self._at_now.pop()
 
     def stop(self) -> None:
         """Let nobody go on."""
         self._at_now, self._later, self._moments = [], {}, []
+        self._settle = None

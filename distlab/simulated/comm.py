@@ -1,7 +1,10 @@
 """`SimulatedComm`: the face of `Comm`, on a virtual clock."""
 
+import math
 import pickle
+from collections import deque
 from contextlib import contextmanager
+from functools import partial
 
 from numpy import ndarray
 
@@ -11,50 +14,71 @@ from distlab.peers import check_peer
 from distlab.simulated.cargo import Box, Parcel, check_cargo
 from distlab.simulated.engine import DIED, HUNG, Op
 
-__all__ = ["SimulatedComm", "SimulatedRequest"]
+__all__ = ["SimulatedComm", "SimulatedRequest", "SimulatedStarted"]
 
 
 class SimulatedRequest:
     """A message under way, from `isend` or `irecv`; `wait()` ends it."""
 
-    def __init__(self, engine, op, room):
-        self._engine, self._op, self._room = engine, op, room
+    def __init__(self, comm, op, room):
+        self._comm, self._op, self._room = comm, op, room
 
     def is_completed(self) -> bool:
-        """Return whether `wait()` would return at once."""
-        return not self._op.left and self._op.end <= self._engine.clock.now
+        """Return whether `wait()` would return at once.
+
+        To ask takes no time. To ask again at the same moment waits for the next one at
+        which another rank does something, so that a loop ends.
+        """
+        return self._comm._is_over(self._op)
 
     def wait(self):
         """Wait until the message has been handed over; return its tensor or array."""
-        engine, op = self._engine, self._op
-        if op is not None:
-            self._op = None
-            op.waiting = True
-            if not op.left:
-                engine.clock.wake(op.rank, max(op.end, engine.clock.now))
-            engine.stand_still(op)
+        self._comm._wait_for(self._op)
         return self._room
 
 
-class SimulatedResult:
-    """What `start` returns: the collective has ended when it does."""
+class SimulatedStarted:
+    """A collective under way, from `start`; `wait()` ends it."""
 
-    def __init__(self, result):
-        self._result = result
+    def __init__(self, comm, call, ready_s):
+        self._comm, self._call, self._ready_s = comm, call, ready_s
+        self._op = Op(comm._engine, comm.rank, "start", 1, waiting=False)
+        self._result = self._error = None
+
+    def run(self) -> None:
+        """Call it, from the coroutine beside the rank's own, not before it is ready."""
+        engine, op = self._comm._engine, self._op
+        if engine.clock.now < self._ready_s:
+            engine.pass_time(op.rank, self._ready_s)
+        try:
+            self._result = self._call()
+        except Exception as error:
+            self._error = error
+            self._comm._unraised.append(self)
+        op.left, op.end = 0, engine.clock.now
+        if op.waiting:
+            engine.clock.wake(op.who, op.end)
 
     def is_completed(self) -> bool:
-        """Return True."""
-        return True
+        """Return whether `wait()` would return at once, see `SimulatedRequest`."""
+        return self._comm._is_over(self._op)
 
     def wait(self):
-        """Return what the collective returned."""
+        """Wait until the collective has ended; return, or raise, what it did."""
+        self._comm._wait_for(self._op)
+        if self._error is not None:
+            if self in self._comm._unraised:
+                self._comm._unraised.remove(self)
+            raise self._error
         return self._result
 
 
 class SimulatedComm:
     """What one simulated rank may do; see `distlab.comm.Comm`.
 
-    `compute` is for what only a virtual clock has to be told: time spent on work.
+    A rank that computes runs ahead of the clock, which catches up when the rank next
+    sends, receives or waits: so time can pass inside of a backward pass, where no other
+    rank may run.
     """
 
     device = "cpu"
@@ -62,6 +86,8 @@ class SimulatedComm:
     def __init__(self, engine, rank: int):
         self.rank, self.world_size = rank, engine.world_size
         self._engine = engine
+        self._asked_s, self._is_ahead = -math.inf, False
+        self._started, self._unraised = deque(), []
 
     def __repr__(self):
         return f"SimulatedComm(rank={self.rank}, world_size={self.world_size})"
@@ -97,14 +123,14 @@ class SimulatedComm:
         op = self._begin("send", 1, to=dst, waiting=False)
         self._check(tensor, dst, "dst")
         self._engine.post_send(op, tensor, dst)
-        return SimulatedRequest(self._engine, op, tensor)
+        return SimulatedRequest(self, op, tensor)
 
     def irecv(self, tensor, src: int) -> SimulatedRequest:
         """Begin to receive; the tensor is filled once `wait()` has returned it."""
         op = self._begin("recv", 1, source=src, waiting=False)
         self._check(tensor, src, "src")
         self._engine.post_recv(op, tensor, src)
-        return SimulatedRequest(self._engine, op, tensor)
+        return SimulatedRequest(self, op, tensor)
 
     def send_object(self, thing: object, dst: int) -> None:
         """Send any object that pickles; ends when it has been taken."""
@@ -120,35 +146,102 @@ class SimulatedComm:
         self._engine.enter_barrier(op)
         self._engine.stand_still(op)
 
-    def start(self, collective, *args, **options) -> SimulatedResult:
-        """Run `collective(comm, *args)`; simulated ranks do one thing at a time."""
-        return SimulatedResult(collective(self, *args, **options))
+    def start(self, collective, *args, **options) -> SimulatedStarted:
+        """Run `collective(comm, *args)` on the side, after those started before.
+
+        The rank goes on; the request's `wait()` ends it. Any other message of this
+        rank waits for it first.
+        """
+        engine = self._engine
+        call = partial(collective, self, *args, **options)
+        started = SimulatedStarted(self, call, self._now_s)
+        self._started.append(started)
+        self._is_ahead = True
+        if self.rank not in engine.besides:
+            engine.beside(self.rank, self._run_started)
+        engine.clock.wake(engine.besides[self.rank], engine.clock.now)
+        return started
 
     def compute(self, seconds: float) -> None:
         """Let time pass on this rank's clock."""
-        if not seconds >= 0:
-            raise InvalidArgument(f"a rank computes for 0 s or more, not {seconds!r}.")
-        engine = self._engine
-        engine.clock.wake(self.rank, engine.clock.now + seconds)
-        engine.stand_still(Op(engine, self.rank, "compute", 0))
+        self._go_ahead(self._now_s + _seconds(seconds))
 
     @contextmanager
-    def work(self, label: str):
-        """Write into the trace how long the body takes on this rank's clock."""
-        clock, start = self._engine.clock, self._engine.clock.now
+    def work(self, label: str, *, seconds: float = 0.0):
+        """Write into the trace how long the body takes, `seconds` at least."""
+        start = self._now_s
         yield
+        end = max(self._now_s, start + _seconds(seconds))
+        self._go_ahead(end)
         step = self._engine.steps[self.rank]
-        self._engine.table.point(self.rank, start, clock.now, step, ("work", label))
+        self._engine.table.point(self.rank, start, end, step, ("work", label))
 
     def mark(self, label: str) -> None:
         """Write into the trace what this rank is doing from here on, in words."""
+        engine, rank = self._engine, self.rank
+        now = self._now_s if self._is_ahead else engine.clock.now
+        engine.table.point(rank, now, now, engine.steps[rank], label)
+
+    def finish(self) -> None:
+        """Wait for all that was started; raise what the first that failed raised."""
+        self._catch_up()
+        self._drain()
+        for each in self._unraised:
+            each.wait()
+
+    @property
+    def _now_s(self):
+        """The moment at which this rank is."""
+        return max(self._engine.clock.now, self._engine.ahead_s[self.rank])
+
+    def _go_ahead(self, moment):
+        self._engine.ahead_s[self.rank], self._is_ahead = moment, True
+
+    def _catch_up(self):
+        """Let the clock come to where this rank is."""
+        engine, rank = self._engine, self.rank
+        if engine.ahead_s[rank] > engine.clock.now and engine.running == rank:
+            engine.pass_time(rank, engine.ahead_s[rank])
+
+    def _drain(self):
+        while self._started:
+            self._wait_for(self._started[-1]._op)
+
+    def _wait_for(self, op):
+        """Stand still until `op` is over."""
+        self._catch_up()
         engine = self._engine
-        now, step = engine.clock.now, engine.steps[self.rank]
-        engine.table.point(self.rank, now, now, step, label)
+        if not op.is_over(engine.clock.now):
+            op.waiting, op.who = True, engine.running
+            if not op.left and op.end < math.inf:
+                engine.clock.wake(op.who, op.end)
+            engine.stand_still(op)
+        elif op.round > engine.rounds[self.rank]:
+            engine.rounds[self.rank] = op.round
+
+    def _is_over(self, op):
+        self._catch_up()
+        engine = self._engine
+        if not op.is_over(engine.clock.now) and self._asked_s == engine.clock.now:
+            engine.poll(op)
+        self._asked_s = engine.clock.now
+        return op.is_over(engine.clock.now)
+
+    def _run_started(self):
+        """Run what has been started, one after another, for as long as there is any."""
+        while True:
+            while self._started:
+                self._started[0].run()
+                self._started.popleft()
+            self._engine.give_way()
 
     def _begin(self, kind, sides, to=-1, source=-1, waiting=True):
         """Count one call, and let a planned fault happen at it."""
         engine, rank = self._engine, self.rank
+        if self._is_ahead and engine.running == rank:
+            self._catch_up()
+            self._drain()
+            self._is_ahead = False
         engine.steps[rank] += 1
         if engine.faults:
             self._fail_if_planned()
@@ -170,3 +263,9 @@ class SimulatedComm:
             check_peer(peer, name, self.rank, self.world_size)
         if thing.__class__ is not ndarray:
             check_cargo(thing)
+
+
+def _seconds(seconds):
+    if not seconds >= 0:
+        raise InvalidArgument(f"a rank computes for 0 s or more, not {seconds!r}.")
+    return seconds

@@ -1,22 +1,25 @@
 """The virtual clock: ranks as coroutines, and messages that take the time they should.
 
     rank runs ── send, recv ──▶ posted; both sides there? ──▶ match: copy the data,
-       ▲                                                      book the way, note it
-       └────── the rank that is next ◀────── clock ◀───────────────────┘
+       ▲                                                      begin its flow, note it
+       └────── the one that is next ◀────── clock ◀──────────────────┘
 
-One rank runs at a time, always the one whose event is earliest, so ways are booked in
-the order of time. Nothing depends on the machine: same functions, same fabric, same
-seed, same trace, bit for bit.
+One coroutine runs at a time, always the one whose event is earliest, so messages begin
+in the order of time. A rank is one coroutine, and one more for what it has started on
+the side. Nothing depends on the machine: same functions, same fabric, same seed, same
+trace, bit for bit.
 """
 
+import math
 import traceback
 
 from greenlet import getcurrent, greenlet
 
 from distlab.errors import MessageMismatch
-from distlab.simulated.booking import Booking
 from distlab.simulated.cargo import Box, Parcel, described, land
 from distlab.simulated.clock import Clock
+from distlab.simulated.flows import Flows
+from distlab.simulated.own_state import Own
 from distlab.simulated.table import Table, message_row
 
 __all__ = ["Engine", "Op"]
@@ -25,53 +28,66 @@ RUNNING, DONE, RAISED, DIED, HUNG = "running", "done", "raised", "died", "hung"
 
 
 class Op:
-    """What a rank waits for: one call's sides of messages, or a barrier.
+    """What a coroutine waits for: one call's sides of messages, a barrier, a moment.
 
-    to, source: whom it sends to and receives from, -1 for nobody. left: sides not yet
-    matched. end: when the last of the others ends. round: the latest round of its
-    messages. waiting: whether its rank stands still for it. since, step, before: the
-    time, and its rank's step and round, when it began.
+    who: the coroutine: a rank, or one beside it. to, source: whom it sends to and
+    receives from, -1 for nobody. left: sides not yet matched. sent, received: when the
+    others end; end: the later of them. round: the latest round of its
+    messages. waiting: whether its coroutine stands still for it. since, step, before:
+    the time, and its rank's step and round, when it began.
     """
 
-    __slots__ = ("before", "end", "kind", "left", "rank", "round", "since")
-    __slots__ += ("source", "step", "to", "waiting")
+    __slots__ = ("before", "end", "kind", "left", "rank", "received", "round", "sent")
+    __slots__ += ("since", "source", "step", "to", "waiting", "who")
 
     def __init__(self, engine, rank, kind, left, to=-1, source=-1, waiting=True):
         self.rank, self.kind, self.left, self.waiting = rank, kind, left, waiting
-        self.to, self.source = to, source
+        self.to, self.source, self.who = to, source, engine.running
         self.since, self.step = engine.clock.now, engine.steps[rank]
         self.before = engine.rounds[rank]
-        self.end, self.round = 0.0, 0
+        self.end = self.sent = self.received = 0.0
+        self.round = 0
+
+    def is_over(self, now: float) -> bool:
+        """Return whether all of it has ended."""
+        return not self.left and self.end <= now
 
 
 class Engine:
     """One simulated run.
 
-    clock: the time, and who is next. table: what has happened.
+    clock: the time, and who is next. table: what has happened. ended_s: when the last
+    coroutine went on.
     states: rank -> how it is. values: rank -> what it returned or raised.
-    current: rank -> the Op that it stands still for, if any. barriers: rank -> how many
-    it has entered. stacks: rank -> its frames, outermost first, where a rank that did
-    not finish stood at the end.
+    running: the coroutine that runs. besides: rank -> its second one.
+    ahead_s: the moment to which a rank has computed, which may be later than the clock's.
+    current: coroutine -> the Op that it stands still
+    for, if any. barriers: rank -> how many it has entered. stacks: rank -> its frames,
+    outermost first, where a rank that did not finish stood at the end.
     """
 
     def __init__(self, world_size, fabric, faults=()):
         self.world_size, self.faults = world_size, faults
-        self.clock, self.table = Clock(), Table(world_size)
-        self._book, self._note = Booking(fabric, world_size).book, self.table.message
+        flows = Flows(fabric, world_size, self._moved)
+        self.clock, self.table = Clock(flows.settle), Table(world_size)
+        self._begin, self._note, self._count = flows.begin, self.table.message, 0
+        self.ended_s, self.running = 0.0, -1
         self.states = [RUNNING] * world_size
         self.values = [None] * world_size
         self.current = [None] * world_size
         self.steps = [0] * world_size
         self.rounds = [0] * world_size
-        self.sends, self.recvs = {}, {}
+        self.ahead_s = [0.0] * world_size
+        self.sends, self.recvs, self.besides = {}, {}, {}
         self.barriers, self.in_barrier = [0] * world_size, []
         self.stacks = {}
-        self._main = None
-        self._coroutines = []
+        self._main = self._own = None
+        self._coroutines, self._over = [], set()
 
     def run(self, bodies) -> None:
         """Let each rank run its body, a function without arguments, until none can."""
-        self._main = getcurrent()
+        self._main, self._own = getcurrent(), Own(self.world_size)
+        callers = self._own.save()
         for rank, body in enumerate(bodies):
             coroutine = greenlet(self._live, self._main)
             self._coroutines.append(coroutine)
@@ -83,9 +99,27 @@ class Engine:
             if not coroutine.dead:
                 coroutine.throw()  # ends what is left standing
         self._coroutines, self._main = [], None  # the rest can travel
+        self._own.restore(callers)
+        self._begin, self._own, self.clock = None, None, Clock()
+        self.clock.now = self.ended_s
+
+    def beside(self, rank: int, body) -> int:
+        """Return a second coroutine of `rank`, which runs `body` once it is woken."""
+        who = self.besides[rank] = len(self._coroutines)
+        self.current.append(None)
+
+        def live():
+            self.running = who
+            self._own.begin()
+            body()
+
+        self._coroutines.append(greenlet(live, self._main))
+        return who
 
     def _live(self, rank, body):
         self._main.switch()
+        self.running = rank
+        self._own.begin()
         try:
             self.values[rank] = body()
             self.states[rank] = DONE
@@ -93,32 +127,71 @@ class Engine:
             self.values[rank] = error
             self.states[rank] = RAISED
             self.clock.stop()  # the world ends with its first failure
+        self.ended_s = self.clock.now
+        self._over.add(rank)
         self._next()
 
     def _next(self):
-        """Give way to the rank that is next, or to the end."""
-        rank = self.clock.next()
-        if rank is not None:
-            self._coroutines[rank].switch()
+        """Give way to the coroutine that is next, or to the end."""
+        who = self._woken()
+        if who is not None:
+            self._coroutines[who].switch()
         elif getcurrent() is not self._main:
             self._main.switch()
 
+    def _woken(self):
+        """Return who is next; one that is over may have been woken once more."""
+        while (who := self.clock.next()) in self._over:
+            pass
+        return who
+
     def stand_still(self, op: Op) -> None:
-        """Wait until `op` is over; other ranks run meanwhile."""
-        rank = op.rank
-        self.current[rank] = op
-        other = self.clock.next()
-        if other is None:
-            self._main.switch()  # nobody can go on
-        elif other != rank:
-            self._coroutines[other].switch()
-        self.current[rank] = None
-        if op.round > self.rounds[rank]:
-            self.rounds[rank] = op.round
+        """Wait until `op` is over; others run meanwhile.
+
+        Whoever is woken looks whether it may go on: messages that were slowed down by
+        others have left earlier moments in the clock.
+        """
+        who, clock = op.who, self.clock
+        self.current[who], saved = op, self._own.save()
+        while True:
+            other = clock.next()
+            if other is None:
+                self._main.switch()  # nobody can go on
+            elif other != who and other not in self._over:
+                self._coroutines[other].switch()
+            if not op.left and op.end <= clock.now:
+                break
+        self._own.restore(saved)
+        self.running, self.current[who], self.ended_s = who, None, clock.now
+        if op.round > self.rounds[op.rank]:
+            self.rounds[op.rank] = op.round
+
+    def give_way(self, op: Op | None = None) -> None:
+        """Let others go on until this coroutine is woken; `op` is what it waits for."""
+        who, saved = self.running, self._own.save()
+        self.current[who] = op
+        self._next()
+        self._own.restore(saved)
+        self.running, self.current[who] = who, None
+
+    def poll(self, op: Op) -> None:
+        """Let others go on, up to the next moment at which one of them does."""
+        self.clock.wake_at_next(self.running)
+        self.give_way(op)
+        self.ended_s = self.clock.now
+
+    def pass_time(self, rank: int, until_s: float) -> None:
+        """Stand still until that moment."""
+        op = Op(self, rank, "compute", 0)
+        op.end = until_s
+        self.clock.wake(op.who, op.end)
+        self.stand_still(op)
 
     def end_here(self, rank: int, state: str) -> None:
         """Let a rank never go on: it died, or hangs."""
         self.states[rank] = state
+        self.ended_s = self.clock.now
+        self._over.add(self.running)
         if state == DIED:
             self.clock.stop()
         self._next()
@@ -126,7 +199,7 @@ class Engine:
     def _frames_of_all(self):
         return {
             rank: _frames(coroutine.gr_frame)
-            for rank, coroutine in enumerate(self._coroutines)
+            for rank, coroutine in enumerate(self._coroutines[: self.world_size])
             if coroutine.gr_frame is not None
         }
 
@@ -159,23 +232,36 @@ class Engine:
             self._refuse(src, dst, thing, room)
         else:
             room.data = thing.data
-        end = self._book(src, dst, size, self.clock.now)
         number = sender.before if sender.before > receiver.before else receiver.before
         number += 1
+        about = self._count, sender, receiver
+        self._count += 1
+        end = self._begin(src, dst, size, self.clock.now, about)
         self._note(
             message_row(
                 src, dst, size, sender.since, receiver.since, end,
                 sender.step, receiver.step, number,
             )
         )  # fmt: skip
+        sender.sent = receiver.received = end
         for op in (sender, receiver):
             op.left -= 1
             if end > op.end:
                 op.end = end
             if number > op.round:
                 op.round = number
-            if not op.left and op.waiting:
-                self.clock.wake(op.rank, op.end)
+            if not op.left and op.waiting and op.end < math.inf:
+                self.clock.wake(op.who, op.end)
+
+    def _moved(self, about, end):
+        """Note when a message ends that shares its way."""
+        row, sender, receiver = about
+        self.table.ends(row, end)
+        sender.sent = receiver.received = end
+        for op in (sender, receiver):
+            op.end = max(op.sent, op.received)
+            if not op.left and op.waiting and op.end < math.inf:
+                self.clock.wake(op.who, op.end)
 
     def _refuse(self, src, dst, thing, room):
         number = 1 + self.table.counts().get((src, dst), 0)
@@ -194,7 +280,8 @@ class Engine:
             for each in self.in_barrier:
                 what = ("barrier", "")
                 self.table.point(each.rank, each.since, now, each.step, what)
-                self.clock.wake(each.rank, now)
+                each.left, each.end = 0, now
+                self.clock.wake(each.who, now)
             self.in_barrier = []
 
 

@@ -1,14 +1,15 @@
-"""What lies between simulated ranks: links, shared cards and switches, trouble.
+"""What lies between simulated ranks: links, NICs and switches, trouble.
 
     Uniform      every rank has one port each way; any two are as near as any others
-    Nodes        ranks_per_node ranks share fast links inside, and cards to the outside
+    Nodes        ranks_per_node ranks share fast links inside, and NICs to the outside
     FatTree      leaf switches with fewer wires up than down
     Wires        only the pairs that are named
     Slowed, SlowRank, Jittered      one of these with something wrong
 
-A message of b bytes takes alpha + b beta seconds from when both sides are there and
-everything on its way is free. What it passes is busy with it meanwhile: the ports of
-both ranks for all of that time, a shared wire for as long as the bytes need on it.
+A message of b bytes takes alpha + b beta seconds from when both sides are there, if it
+is alone on its way. What it passes is busy with it meanwhile: a port of each of the two
+ranks for all of that time, a wire that others use as well for as long as its bytes
+need. Messages that meet there share it fairly: two through one port take twice as long.
 
 Source: Hockney, "The communication challenge for MPP" (1994), alpha and beta; Thakur,
 Rabenseifner and Gropp (2005), one port each way.
@@ -39,11 +40,13 @@ class Way(NamedTuple):
     """From one rank to another.
 
     shared: (name, seconds per byte) of what other pairs use as well, besides ports.
+    network: which of their ports the two ranks use; a rank has one each way on each.
     """
 
     latency_s: float
     seconds_per_byte: float
     shared: tuple[tuple[object, float], ...] = ()
+    network: str = ""
 
 
 class Fabric(Protocol):
@@ -87,30 +90,33 @@ class Uniform(_Steady):
 class Nodes(_Steady):
     """Ranks in nodes: `inside` a node one kind of link, `outside` another.
 
-    Rank r is in node r // ranks_per_node and uses card r % cards of it, so that several
-    ranks of a node share a card if there are fewer cards than ranks.
+    Rank r is in node r // ranks_per_node and uses NIC r % nics of it, so that several
+    ranks of a node share a NIC if there are fewer. Today's nodes have one for each GPU,
+    as here if `nics` is not given. A rank uses its link inside and its NIC at once.
     """
 
     ranks_per_node: int
     inside: Link
     outside: Link
-    cards: int = 1
+    nics: int | None = None
 
     def __post_init__(self):
         _check_count("ranks_per_node", self.ranks_per_node)
-        _check_count("cards", self.cards)
+        if self.nics is not None:
+            _check_count("nics", self.nics)
 
     def way(self, src: int, dst: int) -> Way:
-        """Return the way inside the node, or through both nodes' cards."""
+        """Return the way inside the node, or through a NIC of each of two nodes."""
         here, there = src // self.ranks_per_node, dst // self.ranks_per_node
         if here == there:
-            return Way(self.inside.latency_s, 1 / self.inside.bytes_per_s)
-        per_byte = 1 / self.outside.bytes_per_s
-        shared = (
-            (("card out", here, src % self.cards), per_byte),
-            (("card in", there, dst % self.cards), per_byte),
-        )
-        return Way(self.outside.latency_s, per_byte, shared)
+            inside = 1 / self.inside.bytes_per_s
+            return Way(self.inside.latency_s, inside, network="inside")
+        per_byte, nics = 1 / self.outside.bytes_per_s, self.nics or self.ranks_per_node
+        shared = ()
+        if nics < self.ranks_per_node:
+            out, into = (here, src % nics), (there, dst % nics)
+            shared = (("NIC out", *out), per_byte), (("NIC in", *into), per_byte)
+        return Way(self.outside.latency_s, per_byte, shared, "outside")
 
 
 @dataclass(frozen=True)

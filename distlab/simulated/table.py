@@ -18,7 +18,9 @@ __all__ = ["SimulatedTrace", "Table", "message_row"]
 _MESSAGE = [("src", "i4"), ("dst", "i4"), ("bytes", "i8"), ("sent", "f8")]
 _MESSAGE += [("asked", "f8"), ("end", "f8"), ("step", "i4"), ("other", "i4")]
 _MESSAGE += [("round", "i4")]
-message_row = Struct("=2iq3d3i").pack
+_ROW = Struct("=2iq3d3i")
+message_row = _ROW.pack
+_END, _END_AT = Struct("=d"), 32
 
 # Anything else: whose, from when to when, step, number of its label.
 _POINT = Struct("=i2d2i")
@@ -32,6 +34,10 @@ class Table:
         self._messages, self._points = bytearray(), bytearray()
         self._labels = {}
         self.message = self._messages.extend  # takes a `message_row`, millions of times
+
+    def ends(self, number: int, at: float) -> None:
+        """Correct when the message in a row ended."""
+        _END.pack_into(self._messages, number * _ROW.size + _END_AT, at)
 
     def point(self, rank, start, end, step, what) -> None:
         """Note what is no message: the label of a mark, or else (kind, label)."""

@@ -95,10 +95,10 @@ def seconds_of(fabric, src, dst, n=8, numbers=1000):
     return run(one_message, n, args=(src, dst, numbers), fabric=fabric).elapsed_s
 
 
-def test_nodes_have_a_fast_inside_and_share_their_cards():
+def test_nodes_have_a_fast_inside_and_share_their_nics():
     inside, outside = Link(1e-6, 100 * GB), Link(10e-6, 10 * GB)
-    for cards, waits in ((1, True), (2, False)):
-        fabric = Nodes(2, inside, outside, cards=cards)
+    for nics, waits in ((1, True), (2, False)):
+        fabric = Nodes(2, inside, outside, nics=nics)
         assert seconds_of(fabric, 0, 1) == pytest.approx(inside.seconds(8000))
         assert seconds_of(fabric, 1, 2) == pytest.approx(outside.seconds(8000))
 
@@ -148,7 +148,7 @@ def test_the_same_seed_gives_the_same_trace_bit_for_bit_and_another_seed_does_no
     )
 
 
-def test_requests_overlap_with_work_and_a_port_carries_one_message_at_a_time():
+def test_requests_overlap_with_work_and_share_their_port():
     def overlapped(comm):
         array = np.zeros(1000)
         if comm.rank:
@@ -164,8 +164,8 @@ def test_requests_overlap_with_work_and_a_port_carries_one_message_at_a_time():
     assert report.results == [[True] * 3, True, True, True]
     assert report.elapsed_s == pytest.approx(1e-3)
     without = run(one_message, 2, args=(0, 1, 1000), fabric=EVEN).elapsed_s
-    ends = sorted(e.end for e in report.trace.events if e.kind == "recv")
-    assert ends == pytest.approx([without, 2 * without, 3 * without])
+    ends = [e.end for e in report.trace.events if e.kind == "recv"]
+    assert ends == pytest.approx([3 * without] * 3)
 
 
 def test_ranks_go_on_in_the_order_of_one_heap_of_moments_and_ranks():
@@ -291,7 +291,7 @@ def test_a_rank_that_no_wire_leads_to_is_named():
         lambda: Link(float("nan"), 1e9),
         lambda: Link("fast", 1e9),
         lambda: Nodes(0, LINK, LINK),
-        lambda: Nodes(4, LINK, LINK, cards=0),
+        lambda: Nodes(4, LINK, LINK, nics=0),
         lambda: FatTree(4, LINK, oversubscription=0.5),
         lambda: Slowed(EVEN, 0, 1, 0),
         lambda: SlowRank(EVEN, 0, -1),

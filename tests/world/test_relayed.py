@@ -19,7 +19,7 @@ from distlab.simulated import Nodes, Uniform
 
 FABRICS = {
     "uniform": Uniform(LINKS["InfiniBand HDR"]),
-    "nodes": Nodes(4, LINKS["NVLink 4"], LINKS["InfiniBand NDR"], cards=2),
+    "nodes": Nodes(4, LINKS["NVLink 4"], LINKS["InfiniBand NDR"], nics=2),
 }
 
 

@@ -1,0 +1,55 @@
+"""What a process has once, and each simulated rank for itself: grad mode and randomness.
+
+Ranks are coroutines of one process. Who goes on again finds torch's grad mode as it was,
+and up to `MOST` ranks also the random state of torch, numpy and Python: with more, to
+keep it would take longer than the messages.
+"""
+
+import copy
+import random
+import sys
+
+from numpy import random as numpys_random
+
+__all__ = ["MOST", "Own"]
+
+MOST = 64
+
+
+class Own:
+    """The state of whichever coroutine runs; each begins with a copy of the caller's."""
+
+    def __init__(self, world_size: int):
+        self._random = world_size <= MOST
+        self._first = self.save()
+
+    def begin(self) -> None:
+        """Have a copy of what the caller had."""
+        mode, torchs, numpys, pythons = self._first
+        self.restore((mode, torchs, copy.deepcopy(numpys), pythons))
+
+    def save(self) -> tuple:
+        """Return what is to be restored."""
+        torch = sys.modules.get("torch")
+        mode = torch.is_grad_enabled() if torch else None
+        if not self._random:
+            return mode, None, None, None
+        return (
+            mode,
+            torch.default_generator.get_state() if torch else None,
+            numpys_random.get_bit_generator(),
+            random.getstate(),
+        )
+
+    def restore(self, saved: tuple) -> None:
+        """Have what was saved."""
+        mode, torchs, numpys, pythons = saved
+        if mode is not None:
+            torch = sys.modules["torch"]
+            if torch.is_grad_enabled() != mode:
+                torch.set_grad_enabled(mode)
+            if torchs is not None:
+                torch.default_generator.set_state(torchs)
+        if pythons is not None:
+            random.setstate(pythons)
+            numpys_random.set_bit_generator(numpys)
