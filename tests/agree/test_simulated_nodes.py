@@ -193,12 +193,6 @@ def test_messages_to_a_dead_node_are_lost_also_those_under_way():
         assert send.label == ("chat" if through else "dropped: chat")
 
 
-def test_a_node_that_is_dead_at_the_end_is_none():
-    outcome = simulate(Majority, 3, CLIENTS, faults=[Crash(2, 0.01)])
-    assert outcome.nodes[2] is None and outcome.nodes[0] is not None
-    assert all(op.outcome == "ok" for op in outcome.history)
-
-
 class Timers(Node):
     """Sets timers as its call says: (name, seconds) sets, a name alone cancels."""
 

@@ -137,53 +137,6 @@ def test_what_was_answered_survives_a_crash_of_every_node(make):
     assert [hands.call(n, "read", ("y", 0)) for n in range(3)] == [(2,)] * 3
 
 
-def test_a_store_without_a_disk_loses_what_it_had_answered():
-    class ForgetfulQuorum(Forgetful, Quorum):
-        pass
-
-    hands = Hands(ForgetfulQuorum)
-    hands.call(0, "write", "x", 1)
-    for node in range(2):
-        hands.start(node)
-    request = hands.ask(0, "read", "x")
-    hands.deliver(cut_off(2))
-    assert hands.answers[request] is None
-
-
-READ_DELAYS = {
-    "synchronous": (0, 2, 2),
-    "asynchronous": (0, 2, 2),
-    "synchronous, read any": (0, 0, 0),
-    "asynchronous, read any": (0, 0, 0),
-    "quorum": (4, 4, 4),
-    "read one": (0, 0, 0),
-    "causal": (0, 0, 0),
-    "last writer wins": (0, 0, 0),
-    "version vectors": (0, 0, 0),
-}
-WRITE_DELAYS = {
-    "synchronous": (2, 4, 4),
-    "asynchronous": (0, 2, 2),
-    "synchronous, read any": (2, 4, 4),
-    "asynchronous, read any": (0, 2, 2),
-    "quorum": (4, 4, 4),
-    "read one": (4, 4, 4),
-    "causal": (0, 0, 0),
-    "last writer wins": (0, 0, 0),
-    "version vectors": (0, 0, 0),
-}
-
-
-@pytest.mark.parametrize("name", POSITIONS)
-def test_a_call_waits_for_as_many_messages_as_theory_says(name):
-    hands = Hands(POSITIONS[name])
-    for node in range(3):
-        assert hands.delays(node, "write", "x", node) == WRITE_DELAYS[name][node]
-        hands.settle()
-        assert hands.delays(node, "read", "x") == READ_DELAYS[name][node]
-        hands.settle()
-
-
 def test_quorums_of_other_sizes_wait_only_for_what_they_need():
     hands = Hands(partial(Quorum, reads=1, writes=3, write_back=False))
     assert hands.delays(0, "write", "x", 1) == 2
@@ -249,20 +202,6 @@ def test_an_answer_to_a_call_from_before_a_crash_counts_for_no_other_call():
     assert request not in hands.answers
 
 
-def test_without_write_back_a_later_read_returns_the_older_value():
-    read, lost = {}, ("Keep",)
-    for write_back in (True, False):
-        hands = Hands(partial(Quorum, write_back=write_back))
-        hands.ask(0, "write", "x", 1)
-        hands.deliver(lambda sender, to, message: type(message).__name__ not in lost)
-        seen = hands.ask(0, "read", "x")
-        hands.deliver(cut_off(2))
-        then = hands.ask(2, "read", "x")
-        hands.deliver(cut_off(0))
-        read[write_back] = hands.answers[seen], hands.answers[then]
-    assert read == {True: (1, 1), False: (1, None)}
-
-
 @pytest.mark.parametrize("times", [1, 2])
 def test_a_forwarded_cas_is_done_once_however_often_its_message_comes(times):
     hands = Hands(partial(PrimaryCopy, synchronous=False))
@@ -314,16 +253,6 @@ def test_reads_that_the_primary_does_not_answer_are_refused_and_writes_are_not()
     assert hands.answers[write] is None
 
 
-def test_one_backup_that_is_cut_off_stops_a_synchronous_primary_only():
-    answered = []
-    for synchronous in (True, False):
-        hands = Hands(partial(PrimaryCopy, synchronous=synchronous))
-        write = hands.ask(0, "write", "x", 1)
-        hands.deliver(cut_off(2))
-        answered.append(write in hands.answers)
-    assert answered == [False, True]
-
-
 def write_on_both_sides(make):
     hands = Hands(make)
     hands.call(0, "write", "x", "before")
@@ -332,12 +261,6 @@ def write_on_both_sides(make):
     hands.ask(2, "write", "x", "right")
     hands.deliver(cut_off(2))
     return hands
-
-
-def test_the_last_writer_wins_and_the_other_write_is_lost():
-    hands = write_on_both_sides(LastWriterWins)
-    hands.settle()
-    assert [hands.call(n, "read", "x") for n in range(3)] == ["right"] * 3
 
 
 def test_version_vectors_keep_both_until_one_who_has_read_them_writes():
@@ -366,51 +289,12 @@ def test_a_crash_makes_no_two_writes_alike_and_loses_none():
     assert set(hands.call(1, "read", "x")) >= {"right", "after the crash"}
 
 
-@pytest.mark.parametrize("make", [LastWriterWins, VersionVectors])
-def test_replicas_agree_whatever_is_lost_doubled_or_overtaken(make):
-    for seed in range(30):
-        hands, dice = Hands(make), random.Random(seed)
-        for value in range(12):
-            hands.ask(dice.randrange(3), "write", dice.choice("xy"), value)
-            if dice.random() < 0.3:
-                hands.ask(dice.randrange(3), "read", "x")
-            dice.shuffle(hands.mail)
-            for sender, to, message in hands.mail[: dice.randrange(4)] * 2:
-                hands.do(to, hands.nodes[to].on_message(sender, message))
-            del hands.mail[: dice.randrange(6)]
-        hands.settle()
-        assert hands.nodes[0].held == hands.nodes[1].held == hands.nodes[2].held
-
-
 @pytest.mark.parametrize("make", POSITIONS.values(), ids=POSITIONS)
 def test_an_operation_that_a_store_does_not_know_is_refused_in_words(make):
     hands = Hands(make)
     request = hands.ask(0, "increment", "x")
     assert "knows read" in hands.answers[request]
     assert "'increment'" in hands.answers[request]
-
-
-def test_no_replica_sees_an_answer_without_its_question():
-    seen = {}
-    for make in (Causal, LastWriterWins):
-        hands = Hands(make)
-        hands.ask(0, "write", "question", "who?")
-        hands.deliver(cut_off(2))
-        assert hands.call(1, "read", "question") == "who?"
-        answer = hands.ask(1, "write", "answer", "me")
-        late = [m for m in hands.mail if m[1] == 2]
-        hands.mail = []
-        for sender, to, message in late:
-            hands.do(to, hands.nodes[to].on_message(sender, message))
-        asked, hands.mail = hands.mail, []
-        keys = ("answer", "question")
-        seen[make] = tuple(hands.call(2, "read", key) for key in keys)
-        assert answer in hands.answers
-        hands.mail = asked
-        hands.deliver()
-        if make is Causal:
-            assert [hands.call(2, "read", key) for key in keys] == ["me", "who?"]
-    assert seen == {Causal: (None, None), LastWriterWins: ("me", None)}
 
 
 def test_causal_order_holds_whatever_is_lost_doubled_or_overtaken():
@@ -470,13 +354,6 @@ def test_a_replica_that_missed_a_write_is_given_it_after_the_split():
     hands.deliver()
     assert hands.nodes[2].copies["x"].value == 1
     assert not hands.nodes[0].work and not hands.timers
-
-
-def test_a_cas_that_finds_another_value_changes_nothing():
-    hands = Hands(PrimaryCopy)
-    hands.call(0, "write", "x", 1)
-    assert hands.call(1, "cas", "x", (2, 3)) is False
-    assert hands.call(2, "read", "x") == 1
 
 
 def test_a_synchronous_primary_waits_until_this_very_write_is_copied():

@@ -9,7 +9,6 @@ from soaks import repeats
 
 from distlab.agree import (
     Causal,
-    Forgetful,
     KeyValue,
     LastWriterWins,
     PrimaryCopy,
@@ -93,11 +92,6 @@ RIGHT = {
 @pytest.mark.parametrize("make", RIGHT.values(), ids=RIGHT)
 def test_a_store_that_is_right_is_linearizable_whatever_goes_wrong(make, count):
     assert not violations(make, linearizable, range(count))
-
-
-@repeats(12, 100)
-def test_a_majority_of_five_is_never_violated(count):
-    assert not violations(Quorum, linearizable, range(count), nodes=5)
 
 
 @repeats(8, 30)
@@ -191,11 +185,3 @@ def test_of_two_writes_on_two_sides_one_is_lost_or_both_are_kept():
     assert on_both_sides(Causal) == [2, 2, 2]
     for siblings in on_both_sides(VersionVectors):
         assert set(siblings) == {0, 2}
-
-
-class ForgetfulPrimary(Forgetful, PrimaryCopy):
-    pass
-
-
-def test_a_store_that_forgets_in_a_crash_is_found_out():
-    assert violations(ForgetfulPrimary, linearizable, range(15))

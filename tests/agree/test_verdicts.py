@@ -3,7 +3,7 @@
 import random
 
 import pytest
-from histories import CALLS, cas_histories, corrupted, linearizable, once
+from histories import CALLS, cas_histories, corrupted, linearizable
 
 from distlab import History, HistoryError, InvalidArgument, Operation
 from distlab.agree import (
@@ -117,17 +117,6 @@ def test_what_was_never_answered_may_take_effect_late_or_never():
     assert linear(*writes, *before).violated, "and not before it was called"
 
 
-def test_a_client_goes_on_after_an_operation_that_was_never_answered():
-    history = [
-        lost(0, "write", 1),
-        done(0, "write", 2, 1),
-        done(0, "read", None, 3, 4, 2),
-    ]
-    assert linear(*history, done(0, "read", None, 5, 6, 1)).ok
-    assert check_sequential(History([*history]), Register()).ok
-    assert check_causal(History([*history, done(0, "read", None, 5, 6, 1)])).ok
-
-
 def test_what_was_refused_never_took_effect():
     assert linear(refused(0, "write", 1), done(1, "read", None, 5, 6, 1)).violated
 
@@ -227,31 +216,6 @@ def test_a_lock_knows_its_holder_if_it_is_told():
     mine = done(0, "acquire", 0, 0, result=True), done(1, "release", 1, 2, result=True)
     assert linear(*mine, model=Lock).violated
     assert linear(done(0, "acquire"), done(1, "release", None, 2), model=Lock).ok
-
-
-def test_keys_are_judged_apart_and_joined_in_one_witness():
-    history = once(random.Random(0), 300, 5, keys=7, unknown=0.05)
-    verdict = check_linearizable(history, Register())
-    assert verdict.ok
-    assert {o.key for o in verdict.witness} == set(history.by_key())
-    for i, operation in enumerate(verdict.witness):
-        for later in verdict.witness[i:]:
-            assert later.end is None or later.end >= operation.start
-
-
-def test_calls_at_one_moment_keep_each_clients_own_order():
-    """A store that answers at once, on a clock that stands still meanwhile."""
-    history = [
-        done(0, "write", 1, 5, 5, key="x"),
-        done(0, "write", 2, 5, 5, key="y"),
-        done(0, "write", 3, 5, 5, key="x"),
-        done(0, "read", None, 5, 5, 3, key="x"),
-        done(1, "read", None, 5, 5, 1, key="x"),
-    ]
-    verdict = linear(*history)
-    assert verdict.ok
-    assert [o for o in verdict.witness if o.client == 0] == history[:4]
-    assert linear(*history, done(0, "read", None, 5, 5, 1, key="x")).violated
 
 
 def test_a_time_limit_leads_to_inconclusive():
