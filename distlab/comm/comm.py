@@ -125,10 +125,15 @@ class Comm(Transfers):
         return self.started.start(collective, self, *args, **options)
 
     @contextmanager
-    def work(self, label: str) -> Iterator[None]:
-        """Write into the trace how long the body takes, such as "backward"."""
+    def work(self, label: str, *, seconds: float = 0.0) -> Iterator[None]:
+        """Write into the trace how long the body takes, such as "backward".
+
+        seconds: what it takes at least: a real rank sleeps, a simulated one lets that
+        pass on its clock.
+        """
         start = time.monotonic()
         yield
+        time.sleep(max(0.0, start + seconds - time.monotonic()))
         self.recorder.event("work", start, time.monotonic(), label=str(label))
 
     def mark(self, label: str) -> None:

@@ -13,6 +13,7 @@ Marks have no answer.
 
 import json
 import threading
+import time
 from contextlib import contextmanager
 
 import torch
@@ -143,11 +144,12 @@ class RelayedComm(Comm):
         return answer["answer"]
 
     @contextmanager
-    def work(self, label: str):
-        """Write into the trace how long the body takes, such as "backward"."""
-        number = next(self._works)
+    def work(self, label: str, *, seconds: float = 0.0):
+        """Write into the trace how long the body takes, `seconds` at least."""
+        number, start = next(self._works), time.monotonic()
         self._line.tell({"do": "work", "number": number})
         yield
+        time.sleep(max(0.0, start + seconds - time.monotonic()))
         self._line.tell({"do": "worked", "number": number, "label": str(label)})
 
     def check_agreement(self, number, words):

@@ -188,7 +188,7 @@ class Relay:
                 return
 
     def _arrive(self, end, sender, receiver):
-        """Note that a message has arrived, and let ranks go on that wait for no more."""
+        """Note that a message has arrived; a rank goes on if it waits for no more."""
         sender.out.end = receiver.into.end = end
         for each in (sender, receiver):
             each.left -= 1

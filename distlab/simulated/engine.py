@@ -60,10 +60,10 @@ class Engine:
     coroutine went on.
     states: rank -> how it is. values: rank -> what it returned or raised.
     running: the coroutine that runs. besides: rank -> its second one.
-    ahead_s: the moment to which a rank has computed, which may be later than the clock's.
-    current: coroutine -> the Op that it stands still
-    for, if any. barriers: rank -> how many it has entered. stacks: rank -> its frames,
-    outermost first, where a rank that did not finish stood at the end.
+    ahead_s: the moment to which a rank has computed, perhaps later than the clock's.
+    current: coroutine -> the Op that it stands still for, if any.
+    barriers: rank -> how many it has entered. stacks: rank -> its frames, outermost
+    first, where a rank that did not finish stood at the end.
     """
 
     def __init__(self, world_size, fabric, faults=()):

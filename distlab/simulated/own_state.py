@@ -1,8 +1,8 @@
-"""What a process has once, and each simulated rank for itself: grad mode and randomness.
+"""What a process has once, and each simulated rank for itself: modes and randomness.
 
-Ranks are coroutines of one process. Who goes on again finds torch's grad mode as it was,
-and up to `MOST` ranks also the random state of torch, numpy and Python: with more, to
-keep it would take longer than the messages.
+Ranks are coroutines of one process. Whichever goes on finds torch's grad mode as it
+left it, and up to `MOST` ranks also the random state of torch, numpy and Python; with
+more, to keep that would take longer than the messages.
 """
 
 import copy
@@ -17,7 +17,7 @@ MOST = 64
 
 
 class Own:
-    """The state of whichever coroutine runs; each begins with a copy of the caller's."""
+    """The state of the coroutine that runs; each begins with a copy of the caller's."""
 
     def __init__(self, world_size: int):
         self._random = world_size <= MOST
