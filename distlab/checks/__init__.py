@@ -32,19 +32,36 @@ what it found, `Inconclusive` where a run shows nothing, or returns. A whole one
 
     HINTS = [Hint(lambda facts: facts["kept"], ["A nudge.", "More.", "Nearly all."])]
 
+`comm` is a `distlab.comm.Comm`, and `report.trace` a `distlab.trace.Trace`, with
+`bytes_sent(rank)`, `messages()`, `rounds()` and `events`; `help` has the rest.
+
 To add an exercise:
 
-1. `distlab/checks/total.py` as above. `WITHOUT = ("distlab.collectives", ...)`, given
-   as `without=`, names modules that the exercise asks for: its processes lack them.
-2. `solutions/99_total/99_total.ipynb`, an nbgrader source. A locked cell imports
-   `grade` and `hint` from here, and `from distlab.checks import total as checks`;
-   solution cells have `### BEGIN SOLUTION`; a grade cell ends with `grade(...)` as
-   above, and sets `hidden` between `### BEGIN HIDDEN TESTS` and `### END HIDDEN TESTS`.
-   Grade cells use imports, their own constants and the learner's names, nothing else.
+1. `distlab/checks/total.py` as above. `WITHOUT = modules_of("distlab.collectives")`,
+   given as `without=`, says what the exercise asks for: its processes lack the package
+   and all its modules, so that importing them is no answer.
+2. `solutions/99_total/99_total.ipynb`, an nbgrader source with cell ids that say what
+   a cell is; begin with a copy of a short one, such as 00. Text cells have no metadata
+   of nbgrader. A locked cell imports `grade` and `hint` from here, and
+   `from distlab.checks import total as checks`; solution cells have their answers
+   between `### BEGIN SOLUTION` and `### END SOLUTION`; a grade cell is
+
+       hidden = []
+       ### BEGIN HIDDEN TESTS
+       hidden = [(3, 9), (7, 14)]
+       ### END HIDDEN TESTS
+       grade(3, checks.total, total, [(4, 8), (2, 6)], hidden)
+
+   and uses imports, its own constants and the learner's names, nothing else. Its points
+   stand in its metadata, too.
 3. `solutions/99_total/variants/`: at least two right answers that differ and five wrong
-   ones that people make, see `distlab.checks.kit.variants`.
-4. `distlab prove 99` shows the points and the hint of each.
-5. `nbgrader generate_assignment 99_total` makes the exercise.
+   ones that people make, see `distlab.checks.kit.variants`. One calls the library.
+4. In the folder of the project, `distlab prove 99` shows the points and the hint of
+   each, and which hints no answer meets.
+5. `nbgrader generate_assignment 99_total --no-db` makes `exercises/99_total`, which is
+   committed.
+6. `ruff check . && ruff format . && pytest tests/house tests/lessons/test_exercises.py`
+   prove it as CI does. A lesson of the same name and its line in README belong to it.
 '''
 
 from distlab.checks.kit.hints import hint

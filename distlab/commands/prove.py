@@ -33,6 +33,10 @@ def prove(
                 solution, lambda done, of, name: bar.show(done, of, [name])
             )
         console.print(proof.table())
+        for words in proof.unmet:
+            console.print(Text(f"  No answer meets the hint {words[:60]!r}.", "dim"))
+        if not proof.faults:
+            console.print(f"✓ {proof.stem} is proven by {len(proof.rows)} answers.")
         for fault in proof.faults:
             console.print(Text(f"✗ {proof.stem}: {fault}", "red"), soft_wrap=True)
         faults += len(proof.faults)

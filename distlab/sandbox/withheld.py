@@ -10,6 +10,8 @@ import sys
 import types
 from collections.abc import Iterable
 
+from distlab.errors import InvalidArgument
+
 __all__ = ["STUB", "files_of", "modules_of", "withhold"]
 
 STUB = '''
@@ -37,7 +39,7 @@ _withheld = set()
 
 def modules_of(package: str, *, but: Iterable[str] = ()) -> tuple[str, ...]:
     """Return a package and its modules, except those whose last names are in `but`."""
-    folders = importlib.util.find_spec(package).submodule_search_locations
+    folders = _spec(package).submodule_search_locations or ()
     found = [module.name for module in pkgutil.iter_modules(folders)]
     names = [name for name in found if name not in set(but)]
     return package, *(f"{package}.{name}" for name in names)
@@ -49,7 +51,7 @@ def withhold(modules: Iterable[str]) -> None:
         _withheld.add(name)
         stub = types.ModuleType(name)
         exec(STUB, stub.__dict__)
-        stub.__spec__ = importlib.util.find_spec(name)
+        stub.__spec__ = _spec(name)
         if path := stub.__spec__.submodule_search_locations:
             stub.__path__ = list(path)  # the rest of a package stays
         sys.modules[name] = stub
@@ -60,4 +62,17 @@ def withhold(modules: Iterable[str]) -> None:
 
 def files_of(modules: Iterable[str]) -> list[str]:
     """Return the files of modules; of a package, its `__init__.py`."""
-    return [importlib.util.find_spec(name).origin for name in modules]
+    return [_spec(name).origin for name in modules]
+
+
+def _spec(name):
+    """Return where a module is.
+
+    Raises: InvalidArgument if it is nowhere.
+    """
+    try:
+        if spec := importlib.util.find_spec(name):
+            return spec
+    except ModuleNotFoundError:
+        pass
+    raise InvalidArgument(f"there is no module {name} that a check could withhold.")

@@ -79,7 +79,9 @@ COMMON = [
         _unwritten,
         [
             "Nothing of your own is written yet. Take the smallest case: what goes in, "
-            "and what has to come out?"
+            "and what has to come out?",
+            "Draw that case on paper, with two of everything: who has what at first, "
+            "who needs what in the end, and one thing that has to happen in between.",
         ],
     ),
     Hint(
@@ -143,7 +145,9 @@ COMMON = [
         _other_dtype,
         [
             "The buffer has another dtype than the message. torch.empty_like(tensor) "
-            "makes one that fits."
+            "makes one that fits.",
+            "The verdict names both types. What do you make a buffer from, and which "
+            "dtype does torch give it there?",
         ],
     ),
     Hint(
@@ -206,8 +210,8 @@ COMMON = [
         lambda f: isinstance(_cause(f), InvalidArgument) or f["failure"],
         [
             "The message above names the line, and who was at it.",
-            "Read its last line first: what was expected there, and what was found? "
-            "Then go through your function with that input, up to that line.",
+            "Read its first line: who raised what, and in which line of yours? Then go "
+            "through your function for that one, with this input, up to that line.",
         ],
     ),
     Hint(
@@ -215,6 +219,8 @@ COMMON = [
         [
             "Something grows in each round of a loop, or starts processes in it. Is "
             "there a last round?",
+            "The verdict names what was too much. Print its size in each round, on "
+            "your own run with a small input.",
         ],
     ),
     Hint(

@@ -12,10 +12,11 @@ import ast
 import json
 import re
 import time
+import traceback
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import ModuleType
 
 from rich.table import Table
 from rich.text import Text
@@ -23,12 +24,14 @@ from rich.text import Text
 from distlab.cells import learn
 from distlab.checks.kit.variants import read_variants
 from distlab.checks.kit.verdict import Sheet, Verdict, showing_on
+from distlab.errors import DistlabError
 
 __all__ = ["Proof", "Row", "faults", "grade_notebook", "prove"]
 
 _RIGHT, _WRONG = 2, 5  # the fewest variants that prove anything
 _SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION$", re.M | re.S)
 _STUB = r'\1raise NotImplementedError("write this step")'
+_HIDDEN = re.compile(r"^### BEGIN HIDDEN TESTS\n.*?^### END HIDDEN TESTS$", re.M | re.S)
 
 
 class _Kept(Sheet):
@@ -50,6 +53,7 @@ class Row:
     """One answer: what it should get, and what it got.
 
     hint: words that a hint of its verdicts must have, "" where it meets none.
+    broken: which cell of it could not be run, and why.
     """
 
     name: str
@@ -58,6 +62,7 @@ class Row:
     points: float = 0.0
     verdicts: list[Verdict] = field(default_factory=list)
     seconds: float = 0.0
+    broken: str = ""
 
     @property
     def met(self) -> str:
@@ -69,6 +74,8 @@ class Row:
     @property
     def fault(self) -> str:
         """What is not as it should be, "" if nothing."""
+        if self.broken:
+            return self.broken
         unclear = [v.found for v in self.verdicts if v.outcome == "inconclusive"]
         if unclear:
             return f"inconclusive: {unclear[0]}"
@@ -88,6 +95,7 @@ class Proof:
     stem: str
     rows: list[Row] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
+    unmet: list[str] = field(default_factory=list)  # hints that no answer here meets
 
     def table(self) -> Table:
         """Return the rows as a table."""
@@ -101,35 +109,53 @@ class Proof:
         for row in self.rows:
             sign = Text("✗", "bold red") if row.fault else Text("✓", "green")
             told = f"{row.expected:g}", f"{row.points:g}", Text(row.met)
-            table.add_row(Text(row.name), *told, f"{row.seconds:.1f}", sign)
+            name = Text(row.name.replace("_", " "))
+            table.add_row(name, *told, f"{row.seconds:.1f}", sign)
         return table
 
 
 def prove(solution: Path, show: Callable[[int, int, str], None] = lambda *_: None):
     """Grade the solution in a folder, its stubs and every variant; return a `Proof`.
 
-    show: told how many answers are graded, of how many, and which is next.
+    show: told how many answers are graded, of how many, and which is next. The stubs
+    are graded as they are released, without the hidden cases.
 
-    Raises: DistlabError if a variant cannot be read.
+    Raises: DistlabError if the notebook or a variant cannot be read.
     """
-    cells = json.loads((solution / f"{solution.name}.ipynb").read_text("utf-8"))[
-        "cells"
-    ]
+    path = solution / f"{solution.name}.ipynb"
+    if not path.exists():
+        raise DistlabError(f"there is no {path}, the solution's notebook.")
+    cells = json.loads(path.read_text("utf-8"))["cells"]
     answers = {_name(c): _source(c) for c in cells if _is(c, "solution")}
     variants = read_variants(solution / "variants", answers)
     most = sum(c["metadata"]["nbgrader"]["points"] for c in cells if _is(c, "grade"))
     stubs = {name: _SOLUTION.sub(_STUB, source) for name, source in answers.items()}
+    stubs |= {_name(c): _HIDDEN.sub("", _source(c)) for c in cells if _is(c, "grade")}
     rows = [(Row("solution", most, ""), answers), (Row("stubs", 0.0, ""), stubs)]
     rows += [(Row(v.name, v.points, v.hint), v.cells) for v in variants]
     proof = Proof(solution.name, faults=_contradictions(variants, most))
+    hints = {}
     for row, filled in rows:
         show(len(proof.rows), len(rows), row.name)
         began = time.monotonic()
-        row.points, row.verdicts = grade_notebook(cells, filled)
+        try:
+            row.points, row.verdicts, space = grade_notebook(cells, filled)
+            hints |= _hints_of(space)
+        except _Broken as broken:
+            row.broken = str(broken)
         row.seconds = time.monotonic() - began
         proof.rows.append(row)
     proof.faults += [f"{row.name}: {row.fault}" for row in proof.rows if row.fault]
+    met = {v.hints[0] for row in proof.rows for v in row.verdicts if v.hints}
+    proof.unmet = [first for first in hints if first not in met]
     return proof
+
+
+def _hints_of(space):
+    """Return the first levels of the hints of the checks that a notebook imports."""
+    modules = [each for each in space.values() if isinstance(each, ModuleType)]
+    checks = [each for each in modules if each.__name__.startswith("distlab.checks.")]
+    return dict.fromkeys(hint.levels[0] for each in checks for hint in each.HINTS)
 
 
 def faults(solution: Path) -> list[str]:
@@ -138,36 +164,51 @@ def faults(solution: Path) -> list[str]:
 
 
 def grade_notebook(cells: list[dict], filled: dict[str, str]):
-    """Run a notebook's locked cells, these solution cells and its grade cells.
+    """Run a notebook's locked cells and its solution and grade cells, some as `filled`.
 
-    Returns: the points, and the verdicts that did not pass.
+    Returns: the points, the verdicts that did not pass, and the notebook's names.
     """
     space, sheet, points = {"__name__": "__main__"}, _Kept(), 0.0
     with showing_on(sheet):
         for cell in cells:
+            if not any(_is(cell, role) for role in ("grade", "solution", "locked")):
+                continue
+            earned = _value(filled.get(_name(cell), _source(cell)), space, _name(cell))
             if _is(cell, "grade"):
-                points += _value(_source(cell), space, _name(cell))
-            elif _is(cell, "solution") or _is(cell, "locked"):
-                source = filled.get(_name(cell), _source(cell))
-                with suppress(NotImplementedError):  # a stub that is no function's body
-                    _value(source, space, _name(cell))
-    return points, sheet.verdicts
+                if not isinstance(earned, float):
+                    raise _Broken(f"cell {_name(cell)} must end with grade(...).")
+                points += earned
+    return points, sheet.verdicts, space
+
+
+class _Broken(Exception):
+    """A cell that cannot be run, which is a mistake of whoever wrote the exercise."""
 
 
 def _value(source, space, name):
     """Run a cell; return what its last line gives."""
     file = f"<{name}>"
     learn({file: (f"Cell {name}", [f"{line}\n" for line in source.split("\n")])})
-    body = ast.parse(source).body
-    last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
-    exec(compile(ast.Module(body, []), file, "exec"), space)
-    return (
-        eval(compile(ast.Expression(last.value), file, "eval"), space) if last else None
-    )
+    try:
+        body = ast.parse(source).body
+        last = body.pop() if body and isinstance(body[-1], ast.Expr) else None
+        exec(compile(ast.Module(body, []), file, "exec"), space)
+        if last:
+            return eval(compile(ast.Expression(last.value), file, "eval"), space)
+    except NotImplementedError:  # a stub that is no function's body
+        return None
+    except Exception as error:
+        frames = traceback.extract_tb(error.__traceback__)
+        lines = [frame.lineno for frame in frames if frame.filename == file]
+        line = getattr(error, "lineno", None) or (lines or ["?"])[-1]
+        why = f"cell {name}, line {line}: {type(error).__name__}: {error}"
+        raise _Broken(why) from error
+    return None
 
 
 def _is(cell, role):
-    return bool(cell["metadata"].get("nbgrader", {}).get(role))
+    is_code = cell["cell_type"] == "code"
+    return is_code and bool(cell["metadata"].get("nbgrader", {}).get(role))
 
 
 def _name(cell):

@@ -29,6 +29,7 @@ from distlab.errors import CannotTravel, SandboxExceeded, WorldFailed, WorldTime
 from distlab.launch import Relaying, Report, follow, kept_ranks, run
 from distlab.links import Link
 from distlab.processes.server_handle import ServerHandle
+from distlab.sandbox.withheld import files_of
 from distlab.simulated import Fabric, Uniform
 from distlab.trace import BASE
 
@@ -74,7 +75,10 @@ def until(more_s: float) -> Iterator[None]:
 
 
 def draws(ranks: int, length: int, low: int = -9999, high: int = 9999) -> list[list]:
-    """Draw whole numbers for each rank that cannot be known in advance."""
+    """Draw whole numbers for each rank that cannot be known in advance.
+
+    They are ints; those of a float tensor come back as floats, equal to them.
+    """
     words = np.frombuffer(os.urandom(4 * ranks * length), np.uint32)
     numbers = low + (words % (high - low + 1)).astype(np.int64)
     return numbers.reshape(ranks, length).tolist()
@@ -137,6 +141,7 @@ def on_ranks(
     """
     if fabric is None and len(inputs) > MOST_IN_REAL_TIME:
         fabric = one_message_a_second
+    files_of(without)  # a name that is misspelt is the check's mistake
     how = {"modules": (probe.__module__,), "without": tuple(without), "kept": True}
     relaying = Relaying(answers, fabric, **how)
     try:

@@ -7,7 +7,7 @@ A variant is a file in the folder `variants` beside the solution, `right_...` or
 
     POINTS = 7.0
     HINT = "How many steps is that"           words that its verdicts must have
-    REPLACE = {"range(n - 1)": "range(n)"}    old -> new, each once in the solution
+    REPLACE = {"range(n - 1)": "range(n)"}    old -> new, each once in all its cells
 
     def ring(comm, tensor):                   takes the place of the solution's `ring`
         ...
@@ -75,12 +75,20 @@ def _read(path, solution):
             f'{path} has no POINTS or no HINT; a right one has HINT = "".'
         )
     cells = _replaced(path, solution, settings["REPLACE"])
+    for name, cell in cells.items():
+        try:
+            ast.parse(cell)
+        except SyntaxError as error:
+            raise DistlabError(
+                f"{path}: with it cell {name}, line {error.lineno}, is no Python: "
+                f"{error.msg}."
+            ) from None
     return Variant(
         path.stem,
         about,
         float(settings["POINTS"]),
         settings["HINT"],
-        _placed(cells, source, code),
+        _placed(path, cells, source, code),
     )
 
 
@@ -113,7 +121,7 @@ def _replaced(path, cells, changes):
     return cells
 
 
-def _placed(cells, source, code):
+def _placed(path, cells, source, code):
     """Return the cells with the variant's own code for what it defines anew.
 
     All of it goes into the first cell that it concerns: its functions may call each
@@ -123,9 +131,14 @@ def _placed(cells, source, code):
         return cells
     anew = set().union(*map(_defined, code))
     kept = {name: _without(cell, anew) for name, cell in cells.items()}
-    first = next(
-        (name for name in cells if kept[name] != cells[name]), next(iter(cells))
-    )
+    changed = [name for name in cells if kept[name] != cells[name]]
+    known = set().union(*(_names(cell) for cell in cells.values()))
+    if not changed and not anew & known:
+        raise DistlabError(
+            f"{path} defines {', '.join(sorted(anew))}, which is in no cell of the "
+            "solution and takes the place of nothing."
+        )
+    first = (changed or list(cells))[0]
     own = "\n\n".join(_text(source, statement) for statement in code)
     return kept | {first: f"{kept[first]}\n\n\n{own}".lstrip()}
 
@@ -142,6 +155,10 @@ def _text(source, statement):
     decorators = getattr(statement, "decorator_list", ())
     first = min(each.lineno for each in (statement, *decorators))
     return "\n".join(source.splitlines()[first - 1 : statement.end_lineno])
+
+
+def _names(cell):
+    return {each.id for each in ast.walk(ast.parse(cell)) if isinstance(each, ast.Name)}
 
 
 def _defined(statement):

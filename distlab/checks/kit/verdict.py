@@ -7,10 +7,13 @@ A verdict is pass, fail or inconclusive, and only a pass counts.
 """
 
 import contextlib
+import inspect
 import io
+import os
 import re
 import sys
 import textwrap
+import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -38,7 +41,10 @@ _SIGNS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
 class Wrong(Exception):
     """What was found and is not right.
 
-    found: lines that show expected and yours. facts: what hints are chosen by.
+    found: lines that show expected and yours. facts: what hints are chosen by, named as
+    the check likes. Some have hints for all exercises: `silent=True`, nothing was sent;
+    `misshapen=True`, a result of another length or type. A run that fails adds its own:
+    `failure`, `n`, `ready_made`, `exceeded`.
     picture: what was seen, as something with `_repr_mimebundle_`, or None.
     """
 
@@ -102,7 +108,7 @@ class Sheet:
         """Show what was earned and, once, where it was checked."""
         print(f"\n{line}")
         if self._is_new:
-            print("(Checked without a sandbox, in processes like those of `run`.)")
+            print("(Checked without the sandbox in which submissions are graded.)")
         self._is_new = False
 
 
@@ -203,9 +209,18 @@ def judge(check: Callable, function: Any, case: tuple) -> Verdict:
     except Inconclusive as unknown:
         return Verdict("inconclusive", title, str(unknown))
     except Exception as error:
-        found = f"the check could not be made\n{type(error).__name__}: {error}"
+        at = _last_line_in(check, error)
+        found = f"the check could not be made\n{at}{type(error).__name__}: {error}"
         return Verdict("inconclusive", title, found)
     return Verdict("pass", title)
+
+
+def _last_line_in(check, error):
+    """Return where in a check's file an error came from, in words."""
+    file = inspect.getfile(inspect.unwrap(check))
+    frames = traceback.extract_tb(error.__traceback__)
+    lines = [frame.lineno for frame in frames if frame.filename == file]
+    return f"{os.path.basename(file)}, line {lines[-1]}: " if lines else ""
 
 
 def _title(check, case):

@@ -1,0 +1,89 @@
+"""What `distlab prove` says of an exercise that is not right yet."""
+
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
+
+from distlab.checks.kit.proof import prove
+from distlab.errors import DistlabError
+
+IMPORTS = """from distlab.checks import grade
+from distlab.checks import start_here as checks"""
+SOLVED = """def take_turns(comm, speak):
+    ### BEGIN SOLUTION
+    for _ in range(1):
+        if comm.rank:
+            comm.recv_object(comm.rank - 1)
+        speak()
+        if comm.rank < comm.world_size - 1:
+            comm.send_object(None, comm.rank + 1)
+    ### END SOLUTION"""
+GRADED = """hidden = []
+### BEGIN HIDDEN TESTS
+hidden = [(3,)]
+### END HIDDEN TESTS
+grade(4, checks.speak_in_order, take_turns, [(2,)], hidden)"""
+VARIANT = '"""About."""\n\nPOINTS = {}\nHINT = "{}"\n{}'
+
+
+@pytest.fixture
+def exercise(tmp_path, monkeypatch):
+    """Return what writes an exercise of one step, and proves it."""
+
+    def written(solved=SOLVED, graded=GRADED, variant=None):
+        roles = {"locked": IMPORTS, "solution": solved, "grade": graded}
+        cells = [new_markdown_cell("# Words, not Python", metadata=_about("locked"))]
+        cells += [new_code_cell(each, metadata=_about(r)) for r, each in roles.items()]
+        folder = tmp_path / "99_total"
+        (folder / "variants").mkdir(parents=True)
+        nbformat.write(new_notebook(cells=cells), folder / "99_total.ipynb")
+        if variant:
+            (folder / "variants" / "wrong_one.py").write_text(variant)
+        return prove(folder)
+
+    return written
+
+
+def _about(role):
+    about = {"grade_id": role, role: True, "points": 4, "schema_version": 3}
+    return {"nbgrader": about}
+
+
+def check_says(proof, words):
+    assert any(words in fault for fault in proof.faults), proof.faults
+
+
+def test_a_cell_that_cannot_run_is_named_with_its_line(exercise):
+    proof = exercise(solved=SOLVED + "\n\nhalf = 1 / 0")
+    check_says(proof, "solution: cell solution, line 11: ZeroDivisionError")
+
+
+def test_a_grade_cell_that_gives_no_points_is_named(exercise):
+    proof = exercise(graded="points = " + GRADED.splitlines()[-1].replace("hidden", ""))
+    check_says(proof, "cell grade must end with grade(...)")
+
+
+def test_hidden_cases_without_a_default_break_what_is_released(exercise):
+    proof = exercise(graded=GRADED.removeprefix("hidden = []\n"))
+    check_says(proof, "stubs: cell grade, line 2: NameError: name 'hidden'")
+
+
+def test_a_case_that_does_not_fit_the_checks_title_is_named(exercise):
+    proof = exercise(graded="grade(4, checks.speak_in_order, take_turns, [()])")
+    check_says(proof, "IndexError")
+
+
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [
+        ("def take_turn(comm, speak):\n    speak()", "takes the place of nothing"),
+        ('REPLACE = {"if comm.rank:": "if comm.rank"}', "line 3, is no Python"),
+    ],
+)
+def test_a_variant_that_cannot_be_what_it_says_is_refused(exercise, rest, words):
+    with pytest.raises(DistlabError, match=words):
+        exercise(variant=VARIANT.format(0, "x", rest))
+
+
+def test_too_few_variants_prove_nothing(exercise):
+    check_says(exercise(), "0 right variants and 0 wrong ones")
