@@ -62,7 +62,9 @@ class Survey(Sequence):
     def __repr__(self):
         rows = [_HEAD, *self.rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [_groups_above(widths)]
+        lines = [
+            "Latency without a split, then in it; answered in the split; stale reads"
+        ]
         for row in rows:
             cells = zip(row, widths, strict=True)
             lines.append("  ".join(cell.ljust(width) for cell, width in cells).rstrip())
@@ -102,18 +104,6 @@ class Survey(Sequence):
             "A read is stale if another write began after the one it saw was answered, "
             "and was answered before the read began.",
         ]
-
-
-def _groups_above(widths):
-    """Return the names of groups of columns; make room for each, if it needs more."""
-    line, column = "", 0
-    for name, wide in _GROUPS:
-        last = column + wide - 1
-        room = sum(widths[column : last + 1]) + 2 * (wide - 1)
-        widths[last] += max(0, len(name) - room)
-        line += name.ljust(max(room, len(name)) + 2)
-        column += wide
-    return line.rstrip()
 
 
 def _cells(one):

@@ -1,31 +1,19 @@
-"""Messages, calls and effects in words: short for a picture, in full for a schedule."""
+"""Messages and calls in words: short for a picture, in full for a schedule."""
 
 import dataclasses
-from collections.abc import Iterable
 from enum import Enum
 from typing import Any
 
-from distlab.network.node import (
-    CancelTimer,
-    Effect,
-    Refuse,
-    Reply,
-    Save,
-    Send,
-    SetTimer,
-)
 from distlab.trace import Call
 
 __all__ = [
     "describe",
     "describe_call",
-    "describe_effects",
     "describe_response",
     "shorten",
 ]
 
 _SHORT = 40
-_MOST_TOLD = 6
 _LOOKS_LIKE_A_VALUE = ("None", "True", "False", "nan", "inf")
 
 
@@ -78,27 +66,3 @@ def describe_response(call: Call, result: Any) -> str:
 def shorten(words: str, room: int = _SHORT) -> str:
     """Return words that fit into a picture, cut off if need be."""
     return words if len(words) <= room else words[: room - 1] + "…"
-
-
-def describe_effects(effects: Iterable[Effect]) -> str:
-    """Return what a node did, such as "sent 'store x 1' to node 2; saved x"."""
-    told = [_describe_effect(effect) for effect in effects]
-    if len(told) > _MOST_TOLD:
-        told[_MOST_TOLD:] = [f"and {len(told) - _MOST_TOLD} more"]
-    return "; ".join(told) or "did nothing"
-
-
-def _describe_effect(effect: Effect) -> str:
-    if isinstance(effect, Send):
-        return f"sent '{describe(effect.message)}' to node {effect.to}"
-    if isinstance(effect, SetTimer):
-        return f"set the timer {effect.name!r} to {effect.after_s:g} s"
-    if isinstance(effect, CancelTimer):
-        return f"cancelled the timer {effect.name!r}"
-    if isinstance(effect, Reply):
-        return f"answered request {effect.request} with '{describe(effect.result)}'"
-    if isinstance(effect, Refuse):
-        return f"refused request {effect.request}"
-    if isinstance(effect, Save):
-        return f"saved {effect.name} as '{describe(effect.value)}'"
-    return f"noted '{effect.words}'"

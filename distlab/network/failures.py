@@ -23,7 +23,7 @@ from distlab.calls.places import source_lines
 from distlab.calls.raised import described
 from distlab.errors import ClusterClosed, NodeFailed, NotDeterministic, SwitchFailed
 from distlab.network.copying import thaw
-from distlab.network.describe import describe, describe_call, describe_effects, shorten
+from distlab.network.describe import describe, describe_call, shorten
 from distlab.network.node import Effect
 from distlab.network.watchdog import NeverReturned
 from distlab.trace import Call
@@ -35,7 +35,6 @@ __all__ = [
     "difference",
     "ended_alone",
     "failure_from",
-    "flooded",
     "never_returned",
     "no_effects",
     "no_end",
@@ -47,7 +46,7 @@ __all__ = [
 ]
 
 MOST_TO_ITSELF = 1000  # messages that a node may send to itself within one step
-_ROOM = 60
+_ROOM, _EFFECTS_ROOM = 60, 300
 _EFFECTS = "Effects are Send, SetTimer, CancelTimer, Reply, Refuse, Save and Note"
 
 
@@ -187,16 +186,6 @@ def briefly(value: Any) -> str:
 # what ends a cluster
 
 
-def flooded(node: int, count: int) -> NodeFailed:
-    """Return the failure of nodes that send more than they take in."""
-    headline = f"{count:,} messages are under way at once, the last of them from node "
-    hint = (
-        "The nodes send faster than they take in. Often two of them answer each",
-        "other for ever, or each message is answered with several.",
-    )
-    return _failure(node, "", f"{headline}{node}", cause="too many messages", hint=hint)
-
-
 def ended_alone(node: int, status: int) -> NodeFailed:
     """Return the failure of a node whose process ended, and nobody had killed it."""
     how = _how_ended(status)
@@ -252,7 +241,7 @@ def _parting(first, second, failed, hosts):
     """Return the story of two entries of a log that differ; None is a log's end."""
     at_s, node, method, given, _ = first or second
     if first and second and first[:4] == second[:4]:
-        did = [describe_effects(thaw(entry[4])) for entry in (first, second)]
+        did = [_effects(thaw(entry[4])) for entry in (first, second)]
         what = _occasion(method, tuple(thaw(given)))
     else:
         did = [_given(entry, failed) for entry in (first, second)]
@@ -274,6 +263,11 @@ def _parting(first, second, failed, hosts):
     ]
     story, (one, other) = "\n".join(lines), did
     return NotDeterministic(story, node=node, at_s=at_s, first=one, second=other)
+
+
+def _effects(effects):
+    told = ", ".join(map(repr, effects))
+    return f"returned [{shorten(told, _EFFECTS_ROOM)}]"
 
 
 def _given(entry, failed):

@@ -340,7 +340,7 @@ def test_a_node_with_a_chance_of_its_own_is_found_out():
         simulate(Dice, 2, [Client(0, WRITES, start_s=0.25)], twice=True)
     error = caught.value
     assert (error.node, error.at_s) == (0, 0.25)
-    assert error.first != error.second and "sent 'roll 0." in error.first
+    assert error.first != error.second and "'roll', 0." in error.first
     assert "node 0 (Dice) is not deterministic" in str(error)
     simulate(Gossip, 5, until_s=0.05, twice=True)  # self.random is the same again
 

@@ -1,5 +1,6 @@
 """`check_linearizable`: as if there were one copy, and every call one moment."""
 
+import graphlib
 import heapq
 import itertools
 import time
@@ -126,30 +127,29 @@ def _merged(orders, history):
     return _joined(chains, moments)
 
 
-def _joined(chains: Sequence[Sequence], rank: dict[int, float]) -> list | None:
-    """Return all things of several chains in one order, or None if there is none.
+def _joined(chains, moments):
+    """Return all operations of several chains in one order, or None if there is none.
 
-    Each chain is in this order; of two that may come next, the one of lower rank does.
-    rank: id -> where it comes if nothing else decides.
+    Each chain is in this order; of two that may come next, the earlier one does.
     """
-    things = {id(thing): thing for chain in chains for thing in chain}
-    follow, waits = {name: [] for name in things}, dict.fromkeys(things, 0)
+    operations = [operation for chain in chains for operation in chain]
+    named = {id(operation): operation for operation in operations}
+    order, ready, number = [], [], {name: n for n, name in enumerate(named)}
+    sorter = graphlib.TopologicalSorter({name: () for name in named})
     for chain in chains:
         for one, two in itertools.pairwise(chain):
-            follow[id(one)].append(id(two))
-            waits[id(two)] += 1
-    number = {name: place for place, name in enumerate(things)}
-    ready = [(rank[name], number[name], name) for name in things if not waits[name]]
-    heapq.heapify(ready)
-    order = []
-    while ready:
-        name = heapq.heappop(ready)[-1]
-        order.append(things[name])
-        for later in follow[name]:
-            waits[later] -= 1
-            if not waits[later]:
-                heapq.heappush(ready, (rank[later], number[later], later))
-    return order if len(order) == len(things) else None
+            sorter.add(id(two), id(one))
+    try:
+        sorter.prepare()
+    except graphlib.CycleError:
+        return None
+    while sorter.is_active():
+        for name in sorter.get_ready():
+            heapq.heappush(ready, (moments[name], number[name], name))
+        *_, name = heapq.heappop(ready)
+        order.append(named[name])
+        sorter.done(name)
+    return order
 
 
 def _why_no_order(

@@ -40,7 +40,6 @@ from distlab.network.failures import (
     closed,
     ended_alone,
     failure_from,
-    flooded,
     switch_gone,
 )
 from distlab.processes import Ended, Lines, Processes
@@ -242,9 +241,6 @@ class Supervisor:
 
     def _hear_refused(self, node, why):
         raise InvalidArgument(why)
-
-    def _hear_flooded(self, _, node, count):
-        raise flooded(node, count)
 
     def _hear_done(self, _, token, result):
         self._reply(token, result)

@@ -34,8 +34,6 @@ from distlab.processes import Child, Disconnected
 
 __all__ = ["switch"]
 
-_MOST_UNDER_WAY = 200_000
-
 
 class _UnderWay(NamedTuple):
     due_s: float
@@ -170,8 +168,6 @@ class _Switch:
             due = self.last_s[link] = max(due, self.last_s.get(link, 0.0))
         message = _UnderWay(due, next(self.order), *link, number, body)
         heapq.heappush(self.under_way, message)
-        if len(self.under_way) == _MOST_UNDER_WAY:
-            self._tell("flooded", link[0], _MOST_UNDER_WAY)
 
     def _deliver(self):
         now = time.monotonic()

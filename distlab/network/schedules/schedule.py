@@ -10,7 +10,7 @@ so it can be pasted into a cell, or kept in a file, and replayed on a corrected 
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
@@ -76,10 +76,11 @@ class Step(NamedTuple):
         raise InvalidArgument(f"{sentence!r} is no step. The steps are:\n{known}")
 
 
-class Schedule:
-    """Steps, in their order."""
+class Schedule(tuple):
+    """Steps, in their order, made of steps or of their sentences."""
 
-    def __init__(self, steps: "str | Iterable"):
+    def __new__(cls, steps: "str | Iterable"):
+        """Read the steps."""
         if isinstance(steps, str):
             try:
                 steps = json.loads(steps)
@@ -87,24 +88,8 @@ class Schedule:
                 steps = [steps]
         if not isinstance(steps, Iterable):
             raise InvalidArgument(f"a schedule is a list of sentences, not {steps!r}.")
-        self.steps = tuple(
-            step if isinstance(step, Step) else Step.read(step) for step in steps
-        )
-
-    def __iter__(self) -> Iterator[Step]:
-        return iter(self.steps)
-
-    def __len__(self):
-        return len(self.steps)
-
-    def __getitem__(self, at):
-        return self.steps[at]
-
-    def __eq__(self, other):
-        return isinstance(other, Schedule) and self.steps == other.steps
-
-    def __hash__(self):
-        return hash(self.steps)
+        read = (step if isinstance(step, Step) else Step.read(step) for step in steps)
+        return super().__new__(cls, read)
 
     def __repr__(self):
         width = len(str(len(self)))
@@ -112,4 +97,4 @@ class Schedule:
 
     def to_json(self) -> list[str]:
         """Return the steps as a list of sentences, which `Schedule` takes again."""
-        return [str(step) for step in self.steps]
+        return [str(step) for step in self]
