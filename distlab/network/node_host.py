@@ -102,7 +102,7 @@ class NodeHost:
         return self._call("on_timer", (name,))
 
     def _call(self, method, args):
-        returned = None
+        returned, where = None, (self.me, self.kind, method, args)
         try:
             returned = getattr(self.node, method)(*args)
             if returned is None:
@@ -114,16 +114,16 @@ class NodeHost:
             else:
                 effects = list(islice(returned, _MOST_EFFECTS + 1))
         except NeverReturned as stop:
-            raise never_returned(self.me, self.kind, method, args, stop) from None
+            raise never_returned(*where, stop) from None
         except (Exception, SystemExit) as error:
             if _no_iterable(returned, error):
-                raise self._no_effects(method, args, returned) from None
-            raise raised(self.me, self.kind, method, args, error) from None
+                raise nonsense(*where, *no_effects(returned)) from None
+            raise raised(*where, error) from None
         if effects is None or len(effects) > _MOST_EFFECTS:
-            raise self._no_effects(method, args, returned)
-        return self._checked(effects, method, args, returned)
+            raise nonsense(*where, *no_effects(returned))
+        return self._checked(effects, where, returned)
 
-    def _checked(self, effects, method, args, returned):
+    def _checked(self, effects, where, returned):
         """Look at each effect; put copies in the place of what can change."""
         gone = False
         for at, effect in enumerate(effects):
@@ -131,11 +131,11 @@ class NodeHost:
             if kind is Send:
                 to, message = effect
                 if type(message) not in ATOMS:
-                    kept = self._copied(message, "sent", method, args)
+                    kept = _copied(message, "sent", where)
                     if kept is not message:
                         effects[at] = Send(to, kept)
                 if type(to) is not int or not 0 <= to < self.nodes:
-                    raise self._no_such_node(method, args, effect)
+                    raise self._no_such_node(where, effect)
             elif kind is Reply or kind is Refuse:
                 request = effect.request
                 if request in self.open:
@@ -143,78 +143,78 @@ class NodeHost:
                 elif self._of_an_earlier_life(request):
                     effects[at], gone = None, True
                 else:
-                    raise self._no_such_request(method, args, effect)
+                    raise _no_such_request(where, effect)
                 if kind is Reply:
-                    result = self._copied(effect.result, "answered", method, args)
+                    result = _copied(effect.result, "answered", where)
                     effects[at] = effects[at] and Reply(request, result)
             elif kind is SetTimer or kind is CancelTimer:
-                self._check_timer(effect, method, args)
+                _check_timer(effect, where)
             elif kind is Save:
-                effects[at] = self._saved(effect, method, args)
+                effects[at] = _saved(effect, where)
             elif kind is not Note:
-                raise self._no_effects(method, args, returned, effect)
+                raise nonsense(*where, *no_effects(returned, effect))
         return [effect for effect in effects if effect is not None] if gone else effects
 
     def _of_an_earlier_life(self, request):
         """Whether the node answers what was asked before its crash: nobody listens."""
         return self._restarted and type(request) is int and request not in self._given
 
-    def _copied(self, value, verb, method, args):
-        try:
-            return plain_copy(value)
-        except NotPlain as error:
-            what = f"{verb} {briefly(value)}"
-            where = f", at {error.where} of it" if error.where else ""
-            hint = (
-                f"That is {error}{where}, and no plain data. None, numbers, strings "
-                "and bytes are, and tuples, lists, dicts, sets and dataclasses of them."
-            )
-        except RecursionError:
-            what = f"{verb} a value that contains itself"
-            hint = "Another node could not be sent that. Send a copy of its parts."
-        raise nonsense(self.me, self.kind, method, args, what, hint)
-
-    def _saved(self, effect, method, args):
-        name, value = effect
-        if type(name) is not str:
-            what = f"saved a value under the name {briefly(name)}"
-            hint = "The name is a string: Save('log', self.log)."
-            raise nonsense(self.me, self.kind, method, args, what, hint)
-        return Save(name, self._copied(value, "saved", method, args))
-
-    def _check_timer(self, effect, method, args):
-        try:
-            hash(effect.name)
-        except TypeError:
-            what = f"named a timer {briefly(effect.name)}"
-            hint = "A list or a dict names no timer. A string, a number or a tuple can."
-            raise nonsense(self.me, self.kind, method, args, what, hint) from None
-        if type(effect) is SetTimer:
-            after_s = effect.after_s
-            real = isinstance(after_s, int | float) and not isinstance(after_s, bool)
-            if not real or not 0 <= after_s < math.inf:
-                what = f"set the timer {effect.name!r} to {briefly(after_s)}"
-                hint = "A timer runs out after some seconds: SetTimer('again', 0.1)."
-                raise nonsense(self.me, self.kind, method, args, what, hint)
-
-    def _no_such_node(self, method, args, effect):
+    def _no_such_node(self, where, effect):
         what = f"sent a message to node {briefly(effect.to)}"
         others = f"Its peers are {', '.join(map(str, self.node.peers))}."
         if self.nodes == 1:
             others = "It has no peers."
-        return nonsense(self.me, self.kind, method, args, what, others)
+        return nonsense(*where, what, others)
 
-    def _no_such_request(self, method, args, effect):
-        request = effect.request
-        verb = "answered" if type(effect) is Reply else "refused"
-        what = f"{verb} request {briefly(request)}"
-        hint = "It was never given it, or had answered it before. The number of a "
-        hint += "request is what on_client gets, and it is answered once."
-        return nonsense(self.me, self.kind, method, args, what, hint)
 
-    def _no_effects(self, method, args, returned, *wrong):
-        what, hint = no_effects(returned, *wrong)
-        return nonsense(self.me, self.kind, method, args, what, hint)
+def _copied(value, verb, where):
+    try:
+        return plain_copy(value)
+    except NotPlain as error:
+        what = f"{verb} {briefly(value)}"
+        place = f", at {error.where} of it" if error.where else ""
+        hint = (
+            f"That is {error}{place}, and no plain data. None, numbers, strings "
+            "and bytes are, and tuples, lists, dicts, sets and dataclasses of them."
+        )
+    except RecursionError:
+        what = f"{verb} a value that contains itself"
+        hint = "Another node could not be sent that. Send a copy of its parts."
+    raise nonsense(*where, what, hint)
+
+
+def _saved(effect, where):
+    name, value = effect
+    if type(name) is not str:
+        what = f"saved a value under the name {briefly(name)}"
+        hint = "The name is a string: Save('log', self.log)."
+        raise nonsense(*where, what, hint)
+    return Save(name, _copied(value, "saved", where))
+
+
+def _check_timer(effect, where):
+    try:
+        hash(effect.name)
+    except TypeError:
+        what = f"named a timer {briefly(effect.name)}"
+        hint = "A list or a dict names no timer. A string, a number or a tuple can."
+        raise nonsense(*where, what, hint) from None
+    if type(effect) is SetTimer:
+        after_s = effect.after_s
+        real = isinstance(after_s, int | float) and not isinstance(after_s, bool)
+        if not real or not 0 <= after_s < math.inf:
+            what = f"set the timer {effect.name!r} to {briefly(after_s)}"
+            hint = "A timer runs out after some seconds: SetTimer('again', 0.1)."
+            raise nonsense(*where, what, hint)
+
+
+def _no_such_request(where, effect):
+    request = effect.request
+    verb = "answered" if type(effect) is Reply else "refused"
+    what = f"{verb} request {briefly(request)}"
+    hint = "It was never given it, or had answered it before. The number of a "
+    hint += "request is what on_client gets, and it is answered once."
+    return nonsense(*where, what, hint)
 
 
 def _as_yielded(effect):

@@ -59,66 +59,62 @@ def check_read_your_writes(
     history: History, *, initial: Any = None, within_s: float = 10
 ) -> Verdict:
     """Return whether no read returned a version before one that its client wrote."""
-    return _check("read your writes", _own_writes, history, initial, within_s)
+    return _check("read your writes", _own(writes=True), history, initial, within_s)
 
 
 def check_monotonic_reads(
     history: History, *, initial: Any = None, within_s: float = 10
 ) -> Verdict:
     """Return whether no client's reads went back to an earlier version."""
-    return _check("monotonic reads", _own_reads, history, initial, within_s)
+    return _check("monotonic reads", _own(writes=False), history, initial, within_s)
 
 
 def check_monotonic_writes(
     history: History, *, initial: Any = None, within_s: float = 10
 ) -> Verdict:
     """Return whether nobody saw a client's write without those that it made before."""
-    return _check("monotonic writes", _writes_before, history, initial, within_s)
+    return _check("monotonic writes", _before(writes=True), history, initial, within_s)
 
 
 def check_writes_follow_reads(
     history: History, *, initial: Any = None, within_s: float = 10
 ) -> Verdict:
     """Return whether nobody saw a write without what its client had read before."""
-    return _check("writes follow reads", _reads_before, history, initial, within_s)
+    return _check(
+        "writes follow reads", _before(writes=False), history, initial, within_s
+    )
 
 
-def _own_writes(accesses, seen):
-    for number, session, read in _sessions(accesses, seen):
-        if not read:
-            continue
-        for before in reversed(session):
-            access = accesses.all[before]
-            if access.writes and access.key == accesses.all[number].key:
-                yield _Demand(before, seen[number], False, (before, number))
+def _own(writes):
+    """Return what a read may ask for of its client's own writes, or last read."""
+
+    def demands(accesses, seen):
+        for number, session, read in _sessions(accesses, seen):
+            key = accesses.all[number].key
+            for before in reversed(session if read else []):
+                access = accesses.all[before]
+                if access.key == key and access.writes == writes:
+                    version = before if writes else seen[before]
+                    yield _Demand(version, seen[number], False, (before, number))
+                    if not writes:
+                        break
+
+    return demands
 
 
-def _own_reads(accesses, seen):
-    for number, session, read in _sessions(accesses, seen):
-        if not read:
-            continue
-        for before in reversed(session):
-            access = accesses.all[before]
-            if not access.writes and access.key == accesses.all[number].key:
-                yield _Demand(seen[before], seen[number], False, (before, number))
-                break
+def _before(writes):
+    """Return what readers may ask for of what the writer wrote, or read, before."""
 
+    def demands(accesses, seen):
+        came_before = {}
+        for number, session, read in _sessions(accesses, seen):
+            if not read:
+                earlier = [n for n in session if accesses.all[n].writes == writes]
+                versions = [n if writes else seen[n] for n in earlier]
+                came_before[number] = [n for n in versions if n != INITIAL]
+        return _found_missing(accesses, seen, came_before)
 
-def _writes_before(accesses, seen):
-    came_before = {}
-    for number, session, read in _sessions(accesses, seen):
-        if not read:
-            came_before[number] = [n for n in session if accesses.all[n].writes]
-    return _found_missing(accesses, seen, came_before)
-
-
-def _reads_before(accesses, seen):
-    came_before = {}
-    for number, session, read in _sessions(accesses, seen):
-        if not read:
-            reads = [seen[n] for n in session if not accesses.all[n].writes]
-            came_before[number] = [write for write in reads if write != INITIAL]
-    return _found_missing(accesses, seen, came_before)
+    return demands
 
 
 def _found_missing(accesses, seen, came_before):
