@@ -97,7 +97,7 @@ def test_a_second_call_returns_the_same_or_says_what_runs(sc):
 
 
 def test_what_tasks_print_is_in_the_log_and_nowhere_else(sc, capfd):
-    sc.parallelize(range(2), 2).foreach(lambda x: print("task says", x))
+    sc.parallelize(range(2), 1).foreach(lambda x: print("task says", x))
     assert capfd.readouterr() == ("", "")
     assert "task says 0\n" in spark.log() and "task says 1\n" in spark.log()
 
