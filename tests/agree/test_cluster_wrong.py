@@ -146,7 +146,6 @@ def test_what_cannot_be_done_by_hand_is_refused_and_changes_nothing():
             (lambda: cluster.split(0), "a side is a list"),
             (lambda: cluster.split(), "who is on which side"),
             (lambda: cluster.split([7]), "the last is 2"),
-            (lambda: cluster.cut(1, 1), "itself"),
             (lambda: cluster.kill(3), "no node 3"),
             (lambda: cluster.kill("1"), "no node '1'"),
             (lambda: cluster.restart(0), "kill it first"),

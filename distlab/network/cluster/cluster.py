@@ -72,9 +72,7 @@ def run(
 class Cluster:
     """Nodes as processes, to be broken by hand, while clients ask them.
 
-    make, nodes, delivery, seed: as in `run`. folder: where the nodes' disks are, one
-    folder each, so that a later cluster begins with what they saved; without it they
-    are gone with the cluster.
+    make, nodes, delivery, seed: as in `run`.
 
     Called by a notebook, mostly `with network.Cluster(...) as cluster:`; without that,
     `close` ends it, or the end of the notebook's kernel.
@@ -90,7 +88,6 @@ class Cluster:
         *,
         delivery: Delivery = Delivery(),  # noqa: B008, it cannot change
         seed: Any = 0,
-        folder: str | None = None,
     ):
         check_nodes(nodes, _MOST_NODES)
         check_delivery(delivery)
@@ -101,7 +98,7 @@ class Cluster:
         self._supervisor = None
         try:
             with Interrupts():
-                self._supervisor = Supervisor(packed, nodes, delivery, seed, folder)
+                self._supervisor = Supervisor(packed, nodes, delivery, seed)
                 weakref.finalize(self, self._supervisor.leave, wait=False)
             self._supervisor.opened()
         except BaseException:
@@ -162,14 +159,8 @@ class Cluster:
         self._ask(Supervisor.change_links, Partitions.split, self._sides(sides))
 
     def heal(self) -> None:
-        """End every split, and mend every link."""
+        """End every split."""
         self._ask(Supervisor.change_links, Partitions.heal)
-
-    def cut(self, one: int, other: int) -> None:
-        """Cut the link between two nodes, both ways, until `heal`."""
-        if self._node(one) == self._node(other):
-            raise InvalidArgument(f"node {one} has no link to itself.")
-        self._ask(Supervisor.change_links, Partitions.cut, one, other)
 
     def kill(self, node: int) -> None:
         """Kill a node's process with SIGKILL; what it saved stays."""

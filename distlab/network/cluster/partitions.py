@@ -1,4 +1,4 @@
-"""`Partitions`: which links between nodes are cut at the moment, and since when."""
+"""`Partitions`: how the network is split at the moment, and since when."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
@@ -11,8 +11,8 @@ _BY_HAND = "by hand"
 class FaultRecord(NamedTuple):
     """Something that was done to the cluster, as the trace has it.
 
-    node: whom it befell; None for the network. kind: "fault", or "mark" for what is
-    none of the trace's faults: a pause, or a single link that is cut.
+    node: whom it befell; None for the network. kind: "fault", or "mark" for a pause,
+    which is none of the trace's faults.
     """
 
     node: int | None
@@ -23,19 +23,17 @@ class FaultRecord(NamedTuple):
 
 
 class Partitions:
-    """The partitions and cut links of a network of `count` nodes, and what befell it.
+    """The partitions of a network of `count` nodes, and what befell it.
 
-    splits: who is on which side, of every partition that lasts. cuts: single links.
+    splits: who is on which side, of every partition that lasts.
     faults: all that is over, as `FaultRecord`s.
     """
 
     def __init__(self, count: int):
         self.count = count
         self.splits: dict[Hashable, tuple] = {}
-        self.cuts: set[tuple[int, int]] = set()
         self.faults: list[FaultRecord] = []
         self._lasting: dict[str, float] = {}
-        self._noted_cuts: set[tuple[int, int]] = set()
 
     def split(self, sides: Sequence[Iterable[int]], name: Hashable = _BY_HAND) -> None:
         """Begin a partition; one of the same name is replaced."""
@@ -49,17 +47,12 @@ class Partitions:
         self.splits.pop(name, None)
 
     def heal(self) -> None:
-        """End every partition and cut."""
+        """End every partition."""
         self.splits.clear()
-        self.cuts.clear()
-
-    def cut(self, one: int, other: int) -> None:
-        """Cut the link between two nodes, both ways."""
-        self.cuts.add((min(one, other), max(one, other)))
 
     def severed(self) -> frozenset[tuple[int, int]]:
         """Return the links that are cut, from whom to whom."""
-        gone = self.cuts | {(other, one) for one, other in self.cuts}
+        gone = set()
         for sides in self.splits.values():
             gone |= {
                 (one, other)
@@ -86,19 +79,12 @@ class Partitions:
             for sides in self.splits.values()
         }
 
-    def changed(
-        self, labels: set[str], cuts: set[tuple[int, int]], at_s: float
-    ) -> None:
-        """Note that from now on there are exactly these partitions and cuts."""
+    def changed(self, labels: set[str], at_s: float) -> None:
+        """Note that from now on there are exactly these partitions."""
         for label in self._lasting.keys() - labels:
             start_s = self._lasting.pop(label)
             self.faults.append(FaultRecord(None, start_s, at_s, label))
         self._lasting |= dict.fromkeys(labels - self._lasting.keys(), at_s)
-        for one, other in cuts ^ self._noted_cuts:
-            what = "cut" if (one, other) in cuts else "mended"
-            self.note(one, at_s, f"link to {other} {what}", "mark")
-            self.note(other, at_s, f"link to {one} {what}", "mark")
-        self._noted_cuts = set(cuts)
 
     def note(self, node: int, at_s: float, label: str, kind: str = "fault") -> None:
         """Note what befell a node."""

@@ -61,9 +61,7 @@ class Supervisor:
     called several times in a second, and after the end.
     """
 
-    def __init__(
-        self, make: bytes, count: int, delivery: Delivery, seed: Any, folder: str | None
-    ):
+    def __init__(self, make: bytes, count: int, delivery: Delivery, seed: Any):
         self.count, self.seed, self.delivery = count, seed, delivery
         self.states = ["starting"] * count
         self.failure = self.copies = None
@@ -71,7 +69,7 @@ class Supervisor:
         self.clients = ClusterClients(self._pass_call, self.now)
         self.partitions = Partitions(count)
         self._began = self._generations = self._processes = self._kept = None
-        self._make, self._disks, self._restarts = make, folder, [0] * count
+        self._make, self._restarts = make, [0] * count
         self._opened, self._starts, self._deaths = Future(), {}, {}
         self._replies, self._tokens = {}, itertools.count()  # token -> (index, Future)
         self._plan, self._finished, self._finish_s = [], None, 0.0
@@ -137,7 +135,6 @@ class Supervisor:
             private_folder=True,
         )
         self.folder = self._processes.folder
-        self._disks = self._disks or os.path.join(self.folder, "disks")
         self._poll = select.poll()
         self._poll.register(self._processes, select.POLLIN)
         self._poll.register(self._requests, select.POLLIN)
@@ -214,7 +211,7 @@ class Supervisor:
         self._tell(node, "node", setup)
 
     def _disk(self, node):
-        return os.path.join(self._disks, f"node{node}")
+        return os.path.join(self.folder, "disks", f"node{node}")
 
     def _hear_up(self, node):
         self.states[node] = "ready"
@@ -334,11 +331,11 @@ class Supervisor:
     def change_links(self, change: Callable, *args: Any) -> Future:
         """Make a change to the partitions; done when the switch has cut the links."""
         change(self.partitions, *args)
-        links = self.partitions.labels(), set(self.partitions.cuts)
+        labels = self.partitions.labels()
         future = Future()
 
         def changed(told):
-            self.partitions.changed(*links, told.result() - self._began)
+            self.partitions.changed(labels, told.result() - self._began)
             future.set_result(None)
 
         told = self._ask(self.count, "links", self.partitions.severed())

@@ -30,13 +30,8 @@ from distlab.network.schedules.transitions import Limits, Transitions, all_split
 __all__ = ["Found", "NotFound", "search"]
 
 _MOST_NODES = 100
+_FAULTS = ("crashes", "drops", "duplicates", "splits")  # as Limits has them
 _SHORTEST_S = 2.0  # for how long a schedule shorter than the shrunk one is looked for
-_FAULTS = (  # as Limits has them
-    ("crash", "crashes"),
-    ("message dropped", "messages dropped"),
-    ("message duplicated", "messages duplicated"),
-    ("split", "splits"),
-)
 
 
 class Explored(NamedTuple):
@@ -67,16 +62,9 @@ class Explored(NamedTuple):
             reach += "steps out of order"
         else:
             reach = f"{self.walks:,} at random"
-        return f"{told}: {reach}; {self._faults()} in each"
-
-    def _faults(self):
-        names = zip(_FAULTS, self.limits, strict=False)
-        told = [
-            f"{count} {one if count == 1 else several}"
-            for (one, several), count in names
-            if count
-        ]
-        return ", ".join(told) or "no faults"
+        limits = zip(_FAULTS, self.limits, strict=False)
+        faults = ", ".join(f"{name}={count}" for name, count in limits if count)
+        return f"{told}: {reach}; {faults or 'no faults'} in each"
 
 
 @dataclass
@@ -175,7 +163,7 @@ def search(
 
 
 def _check_counts(*counts):
-    names = ("crashes", "drops", "duplicates", "splits", "timers", "steps")
+    names = (*_FAULTS, "timers", "steps")
     for name, count in zip(names, counts, strict=True):
         whole = isinstance(count, int) and not isinstance(count, bool)
         if not whole or count < 0:
