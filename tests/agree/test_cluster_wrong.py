@@ -8,7 +8,6 @@ import sys
 import threading
 import time
 
-import nbformat
 import psutil
 import pytest
 from clusters import Echo, Gossip, writes
@@ -273,36 +272,3 @@ def test_a_cluster_that_nobody_has_any_more_ends():
     nodes = [psutil.Process(pid) for pid in cluster.pids]
     del cluster
     assert not psutil.wait_procs(nodes, timeout=20)[1]
-
-
-PANEL = """
-from distlab import network
-
-class Echo(network.Node):
-    def on_client(self, request, call):
-        print("hello")
-        return [network.Reply(request, call.value)]
-
-cluster = network.Cluster(Echo, 2)
-print(cluster.call(1, "write", "x", 5).result)
-cluster.kill(0)
-cluster.panel()
-"""
-
-
-@pytest.mark.soak  # browser/test_cluster_panel.py sees it in JupyterLab
-def test_in_a_kernel_the_panel_is_widgets_and_a_table_for_where_none_run(tmp_path):
-    cells = [nbformat.v4.new_code_cell(PANEL, id="panel")]
-    path = tmp_path / "panel.ipynb"
-    nbformat.write(nbformat.v4.new_notebook(cells=cells), path)
-    jupyter = [sys.executable, "-m", "jupyter", "execute", "--inplace", str(path)]
-    subprocess.run(jupyter, check=True, capture_output=True)
-    outputs = nbformat.read(path, 4).cells[0].outputs
-    said = "".join(one.text for one in outputs if one.output_type == "stream")
-    assert said == "[node 1] hello\n5\n"
-    assert {one.get("name", "stdout") for one in outputs} == {"stdout"}
-    shown = [one.data for one in outputs if one.output_type == "display_data"][-1]
-    assert "application/vnd.jupyter.widget-view+json" in shown
-    for words in ("node 0", "killed", "cluster.restart(1)", "cluster.split("):
-        assert words in shown["text/html"]
-    assert "node 0: killed" in shown["text/plain"]

@@ -88,19 +88,6 @@ def test_what_one_member_is_told_every_member_answers_with(store):
     assert ask(store, 0, Call("read", "never")).result is None
 
 
-def test_a_generator_of_calls_is_sent_each_result(store):
-    seen = []
-
-    def calls():
-        seen.append((yield write(5, "g")))
-        seen.append((yield Call("read", "g")))
-        seen.append((yield Call("cas", "g", (5, seen[-1] + 1))))
-
-    for given in (calls, calls()):
-        store.drive([Client(0, given)])
-    assert seen == [None, 5, True] * 2
-
-
 def test_operations_lie_on_one_clock_and_none_of_a_client_overlap(store):
     clients = [Client(m, [write(m, "o"), Call("read", "o")] * 5) for m in range(3)]
     first, second = store.drive(clients), store.drive(clients)

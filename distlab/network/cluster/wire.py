@@ -15,7 +15,8 @@ import select
 import socket
 import struct
 
-from distlab.processes import Disconnected, anonymous_file
+from distlab.processes import anonymous_file
+from distlab.processes.wire import LENGTH, FrameReader
 
 __all__ = [
     "ARRIVAL",
@@ -33,8 +34,7 @@ DEPARTURE = struct.Struct("<HQd")
 # the generation of the link.
 ARRIVAL = struct.Struct("<BHQI")
 FROM_NODE, FROM_CLIENT = 0, 1
-_GENERATION, _LENGTH = struct.Struct("<I"), struct.Struct("<I")
-_CHUNK_BYTES = 2**18
+_GENERATION = struct.Struct("<I")
 
 
 def address_in(folder: str) -> str:
@@ -82,46 +82,19 @@ class Connection:
     def __init__(self, sock: socket.socket):
         self.sock = sock
         self.waiting = bytearray()
-        self._read = bytearray()
+        self.read = FrameReader(sock).read  # the frames that are here by now
         sock.setblocking(False)
 
     def fileno(self) -> int:
         """Return the socket's descriptor, for whoever waits for it."""
         return self.sock.fileno()
 
-    def read(self) -> list[bytes]:
-        """Return the frames that are here by now.
-
-        Raises: Disconnected if the other end is gone and nothing is left to read.
-        """
-        frames, gone = [], False
-        try:
-            while len(chunk := self.sock.recv(_CHUNK_BYTES)) == _CHUNK_BYTES:
-                self._read += chunk
-            self._read += chunk
-            gone = not chunk
-        except BlockingIOError:
-            pass
-        except OSError:
-            gone = True
-        at, data = 0, self._read
-        while len(data) - at >= _LENGTH.size:
-            end = at + _LENGTH.size + _LENGTH.unpack_from(data, at)[0]
-            if end > len(data):
-                break
-            frames.append(bytes(data[at + _LENGTH.size : end]))
-            at = end
-        del data[:at]
-        if gone and not frames:
-            raise Disconnected("end of stream")
-        return frames
-
     def send(self, payload: bytes) -> None:
         """Send a frame, or as much of it as there is room for; `flush` sends the rest.
 
         What is sent to somebody who is gone is dropped.
         """
-        self.waiting += _LENGTH.pack(len(payload)) + payload
+        self.waiting += LENGTH.pack(len(payload)) + payload
         self.flush()
 
     def flush(self) -> None:
