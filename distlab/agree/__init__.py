@@ -1,16 +1,16 @@
 """How nodes agree, or fail to: stores that can be broken, and what judges them."""
 
-from distlab.agree.checkers import (
-    Verdict,
-    check_causal,
-    check_converged,
-    check_linearizable,
+from distlab.agree.checkers.causal import check_causal
+from distlab.agree.checkers.converged import check_converged
+from distlab.agree.checkers.linearizable import check_linearizable
+from distlab.agree.checkers.sequential import check_sequential
+from distlab.agree.checkers.sessions import (
     check_monotonic_reads,
     check_monotonic_writes,
     check_read_your_writes,
-    check_sequential,
     check_writes_follow_reads,
 )
+from distlab.agree.checkers.verdict import Verdict
 from distlab.agree.measure import Measured, final_reads, measure, workload
 from distlab.agree.models import (
     ANY,

@@ -1,13 +1,13 @@
 """Models of consistency from strong to weak, and the first that nothing violates."""
 
-from distlab.agree.checkers import (
-    check_causal,
-    check_converged,
-    check_linearizable,
+from distlab.agree.checkers.causal import check_causal
+from distlab.agree.checkers.converged import check_converged
+from distlab.agree.checkers.linearizable import check_linearizable
+from distlab.agree.checkers.sequential import check_sequential
+from distlab.agree.checkers.sessions import (
     check_monotonic_reads,
     check_monotonic_writes,
     check_read_your_writes,
-    check_sequential,
     check_writes_follow_reads,
 )
 from distlab.agree.models import KeyValue

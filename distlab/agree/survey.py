@@ -5,7 +5,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from distlab.agree.measure import Measured, measured
+from distlab.agree.measure import measured
 from distlab.agree.stores import (
     Causal,
     LastWriterWins,
@@ -43,17 +43,8 @@ _HEAD = ("store", "consistency found", "read", "write", "read", "write")
 _HEAD += ("majority", "minority", "all", "how old")
 
 
-class Survey(Sequence):
-    """A row for each store that was measured, in a notebook a table."""
-
-    def __init__(self, measured: Sequence[Measured]):
-        self._measured = tuple(measured)
-
-    def __getitem__(self, place):
-        return self._measured[place]
-
-    def __len__(self):
-        return len(self._measured)
+class Survey(tuple):
+    """A `Measured` for each store, in a notebook a table with a row for each."""
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the table's cells as text, a row for each store."""

@@ -9,27 +9,3 @@
 
 Each returns a `Verdict`: ok, violated or inconclusive, and why.
 """
-
-from distlab.agree.checkers.causal import check_causal
-from distlab.agree.checkers.converged import check_converged
-from distlab.agree.checkers.linearizable import check_linearizable
-from distlab.agree.checkers.sequential import check_sequential
-from distlab.agree.checkers.sessions import (
-    check_monotonic_reads,
-    check_monotonic_writes,
-    check_read_your_writes,
-    check_writes_follow_reads,
-)
-from distlab.agree.checkers.verdict import Verdict
-
-__all__ = [
-    "Verdict",
-    "check_causal",
-    "check_converged",
-    "check_linearizable",
-    "check_monotonic_reads",
-    "check_monotonic_writes",
-    "check_read_your_writes",
-    "check_sequential",
-    "check_writes_follow_reads",
-]

@@ -34,7 +34,6 @@ DEPARTURE = struct.Struct("<HQd")
 # the generation of the link.
 ARRIVAL = struct.Struct("<BHQI")
 FROM_NODE, FROM_CLIENT = 0, 1
-_GENERATION = struct.Struct("<I")
 
 
 def address_in(folder: str) -> str:
@@ -47,10 +46,11 @@ class LinkGenerations:
 
     def __init__(self, descriptor: int, count: int):
         self.descriptor, self.count = descriptor, count
-        size = count * count * _GENERATION.size
+        size = 4 * count * count
         if os.fstat(descriptor).st_size < size:
             os.ftruncate(descriptor, size)
         self._memory = mmap.mmap(descriptor, size)
+        self._cuts = memoryview(self._memory).cast("I")
 
     @classmethod
     def new(cls, count: int) -> "LinkGenerations":
@@ -59,16 +59,15 @@ class LinkGenerations:
 
     def of(self, src: int, dst: int) -> int:
         """Return how often the link from `src` to `dst` has been cut."""
-        at = (src * self.count + dst) * _GENERATION.size
-        return _GENERATION.unpack_from(self._memory, at)[0]
+        return self._cuts[src * self.count + dst]
 
     def cut(self, src: int, dst: int) -> None:
         """Raise the link's generation."""
-        at = (src * self.count + dst) * _GENERATION.size
-        _GENERATION.pack_into(self._memory, at, self.of(src, dst) + 1)
+        self._cuts[src * self.count + dst] += 1
 
     def close(self) -> None:
         """Give the memory back."""
+        self._cuts.release()
         self._memory.close()
         os.close(self.descriptor)
 
