@@ -41,7 +41,7 @@ _ONE_WAY_S = 0.01
 _SPLIT_S = (0.1, 2.5)
 _TOLD_S = (0.1, 2.0)  # what begins then gives up, if it does, before the split heals
 _ROUGH = Delivery((0.001, 0.1), loss=0.2, duplicate=0.1)
-_HURRY_S = 0.005  # between calls: so short that messages overtake those before
+_HURRY_S = 0.005  # between calls: so short that messages are reordered
 _ROUGH_KEYS = 4
 _FINALLY_S = 12.0  # when all clients are long done, and the replicas should agree
 
@@ -186,8 +186,8 @@ class Measured:
         shares = " and ".join(f"{self.availability(side):.0%}" for side in self.sides)
         return (
             f"{self.name}: {self.consistency} in {self.ladder.judged} runs; {spent}; "
-            f"in a split {shares} of calls are answered on the majority's and on the "
-            "minority's side"
+            f"in a partition {shares} of calls are answered on the majority's and "
+            "on the minority's side"
         )
 
     def _spent(self, op):

@@ -34,9 +34,9 @@ STORES = {
 
 _GROUPS = (
     ("", 2),
-    ("latency without a split", 2),
-    ("latency in the split", 2),
-    ("answered in the split", 3),
+    ("latency without a partition", 2),
+    ("latency in the partition", 2),
+    ("answered in the partition", 3),
     ("stale reads", 1),
 )
 _HEAD = ("store", "consistency found", "read", "write", "read", "write")
@@ -53,9 +53,7 @@ class Survey(tuple):
     def __repr__(self):
         rows = [_HEAD, *self.rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [
-            "Latency without a split, then in it; answered in the split; stale reads"
-        ]
+        lines = ["Latency without a partition, and in it; answered in it; stale reads"]
         for row in rows:
             cells = zip(row, widths, strict=True)
             lines.append("  ".join(cell.ljust(width) for cell, width in cells).rstrip())
@@ -86,12 +84,12 @@ class Survey(tuple):
         together, alone = (" and ".join(map(str, side)) for side in one.sides)
         return [
             f"Latency: how many messages a call waits for, one after another, and the "
-            f"median time; a message is {one.one_way_s * 1000:g} ms on its way. The "
-            f"split is between nodes {together} and node {alone}; in it all clients, "
-            "and reads and writes, count the same.",
+            f"median time; a message takes {one.one_way_s * 1000:g} ms. The partition "
+            f"is between nodes {together} and node {alone}; in it all clients, and "
+            "reads and writes, count the same.",
             f"Consistency: the strongest model that none of {one.ladder.judged} runs "
-            "violated, among them such with lost, doubled and late messages, a split "
-            "and a crash. It is no proof.",
+            "violated, among them such with dropped, duplicated and late messages, a "
+            "partition and a crash. It is no proof.",
             "A read is stale if another write began after the one it saw was answered, "
             "and was answered before the read began.",
         ]

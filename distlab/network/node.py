@@ -1,4 +1,4 @@
-"""What a protocol is: a node that hears one thing at a time, and says what to do.
+"""What a protocol is: a node that takes one event at a time, and returns effects.
 
                       ┌──────── Node ────────┐
     a client's call ──▶ on_client(request, …) │──▶ Reply, Refuse

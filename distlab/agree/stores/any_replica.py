@@ -27,7 +27,7 @@ class AnyReplica(Store):
     """Read and write at any replica; what was written spreads.
 
     gossip_s: how often a replica sends all that it has to one of the others, drawn by
-        chance (anti-entropy), so that what got lost arrives after all.
+        chance (anti-entropy), so that what was dropped arrives after all.
 
     A subclass says what a key has that nobody wrote (`nothing`), and has three
     methods: `written`, `merged` and `shown`.

@@ -138,7 +138,7 @@ class PrimaryCopy(Store):
                 yield from self._answer_what_is_copied()
 
     def on_timer(self, name: Hashable) -> Iterator[Effect]:
-        """Send again what got lost; give up a read that the primary doesn't answer.
+        """Send again what was dropped; give up a read that the primary doesn't answer.
 
         A write that was forwarded must not be refused: it may be in the primary's log,
         and only the answer lost. A client that is told "not done" and writes again has

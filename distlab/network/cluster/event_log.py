@@ -92,8 +92,8 @@ def merge_logs(logs: Logs) -> Trace:
     _note_drops(logs, messages)
     in_order = sorted(messages.values(), key=lambda message: message.sent_s)
     for number, one in enumerate(in_order, 1):
-        lost = "dropped: " if one.dropped and not one.arrived else ""
-        what = one.size, number, lost + one.words
+        label = "dropped: " if one.dropped and not one.arrived else ""
+        what = one.size, number, label + one.words
         events.append(Event(one.src, one.sent_s, one.sent_s, "send", one.dst, *what))
         for at in one.arrived:
             what = one.size, number, one.words

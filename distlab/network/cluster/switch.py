@@ -153,10 +153,10 @@ class _Switch:
         if link not in self.random:
             self.random[link] = random.Random(f"{self.seed}: {src} to {dst}")
         draw = self.random[link]
-        lost, twice = draw.random(), draw.random()
+        dropped, twice = draw.random(), draw.random()
         delays = [draw.uniform(*self.delivery.delay_s) for _ in range(2)]
         cut = link in self.cut or sent_s < self.healed_s.get(link, 0.0)
-        if cut or dst not in self.nodes or lost < self.delivery.loss:
+        if cut or dst not in self.nodes or dropped < self.delivery.loss:
             return self._drop(src, number)
         copies = 2 if twice < self.delivery.duplicate else 1
         for delay_s in delays[:copies]:
@@ -185,10 +185,10 @@ class _Switch:
     def _drop(self, src, number):
         self.log.note("drop", time.monotonic(), src, number)
 
-    def _drop_all(self, lost):
-        gone = [message for message in self.under_way if lost(message)]
+    def _drop_all(self, which):
+        gone = [message for message in self.under_way if which(message)]
         if gone:
-            self.under_way = [one for one in self.under_way if not lost(one)]
+            self.under_way = [one for one in self.under_way if not which(one)]
             heapq.heapify(self.under_way)
         for message in gone:
             self._drop(message.src, message.number)

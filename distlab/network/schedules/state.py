@@ -40,7 +40,7 @@ class State(NamedTuple):
     nodes: number of each node's memory, 0 while it is dead. restarts: how often each
     has started again. disks: (name, number of value) of what it has saved.
     timers: of each node, (round, number of name), in order.
-    pending: messages under way, in the plain order.
+    pending: messages under way, in the default order.
     clients: (index of its call, whether it waits for it, numbers of results).
     sides: the side of each node, if the network is split.
     crashes, drops, duplicates, splits, fired: how often that has happened.
