@@ -51,12 +51,12 @@ def grade(
         from distlab.instructor.grade import Grading
 
         grading = Grading(course, meant(assignment, course.assignments()))
-    handed = _of(student, grading)
+    submissions = _of(student, grading)
     for remark in grading.found.remarks:
         console.print(Text(f"note: {remark}", "yellow"), soft_wrap=True)
-    troubles = _grade(grading, handed, jobs, force, console)
+    troubles = _grade(grading, submissions, jobs, force, console)
     failed = {trouble.student for trouble in troubles}
-    graded = [one for one in handed if one.student not in failed]
+    graded = [one for one in submissions if one.student not in failed]
     _tell_all(grading, graded, troubles, to_csv, console)
     if feedback and graded:
         with console.status("Writing feedback"):
@@ -105,11 +105,11 @@ def _of(students, grading):
     """Return what was submitted, by those students if some are named."""
     found = grading.found
     if not students:
-        if not found.handed and not found.troubles:
+        if not found.submissions and not found.troubles:
             where = grading.course.folder("submitted", "*", grading.assignment)
             raise CourseUnusable(f"no submission of {grading.assignment}: no {where}")
-        return found.handed
-    there = {one.student for one in (*found.handed, *found.troubles)}
+        return found.submissions
+    there = {one.student for one in (*found.submissions, *found.troubles)}
     missing = [name for name in students if name not in there]
     if missing:
         raise UnknownLesson(
@@ -117,16 +117,16 @@ def _of(students, grading):
             f"have submitted: {', '.join(sorted(there)) or 'none'}"
         )
     found.troubles = [one for one in found.troubles if one.student in students]
-    return [one for one in found.handed if one.student in students]
+    return [one for one in found.submissions if one.student in students]
 
 
-def _grade(grading: "Grading", handed, jobs, force, console):
+def _grade(grading: "Grading", submissions, jobs, force, console):
     """Grade under one progress bar; return what could not be graded."""
-    from distlab.instructor.handed import Trouble
+    from distlab.instructor.submissions import Trouble
     from distlab.launch.machine import usable_cores
 
-    todo = [one for one in handed if force or not grading.is_graded(one)]
-    if before := len(handed) - len(todo):
+    todo = [one for one in submissions if force or not grading.is_graded(one)]
+    if before := len(submissions) - len(todo):
         console.print(f"{_submissions(before)} graded before")
     troubles, finished = list(grading.found.troubles), 0
     try:
@@ -136,8 +136,8 @@ def _grade(grading: "Grading", handed, jobs, force, console):
                     finished += 1
                     if done.trouble:
                         root = grading.course.root
-                        where = str(done.handed.folder.relative_to(root))
-                        one = Trouble(done.handed.student, where, done.trouble)
+                        where = str(done.submission.folder.relative_to(root))
+                        one = Trouble(done.submission.student, where, done.trouble)
                         troubles.append(one)
                 bar.show(finished, len(todo), students)
     except KeyboardInterrupt:

@@ -17,7 +17,7 @@ from datetime import datetime
 from pathlib import Path
 
 from distlab.instructor.choosing import plain_files, plain_name
-from distlab.instructor.handed import Trouble
+from distlab.instructor.submissions import Trouble
 
 __all__ = ["Collected", "collect"]
 

@@ -33,7 +33,6 @@ from distlab.errors import CourseUnusable, SandboxFailed
 from distlab.instructor.autograde import InSandbox
 from distlab.instructor.choosing import choose, plain_files
 from distlab.instructor.course import Course
-from distlab.instructor.handed import Handed, find_handed, timestamp_of
 from distlab.instructor.marks import (
     Marks,
     Step,
@@ -42,6 +41,7 @@ from distlab.instructor.marks import (
     students_of,
 )
 from distlab.instructor.reading import Unreadable
+from distlab.instructor.submissions import Submission, find_submissions, timestamp_of
 from distlab.processes.child import die_with
 
 __all__ = ["Done", "Grading"]
@@ -54,7 +54,7 @@ _LARGEST_FILE_BYTES = 50 * 10**6
 class Done:
     """A submission that is graded, or could not be: `trouble` says why."""
 
-    handed: Handed
+    submission: Submission
     trouble: str
     seconds: float
 
@@ -86,7 +86,7 @@ class Grading:
         with self.course.gradebook() as gradebook:
             students = students_of(gradebook)
             self.steps = steps_of(gradebook, self.assignment)
-        self.found = find_handed(
+        self.found = find_submissions(
             self.course.folder("submitted"),
             self.assignment,
             self.course.assignments(),
@@ -97,10 +97,10 @@ class Grading:
         """Leave the lock to the process that forked this one."""
         self._lock.close()
 
-    def is_graded(self, handed: Handed) -> bool:
+    def is_graded(self, submission: Submission) -> bool:
         """Return whether what was submitted is what has been graded."""
-        known = self.facts(handed.student).get("submitted")
-        return known == _fingerprint(handed.folder)
+        known = self.facts(submission.student).get("submitted")
+        return known == _fingerprint(submission.folder)
 
     def facts(self, student: str) -> dict:
         """Return what an autograded notebook says about its grading; {} without one."""
@@ -117,7 +117,7 @@ class Grading:
         with self.course.gradebook() as gradebook:
             return read_marks(gradebook, self.assignment)
 
-    def write_feedback(self, graded: list[Handed]) -> None:
+    def write_feedback(self, graded: list[Submission]) -> None:
         """Have nbgrader write the feedback of submissions.
 
         Raises: CourseUnusable, with nbgrader's words.
@@ -132,7 +132,7 @@ class Grading:
                 )
 
     def grade(
-        self, todo: list[Handed], jobs: int
+        self, todo: list[Submission], jobs: int
     ) -> Iterator[tuple[list, Done | None]]:
         """Grade; yield (students under way, what has ended), or None now and then.
 
@@ -150,12 +150,12 @@ class Grading:
                 while waiting and len(busy) < jobs:
                     one = _Job(self, waiting.pop(0))
                     busy[one.process.sentinel] = one
-                yield [job.handed.student for job in busy.values()], None
+                yield [job.submission.student for job in busy.values()], None
                 ended = wait([*busy], _LOOK_S)
                 for sentinel, job in list(busy.items()):
                     if sentinel in ended or job.seconds() > limit_s:
                         del busy[sentinel]
-                        students = [each.handed.student for each in busy.values()]
+                        students = [each.submission.student for each in busy.values()]
                         yield students, job.done(limit_s)
         finally:
             for job in busy.values():
@@ -171,16 +171,16 @@ class Grading:
             raise CourseUnusable(f"there is no notebook in {folder}.")
         return nbformat.read(paths[0], as_version=4)
 
-    def grade_one(self, handed: Handed) -> str:
+    def grade_one(self, submission: Submission) -> str:
         """Grade one submission, in a process of its own; return "" or the trouble."""
-        directory, student = self.course.directory, handed.student
+        directory, student = self.course.directory, submission.student
         aside = self._aside / hashlib.sha256(student.encode()).hexdigest()[:16]
         place = aside / "submitted" / student / self.assignment
         shutil.rmtree(aside, ignore_errors=True)
         place.mkdir(parents=True)
         try:
-            submitted = _fingerprint(handed.folder)
-            notes = self._lay_out(handed, place)
+            submitted = _fingerprint(submission.folder)
+            notes = self._lay_out(submission, place)
             directory.assignment_id, directory.student_id = self.assignment, student
             directory.submitted_directory = os.path.relpath(
                 aside / "submitted", self.course.root
@@ -201,18 +201,18 @@ class Grading:
             shutil.rmtree(aside, ignore_errors=True)
         return ""
 
-    def _lay_out(self, handed, place):
+    def _lay_out(self, submission, place):
         """Copy a submission, its notebook as UTF-8, format 4; return what was odd."""
-        notes = list(handed.notes)
+        notes = list(submission.notes)
         names = {step.notebook for step in self.steps}
         known = {step.name for step in self.steps}
         for name in sorted(names):
-            notebook, odd = choose(handed.folder, name, known)
+            notebook, odd = choose(submission.folder, name, known)
             notes += odd
             (place / f"{name}.ipynb").write_text(json.dumps(notebook), "utf-8")
-        files, left_out = plain_files(handed.folder)
+        files, left_out = plain_files(submission.folder)
         for path in files:
-            inner = path.relative_to(handed.folder)
+            inner = path.relative_to(submission.folder)
             if path.suffix.lower() in (".ipynb", ".zip"):
                 continue
             if path.stat().st_size > _LARGEST_FILE_BYTES:
@@ -220,7 +220,7 @@ class Grading:
                 continue
             if str(inner) == "timestamp.txt":
                 try:
-                    timestamp_of(handed.folder)
+                    timestamp_of(submission.folder)
                 except ValueError:
                     notes.append("timestamp.txt holds no time: it counts as in time")
                     continue
@@ -269,11 +269,11 @@ class _One(Autograde):
 class _Job:
     """One submission that is graded in a fork of this process."""
 
-    def __init__(self, grading, handed):
-        self.handed, self._since = handed, time.monotonic()
+    def __init__(self, grading, submission):
+        self.submission, self._since = submission, time.monotonic()
         context = multiprocessing.get_context("fork")
         self._receiver, sender = context.Pipe(duplex=False)
-        work = grading, handed, sender, os.getpid()
+        work = grading, submission, sender, os.getpid()
         self.process = context.Process(target=_in_a_fork, args=work, daemon=True)
         self.process.start()
         sender.close()
@@ -291,14 +291,14 @@ class _Job:
             if self._receiver.poll():
                 trouble = self._receiver.recv()
         self._receiver.close()
-        return Done(self.handed, trouble, self.seconds())
+        return Done(self.submission, trouble, self.seconds())
 
     def kill(self):
         self.process.kill()
         self.process.join()
 
 
-def _in_a_fork(grading, handed, sender, parent):
+def _in_a_fork(grading, submission, sender, parent):
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends this process
     die_with(parent)
     grading.release()
@@ -306,9 +306,9 @@ def _in_a_fork(grading, handed, sender, parent):
         for descriptor in (1, 2):
             os.dup2(log.fileno(), descriptor)
     try:
-        trouble = grading.grade_one(handed)
+        trouble = grading.grade_one(submission)
     except BaseException as error:
-        logging.getLogger(__name__).exception("grading %s", handed.student)
+        logging.getLogger(__name__).exception("grading %s", submission.student)
         trouble = f"{type(error).__name__}: {error}"
     sender.send(trouble)
     sys.stdout.flush()

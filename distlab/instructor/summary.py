@@ -9,8 +9,8 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from distlab.instructor.handed import Trouble
 from distlab.instructor.marks import Marks, Step
+from distlab.instructor.submissions import Trouble
 
 __all__ = ["Row", "rows_of", "show_summary", "write_csv"]
 

@@ -22,7 +22,7 @@ from distlab.launch.call import Call, Outcome
 from distlab.launch.clocks import FabricClock, RealClock
 from distlab.launch.ranks import Ranks
 from distlab.launch.relay import Lie, Relay
-from distlab.processes import Unruly, Wary
+from distlab.processes import UntrustedProcesses, Violation
 from distlab.recorder import Recorder
 from distlab.simulated import Fabric
 
@@ -93,7 +93,7 @@ class RelayedRanks(Ranks):
     def _start(self, *, shared, **how):
         crew = self._take_over((how["also"], self._relaying.without))
         if crew is None:
-            crew = Wary("distlab.launch.rank:relayed", **how)
+            crew = UntrustedProcesses("distlab.launch.rank:relayed", **how)
             crew.modules = how["also"], self._relaying.without
         try:
             crew.muster(self.world_size, _MOST_BYTES // self.world_size)
@@ -157,7 +157,7 @@ class _RelayedCall(Call):
 
     def _take(self, happened):
         for what in happened:
-            if isinstance(what, Unruly):
+            if isinstance(what, Violation):
                 self._blame(what.index, what.why)
         super()._take(happened)
         self._board.drain()  # the relay cannot wait for room, as a rank does

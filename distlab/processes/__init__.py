@@ -33,7 +33,7 @@ from distlab.processes.interrupts import Interrupts
 from distlab.processes.memory import anonymous_file
 from distlab.processes.pulse import Pulse
 from distlab.processes.server_handle import warm_up
-from distlab.processes.wary import Unruly, Wary
+from distlab.processes.untrusted import UntrustedProcesses, Violation
 from distlab.processes.wire import Disconnected
 
 __all__ = [
@@ -46,8 +46,8 @@ __all__ = [
     "Lines",
     "Processes",
     "Pulse",
-    "Unruly",
-    "Wary",
+    "UntrustedProcesses",
+    "Violation",
     "anonymous_file",
     "inside",
     "on_its_own",

@@ -8,9 +8,9 @@ import pytest
 from courses import STEM, TWO, cell, exercise
 
 from distlab.instructor.choosing import choose
-from distlab.instructor.handed import find_handed
 from distlab.instructor.reading import Unreadable, notebook_from
 from distlab.instructor.skeleton import filled
+from distlab.instructor.submissions import find_submissions
 
 NAMES = [c.id for c in exercise().cells]
 
@@ -168,8 +168,8 @@ def test_of_two_folders_of_one_student_the_later_counts_or_none(tmp_path):
     for name, day in (("Ann", 1), ("ann (1)", 2)):
         stamp = tmp_path / name / STEM / "timestamp.txt"
         stamp.write_text(f"2026-01-0{day} 00:00:00 UTC")
-    found = find_handed(tmp_path, STEM, [STEM], {"ann"})
-    assert [(one.student, one.folder.parent.name) for one in found.handed] == [
+    found = find_submissions(tmp_path, STEM, [STEM], {"ann"})
+    assert [(one.student, one.folder.parent.name) for one in found.submissions] == [
         ("ann", "ann (1)")
     ]
     assert "look like one student" in found.troubles[0].what

@@ -15,13 +15,13 @@ from nbgrader.utils import parse_utc
 
 from distlab.instructor.choosing import plain_name
 
-__all__ = ["Found", "Handed", "Trouble", "find_handed", "timestamp_of"]
+__all__ = ["Found", "Submission", "Trouble", "find_submissions", "timestamp_of"]
 
 _LARGEST_STAMP = 200
 
 
 @dataclass(frozen=True)
-class Handed:
+class Submission:
     """One student's folder for the assignment, and what was odd about it."""
 
     student: str
@@ -42,12 +42,12 @@ class Trouble:
 class Found:
     """All that is there. remarks: what is odd, and stops nobody's grading."""
 
-    handed: list[Handed] = field(default_factory=list)
+    submissions: list[Submission] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
 
 
-def find_handed(
+def find_submissions(
     submitted: Path, assignment: str, assignments: list[str], students: set[str]
 ) -> Found:
     """Look through the folder of submissions.
@@ -74,7 +74,9 @@ def find_handed(
                 by_person.setdefault(plain_name(path.name), []).append(one)
     for person, folders in sorted(by_person.items()):
         if all(one.student in students for one in folders):
-            found.handed += folders  # however much alike, they are different students
+            found.submissions += (
+                folders  # however much alike, they are different students
+            )
         else:
             _take(person, folders, students, found)
     return found
@@ -121,7 +123,7 @@ def _assignment_folder(student, assignment, assignments, found):
         elif not path.is_dir():
             what = f"it is a file. Put it into a folder {assignment}."
         else:
-            usable.append(Handed(student.name, path))
+            usable.append(Submission(student.name, path))
             continue
         found.troubles.append(Trouble(student.name, f"{where}/{path.name}", what))
     if len(usable) > 1:
@@ -134,10 +136,10 @@ def _assignment_folder(student, assignment, assignments, found):
             return None
         others = ", ".join(u.folder.name for u in usable if u is not one)
         note = f"taken: {one.folder.name}{why}; not looked at: {others}"
-        return Handed(one.student, one.folder, (note,))
+        return Submission(one.student, one.folder, (note,))
     if usable and usable[0].folder.name != assignment:
         note = f"folder {usable[0].folder.name} taken as {assignment}"
-        return Handed(student.name, usable[0].folder, (note,))
+        return Submission(student.name, usable[0].folder, (note,))
     return usable[0] if usable else None
 
 
@@ -148,8 +150,8 @@ def _take(person, folders, students, found):
         [one] = folders
         if one.student not in students and len(known) == 1:
             note = f"folder {one.student} taken as {known[0]}, whom the gradebook knows"
-            one = Handed(known[0], one.folder, (note, *one.notes))
-        found.handed.append(one)
+            one = Submission(known[0], one.folder, (note, *one.notes))
+        found.submissions.append(one)
         return
     names = [one.student for one in folders]
     taken, why = _later(folders)
@@ -165,7 +167,7 @@ def _take(person, folders, students, found):
     student = known[0] if len(known) == 1 else own
     others = ", ".join(name for name in names if name != taken.student)
     note = f"folder {taken.student} taken{why}; not looked at: {others}"
-    found.handed.append(Handed(student, taken.folder, (note, *taken.notes)))
+    found.submissions.append(Submission(student, taken.folder, (note, *taken.notes)))
 
 
 def _later(folders):

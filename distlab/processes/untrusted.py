@@ -1,4 +1,4 @@
-"""`Wary`: processes whose owner trusts nothing they send, and never waits for them.
+"""`UntrustedProcesses`: their owner trusts nothing they send, and never waits for them.
 
 What a process sends is read a piece at a time and up to a limit, and memory is taken
 only for what has come, whatever length it announced. What is sent to a process waits
@@ -14,26 +14,26 @@ from distlab.errors import ProcessServerFailed
 from distlab.processes.group import Processes
 from distlab.processes.wire import LENGTH, Disconnected
 
-__all__ = ["Unruly", "Wary"]
+__all__ = ["UntrustedProcesses", "Violation"]
 
 MOST_FRAME_BYTES = 2**25
 _PIECE_BYTES = 2**18
 
 
-class Unruly(NamedTuple):
-    """A process has sent what nobody may: `why` says what."""
+class Violation(NamedTuple):
+    """A process has sent what it may not: `why` says what."""
 
     index: int
     why: str
 
 
-class Wary(Processes):
+class UntrustedProcesses(Processes):
     """Processes that can be hostile; see `Processes`. There are none before `muster`.
 
     modules: what only some groups need, and these have.
 
     If a peer dies: as with `Processes`. One that sends too much is reported as
-    `Unruly`, once, and not heard any more.
+    `Violation`, once, and not heard any more.
     """
 
     def __init__(self, entry: str, *, also: Sequence[str] = (), **how):
@@ -112,7 +112,7 @@ class Wary(Processes):
         why = self._readers[source].why
         if why and source not in self._muted:
             self._muted.add(source)
-            happened.append(Unruly(source, why))
+            happened.append(Violation(source, why))
         return happened
 
 
