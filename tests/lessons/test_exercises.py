@@ -45,8 +45,7 @@ def released(tmp_path_factory):
     course = tmp_path_factory.mktemp("course")
     shutil.copy(ROOT / "nbgrader_config.py", course)
     shutil.copytree(ROOT / "solutions", course / "solutions")
-    for solution in SOLUTIONS:
-        nbgrader(course, "generate_assignment", solution.name)
+    in_forks(course, "nbgrader", "generate_assignment")
     return course
 
 
@@ -94,12 +93,7 @@ def test_the_solution_and_a_wrong_answer_pass_through_the_whole_of_nbgrader(rele
             notebook = _answered(solution, cells)
             nbformat.write(notebook, folder / f"{solution.name}.ipynb")
             expected[solution.name, student] = points
-        subprocess.run(
-            [sys.executable, "-m", "distlab", "grade", solution.name],
-            cwd=released,
-            check=True,
-            capture_output=True,
-        )
+    in_forks(released, "distlab", "grade")
     with Gradebook(f"sqlite:///{released}/gradebook.db") as gradebook:
         found = {
             (stem, who): gradebook.find_submission(stem, who).score
@@ -108,11 +102,27 @@ def test_the_solution_and_a_wrong_answer_pass_through_the_whole_of_nbgrader(rele
     assert found == expected
 
 
-def nbgrader(course, *arguments):
+FORKS = """
+import os, sys
+import distlab.__main__, distlab.instructor.grade, nbgrader.apps.nbgraderapp
+mains = {"nbgrader": nbgrader.apps.nbgraderapp.main, "distlab": distlab.__main__.main}
+program, command, *stems = sys.argv[1:]
+for stem in stems:
+    if os.fork() == 0:
+        sys.argv = [program, command, stem]
+        sys.exit(mains[program]())
+    if os.wait()[1]:
+        sys.exit(f"{program} {command} {stem} failed")
+"""
+
+
+def in_forks(course, program, command):
+    """Run a command for each exercise, after one import of what all of them need."""
     # nbgrader calls alembic by its bare name, as in an activated environment
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    stems = [solution.name for solution in SOLUTIONS]
     done = subprocess.run(
-        [sys.executable, "-m", "nbgrader", *arguments],
+        [sys.executable, "-c", FORKS, program, command, *stems],
         cwd=course,
         capture_output=True,
         text=True,

@@ -133,7 +133,7 @@ def _placed(path, cells, source, code):
     kept = {name: _without(cell, anew) for name, cell in cells.items()}
     changed = [name for name in cells if kept[name] != cells[name]]
     known = set().union(*(_names(cell) for cell in cells.values()))
-    if not changed and not anew & known:
+    if anew and not changed and not anew & known:
         raise DistlabError(
             f"{path} defines {', '.join(sorted(anew))}, which is in no cell of the "
             "solution and takes the place of nothing."
