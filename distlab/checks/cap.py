@@ -276,10 +276,10 @@ HINTS = [
         "An answer was given too early. Before a read answers, a majority has to have "
         "what it is about to tell; so it is with a write."]),
     Hint(lambda f: f["waits"], [
-        "A call was refused, or answered after others were heard. Whoever is cut off "
-        "hears nobody. Answer in on_client, from what is here."]),
+        "A call was refused, or answered after others were heard. An isolated node "
+        "hears from no other. Answer in on_client, from what is here."]),
     Hint(lambda f: not f["again"], [
-        "After the split nobody says anything. What was sent during it is lost, so it "
+        "After the partition no node sends. What was sent during it was dropped, so it "
         "has to be said again, now and then, on a timer that is set again."]),
     Hint(lambda f: f["again"], [
         "The nodes differ, or an old value has won. A write's version is above that of "
@@ -297,5 +297,4 @@ HINTS = [
         "told the rest. They need to know that it was removed."]),
     Hint(lambda f: f["lost"], [
         "What one side added is lost. Put together what both did: no two adds have the "
-        "same tag, and a remove ends only the adds that it has seen."]),
-    *kit.NODE_HINTS]
+        "same tag, and a remove ends only the adds that it has seen."]), *kit.NODE_HINTS]

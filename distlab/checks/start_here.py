@@ -156,14 +156,14 @@ HINTS = [
     Hint(lambda f: f.get("why") == "no message" or (
          isinstance(f["failure"], WorldTimeout)
          and not f["failure"].trace.messages()), [
-        "Nobody sent a message, and a rank sees nothing else of another. If the order "
+        "No rank sent a message, and a rank sees nothing else of another. If the order "
         "came out right by the clock, that was luck: from whom can a rank learn that "
         "it may speak?",
         "Each rank has its own memory, so no variable changes in two of them, and a "
         "sleep only guesses how long the others need. What could rank 0 do when it "
         "has finished that rank 1 would notice?",
         "Write down for rank 1: what do I wait for, and what do I do when I have "
-        "finished? Then for rank 0, which nobody comes before."]),
+        "finished? Then for rank 0, which no rank comes before."]),
     Hint(lambda f: f["why"] == "next round", [
         "A round overtakes the one before it: rank 0 goes on as soon as its own turn "
         "is over. From whom can it learn that all have spoken?",
@@ -190,7 +190,7 @@ HINTS = [
     Hint(lambda f: isinstance(f["failure"].cause, InvalidArgument) or (
          isinstance(f["failure"], Deadlock) and "waited in send" in str(f["failure"])
          and not f["failure"].cycle), [
-        "Nobody comes before rank 0 and nobody after the last rank, and a single rank "
+        "No rank comes before rank 0, none after the last one, and a single rank "
         "is both. For whom must the first turn wait, and whom must the last one tell?",
         "The story names the rank and the line. Put its number into the expression "
         "for its peer: what comes out, and is that rank there to receive?"]),

@@ -22,7 +22,7 @@ OPTIMIZERS = {
     "momentum": partial(torch.optim.SGD, lr=0.1, momentum=0.9),
     "Adam": partial(torch.optim.Adam, lr=0.05),
 }
-_fresh = partial(SystemRandom().sample, range(2**60))  # seeds that nobody knows
+_fresh = partial(SystemRandom().sample, range(2**60))  # seeds drawn anew
 
 
 @check("{} ranks, {} parameters, {}")

@@ -99,7 +99,7 @@ def collect(
 
 
 def _nothing_in(path, students):
-    """Return what to say of what is nobody's submission."""
+    """Return what to say of what belongs to no student."""
     if path.is_symlink() or not path.is_dir() or any(path.iterdir()):
         what = "it is neither a notebook nor a folder with one."
         return Trouble("?", path.name, what)
@@ -111,7 +111,7 @@ def _nothing_in(path, students):
 
 
 def _whose(path, assignment):
-    """Return whose a file or folder is; None if it is nobody's submission."""
+    """Return whose a file or folder is; None if it belongs to no student."""
     if path.is_symlink() or not (path.is_dir() or path.is_file()):
         return None
     if path.is_dir():

@@ -60,7 +60,7 @@ def steps_of(gradebook: Gradebook, assignment: str) -> list[Step]:
 
 
 def read_marks(gradebook: Gradebook, assignment: str) -> dict[str, Marks]:
-    """Return the marks of everybody whose submission is in the gradebook."""
+    """Return the marks of every student whose submission is in the gradebook."""
     steps = {
         (step.notebook, step.name): step for step in steps_of(gradebook, assignment)
     }

@@ -40,7 +40,7 @@ class Trouble:
 
 @dataclass
 class Found:
-    """All that is there. remarks: what is odd, and stops nobody's grading."""
+    """All that is there. remarks: what is odd, and keeps nothing from being graded."""
 
     submissions: list[Submission] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)

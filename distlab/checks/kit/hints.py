@@ -56,7 +56,7 @@ def _unwritten(facts):
 
 
 def _all_wait(*kinds):
-    """Fits where nobody can go on, and those who wait do so in one of these calls."""
+    """Fits where no rank can go on, and all that wait do so in one of these calls."""
 
     def when(facts):
         failure = facts["failure"]

@@ -206,7 +206,7 @@ NODE_HINTS = [
         "what a node remembers is self's own, made in __init__."]),
     Hint(_says("write this step", "this exercise asks"), [
         "Nothing of your own is written yet: the protocol itself is the exercise. What "
-        "must a node know before it answers, and what if it hears nobody?"]),
+        "must a node know before it answers, and what if no other node answers?"]),
     Hint(_says("did not return"), [
         "A node never waits. It returns its effects, and is called again when a "
         "message comes or a timer runs out. Which loop can never end?"]),

@@ -3,7 +3,7 @@
     a run of the learner's ────▶ its player
     and one of the library's ──▶ both in step, up to where they differ
 
-Drawing waits until somebody looks; the learner's function is not called for it.
+Nothing is drawn before it is looked at; the learner's function is not called for it.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Repeats the one round, and nobody tells rank 0 that it has ended."""
+"""Repeats the one round, and does not tell rank 0 that it has ended."""
 
 POINTS = 6.0
 HINT = "A round overtakes the one before it"

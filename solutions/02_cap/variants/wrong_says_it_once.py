@@ -1,7 +1,7 @@
 """Tells the others of a write when it is made, and never again."""
 
 POINTS = 7.0
-HINT = "After the split nobody says anything"
+HINT = "After the partition no node sends"
 
 
 class Answering(Node):
