@@ -297,4 +297,4 @@ HINTS = [
         "told the rest. They need to know that it was removed."]),
     Hint(lambda f: f["lost"], [
         "What one side added is lost. Put together what both did: no two adds have the "
-        "same tag, and a remove ends only the adds that it has seen."]), *kit.NODE_HINTS]
+        "same tag, and a remove ends only adds that it has seen."]), *kit.NODE_HINTS]
