@@ -20,12 +20,12 @@ __all__ = [
     "EngineMissing",
     "HistoryError",
     "InvalidArgument",
+    "InvalidSchedule",
     "MessageMismatch",
     "NestedRDD",
     "NestedWorld",
     "NodeFailed",
     "NotDeterministic",
-    "NotHere",
     "ProcessServerFailed",
     "RankDied",
     "RankRaised",
@@ -52,6 +52,10 @@ class InvalidArgument(DistlabError, ValueError, TypeError):
     """An argument that no world can be made from; nothing was started."""
 
 
+class InvalidSchedule(InvalidArgument):
+    """A pipeline's schedule cannot be played; the message names stage and work."""
+
+
 class CannotTravel(DistlabError, TypeError):
     """An object that cannot be sent to a rank, or back from one."""
 
@@ -69,10 +73,6 @@ class NestedWorld(DistlabError, RuntimeError):
 
 class NestedRDD(DistlabError, RuntimeError):
     """An RDD or its Context was used inside a function that runs on workers."""
-
-
-class NotHere(DistlabError, NotImplementedError, AttributeError):
-    """A name that a real system has, and the course's own version of it has not."""
 
 
 class ContextStopped(DistlabError, RuntimeError):

@@ -1,0 +1,26 @@
+"""Pipeline parallelism: the model cut into stages, and schedules that keep them busy."""
+
+from distlab.train.pipeline.schedule import Schedule, Work
+from distlab.train.pipeline.schedules import (
+    gpipe,
+    interleaved,
+    naive,
+    one_f_one_b,
+    zero_bubble_h1,
+    zero_bubble_h2,
+)
+from distlab.train.pipeline.timing import Timed, Times, timed
+
+__all__ = [
+    "Schedule",
+    "Timed",
+    "Times",
+    "Work",
+    "gpipe",
+    "interleaved",
+    "naive",
+    "one_f_one_b",
+    "timed",
+    "zero_bubble_h1",
+    "zero_bubble_h2",
+]

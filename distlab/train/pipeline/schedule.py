@@ -1,0 +1,164 @@
+"""A pipeline schedule is data: for each stage, what it does in which order.
+
+    one_f_one_b(stages=4, microbatches=6)
+
+    stage 0   F0 F1 F2 F3 B0 F4 B1 F5 B2 B3 B4 B5
+    stage 1   F0 F1 F2 B0 F3 B1 F4 B2 F5 B3 B4 B5
+    stage 2   F0 F1 B0 F2 B1 F3 B2 F4 B3 F5 B4 B5
+    stage 3   F0 B0 F1 B1 F2 B2 F3 B3 F4 B4 F5 B5
+
+F is the forward pass of a microbatch, B its backward pass. Where a schedule has W, the
+backward pass is split: B is the gradient of the stage's input, for which the stage
+before waits, and W that of its weights, for which none waits.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from distlab.errors import InvalidSchedule
+
+__all__ = ["Schedule", "Work"]
+
+
+class Work(NamedTuple):
+    """One thing that a stage does.
+
+    kind: "F", "B" or "W". chunk: which of the stage's pieces of the model; with c
+    chunks on each of p stages, chunk k of stage s is part k * p + s of the model.
+    """
+
+    kind: str
+    microbatch: int
+    chunk: int = 0
+
+    def __str__(self):
+        return f"{self.kind}{self.microbatch}" + "'" * self.chunk
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What each stage does in which order; `microbatches` and `chunks` are how many.
+
+    Raises: InvalidSchedule if it cannot be played; see `check`.
+    """
+
+    stages: Sequence[Sequence[Work]]
+    microbatches: int
+    chunks: int = 1
+
+    def __post_init__(self):
+        stages = tuple(tuple(Work(*work) for work in stage) for stage in self.stages)
+        object.__setattr__(self, "stages", stages)
+        self.check()
+
+    def __str__(self):
+        rows = [" ".join(map(str, stage)) for stage in self.stages]
+        return "\n".join(f"stage {s}   {row}" for s, row in enumerate(rows))
+
+    @property
+    def splits_backward(self) -> bool:
+        """Whether weights have their gradients at a time of their own."""
+        return any(work.kind == "W" for stage in self.stages for work in stage)
+
+    @property
+    def parts(self) -> int:
+        """How many parts the model is cut into."""
+        return len(self.stages) * self.chunks
+
+    def needs(self, stage: int, work: Work) -> list[tuple[int, Work]]:
+        """Return what has to be done before, as (stage, work)."""
+        part, last = work.chunk * len(self.stages) + stage, self.parts - 1
+        before = {"F": [], "B": ["F"], "W": ["B"]}[work.kind]
+        found = [(stage, work._replace(kind=kind)) for kind in before]
+        other = part + {"F": -1, "B": 1, "W": 0}[work.kind]
+        if other != part and 0 <= other <= last:
+            chunk, stage = divmod(other, len(self.stages))
+            found.append((stage, work._replace(chunk=chunk)))
+        return found
+
+    def in_order(self) -> Iterator[tuple[int, Work]]:
+        """Yield (stage, work) in an order in which everything comes after its needs.
+
+        Raises: InvalidSchedule if stages wait for each other.
+        """
+        done, at = set(), [0] * len(self.stages)
+        while True:
+            moved = False
+            for stage, works in enumerate(self.stages):
+                while at[stage] < len(works) and all(
+                    need in done for need in self.needs(stage, works[at[stage]])
+                ):
+                    done.add((stage, works[at[stage]]))
+                    yield stage, works[at[stage]]
+                    at[stage] += 1
+                    moved = True
+            waiting = [s for s, works in enumerate(self.stages) if at[s] < len(works)]
+            if not waiting:
+                return
+            if not moved:
+                raise InvalidSchedule(self._deadlock(waiting, at, done))
+
+    def _deadlock(self, waiting, at, done):
+        told = []
+        for stage in waiting:
+            work = self.stages[stage][at[stage]]
+            missing = [need for need in self.needs(stage, work) if need not in done]
+            other, need = missing[0]
+            whose = "its own" if other == stage else f"stage {other}'s"
+            told.append(f"stage {stage} waits with {work} for {whose} {need}")
+        return f"a deadlock: {'; '.join(told)}."
+
+    def held(self, stage: int) -> list[int]:
+        """Return after each work how many microbatches' activations the stage holds.
+
+        One is held from its F to its last backward: W if there is one, else B.
+        """
+        last, count, found = "W" if self.splits_backward else "B", 0, []
+        for work in self.stages[stage]:
+            count += (work.kind == "F") - (work.kind == last)
+            found.append(count)
+        return found
+
+    def check(self, most_held: int | None = None) -> None:
+        """Find out whether it can be played, holding at most so many activations.
+
+        Raises: InvalidSchedule, with the stage and the work that is wrong.
+        """
+        kinds = "FBW" if self.splits_backward else "FB"
+        expected = [
+            Work(kind, microbatch, chunk)
+            for kind in kinds
+            for microbatch in range(self.microbatches)
+            for chunk in range(self.chunks)
+        ]
+        if not self.stages or not expected:
+            raise InvalidSchedule("a schedule has a stage and a microbatch at least.")
+        for stage, works in enumerate(self.stages):
+            self._check_stage(stage, works, set(expected))
+        for _ in self.in_order():
+            pass
+        for stage, works in enumerate(self.stages):
+            for work, held in zip(works, self.held(stage), strict=True):
+                if most_held is not None and held > most_held:
+                    raise InvalidSchedule(
+                        f"stage {stage} holds the activations of {held} microbatches "
+                        f"after {work}, and {most_held} is the most."
+                    )
+
+    def _check_stage(self, stage, works, expected):
+        seen = set()
+        for work in works:
+            if work not in expected:
+                raise InvalidSchedule(
+                    f"stage {stage} has {tuple(work)}, and there are microbatches 0 to "
+                    f"{self.microbatches - 1} in chunks 0 to {self.chunks - 1}."
+                )
+            if work in seen:
+                raise InvalidSchedule(f"stage {stage} has {work} twice.")
+            seen.add(work)
+            for other, need in self.needs(stage, work):
+                if other == stage and need not in seen and need.chunk == work.chunk:
+                    raise InvalidSchedule(f"stage {stage} has {work} before {need}.")
+        if missing := sorted(expected - seen):
+            raise InvalidSchedule(f"stage {stage} lacks {missing[0]}.")

@@ -1,0 +1,105 @@
+"""When each stage does what, if F, B and W take given times: a schedule in time.
+
+timed(one_f_one_b(4, 8), Times(forward=1, backward=2)) ──▶ rows for `show.pipeline`
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from distlab.errors import InvalidArgument
+from distlab.train.pipeline.schedule import Schedule, Work
+
+__all__ = ["Timed", "Times", "timed"]
+
+
+@dataclass(frozen=True)
+class Times:
+    """How long things take, in any unit: a number, or one for each stage.
+
+    forward, backward, weights: of a microbatch in a whole stage; where the backward
+    pass is not split it takes backward + weights. communication: from a stage to the
+    next one or the one before, while both go on.
+    """
+
+    forward: float | Sequence[float] = 1.0
+    backward: float | Sequence[float] = 1.0
+    weights: float | Sequence[float] = 1.0
+    communication: float = 0.0
+
+    def of(self, schedule: Schedule, stage: int, kind: str) -> float:
+        """Return how long a work takes; a chunk is an equal share of its stage."""
+        forward, backward, weights = (
+            _at(each, stage) for each in (self.forward, self.backward, self.weights)
+        )
+        if not schedule.splits_backward:
+            backward += weights
+        whole = {"F": forward, "B": backward, "W": weights}[kind]
+        return whole / schedule.chunks
+
+
+@dataclass(frozen=True)
+class Timed:
+    """A schedule in time.
+
+    rows: (stage, work, start, end) in the order of `Schedule.in_order`.
+    """
+
+    schedule: Schedule
+    rows: list[tuple[int, Work, float, float]]
+
+    @property
+    def end(self) -> float:
+        """When the last work ends."""
+        return max(end for *_, end in self.rows)
+
+    @property
+    def bubble(self) -> float:
+        """The part of the longest span of a stage in which the busiest one is idle.
+
+        A stage's span is from its first start to its last end.
+        """
+        spans, busy = {}, {}
+        for stage, _, start, end in self.rows:
+            first, last = spans.get(stage, (start, end))
+            spans[stage] = min(first, start), max(last, end)
+            busy[stage] = busy.get(stage, 0.0) + end - start
+        longest = max(last - first for first, last in spans.values())
+        return 1 - max(busy.values()) / longest
+
+    def cells(self) -> list[tuple]:
+        """Return what `show.pipeline` draws."""
+        kinds = {"F": "forward", "B": "backward", "W": "weights"}
+        return [
+            (stage, start, end, kinds[work.kind], work.microbatch)
+            for stage, work, start, end in self.rows
+        ]
+
+
+def timed(schedule: Schedule, times: Times = Times()) -> Timed:  # noqa: B008, frozen
+    """Return when each work of a schedule starts and ends.
+
+    A work starts when the stage has done the one before, and what it needs from other
+    stages has arrived.
+
+    Raises: InvalidArgument if there is not a time for each stage.
+    """
+    for each in (times.forward, times.backward, times.weights):
+        if isinstance(each, Sequence) and len(each) != len(schedule.stages):
+            raise InvalidArgument(
+                f"there are {len(schedule.stages)} stages, and times for {len(each)}."
+            )
+    free, ends, rows = [0.0] * len(schedule.stages), {}, []
+    for stage, work in schedule.in_order():
+        ready = [
+            ends[other, need] + times.communication * (other != stage)
+            for other, need in schedule.needs(stage, work)
+        ]
+        start = max([free[stage], *ready])
+        end = start + times.of(schedule, stage, work.kind)
+        free[stage] = ends[stage, work] = end
+        rows.append((stage, work, start, end))
+    return Timed(schedule, rows)
+
+
+def _at(times, stage):
+    return times[stage] if isinstance(times, Sequence) else times

@@ -1,0 +1,106 @@
+"""Schedules of pipelines: what they hold, their bubbles, and those that cannot be."""
+
+import pytest
+
+from distlab import InvalidArgument, InvalidSchedule
+from distlab.train.pipeline import (
+    Schedule,
+    Times,
+    Work,
+    gpipe,
+    interleaved,
+    naive,
+    one_f_one_b,
+    timed,
+    zero_bubble_h1,
+    zero_bubble_h2,
+)
+
+SIZES = [(1, 1), (2, 1), (2, 5), (4, 4), (4, 8), (5, 3), (8, 24)]
+sizes = pytest.mark.parametrize(("p", "m"), SIZES)
+
+
+@sizes
+def test_bubbles_are_the_closed_forms(p, m):
+    fill = (p - 1) / (m + p - 1)
+    assert timed(naive(p, m)).bubble == pytest.approx(1 - 1 / p)
+    assert timed(gpipe(p, m)).bubble == pytest.approx(fill)
+    assert timed(one_f_one_b(p, m)).bubble == pytest.approx(fill)
+    if m % p == 0:
+        shorter = (p - 1) / (2 * m + p - 1)
+        assert timed(interleaved(p, m)).bubble == pytest.approx(shorter)
+    if m >= 2 * p:
+        left = (p - 1) / (3 * m + p - 1)  # (p - 1)(F + B - W) of it
+        assert timed(zero_bubble_h1(p, m)).bubble == pytest.approx(left)
+        assert timed(zero_bubble_h2(p, m)).bubble == pytest.approx(0, abs=1e-12)
+
+
+@sizes
+def test_stages_hold_as_many_activations_as_the_literature_says(p, m):
+    def most(schedule):
+        return [max(schedule.held(stage)) for stage in range(p)]
+
+    assert most(naive(p, m)) == [1] * p
+    assert most(gpipe(p, m)) == [m] * p
+    assert most(one_f_one_b(p, m)) == [min(m, p - s) for s in range(p)]
+    assert most(zero_bubble_h1(p, m)) == [min(m, p)] * p
+    assert most(zero_bubble_h2(p, m)) == [min(m, 2 * p - 1)] * p
+
+
+def test_with_profiled_times_the_bubbles_are_those_of_the_paper():
+    """Qi et al. (2024): 1.5 B parameters, 8 stages, 24 microbatches, times in ms."""
+    times = Times(18.522, 18.086, 9.337, communication=0.601)
+    published = {one_f_one_b: 0.2431, zero_bubble_h1: 0.1585, zero_bubble_h2: 0.1083}
+    for schedule, bubble in published.items():
+        assert timed(schedule(8, 24), times).bubble == pytest.approx(bubble, abs=5e-4)
+
+
+def test_uneven_stages_wait_for_the_slowest():
+    times = Times([1, 1, 3, 1], [1, 1, 3, 1], [1, 1, 3, 1])
+    found = timed(gpipe(4, 6), times)
+    # To stage 2; its forwards; there and back; its backwards; to stage 0.
+    assert found.end == 2 + 6 * 3 + (1 + 2) + 6 * 6 + (2 + 2)
+
+
+F, B, W = (lambda m, kind=kind: Work(kind, m) for kind in "FBW")
+
+
+@pytest.mark.parametrize(
+    ("stages", "words"),
+    [
+        ([[F(0), F(1), B(0)]], "stage 0 lacks B1"),
+        ([[F(0), F(0), F(1), B(0), B(1)]], "stage 0 has F0 twice"),
+        ([[F(0), B(0), B(1), F(1)]], "stage 0 has B1 before F1"),
+        ([[F(0), F(1), B(0), B(1), B(2)]], "microbatches 0 to 1"),
+        ([[F(0), F(1), W(0), B(0), B(1), W(1)]], "stage 0 has W0 before B0"),
+        (
+            [[F(0), B(0), F(1), B(1)], [F(1), B(1), F(0), B(0)]],
+            "stage 0 waits with B0 for stage 1's B0; stage 1 waits with F1 for stage "
+            "0's F1",
+        ),
+        ([], "a stage and a microbatch at least"),
+    ],
+)
+def test_a_schedule_that_cannot_be_played_says_why(stages, words):
+    with pytest.raises(InvalidSchedule, match=words):
+        Schedule(stages, 2)
+
+
+def test_a_limit_of_memory_names_the_first_work_beyond_it():
+    one_f_one_b(4, 8).check(most_held=4)
+    with pytest.raises(InvalidSchedule, match="stage 0 holds .* of 5 .* after F4, and"):
+        gpipe(4, 8).check(most_held=4)
+
+
+def test_what_does_not_divide_is_refused():
+    with pytest.raises(InvalidArgument, match="groups of 4"):
+        interleaved(4, 6)
+    with pytest.raises(InvalidArgument, match="4 stages, and times for 3"):
+        timed(gpipe(4, 4), Times(forward=[1, 2, 3]))
+
+
+def test_a_schedule_reads_as_in_the_literature():
+    assert str(one_f_one_b(2, 3)).splitlines() == [
+        "stage 0   F0 F1 B0 F2 B1 B2",
+        "stage 1   F0 B0 F1 B1 F2 B2",
+    ]
