@@ -88,7 +88,9 @@ def test_a_schedule_that_cannot_be_played_says_why(stages, words):
 
 def test_a_limit_of_memory_names_the_first_work_beyond_it():
     one_f_one_b(4, 8).check(most_held=4)
-    with pytest.raises(InvalidSchedule, match="stage 0 holds .* of 5 .* after F4, and"):
+    with pytest.raises(
+        InvalidSchedule, match=r"stage 0 holds .* of 5 .* after F4, and"
+    ):
         gpipe(4, 8).check(most_held=4)
 
 

@@ -1,4 +1,4 @@
-"""Pipeline parallelism: the model cut into stages, and schedules that keep them busy."""
+"""Pipeline parallelism: a model cut into stages, and schedules that keep them busy."""
 
 from distlab.train.pipeline.schedule import Schedule, Work
 from distlab.train.pipeline.schedules import (

@@ -75,7 +75,7 @@ class Timed:
         ]
 
 
-def timed(schedule: Schedule, times: Times = Times()) -> Timed:  # noqa: B008, frozen
+def timed(schedule: Schedule, times: Times = Times()) -> Timed:
     """Return when each work of a schedule starts and ends.
 
     A work starts when the stage has done the one before, and what it needs from other
