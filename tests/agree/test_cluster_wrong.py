@@ -14,7 +14,6 @@ from clusters import Echo, Gossip, writes
 
 from distlab import Call, Crash, network
 from distlab.errors import (
-    CannotTravel,
     ClusterClosed,
     InvalidArgument,
     NodeFailed,
@@ -124,18 +123,6 @@ def test_after_a_failure_the_cluster_says_so_and_keeps_its_history():
 def test_what_cannot_be_run_is_refused(arguments, more, words):
     with pytest.raises(InvalidArgument, match=words):
         network.run(*arguments, **more)
-
-
-def test_a_class_that_cannot_travel_is_named():
-    lock = threading.Lock()
-
-    class Locked(Node):
-        def on_client(self, request, call):
-            with lock:
-                return [Reply(request)]
-
-    with pytest.raises(CannotTravel, match="to a node"):
-        network.run(Locked, 1, ONE_CALL)
 
 
 def test_what_cannot_be_done_by_hand_is_refused_and_changes_nothing():
