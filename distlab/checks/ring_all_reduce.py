@@ -2,6 +2,7 @@
 
 from functools import partial
 from itertools import pairwise
+from operator import mul
 from random import SystemRandom
 
 from distlab import collectives
@@ -10,60 +11,56 @@ from distlab.checks.kit import Hint, Played, Wrong, check
 from distlab.collectives.chunks import chunk_edges, split
 from distlab.links import LINKS
 from distlab.simulated import Nodes
+from distlab.trace import counts_in
 from distlab.units import readable_seconds
 
 _THERE = "arguments", "chunks", "reductions"
 WITHOUT = kit.modules_of("distlab.collectives", but=_THERE)
-FLOAT32, MOST_CONTRIBUTIONS, SLACK = 4, 8, 1.05
+FLOAT32, SLACK = 4, 1.05
 INSIDE, OUTSIDE = LINKS["NVLink 4"], LINKS["InfiniBand NDR"]
+ASTRAY = "out of range", "not in list", "from itself"  # no such place, or its own
+_RAW = "\n(These are no sums of contributions, so the numbers are shown.)"
 
 
-@check("{} ranks, {} elements")
-def reduce_scatter(function, n, length):
+@check("{} of {} ranks, {} elements")
+def reduce_scatter(function, n, world, length):
     """Each rank of a ring ends with one complete chunk, and returns its index."""
-    ring = SystemRandom().sample(range(n), n)
+    ring = _drawn_ring(n, world)
+    run = _Run(partial(_called, function, ring, True), ring, kit.draws(world, length))
+    owners = [run.returned[rank] for rank in ring]
+    if {*owners} != {*range(n)}:
+        found = f"Ranks {ring} returned {', '.join(map(str, owners))}."
+        raise run.wrong(found, index=True)
     spans = [slice(*ends) for ends in pairwise(chunk_edges(length, n))]
-    ideals = _ideals(collectives.ring_reduce_scatter, ring, length)
-    for run in _runs(partial(_called, function, ring, True), n, length, ideals):
-        owners, total = run.returned, run.total
-        if {*owners} != {*range(n)}:
-            raise run.wrong(f"The ranks returned {owners}, in order.", owners=owners)
-        mine = [spans[owner] for owner in owners]
-        rows = [(total[s], held[s]) for s, held in zip(mine, run.held, strict=True)]
-        elsewhere = any(held[s] == total[s] for held in run.held for s in spans)
-        run.compare(rows, owners=elsewhere or None)
-        run.check_traffic(n - 1)
+    run.compare({rank: spans[run.returned[rank]] for rank in ring})
+    run.check_traffic(n - 1)
 
 
-@check("{} ranks, {} elements")
-def all_reduce(function, n, length):
+@check("{} of {} ranks, {} elements")
+def all_reduce(function, n, world, length):
     """Every rank of a ring ends with the sum, in place, in 2(n-1) rounds of chunks."""
-    ring, hops = SystemRandom().sample(range(n), n), 2 * (n - 1)
-    ideals = _ideals(collectives.ring_all_reduce, ring, length)
-    for run in _runs(partial(_called, function, ring, False), n, length, ideals):
-        some = any(value in run.total for held in run.held for value in held)
-        run.compare([(run.total, held) for held in run.held], some=some)
-        run.check_traffic(hops)
-        if (rounds := run.trace.rounds()) > hops:
-            found = f"It took {rounds} rounds; {hops} are enough."
-            raise run.wrong(found, rounds=rounds)
+    ring = _drawn_ring(n, world)
+    run = _Run(partial(_called, function, ring, False), ring, kit.draws(world, length))
+    run.compare(dict.fromkeys(ring, slice(None)))
+    run.check_traffic(2 * (n - 1))
 
 
 @check("{} nodes of {} ranks, {} elements")
 def hierarchical(function, nodes, per_node, length):
     """The same sum on a cluster, within the time of rings inside and between nodes."""
-    n, fabric = nodes * per_node, Nodes(per_node, INSIDE, OUTSIDE, cards=per_node)
+    n, fabric = nodes * per_node, Nodes(per_node, INSIDE, OUTSIDE, nics=per_node)
     call = partial(_called, function, per_node, False)
-    for run in _runs(call, n, length, fabric=fabric):
-        run.compare([(run.total, held) for held in run.held], cluster=True)
-    chunk = -(-length // per_node)
-    target_s = 2 * SLACK * (per_node - 1) * INSIDE.seconds(FLOAT32 * chunk)
-    target_s += 2 * SLACK * (nodes - 1) * OUTSIDE.seconds(FLOAT32 * -(-chunk // nodes))
+    run = _Run(call, range(n), kit.draws(n, length), fabric)
+    run.compare(dict.fromkeys(range(n), slice(None)))
+    inside, outside = (FLOAT32 * -(-length // ranks) for ranks in (per_node, n))
+    target_s = 2 * SLACK * (per_node - 1) * INSIDE.seconds(inside)
+    target_s += 2 * SLACK * (nodes - 1) * OUTSIDE.seconds(outside)
     if run.elapsed_s > target_s:
         took, target = map(readable_seconds, (run.elapsed_s, target_s))
         out = bytes_out(run.trace, per_node)
         found = f"The sums are right. It took {took}; the target is {target}.\n"
-        found += f"Bytes that left their node, by rank: {', '.join(map(str, out))}"
+        found += f"Bytes that left their node, by rank: {', '.join(map(str, out))};\n"
+        found += f"{2 * (nodes - 1) * outside} per rank are enough."
         raise Wrong(found, picture=Played(run.trace, "On the cluster"), out=out)
 
 
@@ -76,57 +73,20 @@ def bytes_out(trace, per_node: int) -> list[int]:
     return out
 
 
-def _ideals(algorithm, ring, length):
-    """Return the library's runs that are as good: from any chunk, either way around."""
-    seatings = kit.ring_seats(len(ring))
-    placed = ([seats[ring.index(r)] for r in sorted(ring)] for seats in seatings)
-    return kit.librarys(algorithm, placed, numbers=length)
+def _drawn_ring(n, world):
+    """Draw a ring that is not in order, forwards or backwards, if there is one."""
+    while True:
+        ring = SystemRandom().sample(range(world), n)
+        turns = {(right - left) % n for left, right in pairwise([*ring, ring[0]])}
+        if turns not in ({1}, {n - 1}) or n == world < 4:
+            return ring
 
 
-def _runs(call, n, length, ideals=(), fabric=None):
-    """Run it twice: the first run explains, the second decides."""
-    if n <= MOST_CONTRIBUTIONS:
-        yield _Run(call, kit.contributions(n, length), ideals, fabric, told=True)
-    yield _Run(call, kit.draws(n, length), ideals, fabric)
-
-
-class _Run:
-    """A run on ranks, and the verdicts on it; `call` is a partial of `_called`."""
-
-    def __init__(self, call, inputs, ideals, fabric, *, told=False):
-        self.inputs, self._told, n, length = inputs, told, len(inputs), len(inputs[0])
-        self._where, how = call.args[1], {"ideals": ideals, "without": WITHOUT}
-        self._picture = partial(kit.followed, call, n, min(length, 10 * n), **how)
-        how = {"fabric": fabric, "own": self._picture, "without": WITHOUT}
-        report = kit.on_ranks(_probe, call, inputs, **how)
-        self.trace, self.elapsed_s = report.trace, report.elapsed_s
-        self.held, self.returned = map(list, zip(*report.results, strict=True))
-        self.total = [sum(column) for column in zip(*inputs, strict=True)]
-        if n > 1 and length and not self.trace.messages():
-            raise self.wrong("No message was sent through comm.", silent=True)
-
-    def wrong(self, found, **facts):
-        found += f"\nThe ring was {self._where}." * isinstance(self._where, list)
-        return Wrong(found, picture=self._picture(), **facts)
-
-    def compare(self, rows, **facts):
-        """Raise at the first element that is not what is expected."""
-        if wrong := kit.difference(rows, told=self._told):
-            facts |= {"kept": self.held == self.inputs, "length": len(self.total)}
-            raise self.wrong(wrong[0], **facts, **wrong[1])
-
-    def check_traffic(self, hops):
-        """Raise unless each chunk makes so many hops, between neighbors in the ring."""
-        ring, n, length = self._where, len(self.held), len(self.total)
-        sent, size = [self.trace.bytes_sent(r) for r in range(n)], length * FLOAT32
-        if sum(sent) != hops * size or max(sent) > hops * -(-length // n) * FLOAT32:
-            lines = [*map("rank {} sent {} bytes".format, range(n), sent)]
-            lines.append(f"A ring sends {hops * size / n:g} per rank, on average.")
-            raise self.wrong("\n".join(lines), sent=sent, whole=hops * size)
-        sends = (e for e in self.trace.events if e.kind == "send")
-        for rank, peer in ((e.rank, e.peer) for e in sends):
-            if (ring.index(peer) - ring.index(rank)) % n not in (1, n - 1):
-                raise self.wrong(f"Rank {rank} sent to rank {peer}.", strangers=True)
+def _called(function, where, in_chunks, comm, tensor):
+    if isinstance(where, list) and comm.rank not in where:
+        return None  # it takes no part
+    given = split(tensor, len(where)) if in_chunks else tensor
+    return kit.called(function, comm, given, where)
 
 
 def _probe(comm, call, inputs):
@@ -137,64 +97,145 @@ def _probe(comm, call, inputs):
     return tensor.tolist(), returned if type(returned) is int else repr(returned)
 
 
-def _called(function, where, in_chunks, comm, tensor):
-    given = split(tensor, comm.world_size) if in_chunks else tensor
-    return kit.called(function, comm, given, where)
+class _Run:
+    """A run of `call`, a partial of `_called`, on a ring; and what is wrong with it."""
+
+    def __init__(self, call, ring, inputs, fabric=None):
+        self.call, self.ring, self.inputs, self.fabric = call, ring, inputs, fabric
+        world, length = len(inputs), len(inputs[0])
+        how = {"holds": lambda rank, _: rank in ring, "without": WITHOUT}
+        if len(ring) == world and not fabric:
+            how["ideals"] = _ideals(ring, length, in_chunks=call.args[2])
+        shown = min(length, 10 * world)
+        self.picture = partial(kit.followed, call, world, shown, **how)
+        how = {"fabric": fabric, "own": self.picture, "without": WITHOUT}
+        report = kit.on_ranks(_probe, call, inputs, **how)
+        self.trace, self.elapsed_s = report.trace, report.elapsed_s
+        self.held, self.returned = map(list, zip(*report.results, strict=True))
+        self.total = list(map(sum, zip(*(inputs[rank] for rank in ring), strict=True)))
+
+    def wrong(self, found, **facts):
+        """Return `Wrong` with what was found, the picture, and facts."""
+        found += f"\nThe ring was {self.ring}." * (self.fabric is None)
+        facts |= {"in_chunks": self.call.args[2], "cluster": self.fabric is not None}
+        facts |= {"n": len(self.ring), "apart": len(self.ring) < len(self.held)}
+        return Wrong(found, picture=self.picture(), **facts)
+
+    def compare(self, spans):
+        """Raise at the first element in `spans`, by rank, that is not the sum."""
+        at = [spans.get(rank, slice(0)) for rank in range(len(self.held))]
+        found, facts = self._difference(at) or ("", {})
+        if "place" in facts:
+            place = facts["place"] + (at[facts["rank"]].start or 0)
+            inputs = kit.contributions(len(self.held), len(self.total))
+            told = _Run(self.call, self.ring, inputs, self.fabric)
+            found = (told._difference(at, told=True) or [found + _RAW])[0]
+            facts = self._facts(place, told)
+        if found:
+            raise self.wrong(found, **facts)
+
+    def _difference(self, at, **how):
+        both = zip(at, self.held, strict=True)
+        return kit.difference([(self.total[s], own[s]) for s, own in both], **how)
+
+    def _facts(self, place, told):
+        """Return what is known of the sums at a place; `told` says whose are there."""
+        own = [row[place] for row in self.inputs]
+        yours = [self.held[rank][place] for rank in self.ring]
+        counts = [counts_in(told.held[rank][place], len(own)) for rank in self.ring]
+        return {
+            "kept": self.held == self.inputs,
+            "still": yours == [own[rank] for rank in self.ring],
+            "elsewhere": self.total[place] in yours,
+            "most": max(sum(each) for each in counts if each),
+            "twice": any(max(each) > 1 for each in counts if each),
+            "mixed": yours != [each and sum(map(mul, each, own)) for each in counts],
+        }
+
+    def check_traffic(self, hops):
+        """Raise unless chunks make `hops` between neighbors, in as many rounds."""
+        ring, n, size = self.ring, len(self.ring), FLOAT32 * len(self.total)
+        sends = [event for event in self.trace.events if event.kind == "send"]
+        sent = [self.trace.bytes_sent(rank) for rank in ring]
+        pairs = [(ring.index(event.rank), ring.index(event.peer)) for event in sends]
+        far = [ring[a] for a, b in pairs if (a - b) % n not in (1, n - 1)]
+        longest = FLOAT32 * -(-len(self.total) // n)
+        found = ""
+        if sum(sent) != hops * size or max(sent) > hops * longest:
+            found = f"They sent {sent} bytes; {hops * size / n:g} each are enough."
+            whole = {event.bytes for event in sends} == {size}
+            found += "\nEach message was the whole tensor." * whole
+        elif far:
+            found = f"Rank {far[0]} sent to ranks that are not its neighbors."
+        elif self.trace.rounds() > hops:
+            found = f"It took {self.trace.rounds()} rounds; {hops} are enough."
+        if found:
+            raise self.wrong(found, traffic=True)
+
+
+def _ideals(ring, length, in_chunks):
+    """Return the library's runs that are as good; first the one of lesson 10."""
+    library = collectives.ring_all_reduce, collectives.ring_reduce_scatter
+    n, first = len(ring), int(in_chunks)  # seat i of the second sends chunk i - 1 first
+    places = [(ring.index(rank) + first) % n for rank in range(n)]
+    placed = ([seats[place] for place in places] for seats in kit.ring_seats(n))
+    return kit.librarys(library[first], placed, numbers=length)
 
 
 # fmt: off
 HINTS = [
-    Hint(lambda f: f["owners"], [
-        "Return the index of the chunk that is complete on this rank; each rank "
-        "completes a different one.",
+    Hint(lambda f: f.get("apart") or any(
+        said in str(f["failure"].cause) for said in ASTRAY), [
+        "Is this rank in the ring that the function got? Then count by places, not by "
+        "ranks: at which place is it, who is at the next, how many places are there?",
+        "ring[rank + 1] is to the right of *place* `rank`. There are len(ring) places, "
+        "maybe fewer than comm.world_size, and after the last one comes place 0."]),
+    Hint(lambda f: f.get("index") or (f["in_chunks"] and f["elsewhere"]), [
+        "Return the index of the chunk that is complete on this rank.",
         "In the player at the end, find on each rank the chunk with all stripes. In "
         "which chunk did that rank add in its last step?"]),
+    Hint(lambda f: f["kept"], [
+        "Every rank ends as it began. chunk += arrived writes into the tensor; chunk = "
+        "chunk + arrived, or chunks[i] = ..., makes another one beside it."]),
+    Hint(lambda f: f["still"], [
+        "This element never travelled: on every rank it is what it was. Into how many "
+        "chunks did you cut, and does the ring pass all of them on?",
+        "A ring of 4 cuts 10 elements into 3, 3, 2 and 2. How many do yours hold?"]),
+    Hint(lambda f: f["most"] == 1 and f["in_chunks"] and not f["mixed"], [
+        "Nothing was added. What arrives replaced what was there: receive it into a "
+        "buffer of its own, then add."]),
+    Hint(lambda f: f["twice"], [
+        "A contribution is counted twice. Complete chunks replace what is there; and "
+        "what is received into a chunk must not be added to it again.",
+        "In the player go to the first step with a red frame. What came in there?"]),
+    Hint(lambda f: f["most"] == 2 < f["n"] or not (
+        f["mixed"] or f["elsewhere"] or f["cluster"]), [
+        "A contribution is missing. In each step send the chunk that you added to in "
+        "the step before. Do you send the same one again, stop early, or skip one?",
+        "With 4 ranks a chunk starts on one and has to visit the other three. Write "
+        "down for one rank what it sends in each step, and count the steps."]),
+    Hint(lambda f: f["mixed"], [
+        "This sum has something in it from another chunk, or from a buffer before it "
+        "was filled. Which chunk does your left neighbor send in this step?",
+        "It sends chunk _, you add it into chunk _ and send that on: is it one number? "
+        "Do your indices count places, and go the same way as the chunk?"]),
+    Hint(lambda f: f["elsewhere"], [
+        "This sum is complete, but only on other ranks. Are complete chunks passed on "
+        "often enough, and is what arrives written into the tensor?",
+        "In the player, what does a rank send after it completes a chunk? (chunks[i] = "
+        "... puts another tensor into the list, and the one that was cut stays.)"]),
     Hint(lambda f: f["cluster"], [
-        "Whose contributions are in the first wrong element? If those of other nodes "
-        "are missing, look at your step between nodes, else at those inside.",
-        "With 4 ranks per node, rank 1 ends the reduce-scatter with one chunk of its "
-        "node's sum. Which rank of the next node has the same chunk?"]),
+        "Whose contributions are in it? If another node's are missing, look at your "
+        "step between nodes: does each rank bring the chunk that it completed?",
+        "Rank 1 of a node of 4 ends the reduce-scatter with one chunk of the node's "
+        "sum. Which rank of the next node has the same chunk?"]),
     Hint(lambda f: f["out"], [
         "Either too much leaves a node, or one NIC carries it while the others wait. "
         "How could each of a node's k ranks carry 1/k of it?",
-        "Reduce-scatter inside the node first: each rank then owns one chunk of the "
-        "node's sum, S/k, and only that has to be all-reduced between nodes."]),
-    Hint(lambda f: f["kept"], [
-        "Change the tensor itself: chunk += arrived writes in place, and chunk = chunk "
-        "+ arrived makes a new one. Every rank ends as it began."]),
-    Hint(lambda f: max(f["counts"]) > 1, [
-        "A contribution is added twice. In the all-gather phase complete chunks "
-        "replace what is there; before it, send the chunk that you added to last.",
-        "In the player go to the first step with a red frame. In which phase is it, "
-        "and what does your code do with what arrives there?"]),
-    Hint(lambda f: sum(f["counts"]) == 1 and f["length"] % f["n"], [
-        "Here the chunks differ in length. Is every element in one of your chunks?",
-        "10 elements for 4 ranks are chunks of 3, 3, 2 and 2. Which lengths do yours "
-        "have, and which elements are in none of them?"]),
-    Hint(lambda f: sum(f["counts"]) == 1 or f["some"], [
-        "An incomplete chunk was passed on. First add what arrives, in the chunk that "
-        "you send next; with which chunk does the all-gather phase begin?",
-        "In the player stop between the phases. If no cell has two stripes, nothing is "
-        "added. Else: does rank 0 go on with the chunk that has all stripes?"]),
-    Hint(lambda f: sum(f["counts"]) < f["n"], [
-        "A contribution is missing. How many steps until a chunk has passed each rank?",
-        "The table shows whose it is. With 4 ranks a chunk starts on one rank and has "
-        "to visit the other three. Count the steps of your loop."]),
-    Hint(lambda f: not f.get("counts") and f["place"] >= 0, [
-        "These are no sums of this chunk. Does what arrives belong in another one, or "
-        "is a receive buffer used before it is filled?",
-        "In one step rank 1 receives from rank 0. Which chunk does rank 0 send, by "
-        "your formula, and where does rank 1 put it? Both must be the same index."]),
-    Hint(lambda f: f["strangers"], [
-        "`ring` is the order of the ranks: the right neighbor is the next in the list, "
-        "not rank + 1. Find this rank's place in it first, and count by places."]),
-    Hint(lambda f: {*f["sent"]} == {f["whole"]}, [
-        "Every message is as long as the whole tensor. Which part of it is new?",
-        "With 4 ranks and 40 elements a ring sends 10 elements in each message. If you "
-        "send 40, what are the other 30?"]),
-    Hint(lambda f: f.get("sent") or f["rounds"], [
-        "Each chunk makes n-1 hops in each phase, and in every round all ranks send. "
-        "Does one rank do more than the others, or one step more than it needs?",
-        "Rotate the player's picture of a step by one rank: in a ring it looks the "
-        "same. In yours, which rank stands idle, or which step adds nothing?"]),
+        "One of your functions leaves each rank of a ring with a complete chunk of its "
+        "own. For which ring does that help, before anything leaves a node?"]),
+    Hint(lambda f: f["traffic"], [
+        "In each round every rank sends one chunk, S/n, to its neighbor in `ring`, and "
+        "passes on what came. What of yours is longer, goes elsewhere, or has to wait?",
+        "Rotate the player's picture of a step by one rank: a ring looks the same."]),
 ]

@@ -57,6 +57,31 @@ def calls_torchs(comm, tensor, ring):
     torch.distributed.all_reduce(tensor)
 
 
+def never_gathers(comm, tensor, ring):
+    place, chunks = ring.index(comm.rank), split(tensor, len(ring))
+    ring_all_reduce(comm, tensor.clone(), ring)
+    total = tensor.clone()
+    ring_all_reduce(comm, total, ring)
+    chunks[place].copy_(split(total, len(ring))[place])
+
+
+def goes_straight_to_all(comm, tensor, ring):
+    n, place = len(ring), ring.index(comm.rank)
+    chunks, own = split(tensor, n), tensor.clone()
+    for way in range(1, n):
+        peers = {"dst": ring[(place + way) % n], "src": ring[(place - way) % n]}
+        arrived = torch.empty_like(chunks[place])
+        outgoing = split(own, n)[(place + way) % n]
+        chunks[place] += comm.sendrecv(outgoing, arrived, **peers)
+    for way in range(1, n):
+        peers = {"dst": ring[(place + way) % n], "src": ring[(place - way) % n]}
+        comm.sendrecv(chunks[place], chunks[(place - way) % n], **peers)
+
+
+def forgets_the_modulo(comm, tensor, ring):
+    comm.send(tensor, ring[ring.index(comm.rank) + 1])
+
+
 def sends_nothing(comm, tensor, ring):
     """Return at once."""
 
@@ -69,25 +94,49 @@ def shortens(comm, tensor, ring):
 @pytest.mark.parametrize(
     "wrong, length, hint",
     [
-        (rebinds, 8, "Change the tensor itself"),
-        (cuts_equal_chunks, 10, "Is every element in one of your chunks?"),
-        (begins_with_an_incomplete_chunk, 8, "An incomplete chunk was passed on"),
-        (turns_the_chunks, 8, "These are no sums of this chunk"),
+        (rebinds, 8, "Every rank ends as it began"),
+        (cuts_equal_chunks, 10, "This element never travelled"),
+        (begins_with_an_incomplete_chunk, 8, "A contribution is missing"),
+        (turns_the_chunks, 8, "from another chunk"),
+        (never_gathers, 8, "complete, but only on other ranks"),
+        (goes_straight_to_all, 8, "goes elsewhere"),
+        (forgets_the_modulo, 8, "who is at the next"),
         (one_length_of_buffer, 10, "receive into a buffer as long as the message"),
-        (one_chunk_at_a_time, 8, "which rank stands idle"),
+        (one_chunk_at_a_time, 8, "or has to wait"),
         (calls_torchs, 8, "the algorithm is the exercise"),
-        (sends_nothing, 8, "has to arrive through comm"),
+        (sends_nothing, 8, "Every rank ends as it began"),
         (shortens, 8, "leave its length and type as they are"),
     ],
 )
 def test_a_mistake_meets_its_hint(wrong, length, hint):
-    verdict = judge(checks.all_reduce, wrong, (4, length))
+    verdict = judge(checks.all_reduce, wrong, (4, 4, length))
     assert verdict.outcome == "fail"
     assert hint in " ".join(verdict.hints), verdict
 
 
+def by_rank(comm, chunks, ring):
+    n, place, rank = len(ring), ring.index(comm.rank), comm.rank
+    peers = {"dst": ring[(place + 1) % n], "src": ring[place - 1]}
+    for step in range(n - 1):
+        target = chunks[(rank - step - 1) % n]
+        room = torch.empty_like(target)
+        target += comm.sendrecv(chunks[(rank - step) % n], room, **peers)
+    return (rank + 1) % n
+
+
+def test_a_ring_is_never_in_order_so_that_ranks_are_not_taken_for_places():
+    for _ in range(8):
+        assert judge(checks.reduce_scatter, by_rank, (4, 4, 8)).outcome == "fail"
+    rings = [checks._drawn_ring(n, world) for n, world in [(4, 4), (3, 5)] * 200]
+    for ring in rings:
+        turns = {
+            (b - a) % len(ring) for a, b in zip(ring, ring[1:] + ring[:1], strict=True)
+        }
+        assert turns not in ({1}, {len(ring) - 1})
+
+
 def test_a_table_says_whose_contributions_are_there():
-    verdict = judge(checks.all_reduce, rebinds, (2, 3))
+    verdict = judge(checks.all_reduce, rebinds, (2, 2, 3))
     assert verdict.found.splitlines()[:4] == [
         "  rank  expected       yours",
         "     0  0+1, 0+1, 0+1  0, 0, 0  ← first difference",

@@ -1,7 +1,7 @@
 """Right sums, but every message is the whole tensor."""
 
-POINTS = 3.0
-HINT = "as long as the whole tensor"
+POINTS = 4.0
+HINT = "What of yours is longer"
 
 
 def all_reduce(comm, tensor, ring):
