@@ -9,6 +9,7 @@ goes last.
 
 import ctypes
 import gc
+import glob
 import importlib
 import json
 import os
@@ -94,7 +95,19 @@ class _Warm(Place):
         """Make the forks that are to come cheaper, once."""
         if not self._settled:
             self._settled = True
+            _import_what_optimizers_need()
             use_large_pages()
+
+
+def _import_what_optimizers_need():
+    """Import what torch imports with the first optimizer: a second in each process.
+
+    Not where there is a GPU: what looks for one would spoil the forks.
+    """
+    if "torch" in sys.modules and not glob.glob("/dev/nvidia[0-9]*"):
+        importlib.import_module("torch._dynamo")
+        gc.collect()
+        gc.freeze()
 
 
 class Server:

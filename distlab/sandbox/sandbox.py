@@ -24,6 +24,7 @@ __all__ = ["Lost", "Sandbox", "Submission", "why_no_sandbox"]
 PRELOAD = (
     "torch",
     "torch.distributed",
+    "torch._dynamo",  # which the first optimizer imports
     "numpy.random",
     "cloudpickle",
     "IPython",
