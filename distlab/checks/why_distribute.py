@@ -20,6 +20,7 @@ LAWS = "distlab.cost", "distlab.cost.scaling"
 WITHOUT = (*kit.modules_of("distlab.collectives"), *LAWS)
 ALLOWED = 4 / 3  # times the load below which no assignment can get
 EXACT, DISTURBED = (0.001, 0.01, 0.0001), (0.08, 0.2, 0.01)  # sigma, kappa, throughput
+LEAST_KAPPA, SLOW = 1e-6, 0.9
 _random = SystemRandom()
 
 
@@ -55,14 +56,14 @@ class _Work:
         self.results = {task: _random.randint(1, most) for task in tasks}
         self.tasks, self.done = tasks, [[] for _ in range(n)]
         self.size_of = dict(zip(tasks, sizes or (), strict=False))
-        how = {"args": (list(tasks), sizes), "answers": self._answer}
+        how = {"args": (tasks, sizes), "answers": self._answer}
         report = kit.on_ranks(_probe, function, range(n), **how, without=WITHOUT)
         self.trace, self.returned = report.trace, report.results
         wanted, done = sorted(tasks), sorted(chain(*self.done))
         if done != wanted:
             found = f"expected {' '.join(wanted)}\nyours    {' '.join(done)}"
             alone = n > 1 and all(sorted(own) == wanted for own in self.done)
-            raise self.wrong(found, alone=alone, tasks=True)
+            raise self.wrong(found, alone=alone, tasks=True, sized=bool(sizes), n=n)
 
     def _answer(self, rank, task, step):
         self.done[rank].append(task)
@@ -83,18 +84,28 @@ class _Work:
             sized = (f"{t}:{self.size_of[t]:g}" if self.size_of else t for t in own)
             more = column[rank] if column else ""
             lines.append(f"{rank:>4}  {more:<13}  {' '.join(sized) or '-'}")
-        text = "\n".join([*lines, found])
-        return Wrong(text, picture=Played(self.trace, "Your run"), **facts)
+        picture = None if "loads" in facts else Played(self.trace, "Your run")
+        return Wrong("\n".join([*lines, found]), picture=picture, **facts)
+
+
+class _Task(str):
+    """A task whose hash differs from rank to rank, as that of a string may."""
+
+    salt = 0
+
+    def __hash__(self):
+        return hash((self.salt, str(self)))
 
 
 def _probe(comm, function, tasks, sizes, rank):
     def work(task):
-        if task not in tasks:
+        if task not in [*tasks]:
             raise ValueError(f"work({task!r}): this is not one of the tasks")
-        return comm.ask(task)
+        return comm.ask(str(task))
 
-    more = [] if sizes is None else [dict(zip(tasks, sizes, strict=True)).__getitem__]
-    return _plain(kit.called(function, comm, list(tasks), work, *more))
+    _Task.salt = comm.rank
+    more = [] if sizes is None else [lambda task: sizes[tasks.index(task)]]
+    return _plain(kit.called(function, comm, [*map(_Task, tasks)], work, *more))
 
 
 def _plain(value):
@@ -106,29 +117,33 @@ def _plain(value):
     return number if isinstance(number, int | float) else reprlib.repr(value)
 
 
-@check("{} to {} workers, peak near {}, last run {} % slow")
-def fit_usl(function, first, most, near, slow):
-    """Sigma, kappa and the peak of a system, from measurements of it."""
-    law, measured = draw_system(first, most, near, slow)
+@check("{} to {} workers, peak near {}, {}")
+def fit_usl(function, first, most, near, runs):
+    """Sigma, kappa and the peak of a system; runs: all exact, or one is slow."""
+    law, measured = draw_system(first, most, near, runs)
     yours = kit.call(_law_probe, function, measured, without=WITHOUT)
     if type(yours) is str or str in map(type, yours):
         raise Wrong(f"It returned {yours}, not three numbers: sigma, kappa, peak.")
-    fits, high = compare(yours, law, DISTURBED if slow else EXACT)
+    within = EXACT if runs == "exact" else DISTURBED
+    fits, high = compare(yours, law, within)
     if not (fits and high):
         rows = ("expected", *law[1:], best_count(*law[1:])), ("yours", *yours)
         line = "{:>8}: sigma {:.4g}, kappa {:.4g}, peak {:.4g}"
         found = "\n".join(line.format(*row) for row in rows)
-        raise Wrong(found, fits=fits, yours=yours, law=law)
+        times = (yours[0] * law[0], yours[1] * law[0], yours[2])
+        facts = {"fits": fits, "undivided": compare(times, law, within)[0]}
+        raise Wrong(found, yours=yours, law=law, **facts)
 
 
-def draw_system(first, most, near, slow):
+def draw_system(first, most, near, runs):
     """Return the law of a system, rate, sigma and kappa, and measurements of it."""
     sigma, peak = _random.uniform(0.02, 0.15), near * _random.uniform(0.99, 1.01)
     law = _random.uniform(5, 500), sigma, (1 - sigma) / peak**2
     measured = [(n, throughput(n, *law)) for n in range(first, most + 1)]
-    if slow:
+    if runs != "exact":
         measured = [(n, x * _random.uniform(0.998, 1.002)) for n, x in measured]
-        measured[-1] = most, measured[-1][1] * (1 - slow / 100)
+        slow = _random.randrange(len(measured)) if runs == "one run slow" else -1
+        measured[slow] = measured[slow][0], measured[slow][1] * SLOW
     return law, measured
 
 
@@ -136,7 +151,7 @@ def compare(yours, law, within):
     """Return whether sigma and kappa are near, and the throughput at the peak."""
     (sigma, kappa, n), best = yours, best_count(*law[1:])
     fits = abs(sigma - law[1]) <= within[0]
-    fits = fits and abs(kappa - law[2]) <= max(within[1] * law[2], 1e-6)
+    fits = fits and abs(kappa - law[2]) <= max(within[1] * law[2], LEAST_KAPPA)
     if not 1 <= n < 1e9 or n % 1 or best == math.inf:
         return fits, n == best
     return fits, throughput(n, *law) >= (1 - within[2]) * throughput(best, *law)
@@ -149,7 +164,7 @@ def throughput(n, rate, sigma, kappa):
 
 def best_count(sigma, kappa):
     """Return the number of workers with the highest throughput, or math.inf."""
-    if kappa == 0:
+    if kappa < LEAST_KAPPA:
         return math.inf
     peak = math.sqrt((1 - sigma) / kappa)
     beside = max(1, math.floor(peak)), math.ceil(peak)
@@ -167,11 +182,16 @@ HINTS = [
     Hint(lambda f: f["alone"], [
         "The work is not shared: one rank does everything, or every rank does. Which "
         "tasks are those of rank r alone?"]),
+    Hint(lambda f: f["tasks"] and f["n"] == 1, [
+        "With one rank there is nobody else: rank 0 does every task itself."]),
+    Hint(lambda f: f["tasks"] and f["sized"], [
+        "Some tasks are lost or done twice. Do all ranks work out the same assignment? "
+        "What a rank draws at random, or takes from a set, another one need not."]),
     Hint(lambda f: f["tasks"], [
         "Some tasks are lost or done twice. Write down for each rank which places of "
         "the list it takes: is every place there, and once?",
-        "11 tasks, 4 ranks: two for each make 8. Who does the remainder? Tasks that "
-        "are equal are still two: what tells them apart is their place."]),
+        "11 tasks, 4 ranks: two for each make 8. Who does the remainder? Equal tasks "
+        "are still two, and a task's hash may differ between ranks: go by its place."]),
     Hint(lambda f: f["sum"], [
         "Every task was done, but rank 0 does not return the sum of all results. What "
         "happens there to each message that arrives?"]),
@@ -186,15 +206,18 @@ HINTS = [
     Hint(lambda f: f["sent"], [
         "Every rank can work out the assignment by itself, so only results have to "
         "travel, and rank 0 needs their sum. What can a rank do before it sends?"]),
-    Hint(lambda f: f["law"][-1] == 0, [
-        "With kappa = 0 the throughput never falls: the peak is math.inf."]),
+    Hint(lambda f: f["undivided"], [
+        "Least squares gives 1/lambda, sigma/lambda and kappa/lambda. What is sigma?"]),
+    Hint(lambda f: f["law"][-1] < LEAST_KAPPA, [
+        "A kappa below 1e-6 counts as 0: the throughput never falls, and the peak is "
+        "math.inf. Measured numbers seldom give exactly 0."]),
     Hint(lambda f: f["fits"], [
         "Sigma and kappa are right. The peak follows from them alone, in whole "
         "workers: compare the throughput on both sides of the root."]),
     Hint(lambda f: f["yours"], [
-        "The law has three unknowns, lambda among them, and no measurement is exact. "
-        "Do all of the points take part in your fit, and all three terms? Sigma alone "
-        "is Amdahl's law, which has no peak.",
+        "The law has three unknowns, and lambda is one: the first measurement need not "
+        "be that of one worker. Do all of the points take part in your fit, and all "
+        "three terms? Sigma alone is Amdahl's law, which has no peak.",
         "n / X(n) is a sum of three terms, each an unknown times something that you "
         "know: 1, n - 1 and n (n - 1)."]),
 ]
