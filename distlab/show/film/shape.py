@@ -38,7 +38,9 @@ def places(shape: str, pairs, world_size: int, height: float) -> list:
     radius = (0.29 if n <= 4 else 0.335 if n <= 8 else 0.36) * height
     center = WIDTH / 2, height / 2
     if shape in ("ring", "circle"):
-        return _round(n, center, radius)
+        spots = _round(n, center, radius)
+        seats = _ring_order(pairs, n) if shape == "circle" else range(n)
+        return [spots[seats.index(rank)] for rank in range(n)]
     if shape == "tree":
         root = _root(pairs)
         levels = _levels(links, n, root)
@@ -69,6 +71,16 @@ def _one_bit(number):
 def _round(n, center, radius):
     angles = [2 * math.pi * rank / n - math.pi / 2 for rank in range(n)]
     return [_on_circle(center, radius, angle) for angle in angles]
+
+
+def _ring_order(pairs, n):
+    """Return the ranks as a ring passes them, then the others; as they are if none."""
+    to = dict(pairs)
+    order = [min(to, default=0)]
+    while order[-1] in to and to[order[-1]] not in order:
+        order.append(to[order[-1]])
+    closed = len(order) == len(to) == len(pairs) and to.get(order[-1]) == order[0]
+    return [*order, *(r for r in range(n) if r not in to)] if closed else range(n)
 
 
 def _on_circle(center, radius, angle):
