@@ -1,5 +1,7 @@
 """Pipeline parallelism: a model cut into stages, and schedules that keep them busy."""
 
+from distlab.train.pipeline.engine import play
+from distlab.train.pipeline.model import PipelinedModel, clip_gradients
 from distlab.train.pipeline.schedule import Schedule, Work
 from distlab.train.pipeline.schedules import (
     gpipe,
@@ -12,14 +14,17 @@ from distlab.train.pipeline.schedules import (
 from distlab.train.pipeline.timing import Timed, Times, timed
 
 __all__ = [
+    "PipelinedModel",
     "Schedule",
     "Timed",
     "Times",
     "Work",
+    "clip_gradients",
     "gpipe",
     "interleaved",
     "naive",
     "one_f_one_b",
+    "play",
     "timed",
     "zero_bubble_h1",
     "zero_bubble_h2",

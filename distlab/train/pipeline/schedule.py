@@ -12,8 +12,10 @@ backward pass is split: B is the gradient of the stage's input, for which the st
 before waits, and W that of its weights, for which none waits.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from heapq import heappop, heappush
 from typing import NamedTuple
 
 from distlab.errors import InvalidSchedule
@@ -52,11 +54,14 @@ class Schedule:
         object.__setattr__(self, "stages", stages)
         self.check()
 
+    def __deepcopy__(self, memo):
+        return self  # nothing in it can change
+
     def __str__(self):
         rows = [" ".join(map(str, stage)) for stage in self.stages]
         return "\n".join(f"stage {s}   {row}" for s, row in enumerate(rows))
 
-    @property
+    @cached_property
     def splits_backward(self) -> bool:
         """Whether weights have their gradients at a time of their own."""
         return any(work.kind == "W" for stage in self.stages for work in stage)
@@ -77,32 +82,44 @@ class Schedule:
             found.append((stage, work._replace(chunk=chunk)))
         return found
 
-    def in_order(self) -> Iterator[tuple[int, Work]]:
-        """Yield (stage, work) in an order in which everything comes after its needs.
+    def in_order(self) -> list[tuple[int, Work]]:
+        """Return (stage, work) as they would follow if each work took as long.
 
         Raises: InvalidSchedule if stages wait for each other.
         """
-        done, at = set(), [0] * len(self.stages)
-        while True:
-            moved = False
-            for stage, works in enumerate(self.stages):
-                while at[stage] < len(works) and all(
-                    need in done for need in self.needs(stage, works[at[stage]])
-                ):
-                    done.add((stage, works[at[stage]]))
-                    yield stage, works[at[stage]]
-                    at[stage] += 1
-                    moved = True
-            waiting = [s for s, works in enumerate(self.stages) if at[s] < len(works)]
-            if not waiting:
-                return
-            if not moved:
-                raise InvalidSchedule(self._deadlock(waiting, at, done))
-
-    def _deadlock(self, waiting, at, done):
-        told = []
-        for stage in waiting:
+        ends, at, order = {}, [0] * len(self.stages), []
+        ready = [(0, stage) for stage in range(len(self.stages))]
+        asleep = {}  # what is not done yet -> the stage that waits for it
+        while ready:
+            now, stage = heappop(ready)
+            if at[stage] == len(self.stages[stage]):
+                continue
             work = self.stages[stage][at[stage]]
+            needs = self.needs(stage, work)
+            missing = [need for need in needs if need not in ends]
+            if missing:
+                asleep[missing[0]] = stage
+                continue
+            begin = max([now, *(ends[need] for need in needs)])
+            if begin > now:
+                heappush(ready, (begin, stage))
+                continue
+            at[stage] += 1
+            ends[stage, work] = now + 1
+            order.append((stage, work))
+            heappush(ready, (now + 1, stage))
+            if (stage, work) in asleep:
+                heappush(ready, (now + 1, asleep.pop((stage, work))))
+        if len(order) < sum(map(len, self.stages)):
+            raise InvalidSchedule(self._deadlock(at, ends))
+        return order
+
+    def _deadlock(self, at, done):
+        told = []
+        for stage, works in enumerate(self.stages):
+            if at[stage] == len(works):
+                continue
+            work = works[at[stage]]
             missing = [need for need in self.needs(stage, work) if need not in done]
             other, need = missing[0]
             whose = "its own" if other == stage else f"stage {other}'s"
@@ -136,8 +153,7 @@ class Schedule:
             raise InvalidSchedule("a schedule has a stage and a microbatch at least.")
         for stage, works in enumerate(self.stages):
             self._check_stage(stage, works, set(expected))
-        for _ in self.in_order():
-            pass
+        self.in_order()
         for stage, works in enumerate(self.stages):
             for work, held in zip(works, self.held(stage), strict=True):
                 if most_held is not None and held > most_held:
