@@ -45,9 +45,11 @@ hidden = [{hidden}]
 ### END HIDDEN TESTS
 grade({points}, checks.{check}, {check}, [{cases}], hidden)"""
 CHECK_ONE = CHECK.format(
-    points=3, check="reduce_scatter", cases="(2, 6)", hidden="(3, 9)"
+    points=3, check="reduce_scatter", cases="(2, 2, 6)", hidden="(3, 3, 9)"
 )
-CHECK_TWO = CHECK.format(points=4, check="all_reduce", cases="(2, 4)", hidden="(3, 10)")
+CHECK_TWO = CHECK.format(
+    points=4, check="all_reduce", cases="(2, 2, 4)", hidden="(3, 3, 10)"
+)
 STUB = 'raise NotImplementedError("write this step")'
 
 

@@ -170,7 +170,7 @@ class _Run:
         elif self.trace.rounds() > hops:
             found = f"It took {self.trace.rounds()} rounds; {hops} are enough."
         if found:
-            raise self.wrong(found, traffic=True)
+            raise self.wrong(found, **{"traffic" if any(sent) else "silent": True})
 
 
 def _ideals(ring, length, in_chunks):

@@ -70,7 +70,7 @@ def notebook_source(path: Path) -> Source:
             if statement.imported and statement.imported.name == "*":
                 raise DistlabError(
                     f"{where} of {path.name} imports * from "
-                    f"{statement.imported.module}, so that nobody can tell where a "
+                    f"{statement.imported.module}, so that it is not known where a "
                     "name comes from. Import the names themselves."
                 )
         source.statements += found

@@ -34,7 +34,7 @@ ANSWERS = {
     UNSEEN: TWO.replace("range(n - 1)", "range(1)"),  # right for 2 ranks
 }
 SCORES = dict.fromkeys(STUDENTS, 7.0) | {BLANK: 0.0, WRONG: 3.0, UNSEEN: 3.0}
-HIDDEN = ["(3, 9)", "(3, 10)", "3 ranks, 9 elements", "3 ranks, 10 elements"]
+HIDDEN = ["(3, 3, 9)", "(3, 3, 10)", "3 of 3 ranks"]
 COMMENT = "Each chunk is complete by then. What does yours do with it?"
 
 
@@ -193,7 +193,7 @@ def test_the_released_folder_holds_the_exercise_and_no_answers(day):
     assert [path.name for path in folder.iterdir()] == [f"{STEM}.ipynb"]
     released = (folder / f"{STEM}.ipynb").read_text()
     assert "NotImplementedError" in released and "sendrecv" not in released
-    assert "(2, 6)" in released and not [h for h in HIDDEN if h in released]
+    assert "(2, 2, 6)" in released and not [h for h in HIDDEN if h in released]
 
 
 def test_every_submission_is_graded_whoever_collected_it(day):
@@ -252,7 +252,7 @@ def test_feedback_shows_hint_and_picture(day, opened, scripts):
     page = opened(day.feedback(WRONG).as_uri(), **options)
     hint = page.get_by_text("Hint:").first
     picture = page.locator(".distlab-player" if scripts else "img").first
-    assert "A contribution is added twice" in hint.text_content()
+    assert "A contribution is counted twice" in hint.text_content()
     assert hint.evaluate("words => words.scrollWidth <= words.clientWidth"), "cut off"
     hint.scroll_into_view_if_needed()
     page.keep(f"feedback-hint-{scripts}")
@@ -267,7 +267,7 @@ def test_feedback_shows_hint_and_picture(day, opened, scripts):
 def test_feedback_has_nothing_of_a_hidden_case(day, student):
     html = day.feedback(student).read_text()
     words = unescape(re.sub(r"<[^>]+>", "", html))
-    assert "[(2, 6)]" in words, "what is not hidden"
+    assert "[(2, 2, 6)]" in words, "what is not hidden"
     assert not [secret for secret in HIDDEN if secret in html or secret in words]
 
 
@@ -277,7 +277,7 @@ def test_who_fails_only_a_hidden_case_is_told_so_and_gets_the_hint_alone(day):
     assert "<img" not in html
     graded = day.folder / "autograded" / UNSEEN / STEM / f"{STEM}.ipynb"
     seen = graded.read_text()  # by the instructor, in formgrader
-    assert "3 ranks, 10 elements: fail" in seen and "image/png" in seen
+    assert "3 of 3 ranks, 10 elements: fail" in seen and "image/png" in seen
 
 
 def test_every_command_of_the_chapter_was_typed(day):

@@ -44,7 +44,7 @@ def returns_equal_to_all(comm, tensor, ring):
 )
 def test_a_failure_is_told_with_its_hint(function, found, hint, monkeypatch):
     monkeypatch.setenv("DISTLAB_CHECK_SECONDS", "2" if function is endless else "30")
-    verdict = judge(checks.all_reduce, function, (2, 6))
+    verdict = judge(checks.all_reduce, function, (2, 2, 6))
     assert verdict.outcome == "fail", verdict
     assert found in verdict.found and hint in " ".join(verdict.hints), verdict
 
@@ -53,7 +53,7 @@ def test_below_a_failed_check_is_the_learners_run_beside_the_ideal():
     def all_send_first(comm, tensor, ring):
         comm.send(tensor, ring[ring.index(comm.rank) - 1])
 
-    both = judge(checks.all_reduce, all_send_first, (4, 8)).picture.player
+    both = judge(checks.all_reduce, all_send_first, (4, 4, 8)).picture.player
     assert both.stop == 1 and both.names == ("yours", "the library's")
     assert len(both.ideal.frames) == 2  # the library's goes no further either
 
@@ -65,5 +65,5 @@ def test_kept_ranks_serve_worlds_of_any_size_until_one_fails():
     with kept_ranks():
         three = pids(3)
         assert pids(2) == three[:2] and pids(5)[:3] == three
-        judge(checks.all_reduce, too_few, (2, 6))
+        judge(checks.all_reduce, too_few, (2, 2, 6))
         assert not set(pids(2)) & set(three)

@@ -55,11 +55,11 @@ def test_feedback_shows_the_verdict_and_hint_of_a_hidden_case_and_nothing_else(c
     one = course.one().replace("range(n - 1)", "range(1 if n == 2 else n)")
     course.submit("eve", one=one)
     course.grade("--feedback")
-    assert "3 ranks, 9 elements: fail" in course.shown("eve", "one-check")
+    assert "3 of 3 ranks, 9 elements: fail" in course.shown("eve", "one-check")
     page = (course.folder / "feedback" / "eve" / STEM / f"{STEM}.html").read_text()
     assert "a hidden case: fail" in page and "Hint:" in page
-    assert "3 ranks, 9 elements" not in page and "(3, 9)" not in page
-    assert "2 ranks, 6 elements: pass" in page
+    assert "3 of 3 ranks" not in page and "(3, 3, 9)" not in page
+    assert "2 of 2 ranks, 6 elements: pass" in page
     assert ">Rings</a>: 0 of 3 points" in page and ">two check</a>: " in page
 
 

@@ -213,7 +213,8 @@ def test_it_refuses_a_parameter_that_no_option_can_set(signature, tmp_path):
 
 
 def everything_public():
-    for found in pkgutil.iter_modules(distlab.train.__path__, "distlab.train."):
+    modules = pkgutil.iter_modules(distlab.train.__path__, "distlab.train.")
+    for found in [module for module in modules if not module.ispkg]:
         for name in importlib.import_module(found.name).__all__:
             yield found.name, name
 

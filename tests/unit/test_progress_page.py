@@ -73,10 +73,10 @@ def test_counts_are_of_what_the_notebooks_have(stands):
 def test_a_lesson_that_is_read_leads_to_its_exercise_and_that_to_the_next(stands):
     whole = {RING: read_whole(RING)}
     last = repr(stands(whole)).splitlines()[-1]
-    assert last == "Next: exercise 10, Ring all-reduce, step 1 (0 of 3 points)."
-    last = repr(stands(whole, {RING: solved(3, 0)})).splitlines()[-1]
-    assert last == "Next: exercise 10, Ring all-reduce, step 2 (0 of 4 points)."
-    last = repr(stands(whole, {RING: solved(3, 4, 3)})).splitlines()[-1]
+    assert last == "Next: exercise 10, Ring all-reduce, step 1 (0 of 4 points)."
+    last = repr(stands(whole, {RING: solved(4, 0)})).splitlines()[-1]
+    assert last == "Next: exercise 10, Ring all-reduce, step 2 (0 of 3 points)."
+    last = repr(stands(whole, {RING: solved(4, 3, 3)})).splitlines()[-1]
     assert last == "Next: lesson 00, Start here."
 
 
@@ -97,7 +97,7 @@ def test_no_line_is_wider_than_the_terminal_and_every_lesson_is_there(stands, wi
 def test_the_html_page_has_the_same_and_asks_nothing_of_the_network(stands):
     page = stands({RING: read_whole(RING)}, {RING: solved(3, 2, 0)}).html()
     assert "60/60" in page and "5/10" in page and "Next: exercise 10" in page
-    assert "best 2, last 2 of 4 points, 1 tries" in page
+    assert "best 2, last 2 of 3 points, 1 tries" in page
     assert not re.findall(r"(?:src|href)=|https?:|@import", page)
 
 
