@@ -1,5 +1,7 @@
 """Schedules of pipelines: what they hold, their bubbles, and those that cannot be."""
 
+from itertools import accumulate, combinations, pairwise
+
 import pytest
 
 from distlab import InvalidArgument, InvalidSchedule
@@ -7,6 +9,7 @@ from distlab.train.pipeline import (
     Schedule,
     Times,
     Work,
+    balanced,
     gpipe,
     interleaved,
     naive,
@@ -14,6 +17,7 @@ from distlab.train.pipeline import (
     timed,
     zero_bubble_h1,
     zero_bubble_h2,
+    zero_bubble_search,
 )
 
 SIZES = [(1, 1), (2, 1), (2, 5), (4, 4), (4, 8), (5, 3), (8, 24)]
@@ -53,6 +57,31 @@ def test_with_profiled_times_the_bubbles_are_those_of_the_paper():
     published = {one_f_one_b: 0.2431, zero_bubble_h1: 0.1585, zero_bubble_h2: 0.1083}
     for schedule, bubble in published.items():
         assert timed(schedule(8, 24), times).bubble == pytest.approx(bubble, abs=5e-4)
+
+
+def test_search_finds_a_schedule_without_a_bubble_within_its_memory():
+    found = zero_bubble_search(8, 24, Times(), most_held=16)
+    found.check(most_held=16)
+    assert timed(found).bubble < 0.05
+    times = Times(18.522, 18.086, 9.337, communication=0.601)
+    for most_held, beside in ((8, zero_bubble_h1), (16, zero_bubble_h2)):
+        found = zero_bubble_search(8, 24, times, most_held=most_held)
+        found.check(most_held=most_held)
+        assert timed(found, times).bubble <= timed(beside(8, 24), times).bubble + 1e-9
+
+
+def test_an_even_cut_makes_the_slowest_stage_as_fast_as_can_be():
+    layers = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
+    for stages in (1, 2, 3, 5, 10):
+        counts = balanced(layers, stages)
+        cuts = combinations(range(1, len(layers)), stages - 1)
+        every = [[0, *cut, len(layers)] for cut in cuts]
+        best = min(max(sum(layers[a:b]) for a, b in pairwise(cut)) for cut in every)
+        ends = [0, *accumulate(counts)]
+        assert max(sum(layers[a:b]) for a, b in pairwise(ends)) == best
+        assert len(counts) == stages and ends[-1] == len(layers)
+    with pytest.raises(InvalidArgument, match="2 layers do not make 3 stages"):
+        balanced([1, 2], 3)
 
 
 def test_uneven_stages_wait_for_the_slowest():

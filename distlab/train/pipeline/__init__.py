@@ -11,6 +11,7 @@ from distlab.train.pipeline.schedules import (
     zero_bubble_h1,
     zero_bubble_h2,
 )
+from distlab.train.pipeline.search import balanced, zero_bubble_search
 from distlab.train.pipeline.timing import Timed, Times, timed
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "Timed",
     "Times",
     "Work",
+    "balanced",
     "clip_gradients",
     "gpipe",
     "interleaved",
@@ -28,4 +30,5 @@ __all__ = [
     "timed",
     "zero_bubble_h1",
     "zero_bubble_h2",
+    "zero_bubble_search",
 ]

@@ -1,0 +1,127 @@
+"""What is found by search: a schedule without a bubble, and an even cut of a model.
+
+Source: Qi et al., Zero Bubble Pipeline Parallelism (2024), section 3: a greedy
+heuristic whose few choices are tried out.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import product
+
+from distlab.errors import InvalidArgument
+from distlab.train.pipeline.schedule import Schedule, Work
+from distlab.train.pipeline.timing import Times, timed
+
+__all__ = ["balanced", "zero_bubble_search"]
+
+
+def zero_bubble_search(
+    stages: int, microbatches: int, times: Times, *, most_held: int
+) -> Schedule:
+    """Return the schedule with the smallest bubble that the heuristic finds.
+
+    most_held: of how many microbatches a stage may hold the activations. Each stage
+    does next what can begin first; how much sooner F or W has to begin than B to be
+    taken, and how many F come before the first B, is tried out.
+
+    Raises: InvalidArgument if a stage may not hold a microbatch.
+    """
+    if most_held < 1:
+        raise InvalidArgument(f"a stage holds 1 microbatch or more, not {most_held}.")
+    step = max(_mean(times.forward), _mean(times.backward), _mean(times.weights))
+    leads = [0.0, 0.25 * step, 0.5 * step, step, 2 * step]
+    ahead = [lambda s, a=a: a * (stages - s) for a in (1, 1.5, 2, most_held)]
+    found = [
+        _Greedy(stages, microbatches, times, most_held, plan, lead_f, lead_w).schedule()
+        for plan, lead_f, lead_w in product(ahead, leads, leads)
+    ]
+    return min(found, key=lambda schedule: timed(schedule, times).bubble)
+
+
+class _Greedy:
+    """All stages side by side: whichever can begin a work first does it."""
+
+    def __init__(self, stages, microbatches, times, most_held, ahead, lead_f, lead_w):
+        self._p, self._m, self._times = stages, microbatches, times
+        self._most = [max(1, min(most_held, int(ahead(s)))) for s in range(stages)]
+        self._limit, self._leads = most_held, {"F": lead_f, "B": 0.0, "W": lead_w}
+        self._done = [{"F": 0, "B": 0, "W": 0} for _ in range(stages)]
+        self._free = [0.0] * stages
+        self._works = [[] for _ in range(stages)]
+        last = stages - 1
+        # (stage, kind) -> when what it needs is there, by microbatch; F before B
+        self._there = {(0, "F"): [0.0] * microbatches}
+        for stage in range(stages):
+            self._there.setdefault((stage, "F"), [])
+            self._there[stage, "B"] = []
+        self._last = last
+
+    def schedule(self):
+        """Return what all stages do until nothing is left."""
+        while choices := [c for s in range(self._p) if (c := self._next(s))]:
+            self._do(*min(choices)[1:])
+        return Schedule(self._works, self._m)
+
+    def _next(self, stage):
+        """Return (begin, stage, kind) of what a stage should do next, or None."""
+        done, free = self._done[stage], self._free[stage]
+        held = done["F"] - done["W"]
+        most = self._most[stage] if done["B"] == 0 else self._limit
+        can = {}
+        if done["F"] < self._m and held < most:
+            can["F"] = self._ready(stage, "F")
+        if done["B"] < done["F"]:
+            can["B"] = self._ready(stage, "B")
+        if done["W"] < done["B"]:
+            can["W"] = free
+        begins = {k: max(free, at) for k, at in can.items() if at < math.inf}
+        if not begins:
+            return None
+        kind = min(begins, key=lambda k: (begins[k] + self._leads[k], "BFW".index(k)))
+        return begins[kind], stage, kind
+
+    def _ready(self, stage, kind):
+        there, number = self._there[stage, kind], self._done[stage][kind]
+        return there[number] if number < len(there) else math.inf
+
+    def _do(self, stage, kind):
+        begin, number = self._next(stage)[0], self._done[stage][kind]
+        takes = getattr(
+            self._times, {"F": "forward", "B": "backward", "W": "weights"}[kind]
+        )
+        end = begin + (takes[stage] if isinstance(takes, Sequence) else takes)
+        self._free[stage] = end
+        self._done[stage][kind] += 1
+        self._works[stage].append(Work(kind, number))
+        arrives = end + self._times.communication
+        if kind == "F" and stage < self._last:
+            self._there[stage + 1, "F"].append(arrives)
+        elif kind == "F":
+            self._there[stage, "B"].append(end)
+        elif kind == "B" and stage:
+            self._there[stage - 1, "B"].append(arrives)
+
+
+def balanced(seconds: Sequence[float], stages: int) -> list[int]:
+    """Return how many layers each stage gets, so that the slowest is as fast as can be.
+
+    seconds: what each layer takes, in order; a stage gets layers side by side.
+
+    Raises: InvalidArgument if there are fewer layers than stages.
+    """
+    if len(seconds) < stages:
+        raise InvalidArgument(f"{len(seconds)} layers do not make {stages} stages.")
+    best = {(0, 0): (0.0, [])}  # (layers, stages) -> the slowest stage, and the counts
+    for stage in range(1, stages + 1):
+        for end in range(stage, len(seconds) + 1):
+            best[end, stage] = min(
+                (max(slowest, sum(seconds[begin:end])), [*counts, end - begin])
+                for begin in range(stage - 1, end)
+                if (begin, stage - 1) in best
+                for slowest, counts in [best[begin, stage - 1]]
+            )
+    return best[len(seconds), stages][1]
+
+
+def _mean(times):
+    return sum(times) / len(times) if isinstance(times, Sequence) else times
