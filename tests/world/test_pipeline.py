@@ -11,6 +11,7 @@ from distlab.simulated import Uniform
 from distlab.train.pipeline import (
     PipelinedModel,
     Times,
+    cells_of,
     clip_gradients,
     gpipe,
     interleaved,
@@ -136,6 +137,8 @@ def test_on_the_virtual_clock_it_takes_what_was_predicted(make, p, m, uneven):
     found = sorted((e.rank, e.label, round(e.start, 6)) for e in worked)
     rows = [(stage, str(w), round(start, 6)) for stage, w, start, _ in predicted.rows]
     assert found == sorted(rows)
+    drawn = [(c[0], *c[3:]) for c in cells_of(report.trace)]
+    assert sorted(drawn) == sorted((c[0], *c[3:]) for c in predicted.cells())
 
 
 def test_losses_and_gradients_are_those_of_torchs_pipelining():

@@ -12,7 +12,7 @@ from distlab.train.pipeline.schedules import (
     zero_bubble_h2,
 )
 from distlab.train.pipeline.search import balanced, zero_bubble_search
-from distlab.train.pipeline.timing import Timed, Times, timed
+from distlab.train.pipeline.timing import Timed, Times, cells_of, timed
 
 __all__ = [
     "PipelinedModel",
@@ -21,6 +21,7 @@ __all__ = [
     "Times",
     "Work",
     "balanced",
+    "cells_of",
     "clip_gradients",
     "gpipe",
     "interleaved",

@@ -3,13 +3,19 @@
 timed(one_f_one_b(4, 8), Times(forward=1, backward=2)) ──▶ rows for `show.pipeline`
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from distlab.errors import InvalidArgument
+from distlab.trace import Trace
 from distlab.train.pipeline.schedule import Schedule, Work
 
-__all__ = ["Timed", "Times", "timed"]
+__all__ = ["Timed", "Times", "cells_of", "timed"]
+
+
+_KINDS = {"F": "forward", "B": "backward", "W": "weights"}
+_LABEL = re.compile(r"([FBW])(\d+)'*")
 
 
 @dataclass(frozen=True)
@@ -68,9 +74,8 @@ class Timed:
 
     def cells(self) -> list[tuple]:
         """Return what `show.pipeline` draws."""
-        kinds = {"F": "forward", "B": "backward", "W": "weights"}
         return [
-            (stage, start, end, kinds[work.kind], work.microbatch)
+            (stage, start, end, _KINDS[work.kind], work.microbatch)
             for stage, work, start, end in self.rows
         ]
 
@@ -99,6 +104,20 @@ def timed(schedule: Schedule, times: Times = Times()) -> Timed:
         free[stage] = ends[stage, work] = end
         rows.append((stage, work, start, end))
     return Timed(schedule, rows)
+
+
+def cells_of(trace: Trace) -> list[tuple]:
+    """Return what `show.pipeline` draws of a schedule that ranks have played, in ms."""
+    found = [
+        (event, _LABEL.fullmatch(event.label))
+        for event in trace.events
+        if event.kind == "work" and event.end is not None
+    ]
+    return [
+        (e.rank, 1e3 * e.start, 1e3 * e.end, _KINDS[word[1]], int(word[2]))
+        for e, word in found
+        if word
+    ]
 
 
 def _at(times, stage):
