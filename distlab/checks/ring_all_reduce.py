@@ -147,7 +147,7 @@ class _Run:
             "kept": self.held == self.inputs,
             "still": yours == [own[rank] for rank in self.ring],
             "elsewhere": self.total[place] in yours,
-            "most": max(sum(each) for each in counts if each),
+            "most": max((sum(each) for each in counts if each), default=0),
             "twice": any(max(each) > 1 for each in counts if each),
             "mixed": yours != [each and sum(map(mul, each, own)) for each in counts],
         }
