@@ -136,7 +136,7 @@ def graded(tmp_path_factory):
     (course.folder / "nbgrader_config.py").write_text(text + limits)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("A_SECRET", "1")
-        patch.setenv("DISTLAB_CHECK_SECONDS", "3")
+        patch.setenv("DISTLAB_CHECK_SECONDS", "8")
         course.said = course.grade()
     return course
 

@@ -41,17 +41,19 @@ def test_right_answers_get_all_points_and_wrong_ones_the_hint_that_fits(
 
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
-    """What nbgrader makes of all solutions: stem -> notebook, in a course folder."""
-    course = tmp_path_factory.mktemp("course")
-    shutil.copy(ROOT / "nbgrader_config.py", course)
-    shutil.copytree(ROOT / "solutions", course / "solutions")
-    in_forks(course, "nbgrader", "generate_assignment")
-    return course
+    """What nbgrader makes of all solutions, in a course folder for each: stem."""
+    courses = tmp_path_factory.mktemp("courses")
+    for solution in SOLUTIONS:
+        course = courses / solution.name
+        shutil.copytree(solution, course / "solutions" / solution.name)
+        shutil.copy(ROOT / "nbgrader_config.py", course)
+    in_forks(courses, "nbgrader", "generate_assignment")
+    return courses
 
 
 @stems
 def test_the_committed_exercise_is_what_nbgrader_generates(solution, released):
-    made = released / "exercises" / solution.name
+    made = released / solution.name / "exercises" / solution.name
     assert [path.name for path in made.iterdir()] == [f"{solution.name}.ipynb"]
     committed = ROOT / "exercises" / solution.name / f"{solution.name}.ipynb"
     assert (made / committed.name).read_text() == committed.read_text()
@@ -88,17 +90,17 @@ def test_the_solution_and_a_wrong_answer_pass_through_the_whole_of_nbgrader(rele
         wrong = next(each for each in variants if not each.right)
         submissions = {"right": ({}, most), "wrong": (wrong.cells, wrong.points)}
         for student, (cells, points) in submissions.items():
-            folder = released / "submitted" / student / solution.name
+            folder = released / solution.name / "submitted" / student / solution.name
             folder.mkdir(parents=True)
             notebook = _answered(solution, cells)
             nbformat.write(notebook, folder / f"{solution.name}.ipynb")
             expected[solution.name, student] = points
     in_forks(released, "distlab", "grade")
-    with Gradebook(f"sqlite:///{released}/gradebook.db") as gradebook:
-        found = {
-            (stem, who): gradebook.find_submission(stem, who).score
-            for stem, who in expected
-        }
+    found = {}
+    for stem, student in expected:
+        with Gradebook(f"sqlite:///{released}/{stem}/gradebook.db") as gradebook:
+            score = gradebook.find_submission(stem, student).score
+            found[stem, student] = score
     assert found == expected
 
 
@@ -107,23 +109,26 @@ import os, sys
 import distlab.__main__, distlab.instructor.grade, nbgrader.apps.nbgraderapp
 mains = {"nbgrader": nbgrader.apps.nbgraderapp.main, "distlab": distlab.__main__.main}
 program, command, *stems = sys.argv[1:]
-for stem in stems:
-    if os.fork() == 0:
+for number, stem in enumerate([*stems, None]):
+    if number > 1 or not stem:
+        ended = [os.wait()[1] for _ in range(1 if stem else min(2, len(stems)))]
+        if any(ended):
+            sys.exit(f"{program} {command} failed, about {stem or stems[-1]}")
+    if stem and os.fork() == 0:
+        os.chdir(stem)
         sys.argv = [program, command, stem]
         sys.exit(mains[program]())
-    if os.wait()[1]:
-        sys.exit(f"{program} {command} {stem} failed")
 """
 
 
-def in_forks(course, program, command):
-    """Run a command for each exercise, after one import of what all of them need."""
+def in_forks(courses, program, command):
+    """Run a command in the course of each exercise, two at a time, in forks of one."""
     # nbgrader calls alembic by its bare name, as in an activated environment
     path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     stems = [solution.name for solution in SOLUTIONS]
     done = subprocess.run(
         [sys.executable, "-c", FORKS, program, command, *stems],
-        cwd=course,
+        cwd=courses,
         capture_output=True,
         text=True,
         env=os.environ | {"PATH": path},
