@@ -58,8 +58,12 @@ class _Greedy:
 
     def schedule(self):
         """Return what all stages do until nothing is left."""
-        while choices := [c for s in range(self._p) if (c := self._next(s))]:
-            self._do(*min(choices)[1:])
+        choices = {stage: self._next(stage) for stage in range(self._p)}
+        while open_ := [choice for choice in choices.values() if choice]:
+            _, stage, _ = choice = min(open_)
+            self._do(*choice)
+            for other in {stage - 1, stage, stage + 1} & choices.keys():
+                choices[other] = self._next(other)
         return Schedule(self._works, self._m)
 
     def _next(self, stage):
@@ -84,8 +88,8 @@ class _Greedy:
         there, number = self._there[stage, kind], self._done[stage][kind]
         return there[number] if number < len(there) else math.inf
 
-    def _do(self, stage, kind):
-        begin, number = self._next(stage)[0], self._done[stage][kind]
+    def _do(self, begin, stage, kind):
+        number = self._done[stage][kind]
         takes = getattr(
             self._times, {"F": "forward", "B": "backward", "W": "weights"}[kind]
         )
