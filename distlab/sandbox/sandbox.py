@@ -24,7 +24,6 @@ __all__ = ["Lost", "Sandbox", "Submission", "why_no_sandbox"]
 PRELOAD = (
     "torch",
     "torch.distributed",
-    "torch._dynamo",  # which the first optimizer imports
     "numpy.random",
     "cloudpickle",
     "IPython",
