@@ -60,8 +60,8 @@ To add an exercise:
    each, and which hints no answer meets.
 5. `nbgrader generate_assignment 99_total --no-db` makes `exercises/99_total`, which is
    committed.
-6. `ruff check . && ruff format . && pytest tests/house tests/lessons/test_exercises.py`
-   prove it as CI does. A lesson of the same name and its line in README belong to it.
+6. `pytest tests/house tests/lessons/test_exercises.py` proves it as CI does, with the
+   linter. A lesson of the same name and its line in README belong to it.
 '''
 
 from distlab.checks.kit.hints import hint
