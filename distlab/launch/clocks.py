@@ -28,10 +28,6 @@ class RealClock:
         self._last = now if now > self._last else math.nextafter(self._last, math.inf)
         return self._last
 
-    def arrival(self, src: int, dst: int, size: int, ready: float) -> float:
-        """Return when a message arrives whose sides were both there at `ready`."""
-        return self.moment(src)
-
     def reached(self, rank: int, end: float) -> float:
         """Let a rank go on after what ended at `end`; return when it does."""
         return self.moment(rank)

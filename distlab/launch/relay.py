@@ -163,8 +163,7 @@ class Relay:
         if self.clock.virtual:
             self._matched.append((ready, pair, sender, receiver))
         else:
-            end = self.clock.arrival(*pair, out.bytes, ready)
-            self._arrive(end, sender, receiver)
+            self._arrive(self.clock.moment(sender.rank), sender, receiver)
         return True
 
     def _deliver(self):

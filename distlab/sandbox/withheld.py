@@ -9,6 +9,7 @@ import pkgutil
 import sys
 import types
 from collections.abc import Iterable
+from functools import cache
 
 from distlab.errors import InvalidArgument
 
@@ -65,6 +66,7 @@ def files_of(modules: Iterable[str]) -> list[str]:
     return [_spec(name).origin for name in modules]
 
 
+@cache
 def _spec(name):
     """Return where a module is.
 

@@ -76,7 +76,7 @@ class _Mail:
 
     def __init__(self, comm, schedule, stage):
         self._comm, self._schedule, self._stage = comm, schedule, stage
-        self._in_one_order = comm.device != "cpu" and comm.device.type == "cuda"
+        self._in_one_order = str(comm.device).startswith("cuda")
         self._posts = {}  # other rank -> messages with it that are not posted yet
         self._arriving, self._sent = {}, []
         self._here = {}  # what one part gave to another of this rank
@@ -150,7 +150,7 @@ def _messages(schedule):
 
 def _given(schedule, stage, work):
     """Return the message that comes of a work: of F to the next part, of B back."""
-    part = work.chunk * len(schedule.stages) + stage
+    part = schedule.part(stage, work)
     other = part + {"F": 1, "B": -1, "W": 0}[work.kind]
     if other == part or not 0 <= other < schedule.parts:
         return None

@@ -82,7 +82,7 @@ class PipelinedModel:
     # ---- forward and backward --------------------------------------------------------
 
     def _part(self, work):
-        return work.chunk * self.comm.world_size + self.comm.rank
+        return self.schedule.part(self.comm.rank, work)
 
     def _forward(self, work, arrived):
         chunk, part = self.chunks[work.chunk], self._part(work)
@@ -133,14 +133,14 @@ class PipelinedModel:
                 shape, dtype = shapes[before]
                 x = torch.zeros(shape, dtype=dtype, device=self.comm.device)
             with torch.no_grad():
-                y = self._tried(module, part, x)
+                y = self._tried(module, x)
             shapes[part] = tuple(y.shape), y.dtype
             if part + 1 < parts and (part + 1) % p != self.comm.rank:
                 self.comm.send_object(shapes[part], (part + 1) % p)
         self.chunks.train(training)
         return shapes
 
-    def _tried(self, module, part, x):
+    def _tried(self, module, x):
         try:
             return module(x)
         except RuntimeError as error:

@@ -71,9 +71,13 @@ class Schedule:
         """How many parts the model is cut into."""
         return len(self.stages) * self.chunks
 
+    def part(self, stage: int, work: Work) -> int:
+        """Return which part of the model a stage's work is about."""
+        return work.chunk * len(self.stages) + stage
+
     def needs(self, stage: int, work: Work) -> list[tuple[int, Work]]:
         """Return what has to be done before, as (stage, work)."""
-        part, last = work.chunk * len(self.stages) + stage, self.parts - 1
+        part, last = self.part(stage, work), self.parts - 1
         before = {"F": [], "B": ["F"], "W": ["B"]}[work.kind]
         found = [(stage, work._replace(kind=kind)) for kind in before]
         other = part + {"F": -1, "B": 1, "W": 0}[work.kind]

@@ -48,13 +48,11 @@ class _Greedy:
         self._done = [{"F": 0, "B": 0, "W": 0} for _ in range(stages)]
         self._free = [0.0] * stages
         self._works = [[] for _ in range(stages)]
-        last = stages - 1
         # (stage, kind) -> when what it needs is there, by microbatch; F before B
         self._there = {(0, "F"): [0.0] * microbatches}
         for stage in range(stages):
             self._there.setdefault((stage, "F"), [])
             self._there[stage, "B"] = []
-        self._last = last
 
     def schedule(self):
         """Return what all stages do until nothing is left."""
@@ -90,15 +88,12 @@ class _Greedy:
 
     def _do(self, begin, stage, kind):
         number = self._done[stage][kind]
-        takes = getattr(
-            self._times, {"F": "forward", "B": "backward", "W": "weights"}[kind]
-        )
-        end = begin + (takes[stage] if isinstance(takes, Sequence) else takes)
+        end = begin + self._times.at(stage, kind)
         self._free[stage] = end
         self._done[stage][kind] += 1
         self._works[stage].append(Work(kind, number))
         arrives = end + self._times.communication
-        if kind == "F" and stage < self._last:
+        if kind == "F" and stage < self._p - 1:
             self._there[stage + 1, "F"].append(arrives)
         elif kind == "F":
             self._there[stage, "B"].append(end)

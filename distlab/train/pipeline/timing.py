@@ -34,13 +34,15 @@ class Times:
 
     def of(self, schedule: Schedule, stage: int, kind: str) -> float:
         """Return how long a work takes; a chunk is an equal share of its stage."""
-        forward, backward, weights = (
-            _at(each, stage) for each in (self.forward, self.backward, self.weights)
-        )
-        if not schedule.splits_backward:
-            backward += weights
-        whole = {"F": forward, "B": backward, "W": weights}[kind]
+        whole = self.at(stage, kind)
+        if kind == "B" and not schedule.splits_backward:
+            whole += self.at(stage, "W")
         return whole / schedule.chunks
+
+    def at(self, stage: int, kind: str) -> float:
+        """Return how long F, B or W takes in a whole stage, the backward pass split."""
+        times = getattr(self, _KINDS[kind])
+        return times[stage] if isinstance(times, Sequence) else times
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,3 @@ def cells_of(trace: Trace) -> list[tuple]:
         for e, word in found
         if word
     ]
-
-
-def _at(times, stage):
-    return times[stage] if isinstance(times, Sequence) else times
