@@ -1,10 +1,11 @@
 """Whom a rank may name as the other side of a message."""
 
 import operator
+from collections.abc import Sequence
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["check_peer"]
+__all__ = ["check_not_alone", "check_peer", "check_requests"]
 
 
 def check_peer(peer: int, name: str, rank: int, world_size: int) -> None:
@@ -22,6 +23,27 @@ def check_peer(peer: int, name: str, rank: int, world_size: int) -> None:
         raise InvalidArgument(
             f"rank {rank} sends to or receives from itself ({name}={peer}); "
             "a message needs two ranks."
+        )
+
+
+def check_not_alone(world_size: int) -> None:
+    """Refuse to wait for a message of any rank where there is no other.
+
+    Raises: InvalidArgument.
+    """
+    if world_size == 1:
+        raise InvalidArgument("recv_any: a world of one rank has no other that sends.")
+
+
+def check_requests(requests: Sequence) -> None:
+    """Refuse to wait for one of no requests.
+
+    Raises: InvalidArgument.
+    """
+    if not requests:
+        raise InvalidArgument(
+            "wait_any waits for one of several requests, and got none. It wants those "
+            "of isend, irecv and start that have not been waited for."
         )
 
 

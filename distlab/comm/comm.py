@@ -2,13 +2,13 @@
 
 import pickle
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from distlab.comm.carry import Tensor, filled, refuse_overlap
+from distlab.comm.carry import Tensor, carried, filled, refuse_overlap
 from distlab.comm.started import Started
 from distlab.comm.transfer import Transfers
-from distlab.peers import check_peer
+from distlab.peers import check_not_alone, check_peer, check_requests
 
 __all__ = ["Comm", "Request"]
 
@@ -16,13 +16,12 @@ __all__ = ["Comm", "Request"]
 class Request:
     """A message under way, from `isend` or `irecv`; `wait()` ends it."""
 
-    def __init__(self, finish, works):
-        self._finish = finish
-        self._works = works
+    def __init__(self, finish, is_over, sides=None):
+        self._finish, self._is_over, self._sides = finish, is_over, sides
 
     def is_completed(self) -> bool:
         """Return whether `wait()` would return at once."""
-        return all(work.is_completed() for work in self._works)
+        return self._finish is None or self._is_over()
 
     def wait(self) -> Tensor:
         """Wait until the message has been handed over; return its tensor or array."""
@@ -68,6 +67,20 @@ class Comm(Transfers):
         self._transfer("recv", into=(buffer, src))
         return filled(tensor, buffer)
 
+    def recv_any(self, tensor: Tensor) -> int:
+        """Fill a tensor or array with the next message, whoever sends it; return who.
+
+        Of ranks that have sent, it takes from each in turn.
+
+        Raises: InvalidArgument, MessageMismatch as `recv` does.
+        """
+        check_not_alone(self.world_size)
+        self.next_step()
+        buffer = carried(tensor, self.device, self.rank, True)
+        self._receive_any(buffer)
+        filled(tensor, buffer)
+        return self._last_src
+
     def sendrecv(
         self, outgoing: Tensor, incoming: Tensor, *, dst: int, src: int
     ) -> Tensor:
@@ -95,6 +108,16 @@ class Comm(Transfers):
         self.next_step()
         buffer = self._carried(tensor, src, "src", into=True)
         return Request(*self._begin("recv", tensor, into=(buffer, src)))
+
+    def wait_any(self, requests: Sequence[Request | Started]) -> int:
+        """Wait until one of these requests has ended; return its place among them.
+
+        Its `wait()` returns at once then. Of several that have ended it is the first.
+
+        Raises: InvalidArgument if there is no request.
+        """
+        check_requests(requests)
+        return self._wait_any(requests)
 
     def send_object(self, thing: object, dst: int) -> None:
         """Send any object that pickles; ends when it has been taken.

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 import torch
 
 from distlab.comm.carry import filled
-from distlab.comm.comm import Comm
+from distlab.comm.comm import Comm, Request
 from distlab.comm.transfer import type_of
 from distlab.errors import DistlabError, MessageMismatch
 
@@ -110,26 +110,17 @@ class _Pen:
         self._line.tell({"do": "point", "kind": kind, "label": label})
 
 
-class _Asked:
-    """A message under way, as the relay knows it."""
-
-    def __init__(self, line, number):
-        self._line, self._number = line, number
-
-    def is_completed(self):
-        answer, _ = self._line.ask({"do": "done", "call": self._number})
-        return answer["done"]
-
-
 class RelayedComm(Comm):
     """What one rank may do whose messages are carried by a relay.
 
     An `isend` takes the tensor as it is at that moment.
+
+    sleeps: whether `work` takes real time, not that of the relay's clock.
     """
 
-    def __init__(self, rank: int, world_size: int, line: Line):
+    def __init__(self, rank: int, world_size: int, line: Line, *, sleeps: bool = True):
         super().__init__(rank, world_size, recorder=_Pen(line))
-        self._line = line
+        self._line, self._sleeps = line, sleeps
         self._calls = iter(range(1, 2**62))
         self._works = iter(range(2**62))
 
@@ -149,25 +140,42 @@ class RelayedComm(Comm):
         number, start = next(self._works), time.monotonic()
         self._line.tell({"do": "work", "number": number})
         yield
-        time.sleep(max(0.0, start + seconds - time.monotonic()))
-        self._line.tell({"do": "worked", "number": number, "label": str(label)})
+        if self._sleeps:
+            time.sleep(max(0.0, start + seconds - time.monotonic()))
+        done = {"do": "worked", "number": number, "label": str(label)}
+        self._line.tell(done | {"seconds": float(seconds)})
 
     def check_agreement(self, number, words):
         """Do nothing: the relay compares."""
 
     def _transfer(self, kind, *, out=None, into=None):
-        _, arrived = self._call(kind, True, out, into)
+        *_, arrived = self._call(kind, True, out, into)
         _land(arrived, into)
 
     def _begin(self, kind, tensor, *, out=None, into=None):
-        number, _ = self._call(kind, False, out, into)
+        number, *_ = self._call(kind, False, out, into)
 
         def finish():
             _, arrived = self._line.ask({"do": "wait", "call": number})
             _land(arrived, into)
             return tensor if into is None else filled(tensor, into[0])
 
-        return finish, [_Asked(self._line, number)]
+        def is_over():
+            return self._line.ask({"do": "done", "call": number})[0]["done"]
+
+        return finish, is_over, number
+
+    def _receive_any(self, buffer):
+        into = {"into": [-1, type_of(buffer), buffer.nbytes]}
+        _, answer, arrived = self._ask_for("recv", into)
+        _land(arrived, (buffer, -1))
+        self._last_src = answer["from"]
+
+    def _wait_any(self, requests):
+        if all(isinstance(each, Request) for each in requests):
+            calls = [each._sides for each in requests]
+            return self._line.ask({"do": "any", "calls": calls})[0]["place"]
+        return super()._wait_any(requests)
 
     def _call(self, kind, waits, out, into):
         sides = self._offer_sides(out, into)
@@ -177,7 +185,7 @@ class RelayedComm(Comm):
     def _ask_for(self, kind, sides, data=b"", waits=True):
         number = next(self._calls)
         request = {"do": "call", "call": number, "kind": kind, "waits": waits}
-        return number, self._line.ask(request | sides, data)[1]
+        return number, *self._line.ask(request | sides, data)
 
     def _offer_sides(self, out, into):
         sides = {}
@@ -191,7 +199,7 @@ class RelayedComm(Comm):
         self._ask_for("send", {"out": [int(dst), "object"]}, data)
 
     def _take_object(self, src):
-        _, data = self._ask_for("recv", {"into": [int(src), "object", -1]})
+        *_, data = self._ask_for("recv", {"into": [int(src), "object", -1]})
         return bytes(data)
 
     def _meet(self):

@@ -44,17 +44,13 @@ class Started:
 
 
 class StartedCalls:
-    """The communication thread of one rank; it exists once something was started.
-
-    threads: how many more Python threads there are for it. It is 2 if the first start
-        came from a hook on a GPU: Python then counts autograd's own thread as well.
-    """
+    """The communication thread of one rank; it exists once something was started."""
 
     def __init__(self, device: torch.device):
         self._device = device
         self._thread = self._ident = None
-        self._pending = []
-        self.threads = 0
+        self._pending, self._waiters = [], []
+        self._threads = 0
 
     def start(self, call: Callable, *args, **options) -> Started:
         """Have `call(*args, **options)` run after those started before."""
@@ -62,7 +58,8 @@ class StartedCalls:
             before = threading.active_count()
             self._thread = ThreadPoolExecutor(1, "distlab-comm", self._enter)
             self._thread.submit(int).result()
-            self.threads = threading.active_count() - before
+            # 2 if this comes from a hook on a GPU: Python then counts autograd's thread
+            self._threads = threading.active_count() - before
         if self._device.type == "cuda":
             ready = torch.cuda.current_stream(self._device).record_event()
             future = self._thread.submit(_on_own_stream, ready, call, *args, **options)
@@ -72,6 +69,26 @@ class StartedCalls:
         self._pending = [f for f in self._pending if not f.done() or f.exception()]
         self._pending.append(future)
         return Started(future)
+
+    def beside(self, call: Callable[[], None]) -> Future:
+        """Have `call()` run on a thread of its own, which ends with it."""
+        future = Future()
+
+        def body():
+            try:
+                future.set_result(call())
+            except Exception as error:
+                future.set_exception(error)
+
+        self._waiters = [each for each in self._waiters if each.is_alive()]
+        self._waiters.append(threading.Thread(target=body, daemon=True))
+        self._waiters[-1].start()
+        return future
+
+    def others_run(self) -> bool:
+        """Return whether this rank has more threads than those started here."""
+        ours = self._threads + sum(each.is_alive() for each in self._waiters)
+        return threading.active_count() > 1 + ours
 
     def drain(self) -> None:
         """Wait until all that was started has ended, if this is not its own thread.

@@ -26,9 +26,11 @@ from distlab.comm.started import StartedCalls
 from distlab.errors import MessageMismatch
 from distlab.faults import Fault, Hang, Kill
 from distlab.peers import check_peer
-from distlab.recorder import IN, OUT, THREADED, UNKNOWN_SIZE, Recorder
+from distlab.recorder import IN, OUT, THREADED, UNKNOWN_SIZE, Recorder, any_words
 
 __all__ = ["Disagreement", "Transfers", "type_of"]
+
+_LONG_S, _MOST_PAUSE_S = 0.02, 0.001
 
 
 class Disagreement(Exception):
@@ -62,6 +64,7 @@ class Transfers:
         self.faults = faults
         self.started = StartedCalls(self.device)
         self._group = dist.group.WORLD
+        self._last_src = rank
 
     def next_step(self) -> None:
         """Count one call, and let a planned fault happen at it."""
@@ -70,7 +73,7 @@ class Transfers:
         recorder.step += 1
         if self.faults:
             self.fail_if_planned()
-        if threading.active_count() > 1 + self.started.threads:
+        if self.started.others_run():
             recorder.raise_flag(THREADED)
 
     def fail_if_planned(self) -> None:
@@ -107,27 +110,90 @@ class Transfers:
             if entered and recorder.call(rank, number) != words:
                 raise Disagreement(words)
 
-    def _transfer(self, kind, *, out=None, into=None):
+    def _transfer(self, kind, *, out=None, into=None, start=None):
         sides = self._offer_sides(out, into)
-        with self._waiting(kind, **sides):
+        with self._waiting(kind, start=start, **sides):
             for work in self._post_sides(out, into):
                 work.wait()
             self._settle()
 
     def _begin(self, kind, tensor, *, out=None, into=None):
-        """Post a message; return what waits for its end, and what is under way."""
+        """Post a message; return what waits for its end, what asks, and its sides."""
         sides = self._offer_sides(out, into)
         start = time.monotonic()
         works = self._post_sides(out, into)
+        ways = {"send": OUT, "recv": IN}
+        waits = [(each.peer, ways[name], each.number) for name, each in sides.items()]
+        waiting = None
+
+        def wait():
+            for work in works:
+                work.wait()
+
+        def is_over():
+            nonlocal waiting
+            if self.device.type == "cuda":
+                return all(work.is_completed() for work in works)
+            if waiting is None and all(map(self._has_partner, waits)):
+                waiting = self.started.beside(wait)  # gloo tells only who waits
+            return waiting is not None and waiting.done()
 
         def finish():
             with self._waiting(kind, start=start, **sides):
-                for work in works:
-                    work.wait()
+                waiting.result() if waiting else wait()
                 self._settle()
             return tensor if into is None else filled(tensor, into[0])
 
-        return finish, works
+        return finish, is_over, waits
+
+    def _has_partner(self, side):
+        """Return whether the other rank has posted its side of a message."""
+        peer, way, number = side
+        return self.recorder.posted(peer, self.rank, 1 - way) >= number
+
+    def _receive_any(self, buffer):
+        """Fill it with a message that was offered; `_last_src` is who sent it."""
+        start, ranks = (
+            time.monotonic(),
+            range(self._last_src + 1, self._last_src + self.world_size + 1),
+        )
+        next_ = [
+            (peer, IN, self.recorder.posted(self.rank, peer, IN) + 1)
+            for peer in (rank % self.world_size for rank in ranks)
+            if peer != self.rank
+        ]
+
+        def offered():
+            return next((side[0] for side in next_ if self._has_partner(side)), None)
+
+        self._last_src = self._wait_until(offered, "recv_any", next_)
+        self._transfer("recv", into=(buffer, self._last_src), start=start)
+
+    def _wait_any(self, requests):
+        def over():
+            ended = (i for i, each in enumerate(requests) if each.is_completed())
+            return next(ended, None)
+
+        known = all(getattr(each, "_sides", None) for each in requests)
+        sides = [side for each in requests for side in each._sides] if known else []
+        return self._wait_until(over, "wait_any", sides)
+
+    def _wait_until(self, look, call, sides):
+        """Return what `look` finds, which one of these messages brings about.
+
+        A wait that lasts is noted, so that a deadlock is recognised.
+        """
+        start, noted = time.monotonic(), False
+        while (found := look()) is None:
+            waited = time.monotonic() - start
+            if waited > _LONG_S and sides and not noted:
+                label = any_words(call, sides)
+                self.recorder.now("blocked", "any", label=label, since=start)
+                noted = True
+            time.sleep(min(waited / 10, _MOST_PAUSE_S))
+        if noted:
+            self.recorder.running()
+        return found
 
     def _give_object(self, data, dst):
         data = np.frombuffer(data, np.uint8)

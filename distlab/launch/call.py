@@ -24,7 +24,7 @@ from distlab.recorder import Blackboard
 __all__ = ["TICK_S", "Call", "Failure", "Outcome"]
 
 TICK_S = 0.05
-_GRACE_S = 0.25
+_GRACE_S = 1.0
 _LOOKS, _STILL_S = 5, 0.005  # at ranks that go on while their stacks are asked for
 
 

@@ -71,7 +71,8 @@ def relayed(child: Child) -> None:
         rank, world_size = child.index, settings["world_size"]
         os.environ.update(_torchrun_names(rank, world_size))
         torch.set_num_threads(settings["threads"])
-        comm = RelayedComm(rank, world_size, Line(child.send, child.receive))
+        line, sleeps = Line(child.send, child.receive), not settings["virtual"]
+        comm = RelayedComm(rank, world_size, line, sleeps=sleeps)
         comms[:] = [comm]
         withhold(settings["without"])
         child.send(json.dumps({"outcome": "ready"}).encode())

@@ -16,8 +16,8 @@ from collections import deque
 from collections.abc import Callable
 
 from distlab.launch.clocks import RealClock
-from distlab.launch.under_way import Op, Side
-from distlab.recorder import DESTROYED, IN, OUT, THREADED, Recorder
+from distlab.launch.under_way import AnyWait, Op, Side
+from distlab.recorder import DESTROYED, IN, OUT, THREADED, Recorder, any_words
 
 __all__ = ["Lie", "Relay"]
 
@@ -56,13 +56,15 @@ class Relay:
         self._ops = [{} for _ in everyone]
         self._calls = [0 for _ in everyone]
         self._works = [{} for _ in everyone]
-        self._sends, self._recvs = {}, {}
+        self._sends, self._recvs, self._recvs_any = {}, {}, {}
         self._in_barrier, self._gone = [], set()
         self._still, self._matched = set(), []
+        self._polls, self._asked = [], {}
         self.refused = {}  # rank -> why a message of its did not fit
         self._does = {
             "call": self._call,
             "wait": self._wait,
+            "any": self._wait_any,
             "done": self._done,
             "point": self._point,
             "flag": self._flag,
@@ -114,6 +116,9 @@ class Relay:
             raise ValueError
         if "into" in said:
             peer, type_, size = said["into"]
+            if peer == -1 and said["waits"] is True:
+                self._take_any(op, type_, size)
+                return
             self._check(rank, peer, type_, size)
             op.into = self._side(rank, IN, peer, type_, size)
         if "out" in said:
@@ -121,14 +126,51 @@ class Relay:
             self._check(rank, peer, type_, len(data))
             op.out = self._side(rank, OUT, peer, type_, len(data), data)
         self._ops[rank][number] = op
-        for way, side in ((IN, op.into), (OUT, op.out)):
-            if side and not self._offer(op, way, side):
-                return
+        if not all(self._offer(op, way, side) for way, side in op.ways()):
+            return
         op.waits = said["waits"] is True  # from here on: both its sides are known
         if op.waits:
             self._stand_still(op)
         else:
             self._answer(rank, op.asks, {})
+
+    def _take_any(self, op, type_, size):
+        """Wait for the message of whoever sends first."""
+        rank, n = op.rank, self._world_size
+        self._check(rank, (rank + 1) % n, type_, size)
+        op.into, op.waits, op.left = Side(-1, 0, type_, size), True, 1
+        self._ops[rank][op.number] = self._recvs_any[rank] = op
+        posted = self._recorders[rank].posted
+        peers = (peer for peer in range(n) if peer != rank)
+        sides = [(peer, IN, posted(rank, peer, IN) + 1) for peer in peers]
+        self._stand_for_any(rank, op.since, any_words("recv_any", sides))
+        if not self.clock.virtual:
+            self._match_any()
+
+    def _match_any(self, before=math.inf):
+        """Match a receive from any with the message that was offered first.
+
+        before: on a virtual clock, if both sides were there by then. Returns whether
+        there is one.
+        """
+        found = min(
+            (
+                (max(op.since, sends[0].since), sender, rank)
+                for rank, op in self._recvs_any.items()
+                for sender in range(self._world_size)
+                if (sends := self._sends.get((sender, rank)))
+            ),
+            default=(math.inf,),
+        )
+        if found[0] > before or found[0] == math.inf:
+            return False
+        _, sender, rank = found
+        op = self._recvs_any.pop(rank)
+        op.into = self._side(rank, IN, sender, op.into.type, op.into.bytes)
+        op.left = 0
+        if not self._offer(op, IN, op.into):
+            self._release(rank)
+        return True
 
     def _check(self, rank, peer, type_, size):
         if type(peer) is not int or type(size) is not int or type(type_) is not str:
@@ -151,6 +193,8 @@ class Relay:
         partners = there.get(pair)
         if not partners:
             here.setdefault(pair, deque()).append(op)
+            if not self.clock.virtual:
+                self._match_any()
             return True
         other = partners.popleft()
         sender, receiver = (op, other) if way == OUT else (other, op)
@@ -176,6 +220,8 @@ class Relay:
                 return
             begins = min(self._matched, key=lambda each: each[:2], default=None)
             ops, end = self.clock.first_to_end() or (None, math.inf)
+            if self._match_any(min(begins[0], end) if begins else end):
+                continue
             if begins and begins[0] <= end:
                 self._matched.remove(begins)
                 ready, pair, *ops = begins
@@ -183,6 +229,7 @@ class Relay:
             elif ops:
                 self.clock.end(ops)
                 self._arrive(end, *ops)
+                self._answer_polls(end)
             else:
                 return
 
@@ -196,6 +243,8 @@ class Relay:
                 self._note(each)
             elif each.waits and not each.left:
                 self._finish(each)
+            elif each.first and not each.left:
+                self._end_any(each.first)
 
     def _refuse(self, op, pair, out, into):
         message = (
@@ -212,10 +261,52 @@ class Relay:
         op.waits, op.asks = True, said["asks"]
         self._stand_still(op)
 
+    def _wait_any(self, rank, said, _):
+        ops = [self._ops[rank].get(number) for number in said["calls"]]
+        if None in ops:  # its wait has returned
+            self._answer(rank, said["asks"], {"place": ops.index(None)})
+            return
+        first = AnyWait(said["asks"], ops)
+        if all(op.left for op in ops):
+            words = any_words("wait_any", first.sides())
+            self._stand_for_any(rank, self.clock.moment(rank), words)
+        else:
+            self._end_any(first)
+
+    def _end_any(self, first):
+        """Tell a rank which of its calls ended first."""
+        op = min((op for op in first.ops if not op.left), key=lambda op: op.end)
+        for each in first.ops:
+            each.first = None
+        self.clock.reached(op.rank, op.end)
+        self._release(op.rank)
+        self._answer(op.rank, first.asks, {"place": first.ops.index(op)})
+
     def _done(self, rank, said, _):
-        op = self._ops[rank].get(said["call"])
-        over = op is None or (not op.left and op.end <= self.clock.moment(rank))
-        self._answer(rank, said["asks"], {"done": over})
+        """Answer; on a virtual clock, the second time only when something has ended."""
+        op, now = self._ops[rank].get(said["call"]), self.clock.moment(rank)
+        over = op is None or (not op.left and op.end <= now)
+        if over or not self.clock.virtual or self._asked.get(rank) != now:
+            self._asked[rank] = now
+            self._answer(rank, said["asks"], {"done": over})
+        else:
+            self._polls.append((rank, said))
+            self._still.add(rank)
+
+    def _answer_polls(self, end):
+        polls, self._polls = self._polls, []
+        for rank, said in polls:
+            self.clock.reached(rank, end)
+            self._still.discard(rank)
+            self._done(rank, said, b"")
+
+    def _stand_for_any(self, rank, since, words):
+        self._still.add(rank)
+        self._recorders[rank].now("blocked", "any", label=words, since=since)
+
+    def _release(self, rank):
+        self._still.discard(rank)
+        self._recorders[rank].running()
 
     def _stand_still(self, op):
         """Answer if the call is over; else note for what its rank waits."""
@@ -236,9 +327,9 @@ class Relay:
     def _finish(self, op):
         """Note what a call was, and let its rank go on."""
         self._note(op)
-        self._still.discard(op.rank)
-        self._recorders[op.rank].running()
-        self._answer(op.rank, op.asks, {}, op.arrived)
+        self._release(op.rank)
+        source = {"from": op.into.peer} if op.into else {}
+        self._answer(op.rank, op.asks, source, op.arrived)
 
     def _note(self, op):
         """Note what a call was."""
@@ -263,11 +354,9 @@ class Relay:
             return
         end = max(op.since for op in self._in_barrier)
         for each in self._in_barrier:
-            recorder = self._recorders[each.rank]
             reached = self.clock.reached(each.rank, end)
-            recorder.event("barrier", each.since, reached)
-            recorder.running()
-            self._still.discard(each.rank)
+            self._recorders[each.rank].event("barrier", each.since, reached)
+            self._release(each.rank)
             self._answer(each.rank, each.asks, {})
         self._in_barrier = []
 
@@ -289,7 +378,11 @@ class Relay:
         self._works[rank][said["number"]] = self.clock.moment(rank)
 
     def _worked(self, rank, said, _):
-        start, end = self._works[rank].pop(said["number"]), self.clock.moment(rank)
+        start, seconds = self._works[rank].pop(said["number"]), said["seconds"]
+        if type(seconds) is not float or not 0 <= seconds < math.inf:
+            raise ValueError
+        self.clock.reached(rank, start + seconds)
+        end = self.clock.moment(rank)
         self._recorders[rank].event("work", start, end, label=_words(said["label"]))
 
     def _ask(self, rank, said, _):

@@ -113,7 +113,9 @@ class RelayedRanks(Ranks):
         return None
 
     def _settings(self, persistent):
-        return super()._settings(persistent) | {"without": self._relaying.without}
+        relaying = self._relaying
+        own = {"without": relaying.without, "virtual": relaying.fabric is not None}
+        return super()._settings(persistent) | own
 
     def call(self, tasks, **how):
         """Do as `Ranks` does, and note whether the processes can have another call."""

@@ -71,6 +71,9 @@ class Scene:
             if now.kind in WAY:
                 moving = "" if missing else ", which was in transfer"
                 return f"waited in {call_in_words(now)}{moving}"
+            if now.kind == "any":
+                whom = f" for any of {ranks_in_words(missing)}" if missing else ""
+                return f"waited in {call_in_words(now)}{whom}"
             known = now.call >= 0
             call = self.board.call(rank, now.call) if known else call_in_words(now)
             whom = f" for {ranks_in_words(missing)}" if missing else ""
@@ -162,6 +165,8 @@ def call_in_words(now: Now) -> str:
     if now.kind in WAY:
         peer = now.send_to if now.kind == "send" else now.recv_from
         return f"{now.kind} {WAY[now.kind]} rank {peer}"
+    if now.kind == "any":
+        return now.label.split()[0]
     return now.label or now.kind
 
 

@@ -104,10 +104,15 @@ class _Story:
             cause = f"each waits for the next: {chain}"
             hint = self._cycle_hint(cycle)
         else:
-            waiter = next(r for r, missing in stuck.items() if missing - stuck.keys())
-            rank = min(stuck[waiter] - stuck.keys())
-            call = call_in_words(self.board.now(waiter))
-            cause = f"rank {waiter} waits in {call}, but rank {rank} has returned"
+            lost = [r for r, missing in stuck.items() if missing - stuck.keys()]
+            waiter = min(lost, key=lambda r: len(stuck[r]))
+            returned = sorted(stuck[waiter] - stuck.keys())
+            rank, have = returned[0], "has" if len(returned) == 1 else "have"
+            call, whose = (
+                call_in_words(self.board.now(waiter)),
+                ranks_in_words(returned),
+            )
+            cause = f"rank {waiter} waits in {call}, but {whose} {have} returned"
             hint = "Count the sends and receives between the two: they must be equal."
         error = self._write(Deadlock, [cause, "", f"    {hint}"], rank, cause)
         error.cycle = cycle

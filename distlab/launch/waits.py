@@ -2,10 +2,11 @@
 
 Rank r waits for rank p if r is blocked in a message whose other side p has not posted,
 or in a collective that p has not entered. A blocked rank needs everyone it waits for,
-so it is *stuck* if any of them is stuck, has returned, or is dead. What is left after
+so it is *stuck* if any of them is stuck, has returned, or is dead; one that waits for
+any of several messages (`recv_any`, `wait_any`) if all of them are. What is left after
 removing all who may still move is stuck for ever: no time-out is needed to know it.
 
-Source: Chandy, Misra and Haas, "Distributed deadlock detection" (1983), AND model.
+Source: Chandy, Misra and Haas, "Distributed deadlock detection" (1983), AND-OR model.
 """
 
 from distlab.recorder import IN, OUT, THREADED, Blackboard, Now
@@ -14,9 +15,16 @@ __all__ = ["cycle_among", "disagreement", "stuck_ranks", "waits_for"]
 
 
 def waits_for(board: Blackboard, rank: int, now: Now) -> set[int]:
-    """Return the ranks without whose next call `rank` cannot go on."""
+    """Return the ranks without whose next call `rank` cannot go on.
+
+    A rank in a call of kind "any" goes on as soon as one of them makes it.
+    """
     if now.state != "blocked":
         return set()
+    if now.kind == "any":
+        sides = now.any_of()
+        there = any(board.posted(p, rank, 1 - way) >= n for p, way, n in sides)
+        return set() if there else {peer for peer, *_ in sides}
     missing = set()
     if now.send_to >= 0 and board.posted(now.send_to, rank, IN) < now.send_number:
         missing.add(now.send_to)
@@ -33,17 +41,27 @@ def stuck_ranks(board: Blackboard, gone: set[int]) -> dict[int, set[int]]:
     `gone` are the ranks that have returned, raised or died. A rank with several threads
     may be freed by one of its own, so it is never called stuck.
     """
-    waiting = {r: waits_for(board, r, board.now(r)) for r in range(board.world_size)}
+    notes = [board.now(rank) for rank in range(board.world_size)]
+    waiting = {rank: waits_for(board, rank, now) for rank, now in enumerate(notes)}
     candidates = {
         rank
         for rank, missing in waiting.items()
         if missing and rank not in gone and not board.flags(rank) & THREADED
     }
     while True:
-        free = {r for r in candidates if not waiting[r] & (candidates | gone)}
+        free = {
+            rank
+            for rank in candidates
+            if _may_move(notes[rank], waiting[rank], candidates | gone)
+        }
         if not free:
             return {rank: waiting[rank] for rank in sorted(candidates)}
         candidates -= free
+
+
+def _may_move(now, missing, lost):
+    """Return whether a rank may go on if these ranks never do anything more."""
+    return bool(missing - lost) if now.kind == "any" else not missing & lost
 
 
 def cycle_among(stuck: dict[int, set[int]]) -> list[int]:

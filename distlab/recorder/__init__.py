@@ -25,6 +25,7 @@ from distlab.recorder.layout import (
     UNKNOWN_SIZE,
     Now,
     Post,
+    any_words,
 )
 from distlab.recorder.recorder import Recorder
 
@@ -38,4 +39,5 @@ __all__ = [
     "Now",
     "Post",
     "Recorder",
+    "any_words",
 ]

@@ -2,11 +2,14 @@
 
 import mmap
 import struct
+from collections.abc import Iterable
 from typing import NamedTuple
 
 __all__ = ["DESTROYED", "IN", "OUT", "THREADED", "Layout", "Notes", "Now", "Post"]
+__all__ += ["any_words"]
 
 KINDS = ("send", "recv", "sendrecv", "barrier", "collective", "work", "mark", "fault")
+KINDS += ("any",)  # a call that waits for one of several messages
 STATES = ("starting", "running", "blocked", "done", "raised")
 OUT, IN = 0, 1
 THREADED, DESTROYED = 1, 2
@@ -32,7 +35,8 @@ class Now(NamedTuple):
     """What a rank is doing at this moment.
 
     state: one of STATES; label and step as in `Event`.
-    kind: as in `Event`, or "sendrecv".
+    kind: as in `Event`, or "sendrecv", or "any": it waits for one of several messages,
+        and its label says for which, see `any_of`.
     send_to, send_number: the message it waits to hand over, or -1.
     recv_from, recv_number: the message it waits to be given, or -1.
     call: the number of the collective it waits in, or -1.
@@ -52,6 +56,16 @@ class Now(NamedTuple):
     step: int
     label: str
     since: float
+
+    def any_of(self) -> list[tuple[int, int, int]]:
+        """Return (peer, way, number) of the messages each of which would free it."""
+        sides = self.label.split()[1:]
+        return [tuple(map(int, side.split(":"))) for side in sides]
+
+
+def any_words(call: str, sides: Iterable[tuple[int, int, int]]) -> str:
+    """Return the label of a rank that waits in `call` for one of these messages."""
+    return " ".join([call, *(":".join(map(str, side)) for side in sides)])
 
 
 class Post(NamedTuple):

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from functools import cached_property
 
-from distlab.recorder import IN, OUT, Now
+from distlab.recorder import IN, OUT, Now, any_words
 from distlab.simulated.cargo import Box
-from distlab.simulated.engine import Engine
+from distlab.simulated.engine import AnyOp, Engine
 from distlab.simulated.table import SimulatedTrace
 from distlab.trace import Event
 
@@ -43,6 +43,10 @@ class SimulatedBoard:
             op = engine.current[engine.besides[rank]]
         if op is None:
             return Now("running", "mark", *[-1] * 5, 0, 0, engine.steps[rank], "", 0.0)
+        if op.kind == "any":
+            label = self._any_of(rank, op)
+            where, step = [-1] * 5, engine.steps[rank]
+            return Now("blocked", "any", *where, 0, 0, step, label, engine.clock.now)
         sides = {way: (n, size) for o, way, _, n, size in self._pending if o is op}
         number_out, bytes_out = sides.get(OUT, (0, 0))  # 0: it has been handed over
         number_in, bytes_in = sides.get(IN, (0, 0))
@@ -51,6 +55,15 @@ class SimulatedBoard:
             "blocked", op.kind, op.to, number_out, op.source, number_in, call,
             bytes_out, bytes_in, engine.steps[rank], "", engine.clock.now,
         )  # fmt: skip
+
+    def _any_of(self, rank, op):
+        """Return what would free a rank, in the words of `any_words`."""
+        if isinstance(op, AnyOp):
+            waits = [(p, w, n) for o, w, p, n, _ in self._pending if o in op.ops]
+            return any_words("wait_any", waits)
+        others = [peer for peer in range(self.world_size) if peer != rank]
+        waits = [(peer, IN, self.posted(rank, peer, IN) + 1) for peer in others]
+        return any_words("recv_any", waits)
 
     def posted(self, rank: int, peer: int, way: int) -> int:
         """Return how many messages `rank` has posted with `peer`, to it or from it."""

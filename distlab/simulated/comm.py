@@ -10,9 +10,9 @@ from numpy import ndarray
 
 from distlab.errors import InvalidArgument
 from distlab.faults import Hang, Kill
-from distlab.peers import check_peer
+from distlab.peers import check_not_alone, check_peer, check_requests
 from distlab.simulated.cargo import Box, Parcel, check_cargo
-from distlab.simulated.engine import DIED, HUNG, Op
+from distlab.simulated.engine import DIED, HUNG, AnyOp, Op
 
 __all__ = ["SimulatedComm", "SimulatedRequest", "SimulatedStarted"]
 
@@ -107,6 +107,18 @@ class SimulatedComm:
         self._engine.stand_still(op)
         return tensor
 
+    def recv_any(self, tensor) -> int:
+        """Fill a tensor or array with the next message, whoever sends it; return who.
+
+        It is the message that was sent first, of several the lowest rank's.
+        """
+        check_not_alone(self.world_size)
+        op = self._begin("any", 1)
+        check_cargo(tensor)
+        self._engine.post_recv_any(op, tensor)
+        self._engine.stand_still(op)
+        return op.source
+
     def sendrecv(self, outgoing, incoming, *, dst: int, src: int):
         """Send `outgoing` to `dst` while filling `incoming` from `src`; return that."""
         op = self._begin("sendrecv", 2, dst, src)
@@ -131,6 +143,19 @@ class SimulatedComm:
         self._check(tensor, src, "src")
         self._engine.post_recv(op, tensor, src)
         return SimulatedRequest(self, op, tensor)
+
+    def wait_any(self, requests) -> int:
+        """Wait until one of these requests has ended; return its place among them.
+
+        Of several it is the one that ended first.
+        """
+        check_requests(requests)
+        self._catch_up()
+        engine = self._engine
+        first = AnyOp(engine, [request._op for request in requests])
+        if first.left or first.end > engine.clock.now:
+            engine.stand_still(first)
+        return first.first()
 
     def send_object(self, thing: object, dst: int) -> None:
         """Send any object that pickles; ends when it has been taken."""

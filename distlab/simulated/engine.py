@@ -22,7 +22,7 @@ from distlab.simulated.flows import Flows
 from distlab.simulated.own_state import Own
 from distlab.simulated.table import Table, message_row
 
-__all__ = ["Engine", "Op"]
+__all__ = ["AnyOp", "Engine", "Op"]
 
 RUNNING, DONE, RAISED, DIED, HUNG = "running", "done", "raised", "died", "hung"
 
@@ -53,6 +53,39 @@ class Op:
         return not self.left and self.end <= now
 
 
+class AnyOp:
+    """Several that are under way, of which a coroutine waits for the first to end."""
+
+    kind, to, source = "any", -1, -1
+
+    def __init__(self, engine, ops):
+        self.ops, self.rank, self.who = ops, ops[0].rank, engine.running
+        for op in ops:
+            op.waiting, op.who = True, self.who
+            if not op.left and engine.clock.now < op.end < math.inf:
+                engine.clock.wake(op.who, op.end)
+
+    @property
+    def left(self):
+        """0 as soon as one of them has all its partners."""
+        return min(op.left for op in self.ops)
+
+    @property
+    def end(self):
+        """When the first of them ends."""
+        return min((op.end for op in self.ops if not op.left), default=math.inf)
+
+    @property
+    def round(self):
+        """The round of the one that ends first."""
+        return self.ops[self.first()].round
+
+    def first(self) -> int:
+        """Return which of them ends first; of several the one that is named first."""
+        ends = [math.inf if op.left else op.end for op in self.ops]
+        return ends.index(min(ends))
+
+
 class Engine:
     """One simulated run.
 
@@ -79,6 +112,7 @@ class Engine:
         self.rounds = [0] * world_size
         self.ahead_s = [0.0] * world_size
         self.sends, self.recvs, self.besides = {}, {}, {}
+        self.recvs_any = {}  # rank -> its (op, room) that takes from whoever sends
         self.barriers, self.in_barrier = [0] * world_size, []
         self.stacks = {}
         self._main = self._own = None
@@ -210,6 +244,10 @@ class Engine:
         if asked:
             receiver, room = asked.pop(0)
             self._match(op, thing, receiver, room)
+        elif dst in self.recvs_any:
+            receiver, room = self.recvs_any.pop(dst)
+            receiver.source = op.rank
+            self._match(op, thing, receiver, room)
         else:
             self.sends.setdefault(key, []).append((op, thing))
 
@@ -222,6 +260,23 @@ class Engine:
             self._match(sender, thing, op, room)
         else:
             self.recvs.setdefault(key, []).append((op, room))
+
+    def post_recv_any(self, op, room) -> None:
+        """Ask for the message that was offered first, whoever sends it.
+
+        Of those offered at one moment it is the lowest rank's.
+        """
+        n = self.world_size
+        offered = [self.sends.get(src * n + op.rank) for src in range(n)]
+        first = min(
+            ((sends[0][0].since, src) for src, sends in enumerate(offered) if sends),
+            default=None,
+        )
+        if first:
+            op.source = first[1]
+            self.post_recv(op, room, op.source)
+        else:
+            self.recvs_any[op.rank] = op, room
 
     def _match(self, sender, thing, receiver, room):
         """Move a message: both sides are there."""
