@@ -6,6 +6,10 @@ A rate is that of one direction, in bytes. Data sheets of NVLink add both direct
 and those of networks count bits. What is lost to headers is not taken off, so measured
 rates are lower. Latencies depend on much more than the wire; these are the figures of
 their sources, to compare kinds of links with. `distlab.cost.fit_link` finds your own.
+
+Both numbers of a link belong to one protocol. NCCL has three: LL reaches the lowest
+latency at half of the rate at most, LL128 is between, and Simple has the full rate.
+Where the source is NCCL, the latency is that of Simple.
 """
 
 import math
@@ -44,7 +48,7 @@ class Link:
         return self.latency_s + message_bytes / self.bytes_per_s
 
 
-_NCCL = "latency: what NCCL reckons for a hop of a ring (LL), src/graph/tuning.cc"
+_NCCL = "latency: NCCL's for a hop of a ring, protocol Simple, src/graph/tuning.cc"
 _RDMA = "latency: 1.93 µs by ping-pong past the kernel, 40 Gb/s, J. Squyres, Cisco 2014"
 _TCP = "latency: half of a round trip through two kernels, 20 to 60 µs, kentino.com"
 _EFA = "latency: 15.5 µs for MPI, P. DeSantis, AWS re:Invent 2018"
@@ -52,23 +56,23 @@ _ETHERNET = "rate: IEEE 802.3"
 
 LINKS = {
     "NVLink 3": Link(
-        0.6e-6, 300 * GB, f"rate: 12 links of 25 GB/s, A100 whitepaper; {_NCCL}"
+        3.4e-6, 300 * GB, f"rate: 12 links of 25 GB/s, A100 whitepaper; {_NCCL}"
     ),
     "NVLink 4": Link(
-        0.6e-6, 450 * GB, f"rate: 18 links of 25 GB/s, H100 whitepaper; {_NCCL}"
+        3.4e-6, 450 * GB, f"rate: 18 links of 25 GB/s, H100 whitepaper; {_NCCL}"
     ),
     "NVLink 5": Link(
-        0.6e-6, 900 * GB, f"rate: 18 links of 50 GB/s, Blackwell brief; {_NCCL}"
+        3.4e-6, 900 * GB, f"rate: 18 links of 50 GB/s, Blackwell brief; {_NCCL}"
     ),
     "PCIe 4": Link(
-        1.0e-6, 16 / 8 * 16 * 128 / 130 * GB, f"rate: 16 lanes of 16 GT/s; {_NCCL}"
+        5.7e-6, 16 / 8 * 16 * 128 / 130 * GB, f"rate: 16 lanes of 16 GT/s; {_NCCL}"
     ),
     "PCIe 5": Link(
-        1.0e-6, 32 / 8 * 16 * 128 / 130 * GB, f"rate: 16 lanes of 32 GT/s; {_NCCL}"
+        5.7e-6, 32 / 8 * 16 * 128 / 130 * GB, f"rate: 16 lanes of 32 GT/s; {_NCCL}"
     ),
-    "InfiniBand HDR": Link(2.7e-6, 200 / 8 * GB, f"rate: IBTA, 4 lanes; {_NCCL}"),
-    "InfiniBand NDR": Link(2.7e-6, 400 / 8 * GB, f"rate: IBTA, 4 lanes; {_NCCL}"),
-    "EFA": Link(15.5e-6, 100 / 8 * GB, f"rate: one card of a p4d or p5; {_EFA}"),
+    "InfiniBand HDR": Link(14e-6, 200 / 8 * GB, f"rate: IBTA, 4 lanes; {_NCCL}"),
+    "InfiniBand NDR": Link(14e-6, 400 / 8 * GB, f"rate: IBTA, 4 lanes; {_NCCL}"),
+    "EFA": Link(15.5e-6, 100 / 8 * GB, f"rate: one NIC of a p4d or p5; {_EFA}"),
     **{
         f"Ethernet {rate}G {kind}": Link(
             latency_s, rate / 8 * GB, f"{_ETHERNET}; {source}"

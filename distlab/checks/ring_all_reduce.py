@@ -17,7 +17,7 @@ from distlab.units import readable_seconds
 _THERE = "arguments", "chunks", "reductions"
 WITHOUT = kit.modules_of("distlab.collectives", but=_THERE)
 FLOAT32, SLACK = 4, 1.05
-INSIDE, OUTSIDE = LINKS["NVLink 4"], LINKS["InfiniBand NDR"]
+INSIDE, OUTSIDE = LINKS["NVLink 4"], LINKS["Ethernet 25G RDMA"]
 ASTRAY = "out of range", "not in list", "from itself"  # no such place, or its own
 _RAW = "\n(These are no sums of contributions, so the numbers are shown.)"
 

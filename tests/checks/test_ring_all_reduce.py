@@ -151,5 +151,5 @@ def test_the_times_are_those_of_the_notebook():
         ring_all_reduce(comm, tensor, list(range(comm.world_size)))
 
     verdict = judge(checks.hierarchical, flat, (2, 4, 2**16))
-    assert "It took 47 µs; the target is 11.7 µs." in verdict.found
+    assert "It took 175 µs; the target is 48.6 µs." in verdict.found
     assert "0, 0, 0, 458752, 0, 0, 0, 458752" in verdict.found

@@ -43,7 +43,15 @@ def test_kernels_cost_more_latency_than_wires():
 
 def test_a_gradient_of_400_mb_takes_what_the_wire_allows():
     assert LINKS["Ethernet 10G TCP"].seconds(400 * MB) == pytest.approx(0.32002)
-    assert LINKS["InfiniBand NDR"].seconds(50 * GB) == pytest.approx(1.0000027)
+    assert LINKS["InfiniBand NDR"].seconds(50 * GB) == pytest.approx(1.000014)
+
+
+def test_latencies_of_nccl_are_those_of_the_protocol_that_has_the_full_rate():
+    simple = {"NVLink": 3.4e-6, "PCIe": 5.7e-6, "InfiniBand": 14e-6}
+    for name, link in LINKS.items():
+        kind = name.split()[0]
+        assert ("Simple" in link.source) == (kind in simple), name
+        assert link.latency_s == simple.get(kind, link.latency_s), name
 
 
 def test_nccls_own_latencies_come_out_as_its_model_says():
