@@ -10,6 +10,7 @@ Ranks are coroutines of one process; what they hold is real, what they wait for 
 """
 
 from distlab.simulated.board import SimulatedBoard
+from distlab.simulated.cargo import Payload
 from distlab.simulated.comm import SimulatedComm
 from distlab.simulated.engine import Engine
 from distlab.simulated.fabric import (
@@ -31,6 +32,7 @@ __all__ = [
     "FatTree",
     "Jittered",
     "Nodes",
+    "Payload",
     "SimulatedBoard",
     "SimulatedComm",
     "SimulatedTrace",

@@ -6,7 +6,7 @@ assignment to a slice is carried as it is.
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["Box", "Parcel", "check_cargo", "described", "land"]
+__all__ = ["Box", "Parcel", "Payload", "check_cargo", "described", "land"]
 
 
 class Parcel:
@@ -24,6 +24,21 @@ class Box:
     dtype = "object"
     nbytes = -1
     data = b""
+
+
+class Payload:
+    """A message of which only the size counts: `nbytes`, and no content.
+
+    So a simulated rank can send gigabytes without having them.
+    """
+
+    dtype = "nothing"
+
+    def __init__(self, nbytes: int):
+        self.nbytes = nbytes
+
+    def __setitem__(self, where, what):
+        """Arrive: there is nothing to copy."""
 
 
 def land(thing, room) -> None:

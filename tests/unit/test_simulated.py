@@ -26,6 +26,7 @@ from distlab.simulated import (
     FatTree,
     Jittered,
     Nodes,
+    Payload,
     Slowed,
     SlowRank,
     Uniform,
@@ -311,3 +312,17 @@ def test_arguments_are_each_ranks_own():
 
     report = run(change, 3, args=([],), fabric=EVEN)
     assert report.results == [[0], [1], [2]]
+
+
+def test_a_message_without_content_takes_the_time_of_its_bytes():
+    def sends(comm):
+        message = Payload(10**12)
+        if comm.rank == 0:
+            comm.send(message, 1)
+        else:
+            comm.recv(message, 0)
+
+    fabric = Uniform(Link(latency_s=1.0, bytes_per_s=1e12))
+    report = run(sends, 2, fabric=fabric)
+    assert report.elapsed_s == pytest.approx(2)
+    assert report.trace.bytes_sent(0) == 10**12
