@@ -35,7 +35,7 @@ class Payload:
     dtype = "nothing"
 
     def __init__(self, nbytes: int):
-        self.nbytes = nbytes
+        self.nbytes = int(nbytes)
 
     def __setitem__(self, where, what):
         """Arrive: there is nothing to copy."""
