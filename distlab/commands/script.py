@@ -3,9 +3,10 @@
 import ast
 import sys
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from distlab.commands.slicing import Slice, slice_of
-from distlab.commands.sources import Source
+from distlab.commands.sources import Source, definition
 from distlab.commands.statements import Import, Statement
 from distlab.errors import DistlabError
 
@@ -34,14 +35,14 @@ _MAIN = '''def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-{options}    options = parser.parse_args()
+{options}    options = vars(parser.parse_args())
     if "LOCAL_RANK" not in os.environ:
         parser.exit(
             2,
             "This script is started by torchrun, once for each rank:\\n"
             f"    torchrun --standalone --nproc-per-node 2 {{__file__}}\\n",
         )
-    backend, device = "gloo", None
+{settings}    backend, device = "gloo", None
     if torch.cuda.device_count() >= int(os.environ["LOCAL_WORLD_SIZE"]):
         backend, device = "nccl", torch.device("cuda", int(os.environ["LOCAL_RANK"]))
         torch.cuda.set_device(device)
@@ -50,7 +51,7 @@ _MAIN = '''def main():
         first = torch.distributed.get_rank() == 0
         if first:
             print(f"{{torch.distributed.get_world_size()}} ranks, {{backend}}")
-        loss = {function}(**vars(options))
+        loss = {call}
         if first:
             print(f"last loss: {{loss:.6f}}")
         torch.distributed.barrier()  # nobody leaves while another still receives
@@ -61,6 +62,23 @@ _MAIN = '''def main():
 if __name__ == "__main__":
     main()
 '''
+
+
+_SETTINGS = (
+    "    {name} = {kind}(**"
+    "{{name: options.pop(name) for name in {kind}.__dataclass_fields__}})\n"
+)
+
+
+class _Option(NamedTuple):
+    """A parameter of the function, or a field of its settings, as an option.
+
+    meaning: the comment behind it, which is the option's help.
+    """
+
+    name: str
+    value: bool | int | float | str
+    meaning: str
 
 
 def script_of(notebook: Source, function: str, lesson: str, script: str) -> str:
@@ -76,21 +94,29 @@ def script_of(notebook: Source, function: str, lesson: str, script: str) -> str:
             "function of that name."
         )
     notebook.run_until_cell_of(found)
-    options = _options(found, function)
+    options, settings = _options(notebook, found, function)
     reserved = {"main": "the script itself", **{n.bound: n.bound for n in _OWN_IMPORTS}}
     taken = slice_of(notebook, found, reserved)
-    first = next(iter(options), "help").replace("_", "-")
+    first = options[0].name.replace("_", "-") if options else "help"
     parts = [_HEADER.format(lesson=lesson, script=script, option=first)]
     if taken.future:
         parts.append(f"from __future__ import {', '.join(sorted(taken.future))}\n")
     parts.append(_import_block([*taken.imports, *_OWN_IMPORTS]))
     parts.append(_body(taken))
-    main = _MAIN.format(options=_arguments(options), function=function)
+    made = [_SETTINGS.format(name=name, kind=kind) for name, kind in settings.items()]
+    given = [*(f"{name}={name}" for name in settings), "**options"]
+    main = _MAIN.format(
+        options="".join(map(_argument, options)),
+        settings="".join(made),
+        call=f"{function}({', '.join(given)})",
+    )
     return "\n".join(parts) + "\n\n" + main
 
 
-def _options(statement, function):
-    """Return the function's parameters and the values they have by default.
+def _options(notebook, statement, function):
+    """Return the options of a script, and the function's settings: name -> class.
+
+    Settings are a parameter that is said to be a dataclass, and has no default.
 
     Raises: DistlabError for a parameter that no option of a script can set.
     """
@@ -101,24 +127,45 @@ def _options(statement, function):
     if given.posonlyargs or given.vararg or given.kwarg:
         raise DistlabError(_cannot_call(statement, function, "*args, ** or / in it"))
     positional = [None] * (len(given.args) - len(given.defaults)) + given.defaults
-    found = {}
+    options, settings = [], {}
     for parameter, default in zip(
         [*given.args, *given.kwonlyargs],
         [*positional, *given.kw_defaults],
         strict=True,
     ):
-        if default is None:
-            what = f"{parameter.arg} without a default"
-            raise DistlabError(_cannot_call(statement, function, what))
-        try:
-            value = ast.literal_eval(default)
-        except ValueError:
-            value = None
-        if not isinstance(value, bool | int | float | str):
-            what = f"{parameter.arg}={ast.unparse(default)}"
-            raise DistlabError(_cannot_call(statement, function, what))
-        found[parameter.arg] = value
-    return found
+        kind = ast.unparse(parameter.annotation) if parameter.annotation else ""
+        fields = [] if default else _fields(definition(notebook, kind))
+        if fields:
+            settings[parameter.arg] = kind
+        elif default:
+            fields = [_option(statement, parameter.arg, default)]
+        if not fields or None in fields:
+            what = f"={ast.unparse(default)}" if default else " without a default"
+            raise DistlabError(_cannot_call(statement, function, parameter.arg + what))
+        options += fields
+    return options, settings
+
+
+def _fields(statement):
+    """Return an option for each field with a default, if it is a class with such."""
+    (node,) = ast.parse(statement.text).body if statement else [None]
+    return [
+        _option(statement, field.target.id, field.value)
+        for field in (node.body if isinstance(node, ast.ClassDef) else ())
+        if isinstance(field, ast.AnnAssign) and field.value
+    ]
+
+
+def _option(statement, name, default):
+    """Return the option for something with such a default, or None."""
+    try:
+        value = ast.literal_eval(default)
+    except ValueError:
+        return None
+    line = statement.text.splitlines()[default.lineno - 1]
+    meaning = line[default.end_col_offset :].partition("  # ")[2]
+    plain = isinstance(value, bool | int | float | str)
+    return _Option(name, value, meaning) if plain else None
 
 
 def _cannot_call(statement, function, what):
@@ -129,23 +176,22 @@ def _cannot_call(statement, function, what):
     )
 
 
-def _arguments(options):
-    """Return the lines that give each parameter an option, as a formatter would."""
-    lines = []
-    for name, value in options.items():
-        kind = f"type={type(value).__name__}"
-        if isinstance(value, bool):
-            kind = "action=argparse.BooleanOptionalAction"
-        given = [f'"--{name.replace("_", "-")}"', kind, f"default={_literal(value)}"]
-        given.append('help="default: %(default)s"')
-        line = f"    parser.add_argument({', '.join(given)})\n"
+def _argument(option):
+    """Return the lines that add an option to the parser, as a formatter would."""
+    kind = f"type={type(option.value).__name__}"
+    if isinstance(option.value, bool):
+        kind = "action=argparse.BooleanOptionalAction"
+    default = "default: %(default)s"
+    told = f"{option.meaning} ({default})" if option.meaning else default
+    given = [f'"--{option.name.replace("_", "-")}"', kind]
+    given += [f"default={_literal(option.value)}", f'help="{told}"']
+    line = f"    parser.add_argument({', '.join(given)})\n"
+    if len(line) > _WIDTH + 1:
+        line = f"        {', '.join(given)}\n"
         if len(line) > _WIDTH + 1:
-            line = f"        {', '.join(given)}\n"
-            if len(line) > _WIDTH + 1:
-                line = "".join(f"        {each},\n" for each in given)
-            line = f"    parser.add_argument(\n{line}    )\n"
-        lines.append(line)
-    return "".join(lines)
+            line = "".join(f"        {each},\n" for each in given)
+        line = f"    parser.add_argument(\n{line}    )\n"
+    return line
 
 
 def _literal(value):

@@ -114,7 +114,7 @@ class _Slicer:
             raise DistlabError(_missing(self.notebook, statement, name))
 
     def _take_from_library(self, source, statement, asker):
-        one = statement.imported
+        one, asker = statement.imported, asker or statement
         _refuse_what_needs_distlab(statement, asker)
         if one.module not in self.modules:
             module = self.modules[one.module] = module_source(one.module)

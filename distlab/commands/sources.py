@@ -8,7 +8,13 @@ import distlab
 from distlab.commands.statements import Statement, statements_of
 from distlab.errors import DistlabError
 
-__all__ = ["Source", "exported_name", "module_source", "notebook_source"]
+__all__ = [
+    "Source",
+    "definition",
+    "exported_name",
+    "module_source",
+    "notebook_source",
+]
 
 _END = 10**9
 
@@ -78,16 +84,28 @@ def notebook_source(path: Path) -> Source:
 
 
 def module_source(name: str) -> Source:
-    """Return a module of distlab, such as "distlab.train.models".
+    """Return a module or package of distlab, such as "distlab.train.models".
 
     Raises: DistlabError if there is none.
     """
-    inside = Path(*name.split(".")[1:]).with_suffix(".py")
-    path = Path(distlab.__file__).parent / inside
-    if not path.is_file():
-        raise DistlabError(f"there is no module {name} in distlab.")
-    where = f"distlab/{inside}"
-    return Source(where, statements_of(path.read_text(), where))
+    above = Path(distlab.__file__).parents[1]
+    inside = Path(*name.split("."))
+    for path in (above / inside.with_suffix(".py"), above / inside / "__init__.py"):
+        if path.is_file():
+            where = path.relative_to(above).as_posix()
+            return Source(where, statements_of(path.read_text(), where))
+    raise DistlabError(f"there is no module {name} in distlab.")
+
+
+def definition(source: Source, name: str) -> Statement | None:
+    """Return the statement that defines `name`, also where distlab's files import it.
+
+    Raises: DistlabError if it comes from a module that distlab does not have.
+    """
+    found = source.binding(name)
+    while found and (one := found.imported) and one.module.startswith("distlab."):
+        found = module_source(one.module).binding(one.name)
+    return found
 
 
 def _read(path):

@@ -213,8 +213,7 @@ def test_it_refuses_a_parameter_that_no_option_can_set(signature, tmp_path):
 
 
 def everything_public():
-    modules = pkgutil.iter_modules(distlab.train.__path__, "distlab.train.")
-    for found in [module for module in modules if not module.ispkg]:
+    for found in pkgutil.walk_packages(distlab.train.__path__, "distlab.train."):
         for name in importlib.import_module(found.name).__all__:
             yield found.name, name
 
@@ -231,7 +230,9 @@ def test_whatever_training_offers_works_alone_or_is_refused(module, name, tmp_pa
     taken = loaded(text)["train"]()
     assert type(taken) is type(ours)
     if inspect.isclass(ours):
-        assert inspect.signature(taken) == inspect.signature(ours)
+        assert [*inspect.signature(taken).parameters] == [
+            *inspect.signature(ours).parameters
+        ]
 
 
 def test_models_and_data_are_among_what_works_alone(tmp_path):
