@@ -13,7 +13,7 @@ from numpy import random as numpys_random
 
 __all__ = ["MOST", "Own"]
 
-MOST = 64
+MOST = 32
 
 
 class Own:
