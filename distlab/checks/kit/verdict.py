@@ -225,5 +225,5 @@ def _last_line_in(check, error):
 
 def _title(check, case):
     said = getattr(check, "title", check.__name__).format(*case)
-    said = re.sub(r"\b1 (\w+?)s\b", r"1 \1", said)
+    said = re.sub(r"\b1 (\w+?)(?<=ch)es\b|\b1 (\w+?)s\b", r"1 \1\2", said)
     return textwrap.shorten(said, 120, placeholder=" …")

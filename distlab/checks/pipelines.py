@@ -1,0 +1,261 @@
+"""Exercise 14: schedules of a pipeline within a limit of memory, and what plays them.
+
+A schedule comes back as plain data and is judged here. It is played by the learner's
+engine on ranks behind a relay on a virtual clock, by stages that multiply by a number.
+"""
+
+from dataclasses import replace
+from functools import partial
+
+from distlab import show
+from distlab.checks import kit
+from distlab.checks.kit import Hint, Wrong, check
+from distlab.errors import Deadlock, InvalidSchedule
+from distlab.links import LINKS
+from distlab.simulated import Uniform
+from distlab.train import pipeline
+from distlab.train.pipeline.schedule import Schedule
+from distlab.train.pipeline.timing import Times, timed
+
+WITHOUT = kit.modules_of("distlab.train.pipeline", but=("schedule", "timing"))
+LINK = LINKS["InfiniBand NDR"]
+FABRIC = Uniform(LINK)
+SLACK, NEAR = 1.02, 0.01
+SLOT = 1e-3  # seconds
+EQUAL = Times(SLOT, SLOT, SLOT)
+SHAPE = 3  # numbers in a message
+
+
+class Stage:
+    """A stage of a model that multiplies by `weight`; on the clock it takes its time.
+
+    inputs: of the first stage, one for each microbatch. seconds: kind -> what it takes.
+    gradient: of the weight, added up so far. splits: whether `backward` leaves that to
+    `weights`. outputs: microbatch -> what the last stage made of it.
+    """
+
+    def __init__(self, comm, weight, inputs, seconds, splits=False):
+        self._comm, self._weight, self._seconds = comm, weight, seconds
+        self._inputs, self._splits = inputs, splits
+        self._kept, self._put_off = {}, {}
+        self.gradient, self.outputs = 0, {}
+
+    def room(self):
+        """Return an empty tensor for one message."""
+        import torch  # here, because only ranks may load it
+
+        return torch.zeros(SHAPE, dtype=torch.int64)
+
+    def forward(self, microbatch, x):
+        """Return a microbatch's output; x: what arrived, None on the first stage."""
+        with self._comm.work(f"F{microbatch}", seconds=self._seconds["F"]):
+            x = self.room() + self._inputs[microbatch] if x is None else x
+            self._kept[microbatch] = x.clone()
+            self.outputs[microbatch] = (x * self._weight).tolist()
+            return x * self._weight
+
+    def backward(self, microbatch, gradient):
+        """Return the gradient of a microbatch's input; gradient: of its output.
+
+        On the last stage gradient is None.
+        """
+        with self._comm.work(f"B{microbatch}", seconds=self._seconds["B"]):
+            gradient = self.room() + 1 if gradient is None else gradient.clone()
+            if not self._splits:
+                self.gradient += int((gradient * self._kept.pop(microbatch)).sum())
+            self._put_off[microbatch] = gradient
+            return gradient * self._weight
+
+    def weights(self, microbatch):
+        """Add up the gradient of the weight, where `backward` has left that."""
+        with self._comm.work(f"W{microbatch}", seconds=self._seconds["W"]):
+            gradient = self._put_off.pop(microbatch)
+            self.gradient += int((gradient * self._kept.pop(microbatch)).sum())
+
+
+@check("{} stages, {} microbatches")
+def gpipe(functions, stages, microbatches):
+    """All forward passes come before all backward passes, and are played right."""
+    plan = _plan(functions[0], stages, microbatches, EQUAL)
+    for number, works in enumerate(plan.stages):
+        kinds = "".join(work.kind for work in works)
+        if kinds != "F" * microbatches + "B" * microbatches:
+            found = f"Stage {number} does {_row(works)}."
+            raise _wrong(found, plan, EQUAL, mixed=True)
+    _play(functions[1], plan, EQUAL)
+
+
+@check("{} stages, {} microbatches, at most stages - s held")
+def one_f_one_b(functions, stages, microbatches):
+    """Stage s holds at most stages - s microbatches, and the bubble is GPipe's."""
+    plan = _plan(functions[0], stages, microbatches, EQUAL)
+    _check_held(plan, [stages - stage for stage in range(stages)], EQUAL)
+    _check_bubble(plan, pipeline.one_f_one_b(stages, microbatches), EQUAL)
+    uneven = [SLOT * (1 + stage % 3 / 2) for stage in range(stages)]
+    _play(functions[1], plan, Times(uneven, uneven, uneven), on_time=True)
+
+
+@check("{} stages, {} microbatches, F, B, W = {}, {}, {}")
+def smaller_bubble(functions, stages, microbatches, forward, backward, weights):
+    """B and W apart, at most `stages` microbatches held, a third of 1F1B's bubble."""
+    times = Times(SLOT * forward, SLOT * backward, SLOT * weights)
+    plan = _plan(functions[0], stages, microbatches, times)
+    if not plan.splits_backward:
+        raise _wrong("There is no W in this schedule.", plan, times, unsplit=True)
+    _check_held(plan, [stages] * stages, times)
+    target = pipeline.zero_bubble_h1(stages, microbatches)
+    _check_bubble(plan, target, times, near=NEAR)
+    _play(functions[1], plan, times, on_time=True)
+
+
+def _plan(function, stages, microbatches, times):
+    """Return the learner's schedule, if it is one."""
+    rows = kit.call(_rows, function, stages, microbatches, without=WITHOUT)
+    if isinstance(rows, str) or len(rows) != stages:
+        found = rows if isinstance(rows, str) else f"It returned {len(rows)} lists."
+        wanted = f"Wanted: {stages} lists, one for each stage, of pairs as ('F', 0)."
+        raise Wrong(f"{found}\n{wanted}", misshapen=True)
+    try:
+        return Schedule(rows, microbatches)
+    except InvalidSchedule as error:
+        told = str(error)
+        raise Wrong(told[:1].upper() + told[1:], invalid=told) from None
+
+
+def _rows(function, stages, microbatches):
+    """Return the rows as plain data, or in words what was returned instead."""
+    returned = kit.called(function, stages, microbatches)
+    try:
+        return [[(str(kind), int(m)) for kind, m in row] for row in returned]
+    except (TypeError, ValueError):
+        return f"It returned {returned!r:.200}"
+
+
+def _check_held(plan, most, times):
+    held = [max(plan.held(stage)) for stage in range(len(most))]
+    if any(mine > limit for mine, limit in zip(held, most, strict=True)):
+        found = f"Microbatches that stages hold at most: {held}\nThe limits are: {most}"
+        raise _wrong(found, plan, times, held=held)
+
+
+def _check_bubble(plan, target, times, near=1e-9):
+    bubble, wanted = (timed(each, times).bubble for each in (plan, target))
+    if bubble > wanted + near:
+        found = (
+            f"The bubble is {bubble:.1%}; {wanted:.1%} is possible within the limit."
+        )
+        raise _wrong(found, plan, times, bubble=bubble, split=plan.splits_backward)
+
+
+def _wrong(found, plan, times, **facts):
+    cells = timed(plan, times).cells()
+    picture = show.pipeline(cells, title="Your schedule", unit="s")
+    return Wrong(found, picture=picture, stages=len(plan.stages), **facts)
+
+
+def _row(works):
+    return " ".join(map(str, works[:12])) + " ..." * (len(works) > 12)
+
+
+def _play(play, plan, times, on_time=False):
+    """Play it on ranks: results, messages and, if `on_time`, the time are compared."""
+    p, m, split = len(plan.stages), plan.microbatches, plan.splits_backward
+    drawn = kit.draws(2, max(p, m), 2, 9)
+    weights, inputs = drawn[0][:p], drawn[1][:m]
+    own = [
+        {
+            "works": [tuple(work[:2]) for work in plan.stages[rank]],
+            "weight": weights[rank],
+            "inputs": inputs if rank == 0 else [],
+            "seconds": {kind: times.of(plan, rank, kind) for kind in "FBW"},
+            "splits": split,
+        }
+        for rank in range(p)
+    ]
+    report = kit.on_ranks(_probe, play, own, fabric=FABRIC, without=WITHOUT)
+    wrong = partial(_wrong, plan=plan, times=times)
+    _compare(report, weights, inputs, wrong)
+    sent, enough = len(report.trace.messages()), 2 * (p - 1) * m
+    if sent != enough:
+        raise wrong(f"They sent {sent} messages; {enough} are enough.", messages=True)
+    alone = replace(times, communication=LINK.latency_s)
+    limit = SLACK * timed(plan, alone).end + 2 * m * p * LINK.latency_s
+    if on_time and report.elapsed_s > limit:
+        found = f"It took {1e3 * report.elapsed_s:.1f} ms on the virtual clock; "
+        found += f"this schedule can be played in {1e3 * limit:.1f} ms."
+        raise wrong(found, late=True)
+
+
+def _probe(comm, play, own):
+    names = "weight", "inputs", "seconds", "splits"
+    stage = Stage(comm, *(own[name] for name in names))
+    kit.called(play, comm, own["works"], stage)
+    return {"gradient": stage.gradient, "outputs": sorted(stage.outputs.items())}
+
+
+def _compare(report, weights, inputs, wrong):
+    """Raise if an output or a gradient is not that of the whole model."""
+    product = 1
+    for weight in weights:
+        product *= weight
+    right = [(m, [x * product] * SHAPE) for m, x in enumerate(inputs)]
+    yours = [(m, list(values)) for m, values in report.results[-1]["outputs"]]
+    if yours != right:
+        pairs = [f"expected {a}, yours {b}" for a, b in zip(right, yours, strict=False)]
+        lines = [line for line, a in zip(pairs, right, strict=False) if a not in yours]
+        raise wrong("\n".join(["Outputs of the last stage:", *lines[:3]]), outputs=True)
+    gradients = [each["gradient"] for each in report.results]
+    wanted = [SHAPE * sum(inputs) * product // weight for weight in weights]
+    if gradients != wanted:
+        found = f"Gradients of the stages: {gradients}\nof the unsplit model: {wanted}"
+        raise wrong(found, gradients=True)
+
+
+# fmt: off
+HINTS = [
+    Hint(lambda f: f["mixed"], [
+        "GPipe runs all forward passes first, then all backward passes."]),
+    Hint(lambda f: "and there are microbatches" in f["invalid"], [
+        "A microbatch that does not exist. With fewer microbatches than stages the "
+        "warm-up is shorter: how many forward passes can there be at most?"]),
+    Hint(lambda f: "lacks" in f["invalid"] or "twice" in f["invalid"], [
+        "Each stage does F and B of every microbatch once, and W if there is one. "
+        "Which loop ends too early, or overlaps another?"]),
+    Hint(lambda f: "before" in f["invalid"], [
+        "On one stage F of a microbatch comes before its B, and B before its W."]),
+    Hint(lambda f: "deadlock" in f["invalid"], [
+        "Stages wait for each other. How many forward passes must stage s run before "
+        "its first backward pass, so that the last stage gets its first microbatch?",
+        "Follow microbatch 0 to the last stage and back. Until it is back at stage s, "
+        "which forward passes has stage s time for?"]),
+    Hint(lambda f: f["held"], [
+        "A stage holds a microbatch from its F to its last backward work, B or W. "
+        "Which F runs while the stage is full?",
+        "Count for one stage: +1 at each F, -1 at each last backward work. After which "
+        "work is the count above the limit, and what could run there instead?"]),
+    Hint(lambda f: f["unsplit"], [
+        "Split the backward pass: ('B', m) is the gradient of the input, ('W', m) that "
+        "of the weights, and W may come later."]),
+    Hint(lambda f: f["bubble"] and f["split"], [
+        "The stage before waits for B, and none for W. Which W runs although a B or an "
+        "F could, that another stage waits for?",
+        "Put W off, stage s by s microbatches, and run it where it would idle."]),
+    Hint(lambda f: f["bubble"], [
+        "Look for the first hatched gap between two works of a stage. Which work could "
+        "run there, or was run before something that another stage waits for?"]),
+    Hint(lambda f: isinstance(f["failure"], Deadlock), [
+        "A send ends only when the other stage asks for the message, and that one may "
+        "be sending to you. Begin to send with isend, go on, and wait in the end."]),
+    Hint(lambda f: f["outputs"], [
+        "An activation went astray. What arrives from the stage before belongs to the "
+        "next F; each message needs room of its own, stage.room()."]),
+    Hint(lambda f: f["gradients"], [
+        "Does every B get the gradient that came from the next stage, and None on the "
+        "last one? Is stage.weights called for every W?"]),
+    Hint(lambda f: f["messages"], [
+        "One message for each F, to the next stage, and one for each B, to the stage "
+        "before. The last stage has no next one, and stage 0 none before."]),
+    Hint(lambda f: f["late"], [
+        "The schedule is good, and your engine waits where it need not: for a message "
+        "to be taken before the next work begins. Wait for sends when all is done."]),
+]

@@ -1,0 +1,10 @@
+"""Asks the library."""
+
+POINTS = 7.0
+HINT = "Nothing of your own"
+
+
+def one_f_one_b(stages, microbatches):
+    from distlab.train import pipeline
+
+    return [list(row) for row in pipeline.one_f_one_b(stages, microbatches).stages]
