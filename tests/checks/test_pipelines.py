@@ -40,7 +40,7 @@ def play(comm, works, stage):
 
 def dawdles(comm, works, stage):
     """Does something else for a while before each work."""
-    for work in works:
+    for _ in works:
         with comm.work("else", seconds=checks.SLOT / 5):
             pass
     play(comm, works, stage)
