@@ -21,7 +21,8 @@ from distlab.train.models import GPT
 
 __all__ = ["Job", "Log"]
 
-# FLOP/s of dense bfloat16 products, from NVIDIA's data sheets; the first name counts.
+# FLOP/s of matrix products in bfloat16, without sparsity, from NVIDIA's data sheets.
+# Of names that fit, the first one counts.
 PEAK_FLOPS = {
     "H100 PCIe": 756e12,
     "H100 NVL": 835e12,
@@ -46,7 +47,7 @@ class Job:
     lr: float = 3e-3  # learning rate after the warm-up
     warmup: int = 20  # steps in which the rate rises
     clip: float = 1.0  # most that the norm of the gradients may be
-    bf16: bool = False  # bfloat16 in products; weights stay float32
+    bf16: bool = False  # matrix products in bfloat16; weights stay float32
     compile: bool = False  # torch.compile for each block
     every: int = 10  # steps from one line of the log to the next
     seed: int = 0

@@ -205,7 +205,8 @@ def test_it_refuses_a_star_and_a_function_that_is_not_there(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "signature", ["comm", "*, steps", "*steps", "**steps", "*, steps=None", "steps=A"]
+    "signature",
+    ["comm", "a: int", "*, steps", "*steps", "**steps", "*, steps=None", "steps=A"],
 )
 def test_it_refuses_a_parameter_that_no_option_can_set(signature, tmp_path):
     said = refusal(tmp_path, f"A = 1\ndef train({signature}):\n    return 1")
@@ -235,6 +236,36 @@ def test_whatever_training_offers_works_alone_or_is_refused(module, name, tmp_pa
         ]
 
 
+def test_what_a_package_offers_comes_from_the_file_that_defines_it(tmp_path):
+    cells = "from distlab.train.pipeline import gpipe", TRAIN.format("str(gpipe(2, 1))")
+    assert trained(tmp_path, *cells) == "stage 0   F0 B0\nstage 1   F0 B0"
+
+
+SETTINGS = """@dataclass
+class Settings:
+    none: int
+    steps: int = 3  # how many
+    fast: bool = False
+
+def train(given: Settings, *, again="no"):
+    return given, again
+"""
+
+
+def test_settings_are_options_and_their_comments_the_help(
+    tmp_path, monkeypatch, capsys
+):
+    cells = "from dataclasses import dataclass", SETTINGS
+    script = loaded(script_of_cells(tmp_path, *cells))
+    monkeypatch.setattr("sys.argv", ["train.py", "--help"])
+    with pytest.raises(SystemExit):
+        script["main"]()
+    told = " ".join(capsys.readouterr().out.split())
+    assert "--steps STEPS how many (default: 3)" in told
+    assert "--fast, --no-fast default: False" in told
+    assert "--again AGAIN default: no" in told and "--none" not in told
+
+
 def test_models_and_data_are_among_what_works_alone(tmp_path):
     cells = (
         "from distlab.train.data import ShardedSampler, digits\n"
@@ -248,9 +279,9 @@ def test_models_and_data_are_among_what_works_alone(tmp_path):
         sampler(5, 3, 2)
 
 
-TIDY = """def train(*, a_long_name_for_an_option="a value", x=-1e-3, y='"', z=True):
+TIDY = """def train(job: Job, *, a_long_name_for_an_option="a value", x=-1e-3, y='"'):
     used = [f, nn, it, math, L, partial, GPT, spell, B, C]
-    return used, a_long_name_for_an_option, x, y, z
+    return used, a_long_name_for_an_option, x, y
 """
 
 
@@ -260,6 +291,7 @@ def test_linter_and_formatter_have_nothing_to_say(tmp_path):
         "import torch.nn.functional as F\nfrom torch import nn, Tensor, no_grad\n"
         "import itertools as it, math\nfrom typing import List as L\n"
         "from functools import partial",
+        "from distlab.train.job import Job\n"
         "from distlab.train.models import GPT, spell",
         "# The rate.\nA = 1\nB = 2",
         "C = A",
