@@ -57,12 +57,17 @@ _OTHERS = [Look(_ORDER[n % 5], _HATCHES[n % 7]) for n in range(35)]
 def looks_of(kinds) -> dict[str, Look]:
     """Return kind -> look, no two alike up to 35 kinds.
 
-    The usual kinds look the same in every picture; others get what is free, and a
-    colour of their own as long as there is one.
+    The usual kinds look the same in every picture, also "forward, chunk 1", which is
+    hatched in addition; others get what is free, and a colour of their own as long as
+    there is one.
     """
     looks = {}
     for kind in kinds:
-        named = _NAMED.get(kind.lower())
+        base, _, chunk = kind.lower().partition(", chunk ")
+        named = _NAMED.get(base)
+        if named and chunk.isdigit():
+            hatches = [hatch for hatch in _HATCHES if hatch != named.hatch]
+            named = named._replace(hatch=hatches[int(chunk) % len(hatches)])
         if named and named not in looks.values():
             looks[kind] = named
     for kind in kinds:

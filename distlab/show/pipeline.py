@@ -2,6 +2,8 @@
 
 stage 0  │F0│F1│F2│▒▒▒▒▒│B0│B1│B2│
 stage 1  │▒▒│F0│F1│F2│B0│B1│B2│▒▒│      ▒ bubble
+
+         ▁▁▂▂▃▃▃▃▃▃▃▂▂▁▁                microbatches that stage 0 holds
 """
 
 from distlab.show.amounts import amount_of
@@ -11,85 +13,137 @@ from distlab.show.lettering import literal, width_of
 from distlab.show.picture import Picture
 from distlab.show.ruler import Ruler
 from distlab.show.scale import Scale
-from distlab.show.schedule import Schedule
+from distlab.show.schedule import Schedule, first_difference, letters_of, primes_of
 from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, bars, write
 from distlab.show.telling import left_out
-from distlab.show.theme import MUTED, TRACK, tint
+from distlab.show.theme import MUTED, TRACK, WARNING, tint
 
 __all__ = ["pipeline"]
 
-_HEAD, _FOOT = 0.16, 0.5
+_HEAD, _FOOT, _APART = 0.16, 0.5, 0.34
 _MOST_STAGES, _TALLEST, _SHORTEST, _HEIGHT = 64, 0.42, 0.17, 6.0
 _PAD = 0.06  # beside what is written in a box, in inches
 _RIMMED = 0.05  # a box narrower than this, in inches, gets no rim
 _BUBBLE = {"color": TRACK, "edge": tint(MUTED, 0.45), "hatch": "////"}
+_HELD = {"color": tint(MUTED, 0.55)}
 
 
-def pipeline(cells, *, title: str = "", unit: str = "slot") -> Picture:
+def pipeline(
+    cells, beside=None, *, title="", unit="slot", names=("", ""), memory=False
+) -> Picture:
     """Draw stages as rows, and in them what each does over time.
 
     The bubble is the time in which a stage does nothing, between the first start and
     the last end of all stages; cells of kind "idle" are part of it.
 
     cells: (stage, start, end, kind, microbatch) each. start, end: in `unit`s. kind:
-    "forward", "backward", "weights", "idle" or any word. microbatch: what is written
-    in the box, or None. unit: "slot", "s", "ms" or another word.
+    "forward", "backward", "weights", "idle" or any word; "forward, chunk 1" is that of
+    a stage's second chunk. microbatch: what is written in the box, or None.
+    beside: cells of another schedule, drawn below on the same clock; the first work
+    that differs is framed in both. names: of the two.
+    unit: "slot", "s", "ms" or another word. memory: whether to draw how many
+    microbatches each stage holds, from forward to the last backward work.
 
     Raises: InvalidArgument naming the cell that cannot be drawn.
     """
-    return _Pipeline(Schedule(cells, literal(unit, 24))).picture(title)
+    given = [cells] if beside is None else [cells, beside]
+    schedules = [Schedule(each, literal(unit, 24)) for each in given]
+    return _picture(schedules, title, names, memory)
 
 
-class _Pipeline:
+def _picture(schedules, title, names, memory):
+    every = dict.fromkeys(kind for each in schedules for kind in each.kinds)
+    kinds = sorted(every, key=lambda kind: len(primes_of(kind)))
+    ends = min(s.first for s in schedules), max(s.last for s in schedules)
+    charts = [_Chart(s, looks_of(kinds), ends, memory) for s in schedules]
+    letters = letters_of(kinds)
+    if not all(chart.fits(letters) for chart in charts):
+        letters = dict.fromkeys(letters, "")
+    notes = list(dict.fromkeys(note for chart in charts for note in chart.notes))
+    named = [f"{literal(name)}: " * bool(name) for name in names]
+    heads = [f"{n}{s.headline()}." for n, s in zip(named, schedules, strict=False)]
+    framed = None
+    if len(schedules) > 1:
+        said, framed = first_difference(*schedules)
+        notes.append(said)
+    height = sum(chart.height for chart in charts) + _APART * (len(charts) - 1)
+    key = _key(kinds, letters, schedules, memory)
+    subtitle = " ".join([*heads, *notes])
+    sheet = Sheet(_HEAD + height + _FOOT, title=title, subtitle=subtitle, key=key)
+    top = sheet.top + _HEAD
+    for number, chart in enumerate(charts):
+        chart.draw(sheet.page, top, letters, framed and framed[number])
+        top += chart.height + _APART
+    x, y = charts[-1].ruler.right, top - _APART + 0.37
+    axis = schedules[-1].axis_label()
+    write(sheet.page, x, y, axis, color=MUTED, align="right")
+    said = [f"{literal(title)}:"] if title else []
+    for head, schedule in zip(heads, schedules, strict=True):
+        said += [f"Pipeline, {head}", *schedule.sentences()]
+        said += schedule.held_sentences() if memory else []
+    return Picture(sheet.figure, " ".join([*said, *notes]))
+
+
+def _key(kinds, letters, schedules, memory):
+    key = []
+    for kind, look in looks_of(kinds).items():
+        letter = f"{letters[kind]}{primes_of(kind)}: " if letters[kind] else ""
+        key.append((look.swatch, f"{letter}{literal(kind, 30)}"))
+    if any(any(schedule.bubbles.values()) for schedule in schedules):
+        key.append((_BUBBLE, "bubble: the stage does nothing"))
+    if memory:
+        key.append((_HELD, "microbatches held; left, the most"))
+    return key
+
+
+class _Chart:
     """Rows of boxes on one scale of time. Places are inches on the page."""
 
-    def __init__(self, schedule):
-        self.schedule = schedule
+    def __init__(self, schedule, looks, ends, memory):
+        self.schedule, self.looks, self.memory = schedule, looks, memory
         self.stages, self.hidden = selected(schedule.stages, _MOST_STAGES)
         self.pitch = max(_SHORTEST, min(_TALLEST, _HEIGHT / len(self.stages)))
         self.size = 8.5 if self.pitch > 0.25 else 6.5
-        self.looks = looks_of(schedule.kinds)
         names = [width_of(f"stage {stage}", self.size) for stage in self.stages]
-        scale = Scale([schedule.first, schedule.last], log=False)
-        scale.low, scale.high = schedule.first, schedule.last
+        scale = Scale(list(ends), log=False)
+        scale.low, scale.high = ends
         left, right = MARGIN + max(names) + 0.15, PAGE_WIDTH - MARGIN - 0.1
         self.ruler = Ruler(scale, (left, right), self._tick)
-        self.letters = schedule.letters()
-        if not self._all_fit():
-            self.letters = dict.fromkeys(self.letters, "")
+        rows = len(self.stages) * (2 if memory else 1)
+        self.height = self.pitch * rows + (0.2 if memory else 0)
+        shown = self.hidden and left_out("stage", self.hidden[0], self.hidden[-1])
+        self.notes = [shown] if shown else []
 
     def _tick(self, time):
         return amount_of(time, "s" if self.schedule.unit == "s" else "")
 
-    def picture(self, title):
-        schedule = self.schedule
-        notes = []
-        if self.hidden:
-            notes.append(left_out("stage", self.hidden[0], self.hidden[-1]))
-        height = self.pitch * len(self.stages)
-        subtitle = " ".join([f"{schedule.headline()}.", *notes])
-        room = _HEAD + height + _FOOT
-        sheet = Sheet(room, title=title, subtitle=subtitle, key=self._key())
-        self.page, self.top = sheet.page, sheet.top + _HEAD
-        self.ruler.draw(self.page, self.top, self.top + height + 0.03)
+    def draw(self, page, top, letters, framed):
+        """Draw it; framed: (stage, start, end) of a work that stands out, or None."""
+        self.page, self.top, self.letters = page, top, letters
+        self.ruler.draw(page, top, top + self.height + 0.03)
         self._draw_names()
         self._draw_bubbles()
         self._draw_cells()
         self._draw_numbers()
-        x, y = self.ruler.right, self.top + height + 0.37
-        write(self.page, x, y, schedule.axis_label(), color=MUTED, align="right")
-        said = [f"{literal(title)}:"] if title else []
-        said += [f"Pipeline, {schedule.headline()}.", *notes, *schedule.sentences()]
-        return Picture(sheet.figure, " ".join(said))
+        if framed and framed[0] in self.stages:
+            box = self._box(self.stages.index(framed[0]), *framed[1:])
+            bars(page, [box], "none", edge=WARNING, gid="difference", zorder=7)
+        if self.memory:
+            self._draw_held(top + self.pitch * len(self.stages) + 0.2)
 
-    def _key(self):
-        key = []
-        for kind, look in self.looks.items():
-            letter = f"{self.letters[kind]}: " if self.letters[kind] else ""
-            key.append((look.swatch, f"{letter}{literal(kind, 30)}"))
-        if any(self.schedule.bubbles.values()):
-            key.append((_BUBBLE, "bubble: the stage does nothing"))
-        return key
+    def _draw_held(self, top):
+        """Draw for each stage how many microbatches it holds, as high as they are."""
+        most = max(self.schedule.most_held(stage) for stage in self.stages) or 1
+        boxes, high = [], 0.86 * self.pitch
+        for row, stage in enumerate(self.stages):
+            floor = top + (row + 0.93) * self.pitch
+            for start, end, count in self.schedule.held(stage):
+                a, c = self.ruler.inch(start), self.ruler.inch(end)
+                boxes.append((a, floor - high * count / most, c, floor))
+            words, middle = f"holds {self.schedule.most_held(stage)}", floor - high / 2
+            write(self.page, MARGIN, middle, words, size=self.size, color=MUTED)
+        if boxes:
+            bars(self.page, boxes, _HELD["color"], gid="held")
 
     def _box(self, row, start, end):
         y, half = self.top + (row + 0.5) * self.pitch, 0.43 * self.pitch
@@ -133,17 +187,15 @@ class _Pipeline:
         """Write its microbatch into each box that has room for it."""
         for kind, boxes in self.boxes.items():
             for box, number in boxes:
-                if number and self._fits(number, box[2] - box[0]):
-                    words = self.letters[kind] + number
+                if number and self._fits(number + primes_of(kind), box[2] - box[0]):
+                    words = self.letters[kind] + number + primes_of(kind)
                     self._write_in(box, words, self.looks[kind])
 
-    def _all_fit(self):
+    def fits(self, letters):
         """Whether there is a letter for every kind, and room for it in every box."""
-        if not all(self.letters.values()):
-            return False
-        return all(
+        return all(letters.values()) and all(
             self._fits(
-                self.letters[cell.kind] + cell.microbatch,
+                letters[cell.kind] + cell.microbatch + primes_of(cell.kind),
                 self.ruler.inch(cell.end) - self.ruler.inch(cell.start),
             )
             for stage in self.stages

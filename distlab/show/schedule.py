@@ -1,6 +1,7 @@
 """What `pipeline` is given, checked and in words: cells of stages over time."""
 
 import itertools
+import re
 from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
@@ -8,7 +9,7 @@ from distlab.show.amounts import amount_of, checked_number
 from distlab.show.lettering import literal
 from distlab.show.telling import listed, plural
 
-__all__ = ["Cell", "Schedule"]
+__all__ = ["Cell", "Schedule", "first_difference", "letters_of", "primes_of"]
 
 _IDLE = "idle"
 _MOST_CELLS, _MOST_STAGES = 16, 8
@@ -78,14 +79,30 @@ class Schedule:
         """Return what the axis of time counts; seconds stand beside each number."""
         return "time" if self.unit == "s" else f"time, {self._plural()}"
 
-    def letters(self) -> dict[str, str]:
-        """Return kind -> a capital of its own, or "" where all are taken."""
-        letters = {}
-        for kind in self.kinds:
-            own = (letter.upper() for letter in kind if letter.isalpha())
-            taken = letters.values()
-            letters[kind] = next((one for one in own if one not in taken), "")
-        return letters
+    def held(self, stage: int) -> list[tuple[float, float, int]]:
+        """Return (start, end, count): for how long a stage holds how many microbatches.
+
+        One is held from its forward work to the end of its last backward work.
+        """
+        cells, ends = self.cells[stage], {}
+        for cell in cells:
+            if not cell.kind.startswith("forward"):
+                ends[cell.microbatch, chunk_of(cell.kind)] = cell.end
+        steps = [(cell.start, 1) for cell in cells if cell.kind.startswith("forward")]
+        steps = sorted([*steps, *((end, -1) for end in ends.values())])
+        times = [time for time, _ in steps]
+        counts = itertools.accumulate(change for _, change in steps)
+        spans = zip(itertools.pairwise(times), counts, strict=False)
+        return [(start, end, n) for (start, end), n in spans if n > 0 and end > start]
+
+    def most_held(self, stage: int) -> int:
+        """Return how many microbatches a stage holds at most."""
+        return max((count for *_, count in self.held(stage)), default=0)
+
+    def held_sentences(self) -> list[str]:
+        """Return in words how many microbatches stages hold at most."""
+        each = ", ".join(str(self.most_held(s)) for s in self.stages[:_MOST_STAGES])
+        return [f"Microbatches held at most, from stage {self.stages[0]}: {each}."]
 
     def _lasted(self):
         return self.last - self.first
@@ -127,6 +144,49 @@ class Schedule:
         starts = [*(cell.start for cell in cells), self.last]
         gaps = zip(ends, starts, strict=True)
         return [(end, start) for end, start in gaps if start - end > self._blur]
+
+
+def chunk_of(kind: str) -> int:
+    """Return of which chunk a kind of work is: 1 for "forward, chunk 1", else 0."""
+    found = re.search(r", chunk (\d+)$", kind)
+    return int(found[1]) if found else 0
+
+
+def primes_of(kind: str) -> str:
+    """Return what is written behind a microbatch of a chunk: F0, F0', F0''."""
+    return "'" * chunk_of(kind)
+
+
+def letters_of(kinds) -> dict[str, str]:
+    """Return kind -> a capital, that of its chunk 0, or "" where all are taken."""
+    letters = {}
+    for kind in kinds:
+        base = kind.split(", chunk ")[0]
+        own = (letter.upper() for letter in base if letter.isalpha())
+        taken = letters.values()
+        if base not in letters:
+            letters[base] = next((one for one in own if one not in taken), "")
+    return {kind: letters[kind.split(", chunk ")[0]] for kind in kinds}
+
+
+def first_difference(one: Schedule, other: Schedule) -> tuple[str, list | None]:
+    """Return in words where schedules first differ, and (stage, start, end) in each.
+
+    They differ in the order in which a stage does its works, not in their times.
+    """
+    found = []
+    for stage in one.stages:
+        pairs = zip(one.cells[stage], other.cells.get(stage, ()), strict=False)
+        for mine, yours in pairs:
+            if mine[3:] != yours[3:]:
+                found.append((min(mine.start, yours.start), stage, mine, yours))
+                break
+    if not found:
+        return "Every stage does the same works in the same order.", None
+    _, stage, *both = min(found)
+    words = [" ".join(filter(None, [cell.kind, cell.microbatch])) for cell in both]
+    said = f"First difference, on stage {stage}: {words[0]} above, {words[1]} below."
+    return said, [cell[:3] for cell in both]
 
 
 def _percent(share):

@@ -11,8 +11,17 @@ from artists import assert_legible, boxes, drawn, pixels, texts, words
 
 from distlab.errors import InvalidArgument
 from distlab.show import memory, pipeline, ratios, traffic
+from distlab.show.schedule import Schedule
 from distlab.show.theme import INK, MUTED, PAPER, WARNING, rank_color
 from distlab.trace import Event, Trace
+from distlab.train.pipeline import (
+    gpipe,
+    interleaved,
+    one_f_one_b,
+    timed,
+    zero_bubble_h1,
+    zero_bubble_h2,
+)
 
 HOSTILE = "cost $x_1$ &\n<b>\\frac{1}{2}</b> 日本 " + "w" * 300
 GB = 1e9
@@ -94,6 +103,10 @@ PICTURES = {
     "pipeline, hostile": lambda: pipeline(
         [(0, 0, 1, HOSTILE, HOSTILE), (1, 0, 1, "", "$x$")], unit=HOSTILE
     ),
+    "pipeline, both": lambda: pipeline(
+        *(timed(make(4, 8)).cells() for make in (gpipe, zero_bubble_h1)), memory=True
+    ),
+    "pipeline, chunks": lambda: pipeline(timed(interleaved(4, 8)).cells(), memory=True),
     "pipeline, kinds": lambda: pipeline(
         [(0, k, k + 1, f"kind {k}", k) for k in range(50)], unit="s"
     ),
@@ -497,3 +510,35 @@ def test_kinds_that_begin_alike_get_letters_of_their_own():
 def test_cells_that_cannot_be_drawn_are_refused_by_number(cells, message):
     with pytest.raises(InvalidArgument, match=f"(?s){message}"):
         pipeline(cells)
+
+
+def test_chunks_are_told_apart_by_hatching_and_by_a_prime():
+    cells = [(0, 0, 1, "forward", 0), (0, 1, 2, "forward, chunk 1", 0)]
+    picture = pipeline(cells)
+    assert {"F0", "F0'", "F': forward, chunk 1"} <= {*words(picture)}
+    assert len(boxes(picture, "cell: forward")) == 1
+
+
+def test_memory_is_what_the_schedule_holds():
+    schedule = zero_bubble_h1(4, 8)
+    cells = timed(schedule).cells()
+    picture = pipeline(cells, memory=True)
+    assert {"holds 4"} <= {*words(picture)}
+    assert "held at most, from stage 0: 4, 4, 4, 4." in picture.alt
+    for make in (gpipe, one_f_one_b, interleaved, zero_bubble_h2):
+        schedule = make(4, 8)
+        drawn_ = Schedule(timed(schedule).cells(), "slot")
+        for stage in range(4):
+            assert drawn_.most_held(stage) == max(schedule.held(stage))
+
+
+def test_two_schedules_share_a_clock_and_their_first_difference_is_framed():
+    both = [timed(make(4, 8)).cells() for make in (gpipe, one_f_one_b)]
+    picture = pipeline(*both, names=("GPipe", "1F1B"))
+    assert "on stage 0: forward 4 above, backward 0 below." in picture.alt
+    assert "GPipe: 8 microbatches" in picture.alt and "1F1B: 8" in picture.alt
+    above, below = boxes(picture, "difference")
+    slot = min(wide(picture, "cell: forward"))
+    assert (below[0] - above[0]) / slot == pytest.approx(10 - 4)
+    same = pipeline(both[0], both[0])
+    assert "Every stage does the same" in same.alt and not drawn(same, "difference")

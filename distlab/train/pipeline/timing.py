@@ -15,7 +15,7 @@ __all__ = ["Timed", "Times", "cells_of", "timed"]
 
 
 _KINDS = {"F": "forward", "B": "backward", "W": "weights"}
-_LABEL = re.compile(r"([FBW])(\d+)'*")
+_LABEL = re.compile(r"([FBW])(\d+)('*)")
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Timed:
     def cells(self) -> list[tuple]:
         """Return what `show.pipeline` draws."""
         return [
-            (stage, start, end, _KINDS[work.kind], work.microbatch)
+            (stage, start, end, _kind(work.kind, work.chunk), work.microbatch)
             for stage, work, start, end in self.rows
         ]
 
@@ -108,6 +108,10 @@ def timed(schedule: Schedule, times: Times = Times()) -> Timed:
     return Timed(schedule, rows)
 
 
+def _kind(letter, chunk):
+    return _KINDS[letter] + (f", chunk {chunk}" if chunk else "")
+
+
 def cells_of(trace: Trace) -> list[tuple]:
     """Return what `show.pipeline` draws of a schedule that ranks have played, in ms."""
     found = [
@@ -116,7 +120,7 @@ def cells_of(trace: Trace) -> list[tuple]:
         if event.kind == "work" and event.end is not None
     ]
     return [
-        (e.rank, 1e3 * e.start, 1e3 * e.end, _KINDS[word[1]], int(word[2]))
+        (e.rank, 1e3 * e.start, 1e3 * e.end, _kind(word[1], len(word[3])), int(word[2]))
         for e, word in found
         if word
     ]
