@@ -11,6 +11,7 @@ from distlab.launch.report import Report
 from distlab.launch.story import tell
 from distlab.launch.waits import stuck_ranks
 from distlab.simulated import Engine, Fabric, SimulatedBoard, SimulatedComm
+from distlab.simulated.own_state import shared_threads
 
 __all__ = ["Simulated", "run_simulated", "simulate"]
 
@@ -77,7 +78,8 @@ def simulate(
     nothing ends a rank that computes for ever.
     """
     engine = Engine(world_size, fabric, faults)
-    engine.run([_body(engine, rank, fn, args) for rank in range(world_size)])
+    with shared_threads(world_size):
+        engine.run([_body(engine, rank, fn, args) for rank in range(world_size)])
     board = SimulatedBoard(engine)
     failure = _failure(engine, board, timeout_s)
     return Simulated(engine.values, engine.ended_s, board, failure)

@@ -8,10 +8,11 @@ more, to keep that would take longer than the messages.
 import copy
 import random
 import sys
+from contextlib import contextmanager
 
 from numpy import random as numpys_random
 
-__all__ = ["MOST", "Own"]
+__all__ = ["MOST", "Own", "shared_threads"]
 
 MOST = 32
 
@@ -53,3 +54,17 @@ class Own:
         if pythons is not None:
             random.setstate(pythons)
             numpys_random.set_bit_generator(numpys)
+
+
+@contextmanager
+def shared_threads(world_size: int):
+    """Have torch use as many threads as a rank has whose cores others use, too."""
+    torch = sys.modules.get("torch")
+    before = torch.get_num_threads() if torch else 0
+    if torch:
+        torch.set_num_threads(max(1, before // world_size))
+    try:
+        yield
+    finally:
+        if torch:
+            torch.set_num_threads(before)
