@@ -3,7 +3,6 @@
 import ast
 import sys
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from distlab.commands.slicing import Slice, slice_of
 from distlab.commands.sources import Source, definition
@@ -70,17 +69,6 @@ _SETTINGS = (
 )
 
 
-class _Option(NamedTuple):
-    """A parameter of the function, or a field of its settings, as an option.
-
-    meaning: the comment behind it, which is the option's help.
-    """
-
-    name: str
-    value: bool | int | float | str
-    meaning: str
-
-
 def script_of(notebook: Source, function: str, lesson: str, script: str) -> str:
     """Return a script that runs `function`, defined in a cell of `notebook`.
 
@@ -97,7 +85,7 @@ def script_of(notebook: Source, function: str, lesson: str, script: str) -> str:
     options, settings = _options(notebook, found, function)
     reserved = {"main": "the script itself", **{n.bound: n.bound for n in _OWN_IMPORTS}}
     taken = slice_of(notebook, found, reserved)
-    first = options[0].name.replace("_", "-") if options else "help"
+    first = options[0][0].replace("_", "-") if options else "help"
     parts = [_HEADER.format(lesson=lesson, script=script, option=first)]
     if taken.future:
         parts.append(f"from __future__ import {', '.join(sorted(taken.future))}\n")
@@ -116,7 +104,8 @@ def script_of(notebook: Source, function: str, lesson: str, script: str) -> str:
 def _options(notebook, statement, function):
     """Return the options of a script, and the function's settings: name -> class.
 
-    Settings are a parameter that is said to be a dataclass, and has no default.
+    Settings are a parameter that is said to be a dataclass, and has no default. An
+    option is (name, default, the comment behind it, which is its help).
 
     Raises: DistlabError for a parameter that no option of a script can set.
     """
@@ -165,7 +154,7 @@ def _option(statement, name, default):
     line = statement.text.splitlines()[default.lineno - 1]
     meaning = line[default.end_col_offset :].partition("  # ")[2]
     plain = isinstance(value, bool | int | float | str)
-    return _Option(name, value, meaning) if plain else None
+    return (name, value, meaning) if plain else None
 
 
 def _cannot_call(statement, function, what):
@@ -178,13 +167,15 @@ def _cannot_call(statement, function, what):
 
 def _argument(option):
     """Return the lines that add an option to the parser, as a formatter would."""
-    kind = f"type={type(option.value).__name__}"
-    if isinstance(option.value, bool):
+    name, value, meaning = option
+    kind = f"type={type(value).__name__}"
+    if isinstance(value, bool):
         kind = "action=argparse.BooleanOptionalAction"
-    default = "default: %(default)s"
-    told = f"{option.meaning} ({default})" if option.meaning else default
-    given = [f'"--{option.name.replace("_", "-")}"', kind]
-    given += [f"default={_literal(option.value)}", f'help="{told}"']
+    told = "default: %(default)s"
+    if meaning:
+        told = f"{meaning.replace('%', '%%')} ({told})"
+    given = [f'"--{name.replace("_", "-")}"', kind]
+    given += [f"default={_literal(value)}", f"help={_literal(told)}"]
     line = f"    parser.add_argument({', '.join(given)})\n"
     if len(line) > _WIDTH + 1:
         line = f"        {', '.join(given)}\n"

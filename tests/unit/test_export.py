@@ -244,7 +244,7 @@ def test_what_a_package_offers_comes_from_the_file_that_defines_it(tmp_path):
 SETTINGS = """@dataclass
 class Settings:
     none: int
-    steps: int = 3  # how many
+    steps: int = 3  # "how" many %
     fast: bool = False
 
 def train(given: Settings, *, again="no"):
@@ -261,7 +261,7 @@ def test_settings_are_options_and_their_comments_the_help(
     with pytest.raises(SystemExit):
         script["main"]()
     told = " ".join(capsys.readouterr().out.split())
-    assert "--steps STEPS how many (default: 3)" in told
+    assert '--steps STEPS "how" many % (default: 3)' in told
     assert "--fast, --no-fast default: False" in told
     assert "--again AGAIN default: no" in told and "--none" not in told
 
