@@ -61,26 +61,29 @@ class Stage:
         """
         with self._comm.work(f"B{microbatch}", seconds=self._seconds["B"]):
             gradient = self.room() + 1 if gradient is None else gradient.clone()
-            if not self._splits:
-                self.gradient += int((gradient * self._kept.pop(microbatch)).sum())
             self._put_off[microbatch] = gradient
+            if not self._splits:
+                self._add(microbatch)
             return gradient * self._weight
 
     def weights(self, microbatch):
         """Add up the gradient of the weight, where `backward` has left that."""
         with self._comm.work(f"W{microbatch}", seconds=self._seconds["W"]):
-            gradient = self._put_off.pop(microbatch)
-            self.gradient += int((gradient * self._kept.pop(microbatch)).sum())
+            self._add(microbatch)
+
+    def _add(self, microbatch):
+        found = self._put_off.pop(microbatch) * self._kept.pop(microbatch)
+        self.gradient += int(found.sum())
 
 
 @check("{} stages, {} microbatches")
 def gpipe(functions, stages, microbatches):
     """All forward passes come before all backward passes, and are played right."""
-    plan = _plan(functions[0], stages, microbatches, EQUAL)
+    plan = _plan(functions[0], stages, microbatches)
     for number, works in enumerate(plan.stages):
         kinds = "".join(work.kind for work in works)
         if kinds != "F" * microbatches + "B" * microbatches:
-            found = f"Stage {number} does {_row(works)}."
+            found = f"Stage {number} does {' '.join(map(str, works))}."
             raise _wrong(found, plan, EQUAL, mixed=True)
     _play(functions[1], plan, EQUAL)
 
@@ -88,7 +91,7 @@ def gpipe(functions, stages, microbatches):
 @check("{} stages, {} microbatches, at most stages - s held")
 def one_f_one_b(functions, stages, microbatches):
     """Stage s holds at most stages - s microbatches, and the bubble is GPipe's."""
-    plan = _plan(functions[0], stages, microbatches, EQUAL)
+    plan = _plan(functions[0], stages, microbatches)
     _check_held(plan, [stages - stage for stage in range(stages)], EQUAL)
     _check_bubble(plan, pipeline.one_f_one_b(stages, microbatches), EQUAL)
     uneven = [SLOT * (1 + stage % 3 / 2) for stage in range(stages)]
@@ -99,7 +102,7 @@ def one_f_one_b(functions, stages, microbatches):
 def smaller_bubble(functions, stages, microbatches, forward, backward, weights):
     """B and W apart, at most `stages` microbatches held, a third of 1F1B's bubble."""
     times = Times(SLOT * forward, SLOT * backward, SLOT * weights)
-    plan = _plan(functions[0], stages, microbatches, times)
+    plan = _plan(functions[0], stages, microbatches)
     if not plan.splits_backward:
         raise _wrong("There is no W in this schedule.", plan, times, unsplit=True)
     _check_held(plan, [stages] * stages, times)
@@ -108,13 +111,13 @@ def smaller_bubble(functions, stages, microbatches, forward, backward, weights):
     _play(functions[1], plan, times, on_time=True)
 
 
-def _plan(function, stages, microbatches, times):
+def _plan(function, stages, microbatches):
     """Return the learner's schedule, if it is one."""
     rows = kit.call(_rows, function, stages, microbatches, without=WITHOUT)
     if isinstance(rows, str) or len(rows) != stages:
         found = rows if isinstance(rows, str) else f"It returned {len(rows)} lists."
         wanted = f"Wanted: {stages} lists, one for each stage, of pairs as ('F', 0)."
-        raise Wrong(f"{found}\n{wanted}", misshapen=True)
+        raise Wrong(f"{found}\n{wanted}", rows=True)
     try:
         return Schedule(rows, microbatches)
     except InvalidSchedule as error:
@@ -149,12 +152,8 @@ def _check_bubble(plan, target, times, near=1e-9):
 
 def _wrong(found, plan, times, **facts):
     cells = timed(plan, times).cells()
-    picture = show.pipeline(cells, title="Your schedule", unit="s")
-    return Wrong(found, picture=picture, stages=len(plan.stages), **facts)
-
-
-def _row(works):
-    return " ".join(map(str, works[:12])) + " ..." * (len(works) > 12)
+    picture = show.pipeline(cells, title="Your schedule", unit="s", memory=True)
+    return Wrong(found, picture=picture, **facts)
 
 
 def _play(play, plan, times, on_time=False):
@@ -198,12 +197,12 @@ def _compare(report, weights, inputs, wrong):
     product = 1
     for weight in weights:
         product *= weight
-    right = [(m, [x * product] * SHAPE) for m, x in enumerate(inputs)]
-    yours = [(m, list(values)) for m, values in report.results[-1]["outputs"]]
-    if yours != right:
-        pairs = [f"expected {a}, yours {b}" for a, b in zip(right, yours, strict=False)]
-        lines = [line for line, a in zip(pairs, right, strict=False) if a not in yours]
-        raise wrong("\n".join(["Outputs of the last stage:", *lines[:3]]), outputs=True)
+    yours = dict(report.results[-1]["outputs"])
+    for m, x in enumerate(inputs):
+        right = [x * product] * SHAPE
+        if yours.get(m) != right:
+            found = f"The last stage makes {yours.get(m, 'nothing')} of microbatch {m}"
+            raise wrong(f"{found}; the unsplit model makes {right}.", outputs=True)
     gradients = [each["gradient"] for each in report.results]
     wanted = [SHAPE * sum(inputs) * product // weight for weight in weights]
     if gradients != wanted:
@@ -213,11 +212,14 @@ def _compare(report, weights, inputs, wrong):
 
 # fmt: off
 HINTS = [
+    Hint(lambda f: f["rows"], [
+        "A schedule is a list with one list for each stage, and in that pairs such as "
+        "('F', 0) in the order in which the stage does them. Return that."]),
     Hint(lambda f: f["mixed"], [
         "GPipe runs all forward passes first, then all backward passes."]),
     Hint(lambda f: "and there are microbatches" in f["invalid"], [
-        "A microbatch that does not exist. With fewer microbatches than stages the "
-        "warm-up is shorter: how many forward passes can there be at most?"]),
+        "No such work. Kinds are 'F', 'B' and 'W', and microbatches count from 0. With "
+        "fewer of them than stages the warm-up is shorter: how long can it be?"]),
     Hint(lambda f: "lacks" in f["invalid"] or "twice" in f["invalid"], [
         "Each stage does F and B of every microbatch once, and W if there is one. "
         "Which loop ends too early, or overlaps another?"]),
