@@ -90,3 +90,22 @@ def assert_legible(picture):
             lambda each, top=a.y1: each[1].y0 < top - 1, placed[at + 1 :]
         ):
             assert min(a.x1, b.x1) - max(a.x0, b.x0) <= 1, f"{one!r} lies on {other!r}"
+
+
+# The words on the open view of a player, and where they are on the screen.
+TEXTS = """root => [...root.querySelectorAll('.film svg:not(.off) text')]
+    .map(text => [text.textContent, text.getBoundingClientRect(), text])
+    .filter(([words, , text]) => words
+        && text.checkVisibility({ visibilityProperty: true }))
+    .map(([words, box]) => [words, box.left, box.top, box.right, box.bottom])"""
+
+
+def overlapping(texts):
+    """Return the words that lie on each other; letters leave room above and below."""
+    found = []
+    for at, (one, l0, t0, r0, b0) in enumerate(texts):
+        for other, l1, t1, r1, b1 in texts[at + 1 :]:
+            inside = min(r0, r1) - max(l0, l1) > 1 and min(b0, b1) - max(t0, t1) > 3
+            if inside:
+                found.append((one, other))
+    return found

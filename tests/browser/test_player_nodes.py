@@ -3,28 +3,13 @@
 import re
 
 import pytest
-from artists import CONTRASTS
+from artists import CONTRASTS, TEXTS, overlapping
 from traces import CRASHED, SPLIT
 
 from distlab.show import player
 
 COUNT = "(root, s) => root.querySelectorAll('.film svg:not(.off) ' + s).length"
-TEXTS = """root => [...root.querySelectorAll('.film svg:not(.off) text')]
-    .map(text => [text.textContent, text.getBoundingClientRect(), text])
-    .filter(([words, , text]) => words && text.checkVisibility())
-    .map(([words, box]) => [words, box.left, box.top, box.right, box.bottom])"""
 SENT = ".strand:not(.later)"
-
-
-def overlapping(texts):
-    """Return the words that lie on each other; letters leave room above and below."""
-    found = []
-    for at, (one, l0, t0, r0, b0) in enumerate(texts):
-        for other, l1, t1, r1, b1 in texts[at + 1 :]:
-            inside = min(r0, r1) - max(l0, l1) > 1 and min(b0, b1) - max(t0, t1) > 3
-            if inside:
-                found.append((one, other))
-    return found
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(600, "dark"), (1200, "light")])
@@ -64,7 +49,8 @@ def test_names_are_those_of_nodes_and_clients_in_every_view(show):
     for key in "123":
         screen.keys(key)
         said = screen.ask(
-            "root => root.querySelector('.film svg:not(.off)').textContent"
+            "root => [...root.querySelectorAll('.film svg:not(.off)')]"
+            ".map(svg => svg.textContent).join()"
         )
         assert "node 0" in said and "client 1" in said
         assert not re.search(r"\brank\b", said)

@@ -129,7 +129,8 @@ def test_one_two_three_are_the_views(show, ring):
         screen.keys(key)
         assert screen.ask("root => root.dataset.view") == name
         number = ["graph", "lanes", "space"].index(name)
-        assert screen.ask(seen) == [k == number for k in range(3)]
+        panel = name == "graph"
+        assert screen.ask(seen) == [*(k == number for k in range(3)), panel]
         assert (
             screen.ask("r => r.querySelector('[aria-selected=true]').dataset.view")
             == name

@@ -16,7 +16,7 @@ from importlib.resources import files
 
 from distlab.show.film.data import film_data
 from distlab.show.film.painter import Painter
-from distlab.show.film.panel import PAGE_WIDTH, Panel
+from distlab.show.film.panel import Panel
 from distlab.show.film.shape import WIDTH
 from distlab.show.film.svg import rank_style
 
@@ -106,19 +106,16 @@ def _verdict(words, differs, wrong):
 def _film(film, key, name, pair):
     painter, last = Painter(film), len(film.frames) - 1
     frame = film.frames[last]
-    wide = WIDTH + 20 if pair else PAGE_WIDTH
     drawn = f'{painter.base()}<g class="still">{painter.dynamic(last)}</g>'
     stage = f'<g transform="translate(14 4)">{drawn}</g>'
-    if not pair:
-        panel = Panel(film).drawn(last, clip=f"c{key}")
-        stage += f'<g transform="translate(0 4)">{panel}</g>'
     over = f"<div><b>{escape(name)}</b></div>" if name else ""
-    box = f'viewBox="0 0 {wide} {film.geometry.height + 8:g}"'
+    box = f'viewBox="0 0 {WIDTH + 20} {film.geometry.height + 8:g}"'
+    beside = "" if pair else Panel(film).svg(last, clip=f"c{key}")
     return (
         f'<div class="film">{over}<div class="said" aria-live="polite">'
         f"<b>{escape(frame.title)}</b><span>{escape(frame.text)}</span></div>"
         f'<svg {box} role="img" aria-label="{escape(film.alt())}">{stage}</svg>'
-        '<svg class="off"></svg><svg class="off"></svg></div>'
+        f'<svg class="off"></svg><svg class="off"></svg>{beside}</div>'
     )
 
 

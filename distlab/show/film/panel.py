@@ -8,9 +8,9 @@ from distlab.units import readable_bytes
 __all__ = ["BAR_WIDTH", "PAGE_WIDTH", "Panel"]
 
 PAGE_WIDTH, _LEFT = 1120, 640
-BAR_WIDTH = 276
-_BARS, _COUNTS = _LEFT + 64, _LEFT + 64 + BAR_WIDTH + 12
-_FIRST_ROW = 42
+BAR_WIDTH = 256
+_BARS, _COUNTS = _LEFT + 84, _LEFT + 84 + BAR_WIDTH + 12
+_FIRST_ROW, _LINE = 42, 17
 
 
 class Panel:
@@ -23,6 +23,14 @@ class Panel:
         self.film = film
         rows, height = max(1, len(film.rows)), film.geometry.height
         self.pitches = min(30, 0.46 * height / rows), min(18, 0.23 * height / rows)
+
+    def svg(self, number: int, clip: str) -> str:
+        """Return the panel as a picture of its own, beside the stage or below it."""
+        rows, (bars, waits) = max(1, len(self.film.rows)), self.pitches
+        bottom = _FIRST_ROW + rows * (bars + waits) + 56 + 14 + 16 + 3 * _LINE
+        box = f"{_LEFT - 14} 0 {PAGE_WIDTH - _LEFT + 14} {bottom:.0f}"
+        drawn = self.drawn(number, clip)
+        return f'<svg class="panel" viewBox="{box}" aria-hidden="true">{drawn}</svg>'
 
     def drawn(self, number: int, clip: str = "") -> str:
         """Return both parts as they stand at frame `number`.
@@ -73,9 +81,10 @@ class Panel:
                 text("ink strong", _LEFT, top, film.LANES, 14),
                 *names,
                 bars,
-                text("muted", _BARS, bottom, film.COLORS[0], 11),
-                text("muted", _BARS + 176, bottom, film.COLORS[1], 11),
-                text("muted", _BARS, bottom + 16, self._more_colors(), 11),
+                *(
+                    text("muted", _BARS, bottom + _LINE * line, words, 11)
+                    for line, words in enumerate([*film.COLORS, self._more_colors()])
+                ),
             ]
         )
 

@@ -22,7 +22,7 @@ __all__ = ["ARRIVED", "LEFT", "LOST", "RIGHT", "UNDER_WAY", "Strand", "Weave", "
 
 LEFT, RIGHT = 84, 1074
 _NARROWEST, _WIDEST = 60.0, 170.0
-_LETTER, _TALL = 6.05, 13.0  # of words at 10 units, in the fixed-width font
+_LETTER, _TALL = 6.65, 14.0  # of words at 11 units, in the fixed-width font
 _WORDS, _MOST_STRANDS = 26, 3000
 _SEEN_UNDER_WAY = 6.0  # stops: how long what never arrives is drawn
 ARRIVED, LOST, UNDER_WAY = 0, 1, 2

@@ -60,7 +60,7 @@ class _Window:
         body += [self._words(s.words, s.at, _look(s.kind), s.x) for s in weave.signs]
         for k in range(math.floor(self.first) + 1, math.ceil(self.last) + 1):
             if k <= weave.count:
-                body.append(text("muted", self.x(k - 0.5), 13, f"{k}", 10, "middle"))
+                body.append(text("muted", self.x(k - 0.5), 13, f"{k}", 11, "middle"))
         edge = self.x(self.last)
         cover = f'y="0" height="{weave.bottom + 8:g}"'
         body.append(f'<rect class="paper" x="-20" {cover} width="{LEFT + 18}"/>')
@@ -87,7 +87,7 @@ class _Window:
                 low, high = max(begin, self.first), min(end, self.last, self.until)
                 a, b = self.x(low), self.x(high)
                 drawn["span"].append(f"M{a:.1f} {top - 2:g}v-5H{b:.1f}v5")
-                words += text("bad halo", a + 2, top - 11, told, 10)
+                words += text("bad halo", a + 2, top - 11, told, 11)
         return paths(drawn) + words
 
     def _lives(self):
@@ -132,7 +132,7 @@ class _Window:
         if not words or not self.first <= x <= self.last:
             return ""
         later = _LATER if when > self.until else ""
-        return text(look, self.x(x), y + 3.5, words, 10, "middle", later)
+        return text(look, self.x(x), y + 3.5, words, 11, "middle", later)
 
 
 def _look(kind):

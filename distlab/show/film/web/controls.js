@@ -13,7 +13,7 @@ function mount(root, films, differs) {
   films.forEach((film, k) => {
     const box = all(".film")[k], svgs = box.querySelectorAll("svg");
     film.box = box;
-    views.graph.push([graph(film, svgs[0]), svgs[0]]);
+    views.graph.push([graph(film, svgs[0], svgs[3]), svgs[0], svgs[3]]);
     views.lanes.push([lanes(film, svgs[1]), svgs[1]]);
     views.space.push([(film.weave ? weave : space)(film, svgs[2]), svgs[2]]);
     svgs[1].addEventListener("moment", event => seek(position(film, event.detail)));
@@ -77,8 +77,12 @@ function mount(root, films, differs) {
     if (!find(`.views [data-view=${name}]`)) return;
     view = root.dataset.view = name;
     for (const button of all(".views button")) button.setAttribute("aria-selected", button.dataset.view === name);
-    for (const key in views) for (const [, svg] of views[key]) svg.classList.toggle("off", key !== name);
+    for (const key in views) for (const [, ...svgs] of views[key]) for (const svg of svgs) svg?.classList.toggle("off", key !== name);
     find(".zoom").classList.toggle("off", name !== "lanes");
+    fit();
+  }
+  function fit() {
+    for (const [drawn] of views[view]) drawn.fit();
     draw();
   }
   function closer(by) { zoom = Math.min(4096, Math.max(1, zoom * by)); draw(); }
@@ -112,7 +116,7 @@ function mount(root, films, differs) {
     const taken = [], every = Math.ceil(frames.length / 300);
     const names = frames.map((frame, k) => k).filter(k => k % every === 0 || frames[k].s.length > 3).sort((a, b) => (frames[b].s.length > 3) - (frames[a].s.length > 3) || a - b);
     const marks = names.flatMap(k => {
-      const words = frames[k].s, half = words.length * 2.9, at = 8 + wide * k / Math.max(1, count);
+      const words = frames[k].s, half = words.length * 3.2, at = 8 + wide * k / Math.max(1, count);
       const from = Math.min(Math.max(0, at - half), 16 + wide - 2 * half), to = from + 2 * half + 8;
       if (taken.some(([a, b]) => from < b && to > a)) return [];
       taken.push([from, to]);
@@ -133,6 +137,7 @@ function mount(root, films, differs) {
   new MutationObserver(theme).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"] });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
   new ResizeObserver(ruler).observe(find(".scrub"));
+  new ResizeObserver(fit).observe(find(".films"));
   scrub.max = count;
   for (const part of all("[hidden]")) part.hidden = false;
   find(".strip")?.remove();

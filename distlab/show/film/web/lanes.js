@@ -2,12 +2,12 @@
 // moves; while playing only the line of now and the veil over what is to come move.
 
 function lanes(film, svg) {
-  const left = 76, right = 1104, top = 40, rows = film.rows;
+  const left = 76, top = 40, rows = film.rows;
+  let wide = 1120, right = 1104;
   const pitch = Math.min(46, Math.max(16, 400 / rows.length)), tall = 0.56 * pitch;
   const bottom = top + rows.length * pitch;
   const rowOf = new Map(rows.map((rank, row) => [rank, row]));
   const y = rank => top + rowOf.get(rank) * pitch + (pitch - tall) / 2;
-  svg.setAttribute("viewBox", `0 0 1120 ${bottom + 54}`);
   const fixed = tag("g"), veil = tag("rect", { class: "future", y: top - 4, height: bottom - top + 8 });
   const now = tag("path", { class: "now" });
   svg.replaceChildren(fixed, veil, now);
@@ -60,7 +60,7 @@ function lanes(film, svg) {
   }
 
   function axis(parts) {
-    const seconds = (until - from) * film.lasts, rough = seconds / 7;
+    const seconds = (until - from) * film.lasts, rough = seconds / (right - left) * 147;
     const size = 10 ** Math.floor(Math.log10(rough || 1)), step = [1, 2, 5, 10].find(m => m * size >= rough) * size;
     const unit = seconds >= 2 ? ["s", 1] : seconds >= 2e-3 ? ["ms", 1e3] : ["µs", 1e6];
     const digits = Math.max(0, -Math.floor(Math.log10(step * unit[1]) + 1e-9));
@@ -108,22 +108,27 @@ function lanes(film, svg) {
     if (film.words.length) words(parts);
     const legend = film.legend ? [film.legend] : [kinds.has("moving") && "colour: its message moves", kinds.has("waiting") && "grey: it waits for its partner",
       kinds.has("together") && "dark: a barrier or collective", kinds.has("stuck") && "red: it never ended", kinds.has("working") ? "strip: its own work" : "empty: its own work"].filter(Boolean).join(" · ");
-    parts.push(tag("text", { class: "muted", x: left, y: bottom + 40, "font-size": 11 }, left_out || legend));
+    const told = String(left_out || legend), below = 6.4 * told.length > wide - left - 190 ? 58 : 40, lines = [""];
+    for (const word of told.split(" ")) {
+      const longer = lines.at(-1) + (lines.at(-1) && " ") + word;
+      if (6.6 * longer.length < wide - 12) lines[lines.length - 1] = longer; else lines.push(word);
+    }
+    lines.forEach((line, k) => parts.push(tag("text", { class: "muted", x: below > 40 ? 4 : left, y: bottom + below + 17 * k, "font-size": 11 }, line)));
+    svg.setAttribute("viewBox", `0 0 ${wide} ${bottom + below + 17 * lines.length - 3}`);
     fixed.replaceChildren(...parts);
   }
 
   svg.addEventListener("click", event => {
-    const box = svg.getBoundingClientRect(), at = (event.clientX - box.left) / box.width * 1120;
+    const box = svg.getBoundingClientRect(), at = (event.clientX - box.left) / box.width * wide;
     if (at > left) svg.dispatchEvent(new CustomEvent("moment", { bubbles: true, detail: from + (at - left) / (right - left) * (until - from) }));
   });
-  window_();
   let shown = 1;
-  return function draw(p, moment, zoom) {
-    const wide = 1 / zoom;
+  const draw = (p, moment, zoom) => {
+    const share = 1 / zoom;
     if (zoom !== shown || moment < from || moment > until) {
       shown = zoom;
-      from = Math.min(1 - wide, Math.max(0, moment - wide * 0.3));
-      until = from + wide;
+      from = Math.min(1 - share, Math.max(0, moment - share * 0.3));
+      until = from + share;
       window_();
     }
     const at = Math.min(right, x(moment));
@@ -131,4 +136,11 @@ function lanes(film, svg) {
     veil.setAttribute("width", Math.max(0, right + 8 - at));
     now.setAttribute("d", `M${at.toFixed(1)} ${top - 6}V${bottom + 6}`);
   };
+  draw.fit = () => {
+    wide = roomOf(svg);
+    right = wide - 16;
+    window_();
+  };
+  draw.fit();
+  return draw;
 }

@@ -2,13 +2,11 @@
 // goes the order of things, stop by stop, and not the clock; the lanes show that.
 
 function space(film, svg) {
-  const left = 76, right = 1104, top = 46, rows = film.rows, count = film.frames.length - 1;
+  const left = 76, top = 46, rows = film.rows, count = film.frames.length - 1;
   const pitch = Math.min(70, Math.max(20, 420 / rows.length)), bottom = top + rows.length * pitch;
   const rowOf = new Map(rows.map((rank, row) => [rank, row]));
   const y = rank => top + (rowOf.get(rank) + 0.5) * pitch;
-  const room = right - left, unit = Math.min(220, Math.max(84, room / Math.max(1, count)));
-  const seen = room / unit;
-  svg.setAttribute("viewBox", `0 0 1120 ${bottom + 34}`);
+  let wide, unit, seen;
 
   function life(parts, x, p) {
     for (const rank of rows) {
@@ -47,10 +45,10 @@ function space(film, svg) {
     if (fate === 1 && done >= 1) parts.push(tag("path", { class: "cross", d: `M${x1 - 6} ${y1 - 6}l12 12m0 -12l-12 12` }));
     else parts.push(tag("path", { class: `f${c}${later}`, d: head(x1, y1, Math.atan2(y1 - y0, x1 - x0), 9) }));
     if (unit > 100 && rows.length <= 8 && done > 0)
-      parts.push(tag("text", { class: "mono muted", x: x0 + 6, y: y0 - 6, "font-size": 9.5 }, text));
+      parts.push(tag("text", { class: "mono muted", x: x0 + 6, y: y0 - 6, "font-size": 11 }, text));
   }
 
-  return function draw(p) {
+  const draw = p => {
     const offset = Math.min(Math.max(0, p - seen * 0.6), Math.max(0, count - seen)), parts = [];
     const x = at => left + (at - offset) * unit;
     splits(parts, x, p);
@@ -62,8 +60,8 @@ function space(film, svg) {
       parts.push(tag("path", { class: "axis", d: `M${x(k)} ${top - 6}V${bottom}` }));
       const at = x(k - 1) + 4;
       if (at >= free) {
-        parts.push(tag("text", { class: "muted", x: at, y: top - 14, "font-size": 10.5 }, frame.s));
-        free = at + 6 * frame.s.length + 8;
+        parts.push(tag("text", { class: "muted", x: at, y: top - 14, "font-size": 11 }, frame.s));
+        free = at + 6.4 * frame.s.length + 8;
       }
       if (frame.r.length) {
         const ys = frame.r.filter(rank => rowOf.has(rank)).map(y), later = p <= k - 0.5 ? " later" : "";
@@ -72,10 +70,19 @@ function space(film, svg) {
       for (const move of frame.m) if (budget-- > 0) message(parts, x, k, p, move);
     }
     if (budget < 0) parts.push(tag("text", { class: "bad", x: left, y: bottom + 18, "font-size": 11 }, `${(-budget).toLocaleString("en")} more arrows in this part are left out.`));
-    else parts.push(tag("text", { class: "muted", x: left, y: bottom + 18, "font-size": 11 }, "to the right: what comes after what, one stop after another; distances are not time"));
+    else parts.push(tag("text", { class: "muted", x: left, y: bottom + 18, "font-size": 11 }, wide < 700 ? "one stop after another, not time" : "to the right: what comes after what, one stop after another; distances are not time"));
     parts.push(tag("path", { class: "now", d: `M${x(p).toFixed(1)} ${top - 6}V${bottom}` }));
     parts.push(tag("rect", { class: "paper", x: 0, y: 0, width: left - 4, height: bottom }));
     for (const rank of rows) parts.push(tag("text", { class: "muted", x: 4, y: y(rank) + 4, "font-size": 12 }, `rank ${rank}`));
     svg.replaceChildren(...parts);
   };
+  draw.fit = () => {
+    wide = roomOf(svg);
+    const room = wide - 16 - left;
+    unit = Math.min(220, Math.max(84, room / Math.max(1, count)));
+    seen = room / unit;
+    svg.setAttribute("viewBox", `0 0 ${wide} ${bottom + 34}`);
+  };
+  draw.fit();
+  return draw;
 }

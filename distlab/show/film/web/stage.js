@@ -32,13 +32,39 @@ function tablesAt(film) {
   };
 }
 
-function graph(film, svg) {
+// No word is smaller than this on the screen, however narrow the page.
+const LEAST = 11;
+
+function legible(svg) {
+  // Words grow where the picture is scaled down; one that then lies on another is left out.
+  const wide = svg.clientWidth, least = LEAST * svg.viewBox.baseVal.width / wide;
+  if (!wide) return LEAST;
+  const kept = [], words = [...svg.querySelectorAll("text")].filter(text => text.textContent);
+  for (const text of words) {
+    text.dataset.size ||= text.getAttribute("font-size");
+    text.setAttribute("font-size", Math.max(text.dataset.size, least));
+  }
+  words.sort((a, b) => b.matches(".num,.strong") - a.matches(".num,.strong"));
+  for (const text of words) {
+    const { x, y, width, height } = text.getBBox();
+    const lies = kept.some(b => x < b.x + b.width && b.x < x + width && y + 4 < b.y + b.height && b.y + 4 < y + height);
+    text.setAttribute("visibility", lies ? "hidden" : "visible");
+    if (!lies) kept.push({ x, y, width, height });
+  }
+  return least;
+}
+
+// Views that are drawn anew have as many units as there are pixels.
+const roomOf = svg => Math.min(1120, Math.max(280, svg.parentElement.clientWidth || 1120));
+
+function graph(film, svg, panel) {
   const tables = tablesAt(film), still = svg.querySelector(".still");
   const layer = { stripes: tag("g"), moves: tag("g") };
   still.replaceWith(layer.stripes, layer.moves);
-  const bars = [...svg.querySelectorAll("[data-bar]")];
-  const words = [...svg.querySelectorAll("[data-sent]")];
-  const clip = svg.querySelector("clipPath rect");
+  const bars = [...(panel?.querySelectorAll("[data-bar]") ?? [])];
+  const words = [...(panel?.querySelectorAll("[data-sent]") ?? [])];
+  const clip = panel?.querySelector("clipPath rect");
+  let least = LEAST;
   const [wide, tall] = film.cell, pitch = (tall - 4) / film.n, inset = Math.min(3, wide / 6);
   let drawn = -1;
 
@@ -64,7 +90,7 @@ function graph(film, svg) {
     const parts = Object.entries(shares).map(([c, d]) => tag("path", { class: "f" + c, d: d.join("") }));
     if (twice.length) parts.push(tag("path", { class: "twice", d: twice.join("") }));
     if (changed.length) parts.push(tag("path", { class: "fresh", d: changed.join("") }));
-    for (const [x, y] of odd) parts.push(tag("text", { class: "bad", x, y, "font-size": 13, "text-anchor": "middle" }, "?"));
+    for (const [x, y] of odd) parts.push(tag("text", { class: "bad", x, y, "font-size": Math.max(13, least), "text-anchor": "middle" }, "?"));
     layer.stripes.replaceChildren(...parts);
   }
 
@@ -97,9 +123,9 @@ function graph(film, svg) {
       if (fate === 1) t = Math.min(t, cuts.length ? 0.36 : 0.55);
       const [x, y] = along(way(src, dst), t), c = src % 6;
       if (many) { parts.push(tag("circle", { class: "dot s" + c, cx: x, cy: y, r: film.n <= 64 ? 4 : 2 })); continue; }
-      const w = 6.4 * text.length + 16;
-      parts.push(tag("rect", { class: "pill s" + c + (fate === 2 ? " late" : ""), x: x - w / 2, y: y - 12, width: w, height: 24, rx: 12 }));
-      parts.push(tag("text", { class: "mono ink", x, y: y + 3.8, "font-size": 10.5, "text-anchor": "middle" }, text));
+      const w = 0.61 * least * text.length + 16, h = least + 13;
+      parts.push(tag("rect", { class: "pill s" + c + (fate === 2 ? " late" : ""), x: x - w / 2, y: y - h / 2, width: w, height: h, rx: h / 2 }));
+      parts.push(tag("text", { class: "mono ink", x, y: y + 0.36 * least, "font-size": least, "text-anchor": "middle" }, text));
     }
     const ring = (name, rank) => {
       const [cx, cy] = film.nodes[rank];
@@ -118,17 +144,19 @@ function graph(film, svg) {
     layer.moves.replaceChildren(...parts);
   }
 
-  return function draw(p, moment, zoom, over) {
+  const draw = (p, moment, zoom, over) => {
     const number = Math.ceil(p), rests = p === number;
     const part = rests ? 1 : eased(Math.min(1, (p - number + 1) / 0.75));
     const arrived = rests || part === 1, shown = arrived ? number : number - 1;
     if (shown !== drawn || rests) { stripes(shown, arrived && number > 0); drawn = shown; }
     moves(over ? { ...film.frames[number], m: [], r: [], d: [] } : film.frames[number], part, rests);
     const sent = film.sent[shown];
-    bars.forEach((bar, row) => bar.setAttribute("width", 276 * sent[film.rows[row]] / film.full));
+    bars.forEach((bar, row) => bar.setAttribute("width", film.bar * sent[film.rows[row]] / film.full));
     words.forEach((word, row) => { word.textContent = film.bytes ? readable(sent[film.rows[row]]) : sent[film.rows[row]]; });
     if (clip) clip.setAttribute("width", Math.max(0, film.bar * moment));
   };
+  draw.fit = () => { least = Math.max(LEAST, legible(svg)); if (panel) legible(panel); };
+  return draw;
 }
 
 function readable(count) {

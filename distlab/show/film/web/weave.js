@@ -4,10 +4,10 @@
 
 function weave(film, svg) {
   const w = film.weave, left = w.left, count = film.frames.length - 1, top = w.top, bottom = w.bottom;
-  let wide = 1120, at = 0;
+  let wide = 1120;
 
   function words(parts, name, x, y, text, anchor = "middle") {
-    parts.push(tag("text", { class: name, x, y, "font-size": 10, "text-anchor": anchor }, text));
+    parts.push(tag("text", { class: name, x, y, "font-size": 11, "text-anchor": anchor }, text));
   }
 
   function walls(parts, x, p) {
@@ -57,7 +57,6 @@ function weave(film, svg) {
   }
 
   function draw(p) {
-    at = p;
     const seen = (wide - 16 - left) / w.unit, parts = [], texts = [];
     const offset = Math.min(Math.max(0, p - seen * 0.6), Math.max(0, count - seen));
     const x = place => left + (place - offset) * w.unit, inside = (a, b) => b >= offset && a <= offset + seen;
@@ -77,19 +76,16 @@ function weave(film, svg) {
       parts.push(client ? tag("rect", { class: "f" + c, x: 4, y: y - 4, width: 8, height: 8 }) : tag("circle", { class: "f" + c, cx: 8, cy: y, r: 5 }));
       parts.push(tag("text", { class: client ? "muted" : "ink", x: 19, y: y + 4, "font-size": 12 }, name));
     }
-    const told = wide < 700 ? "to the right: one stop after another; distances are not time"
+    const told = wide < 700 ? "one stop after another, not time"
       : "to the right: what comes after what, one stop after another; distances are not time, the lanes have the clock";
     parts.push(tag("text", { class: "muted", x: wide < 700 ? 4 : left, y: bottom + 22, "font-size": 11 }, told));
     svg.replaceChildren(...parts);
   }
 
-  function fit() {
-    const room = svg.parentElement.clientWidth;
-    if (room > 0) wide = Math.min(1120, Math.max(440, room));
+  draw.fit = () => {
+    wide = roomOf(svg);
     svg.setAttribute("viewBox", `0 0 ${wide} ${w.height}`);
-    draw(at);
-  }
-  new ResizeObserver(fit).observe(svg.parentElement);
-  fit();
+  };
+  draw.fit();
   return draw;
 }

@@ -1,0 +1,80 @@
+"""No word of a player is too small to read, at any width from a phone's up."""
+
+import pytest
+from artists import TEXTS, overlapping
+from stores import wait_until
+from traces import CRASHED, SPLIT, ring_trace
+
+from distlab import follow
+from distlab.collectives import ring_all_reduce
+from distlab.show import compare, player
+from distlab.trace import Event, Trace
+
+LEAST_PX = 11
+SIZES = """root => [...root.querySelectorAll('text, i, b, span, button, .keys')]
+    .filter(text => text.textContent.trim())
+    .filter(text => text.checkVisibility({ visibilityProperty: true }))
+    .map(text => {
+        const scale = text.getScreenCTM ? text.getScreenCTM().a : 1;
+        return [text.textContent, scale * parseFloat(getComputedStyle(text).fontSize)];
+    })"""
+
+
+def job():
+    work = [(0, 0, 2, "map 0, attempt 1"), (1, 0, 1, "map 1, attempt 1")]
+    work += [(0, 2, 4, "map 2, attempt 1"), (1, 5, 6, "reduce 0, attempt 1")]
+    events = [Event(w, a, b, "work", None, 0, 1, label) for w, a, b, label in work]
+    return player(Trace(2, events, who="worker"), "A job")
+
+
+def pair():
+    ring = follow(ring_all_reduce, 4)
+    return compare(ring, Trace(4, ring.trace.events[:-4], shares=ring.trace.shares))
+
+
+PLAYERS = {
+    "shares": lambda: player(follow(ring_all_reduce, 4), "A ring", bound_bytes=240),
+    "ring of 8": lambda: player(follow(ring_all_reduce, 8), "A ring"),
+    "ring of 16": lambda: player(ring_trace(16, 30), "A ring"),
+    "ring of 64": lambda: player(ring_trace(64, 10), "A ring"),
+    "job": job,
+    "pair": pair,
+    "split": lambda: player(SPLIT, "A split"),
+    "crash": lambda: player(CRASHED, "A crash"),
+}
+
+
+def too_small(screen):
+    return [each for each in screen.ask(SIZES) if each[1] < LEAST_PX - 0.01]
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+def test_no_word_is_below_eleven_pixels_at_any_width(show, name):
+    screen = show(PLAYERS[name](), viewport={"width": 1120, "height": 900})
+    screen.keys("Tab", "ArrowRight", "ArrowRight", "ArrowRight")
+    for width in (360, 480, 720, 1120):
+        screen.page.set_viewport_size({"width": width, "height": 900})
+        for view in "123":
+            screen.keys(view)
+            wait_until(lambda: not too_small(screen))
+            screen.picture(f"-{width}-{view}")
+            assert not too_small(screen), (width, view)
+            assert screen.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+def test_the_panel_goes_below_the_graph_where_the_page_is_narrow(show):
+    screen = show(PLAYERS["shares"](), viewport={"width": 1120, "height": 900})
+    tops = "root => [...root.querySelectorAll('.film svg:not(.off)')]"
+    tops += ".map(svg => svg.getBoundingClientRect().top)"
+    stage, panel = screen.ask(tops)
+    assert abs(stage - panel) < 60
+    screen.page.set_viewport_size({"width": 480, "height": 900})
+    stage, panel = screen.ask(tops)
+    assert panel > stage + 200
+    assert not overlapping(
+        screen.ask(
+            TEXTS.replace(
+                "checkVisibility()", "checkVisibility({visibilityProperty: true})"
+            )
+        )
+    )
