@@ -1,23 +1,30 @@
-"""Exercise 12: ZeRO 1 and ZeRO 3, judged by their numbers, memory and messages.
+"""Exercise 12: ZeRO 1 and ZeRO 3, judged by their numbers, memory, messages and time.
 
 The learner's class trains on ranks, each with data of its own; one process trains the
-same with the data of all. Layers note what they are called with, and what is in memory.
+same with the data of all. Layers note what they are called with, and whose parameters
+are in memory. On the virtual clock a layer works for twice as long as its all-gather
+takes, and its backward for twice that.
 """
 
 from functools import partial
-from itertools import product
+from itertools import pairwise, product
 from math import isclose
 from random import SystemRandom
+from types import SimpleNamespace
 
 import torch
 import torch._dynamo  # an optimizer would, in every rank
+from torch.multiprocessing.reductions import StorageWeakRef
 
-from distlab.checks.kit import Hint, Wrong, called, check, difference, on_ranks
-from distlab.train.live_memory import LiveTensors
+from distlab.checks.kit import Hint, Wrong, call, called, check, difference, on_ranks
+from distlab.launch.simulate import simulate
+from distlab.links import Link
+from distlab.simulated import Uniform
+from distlab.trace import Event, Trace
 
 WITHOUT = ("distlab.train.zero", "distlab.train.shards", "distlab.train.fsdp")
 NUMBER, BATCH = 8, 2  # float64
-MOST = {"after __init__": 1, "backward": 6, "after step": 1}  # layers in use, else 3
+LINK = Link(latency_s=1e-6, bytes_per_s=1e6)
 OPTIMIZERS = {
     "momentum": partial(torch.optim.SGD, lr=0.1, momentum=0.9),
     "Adam": partial(torch.optim.Adam, lr=0.05),
@@ -36,32 +43,37 @@ def sharded_optimizer(function, n, length, kind):
     _check_traffic(report, 3 * 2 * (n - 1) * shard, "3 steps of 2(n-1)/n")
 
 
-@check("{} ranks, 3 layers of width {}, {}")
-def sharded_layers(function, n, width, kind):
-    """ZeRO 3 trains a stack of layers as one process does, each rank its shards."""
-    _trained_stack(function, n, width, kind, 3, 2, 1)
+@check("{} ranks, 8 layers of width {}, {}, passes per step: {}")
+def sharded_layers(function, n, width, kind, passes):
+    """ZeRO 3 trains a stack of layers so, and layers are gone between uses."""
+    starts, seeds, args = _fresh(8), _fresh(n), (width, kind, 2, passes)
+    how = {"args": (*args, starts), "without": WITHOUT}
+    _check_stack(on_ranks(_stack_probe, function, seeds, **how), *args, starts, seeds)
 
 
-@check("{} ranks, 8 layers of width {}, passes per step: {}")
-def freed_layers(function, n, width, passes):
-    """The same; full parameters are gone between uses, and 3(n-1)/n of them move."""
-    report, shard = _trained_stack(function, n, width, "momentum", 8, 1, passes)
-    for rank, result in enumerate(report.results if n > 1 else []):
-        _check_memory(rank, result["looks"])
-    most = (3 * passes + 1) * (n - 1) * shard  # the last forward shows what was trained
-    _check_traffic(report, most, f"3(n-1)/n in each pass, {passes}, and a forward")
+@check("{} ranks, {} layers of width {}, on the virtual clock")
+def prefetched_layers(function, n, count, width):
+    """The same, and collectives hide behind the work of layers, one layer ahead."""
+    starts, seeds, args = _fresh(count), _fresh(n), (width, "momentum", 1, 1)
+    gathered = NUMBER * (n - 1) * -(-(width * (width + 1) + 1) // n)
+    gather_s = (n - 1) * LINK.seconds(gathered / (n - 1))
+    given = seeds, 2 * gather_s, *args, starts
+    results, rows = call(_simulated, function, *given, without=WITHOUT)
+    trace = Trace(n, [Event(*row) for row in rows])
+    report = SimpleNamespace(results=results, trace=trace.since("training"))
+    _check_stack(report, *args, starts, seeds)
+    _check_overlap(report.trace, count, gathered, gather_s)
 
 
 def memory_over_a_pass(function, world_size: int = 4) -> tuple[dict, dict]:
-    """Return how many layers rank 0 has in use at each call of one, and ideals."""
+    """Return how many layers rank 0 has in memory at each call of one, and ideals."""
     args = 40, "momentum", 1, 1, _fresh(8)
     report = on_ranks(_stack_probe, function, _fresh(world_size), args=args)
     looks, calls = report.results[0]["looks"], list(range(1, 17))
-    mine = [layers for at, layers in looks if "layer" in at][:16]
-    one = [1 + min(k, 17 - k) * BATCH / 41 for k in calls]
-    kept = [min(k, 8) - 1 + x for k, x in zip(calls, one, strict=True)]
-    ideals = {"rank 0": (calls, one), "all layers kept": (calls, kept)}
-    return {"rank 0": (calls[: len(mine)], mine)}, ideals
+    mine = [held for at, held in looks if at[:5] != "after" and at[:8] != "gradient"]
+    kept = calls, [min(k, 8) for k in calls]
+    ideals = {"rank 0": (calls, [1] * 16), "all layers kept": kept}
+    return {"rank 0": (calls, mine[:16])}, ideals
 
 
 def trained(flats, gradients, kind, seeds, steps, passes=1):
@@ -126,12 +138,6 @@ class Optimizers(list):
         """Return the tensors that it was called with."""
         return [t for each in self for g in each.param_groups for t in g["params"]]
 
-    def kept_bytes(self):
-        """Return the bytes of these tensors, of their gradients and of the state."""
-        grads = [t.grad for t in self.tensors() if t.grad is not None]
-        state = [t for each in self for s in each.state.values() for t in s.values()]
-        return sum(tensor.nbytes for tensor in (*self.tensors(), *grads, *state))
-
 
 def _flat_probe(comm, function, length, kind, start, seed):
     make, flat = Optimizers(kind), _drawn(start, length)
@@ -146,71 +152,99 @@ def _flat_probe(comm, function, length, kind, start, seed):
 class Stack:
     """The layers of a rank, each of which looks about when it is called.
 
-    seen: the parameters in each forward. looks: how many layers were in use when.
+    seen: the parameters in each forward. looks: how many layers were in memory when.
+    views: what holds more memory than it has elements.
     """
 
-    def __init__(self, kind, lengths):
-        self.live, self.make = LiveTensors(), Optimizers(kind)
+    def __init__(self, comm, kind, lengths, work_s):
+        self.comm, self.make, self.work_s = comm, Optimizers(kind), work_s
         self.lengths, self.phase, self.seen, self.looks = lengths, "", [], []
         self.layers = [partial(self.layer, i) for i in range(len(lengths))]
+        self.used, self.views = {}, []
 
     def layer(self, i, full, x):
-        """Be layer i: note its parameters and what is in use, and return y."""
+        """Be layer i: note its parameters and what is in memory, and return y."""
         if (got := len(full)) != (need := self.lengths[i]):
             raise ValueError(f"layer {i} has {need} parameters, and was given {got}")
         if self.phase == "forward":
             self.seen[-1] += full.tolist()
-        self.look(f"{self.phase}, layer {i}")
-        return _layer(full, x)
+        storage = full.untyped_storage()
+        self.used.setdefault(storage._cdata, StorageWeakRef(storage))
+        self.work(f"{self.phase}, layer {i}", self.work_s)
+        y = _layer(full, x)
+        if y.requires_grad:
+            y.register_hook(
+                lambda _: self.work(f"gradient, layer {i}", 2 * self.work_s)
+            )
+        return y
 
-    def look(self, at):
-        """Note how much is in use besides shards, their gradients and state."""
-        used = sum(self.live.sizes().values()) - self.make.kept_bytes()
-        self.looks.append((at, round(used / NUMBER / max(self.lengths), 2)))
+    def work(self, at, seconds=0.0):
+        """Note how many layers are in memory, then let time pass."""
+        find = torch.UntypedStorage._new_with_weak_ptr
+        found = [find(weak.cdata) for weak in self.used.values()]
+        held = sum(storage.nbytes() for storage in found if storage is not None)
+        self.looks.append((at, round(held / NUMBER / max(self.lengths), 2)))
+        with self.comm.work(at, seconds=seconds):
+            pass
 
     def do(self, phase, method):
         """Call a method of the trainer, and return what it returns."""
         self.phase = phase
         returned = method()
-        self.look(f"after {phase}")
+        self.work(f"after {phase}")
+        for part in self.make.tensors():
+            for name, tensor in (("part", part), (".grad", part.grad)):
+                if tensor is not None:
+                    more = tensor.untyped_storage().nbytes() - tensor.nbytes
+                    self.views += [f"a {name} after {phase}"] * (more > 0)
         return returned
 
 
-def _stack_probe(comm, function, width, kind, steps, passes, starts, seed):
-    stack = Stack(kind, list(map(len, _starts(width, starts))))
-    with stack.live:
-        given = list(stack.layers), _starts(width, starts), stack.make
-        trainer = called(function, comm, *given)
-        del given
-        stack.look("after __init__")
-        comm.mark("training")
-        for step, turn in [*product(range(steps), range(passes)), (steps, 0)]:
-            stack.seen.append([])
-            data = seed + 100 * step + 10 * turn
-            x = _drawn(data, BATCH, width)
-            y = stack.do("forward", partial(trainer.forward, x))
-            if len(stack.seen[-1]) != sum(stack.lengths) or y.shape != x.shape:
-                raise ValueError("forward has to call each layer, and return a batch")
-            if step == steps:
-                break
-            slope = _slope(y.detach(), data)
-            del x, y
-            stack.do("backward", partial(trainer.backward, slope))
-            if turn == passes - 1:
-                stack.do("step", trainer.step)
+def _stack_probe(comm, function, width, kind, steps, passes, starts, seed, work_s=0.0):
+    stack = Stack(comm, kind, list(map(len, _starts(width, starts))), work_s)
+    given = list(stack.layers), _starts(width, starts), stack.make
+    trainer = called(function, comm, *given)
+    del given
+    comm.mark("training")
+    for step, turn in [*product(range(steps), range(passes)), (steps, 0)]:
+        stack.seen.append([])
+        data = seed + 100 * step + 10 * turn
+        x = _drawn(data, BATCH, width)
+        y = stack.do("forward", partial(trainer.forward, x))
+        if len(stack.seen[-1]) != sum(stack.lengths) or y.shape != x.shape:
+            raise ValueError("forward has to call each layer, and return a batch")
+        if step == steps:
+            break
+        slope = _slope(y.detach(), data)
+        del x, y
+        stack.do("backward", partial(trainer.backward, slope))
+        if turn == passes - 1:
+            stack.do("step", trainer.step)
     stepped = sum(map(len, stack.make.tensors()))
-    return {"seen": stack.seen, "looks": stack.looks, "stepped": stepped}
+    found = {"seen": stack.seen, "looks": stack.looks, "views": stack.views}
+    return found | {"stepped": stepped}
 
 
-def _trained_stack(function, n, width, kind, count, steps, passes):
-    """Return the report of a right training of a stack, and the elements of a shard."""
-    starts, seeds = _fresh(count), _fresh(n)
-    args, flats = (width, kind, steps, passes, starts), _starts(width, starts)
-    report = on_ranks(_stack_probe, function, seeds, args=args, without=WITHOUT)
+def _simulated(function, seeds, work_s, *args):
+    """Return what each rank returns on the virtual clock, and the trace as rows."""
+
+    def rank(comm):
+        return _stack_probe(comm, function, *args, seeds[comm.rank], work_s)
+
+    done = simulate(rank, len(seeds), args=(), fabric=Uniform(LINK)).report()
+    return done.results, [tuple(event) for event in done.trace.events]
+
+
+def _check_stack(report, width, kind, steps, passes, starts, seeds):
+    """Raise unless parameters, memory and messages of a stack are right."""
+    n, flats = len(seeds), _starts(width, starts)
     right = trained(flats, partial(_stack_gradients, width), kind, seeds, steps, passes)
     shard = sum(-(-len(flat) // n) for flat in flats)
     _compare(report, right, shard, passes)
-    return report, shard
+    for rank, result in enumerate(report.results if n > 1 else []):
+        _check_memory(rank, result["looks"], result["views"])
+    most = (3 * steps * passes + 1) * (n - 1) * shard  # a forward shows the result
+    _check_traffic(report, most, f"3(n-1)/n in each of {steps * passes}, and a forward")
 
 
 def _compare(report, right, shard, passes=1):
@@ -241,16 +275,48 @@ def _check_traffic(report, most, told):
         raise Wrong("\n".join(lines), sent=sent)
 
 
-def _check_memory(rank, looks):
-    """Raise at the first look at which more was in use than may be."""
+def _check_memory(rank, looks, views):
+    """Raise if layers stay in memory after they have worked, or a view of more."""
     lines = []
     for at, layers in looks:
-        most = MOST.get(at.partition(",")[0], 3)
+        most = 1 if at.startswith("after") else 2
         lines.append(f"{at:>18} {layers:>6}  {most:>7}")
-        if layers > most:
-            found = "\n".join([f"{'in use':>25}  allowed", *lines[-9:]])
-            found += "  ← too much\nIn layers, besides parts, their gradients and "
-            raise Wrong(f"{found}state, on rank {rank}.", at=at)
+        if layers > most + 0.1:
+            found = "\n".join([f"{'in memory':>25}  allowed", *lines[-9:]])
+            found += f"  ← too much\nIn layers' worth of parameters, on rank {rank}."
+            raise Wrong(found, at=at)
+    if views:
+        raise Wrong(
+            f"{views[0]} on rank {rank} is a view of a longer tensor.", view=True
+        )
+
+
+def _check_overlap(trace, count, gathered, gather_s):
+    """Raise if rank 0 gathers more than a layer ahead, or waits where it need not.
+
+    gathered, gather_s: bytes and seconds of an all-gather.
+    """
+    works = [e for e in trace.of(0, "work") if not e.label.startswith("after")]
+    uses = [event for event in works if not event.label.startswith("backward")]
+    for k, use in enumerate(uses):
+        got = sum(e.bytes for e in trace.of(0, "recv") if e.end <= use.start)
+        most = k + 2 + max(0, min(k, 2 * count) - count)  # and reduce-scatters before
+        if (ahead := round(got / gathered) - most) > 0:
+            found = (
+                f"When {use.label} began on rank 0, {ahead + 1} layers after it had "
+            )
+            raise Wrong(f"{found}been gathered; one is enough.", ahead=ahead)
+    target_s = (4 + 5 * count * 2) * gather_s  # two forwards and a backward
+    if trace.duration_s() > target_s + gather_s / 2:
+        waits = {b.label: (b.start - a.end) / gather_s for a, b in pairwise(works)}
+        first = "forward, layer 0", f"backward, layer {count - 1}"
+        waits = {at: w for at, w in waits.items() if w > 0.25 and at not in first}
+        lines = ["The numbers are right. It took {:.1f} ms, and {:.1f} are enough."]
+        lines[0] = lines[0].format(1e3 * trace.duration_s(), 1e3 * target_s)
+        lines += [f"Rank 0 waited, in times of {1e3 * gather_s:.2f} ms, before"]
+        lines += [f"{at:>18}  {waited:5.2f}" for at, waited in [*waits.items()][:9]]
+        phases = {at.partition(",")[0]: waited for at, waited in waits.items()}
+        raise Wrong("\n".join(lines), waits=phases)
 
 
 def _said(*words):
@@ -289,7 +355,7 @@ HINTS = [
         "A reduce-scatter or an all-gather moves (n-1)/n of the parameters, and an "
         "all-reduce alone is two of these. Who needs a mean of all gradients whole?",
         "Each layer needs one collective in forward and two in backward. Which ones?"]),
-    Hint(lambda f: "forward" not in f["at"], [
+    Hint(lambda f: f["view"], [
         "A slice, a chunk or what ring_reduce_scatter returns is a view, which keeps "
         "all of its tensor. Do own_part and .grad have memory of their own?",
         "Print the length of a part and of its .grad, and of the storage below them."]),
@@ -297,4 +363,23 @@ HINTS = [
         "Layers stay after they have worked: in a list, or in the graph of an output, "
         "if forward asked for gradients. Backward can gather each of them again.",
         "Which names are alive at that moment, and what does each of them keep?"]),
+    Hint(lambda f: f["ahead"], [
+        "All-gathers run ahead of the layers, and memory fills with what they bring. "
+        "When layer i begins, start that of the next layer, and no other.",
+        "How many all-gathers are started before the first layer is called?"]),
+    Hint(lambda f: "forward" in f["waits"], [
+        "In forward a layer waits for its own all-gather. While layer i works, that of "
+        "layer i + 1 has to be under way: comm.start it before layer i is called.",
+        "Which line starts the all-gather of layer 1? Has layer 0 worked by then?"]),
+    Hint(lambda f: f["waits"]["backward"] > 1.5, [
+        "In backward a layer waits for two collectives, the reduce-scatter of the one "
+        "before it and its own all-gather. What is started runs in order.",
+        "Which comes first in your backward of layer i: the start of the all-gather "
+        "for layer i - 1, or that of the reduce-scatter of layer i's gradients?"]),
+    Hint(lambda f: "waits" in f, [
+        "In backward a layer waits for one collective. A call without comm.start waits "
+        "for all that was started, then for itself. Is the reduce-scatter such a call, "
+        "or is its wait() before the next layer has worked?",
+        "Layer i's mean gradient is needed by the step, not by layer i - 1. After "
+        "which layer's work has its reduce-scatter ended without any waiting?"]),
 ]

@@ -63,3 +63,45 @@ def backward(model, gradient):
             part.grad = torch.zeros_like(part)
         part.grad += mean
         del of_full
+
+
+def prefetching_forward(model, x):
+    model.graph, room_of = [], [room(model.comm, length) for length in model.lengths]
+    fulls = [p.new_empty(r) for p, r in zip(model.parts, room_of)]
+    for full in fulls[1:]:
+        full.untyped_storage().resize_(0)
+    request = model.comm.start(fill, model.parts[0], fulls[0])
+    for i, layer in enumerate(model.layers):
+        request.wait()
+        if i + 1 < len(fulls):
+            request = model.comm.start(fill, model.parts[i + 1], fulls[i + 1])
+        full = fulls[i][: model.lengths[i]].requires_grad_()
+        x = x.detach().requires_grad_()
+        y = layer(full, x)
+        fulls[i].untyped_storage().resize_(0)
+        model.graph.append((fulls[i], full, x, y))
+        x = y
+    return x.detach()
+
+
+def prefetching_backward(model, gradient):
+    def begin(i):
+        return model.comm.start(fill, model.parts[i], model.graph[i][0])
+
+    def settle(part, leaving):
+        part.grad = leaving.wait() + (0 if part.grad is None else part.grad)
+
+    last, before = len(model.parts) - 1, []
+    request = begin(last)
+    for i in range(last, -1, -1):
+        request.wait()
+        padded, full, x, y = model.graph.pop()
+        if i:
+            request = begin(i - 1)
+        of_full, gradient = torch.autograd.grad(y, (full, x), gradient)
+        padded.untyped_storage().resize_(0)
+        for each in before:
+            settle(*each)
+        before = [(model.parts[i], model.comm.start(mean_part, of_full))]
+        del of_full
+    settle(*before[0])

@@ -63,3 +63,23 @@ def backward(model, gradient):
         before = model.parts[i].grad
         model.parts[i].grad = mean if before is None else before.add_(mean)
         del full
+
+
+prefetching_forward = forward
+
+
+def mean_part(comm, gradient):
+    return ring_reduce_scatter(comm, gradient, op=AVERAGE).clone()
+
+
+def prefetching_backward(model, gradient):
+    leaving = {}
+    for i, full in in_turn(model, range(len(model.layers))[::-1]):
+        full, x = full.requires_grad_(), model.inputs.pop(i).detach().requires_grad_()
+        torch.autograd.backward(model.layers[i](full, x), gradient)
+        gradient = x.grad
+        leaving[i] = model.comm.start(mean_part, full.grad)
+        del full
+        for j in [j for j in leaving if j > i or i == 0]:
+            mean, before = leaving.pop(j).wait(), model.parts[j].grad
+            model.parts[j].grad = mean if before is None else before.add_(mean)

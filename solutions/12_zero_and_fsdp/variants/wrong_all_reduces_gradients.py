@@ -2,7 +2,7 @@
 
 from distlab.collectives import ring_all_reduce
 
-POINTS = 4.0
+POINTS = 3.0
 HINT = "an all-reduce alone is two"
 REPLACE = {
     "self.part.grad = ring_reduce_scatter(self.comm, gradient, op=AVERAGE)": (

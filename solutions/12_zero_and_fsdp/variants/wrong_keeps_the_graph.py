@@ -1,6 +1,6 @@
 """Runs backward through the graph of forward, which holds all layers."""
 
-POINTS = 7.0
+POINTS = 6.0
 HINT = "in the graph of an output"
 
 

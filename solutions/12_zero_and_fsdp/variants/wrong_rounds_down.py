@@ -10,8 +10,8 @@ REPLACE = {
         "trained = whole(self.comm, self.part, len(self.flat))\n"
         "        self.flat[: len(trained)] = trained"
     ),
-    "of_full = padded(of_full, model.comm.world_size)": (
-        "of_full = of_full[: len(part) * model.comm.world_size].clone()"
+    "of_full = padded(of_full, model.comm.world_size)\n        mean": (
+        "of_full = of_full[: len(part) * model.comm.world_size].clone()\n        mean"
     ),
 }
 

@@ -1,7 +1,9 @@
 """Forgets that a gradient may be there already."""
 
-POINTS = 7.0
+POINTS = 6.0
 HINT = "The gradient of the first pass is lost"
 REPLACE = {
-    "mean if part.grad is None else part.grad + mean": "mean",
+    "part.grad = mean if part.grad is None else part.grad + mean\n        del": (
+        "part.grad = mean\n        del"
+    ),
 }
