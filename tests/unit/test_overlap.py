@@ -10,6 +10,7 @@ from distlab import Deadlock, RankRaised, run
 from distlab.collectives import ring_all_reduce
 from distlab.links import Link
 from distlab.simulated import Nodes, Uniform
+from distlab.train.data_parallel import BucketedDataParallel, OverlappedDataParallel
 from distlab.units import GB
 
 LINK = Link(latency_s=1e-6, bytes_per_s=1 * GB)
@@ -95,6 +96,33 @@ def test_overlapped_data_parallel_has_its_closed_form(n):
     assert received[2 * n - 3 :: 2 * n - 2] == pytest.approx(expected, rel=1e-9)
     assert report.elapsed_s == pytest.approx(expected[-1], rel=1e-9)
     assert report.results == [[n * (n + 1) / 2] * 3] * n
+
+
+@pytest.mark.parametrize("kind", [BucketedDataParallel, OverlappedDataParallel])
+def test_a_model_trains_on_the_virtual_clock_as_its_buckets_say(kind):
+    def step(comm):
+        def works(*about):
+            with comm.work("backward", seconds=5e-6):
+                pass
+
+        layers = [torch.nn.Linear(40, 40, bias=False) for _ in range(3)]
+        model = kind(comm, torch.nn.Sequential(*layers), first_bytes=1, bucket_bytes=1)
+        for layer in layers:
+            layer.register_full_backward_pre_hook(works)
+
+        comm.barrier()
+        comm.mark("step")
+        model(torch.full((1, 40), comm.rank + 1.0, requires_grad=True)).sum().backward()
+        model.average_gradients()
+        return layers[-1].weight.grad.sum().item()
+
+    report, now, end = run(step, 4, fabric=EVEN), 0, 0
+    for _ in range(3):
+        now += 5e-6
+        ready = now if kind is OverlappedDataParallel else 15e-6
+        end = max(ready, end) + 6 * LINK.seconds(4 * 40 * 40 / 4)
+    assert report.trace.since("step").duration_s() == pytest.approx(end, rel=1e-9)
+    assert len(set(report.results)) == 1
 
 
 def test_work_takes_its_seconds_on_real_ranks_too():
