@@ -9,6 +9,7 @@ from distlab import follow
 from distlab.collectives import ring_all_reduce
 from distlab.show import compare, player
 from distlab.trace import Event, Trace
+from distlab.train.pipeline import interleaved, timed
 
 LEAST_PX = 11
 SIZES = """root => [...root.querySelectorAll('text, i, b, span, button, .keys')]
@@ -40,6 +41,7 @@ PLAYERS = {
     "job": job,
     "pair": pair,
     "split": lambda: player(SPLIT, "A split"),
+    "pipeline": lambda: player(timed(interleaved(4, 8)).cells(), "Interleaved"),
     "crash": lambda: player(CRASHED, "A crash"),
 }
 

@@ -10,7 +10,7 @@ import pytest
 from artists import assert_legible, boxes, drawn, pixels, texts, words
 
 from distlab.errors import InvalidArgument
-from distlab.show import memory, pipeline, ratios, traffic
+from distlab.show import memory, pipeline, player, ratios, traffic
 from distlab.show.schedule import Schedule
 from distlab.show.theme import INK, MUTED, PAPER, WARNING, rank_color
 from distlab.trace import Event, Trace
@@ -542,3 +542,15 @@ def test_two_schedules_share_a_clock_and_their_first_difference_is_framed():
     assert (below[0] - above[0]) / slot == pytest.approx(10 - 4)
     same = pipeline(both[0], both[0])
     assert "Every stage does the same" in same.alt and not drawn(same, "difference")
+
+
+def test_a_pipeline_plays_and_says_what_stages_do_and_hold():
+    made = player(timed(one_f_one_b(4, 8)).cells(), "1F1B")
+    frames = {frame.at_s: frame for frame in made.film.frames}
+    said = frames[13.0].text
+    assert "0: B1, 1: F4, 2: B2, 3: B3" in said and "hold 4, 3, 2, 1 micro" in said
+    assert frames[0.0].text.startswith("Stages do 0: F0, 1: idle, 2: idle, 3: idle.")
+    drawn_ = made._repr_mimebundle_()
+    assert "image/png" in drawn_ and "F: forward" in drawn_["text/html"]
+    with pytest.raises(InvalidArgument, match="a pipeline that plays is saved"):
+        made.save("pipeline.gif")

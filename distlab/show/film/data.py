@@ -46,6 +46,7 @@ def film_data(film) -> dict:
         "bytes": int(film.who == "rank"),
         "words": _words(film),
         "legend": film.legend(),
+        "unit": film.unit,
         "whole": int(film.WHOLE),
         "stuck": film.stuck,
         "gone": film.gone,

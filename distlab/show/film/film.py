@@ -60,6 +60,7 @@ class Film:
     )
     VIEWS = ("graph", "lanes", "space")
     OPENS = "graph"
+    unit = ""  # of time, if it is not seconds
     weave = None  # a space-time view of its own
     WHOLE = False  # whether a share fills its cell, as there is only one
 

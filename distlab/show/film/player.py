@@ -13,8 +13,10 @@ from distlab.show.film.film import Film
 from distlab.show.film.job import JobFilm
 from distlab.show.film.node import NodeFilm
 from distlab.show.film.page import document, fragment
+from distlab.show.film.pipeline import PipelineFilm
 from distlab.show.film.still import filmstrip, gif, png
 from distlab.show.lettering import literal
+from distlab.show.pipeline import pipeline
 from distlab.show.reading import trace_of
 from distlab.trace import Trace
 
@@ -60,8 +62,9 @@ class Player:
                 f"a player is saved as {', '.join(_KINDS[:-1])} or {_KINDS[-1]}, and "
                 f'got {str(path)!r}. For example: show.save(report, "ring.html")'
             )
+        drawn = self._drawn(kind)
         with open(path, "wb") as file:
-            file.write(self._drawn(kind))
+            file.write(drawn)
 
     def _drawn(self, kind):
         if kind == ".html":
@@ -81,6 +84,28 @@ class Player:
         return {"text/html": html, "image/png": image, "text/plain": self.alt}
 
 
+class PipelinePlayer(Player):
+    """A pipeline that plays; where scripts do not run, its chart stands in for it."""
+
+    def _drawn(self, kind):
+        if kind != ".html":
+            raise InvalidArgument(
+                f"a pipeline that plays is saved as .html, not as {kind}; "
+                "pipeline(cells) is its chart."
+            )
+        return super()._drawn(kind)
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        schedule = self.film.schedule
+        cells = [cell for own in schedule.cells.values() for cell in own]
+        chart = pipeline(cells, title=self.film.title, unit=schedule.unit, memory=True)
+        still = chart._repr_mimebundle_()
+        if os.environ.get("DISTLAB_STILLS") == "svg":
+            return still
+        html = self.html(f"data:image/png;base64,{still['image/png']}")
+        return {**still, "text/html": html, "text/plain": self.alt}
+
+
 def player(
     trace=None, title="", *, bound_bytes=None, bound_label="bound", shape="auto"
 ) -> Player:
@@ -88,7 +113,7 @@ def player(
 
     trace: a `Trace`, or anything with a `.trace`, such as a report or a failure; the
     last failure that was shown, if left out. From `follow`, it also knows whose share
-    is in which chunk.
+    is in which chunk. A list of cells of a pipeline, as `pipeline` takes, plays too.
     Of nodes and clients it plays their space-time view: see `NodeFilm`.
     bound_bytes: what each rank should send, or may send at the most.
     shape: how the ranks sit: "auto", "ring", "tree", "hypercube", "grid" or "circle".
@@ -96,6 +121,8 @@ def player(
     Raises: InvalidArgument if there is no trace in it, the bound is no number, or the
     ranks do not form the shape.
     """
+    if isinstance(trace, list) and trace:
+        return PipelinePlayer(PipelineFilm(trace, title))
     if trace is None:
         trace = getattr(sys, "last_value", None)
     return Player(_film(trace, title, bound_bytes, bound_label, shape))

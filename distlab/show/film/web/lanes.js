@@ -39,7 +39,7 @@ function lanes(film, svg) {
     for (const [row, start, end, text, state] of film.words) {
       const a = Math.max(left, x(start)), b = Math.min(right, x(end));
       if (6.4 * text.length + 6 > b - a) continue;
-      const name = state === "moving" ? "n" + rows[row] % 6 : "ink";
+      const name = state === "moving" ? "n" + rows[row] % 6 : state === "backward" ? "pale" : film.unit ? "on" : "ink";
       parts.push(tag("text", { class: name, x: (a + b) / 2, y: y(rows[row]) + tall / 2 + 4, "font-size": 11, "text-anchor": "middle" }, text));
     }
   }
@@ -62,7 +62,7 @@ function lanes(film, svg) {
   function axis(parts) {
     const seconds = (until - from) * film.lasts, rough = seconds / (right - left) * 147;
     const size = 10 ** Math.floor(Math.log10(rough || 1)), step = [1, 2, 5, 10].find(m => m * size >= rough) * size;
-    const unit = seconds >= 2 ? ["s", 1] : seconds >= 2e-3 ? ["ms", 1e3] : ["µs", 1e6];
+    const unit = film.unit ? [film.unit, 1] : seconds >= 2 ? ["s", 1] : seconds >= 2e-3 ? ["ms", 1e3] : ["µs", 1e6];
     const digits = Math.max(0, -Math.floor(Math.log10(step * unit[1]) + 1e-9));
     const first = Math.ceil((film.begin + from * film.lasts) / step) * step;
     for (let t = first; t <= film.begin + until * film.lasts + 1e-12; t += step) {
