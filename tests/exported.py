@@ -63,8 +63,9 @@ def in_the_notebook(path):
         if cell["cell_type"] != "code":
             continue
         for node in ast.parse("".join(cell["source"])).body:
-            constant = isinstance(node, ast.Assign)
-            constant = constant and isinstance(node.value, ast.Constant)
+            constant = isinstance(node, ast.Assign) and not any(
+                isinstance(each, ast.Call | ast.Name) for each in ast.walk(node.value)
+            )
             if constant or isinstance(node, kinds):
                 exec(ast.unparse(node), namespace)
     return namespace[exported_name(path)]

@@ -32,6 +32,7 @@ soak = pytest.mark.soak
 
 def alone(job):
     """Return (loss, rate, norm) of each step of the job, trained in one process."""
+    torch.set_num_threads(1)  # on a busy machine small sums would wait for cores
     torch.manual_seed(job.seed)
     gpt = GPT(width=job.width, layers=job.layers, heads=job.heads, length=job.sequence)
     optimizer = torch.optim.AdamW(gpt.parameters(), job.lr, betas=(0.9, 0.95))
