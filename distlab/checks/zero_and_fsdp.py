@@ -17,6 +17,7 @@ import torch._dynamo  # an optimizer would, in every rank
 from torch.multiprocessing.reductions import StorageWeakRef
 
 from distlab.checks.kit import Hint, Wrong, call, called, check, difference, on_ranks
+from distlab.errors import WorldFailed
 from distlab.launch.simulate import simulate
 from distlab.links import Link
 from distlab.simulated import Uniform
@@ -226,7 +227,10 @@ def _simulated(function, seeds, work_s, *args):
     def rank(comm):
         return _stack_probe(comm, function, *args, seeds[comm.rank], work_s)
 
-    done = simulate(rank, len(seeds), args=(), fabric=Uniform(LINK)).report()
+    try:
+        done = simulate(rank, len(seeds), args=(), fabric=Uniform(LINK)).report()
+    except WorldFailed as failure:
+        raise failure.cause or failure from None  # hints are chosen by the cause
     return done.results, [tuple(event) for event in done.trace.events]
 
 
