@@ -14,7 +14,7 @@ from distlab.show.picture import Picture
 from distlab.show.ruler import Ruler
 from distlab.show.scale import Scale
 from distlab.show.schedule import Schedule, first_difference, letters_of, primes_of
-from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, bars, write
+from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, bars, shapes, write
 from distlab.show.telling import left_out
 from distlab.show.theme import MUTED, TRACK, WARNING, tint
 
@@ -54,26 +54,29 @@ def pipeline(
 def _picture(schedules, title, names, memory):
     every = dict.fromkeys(kind for each in schedules for kind in each.kinds)
     kinds = sorted(every, key=lambda kind: len(primes_of(kind)))
-    ends = min(s.first for s in schedules), max(s.last for s in schedules)
-    charts = [_Chart(s, looks_of(kinds), ends, memory) for s in schedules]
-    letters = letters_of(kinds)
-    if not all(chart.fits(letters) for chart in charts):
-        letters = dict.fromkeys(letters, "")
+    charts = _charts(schedules, looks_of(kinds), memory)
+    marks = {
+        kind: (letter, primes_of(kind)) for kind, letter in letters_of(kinds).items()
+    }
+    if not all(chart.fits(marks) for chart in charts):
+        marks = dict.fromkeys(kinds, ("", ""))
     notes = list(dict.fromkeys(note for chart in charts for note in chart.notes))
     named = [f"{literal(name)}: " * bool(name) for name in names]
     heads = [f"{n}{s.headline()}." for n, s in zip(named, schedules, strict=False)]
-    framed = None
+    framed, above = [None], 0
     if len(schedules) > 1:
         said, framed = first_difference(*schedules)
-        notes.append(said)
-    height = sum(chart.height for chart in charts) + _APART * (len(charts) - 1)
-    key = _key(kinds, letters, schedules, memory)
-    subtitle = " ".join([*heads, *notes])
+        notes, above = [said, *notes], 0.3
+    height = sum(above + chart.height for chart in charts) + _APART * (len(charts) - 1)
+    key = _key(kinds, marks, schedules, memory)
+    subtitle = " ".join(notes if above else [*heads, *notes])
     sheet = Sheet(_HEAD + height + _FOOT, title=title, subtitle=subtitle, key=key)
     top = sheet.top + _HEAD
-    for number, chart in enumerate(charts):
-        chart.draw(sheet.page, top, letters, framed and framed[number])
-        top += chart.height + _APART
+    for chart, head, frame in zip(charts, heads, framed, strict=True):
+        if above:
+            write(sheet.page, MARGIN, top + 0.08, head, size=9, bold=True)
+        chart.draw(sheet.page, top + above, marks, frame)
+        top += above + chart.height + _APART
     x, y = charts[-1].ruler.right, top - _APART + 0.37
     axis = schedules[-1].axis_label()
     write(sheet.page, x, y, axis, color=MUTED, align="right")
@@ -84,42 +87,53 @@ def _picture(schedules, title, names, memory):
     return Picture(sheet.figure, " ".join([*said, *notes]))
 
 
-def _key(kinds, letters, schedules, memory):
+def _charts(schedules, looks, memory):
+    """Return a chart of each, all on the same scales."""
+    ends = min(s.first for s in schedules), max(s.last for s in schedules)
+    most = max(s.most_held(stage) for s in schedules for stage in s.stages)
+    rows = sum(min(len(s.stages), _MOST_STAGES) for s in schedules) * (1 + memory)
+    pitch = max(_SHORTEST, min(_TALLEST, _HEIGHT / rows))
+    return [_Chart(s, looks, ends, pitch, memory and (most or 1)) for s in schedules]
+
+
+def _key(kinds, marks, schedules, memory):
     key = []
     for kind, look in looks_of(kinds).items():
-        letter = f"{letters[kind]}{primes_of(kind)}: " if letters[kind] else ""
-        key.append((look.swatch, f"{letter}{literal(kind, 30)}"))
+        mark = "".join(marks[kind])
+        key.append((look.swatch, f"{mark}{': ' * bool(mark)}{literal(kind, 30)}"))
     if any(any(schedule.bubbles.values()) for schedule in schedules):
         key.append((_BUBBLE, "bubble: the stage does nothing"))
     if memory:
-        key.append((_HELD, "microbatches held; left, the most"))
+        key.append((_HELD, f"{schedules[0].holds} held; left, the most"))
     return key
 
 
 class _Chart:
-    """Rows of boxes on one scale of time. Places are inches on the page."""
+    """Rows of boxes on one scale of time. Places are inches on the page.
 
-    def __init__(self, schedule, looks, ends, memory):
-        self.schedule, self.looks, self.memory = schedule, looks, memory
+    pitch: from row to row. most: that a stage can hold in the picture, or 0 for none.
+    """
+
+    def __init__(self, schedule, looks, ends, pitch, most):
+        self.schedule, self.looks, self.pitch, self.most = schedule, looks, pitch, most
         self.stages, self.hidden = selected(schedule.stages, _MOST_STAGES)
-        self.pitch = max(_SHORTEST, min(_TALLEST, _HEIGHT / len(self.stages)))
         self.size = 8.5 if self.pitch > 0.25 else 6.5
         names = [width_of(f"stage {stage}", self.size) for stage in self.stages]
         scale = Scale(list(ends), log=False)
         scale.low, scale.high = ends
         left, right = MARGIN + max(names) + 0.15, PAGE_WIDTH - MARGIN - 0.1
         self.ruler = Ruler(scale, (left, right), self._tick)
-        rows = len(self.stages) * (2 if memory else 1)
-        self.height = self.pitch * rows + (0.2 if memory else 0)
+        rows = len(self.stages) * (2 if most else 1)
+        self.height = self.pitch * rows + (0.2 if most else 0)
         shown = self.hidden and left_out("stage", self.hidden[0], self.hidden[-1])
         self.notes = [shown] if shown else []
 
     def _tick(self, time):
         return amount_of(time, "s" if self.schedule.unit == "s" else "")
 
-    def draw(self, page, top, letters, framed):
+    def draw(self, page, top, marks, framed):
         """Draw it; framed: (stage, start, end) of a work that stands out, or None."""
-        self.page, self.top, self.letters = page, top, letters
+        self.page, self.top, self.marks = page, top, marks
         self.ruler.draw(page, top, top + self.height + 0.03)
         self._draw_names()
         self._draw_bubbles()
@@ -127,23 +141,26 @@ class _Chart:
         self._draw_numbers()
         if framed and framed[0] in self.stages:
             box = self._box(self.stages.index(framed[0]), *framed[1:])
-            bars(page, [box], "none", edge=WARNING, gid="difference", zorder=7)
-        if self.memory:
+            style = {"edge": WARNING, "gid": "difference", "zorder": 7, "width": 2.6}
+            bars(page, [box], "none", **style)
+        if self.most:
             self._draw_held(top + self.pitch * len(self.stages) + 0.2)
 
     def _draw_held(self, top):
         """Draw for each stage how many microbatches it holds, as high as they are."""
-        most = max(self.schedule.most_held(stage) for stage in self.stages) or 1
-        boxes, high = [], 0.86 * self.pitch
+        outlines, high = [], 0.86 * self.pitch
         for row, stage in enumerate(self.stages):
             floor = top + (row + 0.93) * self.pitch
-            for start, end, count in self.schedule.held(stage):
-                a, c = self.ruler.inch(start), self.ruler.inch(end)
-                boxes.append((a, floor - high * count / most, c, floor))
+            steps = [
+                (self.ruler.inch(time), floor - high * count / self.most)
+                for start, end, held in self.schedule.held(stage)
+                for time, count in ((start, 0), (start, held), (end, held), (end, 0))
+            ]
+            outlines += [steps] if steps else []
             words, middle = f"holds {self.schedule.most_held(stage)}", floor - high / 2
             write(self.page, MARGIN, middle, words, size=self.size, color=MUTED)
-        if boxes:
-            bars(self.page, boxes, _HELD["color"], gid="held")
+        if outlines:
+            shapes(self.page, outlines, _HELD["color"], gid="held")
 
     def _box(self, row, start, end):
         y, half = self.top + (row + 0.5) * self.pitch, 0.43 * self.pitch
@@ -187,15 +204,15 @@ class _Chart:
         """Write its microbatch into each box that has room for it."""
         for kind, boxes in self.boxes.items():
             for box, number in boxes:
-                if number and self._fits(number + primes_of(kind), box[2] - box[0]):
-                    words = self.letters[kind] + number + primes_of(kind)
+                words = number.join(self.marks[kind])
+                if number and self._fits(words, box[2] - box[0]):
                     self._write_in(box, words, self.looks[kind])
 
-    def fits(self, letters):
+    def fits(self, marks):
         """Whether there is a letter for every kind, and room for it in every box."""
-        return all(letters.values()) and all(
+        return all(letter for letter, _ in marks.values()) and all(
             self._fits(
-                letters[cell.kind] + cell.microbatch + primes_of(cell.kind),
+                cell.microbatch.join(marks[cell.kind]),
                 self.ruler.inch(cell.end) - self.ruler.inch(cell.start),
             )
             for stage in self.stages

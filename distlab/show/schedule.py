@@ -2,6 +2,7 @@
 
 import itertools
 import re
+from collections import Counter
 from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
@@ -84,16 +85,23 @@ class Schedule:
 
         One is held from its forward work to the end of its last backward work.
         """
-        cells, ends = self.cells[stage], {}
-        for cell in cells:
-            if not cell.kind.startswith("forward"):
+        steps, ends = Counter(), {}
+        for cell in self.cells[stage]:
+            if cell.kind.startswith("forward"):
+                steps[cell.start] += 1
+            else:
                 ends[cell.microbatch, chunk_of(cell.kind)] = cell.end
-        steps = [(cell.start, 1) for cell in cells if cell.kind.startswith("forward")]
-        steps = sorted([*steps, *((end, -1) for end in ends.values())])
-        times = [time for time, _ in steps]
-        counts = itertools.accumulate(change for _, change in steps)
+        steps.subtract(ends.values())
+        times = sorted(time for time, change in steps.items() if change)
+        counts = itertools.accumulate(steps[time] for time in times)
         spans = zip(itertools.pairwise(times), counts, strict=False)
-        return [(start, end, n) for (start, end), n in spans if n > 0 and end > start]
+        return [(start, end, n) for (start, end), n in spans if n > 0]
+
+    @property
+    def holds(self) -> str:
+        """What it is that stages hold."""
+        chunks = any(map(chunk_of, self.kinds))
+        return "chunks of microbatches" if chunks else "microbatches"
 
     def most_held(self, stage: int) -> int:
         """Return how many microbatches a stage holds at most."""
@@ -102,7 +110,8 @@ class Schedule:
     def held_sentences(self) -> list[str]:
         """Return in words how many microbatches stages hold at most."""
         each = ", ".join(str(self.most_held(s)) for s in self.stages[:_MOST_STAGES])
-        return [f"Microbatches held at most, from stage {self.stages[0]}: {each}."]
+        what = f"{self.holds.capitalize()} held at most"
+        return [f"{what}, from stage {self.stages[0]}: {each}."]
 
     def _lasted(self):
         return self.last - self.first
@@ -169,24 +178,27 @@ def letters_of(kinds) -> dict[str, str]:
     return {kind: letters[kind.split(", chunk ")[0]] for kind in kinds}
 
 
-def first_difference(one: Schedule, other: Schedule) -> tuple[str, list | None]:
+def first_difference(one: Schedule, other: Schedule) -> tuple[str, list]:
     """Return in words where schedules first differ, and (stage, start, end) in each.
 
-    They differ in the order in which a stage does its works, not in their times.
+    They differ in the order in which a stage does its works, not in their times. None
+    stands for no work.
     """
     found = []
-    for stage in one.stages:
-        pairs = zip(one.cells[stage], other.cells.get(stage, ()), strict=False)
-        for mine, yours in pairs:
-            if mine[3:] != yours[3:]:
-                found.append((min(mine.start, yours.start), stage, mine, yours))
+    for stage in sorted({*one.stages, *other.stages}):
+        both = one.cells.get(stage, ()), other.cells.get(stage, ())
+        for pair in itertools.zip_longest(*both):
+            if len({cell and cell[3:] for cell in pair}) > 1:
+                found.append((min(cell.start for cell in pair if cell), stage, pair))
                 break
     if not found:
-        return "Every stage does the same works in the same order.", None
-    _, stage, *both = min(found)
-    words = [" ".join(filter(None, [cell.kind, cell.microbatch])) for cell in both]
-    said = f"First difference, on stage {stage}: {words[0]} above, {words[1]} below."
-    return said, [cell[:3] for cell in both]
+        return "Every stage does the same works in the same order.", [None, None]
+    _, stage, pair = min(found)
+    mine, yours = (
+        " ".join(filter(None, cell[3:])) if cell else "nothing" for cell in pair
+    )
+    said = f"First difference, on stage {stage}: {mine} above, {yours} below."
+    return said, [cell and cell[:3] for cell in pair]
 
 
 def _percent(share):

@@ -117,16 +117,17 @@ def underlay(text):
     text.set_bbox({"fc": PAPER, "ec": "none", "boxstyle": "round,pad=0.15"})
 
 
-def bars(ax, boxes, color, *, edge=None, hatch=None, dashed=False, gid=None, zorder=3):
-    """Draw boxes (left, top, right, bottom), all alike, as one artist."""
+def bars(ax, boxes, color, *, gid=None, **look):
+    """Draw boxes (left, top, right, bottom), all alike, as one artist; see `shapes`."""
     import numpy as np
 
-    look = {"edge": edge, "hatch": hatch, "dashed": dashed, "gid": gid}
     corners = np.array([((a, b), (c, b), (c, d), (a, d)) for a, b, c, d in boxes])
-    return shapes(ax, corners, color, zorder=zorder, **look)
+    return shapes(ax, corners, color, gid=gid, **look)
 
 
-def shapes(ax, corners, color, *, edge=None, hatch=None, dashed=False, gid, zorder=3):
+def shapes(
+    ax, corners, color, *, edge=None, hatch=None, dashed=False, gid, zorder=3, width=1
+):
     """Draw polygons, each by its corners, all alike, as one artist."""
     from matplotlib.collections import PolyCollection
 
@@ -137,7 +138,7 @@ def shapes(ax, corners, color, *, edge=None, hatch=None, dashed=False, gid, zord
         corners,
         facecolors=color,
         edgecolors=edge or color,
-        linewidths=1 if edge else 0.5 * (not many),
+        linewidths=width if edge else 0.5 * (not many),
         linestyles=[_DASHES] if dashed else "solid",
         hatch=hatch,
         snap=False if many else None,

@@ -517,6 +517,8 @@ def test_chunks_are_told_apart_by_hatching_and_by_a_prime():
     picture = pipeline(cells)
     assert {"F0", "F0'", "F': forward, chunk 1"} <= {*words(picture)}
     assert len(boxes(picture, "cell: forward")) == 1
+    crowded = words(pipeline(timed(interleaved(4, 8)).cells()))
+    assert all(crowded.count(f"{microbatch}") == 4 * 4 for microbatch in range(1, 8))
 
 
 def test_memory_is_what_the_schedule_holds():
@@ -542,6 +544,16 @@ def test_two_schedules_share_a_clock_and_their_first_difference_is_framed():
     assert (below[0] - above[0]) / slot == pytest.approx(10 - 4)
     same = pipeline(both[0], both[0])
     assert "Every stage does the same" in same.alt and not drawn(same, "difference")
+    longer = pipeline(both[0], [*both[0], (4, 0, 1, "forward", 0)])
+    assert "on stage 4: nothing above, forward 0 below." in longer.alt
+
+
+def test_two_schedules_share_a_scale_of_what_is_held():
+    both = [timed(make(4, 8)).cells() for make in (gpipe, one_f_one_b)]
+    tall = [b - a for _, a, _, b in boxes(pipeline(*both, memory=True), "held")]
+    assert [t / tall[0] for t in tall] == pytest.approx(
+        [1] * 4 + [0.5, 0.375, 0.25, 0.125]
+    )
 
 
 def test_a_pipeline_plays_and_says_what_stages_do_and_hold():
