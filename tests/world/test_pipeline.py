@@ -8,6 +8,7 @@ from torch import nn
 from distlab import InvalidArgument, Kill, RankDied, RankRaised, run
 from distlab.links import Link
 from distlab.simulated import Uniform
+from distlab.train.models import GPT
 from distlab.train.pipeline import (
     PipelinedModel,
     Times,
@@ -16,12 +17,14 @@ from distlab.train.pipeline import (
     gpipe,
     interleaved,
     naive,
+    of_torch,
     one_f_one_b,
     play,
     timed,
     zero_bubble_h1,
     zero_bubble_h2,
 )
+from distlab.train.pipeline.weights_later import WeightsLater
 
 SCHEDULES = [naive, gpipe, one_f_one_b, interleaved, zero_bubble_h1, zero_bubble_h2]
 schedules = pytest.mark.parametrize("make", SCHEDULES, ids=lambda make: make.__name__)
@@ -57,7 +60,8 @@ def gradients(comm, schedule, recompute=False, most=None):
     pipe = PipelinedModel(comm, chunks, schedule, loss_of, recompute=recompute)
     losses = pipe.step(*batch())
     norm = clip_gradients(comm, pipe.chunks.parameters(), most) if most else None
-    return losses, [[p.grad.tolist() for p in c.parameters()] for c in chunks], norm
+    grads = [[p.grad.tolist() for p in c.parameters()] for c in chunks]
+    return losses.tolist(), grads, norm
 
 
 def whole(schedule, most=None):
@@ -141,32 +145,140 @@ def test_on_the_virtual_clock_it_takes_what_was_predicted(make, p, m, uneven):
     assert sorted(drawn) == sorted((c[0], *c[3:]) for c in predicted.cells())
 
 
-def test_losses_and_gradients_are_those_of_torchs_pipelining():
-    def beside(comm, name):
-        from torch.distributed import pipelining
+OF_TORCH = {
+    "ScheduleGPipe": gpipe(4, 8),
+    "Schedule1F1B": one_f_one_b(4, 8),
+    "ScheduleInterleaved1F1B": interleaved(4, 8),
+    "ScheduleInterleavedZeroBubble": zero_bubble_h1(4, 8),
+}
 
-        (own,) = own_chunks(comm, gpipe(4, 8))
-        device = torch.device("cpu")
-        stage = pipelining.PipelineStage(own, comm.rank, 4, device)
-        schedule = getattr(pipelining, name)(stage, 8, loss_fn=loss_of)
-        inputs, targets = batch()
-        losses = []
-        if comm.rank == 0:
-            schedule.step(inputs)
-        else:
-            last = comm.rank == 3
-            schedule.step(**({"target": targets, "losses": losses} if last else {}))
-        return [loss.item() for loss in losses], [
-            p.grad.tolist() for p in own.parameters()
-        ]
 
-    for make, name in ((gpipe, "ScheduleGPipe"), (one_f_one_b, "Schedule1F1B")):
-        ours = run(gradients, 4, args=(make(4, 8),)).results
-        theirs = run(beside, 4, args=(name,)).results
-        assert ours[-1][0] == pytest.approx(theirs[-1][0], abs=1e-12)
-        for mine, other in zip(ours, theirs, strict=True):
-            flat = zip(mine[1][0], other[1], strict=True)
-            assert all(np.allclose(a, b, rtol=0, atol=1e-12) for a, b in flat)
+def by_torch(comm, name, chunks):
+    """Return torch's losses, its gradients, and its order of work as ours."""
+    from torch.distributed import pipelining
+
+    own, device = own_chunks(comm, OF_TORCH[name]), torch.device("cpu")
+    stages = [
+        pipelining.PipelineStage(part, c * 4 + comm.rank, 4 * chunks, device)
+        for c, part in enumerate(own)
+    ]
+    single = name in ("ScheduleGPipe", "Schedule1F1B")
+    make, (inputs, targets), losses = getattr(pipelining, name), batch(), []
+    schedule = make(stages[0] if single else stages, 8, loss_fn=loss_of)
+    given, last = (inputs,) if comm.rank == 0 else (), comm.rank == 3
+    schedule.step(*given, **({"target": targets, "losses": losses} if last else {}))
+    grads = [[p.grad.tolist() for p in part.parameters()] for part in own]
+    told = OF_TORCH[name] if name == "Schedule1F1B" else of_torch(schedule)
+    return [loss.item() for loss in losses], grads, told
+
+
+@pytest.mark.parametrize("name", OF_TORCH)
+def test_order_losses_and_gradients_are_those_of_torchs_schedules(name):
+    ours = OF_TORCH[name]
+    theirs = run(by_torch, 4, args=(name, ours.chunks)).results
+    assert str(theirs[0][2]) == str(ours)
+    mine = run(gradients, 4, args=(theirs[0][2],)).results
+    assert sorted(mine[-1][0]) == pytest.approx(sorted(theirs[-1][0]), abs=1e-12)
+    for (_, grads, _), (_, others, _) in zip(mine, theirs, strict=True):
+        for chunk, other in zip(grads, others, strict=True):
+            for a, b in zip(chunk, other, strict=True):
+                assert np.allclose(a, b, rtol=0, atol=1e-12)
+
+
+# ---- weights later, tied parameters, memory -------------------------------------
+
+
+def small_gpt():
+    torch.manual_seed(0)
+    gpt = GPT(width=8, layers=3, heads=2, length=9).double()
+    gpt.scores.weight = gpt.bytes.weight
+    gpt.blocks[1].network[0].weight.requires_grad_(False)
+    draw = torch.Generator().manual_seed(1)
+    return gpt, torch.randint(0, 256, (8, 10), generator=draw)
+
+
+def cut(gpt):
+    def embedded(text):
+        return gpt.bytes(text) + gpt.places(torch.arange(text.shape[1]))
+
+    first = nn.Module()
+    first.bytes, first.places, first.forward = gpt.bytes, gpt.places, embedded
+    middle = nn.Sequential(gpt.blocks[1], nn.Identity())
+    last = nn.Sequential(gpt.blocks[2], gpt.last_norm, gpt.scores)
+    return nn.Sequential(first, gpt.blocks[0]), middle, last
+
+
+def next_byte(scores, text):
+    return nn.functional.cross_entropy(scores.flatten(0, 1), text.flatten())
+
+
+def tied_beside_whole(comm, make, recompute):
+    gpt, text = small_gpt()
+    stage = cut(gpt)[comm.rank]
+    tied = gpt.bytes.weight if comm.rank != 1 else None
+    how = {"recompute": recompute, "tied": tied}
+    pipe = PipelinedModel(comm, [stage], make(3, 4), next_byte, **how)
+    pipe.step(text[:, :-1], text[:, 1:])
+    norm = clip_gradients(comm, stage.parameters(), 0.1, tied=tied)
+    mine = [p.grad for p in stage.parameters() if p.requires_grad]
+    whole, _ = small_gpt()
+    whole.loss(text).backward()
+    trained = [p for p in whole.parameters() if p.requires_grad]
+    theirs_norm = nn.utils.clip_grad_norm_(trained, 0.1).item()
+    theirs = [p.grad for p in cut(whole)[comm.rank].parameters() if p.requires_grad]
+    apart = [(a - b).abs().max().item() for a, b in zip(mine, theirs, strict=True)]
+    return max(apart), abs(norm - theirs_norm)
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("make", [one_f_one_b, zero_bubble_h1])
+def test_tied_embeddings_have_the_gradient_of_the_whole_model(make, recompute):
+    for apart, norm in run(tied_beside_whole, 3, args=(make, recompute)).results:
+        assert apart < 1e-12 and norm < 1e-6
+
+
+def test_tied_parameters_that_differ_are_refused():
+    def differ(comm):
+        own = nn.Parameter(torch.full((2,), float(comm.rank)))
+        layer, schedule = [nn.Linear(2, 2)], gpipe(2, 1)
+        PipelinedModel(comm, layer, schedule, loss_of, tied=own)
+
+    with pytest.raises(RankRaised, match="tied parameters of the first and the last"):
+        run(differ, 2)
+
+
+def test_weights_wait_for_w_in_one_product_each():
+    layer, later = nn.Linear(3, 5), WeightsLater()
+    x = torch.rand(2, 4, 3, requires_grad=True)
+    with later:
+        y = layer(x)
+    y.sum().backward()
+    assert layer.weight.grad is None and x.grad is not None
+    assert torch.allclose(layer.bias.grad, torch.full((5,), 8.0))
+    assert later.nbytes == x.nbytes + y.nbytes
+    later.add_up()
+    assert torch.allclose(layer.weight.grad, x.detach().sum((0, 1)).expand(5, 3))
+    assert later.nbytes == 0
+
+
+def held_by(comm, make, recompute):
+    width = [8, 24, 8][comm.rank]  # of a stage within: stages are uneven
+    stage = nn.Sequential(nn.Linear(8, width), nn.Tanh(), nn.Linear(width, 8))
+    how = {"recompute": recompute, "measure": True}
+    pipe = PipelinedModel(comm, [stage], make(3, 6), loss_of, **how)
+    pipe.step(torch.rand(12, 8), torch.rand(12, 8))
+    return pipe.held_bytes
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("make", [naive, gpipe, one_f_one_b])
+def test_bytes_kept_are_those_of_the_microbatches_held(make, recompute):
+    schedule = make(3, 6)
+    results = run(held_by, 3, args=(make, recompute)).results
+    for stage, found in enumerate(results):
+        each = found[0]  # after the first F one is held
+        assert each > 0
+        assert found == [each * count for count in schedule.held(stage)]
 
 
 def with_mistake(comm, mistake):

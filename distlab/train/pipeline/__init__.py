@@ -2,6 +2,7 @@
 
 from distlab.train.pipeline.engine import play
 from distlab.train.pipeline.model import PipelinedModel, clip_gradients
+from distlab.train.pipeline.of_torch import of_torch
 from distlab.train.pipeline.schedule import Schedule, Work
 from distlab.train.pipeline.schedules import (
     gpipe,
@@ -26,6 +27,7 @@ __all__ = [
     "gpipe",
     "interleaved",
     "naive",
+    "of_torch",
     "one_f_one_b",
     "play",
     "timed",

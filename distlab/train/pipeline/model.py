@@ -5,6 +5,7 @@ losses = pipe.step(inputs, targets)      # then the optimizer of this stage
 """
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 
 import torch
 from torch import nn
@@ -12,8 +13,10 @@ from torch.utils.checkpoint import checkpoint
 
 from distlab.collectives import ring_all_reduce
 from distlab.errors import InvalidArgument
+from distlab.train.memory import SavedForBackward
 from distlab.train.pipeline.engine import check_stages, play
 from distlab.train.pipeline.schedule import Schedule
+from distlab.train.pipeline.weights_later import WeightsLater
 
 __all__ = ["PipelinedModel", "clip_gradients"]
 
@@ -24,9 +27,12 @@ class PipelinedModel:
     chunks: one module for each chunk that the schedule gives a stage.
     loss: (output, target) of a microbatch -> its mean loss, on the last part.
     recompute: keep only each chunk's input, and run it again before its backward pass.
+    tied: on the first and the last rank the parameter that is one in the whole model,
+        such as an embedding that also makes the logits; its gradients are summed.
+    measure: count `held_bytes`, the bytes kept for backward after each work.
 
     Raises: InvalidArgument if there is not a rank for each stage of the schedule, or a
-    module for each chunk.
+    module for each chunk, or if the two tied parameters differ.
     """
 
     def __init__(
@@ -37,6 +43,8 @@ class PipelinedModel:
         loss: Callable,
         *,
         recompute: bool = False,
+        tied: nn.Parameter | None = None,
+        measure: bool = False,
     ):
         check_stages(comm, schedule)
         if len(chunks) != schedule.chunks:
@@ -46,14 +54,20 @@ class PipelinedModel:
             )
         self.comm, self.chunks, self.schedule = comm, nn.ModuleList(chunks), schedule
         self._loss, self._recompute, self._shapes = loss, recompute, None
+        self._tied, self._measure = tied if comm.world_size > 1 else None, measure
+        if self._tied is not None and not self._equal_at_both_ends(tied.detach()):
+            raise InvalidArgument(
+                "the tied parameters of the first and the last rank differ. Start both "
+                "from the same values: the same seed, or a copy of one."
+            )
 
-    def step(self, inputs, targets, *, seconds: Callable | None = None) -> list[float]:
+    def step(self, inputs, targets, *, seconds: Callable | None = None) -> torch.Tensor:
         """Run all microbatches forward and backward; return their losses.
 
         inputs, targets: a batch; its first dimension is cut into equal microbatches.
         Only the first stage reads inputs, and only the last one targets. Gradients add
         up in `.grad`, as those of the mean loss of the batch.
-        Returns: the losses on the last stage, an empty list on others.
+        Returns: the losses [microbatches] on the last stage, an empty tensor on others.
 
         Raises: InvalidArgument if the batch does not divide.
         """
@@ -62,17 +76,21 @@ class PipelinedModel:
         self._targets = _cut(targets, microbatches, "targets")
         if self._shapes is None:
             self._shapes = self._learn_shapes()
-        self._kept, self._put_off, self.losses = {}, {}, []
+        self._kept, self._later, self._bytes = {}, {}, {}
+        self._losses, self.held_bytes = [], []
         play(self.comm, self.schedule, self, seconds=seconds)
-        return self.losses
+        if self._tied is not None:
+            self._tied.grad += self._other_end(self._tied.grad)
+        return torch.stack(self._losses) if self._losses else torch.empty(0)
 
     # ---- what `play` asks for --------------------------------------------------------
 
     def do(self, work, arrived):
         """Do one work: F keeps its input and output, B and W use them."""
-        return {"F": self._forward, "B": self._backward, "W": self._weights}[work.kind](
-            work, arrived
-        )
+        do = {"F": self._forward, "B": self._backward, "W": self._weights}[work.kind]
+        made = do(work, arrived)
+        self.held_bytes.append(sum(self._bytes.values()))
+        return made
 
     def room(self, part, kind):
         """Return a tensor for the output of a part, or the gradient of its input."""
@@ -85,38 +103,51 @@ class PipelinedModel:
         return self.schedule.part(self.comm.rank, work)
 
     def _forward(self, work, arrived):
-        chunk, part = self.chunks[work.chunk], self._part(work)
+        part, key = self._part(work), (work.microbatch, work.chunk)
         x = self._inputs[work.microbatch] if part == 0 else arrived.requires_grad_()
-        y = checkpoint(chunk, x, use_reentrant=False) if self._recompute else chunk(x)
-        if part == self.schedule.parts - 1:
-            loss = self._loss(y, self._targets[work.microbatch])
-            self.losses.append(loss.item())
-            y = loss / self.schedule.microbatches
-        self._kept[work.microbatch, work.chunk] = x, y
+        counted = SavedForBackward(self.chunks.parameters())
+        with counted if self._measure else nullcontext():
+            y = self._run(x, key)
+            if part == self.schedule.parts - 1:
+                loss = self._loss(y, self._targets[work.microbatch])
+                self._losses.append(loss.detach())
+                y = loss / self.schedule.microbatches
+        self._kept[key] = x, y
+        self._bytes[key] = counted.nbytes + x.nbytes * self._recompute
         return y.detach()
 
+    def _run(self, x, key):
+        """Run a chunk, again before its backward pass if that is to be recomputed."""
+        chunk, later = self.chunks[key[1]], nullcontext()
+        if self.schedule.splits_backward:
+            later = self._later[key] = WeightsLater()
+
+        def run(x):
+            with later:
+                return chunk(x)
+
+        return checkpoint(run, x, use_reentrant=False) if self._recompute else run(x)
+
     def _backward(self, work, gradient):
-        """Return the gradient of the input; unless W does it, add up the weights'."""
+        """Return the gradient of the input; weights that wait for W are left out."""
         key = work.microbatch, work.chunk
         x, y = self._kept.pop(key)
-        first = self._part(work) == 0
-        if not self.schedule.splits_backward:
-            y.backward(gradient)
-            return None if first else x.grad
-        self._put_off[key] = y, gradient
-        if first:
-            return None
-        return torch.autograd.grad(y, x, gradient, retain_graph=True)[0]
+        y.backward(gradient)
+        self._bytes[key] = self._later[key].nbytes if key in self._later else 0
+        return None if self._part(work) == 0 else x.grad
 
     def _weights(self, work, _):
-        """Add up the weights' gradients: through the graph of B once more."""
-        y, gradient = self._put_off.pop((work.microbatch, work.chunk))
-        trained = [p for p in self.chunks[work.chunk].parameters() if p.requires_grad]
-        if trained:
-            found = torch.autograd.grad(y, trained, gradient, allow_unused=True)
-            for p, grad in zip(trained, found, strict=True):
-                if grad is not None:
-                    p.grad = grad if p.grad is None else p.grad + grad
+        key = work.microbatch, work.chunk
+        self._later.pop(key).add_up()
+        self._bytes[key] = 0
+
+    def _other_end(self, tensor):
+        """Exchange a tensor between the first and the last rank; return what came."""
+        other, arrived = self.comm.world_size - 1 - self.comm.rank, tensor.clone()
+        return self.comm.sendrecv(tensor, arrived, dst=other, src=other)
+
+    def _equal_at_both_ends(self, tensor):
+        return torch.equal(self._other_end(tensor), tensor)
 
     def _learn_shapes(self):
         """Return the shape and type that each part gives, from one microbatch."""
@@ -151,13 +182,16 @@ class PipelinedModel:
             ) from None
 
 
-def clip_gradients(comm, parameters, most: float) -> float:
+def clip_gradients(comm, parameters, most: float, *, tied=None) -> float:
     """Scale gradients so that the norm over all stages is at most `most`; return it.
 
-    Every rank calls it with its own parameters.
+    Every rank calls it with its own parameters. tied: as in `PipelinedModel`; it counts
+    once, on the first rank.
     """
-    gradients = [p.grad for p in parameters if p.grad is not None]
-    squares = [gradient.double().square().sum() for gradient in gradients]
+    parameters = [p for p in parameters if p.grad is not None]
+    gradients = [p.grad for p in parameters]
+    again = tied if comm.rank else None
+    squares = [p.grad.double().square().sum() for p in parameters if p is not again]
     total = sum(squares, torch.zeros(1, dtype=torch.float64, device=comm.device))
     ring_all_reduce(comm, total)
     norm = total.sqrt().item()

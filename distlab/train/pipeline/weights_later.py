@@ -1,0 +1,71 @@
+"""`WeightsLater`: linear layers whose weights have their gradients later.
+
+    backward:  gradient of the output ──▶ gradient of the input, at once
+                  └── put aside with the layer's input ──▶ `add_up`: of the weight
+
+Both are products of the same size, so backward is cut in half. What is not a linear
+layer's weight, such as a bias or a norm, has its gradient in backward as ever.
+
+Source: Qi et al., Zero Bubble Pipeline Parallelism (2024), section 2.
+"""
+
+import torch
+from torch import nn
+from torch.nn import functional
+from torch.overrides import TorchFunctionMode
+
+__all__ = ["WeightsLater"]
+
+
+class WeightsLater(TorchFunctionMode):
+    """While it is on, `functional.linear` puts the gradients of weights aside.
+
+    What `torch.compile` compiles is left as it is: all its gradients come in backward.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self._aside = []
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        """Call a function of torch, or `_Linear` for a layer with a weight to train."""
+        kwargs = kwargs or {}
+        if function is functional.linear and not torch.compiler.is_compiling():
+            x, weight, bias = _given(*args, **kwargs)
+            if isinstance(weight, nn.Parameter) and weight.requires_grad:
+                return _Linear.apply(x, weight, bias, self._aside)
+        return function(*args, **kwargs)
+
+    @property
+    def nbytes(self) -> int:
+        """The bytes of what is put aside."""
+        return sum(x.nbytes + gradient.nbytes for _, x, gradient in self._aside)
+
+    def add_up(self) -> None:
+        """Add the gradients of all weights to their `grad`."""
+        for weight, x, gradient in self._aside:
+            rows = gradient.flatten(0, -2)
+            found = (rows.T @ x.flatten(0, -2).to(rows.dtype)).to(weight.dtype)
+            weight.grad = found if weight.grad is None else weight.grad + found
+        self._aside.clear()
+
+
+def _given(input, weight, bias=None):  # as functional.linear names them
+    return input, weight, bias
+
+
+class _Linear(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, weight, bias, aside):
+        ctx.save_for_backward(x)  # the weight itself: a recomputed one has no `grad`
+        ctx.weight, ctx.aside = weight, aside
+        return functional.linear(x, weight, bias)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        (x,), weight = ctx.saved_tensors, ctx.weight
+        ctx.aside.append((weight, x.detach(), gradient))
+        needs_x, _, needs_bias, _ = ctx.needs_input_grad
+        of_x = gradient @ weight.to(gradient.dtype) if needs_x else None
+        of_bias = gradient.flatten(0, -2).sum(0) if needs_bias else None
+        return of_x, None, of_bias, None
