@@ -31,7 +31,7 @@ class WeightsLater(TorchFunctionMode):
         """Call a function of torch, or `_Linear` for a layer with a weight to train."""
         kwargs = kwargs or {}
         if function is functional.linear and not torch.compiler.is_compiling():
-            x, weight, bias = _given(*args, **kwargs)
+            x, weight, bias = _named(*args, **kwargs)
             if isinstance(weight, nn.Parameter) and weight.requires_grad:
                 return _Linear.apply(x, weight, bias, self._aside)
         return function(*args, **kwargs)
@@ -50,7 +50,7 @@ class WeightsLater(TorchFunctionMode):
         self._aside.clear()
 
 
-def _given(input, weight, bias=None):  # as functional.linear names them
+def _named(input, weight, bias=None):  # as functional.linear names them
     return input, weight, bias
 
 
