@@ -11,7 +11,7 @@ from distlab.launch.report import Report
 from distlab.launch.story import tell
 from distlab.launch.waits import stuck_ranks
 from distlab.simulated import Engine, Fabric, SimulatedBoard, SimulatedComm
-from distlab.simulated.own_state import shared_threads
+from distlab.simulated.own_state import one_thread
 
 __all__ = ["Simulated", "run_simulated", "simulate"]
 
@@ -78,7 +78,7 @@ def simulate(
     nothing ends a rank that computes for ever.
     """
     engine = Engine(world_size, fabric, faults)
-    with shared_threads(world_size):
+    with one_thread():
         engine.run([_body(engine, rank, fn, args) for rank in range(world_size)])
     board = SimulatedBoard(engine)
     failure = _failure(engine, board, timeout_s)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 
 from numpy import random as numpys_random
 
-__all__ = ["MOST", "Own", "shared_threads"]
+__all__ = ["MOST", "Own", "one_thread"]
 
 MOST = 32
 
@@ -57,12 +57,12 @@ class Own:
 
 
 @contextmanager
-def shared_threads(world_size: int):
-    """Have torch use as many threads as a rank has whose cores others use, too."""
+def one_thread():
+    """Have torch compute on one thread: several would wait for each other's cores."""
     torch = sys.modules.get("torch")
     before = torch.get_num_threads() if torch else 0
     if torch:
-        torch.set_num_threads(max(1, before // world_size))
+        torch.set_num_threads(1)
     try:
         yield
     finally:
