@@ -75,12 +75,13 @@ class _Mail:
     """
 
     def __init__(self, comm, schedule, stage):
-        self._comm, self._schedule, self._stage = comm, schedule, stage
+        self._comm, self._stage = comm, stage
+        messages, self._given, self._sources = _plan(schedule)
         self._in_one_order = str(comm.device).startswith("cuda")
         self._posts = {}  # other rank -> messages with it that are not posted yet
         self._arriving, self._sent = {}, []
         self._here = {}  # what one part gave to another of this rank
-        for message in _messages(schedule).get(comm.rank, ()):
+        for message in messages.get(comm.rank, ()):
             other = message.src + message.dst - comm.rank
             if self._in_one_order or message.src == other:
                 self._posts.setdefault(other, deque()).append(message)
@@ -89,7 +90,7 @@ class _Mail:
 
     def wait_for(self, work):
         """Return what `work` needs from another part of the model, or None."""
-        source = _source(self._schedule, self._comm.rank, work)
+        source = self._sources.get((self._comm.rank, work))
         if source is None:
             return None
         if source.src == self._comm.rank:
@@ -102,7 +103,7 @@ class _Mail:
 
     def send(self, work, made):
         """Begin to send what came of a work to whoever needs it."""
-        message = _given(self._schedule, self._comm.rank, work)
+        message = self._given.get((self._comm.rank, work))
         if message is None:
             return
         if message.dst == self._comm.rank:
@@ -137,30 +138,22 @@ class _Mail:
 
 
 @lru_cache(maxsize=4)
-def _messages(schedule):
-    """Return the messages of each rank with others, in the order they are made."""
-    found = {}
+def _plan(schedule):
+    """Return each rank's messages with others, in the order in which they are made.
+
+    And (stage, work) -> the message that comes of it, and -> the one that it needs.
+    """
+    between, given, sources = {}, {}, {}
+    stages, parts = len(schedule.stages), schedule.parts
     for stage, work in schedule.in_order():
-        message = _given(schedule, stage, work)
-        if message and message.src != message.dst:
-            found.setdefault(message.src, []).append(message)
-            found.setdefault(message.dst, []).append(message)
-    return found
-
-
-def _given(schedule, stage, work):
-    """Return the message that comes of a work: of F to the next part, of B back."""
-    part = schedule.part(stage, work)
-    other = part + {"F": 1, "B": -1, "W": 0}[work.kind]
-    if other == part or not 0 <= other < schedule.parts:
-        return None
-    return _Message(stage, other % len(schedule.stages), part, work)
-
-
-def _source(schedule, stage, work):
-    """Return the message that a work needs."""
-    for other, need in schedule.needs(stage, work):
-        message = _given(schedule, other, need)
-        if message and message.dst == stage and need.kind == work.kind:
-            return message
-    return None
+        part = schedule.part(stage, work)
+        other = part + {"F": 1, "B": -1, "W": 0}[work.kind]
+        if other == part or not 0 <= other < parts:
+            continue
+        chunk, dst = divmod(other, stages)
+        message = given[stage, work] = _Message(stage, dst, part, work)
+        sources[dst, Work(work.kind, work.microbatch, chunk)] = message
+        if dst != stage:
+            between.setdefault(stage, []).append(message)
+            between.setdefault(dst, []).append(message)
+    return between, given, sources

@@ -79,11 +79,12 @@ class Schedule:
         """Return what has to be done before, as (stage, work)."""
         part, last = self.part(stage, work), self.parts - 1
         before = {"F": [], "B": ["F"], "W": ["B"]}[work.kind]
-        found = [(stage, work._replace(kind=kind)) for kind in before]
+        _, microbatch, own = work
+        found = [(stage, Work(kind, microbatch, own)) for kind in before]
         other = part + {"F": -1, "B": 1, "W": 0}[work.kind]
         if other != part and 0 <= other <= last:
             chunk, stage = divmod(other, len(self.stages))
-            found.append((stage, work._replace(chunk=chunk)))
+            found.append((stage, Work(work.kind, microbatch, chunk)))
         return found
 
     def in_order(self) -> list[tuple[int, Work]]:
