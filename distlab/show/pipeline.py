@@ -13,7 +13,13 @@ from distlab.show.lettering import literal, width_of
 from distlab.show.picture import Picture
 from distlab.show.ruler import Ruler
 from distlab.show.scale import Scale
-from distlab.show.schedule import Schedule, first_difference, letters_of, primes_of
+from distlab.show.schedule import (
+    Schedule,
+    first_difference,
+    kinds_of,
+    letters_of,
+    primes_of,
+)
 from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, bars, shapes, write
 from distlab.show.telling import left_out
 from distlab.show.theme import MUTED, TRACK, WARNING, tint
@@ -52,8 +58,7 @@ def pipeline(
 
 
 def _picture(schedules, title, names, memory):
-    every = dict.fromkeys(kind for each in schedules for kind in each.kinds)
-    kinds = sorted(every, key=lambda kind: len(primes_of(kind)))
+    kinds = kinds_of(schedules)
     charts = _charts(schedules, looks_of(kinds), memory)
     marks = {
         kind: (letter, primes_of(kind)) for kind, letter in letters_of(kinds).items()

@@ -10,7 +10,8 @@ from distlab.show.amounts import amount_of, checked_number
 from distlab.show.lettering import literal
 from distlab.show.telling import listed, plural
 
-__all__ = ["Cell", "Schedule", "first_difference", "letters_of", "primes_of"]
+__all__ = ["Cell", "Schedule", "first_difference", "kinds_of", "letters_of"]
+__all__ += ["primes_of"]
 
 _IDLE = "idle"
 _MOST_CELLS, _MOST_STAGES = 16, 8
@@ -164,6 +165,12 @@ def chunk_of(kind: str) -> int:
 def primes_of(kind: str) -> str:
     """Return what is written behind a microbatch of a chunk: F0, F0', F0''."""
     return "'" * chunk_of(kind)
+
+
+def kinds_of(schedules) -> list[str]:
+    """Return the kinds of work in all schedules, those of chunk 0 before others."""
+    every = dict.fromkeys(kind for each in schedules for kind in each.kinds)
+    return sorted(every, key=chunk_of)
 
 
 def letters_of(kinds) -> dict[str, str]:

@@ -9,7 +9,13 @@ from distlab import follow
 from distlab.collectives import ring_all_reduce
 from distlab.show import compare, player
 from distlab.trace import Event, Trace
-from distlab.train.pipeline import interleaved, timed
+from distlab.train.pipeline import (
+    gpipe,
+    interleaved,
+    one_f_one_b,
+    timed,
+    zero_bubble_h1,
+)
 
 LEAST_PX = 11
 SIZES = """root => [...root.querySelectorAll('text, i, b, span, button, .keys')]
@@ -42,6 +48,9 @@ PLAYERS = {
     "pair": pair,
     "split": lambda: player(SPLIT, "A split"),
     "pipeline": lambda: player(timed(interleaved(4, 8)).cells(), "Interleaved"),
+    "pipelines": lambda: compare(
+        *(timed(make(16, 20)).cells() for make in (gpipe, zero_bubble_h1)), "Two"
+    ),
     "crash": lambda: player(CRASHED, "A crash"),
 }
 
@@ -80,3 +89,14 @@ def test_the_panel_goes_below_the_graph_where_the_page_is_narrow(show):
             )
         )
     )
+
+
+def test_a_pipeline_lights_what_stages_do_now_and_counts_what_they_hold(show):
+    screen = show(player(timed(one_f_one_b(4, 8)).cells(), "1F1B"))
+    seen = "root => [...root.querySelectorAll('{}')].map(text => text.textContent)"
+    screen.keys("Tab", "ArrowRight", "ArrowRight", "ArrowRight")
+    assert screen.ask(seen.format(".lit text")) == ["F3", "F2", "F1", "F0"]
+    assert screen.ask(seen.format("svg > text")) == [f"holds {n}" for n in (4, 3, 2, 1)]
+    screen.keys("End")
+    assert screen.ask(seen.format(".lit text")) == []
+    assert screen.ask(seen.format("svg > text")) == ["holds 0"] * 4

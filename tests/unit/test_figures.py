@@ -10,13 +10,14 @@ import pytest
 from artists import assert_legible, boxes, drawn, pixels, texts, words
 
 from distlab.errors import InvalidArgument
-from distlab.show import memory, pipeline, player, ratios, traffic
+from distlab.show import compare, memory, pipeline, player, ratios, traffic
 from distlab.show.schedule import Schedule
 from distlab.show.theme import INK, MUTED, PAPER, WARNING, rank_color
 from distlab.trace import Event, Trace
 from distlab.train.pipeline import (
     gpipe,
     interleaved,
+    naive,
     one_f_one_b,
     timed,
     zero_bubble_h1,
@@ -564,5 +565,19 @@ def test_a_pipeline_plays_and_says_what_stages_do_and_hold():
     assert frames[0.0].text.startswith("Stages do 0: F0, 1: idle, 2: idle, 3: idle.")
     drawn_ = made._repr_mimebundle_()
     assert "image/png" in drawn_ and "F: forward" in drawn_["text/html"]
+    many = player(timed(one_f_one_b(20, 20)).cells(), unit="ms").film.frames[3]
+    assert many.title == "At 3 ms"
+    assert many.text == "4 of 16 stages work. They hold 0 to 4 microbatches."
+
+
+def test_two_pipelines_play_on_one_clock_up_to_the_first_work_that_differs():
+    short, long = (timed(make(4, 4)).cells() for make in (zero_bubble_h1, naive))
+    made = compare(short, long, names=("H1", "naive"))
+    one, other = made.films
+    assert [f.at_s for f in one.frames] == [f.at_s for f in other.frames]
+    assert one.lasts_s == other.lasts_s and one.over_s < other.over_s
+    assert one.frames[made.stop].at_s == 1 and "forward 1 above" in made.difference
+    assert "naive: 4 microbatches" in made.html()
+    assert not compare(short, short).stop
     with pytest.raises(InvalidArgument, match="a pipeline that plays is saved"):
         made.save("pipeline.gif")

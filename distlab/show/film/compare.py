@@ -4,7 +4,7 @@ from distlab.errors import InvalidArgument
 from distlab.show.film.differences import first_difference
 from distlab.show.film.film import Film
 from distlab.show.film.page import fragment
-from distlab.show.film.player import Player
+from distlab.show.film.player import PipelinePlayer, Player
 from distlab.show.film.still import pair_strip
 from distlab.show.lettering import literal
 from distlab.show.reading import trace_of
@@ -82,18 +82,23 @@ class Comparison(Player):
 
 
 def compare(
-    mine, ideal, title="", *, names=("yours", "ideal"), shape="auto"
-) -> Comparison:
+    mine, ideal, title="", *, names=("yours", "ideal"), shape="auto", unit="slot"
+) -> Player:
     """Play two runs in step; stop where they first differ, and say what differs.
 
     Messages are compared step by step by sender, receiver and bytes; if both traces
     come from `follow`, also by which chunk they carry, and whose shares each rank
     holds afterwards.
 
-    mine, ideal: a `Trace`, or anything with a `.trace`. names: over each of them.
+    Two pipelines play on one clock, up to the first work that differs.
+
+    mine, ideal: a `Trace`, or anything with a `.trace`; or a list of a pipeline's
+    cells, in `unit`s. names: over each of them.
 
     Raises: InvalidArgument for two runs of different numbers of ranks, or no trace.
     """
+    if isinstance(mine, list):
+        return PipelinePlayer([mine, ideal], title, unit, names)
     traces = trace_of(mine), trace_of(ideal)
     others = [trace.who for trace in traces if trace.who != "rank"]
     if others:

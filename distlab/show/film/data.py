@@ -14,7 +14,7 @@ from distlab.show.lettering import literal
 __all__ = ["film_data"]
 
 _FATES = {"arrived": 0, "dropped": 1, "waiting": 2, "awaited": 2}
-_MOST_WORDS = 2000
+_MOST_WORDS = 4000
 _MOST_SPANS, _MOST_ARROWS, _FINEST = 10_000, 10_000, 1 / 4000
 
 
@@ -47,6 +47,14 @@ def film_data(film) -> dict:
         "words": _words(film),
         "legend": film.legend(),
         "unit": film.unit,
+        "looks": film.looks,
+        "key": film.key,
+        "held": [
+            [[_share(film, start), _share(film, end), n] for start, end, n in row]
+            for row in film.held
+        ],
+        "most": film.most,
+        "over": _share(film, film.over_s),
         "whole": int(film.WHOLE),
         "stuck": film.stuck,
         "gone": film.gone,

@@ -91,7 +91,8 @@ def _head(film):
     )
     return (
         f'<div class="head"><b>{escape(film.title)}</b><span>{escape(film.subtitle)}'
-        f'</span><div class="views" role="tablist" hidden>{tabs}</div></div>'
+        f'</span><div class="views{" off" * (len(film.VIEWS) < 2)}" role="tablist" '
+        f"hidden>{tabs}</div></div>"
     )
 
 
@@ -106,11 +107,12 @@ def _verdict(words, differs, wrong):
 def _film(film, key, name, pair):
     painter, last = Painter(film), len(film.frames) - 1
     frame = film.frames[last]
-    drawn = f'{painter.base()}<g class="still">{painter.dynamic(last)}</g>'
+    graph = "graph" in film.VIEWS
+    drawn = f'{painter.base()}<g class="still">{painter.dynamic(last)}</g>' * graph
     stage = f'<g transform="translate(14 4)">{drawn}</g>'
     over = f"<div><b>{escape(name)}</b></div>" if name else ""
     box = f'viewBox="0 0 {WIDTH + 20} {film.geometry.height + 8:g}"'
-    beside = "" if pair else Panel(film).svg(last, clip=f"c{key}")
+    beside = "" if pair or not graph else Panel(film).svg(last, clip=f"c{key}")
     return (
         f'<div class="film">{over}<div class="said" aria-live="polite">'
         f"<b>{escape(frame.title)}</b><span>{escape(frame.text)}</span></div>"

@@ -1,51 +1,71 @@
 """`PipelineFilm`: a pipeline's schedule over time, as lanes that play.
 
-stage 0  │F0│F1│F2│     │B0│▒▒▒      at the line of now: what each stage does,
-stage 1     │F0│F1│B0│▒▒▒            and how many microbatches it holds
+stage 0  │F0│F1│F2│▒▒▒▒▒│B0│▒▒▒│      at the line of now: what each stage does,
+           ▁▁▂▂▃▃▃▃▃▃▃▃▃▃▃▁▁    holds 3    and how many microbatches it holds
 """
+
+from bisect import bisect_right
 
 from distlab.show.film.film import MOST_ROWS, Film, Frame
 from distlab.show.film.geometry import Geometry
+from distlab.show.kinds import looks_of
 from distlab.show.lettering import literal
 from distlab.show.reading import Reading, Span
-from distlab.show.schedule import Schedule, letters_of, primes_of
+from distlab.show.schedule import Schedule, kinds_of, letters_of, primes_of
 from distlab.show.telling import left_out
 from distlab.trace import Trace
 
 __all__ = ["PipelineFilm"]
 
-_MOST_FRAMES = 2000
+_MOST_FRAMES, _MOST_TOLD = 2000, 8
 
 
 class PipelineFilm(Film):
-    """The film of cells (stage, start, end, kind, microbatch); see `show.pipeline`."""
+    """The film of a schedule, on the clock of all that it is played beside.
+
+    looks: kind -> colour, colour of its hatching, of letters on it, and hatching.
+    key: (kind, what it means). held: (start, end, count) of each row. most: the largest
+    such count. over_s: when this schedule ends.
+    """
 
     LANES, COLORS, MORE = "Who does what", ("", ""), ()
     VIEWS, OPENS = ("lanes",), "lanes"
 
-    def __init__(self, cells, title="", unit="slot"):
-        self.schedule = schedule = Schedule(cells, literal(unit, 24))
+    def __init__(self, schedule: Schedule, title="", beside=()):
+        self.schedule, every = schedule, [schedule, *beside]
         self.title, self.bound, self.who = literal(title, 80), None, "stage"
         self.unit = schedule.axis_label().partition(", ")[2] or "s"
-        self.letters = letters_of(schedule.kinds)
-        count = max(schedule.stages) + 1
+        stages, count = schedule.stages, max(schedule.stages) + 1
         self.world_size, self.reading = count, Reading(Trace(count, []))
         self.geometry, self.chunks = Geometry.of([], count, 0), 0
-        many = len(schedule.stages) > MOST_ROWS
-        shown = schedule.stages[: MOST_ROWS - 1], schedule.stages[-1:]
-        self.rows = [*shown[0], *shown[1]] if many else schedule.stages
+        many = len(stages) > MOST_ROWS
+        self.rows = [*stages[: MOST_ROWS - 1], stages[-1]] if many else stages
         self.stuck, self.gone, self.faults, self.stops = [], [], [], []
-        self.begin_s, self.end_s = schedule.first, schedule.last
+        self.begin_s, self.over_s = min(s.first for s in every), schedule.last
+        self.end_s = max(s.last for s in every)
         self.lasts_s = self.end_s - self.begin_s
+        self._color(kinds_of(every))
+        self.held = [schedule.held(stage) for stage in self.rows]
+        self.most = max(s.most_held(stage) for s in every for stage in s.stages) or 1
         self.spans = [
-            Span(stage, _state(cell.kind), cell.start, cell.end, self._words(cell))
-            for stage in schedule.stages
+            Span(stage, cell.kind, cell.start, cell.end, self._words(cell))
+            for stage in stages
             for cell in schedule.cells[stage]
         ]
-        self.frames = self._frames()
+        self.frames = self._frames(every)
         self.subtitle = schedule.headline()
-        hidden = many and (schedule.stages[MOST_ROWS - 1], schedule.stages[-2])
-        self.notes = [left_out("stage", *hidden)] if hidden else []
+        hidden = stages[MOST_ROWS - 1 : -1] if many else []
+        self.notes = [left_out("stage", hidden[0], hidden[-1])] if hidden else []
+
+    def _color(self, kinds):
+        self.letters = letters_of(kinds)
+        self.looks = {
+            kind: [look.color, look.line, look.letters, look.hatch]
+            for kind, look in looks_of(kinds).items()
+        }
+        marks = {kind: self.letters[kind] + primes_of(kind) for kind in kinds}
+        self.key = [[k, f"{marks[k]}: {k}" if marks[k] else k] for k in kinds]
+        self.key += [["box", "bubble"], ["waiting", f"{self.schedule.holds} held"]]
 
     def _words(self, cell):
         return self.letters[cell.kind] + cell.microbatch + primes_of(cell.kind)
@@ -54,37 +74,27 @@ class PipelineFilm(Film):
         """Return what a lane is called."""
         return f"stage {rank}"
 
-    def legend(self):
-        """Return what the letters in the lanes mean."""
-        words = (f"{self.letters[k]}{primes_of(k)}: {k}" for k in self.schedule.kinds)
-        return " · ".join([*words, "empty: bubble"])
-
-    def _frames(self):
+    def _frames(self, every):
         """Return a frame for each moment at which a work begins, and the end."""
-        cells = self.schedule.cells
-        begins = sorted({cell.start for own in cells.values() for cell in own})
+        cells = [cell for s in every for own in s.cells.values() for cell in own]
+        begins = sorted({cell.start for cell in cells})
         times = [*begins[:: -(-len(begins) // _MOST_FRAMES)], self.end_s]
-        return [self._frame(number, at) for number, at in enumerate(times)]
+        own = (self.schedule.cells[stage] for stage in self.rows)
+        does = [_over_time((c.start, c.end, self._words(c)) for c in o) for o in own]
+        holds = [_over_time(spans) for spans in self.held]
+        return [self._frame(at, does, holds) for at in times]
 
-    def _frame(self, number, at):
-        does, holds = [], []
-        for stage in self.schedule.stages[:MOST_ROWS]:
-            cells = self.schedule.cells[stage]
-            now = [self._words(c) for c in cells if c.start <= at < c.end]
-            does.append(f"{stage}: {now[0] if now else 'idle'}")
-            held = (n for a, b, n in self.schedule.held(stage) if a <= at < b)
-            holds.append(str(next(held, 0)))
-        title = f"At {at:.4g} {self.unit}"
-        text = (
-            f"Stages do {', '.join(does)}. They hold {', '.join(holds)} microbatches."
-        )
-        sent = [0] * self.world_size
-        return Frame(title, "" if number else "start", text, [], sent, {}, at, [])
-
-    @property
-    def full_scale(self):
-        """1: there are no bars."""
-        return 1
+    def _frame(self, at, does, holds):
+        now = [step(at) or "idle" for step in does]
+        held = [step(at) or 0 for step in holds]
+        if len(now) > _MOST_TOLD:
+            work = f"{sum(map('idle'.__ne__, now))} of {len(now)} stages work"
+            held = [f"{min(held)} to {max(held)}"]
+        else:
+            work = f"Stages do {', '.join(map('{}: {}'.format, self.rows, now))}"
+        text = f"{work}. They hold {', '.join(map(str, held))} {self.schedule.holds}."
+        title, sent = f"At {at:.4g} {self.unit}", [0] * self.world_size
+        return Frame(title, f"{at:.4g}", text, [], sent, {}, at, [])
 
     def alt(self):
         """Return in words what the film shows."""
@@ -93,6 +103,13 @@ class PipelineFilm(Film):
         return " ".join([*said, *self.schedule.held_sentences(), *self.notes])
 
 
-def _state(kind):
-    base = kind.split(",")[0].lower()
-    return base if base in ("forward", "backward", "weights") else "together"
+def _over_time(spans):
+    """Return a function from a moment to what (start, end, what) has then, or None."""
+    spans = list(spans)
+    starts = [start for start, _, _ in spans]
+
+    def at(moment):
+        _, end, what = spans[max(0, bisect_right(starts, moment) - 1)]
+        return what if starts[0] <= moment < end else None
+
+    return at if spans else lambda moment: None

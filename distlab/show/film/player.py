@@ -7,6 +7,8 @@ where nothing will be played, that saves a tenth of a second for each.
 import math
 import os
 import sys
+from bisect import bisect_left
+from functools import cached_property
 
 from distlab.errors import InvalidArgument
 from distlab.show.film.film import Film
@@ -18,9 +20,10 @@ from distlab.show.film.still import filmstrip, gif, png
 from distlab.show.lettering import literal
 from distlab.show.pipeline import pipeline
 from distlab.show.reading import trace_of
+from distlab.show.schedule import Schedule, first_difference
 from distlab.trace import Trace
 
-__all__ = ["Player", "folded", "player", "save"]
+__all__ = ["PipelinePlayer", "Player", "folded", "player", "save"]
 
 _ZOOM = 0.6  # a strip of three frames then fills a notebook
 _KINDS = (".html", ".svg", ".png", ".gif")
@@ -85,44 +88,83 @@ class Player:
 
 
 class PipelinePlayer(Player):
-    """A pipeline that plays; where scripts do not run, its chart stands in for it."""
+    """A pipeline that plays, or two on one clock; a chart stands in for it.
+
+    schedules: cells of one or two, as `pipeline` takes them.
+    """
+
+    def __init__(self, schedules, title="", unit="slot", names=("", "")):
+        chart = pipeline(*schedules, title=title, unit=unit, names=names, memory=True)
+        given = [Schedule(cells, literal(unit, 24)) for cells in schedules]
+        self.films = [PipelineFilm(each, title, given) for each in given]
+        super().__init__(self.films[0])
+        self.alt, self._chart = chart.alt, chart
+        self.stop, self.difference, self.names = 0, "", ()
+        if len(given) > 1:
+            heads = zip(names, self.films, strict=True)
+            self.names = [f"{name}: {film.subtitle}" for name, film in heads]
+            self.film.subtitle = ""
+            self.difference, places = first_difference(*given)
+            since = min((start for _, start, _ in filter(None, places)), default=None)
+            moments = [frame.at_s for frame in self.film.frames]
+            self.stop = 0 if since is None else bisect_left(moments, since)
+
+    @cached_property
+    def _still(self):
+        return self._chart._repr_mimebundle_()
+
+    def html(self, image=""):
+        """Return the player as HTML that needs nothing else; see `Player.html`."""
+        return fragment(
+            self.films,
+            names=self.names,
+            differs=self.stop,
+            verdict=self.difference,
+            image=image or f"data:image/png;base64,{self._still['image/png']}",
+        )
+
+    def strip(self):
+        """Return the chart, as SVG."""
+        return self._chart._drawn("svg").decode()
 
     def _drawn(self, kind):
-        if kind != ".html":
+        if kind == ".gif":
             raise InvalidArgument(
-                f"a pipeline that plays is saved as .html, not as {kind}; "
-                "pipeline(cells) is its chart."
+                "a pipeline that plays is saved as .html, .svg or .png, not as .gif."
             )
         return super()._drawn(kind)
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        schedule = self.film.schedule
-        cells = [cell for own in schedule.cells.values() for cell in own]
-        chart = pipeline(cells, title=self.film.title, unit=schedule.unit, memory=True)
-        still = chart._repr_mimebundle_()
         if os.environ.get("DISTLAB_STILLS") == "svg":
-            return still
-        html = self.html(f"data:image/png;base64,{still['image/png']}")
-        return {**still, "text/html": html, "text/plain": self.alt}
+            return self._still
+        return {**self._still, "text/html": self.html()}
 
 
 def player(
-    trace=None, title="", *, bound_bytes=None, bound_label="bound", shape="auto"
+    trace=None,
+    title="",
+    *,
+    bound_bytes=None,
+    bound_label="bound",
+    shape="auto",
+    unit="slot",
 ) -> Player:
     """Play a run: who sends which chunk to whom, step by step, and who holds what.
 
     trace: a `Trace`, or anything with a `.trace`, such as a report or a failure; the
     last failure that was shown, if left out. From `follow`, it also knows whose share
-    is in which chunk. A list of cells of a pipeline, as `pipeline` takes, plays too.
+    is in which chunk. Or a list of a pipeline's cells, as `pipeline` takes it: its
+    works light up as they are done, and beside them stands what stages hold.
     Of nodes and clients it plays their space-time view: see `NodeFilm`.
     bound_bytes: what each rank should send, or may send at the most.
     shape: how the ranks sit: "auto", "ring", "tree", "hypercube", "grid" or "circle".
+    unit: of time in a pipeline's cells.
 
     Raises: InvalidArgument if there is no trace in it, the bound is no number, or the
     ranks do not form the shape.
     """
     if isinstance(trace, list) and trace:
-        return PipelinePlayer(PipelineFilm(trace, title))
+        return PipelinePlayer([trace], title, unit)
     if trace is None:
         trace = getattr(sys, "last_value", None)
     return Player(_film(trace, title, bound_bytes, bound_label, shape))

@@ -1,16 +1,26 @@
 // Lanes: each rank's time, on the run's own clock. A window of it is drawn anew when it
 // moves; while playing only the line of now and the veil over what is to come move.
 
+// hatchings, by what matplotlib calls them, in a square of 6
+const HATCHES = { "////": "M0 6L6 0", "....": "M2 3h2", "\\\\\\\\": "M0 0L6 6", xxxx: "M0 6L6 0M0 0L6 6", "----": "M0 3h6", "||||": "M3 0v6" };
+
 function lanes(film, svg) {
-  const left = 76, top = 40, rows = film.rows;
+  const left = 76, top = 40, rows = film.rows, holds = film.held.length > 0;
   let wide = 1120, right = 1104;
-  const pitch = Math.min(46, Math.max(16, 400 / rows.length)), tall = 0.56 * pitch;
+  const pitch = Math.min(holds ? 64 : 46, Math.max(holds ? 28 : 16, 400 / rows.length)), tall = (holds ? 0.5 : 0.56) * pitch;
   const bottom = top + rows.length * pitch;
   const rowOf = new Map(rows.map((rank, row) => [rank, row]));
-  const y = rank => top + rowOf.get(rank) * pitch + (pitch - tall) / 2;
-  const fixed = tag("g"), veil = tag("rect", { class: "future", y: top - 4, height: bottom - top + 8 });
+  const y = rank => top + rowOf.get(rank) * pitch + (holds ? 0.1 * pitch : (pitch - tall) / 2);
+  const fixed = tag("g"), lit = tag("g", { class: "lit" }), counts = film.held.map(() => tag("text", { class: "ink", "font-size": 11 })), veil = tag("rect", { class: "future", y: top - 4, height: bottom - top + 8 });
   const now = tag("path", { class: "now" });
-  svg.replaceChildren(fixed, veil, now);
+  const id = `look${Math.random()}-`, looks = Object.keys(film.looks), defs = tag("defs");
+  for (const [k, [fill, stroke, , hatch]] of Object.values(film.looks).entries()) {
+    const pattern = tag("pattern", { id: id + k, width: 6, height: 6, patternUnits: "userSpaceOnUse" });
+    pattern.append(tag("rect", { width: 6, height: 6, fill }), tag("path", { d: HATCHES[hatch] ?? "", stroke, "stroke-width": hatch === "...." ? 2 : 1 }));
+    defs.append(pattern);
+  }
+  const look = (state, rank) => film.looks[state] ? { fill: `url(#${id}${looks.indexOf(state)})` } : { class: state === "moving" ? "f" + rank % 6 : state };
+  svg.replaceChildren(defs, fixed, veil, lit, ...counts, now);
   let from = 0, until = 1;
   const x = t => left + (t - from) / (until - from) * (right - left);
 
@@ -28,20 +38,55 @@ function lanes(film, svg) {
         if (a - begin < 0 || end < begin) begin = a;
       }
       flush();
-      const name = state === "moving" ? "f" + rows[row] % 6 : state;
-      parts.push(tag("path", { class: name, d: d.join("") }));
+      parts.push(tag("path", { ...look(state, rows[row]), d: d.join("") }));
     }
   }
 
   function words(parts) {
-    const gaps = film.words.map(([row, start]) => `M${x(start).toFixed(1)} ${y(rows[row])}v${tall.toFixed(1)}`);
-    parts.push(tag("path", { class: "gap", d: gaps.filter((_, k) => film.words[k][1] > from && film.words[k][1] < until).join("") }));
-    for (const [row, start, end, text, state] of film.words) {
-      const a = Math.max(left, x(start)), b = Math.min(right, x(end));
-      if (6.4 * text.length + 6 > b - a) continue;
-      const name = state === "moving" ? "n" + rows[row] % 6 : state === "backward" ? "pale" : film.unit ? "on" : "ink";
-      parts.push(tag("text", { class: name, x: (a + b) / 2, y: y(rows[row]) + tall / 2 + 4, "font-size": 11, "text-anchor": "middle" }, text));
+    const seen = film.words.filter(([, start, end]) => start > from && start < until && x(end) - x(start) > 4);
+    parts.push(tag("path", { class: "gap", d: seen.map(([row, start]) => `M${x(start).toFixed(1)} ${y(rows[row])}v${tall.toFixed(1)}`).join("") }));
+    film.words.forEach(each => word(parts, each));
+  }
+
+  function word(parts, [row, start, end, text, state], a = Math.max(left, x(start)), b = Math.min(right, x(end))) {
+    const shown = [text, holds && text.match(/\d+/)?.[0]].find(words => words && 6.4 * words.length + 6 <= b - a);
+    if (!shown) return;
+    const [stroke, , fill] = film.looks[state] ?? [];
+    const style = fill ? { fill, stroke, "stroke-width": 3, "paint-order": "stroke" } : { class: state === "moving" ? "n" + rows[row] % 6 : "ink" };
+    parts.push(tag("text", { ...style, x: (a + b) / 2, y: y(rows[row]) + tall / 2 + 4, "font-size": 11, "text-anchor": "middle" }, shown));
+  }
+
+  function light(moment) {  // what is being done, not pale
+    const parts = [];
+    for (const each of film.words) if (each[1] <= moment && moment < each[2]) {
+      const a = Math.max(left, x(each[1])), b = Math.min(right, x(each[2]));
+      parts.push(tag("rect", { ...look(each[4], rows[each[0]]), x: a, y: y(rows[each[0]]), width: Math.max(0, b - a), height: tall }));
+      word(parts, each);
     }
+    lit.replaceChildren(...parts);
+  }
+
+  function held(parts) {
+    film.held.forEach((list, row) => {
+      const floor = y(rows[row]) + tall + 0.36 * pitch, d = list.filter(([a, b]) => b > from && a < until).map(([a, b, count]) => {
+        const x0 = Math.max(left, x(a)), high = 0.32 * pitch * count / film.most;
+        return rectangle(x0, floor - high, Math.min(right, x(b)) - x0, high);
+      });
+      const ends = Math.max(left, x(0)), idle = rectangle(ends, y(rows[row]), Math.min(right, x(film.over)) - ends, tall);
+      parts.push(tag("path", { class: "box", d: idle }), tag("path", { class: "waiting", d: d.join("") }));
+    });
+  }
+
+  function key(parts, at) {  // what colours mean, each beside a swatch of it; returns how many lines
+    let x0 = 4, line = 0;
+    for (const [state, words] of film.key) {
+      const long = 6.6 * words.length + 34;
+      if (x0 > 4 && x0 + long > wide) { x0 = 4; line++; }
+      parts.push(tag("rect", { ...look(state), x: x0, y: at + 17 * line - 9, width: 14, height: 10 }));
+      parts.push(tag("text", { class: "muted", x: x0 + 19, y: at + 17 * line, "font-size": 11 }, words));
+      x0 += long;
+    }
+    return line + 1;
   }
 
   function arrows(parts) {
@@ -60,7 +105,7 @@ function lanes(film, svg) {
   }
 
   function axis(parts) {
-    const seconds = (until - from) * film.lasts, rough = seconds / (right - left) * 147;
+    const seconds = (until - from) * film.lasts, rough = seconds / (right - left) * Math.min(147, (right - left) / 4);
     const size = 10 ** Math.floor(Math.log10(rough || 1)), step = [1, 2, 5, 10].find(m => m * size >= rough) * size;
     const unit = film.unit ? [film.unit, 1] : seconds >= 2 ? ["s", 1] : seconds >= 2e-3 ? ["ms", 1e3] : ["µs", 1e6];
     const digits = Math.max(0, -Math.floor(Math.log10(step * unit[1]) + 1e-9));
@@ -70,14 +115,14 @@ function lanes(film, svg) {
       parts.push(tag("path", { class: "axis", d: `M${at.toFixed(1)} ${top - 4}V${bottom + 4}` }));
       parts.push(tag("text", { class: "muted", x: at, y: bottom + 20, "font-size": 11, "text-anchor": "middle" }, (t * unit[1]).toFixed(digits)));
     }
-    parts.push(tag("text", { class: "muted", x: right, y: bottom + 40, "font-size": 11, "text-anchor": "end" }, `time since the run began, ${unit[0]}`));
+    parts.push(tag("text", { class: "muted", x: right, y: bottom + 40, "font-size": 11, "text-anchor": "end" }, `${film.unit ? "time" : "time since the run began"}, ${unit[0]}`));
   }
 
   function labels(parts) {
     let free = left;
     for (const [time, text] of film.marks) {
       const at = x(time);
-      if (at < free || at > right - 30) continue;
+      if (at < free || at + 6.2 * text.length > wide) continue;
       parts.push(tag("text", { class: "muted", x: at, y: top - 14, "font-size": 11 }, text));
       parts.push(tag("path", { class: "axis", d: `M${at.toFixed(1)} ${top - 10}V${bottom}` }));
       free = at + 6.2 * text.length + 12;
@@ -99,6 +144,7 @@ function lanes(film, svg) {
   function window_() {
     const parts = [];
     axis(parts);
+    held(parts);
     rows.forEach((_, row) => spans(row, parts));
     const left_out = arrows(parts);
     parts.push(tag("rect", { class: "paper", x: 0, y: top - 8, width: left - 2, height: bottom - top + 16 }));
@@ -113,8 +159,10 @@ function lanes(film, svg) {
       const longer = lines.at(-1) + (lines.at(-1) && " ") + word;
       if (6.6 * longer.length < wide - 12) lines[lines.length - 1] = longer; else lines.push(word);
     }
-    lines.forEach((line, k) => parts.push(tag("text", { class: "muted", x: below > 40 ? 4 : left, y: bottom + below + 17 * k, "font-size": 11 }, line)));
-    svg.setAttribute("viewBox", `0 0 ${wide} ${bottom + below + 17 * lines.length - 3}`);
+    if (!holds) lines.forEach((line, k) => parts.push(tag("text", { class: "muted", x: below > 40 ? 4 : left, y: bottom + below + 17 * k, "font-size": 11 }, line)));
+    const end = holds ? bottom + 64 + 17 * key(parts, bottom + 64) : bottom + below + 17 * lines.length;
+    svg.setAttribute("viewBox", `0 0 ${wide} ${end - 3}`);
+    counts.forEach((text, row) => { text.setAttribute("x", right + 6); text.setAttribute("y", y(rows[row]) + tall + 0.36 * pitch); });
     fixed.replaceChildren(...parts);
   }
 
@@ -132,13 +180,15 @@ function lanes(film, svg) {
       window_();
     }
     const at = Math.min(right, x(moment));
+    light(moment);
+    counts.forEach((text, row) => { text.textContent = `holds ${film.held[row].find(([a, b]) => a <= moment && moment < b)?.[2] ?? 0}`; });
     veil.setAttribute("x", at);
     veil.setAttribute("width", Math.max(0, right + 8 - at));
     now.setAttribute("d", `M${at.toFixed(1)} ${top - 6}V${bottom + 6}`);
   };
   draw.fit = () => {
     wide = roomOf(svg);
-    right = wide - 16;
+    right = wide - (holds ? 66 : 16);
     window_();
   };
   draw.fit();

@@ -60,7 +60,7 @@ const roomOf = svg => Math.min(1120, Math.max(280, svg.parentElement.clientWidth
 function graph(film, svg, panel) {
   const tables = tablesAt(film), still = svg.querySelector(".still");
   const layer = { stripes: tag("g"), moves: tag("g") };
-  still.replaceWith(layer.stripes, layer.moves);
+  still?.replaceWith(layer.stripes, layer.moves);
   const bars = [...(panel?.querySelectorAll("[data-bar]") ?? [])];
   const words = [...(panel?.querySelectorAll("[data-sent]") ?? [])];
   const clip = panel?.querySelector("clipPath rect");
