@@ -70,6 +70,23 @@ def test_search_finds_a_schedule_without_a_bubble_within_its_memory():
         assert timed(found, times).bubble <= timed(beside(8, 24), times).bubble + 1e-9
 
 
+def test_with_the_papers_memory_the_search_finds_what_its_own_search_found():
+    """Qi et al. (2024): 1.5 B parameters, ZB-1p 15.85 %, ZB-2p 4.33 %."""
+    times = Times(18.522, 18.086, 9.337, communication=0.601)
+    width, tokens, heads = (
+        2304,
+        1024,
+        24,
+    )  # activations: 34 h + 5 a s, 32 h of them to W
+    kept = 32 * width / (34 * width + 5 * heads * tokens)
+    for most_held, bubble in ((8, 0.1585), (16, 0.0433)):
+        how = {"most_held": most_held, "kept_for_weights": kept}
+        found = zero_bubble_search(8, 24, times, **how)
+        for stage in range(8):
+            assert max(found.held(stage, kept)) <= most_held + 1e-9
+        assert timed(found, times).bubble == pytest.approx(bubble, abs=0.0015)
+
+
 def test_an_even_cut_makes_the_slowest_stage_as_fast_as_can_be():
     layers = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3]
     for stages in (1, 2, 3, 5, 10):

@@ -131,14 +131,16 @@ class Schedule:
             told.append(f"stage {stage} waits with {work} for {whose} {need}")
         return f"a deadlock: {'; '.join(told)}."
 
-    def held(self, stage: int) -> list[int]:
+    def held(self, stage: int, kept_for_weights: float = 1) -> list[float]:
         """Return after each work how many microbatches' activations the stage holds.
 
         One is held from its F to its last backward: W if there is one, else B.
+        kept_for_weights: the share of it that is kept from B to W.
         """
-        last, count, found = "W" if self.splits_backward else "B", 0, []
+        kept = kept_for_weights if self.splits_backward else 0
+        changes, count, found = {"F": 1, "B": kept - 1, "W": -kept}, 0, []
         for work in self.stages[stage]:
-            count += (work.kind == "F") - (work.kind == last)
+            count += changes[work.kind]
             found.append(count)
         return found
 
