@@ -6,6 +6,7 @@ engine on ranks behind a relay on a virtual clock, by stages that multiply by a 
 
 from dataclasses import replace
 from functools import partial
+from math import prod
 
 from distlab import show
 from distlab.checks import kit
@@ -19,7 +20,6 @@ from distlab.train.pipeline.timing import Times, timed
 
 WITHOUT = kit.modules_of("distlab.train.pipeline", but=("schedule", "timing"))
 LINK = LINKS["InfiniBand NDR"]
-FABRIC = Uniform(LINK)
 SLACK, NEAR = 1.02, 0.01
 SLOT = 1e-3  # seconds
 EQUAL = Times(SLOT, SLOT, SLOT)
@@ -158,20 +158,16 @@ def _wrong(found, plan, times, **facts):
 
 def _play(play, plan, times, on_time=False):
     """Play it on ranks: results, messages and, if `on_time`, the time are compared."""
-    p, m, split = len(plan.stages), plan.microbatches, plan.splits_backward
+    p, m = len(plan.stages), plan.microbatches
     drawn = kit.draws(2, max(p, m), 2, 9)
     weights, inputs = drawn[0][:p], drawn[1][:m]
-    own = [
-        {
-            "works": [tuple(work[:2]) for work in plan.stages[rank]],
-            "weight": weights[rank],
-            "inputs": inputs if rank == 0 else [],
-            "seconds": {kind: times.of(plan, rank, kind) for kind in "FBW"},
-            "splits": split,
-        }
-        for rank in range(p)
-    ]
-    report = kit.on_ranks(_probe, play, own, fabric=FABRIC, without=WITHOUT)
+    own = []
+    for rank, works in enumerate(plan.stages):
+        seconds = {kind: times.of(plan, rank, kind) for kind in "FBW"}
+        stage = weights[rank], [] if rank else inputs, seconds, plan.splits_backward
+        own.append(([work[:2] for work in works], stage))
+    how = {"fabric": Uniform(LINK), "without": WITHOUT}
+    report = kit.on_ranks(_probe, play, own, **how)
     wrong = partial(_wrong, plan=plan, times=times)
     _compare(report, weights, inputs, wrong)
     sent, enough = len(report.trace.messages()), 2 * (p - 1) * m
@@ -186,18 +182,14 @@ def _play(play, plan, times, on_time=False):
 
 
 def _probe(comm, play, own):
-    names = "weight", "inputs", "seconds", "splits"
-    stage = Stage(comm, *(own[name] for name in names))
-    kit.called(play, comm, own["works"], stage)
+    works, stage = own[0], Stage(comm, *own[1])
+    kit.called(play, comm, [tuple(work) for work in works], stage)
     return {"gradient": stage.gradient, "outputs": sorted(stage.outputs.items())}
 
 
 def _compare(report, weights, inputs, wrong):
     """Raise if an output or a gradient is not that of the whole model."""
-    product = 1
-    for weight in weights:
-        product *= weight
-    yours = dict(report.results[-1]["outputs"])
+    product, yours = prod(weights), dict(report.results[-1]["outputs"])
     for m, x in enumerate(inputs):
         right = [x * product] * SHAPE
         if yours.get(m) != right:
