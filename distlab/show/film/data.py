@@ -54,7 +54,7 @@ def film_data(film) -> dict:
             for row in film.held
         ],
         "most": film.most,
-        "over": _share(film, film.over_s),
+        "over": [_share(film, time) for time in film.over],
         "whole": int(film.WHOLE),
         "stuck": film.stuck,
         "gone": film.gone,

@@ -61,7 +61,7 @@ class Film:
     VIEWS = ("graph", "lanes", "space")
     OPENS = "graph"
     unit = ""  # of time, if it is not seconds
-    looks, key, held, most, over_s = {}, [], [], 0, 0.0  # see `PipelineFilm`
+    looks, key, held, most, over = {}, [], [], 0, ()  # see `PipelineFilm`
     weave = None  # a space-time view of its own
     WHOLE = False  # whether a share fills its cell, as there is only one
 

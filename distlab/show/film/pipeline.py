@@ -25,7 +25,7 @@ class PipelineFilm(Film):
 
     looks: kind -> colour, colour of its hatching, of letters on it, and hatching.
     key: (kind, what it means). held: (start, end, count) of each row. most: the largest
-    such count. over_s: when this schedule ends.
+    such count. over: when this schedule starts and ends.
     """
 
     LANES, COLORS, MORE = "Who does what", ("", ""), ()
@@ -41,7 +41,8 @@ class PipelineFilm(Film):
         many = len(stages) > MOST_ROWS
         self.rows = [*stages[: MOST_ROWS - 1], stages[-1]] if many else stages
         self.stuck, self.gone, self.faults, self.stops = [], [], [], []
-        self.begin_s, self.over_s = min(s.first for s in every), schedule.last
+        self.over = schedule.first, schedule.last
+        self.begin_s = min(s.first for s in every)
         self.end_s = max(s.last for s in every)
         self.lasts_s = self.end_s - self.begin_s
         self._color(kinds_of(every))

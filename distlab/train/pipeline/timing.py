@@ -113,14 +113,19 @@ def _kind(letter, chunk):
 
 
 def cells_of(trace: Trace) -> list[tuple]:
-    """Return what `show.pipeline` draws of a schedule that ranks have played, in ms."""
-    found = [
-        (event, _LABEL.fullmatch(event.label))
+    """Return what `show.pipeline` draws of a schedule that ranks have played.
+
+    Times are in ms since the first work began.
+    """
+    works = [
+        (event.rank, event.start, event.end, word)
         for event in trace.events
-        if event.kind == "work" and event.end is not None
+        if event.kind == "work" and (word := _LABEL.fullmatch(event.label))
     ]
+    zero = min((start for _, start, *_ in works), default=0.0)
     return [
-        (e.rank, 1e3 * e.start, 1e3 * e.end, _kind(word[1], len(word[3])), int(word[2]))
-        for e, word in found
-        if word
+        (rank, 1e3 * (start - zero), 1e3 * (end - zero), _kind(k, len(c)), int(m))
+        for rank, start, end, word in works
+        for k, m, c in [word.groups()]
+        if end is not None
     ]

@@ -72,7 +72,7 @@ function lanes(film, svg) {
         const x0 = Math.max(left, x(a)), high = 0.32 * pitch * count / film.most;
         return rectangle(x0, floor - high, Math.min(right, x(b)) - x0, high);
       });
-      const ends = Math.max(left, x(0)), idle = rectangle(ends, y(rows[row]), Math.min(right, x(film.over)) - ends, tall);
+      const begins = Math.max(left, x(film.over[0])), idle = rectangle(begins, y(rows[row]), Math.max(0, Math.min(right, x(film.over[1])) - begins), tall);
       parts.push(tag("path", { class: "box", d: idle }), tag("path", { class: "waiting", d: d.join("") }));
     });
   }
