@@ -26,6 +26,16 @@ SIZES = """root => [...root.querySelectorAll('text, i, b, span, button, .keys')]
         return [text.textContent, scale * parseFloat(getComputedStyle(text).fontSize)];
     })"""
 
+# words that reach over the edge of their picture
+CUT = """root => [...root.querySelectorAll('.film svg:not(.off) text')]
+    .filter(text => text.textContent)
+    .filter(text => text.checkVisibility({ visibilityProperty: true }))
+    .filter(text => {
+        const own = text.getBoundingClientRect();
+        const all = text.ownerSVGElement.getBoundingClientRect();
+        return own.left < all.left - 1 || own.right > all.right + 1;
+    }).map(text => text.textContent)"""
+
 
 def job():
     work = [(0, 0, 2, "map 0, attempt 1"), (1, 0, 1, "map 1, attempt 1")]
@@ -70,6 +80,8 @@ def test_no_word_is_below_eleven_pixels_at_any_width(show, name):
             wait_until(lambda: not too_small(screen))
             screen.picture(f"-{width}-{view}")
             assert not too_small(screen), (width, view)
+            assert not overlapping(screen.ask(TEXTS)), (width, view)
+            assert not screen.ask(CUT), (width, view)
             assert screen.page.evaluate("document.documentElement.scrollWidth") <= width
 
 
@@ -82,13 +94,6 @@ def test_the_panel_goes_below_the_graph_where_the_page_is_narrow(show):
     screen.page.set_viewport_size({"width": 480, "height": 900})
     stage, panel = screen.ask(tops)
     assert panel > stage + 200
-    assert not overlapping(
-        screen.ask(
-            TEXTS.replace(
-                "checkVisibility()", "checkVisibility({visibilityProperty: true})"
-            )
-        )
-    )
 
 
 def test_a_pipeline_lights_what_stages_do_now_and_counts_what_they_hold(show):

@@ -78,7 +78,7 @@ class JobFilm(Film):
 
     def name(self, rank):
         """Return what a node is called: "worker 0"."""
-        return f"{self.who} {rank - 1}"
+        return f"{self.who} {rank - 1}" if rank else "the job"
 
     def node_name(self, rank):
         """Return what stands in a node."""

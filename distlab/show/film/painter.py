@@ -8,6 +8,7 @@
 
 import math
 from collections import defaultdict
+from html import escape
 
 from distlab.show.film.geometry import MOST_CHUNKS, MOST_NAMED
 from distlab.show.film.shape import WIDTH
@@ -142,14 +143,15 @@ class Painter:
     def _node(self, rank):
         (x, y), radius = self.geometry.nodes[rank], self.geometry.radius
         color = color_of(rank)
-        dot = circle(f"f{color}", x, y, radius)
+        dot = f"<title>{escape(self.film.name(rank))}</title>"
+        dot += circle(f"f{color}", x, y, radius)
         if self.film.world_size > MOST_NAMED:
-            return dot
+            return f"<g>{dot}</g>"
         size = min(16, 1.05 * radius)
         words = self.film.node_name(rank)
         size = size if len(words) < 3 else 0.75 * size
         number = text(f"num n{color}", x, y + size * 0.36, words, size, "middle")
-        return dot + number
+        return f"<g>{dot}{number}</g>"
 
     def _cell(self, rank, chunk):
         x, y = self.geometry.tables[rank]

@@ -89,5 +89,6 @@ def rank_style() -> str:
         red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
         light = 0.299 * red + 0.587 * green + 0.114 * blue > 140
         rules.append(f".f{index}{{fill:{color}}}.s{index}{{stroke:{color}}}")
-        rules.append(f".n{index}{{fill:{INK if light else PAPER}}}")
+        halo = f"stroke:{color};stroke-width:3;paint-order:stroke"
+        rules.append(f".n{index}{{fill:{INK if light else PAPER};{halo}}}")
     return "".join(rules)

@@ -35,19 +35,24 @@ function tablesAt(film) {
 // No word is smaller than this on the screen, however narrow the page.
 const LEAST = 11;
 
-function legible(svg) {
-  // Words grow where the picture is scaled down; one that then lies on another is left out.
+function legible(svg, radius) {
+  // Words grow around their middle where the picture is scaled down. One that then lies
+  // on another, or a number that is far wider than its node, is left out.
   const wide = svg.clientWidth, least = LEAST * svg.viewBox.baseVal.width / wide;
   if (!wide) return LEAST;
   const kept = [], words = [...svg.querySelectorAll("text")].filter(text => text.textContent);
   for (const text of words) {
     text.dataset.size ||= text.getAttribute("font-size");
-    text.setAttribute("font-size", Math.max(text.dataset.size, least));
+    text.dataset.y ||= text.getAttribute("y");
+    const size = Math.max(text.dataset.size, least);
+    text.setAttribute("font-size", size);
+    text.setAttribute("y", +text.dataset.y + 0.36 * (size - text.dataset.size));
   }
   words.sort((a, b) => b.matches(".num,.strong") - a.matches(".num,.strong"));
   for (const text of words) {
     const { x, y, width, height } = text.getBBox();
-    const lies = kept.some(b => x < b.x + b.width && b.x < x + width && y + 4 < b.y + b.height && b.y + 4 < y + height);
+    const gap = least / 4, near = b => x < b.x + b.width + gap && b.x < x + width + gap && y + gap < b.y + b.height && b.y + gap < y + height;
+    const lies = kept.some(near) || text.matches(".num") && width > 2.1 * radius;
     text.setAttribute("visibility", lies ? "hidden" : "visible");
     if (!lies) kept.push({ x, y, width, height });
   }
@@ -155,7 +160,7 @@ function graph(film, svg, panel) {
     words.forEach((word, row) => { word.textContent = film.bytes ? readable(sent[film.rows[row]]) : sent[film.rows[row]]; });
     if (clip) clip.setAttribute("width", Math.max(0, film.bar * moment));
   };
-  draw.fit = () => { least = Math.max(LEAST, legible(svg)); if (panel) legible(panel); };
+  draw.fit = () => { least = Math.max(LEAST, legible(svg, film.radius)); if (panel) legible(panel); };
   return draw;
 }
 

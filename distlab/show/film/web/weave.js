@@ -7,6 +7,8 @@ function weave(film, svg) {
   let wide = 1120;
 
   function words(parts, name, x, y, text, anchor = "middle") {
+    const from = anchor === "middle" ? x - 3.4 * text.length : x;
+    if (from < left - 4 || from + 6.8 * text.length > wide) return;
     parts.push(tag("text", { class: name, x, y, "font-size": 11, "text-anchor": anchor }, text));
   }
 
