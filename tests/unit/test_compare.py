@@ -154,7 +154,7 @@ PARTS = {
     "nothing": (held_after(5, 1, 0, (0,) * 4), 5, "chunk 0 of rank 1 holds nobody's"),
     "died earlier": (died, 4, "yours goes no further.*[Rr]ank 3 was killed"),
     "goes on longer": (longer, 7, "the ideal has ended here; yours goes on.*2 sends"),
-    "a barrier": (meets, 4, "All ranks wait.*The ideal: Every rank sends"),
+    "a barrier": (meets, 4, "All ranks wait.*The ideal: Every rank r sends"),
     "lost on the way": (lost, 3, "rank 1.*(lost|dropped)"),
 }
 

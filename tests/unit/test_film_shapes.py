@@ -10,6 +10,7 @@ from distlab.show import player
 from distlab.show.film.film import Film
 from distlab.show.film.geometry import Geometry
 from distlab.show.film.shape import SHAPES, WIDTH
+from distlab.show.film.svg import marker
 from distlab.trace import Event, Shares, Trace
 
 
@@ -216,3 +217,10 @@ def test_tables_are_drawn_for_up_to_sixteen_ranks_and_a_note_says_so(n, drawn):
     film = Film(trace)
     assert bool(film.geometry.tables) == drawn
     assert any("up to 16 ranks" in note for note in film.notes) != drawn
+
+
+def test_ranks_of_one_color_have_marks_of_different_shapes():
+    marks = [marker(rank, 0, 0, 10) for rank in (0, 6, 12)]
+    assert all('class="f0"' in mark for mark in marks)
+    assert marks[0].startswith("<circle")
+    assert "rotate(0 " in marks[1] and "rotate(45 " in marks[2]

@@ -17,9 +17,10 @@ def said(trace):
 
 def test_every_rank_sends_only_if_every_rank_does():
     ring = [e for r in range(4) for e in message(r, (r + 1) % 4, 0, 1)]
-    assert "Every rank sends one message, 8 B, to its right" in said(Trace(4, ring))[1]
+    told = "Every rank r sends one message, 8 B, to rank r "
+    assert f"{told}+ 1 (3 to 0)." in said(Trace(4, ring))[1]
     back = [e for r in range(4) for e in message(r, (r - 1) % 4, 0, 1)]
-    assert "to its left neighbour" in said(Trace(4, back))[1]
+    assert f"{told}- 1 (0 to 3)." in said(Trace(4, back))[1]
     one = [e for _ in range(4) for e in message(0, 1, 0, 1)]
     assert "Every rank" not in said(Trace(4, one))[1]
 

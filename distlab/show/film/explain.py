@@ -76,9 +76,9 @@ def _who_sends(stop, n, whole):
     turns = {(move.dst - move.src) % n for move in moves}
     everyone = len({move.src for move in moves}) == len(moves) == n > 2
     if everyone and turns in ({1}, {n - 1}):
-        side = "right" if turns == {1} else "left"
+        on, first, last = ("+", n - 1, 0) if turns == {1} else ("-", 0, n - 1)
         size = f", {each}," if each else ""
-        said = f"Every rank sends {what}{size} to its {side} neighbour."
+        said = f"Every rank r sends {what}{size} to rank r {on} 1 ({first} to {last})."
     elif len(moves) <= _LISTED:
         told = "; ".join(_told(move, whole) for move in moves) + "."
         said = told[0].upper() + told[1:]

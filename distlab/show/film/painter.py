@@ -19,6 +19,7 @@ from distlab.show.film.svg import (
     cross,
     curve,
     head,
+    marker,
     paths,
     point,
     rect,
@@ -144,7 +145,7 @@ class Painter:
         (x, y), radius = self.geometry.nodes[rank], self.geometry.radius
         color = color_of(rank)
         dot = f"<title>{escape(self.film.name(rank))}</title>"
-        dot += circle(f"f{color}", x, y, radius)
+        dot += marker(rank, x, y, radius)
         if self.film.world_size > MOST_NAMED:
             return f"<g>{dot}</g>"
         size = min(16, 1.05 * radius)

@@ -11,7 +11,7 @@ from html import escape
 from distlab.show.theme import INK, PAPER, RANK_COLORS
 
 __all__ = [
-    "box", "circle", "color_of", "cross", "curve", "head", "paths", "point",
+    "box", "circle", "color_of", "cross", "curve", "head", "marker", "paths", "point",
     "rank_style", "rect", "text",
 ]  # fmt: skip
 
@@ -40,6 +40,16 @@ def box(name, x, y, wide, tall, rounded, extra="") -> str:
 def circle(name, x, y, radius) -> str:
     """Return a circle."""
     return f'<circle class="{name}" cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}"/>'
+
+
+def marker(rank, x, y, radius) -> str:
+    """Return the mark of a rank: after six, whose colours repeat, of another shape."""
+    name, turn = f"f{color_of(rank)}", rank // len(RANK_COLORS) % 3
+    if not turn:
+        return circle(name, x, y, radius)
+    half = 0.88 * radius
+    turned = f' transform="rotate({45 * turn - 45} {x:.1f} {y:.1f})"'
+    return box(name, x - half, y - half, 2 * half, 2 * half, 0.3 * half, turned)
 
 
 def paths(groups: Mapping[str, list[str]]) -> str:
