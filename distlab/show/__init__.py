@@ -1,12 +1,11 @@
 """Pictures of what ranks, workers and nodes did, drawn from the trace of a run.
 
-    from distlab.show import compare, player, scaling, steps, timeline
+    from distlab.show import compare, player, scaling, timeline
 
     player(report)              # the run, step by step: plays in the notebook
     compare(mine, ideal)        # two runs in step, up to where they first differ
     save(report, "ring.gif")    # the player as .html, .svg, .png or .gif
     timeline(report)            # who did what when, and who waited for whom
-    steps(report)               # who sent to whom in which round, and how many bytes
     scaling(measured, ...)      # measured points against predicted lines
     ratios(rows, unit="B")      # predicted beside measured, and their ratio
     traffic(runs, ...)          # bytes that each rank sent, against a lower bound
@@ -35,7 +34,6 @@ from distlab.show.ratios import ratios
 from distlab.show.scaling import scaling
 from distlab.show.shuffle import shuffle
 from distlab.show.source import source
-from distlab.show.steps import steps
 from distlab.show.tasks import tasks
 from distlab.show.timeline import timeline
 from distlab.show.traffic import traffic
@@ -57,7 +55,6 @@ __all__ = [
     "scaling",
     "shuffle",
     "source",
-    "steps",
     "tasks",
     "timeline",
     "traffic",

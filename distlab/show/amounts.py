@@ -1,8 +1,8 @@
 """Amounts that pictures compare: checked, chosen among, and in words."""
 
 from distlab.errors import InvalidArgument
-from distlab.show.grid import selected
 from distlab.show.lettering import literal
+from distlab.show.rounds import selected
 from distlab.show.scale import readable_number
 from distlab.units import readable_bytes, readable_seconds
 

@@ -8,12 +8,12 @@ that no order explains.
 """
 
 from distlab.show.clock import Clock
-from distlab.show.grid import selected
 from distlab.show.kinds_of_operations import key_of
 from distlab.show.lanes_of_history import Lanes
 from distlab.show.lettering import literal, wrapped
 from distlab.show.operations import Histories, answered_before
 from distlab.show.picture import Picture
+from distlab.show.rounds import selected
 from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, write
 from distlab.show.strips import clock_strips, ranked_strips
 from distlab.show.telling import plural

@@ -11,9 +11,9 @@ from distlab.show.clock import Clock
 from distlab.show.film.labels import Labels
 from distlab.show.film.node import NodeFilm
 from distlab.show.film.weave import ARRIVED, LOST, UNDER_WAY
-from distlab.show.grid import selected
 from distlab.show.lettering import literal, width_of
 from distlab.show.picture import Picture
+from distlab.show.rounds import selected
 from distlab.show.sheet import (
     MARGIN,
     PAGE_WIDTH,

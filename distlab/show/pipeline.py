@@ -7,10 +7,10 @@ stage 1  │▒▒│F0│F1│F2│B0│B1│B2│▒▒│      ▒ bubble
 """
 
 from distlab.show.amounts import amount_of
-from distlab.show.grid import selected
 from distlab.show.kinds import looks_of
 from distlab.show.lettering import literal, width_of
 from distlab.show.picture import Picture
+from distlab.show.rounds import selected
 from distlab.show.ruler import Ruler
 from distlab.show.scale import Scale
 from distlab.show.schedule import (

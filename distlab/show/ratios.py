@@ -10,9 +10,9 @@ from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
 from distlab.show.amounts import amount_of, checked_amount, times
-from distlab.show.grid import selected
 from distlab.show.lettering import fitted, literal, width_of
 from distlab.show.picture import Picture
+from distlab.show.rounds import selected
 from distlab.show.ruler import Ruler
 from distlab.show.scale import Scale
 from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, bars, strokes, write

@@ -8,11 +8,11 @@ What came of an attempt shows in its hatching and rim, and what it was for in it
 
 from distlab.show.attempts import FATES, Attempts
 from distlab.show.clock import Clock
-from distlab.show.grid import selected
 from distlab.show.kinds import KIND_COLORS
 from distlab.show.lettering import literal, width_of
 from distlab.show.picture import Picture
 from distlab.show.reading import trace_of
+from distlab.show.rounds import selected
 from distlab.show.sheet import (
     MARGIN,
     PAGE_WIDTH,

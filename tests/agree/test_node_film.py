@@ -11,7 +11,7 @@ from artists import assert_legible, boxes, drawn, words
 from traces import CRASHED, NODE_TRACES, ONE_LOST, SPLIT, STALE, nodes, point, sent
 
 from distlab.errors import InvalidArgument
-from distlab.show import compare, player, steps, timeline
+from distlab.show import compare, player, timeline
 from distlab.show.film.data import film_data
 from distlab.show.film.weave import ARRIVED, LOST, UNDER_WAY
 from distlab.trace import Event, is_lost, words_of
@@ -210,11 +210,6 @@ def test_the_lanes_have_calls_from_call_to_answer_and_time_that_a_node_is_down()
 def test_runs_of_nodes_are_not_compared_step_by_step():
     with pytest.raises(InvalidArgument, match="nodes"):
         compare(SPLIT, SPLIT)
-
-
-def test_steps_of_nodes_are_refused_with_what_to_draw_instead():
-    with pytest.raises(InvalidArgument, match="do not send in rounds"):
-        steps(SPLIT)
 
 
 def test_a_long_run_is_drawn_in_lines_and_the_rest_is_counted():

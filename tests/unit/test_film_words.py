@@ -25,6 +25,19 @@ def test_every_rank_sends_only_if_every_rank_does():
     assert "Every rank" not in said(Trace(4, one))[1]
 
 
+def test_a_stop_has_the_label_that_its_ranks_had_marked():
+    events = [point(0, 0, "gather"), Event(0, 0, 5, "recv", 1, 8, 1, "")]
+    events += [
+        Event(1, 1, 5, "send", 0, 8, 0, ""),
+        Event(0, 5, 5, "mark", None, 0, 1, "back"),
+    ]
+    events += [Event(0, 5, 9, "send", 1, 8, 2, ""), Event(1, 5, 9, "recv", 0, 8, 2, "")]
+    assert [told.split(":")[0] for told in said(Trace(2, events))][1:] == [
+        "Gather",
+        "Back",
+    ]
+
+
 def test_clocks_that_contradict_each_other_are_counted_in_a_note():
     backwards = [*message(0, 1, 0, 1)[:1], Event(1, -5, -3, "recv", 0, 8, 1, "")]
     assert any("1 message arrived before" in n for n in Film(Trace(2, backwards)).notes)

@@ -10,7 +10,7 @@ import pytest
 from artists import assert_legible, boxes, drawn, pixels, texts, words
 
 from distlab.errors import InvalidArgument
-from distlab.show import scaling, steps, timeline
+from distlab.show import scaling, timeline
 from distlab.show.marks import place_marks
 from distlab.show.theme import RANK_COLORS, WAITING, WARNING, rank_color
 from distlab.trace import Event, Trace
@@ -138,44 +138,40 @@ def test_another_suffix_is_refused_and_writes_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("draw", [timeline, steps])
-def test_a_picture_takes_whatever_carries_a_trace(draw):
+def test_a_picture_takes_whatever_carries_a_trace():
     class Carrier:
         trace = ring_trace()
 
-    assert draw(Carrier()).alt == draw(Carrier.trace).alt
+    assert timeline(Carrier()).alt == timeline(Carrier.trace).alt
 
 
-@pytest.mark.parametrize("draw", [timeline, steps])
 @pytest.mark.parametrize("thing", [None, 3, [], np.zeros(3), "trace"])
-def test_what_carries_no_trace_is_refused_with_its_kind(draw, thing):
+def test_what_carries_no_trace_is_refused_with_its_kind(thing):
     with pytest.raises(InvalidArgument, match=type(thing).__name__):
-        draw(thing)
+        timeline(thing)
 
 
-@pytest.mark.parametrize("draw", [timeline, steps])
 @pytest.mark.parametrize("name", STRANGE)
-def test_strange_traces_are_drawn_legibly_and_silently(draw, name, capfd):
+def test_strange_traces_are_drawn_legibly_and_silently(name, capfd):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        picture = draw(STRANGE[name], HOSTILE)
+        picture = timeline(STRANGE[name], HOSTILE)
         assert pixels(picture).shape[1] > 1000
     assert capfd.readouterr() == ("", "")
     assert_legible(picture)
 
 
-@pytest.mark.parametrize("draw", [timeline, steps])
-def test_a_ring_is_legible_and_the_settings_of_the_learner_change_nothing(draw):
+def test_a_ring_is_legible_and_the_settings_of_the_learner_change_nothing():
     import matplotlib
 
-    picture = draw(ring_trace(), "Ring all-reduce")
+    picture = timeline(ring_trace(), "Ring all-reduce")
     assert_legible(picture)
     plain = pixels(picture)
     loud = {"font.size": 20, "axes.facecolor": "black", "text.color": "red"}
     loud |= {"figure.facecolor": "black", "lines.linewidth": 9, "lines.marker": "x"}
     loud |= {"figure.autolayout": True, "axes.grid": True, "axes.xmargin": 0.3}
     with matplotlib.rc_context(loud):
-        assert (pixels(draw(ring_trace(), "Ring all-reduce")) == plain).all()
+        assert (pixels(timeline(ring_trace(), "Ring all-reduce")) == plain).all()
 
 
 # ---- timeline -------------------------------------------------------------------
@@ -306,64 +302,6 @@ def test_labels_are_literal():
     assert "all_reduce_$x$<i>" in words(picture)
     assert not any(text.get_parse_math() for text in texts(picture))
     assert "<i>" not in picture._repr_mimebundle_()["text/html"]
-
-
-# ---- steps ----------------------------------------------------------------------
-
-
-def test_steps_has_a_pill_for_every_send_and_a_line_for_every_receive():
-    picture = steps(ring_trace())
-    assert len(drawn(picture, "pill")) == 24
-    for rank in range(4):
-        assert words(picture).count(f"→{rank}  40 B") == 6
-        assert words(picture).count(f"←{rank}") == 6
-    assert words(picture).count("reduce-scatter") == 1
-    pairs = "0 to 1, 1 to 2, 2 to 3, 3 to 0, 40 B each"
-    assert f"Round 1, reduce-scatter, step 1 of 3: {pairs}." in picture.alt
-
-
-def test_bars_of_steps_and_the_bound_are_to_scale():
-    there = [event(0, 0, 1, "send", 1, 300), event(1, 0, 1, "recv", 0, 300)]
-    back = [event(1, 2, 3, "send", 0, 100), event(0, 2, 3, "recv", 1, 100)]
-    trace = Trace(2, there + back)
-    picture = steps(trace, bound_bytes=400, bound_label="bound $S$")
-    lengths = [right - left for left, _, right, _ in boxes(picture, "sent")]
-    left = boxes(picture, "sent")[0][0]
-    ((bound, _), _) = drawn(picture, "bound")[0].get_segments()[0]
-    assert lengths[0] == pytest.approx(3 * lengths[1])
-    assert bound - left == pytest.approx(4 * lengths[1])
-    assert "bound $S$: 400 B" in words(picture)
-    assert "bound $S$: 400 B a rank" in picture.alt
-    assert_legible(picture)
-
-
-def test_a_step_stands_under_the_label_that_its_ranks_had_marked():
-    events = [mark(0, 0, "gather"), event(0, 0, 5, "recv", 1, 8, step=1)]
-    events += [event(1, 1, 5, "send", 0, 8), mark(0, 5, "send back", step=1)]
-    events += [event(0, 5, 9, "send", 1, 8, 2), event(1, 5, 9, "recv", 0, 8, 2)]
-    alt = steps(Trace(2, events)).alt
-    assert "Round 1, gather: 1 to 0, 8 B. Round 2, send back: 0 to 1, 8 B." in alt
-
-
-def test_steps_shows_the_first_and_the_last_and_says_what_is_left_out():
-    picture = steps(STRANGE["many rounds"])
-    numbers = [text for text in words(picture) if text.isdigit()]
-    assert "40" in numbers and "39" not in numbers
-    assert "rank 19" in words(picture) and "rank 18" not in words(picture)
-    assert "Ranks 15 to 18 are left out." in picture.alt
-    assert "to 39 are left out." in picture.alt
-
-
-def test_steps_names_what_never_ended_and_what_was_killed():
-    shown = words(steps(KILLED))
-    assert "fault / never ended" in shown and "kill" in shown
-    assert "→1 barrier" in shown and "←0" in shown
-
-
-@pytest.mark.parametrize("bound", ["96 kB", -1, float("nan"), True])
-def test_a_bound_that_is_no_number_is_refused(bound):
-    with pytest.raises(InvalidArgument, match="bound_bytes"):
-        steps(ring_trace(), bound_bytes=bound)
 
 
 # ---- scaling --------------------------------------------------------------------

@@ -5,9 +5,9 @@ from dataclasses import dataclass, field
 from distlab.show.film.explain import explain, fault_told, title_of
 from distlab.show.film.geometry import MOST_CHUNKS, Geometry
 from distlab.show.film.stops import gone_ranks, stops_of, tables_at_start
-from distlab.show.grid import in_common
 from distlab.show.lettering import literal
 from distlab.show.reading import Reading
+from distlab.show.rounds import in_common
 from distlab.show.telling import headline, left_out, plural
 from distlab.units import readable_bytes
 

@@ -12,8 +12,8 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from distlab.show.grid import Grid
 from distlab.show.lettering import literal
+from distlab.show.rounds import rounds_of
 
 __all__ = ["Move", "Stop", "gone_ranks", "stops_of", "tables_at_start"]
 
@@ -114,7 +114,7 @@ def _rounds(reading):
                 steps[number][event.rank] = step
                 ends[number].append(event.start if event.end is None else event.end)
     stops, reached = [], 0.0
-    for column in Grid(reading).columns:
+    for column in rounds_of(reading):
         reached = max([reached, *ends[column.number]])
         rounds = (column.number, column.number)
         there = sorted(moves[column.number], key=lambda move: move[:2])
