@@ -567,7 +567,7 @@ def test_a_pipeline_plays_and_says_what_stages_do_and_hold():
     assert "image/png" in drawn_ and "F: forward" in drawn_["text/html"]
     many = player(timed(one_f_one_b(20, 20)).cells(), unit="ms").film.frames[3]
     assert many.title == "At 3 ms"
-    assert many.text == "4 of 16 stages work. They hold 0 to 4 microbatches."
+    assert many.text == "4 of 20 stages work. They hold 0 to 4 microbatches."
 
 
 def test_two_pipelines_play_on_one_clock_up_to_the_first_work_that_differs():

@@ -80,9 +80,10 @@ class PipelineFilm(Film):
         cells = [cell for s in every for own in s.cells.values() for cell in own]
         begins = sorted({cell.start for cell in cells})
         times = [*begins[:: -(-len(begins) // _MOST_FRAMES)], self.end_s]
-        own = (self.schedule.cells[stage] for stage in self.rows)
+        one, stages = self.schedule, self.schedule.stages
+        own = (one.cells[stage] for stage in stages)
         does = [_over_time((c.start, c.end, self._words(c)) for c in o) for o in own]
-        holds = [_over_time(spans) for spans in self.held]
+        holds = [_over_time(one.held(stage)) for stage in stages]
         return [self._frame(at, does, holds) for at in times]
 
     def _frame(self, at, does, holds):
@@ -92,7 +93,8 @@ class PipelineFilm(Film):
             work = f"{sum(map('idle'.__ne__, now))} of {len(now)} stages work"
             held = [f"{min(held)} to {max(held)}"]
         else:
-            work = f"Stages do {', '.join(map('{}: {}'.format, self.rows, now))}"
+            each = map("{}: {}".format, self.schedule.stages, now)
+            work = f"Stages do {', '.join(each)}"
         text = f"{work}. They hold {', '.join(map(str, held))} {self.schedule.holds}."
         title, sent = f"At {at:.4g} {self.unit}", [0] * self.world_size
         return Frame(title, f"{at:.4g}", text, [], sent, {}, at, [])
