@@ -13,6 +13,7 @@ __all__ = ["KIND_COLORS", "Look", "looks_of"]
 KIND_COLORS = ("#2A271B", "#574E3F", "#886C38", "#B8A15A", "#EADCB0")
 _DARK, _STRONG, _MIDDLE, _LIGHT, _PALE = KIND_COLORS
 _WITH_WHITE = (_DARK, _STRONG, _MIDDLE)
+_CHUNKS = (None, "....", "xxxx", "----", "||||")  # the hatching of chunk 0, 1, ...
 _HATCHES = (None, "////", "....", "\\\\\\\\", "xxxx", "----", "||||")
 
 
@@ -27,7 +28,8 @@ class Look(NamedTuple):
         """The colour of the edge and of the hatching."""
         if self.hatch is None:
             return PAPER
-        return _LIGHT if self.color in _WITH_WHITE else _MIDDLE
+        light = _PALE if self.color == _LIGHT else _MIDDLE
+        return _LIGHT if self.color in _WITH_WHITE else light
 
     @property
     def letters(self) -> str:
@@ -47,7 +49,7 @@ _NAMED = {
     "activations": Look(_PALE, "\\\\\\\\"),
     "forward": Look(_PALE, None),
     "backward": Look(_MIDDLE, None),
-    "weights": Look(_LIGHT, "...."),
+    "weights": Look(_LIGHT, None),
 }
 # Five and seven have no common divisor: 35 kinds differ in colour or hatching.
 _ORDER = (_LIGHT, _STRONG, _PALE, _DARK, _MIDDLE)
@@ -66,8 +68,7 @@ def looks_of(kinds) -> dict[str, Look]:
         base, _, chunk = kind.lower().partition(", chunk ")
         named = _NAMED.get(base)
         if named and chunk.isdigit():
-            hatches = [hatch for hatch in _HATCHES if hatch != named.hatch]
-            named = named._replace(hatch=hatches[int(chunk) % len(hatches)])
+            named = named._replace(hatch=_CHUNKS[int(chunk) % len(_CHUNKS)])
         if named and named not in looks.values():
             looks[kind] = named
     for kind in kinds:

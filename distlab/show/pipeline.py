@@ -40,7 +40,8 @@ def pipeline(
     """Draw stages as rows, and in them what each does over time.
 
     The bubble is the time in which a stage does nothing, between the first start and
-    the last end of all stages; cells of kind "idle" are part of it.
+    the last end of all stages; cells of kind "idle" are part of it. `player(cells)`
+    plays the same picture, `compare(cells, others)` two of them on one clock.
 
     cells: (stage, start, end, kind, microbatch) each. start, end: in `unit`s. kind:
     "forward", "backward", "weights", "idle" or any word; "forward, chunk 1" is that of

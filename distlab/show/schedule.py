@@ -131,9 +131,7 @@ class Schedule:
         shown = self.cells[stage][:_MOST_CELLS]
         work = []
         for kind, cells in itertools.groupby(shown, key=lambda cell: cell.kind):
-            work.append(
-                " ".join([kind, ", ".join(c.microbatch for c in cells)]).rstrip()
-            )
+            work.append(_named(kind, ", ".join(c.microbatch for c in cells)))
         more = len(self.cells[stage]) - len(shown)
         words = listed(work, _MOST_CELLS, "; ") + (f"; and {more} more" if more else "")
         idle = self._time(self._idle(stage))
@@ -144,8 +142,8 @@ class Schedule:
         for one, other in itertools.pairwise(cells):
             if other.start < one.end - self._blur:
                 raise InvalidArgument(
-                    f"stage {one.stage} does two things at once: {_named(one)} and "
-                    f"{_named(other)}. Cells of one stage follow each other."
+                    f"stage {one.stage} does two things at once: {_when(one)} and "
+                    f"{_when(other)}. Cells of one stage follow each other."
                 )
 
     def _open(self, cells):
@@ -201,9 +199,7 @@ def first_difference(one: Schedule, other: Schedule) -> tuple[str, list]:
     if not found:
         return "Every stage does the same works in the same order.", [None, None]
     _, stage, pair = min(found)
-    mine, yours = (
-        " ".join(filter(None, cell[3:])) if cell else "nothing" for cell in pair
-    )
+    mine, yours = (_named(*cell[3:]) if cell else "nothing" for cell in pair)
     said = f"First difference, on stage {stage}: {mine} above, {yours} below."
     return said, [cell and cell[:3] for cell in pair]
 
@@ -216,9 +212,14 @@ def _percent(share):
     )
 
 
-def _named(cell):
-    words = " ".join(filter(None, [cell.kind, cell.microbatch]))
-    return f"{words} from {cell.start:g} to {cell.end:g}"
+def _named(kind, microbatches):
+    """Return "forward 0", or "forward 0 (chunk 1)"."""
+    base, _, chunk = kind.partition(", chunk ")
+    return f"{base} {microbatches}".rstrip() + f" (chunk {chunk})" * bool(chunk)
+
+
+def _when(cell):
+    return f"{_named(*cell[3:])} from {cell.start:g} to {cell.end:g}"
 
 
 def _checked(cells):

@@ -518,6 +518,7 @@ def test_chunks_are_told_apart_by_hatching_and_by_a_prime():
     picture = pipeline(cells)
     assert {"F0", "F0'", "F': forward, chunk 1"} <= {*words(picture)}
     assert len(boxes(picture, "cell: forward")) == 1
+    assert "Stage 0: forward 0; forward 0 (chunk 1); idle" in picture.alt
     crowded = words(pipeline(timed(interleaved(4, 8)).cells()))
     assert all(crowded.count(f"{microbatch}") == 4 * 4 for microbatch in range(1, 8))
 
