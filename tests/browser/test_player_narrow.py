@@ -105,3 +105,6 @@ def test_a_pipeline_lights_what_stages_do_now_and_counts_what_they_hold(show):
     screen.keys("End")
     assert screen.ask(seen.format(".lit text")) == []
     assert screen.ask(seen.format("svg > text")) == ["holds 0"] * 4
+    screen.keys("Home", "ArrowUp", "ArrowUp", " ")
+    screen.until("p > 1.5")
+    assert screen.playing

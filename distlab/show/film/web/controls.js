@@ -6,6 +6,7 @@ function mount(root, films, differs) {
   const find = name => root.querySelector(name), all = name => [...root.querySelectorAll(name)];
   const count = Math.max(...films.map(film => film.frames.length)) - 1;
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
+  const clocked = films[0].held.length > 0, pace = Math.max(1, count / 40);  // a schedule plays evenly, within a minute
   const scrub = find(".scrub input"), play = find(".play");
   const views = { graph: [], lanes: [], space: [] };
   let p = 0, playing = false, speed = 2, zoom = 1, view = "graph", last = 0, held = false;
@@ -52,7 +53,7 @@ function mount(root, films, differs) {
     const passed = Math.min(100, Math.max(0, time - last)) / STOP_MS * SPEEDS[speed], before = p;
     if (calm.matches) {
       if (time - last >= STOP_MS / SPEEDS[speed]) { p = Math.floor(p) + 1; last = time; draw(); }
-    } else { last = time; p += passed; }
+    } else { last = time; p = clocked ? position(films[0], moment(films[0], p) + passed * pace / count) : p + passed; }
     if (differs > 0 && before < differs && p >= differs) { p = differs; set(false); return; }
     if (p >= count) { p = count; set(false); return; }
     if (!calm.matches) draw();
