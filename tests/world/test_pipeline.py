@@ -105,6 +105,22 @@ def test_recomputation_changes_no_gradient_and_clipping_counts_all_stages():
         check_beside_the_whole(schedule, found, 1e-2)
 
 
+def frozen_first(comm, schedule):
+    [chunk] = own_chunks(comm, schedule)
+    chunk.requires_grad_(comm.rank > 0)
+    PipelinedModel(comm, [chunk], schedule, loss_of).step(*batch())
+    return [p.grad for p in chunk.parameters()]
+
+
+@pytest.mark.parametrize("make", [one_f_one_b, zero_bubble_h1])
+def test_a_first_stage_with_nothing_to_train_leaves_the_others_their_gradients(make):
+    schedule = make(3, 4)
+    first, second, third = run(frozen_first, 3, args=(schedule,)).results
+    assert first == [None, None] and second == []
+    for mine, right in zip(third, whole(schedule)[1][2], strict=True):
+        assert torch.allclose(mine, right, rtol=0, atol=1e-12)
+
+
 class Nothing:
     """A stage of messages alone."""
 
@@ -247,17 +263,19 @@ def test_tied_parameters_that_differ_are_refused():
         run(differ, 2)
 
 
-def test_weights_wait_for_w_in_one_product_each():
+@pytest.mark.parametrize("before", [(), (8,), (2, 4)])
+def test_weights_wait_for_w_in_one_product_each(before):
     layer, later = nn.Linear(3, 5), WeightsLater()
-    x = torch.rand(2, 4, 3, requires_grad=True)
+    x = torch.rand(*before, 3, requires_grad=True)
     with later:
         y = layer(x)
     y.sum().backward()
     assert layer.weight.grad is None and x.grad is not None
-    assert torch.allclose(layer.bias.grad, torch.full((5,), 8.0))
+    assert torch.allclose(layer.bias.grad, torch.full((5,), float(np.prod(before))))
     assert later.nbytes == x.nbytes + y.nbytes
     later.add_up()
-    assert torch.allclose(layer.weight.grad, x.detach().sum((0, 1)).expand(5, 3))
+    summed = x.detach().reshape(-1, 3).sum(0)
+    assert torch.allclose(layer.weight.grad, summed.expand(5, 3))
     assert later.nbytes == 0
 
 

@@ -79,7 +79,7 @@ class PipelinedModel:
         self._kept, self._later, self._bytes = {}, {}, {}
         self._losses, self.held_bytes = [], []
         play(self.comm, self.schedule, self, seconds=seconds)
-        if self._tied is not None:
+        if self._tied is not None and self._tied.requires_grad:
             self._tied.grad += self._other_end(self._tied.grad)
         return torch.stack(self._losses) if self._losses else torch.empty(0)
 
@@ -132,7 +132,8 @@ class PipelinedModel:
         """Return the gradient of the input; weights that wait for W are left out."""
         key = work.microbatch, work.chunk
         x, y = self._kept.pop(key)
-        y.backward(gradient)
+        if y.requires_grad:  # not where a first stage has nothing to train
+            y.backward(gradient)
         self._bytes[key] = self._later[key].nbytes if key in self._later else 0
         return None if self._part(work) == 0 else x.grad
 

@@ -20,7 +20,8 @@ __all__ = ["WeightsLater"]
 class WeightsLater(TorchFunctionMode):
     """While it is on, `functional.linear` puts the gradients of weights aside.
 
-    What `torch.compile` compiles is left as it is: all its gradients come in backward.
+    What `torch.compile` compiles, and the attention of `nn.MultiheadAttention`, are
+    left as they are: all their gradients come in backward.
     """
 
     def __init__(self):
@@ -44,14 +45,18 @@ class WeightsLater(TorchFunctionMode):
     def add_up(self) -> None:
         """Add the gradients of all weights to their `grad`."""
         for weight, x, gradient in self._aside:
-            rows = gradient.flatten(0, -2)
-            found = (rows.T @ x.flatten(0, -2).to(rows.dtype)).to(weight.dtype)
+            rows = _rows(gradient)
+            found = (rows.T @ _rows(x).to(rows.dtype)).to(weight.dtype)
             weight.grad = found if weight.grad is None else weight.grad + found
         self._aside.clear()
 
 
 def _named(input, weight, bias=None):  # as functional.linear names them
     return input, weight, bias
+
+
+def _rows(tensor):
+    return tensor.reshape(-1, tensor.shape[-1])
 
 
 class _Linear(torch.autograd.Function):
@@ -67,5 +72,5 @@ class _Linear(torch.autograd.Function):
         ctx.aside.append((weight, x.detach(), gradient))
         needs_x, _, needs_bias, _ = ctx.needs_input_grad
         of_x = gradient @ weight.to(gradient.dtype) if needs_x else None
-        of_bias = gradient.flatten(0, -2).sum(0) if needs_bias else None
+        of_bias = _rows(gradient).sum(0) if needs_bias else None
         return of_x, None, of_bias, None
