@@ -38,6 +38,7 @@ class _Message(NamedTuple):
     dst: int
     part: int  # that gives it
     work: Work
+    taken: int  # how many messages of `dst` the other has taken before it gives this
 
 
 def play(comm, schedule: Schedule, stage: Stage, *, seconds=None) -> None:
@@ -79,12 +80,16 @@ class _Mail:
         messages, self._given, self._sources = _plan(schedule)
         self._in_one_order = str(comm.device).startswith("cuda")
         self._posts = {}  # other rank -> messages with it that are not posted yet
-        self._arriving, self._sent = {}, []
+        self._arriving = {}  # message -> the request for it
         self._here = {}  # what one part gave to another of this rank
         for message in messages.get(comm.rank, ()):
             other = message.src + message.dst - comm.rank
+            posts = self._posts.setdefault(other, deque())
             if self._in_one_order or message.src == other:
-                self._posts.setdefault(other, deque()).append(message)
+                posts.append(message)
+        self._ahead = dict.fromkeys(self._posts, 0)  # receives posted, not waited for
+        self._sent = {other: deque() for other in self._posts}
+        self._taken = dict.fromkeys(self._posts, 0)  # sends that are over
         for other in self._posts:
             self._post_receives(other)
 
@@ -93,12 +98,17 @@ class _Mail:
         source = self._sources.get((self._comm.rank, work))
         if source is None:
             return None
-        if source.src == self._comm.rank:
+        other = source.src
+        if other == self._comm.rank:
             return self._here.pop(source)
         while source not in self._arriving:
-            self._post_receive(source.src)
+            self._post_receive(other)
         arrived = self._arriving.pop(source).wait()
-        self._post_receives(source.src)
+        self._ahead[other] -= 1
+        while self._taken[other] < source.taken:
+            self._sent[other].popleft().wait()  # at once; its tensor is let go
+            self._taken[other] += 1
+        self._post_receives(other)
         return arrived
 
     def send(self, work, made):
@@ -106,35 +116,36 @@ class _Mail:
         message = self._given.get((self._comm.rank, work))
         if message is None:
             return
-        if message.dst == self._comm.rank:
+        other = message.dst
+        if other == self._comm.rank:
             self._here[message] = made
             return
         if self._in_one_order:
-            posts = self._posts[message.dst]
+            posts = self._posts[other]
             while posts[0] != message:
-                self._post_receive(message.dst)
+                self._post_receive(other)
             posts.popleft()
-        self._sent.append(self._comm.isend(made, message.dst))
+        self._sent[other].append(self._comm.isend(made, other))
         if self._in_one_order:
-            self._post_receives(message.dst)
+            self._post_receives(other)
 
     def _post_receives(self, other):
         """Post what comes next from a rank, up to as many as are to be ahead."""
         posts = self._posts[other]
-        ahead = sum(message.src == other for message in self._arriving)
-        while posts and posts[0].src == other and ahead < _AHEAD:
+        while posts and posts[0].src == other and self._ahead[other] < _AHEAD:
             self._post_receive(other)
-            ahead += 1
 
     def _post_receive(self, other):
         message = self._posts[other].popleft()
         room = self._stage.room(message.part, message.work.kind)
         self._arriving[message] = self._comm.irecv(room, other)
+        self._ahead[other] += 1
 
     def finish(self):
         """Wait until everything has been taken."""
-        for request in self._sent:
-            request.wait()
+        for sent in self._sent.values():
+            for request in sent:
+                request.wait()
 
 
 @lru_cache(maxsize=4)
@@ -143,16 +154,18 @@ def _plan(schedule):
 
     And (stage, work) -> the message that comes of it, and -> the one that it needs.
     """
-    between, given, sources = {}, {}, {}
-    stages, parts = len(schedule.stages), schedule.parts
+    between, given, sources, taken = {}, {}, {}, {}
+    stages, last = len(schedule.stages), schedule.parts - 1
     for stage, work in schedule.in_order():
-        part = schedule.part(stage, work)
-        other = part + {"F": 1, "B": -1, "W": 0}[work.kind]
-        if other == part or not 0 <= other < parts:
+        if source := sources.get((stage, work)):
+            taken[stage, source.src] = taken.get((stage, source.src), 0) + 1
+        kind, microbatch, own = work
+        part = own * stages + stage
+        if kind == "W" or part == (last if kind == "F" else 0):
             continue
-        chunk, dst = divmod(other, stages)
-        message = given[stage, work] = _Message(stage, dst, part, work)
-        sources[dst, Work(work.kind, work.microbatch, chunk)] = message
+        chunk, dst = divmod(part + (1 if kind == "F" else -1), stages)
+        message = _Message(stage, dst, part, work, taken.get((stage, dst), 0))
+        given[stage, work] = sources[dst, Work(kind, microbatch, chunk)] = message
         if dst != stage:
             between.setdefault(stage, []).append(message)
             between.setdefault(dst, []).append(message)

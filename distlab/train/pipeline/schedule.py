@@ -22,6 +22,9 @@ from distlab.errors import InvalidSchedule
 
 __all__ = ["Schedule", "Work"]
 
+_BEFORE = {"B": "F", "W": "B"}  # what a stage itself has to have done
+_FROM = {"F": -1, "B": 1}  # which other part of the model it needs
+
 
 class Work(NamedTuple):
     """One thing that a stage does.
@@ -57,6 +60,9 @@ class Schedule:
     def __deepcopy__(self, memo):
         return self  # nothing in it can change
 
+    def __hash__(self):  # not of every work: each rank asks for it
+        return hash((len(self.stages), self.microbatches, self.chunks))
+
     def __str__(self):
         rows = [" ".join(map(str, stage)) for stage in self.stages]
         return "\n".join(f"stage {s}   {row}" for s, row in enumerate(rows))
@@ -77,14 +83,15 @@ class Schedule:
 
     def needs(self, stage: int, work: Work) -> list[tuple[int, Work]]:
         """Return what has to be done before, as (stage, work)."""
-        part, last = self.part(stage, work), self.parts - 1
-        before = {"F": [], "B": ["F"], "W": ["B"]}[work.kind]
-        _, microbatch, own = work
-        found = [(stage, Work(kind, microbatch, own)) for kind in before]
-        other = part + {"F": -1, "B": 1, "W": 0}[work.kind]
-        if other != part and 0 <= other <= last:
-            chunk, stage = divmod(other, len(self.stages))
-            found.append((stage, Work(work.kind, microbatch, chunk)))
+        kind, microbatch, own = work
+        found = []
+        if kind in _BEFORE:
+            found.append((stage, Work(_BEFORE[kind], microbatch, own)))
+        if kind in _FROM:
+            other = own * len(self.stages) + stage + _FROM[kind]
+            if 0 <= other < self.parts:
+                chunk, stage = divmod(other, len(self.stages))
+                found.append((stage, Work(kind, microbatch, chunk)))
         return found
 
     def in_order(self) -> list[tuple[int, Work]]:
@@ -92,6 +99,10 @@ class Schedule:
 
         Raises: InvalidSchedule if stages wait for each other.
         """
+        return self._in_order
+
+    @cached_property
+    def _in_order(self):
         ends, at, order = {}, [0] * len(self.stages), []
         ready = [(0, stage) for stage in range(len(self.stages))]
         asleep = {}  # what is not done yet -> the stage that waits for it
