@@ -34,6 +34,7 @@ __all__ = [
     "SwitchFailed",
     "TaskFailed",
     "WorkdirError",
+    "WorldChanged",
     "WorldClosed",
     "WorldFailed",
     "WorldTimeout",
@@ -209,6 +210,10 @@ class NotDeterministic(DistlabError, RuntimeError):
 
     def __reduce__(self):
         return _rebuild, (type(self), str(self), self.__dict__.copy())
+
+
+class WorldChanged(DistlabError, RuntimeError):
+    """A rank of an elastic world has died or joined: this world is over."""
 
 
 class WorldFailed(DistlabError):

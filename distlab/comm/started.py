@@ -44,7 +44,12 @@ class Started:
 
 
 class StartedCalls:
-    """The communication thread of one rank; it exists once something was started."""
+    """The communication thread of one rank; it exists once something was started.
+
+    besides: how many threads of distlab's own the rank has for other things.
+    """
+
+    besides = 0
 
     def __init__(self, device: torch.device):
         self._device = device
@@ -87,7 +92,7 @@ class StartedCalls:
 
     def others_run(self) -> bool:
         """Return whether this rank has more threads than those started here."""
-        ours = self._threads + sum(each.is_alive() for each in self._waiters)
+        ours = self._threads + self.besides + sum(each.is_alive() for each in self._waiters)
         return threading.active_count() > 1 + ours
 
     def drain(self) -> None:

@@ -13,6 +13,7 @@ and they are imported in the ranks alone.
 
 import sys
 
+from distlab.launch.elastic import ElasticReport, ElasticWorld, run_elastic
 from distlab.launch.follow import follow
 from distlab.launch.machine import PRELOAD, start_method
 from distlab.launch.relayed import Relaying, kept_ranks
@@ -20,7 +21,17 @@ from distlab.launch.report import Report
 from distlab.launch.world import World, run
 from distlab.processes import inside, warm_up
 
-__all__ = ["Relaying", "Report", "World", "follow", "kept_ranks", "run"]
+__all__ = [
+    "ElasticReport",
+    "ElasticWorld",
+    "Relaying",
+    "Report",
+    "World",
+    "follow",
+    "kept_ranks",
+    "run",
+    "run_elastic",
+]
 
 if "ipykernel" in sys.modules and inside() is None:
     # Importing torch takes seconds, which pass while a notebook's reader still reads.

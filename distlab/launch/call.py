@@ -21,7 +21,7 @@ from distlab.launch.waits import stuck_ranks
 from distlab.processes import Ended, Frame, Lines, Processes, Pulse
 from distlab.recorder import Blackboard
 
-__all__ = ["TICK_S", "Call", "Failure", "Outcome"]
+__all__ = ["TICK_S", "Call", "Failure", "Outcome", "read_outcome"]
 
 TICK_S = 0.05
 _GRACE_S = 1.0
@@ -119,7 +119,7 @@ class Call:
     def _hear(self, frame):
         """Take in what a rank sent: here it is how its call ended."""
         self._flush(frame.index)
-        self.outcomes[frame.index] = _read_outcome(frame)
+        self.outcomes[frame.index] = read_outcome(frame)
 
     def _flush(self, index):
         text = self._processes.flush(index)
@@ -182,7 +182,8 @@ def _is_echo(outcome):
     return outcome.details.get("communication")
 
 
-def _read_outcome(frame):
+def read_outcome(frame: Frame) -> Outcome:
+    """Return how a call ended, as its rank has sent it."""
     end = frame.payload.index(b"\n")
     details = json.loads(frame.payload[:end])
     try:

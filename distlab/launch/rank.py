@@ -28,7 +28,8 @@ from distlab.processes import Child
 from distlab.recorder import Recorder
 from distlab.sandbox.withheld import withhold
 
-__all__ = ["count_gpus", "main", "relayed"]
+__all__ = ["END", "count_gpus", "describe", "join", "main", "relayed"]
+__all__ += ["torchrun_names"]
 
 END = b"E"
 
@@ -41,16 +42,17 @@ def main(child: Child) -> None:
     settings = json.loads(child.receive())
     rank, world_size = child.index, settings["world_size"]
     block, meeting_place = child.shared
-    os.environ.update(_torchrun_names(rank, world_size))
+    os.environ.update(torchrun_names(rank, world_size))
     torch.set_num_threads(settings["threads"])
     recorder = Recorder(rank, world_size, block)
     device = torch.device("cpu")
     if settings["backend"] == "nccl":
         device = torch.device("cuda", rank)
         torch.cuda.set_device(device)
-    _join(rank, world_size, settings, meeting_place)
+    place = settings["meeting_place"] or f"/proc/self/fd/{meeting_place}"
+    join(rank, world_size, settings["backend"], place)
     comm = Comm(rank, world_size, device=device, recorder=recorder)
-    watch(comm)
+    watch(lambda: comm)
     arrivals = Arrivals(settings["persistent"])
     child.send(json.dumps({"outcome": "ready"}).encode())
     while True:
@@ -69,7 +71,7 @@ def relayed(child: Child) -> None:
     while True:
         settings = json.loads(child.receive())  # or the owner ends what runs here
         rank, world_size = child.index, settings["world_size"]
-        os.environ.update(_torchrun_names(rank, world_size))
+        os.environ.update(torchrun_names(rank, world_size))
         torch.set_num_threads(settings["threads"])
         line, sleeps = Line(child.send, child.receive), not settings["virtual"]
         comm = RelayedComm(rank, world_size, line, sleeps=sleeps)
@@ -85,7 +87,8 @@ def count_gpus(child: Child) -> None:
     child.send(json.dumps(torch.cuda.device_count()).encode())
 
 
-def _torchrun_names(rank, world_size):
+def torchrun_names(rank: int, world_size: int) -> dict[str, str]:
+    """Return what torchrun would have in the environment of a rank."""
     return {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
@@ -95,21 +98,20 @@ def _torchrun_names(rank, world_size):
     }
 
 
-def _join(rank, world_size, settings, meeting_place):
-    """Join the process group: meet in a nameless file, talk over loopback only."""
+def join(rank: int, world_size: int, backend: str, place: str) -> None:
+    """Join the process group: meet in the file `place`, talk over loopback only."""
     loopback = "lo" if sys.platform == "linux" else "lo0"
     os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = loopback
-    place = settings["meeting_place"] or f"/proc/self/fd/{meeting_place}"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dist.init_process_group(
-            settings["backend"],
+            backend,
             store=dist.FileStore(place, world_size),
             rank=rank,
             world_size=world_size,
             timeout=timedelta(days=1),  # whoever waits for ever is found by the kernel
         )
-        if settings["backend"] == "nccl":
+        if backend == "nccl":
             # Only once all have met may some of them exchange messages in a batch.
             dist.barrier(device_ids=[rank])
 
@@ -128,10 +130,10 @@ def _outcome(comm, arrivals, data):
         threads = threading.active_count()
         return {"group": dist.is_initialized(), "threads": threads}
 
-    return outcome_of(work, comm.recorder, facts=facts, describe=_describe)
+    return outcome_of(work, comm.recorder, facts=facts, describe=describe)
 
 
-def _describe(error):
+def describe(error: BaseException) -> dict:
     """Return what the kernel needs to tell the story of `error`."""
     facts = described(error)
     return facts | {

@@ -43,19 +43,22 @@ _COLLECTIVES = {
 }
 
 
-def watch(comm: Comm) -> None:
-    """Wrap torch.distributed's functions here so that `comm` hears of every call."""
+def watch(comm_of: Callable[[], Comm]) -> None:
+    """Wrap torch.distributed's functions here so that a Comm hears of every call.
+
+    comm_of: returns the one that this process has at that moment.
+    """
     guard = _Guard()
     for name, agreed in _COLLECTIVES.items():
         if hasattr(distributed_c10d, name):
             _replace(
                 name,
-                lambda call, n=name, a=agreed: _collective(comm, guard, call, n, a),
+                lambda call, n=name, a=agreed: _collective(comm_of, guard, call, n, a),
             )
-    if comm.device.type == "cpu":
+    if comm_of().device.type == "cpu":
         for name in ("send", "recv", "isend", "irecv"):
-            _replace(name, lambda call, n=name: _message(lambda: comm, guard, call, n))
-    _replace("destroy_process_group", lambda call: _destroy(comm, call))
+            _replace(name, lambda call, n=name: _message(comm_of, guard, call, n))
+    _replace("destroy_process_group", lambda call: _destroy(comm_of, call))
 
 
 def refuse(comm_of: Callable[[], Comm]) -> None:
@@ -111,7 +114,7 @@ def _replace(name, wrap):
             setattr(module, name, wrapped)
 
 
-def _collective(comm, guard, call, name, agreed):
+def _collective(comm_of, guard, call, name, agreed):
     signature = inspect.signature(call)
 
     def watched(*args, **kwargs):
@@ -125,6 +128,7 @@ def _collective(comm, guard, call, name, agreed):
         given = bound.arguments
         if given.get("group") not in (None, dist.group.WORLD):
             return call(*args, **kwargs)
+        comm = comm_of()
         comm.next_step()
         words = f"{name}({', '.join(_words(given[a]) for a in agreed if a in given)})"
         if given.get("async_op"):
@@ -171,10 +175,10 @@ def _message(comm_of, guard, call, name, ready=dist.is_initialized):
     return watched
 
 
-def _destroy(comm, call):
+def _destroy(comm_of, call):
     def watched(group=None):
         if group in (None, dist.group.WORLD):
-            comm.recorder.raise_flag(DESTROYED)
+            comm_of().recorder.raise_flag(DESTROYED)
         return call(group)
 
     return watched

@@ -4,9 +4,10 @@ import math
 import mmap
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 
 from distlab.recorder.layout import (
+    CALLS,
     EVENT_ROW,
     FIRST_VERSION,
     KEPT_EVENTS,
@@ -48,9 +49,27 @@ class Blackboard(Notes):
         self._pieces = [[] for _ in range(self.world_size)]
         self.began = clock()
 
+    def regroup(self, regions: Sequence[int], fresh: Container[int] = ()) -> None:
+        """Have rank r note in region `regions[r]` from here on; no rank may be noting.
+
+        Messages and collectives are counted anew. In a fresh region another process
+        begins to note.
+        """
+        self.drain()
+        self.world_size = len(regions)
+        self._layout, self._words = self._layout.among(regions), {}
+        for rank, region in enumerate(regions):
+            base, end = self._layout.base(rank), self._layout.events
+            kept = range(WRITTEN, CALLS) if region not in fresh else range(0)
+            for begin, stop in ((0, kept.start), (kept.stop, end)):
+                self._memory[base + begin : base + stop] = bytes(stop - begin)
+        everyone = range(self.world_size)
+        self._read = [self._counter(rank, READ) for rank in everyone]
+        self._pieces = [[] for _ in everyone]
+
     def now(self, rank: int) -> Now:
         """Return what `rank` is doing."""
-        at = rank * self._layout.stride + NOW
+        at = self._layout.base(rank) + NOW
         for _ in range(1000):  # written front to back: whole once both ends agree
             last = self._counter(rank, LAST_VERSION)
             what, *where, step, since = NOW_ROW.unpack_from(self._memory, at)
@@ -63,7 +82,7 @@ class Blackboard(Notes):
     def drain(self) -> None:
         """Take over the finished events, so that ranks find room for more."""
         for rank in range(self.world_size):
-            base = rank * self._layout.stride
+            base = self._layout.base(rank)
             written = self._counter(rank, WRITTEN)
             while self._read[rank] < written:
                 first = self._read[rank] % KEPT_EVENTS

@@ -1,8 +1,9 @@
 """Where each note lies in the shared block, and how both sides read it."""
 
+import copy
 import mmap
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 __all__ = ["DESTROYED", "IN", "OUT", "THREADED", "Layout", "Notes", "Now", "Post"]
@@ -90,6 +91,7 @@ class Layout:
     """
 
     def __init__(self, world_size: int):
+        self._regions = range(world_size)
         pairs = 2 * world_size
         self._counts = _AFTER_COUNTERS
         self._posts = self._counts + pairs * CELL_BYTES
@@ -100,9 +102,19 @@ class Layout:
         self.stride = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
         self.total = world_size * self.stride
 
+    def among(self, regions: Sequence[int]) -> "Layout":
+        """Return a layout of the same block in which rank r has region `regions[r]`."""
+        layout = copy.copy(self)
+        layout._regions = regions
+        return layout
+
+    def base(self, rank: int) -> int:
+        """Return where the region of `rank` begins."""
+        return self._regions[rank] * self.stride
+
     def count(self, rank: int, peer: int, way: int) -> int:
         """Return the cell in which `rank` counts its messages with `peer`."""
-        return (rank * self.stride + self._counts) // CELL_BYTES + 2 * peer + way
+        return (self.base(rank) + self._counts) // CELL_BYTES + 2 * peer + way
 
     def post(self, rank: int, peer: int, way: int, number: int) -> int:
         """Return the first of two cells for that side of message `number`.
@@ -110,12 +122,12 @@ class Layout:
         The first holds the size in bytes, the second the type's tag.
         """
         slot = (2 * peer + way) * KEPT_POSTS + number % KEPT_POSTS
-        return (rank * self.stride + self._posts) // CELL_BYTES + 2 * slot
+        return (self.base(rank) + self._posts) // CELL_BYTES + 2 * slot
 
     def call(self, rank: int, number: int) -> int:
         """Return the cell in which `rank` notes its `number`-th collective."""
         slot = number % KEPT_CALLS
-        return (rank * self.stride + self._calls) // CELL_BYTES + slot
+        return (self.base(rank) + self._calls) // CELL_BYTES + slot
 
 
 class Notes:
@@ -171,14 +183,14 @@ class Notes:
         if not place:
             return ""
         if (rank, place) not in self._words:
-            at = rank * self._layout.stride + self._layout.words + place
+            at = self._layout.base(rank) + self._layout.words + place
             (length,) = struct.unpack_from("<I", self._memory, at)
             text = self._memory[at + 4 : at + 4 + length].decode(errors="replace")
             self._words[rank, place] = text
         return self._words[rank, place]
 
     def _counter(self, rank, which):
-        return self._cells[(rank * self._layout.stride + which) // CELL_BYTES]
+        return self._cells[(self._layout.base(rank) + which) // CELL_BYTES]
 
     def _set_counter(self, rank, which, value):
-        self._cells[(rank * self._layout.stride + which) // CELL_BYTES] = value
+        self._cells[(self._layout.base(rank) + which) // CELL_BYTES] = value

@@ -5,6 +5,7 @@ import struct
 import threading
 import time
 import zlib
+from collections.abc import Sequence
 
 from distlab.recorder.layout import (
     CALLS,
@@ -55,7 +56,7 @@ class Recorder(Notes):
         memory = None if beside else mmap.mmap(descriptor, layout.total)
         super().__init__(memory, layout, world_size, beside)
         self.rank = rank
-        self._base = rank * layout.stride
+        self._base = layout.base(rank)
         self._events = self._base + layout.events
         self._first_version = (self._base + FIRST_VERSION) // CELL_BYTES
         self._last_version = (self._base + LAST_VERSION) // CELL_BYTES
@@ -69,6 +70,12 @@ class Recorder(Notes):
         self._pen = threading.Lock()
         self.step = 0
         self.place("…")  # stands for what finds no room any more
+
+    def regroup(self, rank: int, regions: Sequence[int]) -> None:
+        """Be `rank` among ranks with these regions; its own region stays the same."""
+        self.rank, self.world_size = rank, len(regions)
+        self._layout = self._layout.among(regions)
+        self._words = {}
 
     def begin(self) -> None:
         """Start a new call of the world: steps count from 1 again."""

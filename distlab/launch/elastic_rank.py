@@ -1,0 +1,201 @@
+"""The inside of a rank whose world may change: leave it, join the next, go on.
+
+    kernel ── settings, task ────────▶ rank ── "ready" ─▶ kernel
+           ── world of 4, as rank 2 ─▶ joins; fn(comm, kept, *args)
+           ── world 1 is over ───────▶ connections cut: its calls raise ── "left" ─▶
+           ── world of 3, as rank 1 ─▶ joins; fn(comm, kept, *args) ── outcome ─▶
+
+A rank that waits in gloo for a healthy one never hears that a third has died, and gloo
+has no way to abort. So a thread listens to the kernel, and shuts down the sockets that
+gloo has opened; for those who wait in it that is the death of all their peers.
+"""
+
+import contextlib
+import json
+import os
+import queue
+import socket
+import stat
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, wait
+from dataclasses import replace
+
+import torch
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from distlab.calls.travel import Arrivals
+from distlab.comm import Comm
+from distlab.errors import WorldChanged
+from distlab.launch.outcome import outcome_of
+from distlab.launch.rank import END, describe, join, torchrun_names
+from distlab.launch.witness import watch
+from distlab.processes import Child
+from distlab.recorder import Recorder
+
+__all__ = ["main"]
+
+_HEAR_S = 2.0  # from a broken connection until the kernel says why
+_TICK_S = 0.05
+
+
+def main(child: Child) -> None:
+    """Be one rank of worlds that follow one another, from its settings to its end."""
+    settings = json.loads(child.receive())
+    torch.set_num_threads(settings["threads"])
+    fn, args, faults = Arrivals(persistent=False).unpack_task(child.receive())
+    member = _Member(child, settings["world_size"], faults)
+    child.send(b"ready")
+    while (world := member.next_world()) is not None:
+        child.send(member.take_part(world, fn, args))
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+class _ElasticComm(Comm):
+    """A Comm whose calls raise once its world is over."""
+
+    def __init__(self, member, *where, **how):
+        super().__init__(*where, **how)
+        self._over = member.over
+
+    def next_step(self) -> None:
+        """Count one call.
+
+        Raises: WorldChanged if a rank has died or joined since the world began.
+        """
+        if self._over.is_set():
+            raise WorldChanged("a rank has died or joined; the next world has begun.")
+        super().next_step()
+
+
+class _Member:
+    """This process, through all its worlds.
+
+    kept: what its function keeps from one world to the next.
+    over: whether the present world is over.
+    """
+
+    def __init__(self, child, most, faults):
+        self.kept, self.over = {}, threading.Event()
+        self._recorder = Recorder(child.index, most, child.shared[0])
+        self._faults, self._lived, self._watched = faults, 0, False
+        self._worlds, self._sockets, self._number = queue.SimpleQueue(), set(), 0
+        self._last_over = -1
+        self._lock, self._tell = threading.Lock(), child.send
+        threading.Thread(target=self._listen, args=[child], daemon=True).start()
+
+    def _listen(self, child):
+        while True:
+            request = child.receive()
+            if request[:1] == END:
+                self._worlds.put(None)
+                return
+            world = json.loads(request)
+            if "over" not in world:
+                self._worlds.put(world)
+                continue
+            with self._lock:
+                self._last_over = world["over"]
+                if self._number <= self._last_over:
+                    self.over.set()
+                    _cut(self._sockets)
+
+    def next_world(self) -> dict | None:
+        """Return what the kernel says of the next world; None at the end."""
+        world = self._worlds.get()
+        if world is not None:
+            with self._lock:
+                self._number = world["number"]
+                self._sockets = set()
+                if self._number > self._last_over:
+                    self.over.clear()
+        return world
+
+    def take_part(self, world: dict, fn, args: Sequence) -> bytes:
+        """Join a world and call the function in it; return the outcome."""
+        self._recorder.regroup(world["rank"], world["processes"])
+
+        def work():
+            comm = self._join(world)
+            self._tell(b"joined")
+            comm.fail_if_planned()
+            self._recorder.point("mark", f"rank {comm.rank} of {comm.world_size}")
+            result = fn(comm, self.kept, *args)
+            comm.started.finish()
+            return result
+
+        def told(error):
+            facts = describe(error)
+            broken = facts["communication"] and self.over.wait(_HEAR_S)
+            left = self.over.is_set() or broken
+            if left and dist.is_initialized():
+                dist.destroy_process_group()
+            return facts | {"left": left}
+
+        outcome = outcome_of(work, self._recorder, describe=told)
+        self._lived += self._recorder.step
+        return outcome
+
+    def _join(self, world):
+        if self.over.is_set():
+            raise WorldChanged("this world was over before it began.")
+        rank, world_size = world["rank"], len(world["processes"])
+        os.environ.update(torchrun_names(rank, world_size))
+        before = _open_sockets()
+        self._join_unless_over(rank, world_size, "gloo", world["meeting"])
+        with self._lock:
+            self._sockets = _open_sockets() - before
+            if self.over.is_set():
+                _cut(self._sockets)
+        self.comm = _ElasticComm(self, rank, world_size, recorder=self._recorder)
+        self.comm.started.besides = threading.active_count() - 1
+        self.comm.faults = [
+            replace(fault, rank=rank, step=fault.step - self._lived)
+            for fault in self._faults
+        ]
+        if not self._watched:
+            watch(lambda: self.comm)
+            self._watched = True
+        return self.comm
+
+    def _join_unless_over(self, *where):
+        """Join on a thread, which is left behind if a rank dies that it waits for."""
+        joined = Future()
+        # Ranks meet under a number that torch counts, also in joins that failed.
+        distributed_c10d._world.group_count = 0
+
+        def body():
+            try:
+                joined.set_result(join(*where))
+            except Exception as error:
+                joined.set_exception(error)
+
+        threading.Thread(target=body, daemon=True).start()
+        while not wait([joined], _TICK_S).done:
+            if self.over.is_set():
+                raise WorldChanged("a rank has died before all had joined.")
+        joined.result()
+
+
+def _open_sockets():
+    """Return the sockets of this process, each as (inode, descriptor)."""
+    found = set()
+    for name in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):
+            status = os.fstat(int(name))
+            if stat.S_ISSOCK(status.st_mode):
+                found.add((status.st_ino, int(name)))
+    return found
+
+
+def _cut(sockets):
+    """Shut connections down; a listening socket is left, on which gloo would abort."""
+    for _, descriptor in sockets & _open_sockets():
+        with (
+            contextlib.suppress(OSError),
+            socket.socket(fileno=os.dup(descriptor)) as connection,
+        ):
+            if not connection.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
+                connection.shutdown(socket.SHUT_RDWR)

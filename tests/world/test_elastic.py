@@ -1,0 +1,271 @@
+"""A world that loses ranks and takes new ones in: who goes on, with what, how soon."""
+
+import contextlib
+import os
+import signal
+import threading
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from leaks import left_since, what_there_is
+from soaks import repeats
+from torch import nn
+
+from distlab import (
+    Deadlock,
+    Hang,
+    InvalidArgument,
+    Kill,
+    RankDied,
+    RankRaised,
+    WorldChanged,
+    WorldTimeout,
+    run_elastic,
+)
+from distlab.collectives import ring_all_reduce
+from distlab.train.elastic import ElasticState
+
+SAMPLES, BATCH, EPOCHS = 48, 12, 3
+
+
+def data():
+    draw = torch.Generator().manual_seed(0)
+    x = torch.randn(SAMPLES, 5, generator=draw, dtype=torch.float64)
+    return x, x.sin().sum(1, keepdim=True)
+
+
+def begun():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(5, 8), nn.Tanh(), nn.Linear(8, 1)).double()
+    optimizer = torch.optim.Adam(model.parameters(), 0.01)
+    return ElasticState(model=model, optimizer=optimizer, step=0, seen=[])
+
+
+def batch_of(step):
+    epoch, at = divmod(step * BATCH, SAMPLES)
+    order = torch.randperm(SAMPLES, generator=torch.Generator().manual_seed(epoch))
+    return order[at : at + BATCH]
+
+
+def train_step(state, samples, reduce):
+    x, y = data()
+    model = state["model"]
+    model.zero_grad()
+    ((model(x[samples]) - y[samples]) ** 2).sum().div(BATCH).backward()
+    gradients = [p.grad for p in model.parameters()]
+    flat = torch.cat([g.flatten() for g in gradients])
+    reduce(flat)
+    sizes = [g.numel() for g in gradients]
+    for g, summed in zip(gradients, flat.split(sizes), strict=True):
+        g.copy_(summed.view_as(g))
+    state["optimizer"].step()
+
+
+def train(comm, kept, reduce=ring_all_reduce, pause_s=0.0):
+    """Train on the same batches whoever is there; return what came of it."""
+    if not kept:
+        kept["state"] = begun()
+    state = kept["state"]
+    state.sync(comm)
+    while state["step"] < EPOCHS * SAMPLES // BATCH:
+        samples = batch_of(state["step"])
+        mine = samples[comm.rank :: comm.world_size]
+        train_step(state, mine, lambda flat: reduce(comm, flat))
+        state["seen"].append(samples.tolist())
+        state["step"] += 1
+        state.commit()
+        time.sleep(pause_s)
+    return [p.tolist() for p in state["model"].parameters()], state["seen"], os.getpid()
+
+
+def alone():
+    state = begun()
+    for step in range(EPOCHS * SAMPLES // BATCH):
+        train_step(state, batch_of(step), lambda flat: None)
+    return list(state["model"].parameters())
+
+
+def as_if_nothing_had_happened(report):
+    for result in filter(None, report.results):
+        parameters, seen, _ = result
+        for ours, theirs in zip(parameters, alone(), strict=True):
+            assert torch.allclose(torch.tensor(ours).double(), theirs, atol=1e-12)
+        of_epochs = torch.tensor(seen).view(EPOCHS, -1)
+        assert of_epochs.sort().values.tolist() == [list(range(SAMPLES))] * EPOCHS
+
+
+def sizes(report):
+    return [len(world.processes) for world in report.worlds]
+
+
+STEP = 6  # Comm calls of a step on four ranks
+
+
+def test_survivors_go_on_without_the_rank_that_died():
+    report = run_elastic(train, 4, faults=Kill(2, 5 * STEP), restarts=0)
+    assert sizes(report) == [4, 3]
+    assert report.results[2] is None
+    as_if_nothing_had_happened(report)
+
+
+def test_a_new_process_takes_its_place_and_survivors_stay_the_same_processes():
+    faults = [Kill(0, 4 * STEP), Kill(3, 7 * STEP)]
+    report = run_elastic(train, 4, args=[ring_all_reduce, 0.03], faults=faults)
+    assert sizes(report)[0] == sizes(report)[-1] == 4
+    assert len({pid for *_, pid in report.results}) == 4
+    as_if_nothing_had_happened(report)
+
+
+def pids_of_worlds(comm, kept):
+    kept.setdefault("pids", []).append(os.getpid())
+    kept["worlds"] = kept.get("worlds", 0) + 1
+    for _ in range(100):
+        ring_all_reduce(comm, torch.ones(8))
+    return kept["worlds"], len(set(kept["pids"]))
+
+
+def test_a_process_keeps_what_it_kept_from_world_to_world():
+    report = run_elastic(pids_of_worlds, 3, faults=Kill(1, 50), restarts=0)
+    assert report.results == [(2, 1), None, (2, 1)]
+
+
+def test_a_rank_that_hangs_is_suspected_and_replaced():
+    faults = Hang(1, 5 * STEP)
+    report = run_elastic(train, 3, faults=faults, suspect_after_s=0.5, restarts=0)
+    assert sizes(report) == [3, 2]
+    assert "did nothing for 0.5 s while all others waited" in report.worlds[1].why
+    as_if_nothing_had_happened(report)
+
+
+def waits_of_all_kinds(comm, kept, how):
+    """Be in one kind of wait while the last rank dies."""
+    if kept:
+        comm.barrier()
+        return comm.world_size
+    kept["been"] = True
+    comm.barrier()
+    if comm.rank == comm.world_size - 1:
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGKILL)
+    x = torch.ones(100_000)
+    if how == "recv of a healthy rank":
+        comm.recv(x, 1 - comm.rank) if comm.rank == 0 else time.sleep(0.3)
+        comm.barrier()
+    elif how == "torch's all_reduce":
+        dist.all_reduce(x)
+    elif how == "started":
+        comm.start(ring_all_reduce, x).wait()
+    elif how == "isend":
+        comm.isend(x, 2).wait()
+    return "not reached"
+
+
+@pytest.mark.parametrize(
+    "how", ["recv of a healthy rank", "torch's all_reduce", "started", "isend"]
+)
+def test_whatever_a_survivor_waits_in_it_leaves(how):
+    report = run_elastic(waits_of_all_kinds, 3, args=[how], restarts=0, timeout_s=20)
+    assert report.results == [2, 2, None]
+
+
+def keeps_the_exception(comm, kept):
+    """Hear of the change by the exception that says so."""
+    if "why" in kept:
+        return kept["why"]
+    try:
+        while True:
+            comm.mark("at work")
+            comm.next_step()
+            time.sleep(0.001)
+            if comm.rank == 1 and comm.recorder.step > 50:
+                os.kill(os.getpid(), signal.SIGKILL)
+    except WorldChanged as error:
+        kept["why"] = str(error)
+        raise
+
+
+def test_a_call_in_a_world_that_is_over_says_so():
+    report = run_elastic(keeps_the_exception, 2, restarts=0)
+    assert "has died or joined" in report.results[0]
+
+
+def raises(comm, kept):
+    comm.barrier()
+    if comm.rank == 1:
+        raise ValueError("a bug is no fault")
+    comm.barrier()
+
+
+def test_a_bug_is_no_fault_and_ends_the_run():
+    with pytest.raises(RankRaised, match="rank 1 raised ValueError: a bug is no fault"):
+        run_elastic(raises, 3)
+
+
+def crosswise(comm, kept):
+    comm.recv(torch.ones(1), 1 - comm.rank)
+
+
+def test_a_deadlock_is_recognised():
+    with pytest.raises(Deadlock):
+        run_elastic(crosswise, 2)
+
+
+def test_too_few_ranks_end_the_run():
+    faults = [Kill(1, 10), Kill(2, 20)]
+    with pytest.raises(RankDied, match="as planned by Kill") as raised:
+        run_elastic(train, 3, faults=faults, restarts=0, least=2)
+    assert "least=2" in raised.value.__notes__[0]
+
+
+def sleeps(comm, kept):
+    time.sleep(60)
+
+
+def test_time_runs_out():
+    with pytest.raises(WorldTimeout):
+        run_elastic(sleeps, 2, timeout_s=0.5)
+
+
+def test_bad_arguments_are_told_before_anything_starts():
+    with pytest.raises(InvalidArgument, match="least=5"):
+        run_elastic(train, 4, least=5)
+    with pytest.raises(InvalidArgument, match="rank 4"):
+        run_elastic(train, 4, faults=Kill(4, 1))
+
+
+def test_the_trace_has_whole_messages_deaths_and_worlds():
+    report = run_elastic(train, 3, faults=Kill(1, 5 * STEP), restarts=0)
+    trace = report.trace
+    assert all(None not in message for message in trace.messages())
+    assert [e.label for e in trace.of(1, "fault")] == ["kill"]
+    marks = [e.label for e in trace.of(2, "mark")]
+    worlds = [mark for mark in marks if mark.startswith("rank")]
+    assert worlds == ["rank 2 of 3", "rank 1 of 2"]
+    report.results[0] = None
+    assert "killed" in str(report)
+
+
+@repeats(3, 60)
+def test_kills_from_outside_at_any_moment_change_nothing_in_the_result(count):
+    """Also while others join, and several at once."""
+    before = what_there_is()
+    for seed in range(count):
+        draw = torch.Generator().manual_seed(seed)
+
+        def strike(draw=draw):
+            for _ in range(4):
+                time.sleep(0.15 * torch.rand((), generator=draw).item())
+                there = sorted(what for what in left_since(before) if "proc" in what)
+                if there:
+                    place = int(torch.randint(len(there), (), generator=draw))
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(int(there[place].split()[1]), signal.SIGKILL)
+
+        striker = threading.Thread(target=strike)
+        striker.start()
+        report = run_elastic(train, 4, args=[ring_all_reduce, 0.03], timeout_s=120)
+        striker.join()
+        as_if_nothing_had_happened(report)
+    assert not left_since(before)
