@@ -319,7 +319,8 @@ class _Elastic:
             self._idle = idle, time.monotonic()
         elif time.monotonic() - since > self.suspect_after_s:
             for rank in idle:
-                why = f"did nothing for {self.suspect_after_s:g} s while all others waited"
+                late = f"{self.suspect_after_s:g} s"
+                why = f"did nothing for {late} while all others waited"
                 self._suspect(self.members[rank], why)
 
     def _fence(self):
