@@ -92,8 +92,8 @@ class StartedCalls:
 
     def others_run(self) -> bool:
         """Return whether this rank has more threads than those started here."""
-        ours = self._threads + self.besides + sum(each.is_alive() for each in self._waiters)
-        return threading.active_count() > 1 + ours
+        ours = 1 + self._threads + sum(each.is_alive() for each in self._waiters)
+        return threading.active_count() > ours + self.besides
 
     def drain(self) -> None:
         """Wait until all that was started has ended, if this is not its own thread.
