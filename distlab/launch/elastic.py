@@ -25,7 +25,7 @@ from pathlib import Path
 from distlab.calls.console import Console
 from distlab.calls.travel import check_function, pack_task
 from distlab.errors import InvalidArgument, WorldFailed
-from distlab.faults import Fault, Slow, check_faults
+from distlab.faults import Fault, Kill, Slow, check_faults
 from distlab.launch.call import TICK_S, Failure, Outcome, read_outcome
 from distlab.launch.machine import (
     FOR_TRAINING,
@@ -48,7 +48,7 @@ from distlab.processes import (
     anonymous_file,
 )
 from distlab.recorder import Blackboard
-from distlab.trace import Trace
+from distlab.trace import Event, Trace
 from distlab.units import readable_seconds
 
 __all__ = ["ElasticReport", "ElasticWorld", "run_elastic"]
@@ -213,7 +213,7 @@ class _Elastic:
             self._change(f"process {new} was started again")
         if self._over and not self.inside:
             self._begin_next()
-        elif time.monotonic() >= self._next_look:
+        if time.monotonic() >= self._next_look:
             self._next_look = time.monotonic() + TICK_S
             self.board.drain()
             self._look()
@@ -247,8 +247,9 @@ class _Elastic:
             rank = self.members.index(process)
             self._first = Outcome(rank, "died", time.monotonic(), status)
             self._ended[rank] = self._first.time, "died"
-            how = self._suspected.pop(process, None) or how_it_died(status)
-            self._change(f"process {process} {how}")
+            self._change(
+                f"process {process} {self._how_it_died(process, rank, status)}"
+            )
         for state in (self.inside, self.ready, self.starting):
             state.discard(process)
         if self.restarts > 0:
@@ -259,6 +260,13 @@ class _Elastic:
             self.starting.add(process)
             self._fresh.add(process)
             self._instruct(process)
+
+    def _how_it_died(self, process, rank, status):
+        if process in self._suspected:
+            return self._suspected.pop(process)
+        fired = any(e.label == "kill" for e in self.board.trace().of(rank, "fault"))
+        plans = [f for f in self._faults if f.rank == process and isinstance(f, Kill)]
+        return how_it_died(status, plans[-1] if fired else None)
 
     def _change(self, why):
         """Have all leave the present world, if it is not over yet."""
@@ -289,6 +297,8 @@ class _Elastic:
         self.board.regroup(self.members, fresh)
         why, self._whys = "; ".join(self._whys), []
         began_s = time.monotonic() - self.board.began
+        for process in fresh if self.worlds else ():
+            self._note(process, "restart", began_s)
         self.worlds.append(ElasticWorld(began_s, self.members, why))
         self.inside, self.ready = set(self.members), set()
         self._joining = set(self.members)
@@ -337,7 +347,10 @@ class _Elastic:
                 self._suspect(process, why)
 
     def _suspect(self, process, why):
+        if process in self._suspected:
+            return
         self._suspected[process] = f"{why}, and was killed"
+        self._note(process, "suspected", time.monotonic() - self.board.began)
         self.processes.signal(process, signal.SIGKILL)
 
     def _gather_events(self):
@@ -345,13 +358,16 @@ class _Elastic:
         if not self.worlds:
             return
         trace = self.board.trace(ended=self._ended)
-        whole = [message for message in trace.messages() if None not in message]
+        whole = [m for m in trace.messages() if all(e and e.end is not None for e in m)]
         events = [e for e in trace.events if e.kind not in ("send", "recv")]
         for event in [*events, *(side for message in whole for side in message)]:
             if event.end is not None:
                 peer = None if event.peer is None else self.members[event.peer]
                 process = self.members[event.rank]
                 self._events.append(event._replace(rank=process, peer=peer))
+
+    def _note(self, process, fault, at_s):
+        self._events.append(Event(process, at_s, at_s, "fault", None, 0, 0, fault))
 
     def failed(self, failure: Failure) -> WorldFailed:
         """Return the exception that tells the story of the present world's end."""

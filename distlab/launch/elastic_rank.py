@@ -36,7 +36,7 @@ from distlab.recorder import Recorder
 
 __all__ = ["main"]
 
-_HEAR_S = 2.0  # from a broken connection until the kernel says why
+_HEAR_S = 5.0  # from a broken connection until the kernel says why
 _TICK_S = 0.05
 
 

@@ -68,7 +68,7 @@ class Place:
         """Look after everything."""
 
     def idle(self) -> None:
-        """Do what can wait: for as long as `TICK_S` nobody has wanted anything."""
+        """Do what can wait: there is no process, and for `TICK_S` no request."""
 
     def fork(self, request: dict) -> int:
         """Fork the process that a request asks for."""
@@ -150,7 +150,7 @@ class Server:
             wanted = self.selector.select(timeout=self.place.TICK_S)
             for key, _ in wanted:
                 key.data()
-            if not wanted:
+            if not wanted and not any(s.processes for s in self.sessions):
                 self.place.idle()
             self.place.tick()
             if os.getppid() != self.kernel_pid:

@@ -123,7 +123,8 @@ class Lanes:
             if event.kind == "fault" and event.rank in self.lane:
                 x, y = self.clock.at(event.start), self._middle(event.rank)
                 size = min(10, 60 * self.pitch)
-                points(self.panel, [x], [y], 0, size=size, marker="X", color=WARNING)
+                marker = ">" if event.label == "restart" else "X"
+                points(self.panel, [x], [y], 0, size=size, marker=marker, color=WARNING)
                 words, at = literal(event.label, 30), self.clock.inch(event.start)
                 wide = width_of(words, self.size)
                 room = 0.0 if event.rank in self.stuck else self.stuck_width

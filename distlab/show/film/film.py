@@ -23,8 +23,8 @@ class Frame:
     title, short, text: of the stop. moves: on the way to it. sent: bytes by rank.
     tables: (rank, chunk) -> counts; changed: those that are new. at_s: its moment.
     ranks: in a barrier or collective. broken: it is the stop of what never ended.
-    dead: who has died on the way to it, and is replaced. cuts: pairs of nodes between
-    which nothing passes.
+    dead: who has died on the way to it, or before, and is not replaced yet.
+    cuts: pairs of nodes between which nothing passes.
     """
 
     title: str
@@ -110,8 +110,8 @@ class Film:
         return readable_bytes(count)
 
     def _frames(self):
-        stops = self.stops
-        tables = tables_at_start(self.reading.trace.shares, self.world_size)
+        stops, trace = self.stops, self.reading.trace
+        tables = tables_at_start(trace.shares, self.world_size)
         sent = [0] * self.world_size
         start_s = min(self.reading.start_s, stops[0].at_s if stops else 0.0)
         text = self._opening(bool(stops))
@@ -133,13 +133,15 @@ class Film:
                 Frame(
                     title, short, text, stop.moves, sent, tables,
                     stop.at_s, stop.ranks, list(stop.tables), stop.broken,
+                    [] if stop.broken else sorted(gone_ranks(trace, stop.at_s)),
                 )
             )  # fmt: skip
         return frames
 
     def _struck(self, since_s, stop):
         """Say which faults came on the way to a stop; the last stop tells its own."""
-        if self.stops[-1].broken:
+        came_back = any(event.label == "restart" for event in self.faults)
+        if stop.broken or (self.stops[-1].broken and not came_back):
             return ""
         until_s = float("inf") if stop.last else stop.at_s
         told = [fault_told(e) for e in self.faults if since_s < e.start <= until_s]

@@ -8,6 +8,7 @@ a stop are those after the calls that ended with it. If anything never ended, or
 fault struck, the last stop says so.
 """
 
+import math
 from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -178,10 +179,12 @@ def _stuck(message):
     return Move(*_pair(message), _size_of(message), 0, 1, (), (), fate)
 
 
-def gone_ranks(trace) -> set[int]:
+def gone_ranks(trace, until_s: float = math.inf) -> set[int]:
     """Return the ranks that a fault ended, and that did not come back."""
     gone = set()
     for event in trace.events:
+        if event.start > until_s:
+            break
         if event.kind == "fault" and not event.label.startswith("partition"):
             (gone.discard if event.label == "restart" else gone.add)(event.rank)
     return gone

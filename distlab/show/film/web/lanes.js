@@ -136,7 +136,8 @@ function lanes(film, svg) {
       }
       if (!rowOf.has(rank) || time < from || time > until) continue;
       const at = x(time), mid = y(rank) + tall / 2;
-      parts.push(tag("path", { class: "cross", d: `M${at - 6} ${mid - 6}l12 12m0 -12l-12 12` }));
+      const mark = text === "restart" ? `M${at} ${mid - 9}v18` : `M${at - 6} ${mid - 6}l12 12m0 -12l-12 12`;
+      parts.push(tag("path", { class: "cross", d: mark }));
       parts.push(tag("text", { class: "bad", x: Math.min(at + 12, right - 40), y: film.words.length ? y(rank) - 3 : mid - 6, "font-size": 11 }, text));
     }
   }
