@@ -8,6 +8,7 @@ Workers of a data job have tasks instead of steps: `KillWorker(worker=1, task=3)
 that exchange messages have only the time: `Split(0.5, [0], [1, 2])`, `Crash(1, 0.5)`.
 """
 
+import random
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -24,6 +25,7 @@ __all__ = [
     "Slow",
     "SlowWorker",
     "Split",
+    "Storm",
     "WorkerFault",
     "check_faults",
     "check_node_faults",
@@ -53,6 +55,26 @@ class Slow:
 
     rank: int
     factor: float
+
+
+@dataclass(frozen=True)
+class Storm:
+    """Random faults for `run_elastic`, by seed: every process has one ahead of it.
+
+    every: Comm calls that a process makes until its fault, on average; as with
+        failures of machines, how long it has lived already makes no difference.
+    kinds: of the faults, each as likely as the others.
+    """
+
+    seed: int
+    every: int = 500
+    kinds: tuple[type, ...] = (Kill, Hang)
+
+    def __call__(self, process: int, replaced: int) -> list["Fault"]:
+        """Return the faults of a process that was replaced so many times."""
+        draw = random.Random(f"{self.seed}, {process}, {replaced}")
+        step = 1 + int(draw.expovariate(1 / self.every))
+        return [draw.choice(self.kinds)(process, step)]
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from distlab import (
     run_elastic,
 )
 from distlab.collectives import ring_all_reduce
+from distlab.faults import Storm
 from distlab.train.elastic import ElasticState
 
 SAMPLES, BATCH, EPOCHS = 48, 12, 3
@@ -63,13 +64,13 @@ def train_step(state, samples, reduce):
     state["optimizer"].step()
 
 
-def train(comm, kept, reduce=ring_all_reduce, pause_s=0.0):
+def train(comm, kept, reduce=ring_all_reduce, pause_s=0.0, epochs=EPOCHS):
     """Train on the same batches whoever is there; return what came of it."""
     if not kept:
         kept["state"] = begun()
     state = kept["state"]
     state.sync(comm)
-    while state["step"] < EPOCHS * SAMPLES // BATCH:
+    while state["step"] < epochs * SAMPLES // BATCH:
         samples = batch_of(state["step"])
         mine = samples[comm.rank :: comm.world_size]
         train_step(state, mine, lambda flat: reduce(comm, flat))
@@ -80,20 +81,20 @@ def train(comm, kept, reduce=ring_all_reduce, pause_s=0.0):
     return [p.tolist() for p in state["model"].parameters()], state["seen"], os.getpid()
 
 
-def alone():
+def alone(epochs):
     state = begun()
-    for step in range(EPOCHS * SAMPLES // BATCH):
+    for step in range(epochs * SAMPLES // BATCH):
         train_step(state, batch_of(step), lambda flat: None)
     return list(state["model"].parameters())
 
 
-def as_if_nothing_had_happened(report):
+def as_if_nothing_had_happened(report, epochs=EPOCHS):
     for result in filter(None, report.results):
         parameters, seen, _ = result
-        for ours, theirs in zip(parameters, alone(), strict=True):
+        for ours, theirs in zip(parameters, alone(epochs), strict=True):
             assert torch.allclose(torch.tensor(ours).double(), theirs, atol=1e-12)
-        of_epochs = torch.tensor(seen).view(EPOCHS, -1)
-        assert of_epochs.sort().values.tolist() == [list(range(SAMPLES))] * EPOCHS
+        of_epochs = torch.tensor(seen).view(epochs, -1)
+        assert of_epochs.sort().values.tolist() == [list(range(SAMPLES))] * epochs
 
 
 def sizes(report):
@@ -245,6 +246,23 @@ def test_the_trace_has_whole_messages_deaths_and_worlds():
     assert worlds == ["rank 2 of 3", "rank 1 of 2"]
     report.results[0] = None
     assert "killed" in str(report)
+
+
+@pytest.mark.timeout(600)
+@repeats(6, 200)
+def test_a_storm_changes_nothing_in_the_result(count):
+    """Each process is killed or hangs, again and again, as long as there are steps."""
+    report = run_elastic(
+        train,
+        4,
+        args=[ring_all_reduce, 0.0, count],
+        faults=Storm(1, every=30 * STEP),
+        restarts=10_000,
+        suspect_after_s=1,
+        timeout_s=60 + 2 * count,
+    )
+    assert len(report.worlds) > count / 6
+    as_if_nothing_had_happened(report, count)
 
 
 @repeats(3, 60)
