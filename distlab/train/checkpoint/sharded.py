@@ -21,14 +21,17 @@ import torch
 
 from distlab.collectives import naive_gather, naive_scatter
 from distlab.errors import CheckpointError
-from distlab.train.checkpoint_files import (
-    make_it_count,
-    make_room,
+from distlab.train.checkpoint.files import (
+    begin,
+    commit,
+    complete,
+    discard,
     on_all_ranks,
     part_file,
     read_full,
-    read_index,
+    read_manifest,
     read_part,
+    vote,
     write_whole,
 )
 from distlab.train.full_state import (
@@ -53,17 +56,20 @@ def save_sharded(comm, folder: str | Path, trained, optimizer=None) -> None:
     Cost: a rank writes its own part; nothing but names and checksums travels.
     """
     folder, learned = Path(folder), Learned(trained, optimizer)
-    name = on_all_ranks(comm, make_room, folder, only=0)[0]
-    file = folder / name / part_file(comm.rank)
-    checksums = on_all_ranks(comm, write_whole, file, learned.taken())
-    index = {
-        "save": name,
+    save = folder / on_all_ranks(comm, begin, folder, only=0)[0]
+    on_all_ranks(comm, vote, save, comm.rank, {part_file(comm.rank): learned.taken()})
+    manifest = {
         "world_size": comm.world_size,
         "optimizer": learned.kind,
         "groups": learned.layout(),
-        "checksums": checksums,
     }
-    on_all_ranks(comm, make_it_count, folder, index, only=0)
+
+    def count():
+        commit(save, manifest)
+        for older in complete(folder)[1:]:
+            discard(older)
+
+    on_all_ranks(comm, count, only=0)
 
 
 def load_sharded(
@@ -78,16 +84,17 @@ def load_sharded(
     Cost: a rank reads its own part; with another world size it reads all, one by one.
     """
     folder, learned = Path(folder), Learned(trained, optimizer)
-    index = on_all_ranks(comm, read_index, folder, only=0)[0]
-    on_all_ranks(comm, _check_fits, index, learned, comm.world_size, reshard)
-    found = []
+    name, manifest = on_all_ranks(comm, _newest, folder, only=0)[0]
+    on_all_ranks(comm, _check_fits, manifest, learned, comm.world_size, reshard)
+    save, found = folder / name, []
 
     def read():
-        saved = folder / index["save"]
-        if index["world_size"] == comm.world_size:
-            found.append(read_part(saved, comm.rank, index))
+        saved_by = manifest["world_size"]
+        ranks = [comm.rank] if saved_by == comm.world_size else range(saved_by)
+        files = (read_part(save, part_file(rank), manifest) for rank in ranks)
+        if saved_by == comm.world_size:
+            found.extend(files)
         else:
-            files = (read_part(saved, r, index) for r in range(index["world_size"]))
             found.append(_resharded(files, trained.groups, comm.rank))
 
     on_all_ranks(comm, read)
@@ -147,23 +154,31 @@ def load_full(comm, file: str | Path, trained, optimizer=None) -> None:
     learned.put_back(plan | {"flat": flat, "single": single})
 
 
-def _check_fits(index, learned, world_size, reshard):
-    saved_by, layout = index["world_size"], learned.layout()
-    every = [list(itertools.chain(*groups)) for groups in (index["groups"], layout)]
+def _newest(folder):
+    """Return the name of the last complete save, and its manifest."""
+    saves = complete(folder)
+    if not saves:
+        raise CheckpointError(f"there is no checkpoint in {folder}: no complete save.")
+    return saves[0].name, read_manifest(saves[0])
+
+
+def _check_fits(manifest, learned, world_size, reshard):
+    saved_by, layout = manifest["world_size"], learned.layout()
+    every = [list(itertools.chain(*groups)) for groups in (manifest["groups"], layout)]
     for saved, ours in zip(*every, strict=False):
         if saved != ours:
             raise CheckpointError(
                 f"it is of another model: it has {_words(saved)} where this one has "
                 f"{_words(ours)}."
             )
-    if index["groups"] != layout:
+    if manifest["groups"] != layout:
         raise CheckpointError(
             "it is of another model, or the same one cut into other groups: build it "
             "with the same layers, and the same unit or bytes per group."
         )
-    if index["optimizer"] != learned.kind:
+    if manifest["optimizer"] != learned.kind:
         raise CheckpointError(
-            f"it was saved with {index['optimizer']}, and this is {learned.kind}."
+            f"it was saved with {manifest['optimizer']}, and this is {learned.kind}."
         )
     if saved_by != world_size and not reshard:
         raise CheckpointError(

@@ -1,0 +1,263 @@
+"""`Checkpoints`: saves of a training run, several of them, and the way back to one."""
+
+import math
+import time
+from collections.abc import MutableMapping
+from pathlib import Path
+
+import torch
+
+from distlab.errors import CheckpointError, InvalidArgument
+from distlab.train.checkpoint.files import (
+    begin,
+    commit,
+    complete,
+    discard,
+    lock,
+    on_all_ranks,
+    part_file,
+    read_manifest,
+    read_part,
+    remove_incomplete,
+    vote,
+)
+from distlab.train.checkpoint.writer import Writer
+
+__all__ = ["Checkpoints"]
+
+_SHARED = "shared.pt"
+
+
+class Checkpoints:
+    """The saves of one run in one folder; every rank makes one, with the same options.
+
+    folder: the same for all ranks, and seen by all; one job at a time saves in it.
+    keep_last: how many of the newest saves stay.
+    keep_best: how many of those with the smallest `metric` stay besides.
+    keep_every_s: the first save of each span of so many seconds stays besides.
+    background: whether `save` returns once it has a snapshot. A writer process of each
+        rank does the rest; what the rank changes meanwhile takes a second copy of it.
+
+    skipped: of the last `load`: the saves that were torn, and why.
+    left_out: of the last `load`: what could not be restored, and why; else "".
+
+    Raises: CheckpointError on every rank if the folder can't be used, or another job
+        saves there.
+    """
+
+    def __init__(
+        self,
+        comm,
+        folder: str | Path,
+        *,
+        keep_last: int = 2,
+        keep_best: int = 0,
+        keep_every_s: float | None = None,
+        background: bool = False,
+    ):
+        if keep_last < 1:
+            raise InvalidArgument(f"keep_last={keep_last}: at least the newest stays.")
+        self.comm, self.folder = comm, Path(folder)
+        self.keep = keep_last, keep_best, keep_every_s
+        self.background = background
+        self.skipped, self.left_out = [], ""
+        self._writer = self._save = self._lock = None
+        on_all_ranks(comm, self._begin, only=0)
+
+    def _begin(self):
+        self._lock = lock(self.folder)
+        remove_incomplete(self.folder)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if kind is None:
+            self.close()
+
+    def save(
+        self,
+        step: int,
+        shared: MutableMapping,
+        own: MutableMapping | None = None,
+        metric: float | None = None,
+    ) -> None:
+        """Save on all ranks; it counts when all have written, and not before.
+
+        shared: what is the same on all ranks, by name; rank 0 writes it.
+        own: what each rank has of its own, by name, such as its `RandomState`.
+        Values are tensors and plain data, or have `state_dict` and `load_state_dict`.
+
+        Raises: CheckpointError on every rank if one could not write, now or in the
+            save before; the saves that were complete stay.
+        """
+        self.wait()
+        self._save = (
+            self.folder / on_all_ranks(self.comm, begin, self.folder, step, only=0)[0]
+        )
+        shared = {name: _taken(value) for name, value in shared.items()}
+        mine = {name: _taken(value) for name, value in (own or {}).items()}
+        contents = {part_file(self.comm.rank): mine}
+        if self.comm.rank == 0:
+            contents[_SHARED] = shared
+        manifest = {
+            "step": step,
+            "world_size": self.comm.world_size,
+            "time": time.time(),
+            "metric": None if metric is None else float(metric),
+            "shapes": _shapes(shared),
+        }
+        self._writer = Writer(self._written, contents, manifest)
+        if not self.background:
+            self.wait()
+
+    def _written(self, contents, manifest):
+        """Write this rank's files; rank 0 commits once all have."""
+        vote(self._save, self.comm.rank, contents)
+        if self.comm.rank == 0:
+            commit(self._save, manifest)
+            self._rotate()
+
+    def wait(self) -> None:
+        """Wait until the last save is complete.
+
+        Raises: CheckpointError on every rank if it could not be written.
+        """
+        if self._writer is None:
+            return
+        writer, self._writer = self._writer, None
+        failures = []
+        try:
+            # Rank 0's writer waits for the votes of the others: it is asked last.
+            if self.comm.rank > 0:
+                on_all_ranks(self.comm, writer.wait)
+            else:
+                on_all_ranks(self.comm, lambda: None)
+        except CheckpointError as error:
+            failures.append(error)
+            writer.kill()
+        try:
+            on_all_ranks(self.comm, writer.wait if not failures else int, only=0)
+        except CheckpointError as error:
+            failures.append(error)
+        if failures:
+            on_all_ranks(self.comm, discard, self._save, only=0)
+            raise failures[0]
+
+    def close(self) -> None:
+        """Wait for the last save, and let other jobs save in the folder."""
+        self.wait()
+        if self._lock:
+            self._lock.close()
+
+    def _rotate(self):
+        """Remove the saves that no rule keeps."""
+        keep_last, keep_best, keep_every_s = self.keep
+        saves = complete(self.folder)
+        kept = set(saves[:keep_last])
+        if keep_best or keep_every_s:
+            facts = {save: _facts(save) for save in saves}
+            kept |= set(sorted(saves, key=lambda s: facts[s][0])[:keep_best])
+            if keep_every_s:  # older ones overwrite newer ones of the same span
+                kept |= set({facts[s][1] // keep_every_s: s for s in saves}.values())
+        for save in saves:
+            if save not in kept:
+                discard(save)
+
+    def load(
+        self, shared: MutableMapping, own: MutableMapping | None = None
+    ) -> int | None:
+        """Restore the newest save that is whole, into what is given; return its step.
+
+        Values with `load_state_dict` are changed in place, others replaced in the
+        mapping. With no save that is whole nothing is changed, and it returns None.
+        On another number of ranks `own` can't be restored, and `left_out` says so.
+
+        Raises: CheckpointError on every rank, before anything was changed, if the save
+            is of another model.
+        """
+        self.wait()
+        self.skipped, self.left_out = [], ""
+        saves = on_all_ranks(
+            self.comm, lambda: [s.name for s in complete(self.folder)], only=0
+        )[0]
+        for name in saves:
+            try:
+                found = self._read(self.folder / name)
+            except CheckpointError as error:
+                self.skipped.append(str(error))
+                continue
+            on_all_ranks(self.comm, _check_shapes, found[0]["shapes"], shared)
+            return self._put_back(*found, shared, {} if own is None else own)
+        return None
+
+    def _read(self, save):
+        manifest = on_all_ranks(self.comm, read_manifest, save, only=0)[0]
+        same = manifest["world_size"] == self.comm.world_size
+        found = []
+
+        def read():
+            found.append(read_part(save, _SHARED, manifest))
+            mine = part_file(self.comm.rank)
+            found.append(read_part(save, mine, manifest) if same else {})
+
+        on_all_ranks(self.comm, read)
+        return manifest, *found
+
+    def _put_back(self, manifest, saved, mine, shared, own):
+        here, there = self.comm.world_size, manifest["world_size"]
+        if own and here != there:
+            self.left_out = (
+                f"{', '.join(own)}: of each of {there} ranks, and here are {here}."
+            )
+        for place, content in ((shared, saved), (own, mine)):
+            for name in place.keys() & content.keys():
+                if hasattr(place[name], "load_state_dict"):
+                    place[name].load_state_dict(content[name])
+                else:
+                    place[name] = content[name]
+        return manifest["step"]
+
+
+def _taken(value):
+    """Return the state of an object, or a value itself, with its tensors on the CPU."""
+    state = value.state_dict() if hasattr(value, "state_dict") else value
+    return torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.cpu, state)
+
+
+def _shapes(states):
+    """Return the shape and type of every tensor that has a name, as of a module."""
+    return {
+        f"{what}.{name}": [list(value.shape), str(value.dtype)]
+        for what, state in states.items()
+        if isinstance(state, dict)
+        for name, value in state.items()
+        if torch.is_tensor(value)
+    }
+
+
+def _check_shapes(saved, shared):
+    ours = _shapes({name: _taken(value) for name, value in shared.items()})
+    for name in [*saved, *ours]:
+        if saved.get(name) != ours.get(name):
+            there, here = (_words(shapes.get(name)) for shapes in (saved, ours))
+            raise CheckpointError(
+                f"the checkpoint is of another model: {name} is {there} in it, and "
+                f"{here} here. Build the model that was saved, or use another folder."
+            )
+
+
+def _words(shape):
+    return (
+        "missing" if shape is None else f"{shape[1].removeprefix('torch.')}{shape[0]}"
+    )
+
+
+def _facts(save):
+    """Return the metric of a save, and when it was made; torn ones come last."""
+    try:
+        manifest = read_manifest(save)
+    except CheckpointError:
+        return math.inf, 0.0
+    metric = manifest.get("metric")
+    return math.inf if metric is None else metric, manifest.get("time", 0.0)

@@ -1,0 +1,73 @@
+"""A writer process: it has a snapshot of this one, and writes it while this goes on.
+
+The snapshot is a fork. The system copies no page of memory until one of the two writes
+to it, so that this process goes on after some milliseconds, and the writer sees what
+was there at that moment, also where the optimizer steps meanwhile. Redis saves so, too.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+from collections.abc import Callable
+
+from distlab.errors import CheckpointError
+
+__all__ = ["Writer"]
+
+_PR_SET_PDEATHSIG = 1
+
+
+class Writer:
+    """A fork of this process that calls `fn(*args)`, and dies with this process."""
+
+    def __init__(self, fn: Callable, *args: object):
+        self._answer, answer = os.pipe()
+        parent = os.getpid()
+        self._pid = os.fork()
+        if self._pid == 0:
+            _be_writer(parent, answer, fn, args)
+        os.close(answer)
+
+    def wait(self) -> None:
+        """Wait for its end.
+
+        Raises: CheckpointError if it could not write, or was killed.
+        """
+        with os.fdopen(self._answer, "rb") as answer:
+            said = answer.read().decode()
+        _, status = os.waitpid(self._pid, 0)
+        if said:
+            raise CheckpointError(said)
+        if status:
+            how = os.waitstatus_to_exitcode(status)
+            raise CheckpointError(
+                f"the writer process was killed ({signal.Signals(-how).name})."
+                if how < 0
+                else f"the writer process left with exit status {how}."
+            )
+
+    def kill(self) -> None:
+        """Have it write no more; `wait` is not called any more."""
+        os.kill(self._pid, signal.SIGKILL)
+        os.waitpid(self._pid, 0)
+        os.close(self._answer)
+
+
+def _be_writer(parent, answer, fn, args):
+    """Write, and say what went wrong; never returns."""
+    status = 1
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):  # it dies with the rank, anyway
+            signal.signal(number, signal.SIG_IGN)
+        if sys.platform == "linux":
+            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        if os.getppid() == parent:
+            fn(*args)
+            status = 0
+    except OSError as error:
+        os.write(answer, str(error).encode()[:4000])
+    except BaseException as error:
+        os.write(answer, f"{type(error).__name__}: {error}".encode()[:4000])
+    finally:
+        os._exit(status)
