@@ -25,6 +25,7 @@ first picture that needs it.
 
 from distlab.show.film import Comparison, Player, compare, folded, player, save
 from distlab.show.history import history
+from distlab.show.lifeline import lifeline
 from distlab.show.lineage import lineage
 from distlab.show.memory import memory
 from distlab.show.picture import Picture
@@ -45,6 +46,7 @@ __all__ = [
     "compare",
     "folded",
     "history",
+    "lifeline",
     "lineage",
     "memory",
     "pipeline",

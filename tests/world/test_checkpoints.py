@@ -16,6 +16,8 @@ from distlab.train.zero import ZeroOptimizer
 
 STEPS = 3
 
+SAVE = "step-00000001"
+
 
 SIZES = [1, 2, 3, 4]
 
@@ -195,7 +197,8 @@ def loaded(comm, path, kind):
 def test_a_save_that_was_cut_off_leaves_the_one_before(worlds, tmp_path):
     n, kind = 3, "fully sharded"
     begins, ends = run(saves_twice, n, args=(tmp_path / "whole", kind)).results[1]
-    assert [path.name for path in (tmp_path / "whole").glob("step-*")] == ["step-00000002"]
+    (left,) = (tmp_path / "whole").glob("step-*")
+    assert left.name == "step-00000002"
     assert ends == begins + 6  # asks and is told: a folder, checksums, that it counts
     for at, can_be in ((1, {0}), (3, {0}), (5, {0, STEPS})):
         folder = tmp_path / f"cut-{at}"
@@ -246,11 +249,11 @@ def sound(worlds, tmp_path_factory):
 
 
 @pytest.mark.parametrize("load, name, harm, words", [
-    (load_sharded, "step-00000001/rank-2.pt", truncated, "on rank 2: .*rank-2.pt is torn"),
-    (load_sharded, "step-00000001/rank-1.pt", changed, "on rank 1: .*rank-1.pt is torn"),
-    (load_sharded, "step-00000001/rank-0.pt", removed, "rank-0.pt is missing"),
-    (load_sharded, "step-00000001/manifest.json", truncated, "manifest.json is torn"),
-    (load_sharded, "step-00000001/manifest.json", removed, "there is no checkpoint in"),
+    (load_sharded, SAVE + "/rank-2.pt", truncated, "on rank 2: .*rank-2.pt is torn"),
+    (load_sharded, SAVE + "/rank-1.pt", changed, "on rank 1: .*rank-1.pt is torn"),
+    (load_sharded, SAVE + "/rank-0.pt", removed, "rank-0.pt is missing"),
+    (load_sharded, SAVE + "/manifest.json", truncated, "manifest.json is torn"),
+    (load_sharded, SAVE + "/manifest.json", removed, "there is no checkpoint in"),
     (load_full, "full.pt", truncated, "full.pt is torn"),
     (load_full, "full.pt", changed, "full.pt is torn"),
     (load_full, "full.pt", removed, "there is no checkpoint .*full.pt"),
@@ -298,7 +301,7 @@ def test_a_rank_that_cannot_write_is_an_error_on_all(worlds, tmp_path):
     def blocked(comm, path):
         _, trained, optimizer = begun(comm, "fully sharded")
         if comm.rank == 0:
-            (path / "step-00000001").write_text("in the way")
+            (path / SAVE).write_text("in the way")
         comm.barrier()
         try:
             save_sharded(comm, path, trained, optimizer)
