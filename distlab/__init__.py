@@ -45,6 +45,7 @@ _HOME = {
         "WorldTimeout",
     ),
     "distlab.faults": (
+        "Corrupt",
         "Crash",
         "Hang",
         "Kill",
@@ -52,6 +53,7 @@ _HOME = {
         "Slow",
         "SlowWorker",
         "Split",
+        "Storm",
     ),
     "distlab.trace": ("Call", "Event", "Operation", "Trace"),
     "distlab.history": ("History",),

@@ -16,6 +16,7 @@ from itertools import pairwise
 from distlab.errors import InvalidArgument
 
 __all__ = [
+    "Corrupt",
     "Crash",
     "Fault",
     "Hang",
@@ -30,6 +31,7 @@ __all__ = [
     "check_faults",
     "check_node_faults",
     "check_worker_faults",
+    "corrupted",
 ]
 
 
@@ -55,6 +57,44 @@ class Slow:
 
     rank: int
     factor: float
+
+
+@dataclass(frozen=True)
+class Corrupt:
+    """`rank` sends one bit wrong in its `step`-th Comm call, and notices nothing.
+
+    It is in the largest number of the message, bit 4 of the second highest byte: in
+    float32 and bfloat16 the number is off by an eighth at most, in float64 by half.
+    In the reduce-scatter of a ring the sum is then wrong on all ranks alike; in its
+    all-gather only on the ranks that the message reaches.
+    """
+
+    rank: int
+    step: int
+
+
+def corrupted(thing: object, faults: Iterable["Fault"], rank: int, step: int):
+    """Return what `rank` sends in its `step`-th call, and whether a fault changed it.
+
+    thing: a tensor or array, which stays as it is; other things are never changed.
+    """
+    planned = any(
+        isinstance(fault, Corrupt) and (fault.rank, fault.step) == (rank, step)
+        for fault in faults
+    )
+    if not planned:
+        return thing, False
+    if hasattr(thing, "__array_interface__"):
+        changed = thing.copy()
+        raw, numbers = changed.reshape(-1).view("u1"), changed.reshape(-1)
+    elif hasattr(thing, "untyped_storage"):
+        changed = thing.detach().clone()
+        raw, numbers = changed.untyped_storage(), changed.view(-1)
+    else:
+        return thing, False
+    width = numbers.itemsize
+    raw[int(abs(numbers).argmax()) * width + max(width - 2, 0)] ^= 0x10
+    return changed, True
 
 
 @dataclass(frozen=True)
@@ -130,7 +170,7 @@ class Crash:
     until_s: float | None = None
 
 
-Fault = Kill | Hang | Slow
+Fault = Kill | Hang | Slow | Corrupt
 NodeFault = Split | Crash
 WorkerFault = KillWorker | SlowWorker
 
@@ -144,7 +184,7 @@ def check_faults(faults: Fault | Iterable[Fault], world_size: int) -> tuple[Faul
     for fault in faults:
         if not isinstance(fault, Fault):
             raise InvalidArgument(
-                f"faults takes Kill, Hang and Slow, and got {fault!r}. "
+                f"faults takes Kill, Hang, Slow and Corrupt, and got {fault!r}. "
                 "For example: faults=[Kill(rank=2, step=3)]"
             )
         if not _whole(fault.rank) or not 0 <= fault.rank < world_size:

@@ -24,7 +24,7 @@ import torch.distributed as dist
 from distlab.comm.carry import carried, filled
 from distlab.comm.started import StartedCalls
 from distlab.errors import MessageMismatch
-from distlab.faults import Fault, Hang, Kill
+from distlab.faults import Fault, Hang, Kill, corrupted
 from distlab.peers import check_peer
 from distlab.recorder import IN, OUT, THREADED, UNKNOWN_SIZE, Recorder, any_words
 
@@ -279,6 +279,12 @@ class Transfers:
         )
 
     def _post_sides(self, out, into):
+        if self.faults and out is not None:
+            step, (tensor, dst) = self.recorder.step, out
+            tensor, struck = corrupted(tensor, self.faults, self.rank, step)
+            out = tensor, dst
+            if struck:
+                self.recorder.point("fault", "corrupt")
         if out is not None and into is not None and self.device.type == "cuda":
             # NCCL deadlocks on a send and a receive posted one after the other
             return dist.batch_isend_irecv(

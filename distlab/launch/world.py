@@ -47,7 +47,7 @@ def run(
 
     backend: "gloo", "nccl", or "auto": NCCL if there is a GPU for every rank.
     timeout_s: how long the function may take once all ranks are up.
-    faults: `Kill`, `Hang` and `Slow`, to break the run on purpose.
+    faults: `Kill`, `Hang`, `Slow` and `Corrupt`, to break the run on purpose.
     fabric: simulate the ranks on it instead, on a virtual clock; hundreds are fine.
     own_args: for each rank its further arguments, after `args`, which no other gets.
     relayed: carry all messages through this process, and trust nothing in the ranks:

@@ -109,7 +109,11 @@ class Blackboard(Notes):
                 rows = EVENT_ROW.iter_unpack(piece)
                 events += [self._event(rank, *row) for row in rows]
             events += self._unfinished(rank)
-        struck = {event.rank for event in events if event.kind == "fault"}
+        struck = {
+            event.rank
+            for event in events
+            if event.kind == "fault" and event.label != "corrupt"
+        }
         for rank in (ended or {}).keys() - struck:
             when, how = ended[rank]
             when -= self.began

@@ -16,6 +16,7 @@ import traceback
 from greenlet import getcurrent, greenlet
 
 from distlab.errors import MessageMismatch
+from distlab.faults import corrupted
 from distlab.simulated.cargo import Box, Parcel, described, land
 from distlab.simulated.clock import Clock
 from distlab.simulated.flows import Flows
@@ -239,6 +240,11 @@ class Engine:
 
     def post_send(self, op, thing, dst) -> None:
         """Offer a message to `dst`; it moves as soon as `dst` has asked for it."""
+        if self.faults:
+            thing, struck = corrupted(thing, self.faults, op.rank, self.steps[op.rank])
+            if struck:
+                now, step = self.clock.now, self.steps[op.rank]
+                self.table.point(op.rank, now, now, step, ("fault", "corrupt"))
         key = op.rank * self.world_size + dst
         asked = self.recvs.get(key)
         if asked:

@@ -17,7 +17,7 @@ class Event(NamedTuple):
     label: the words of a mark or of work, the name of a collective, "dropped" on a send
         that the network lost, between nodes "dropped: " and its words, or what a fault
         is: "kill", "hang", "died", "raised ValueError", "crash", "suspected",
-        "restart", or "partition 0 1 | 2" from start to end.
+        "restart", "corrupt", or "partition 0 1 | 2" from start to end.
 
     Of nodes a send and a recv take no time, and the label of either is the message in
     words, such as "store x 1". A lost send ends when it was lost, if that is known,

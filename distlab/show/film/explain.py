@@ -19,6 +19,7 @@ _VERBS = {
     "died": "died",
     "crash": "crashes",
     "restart": "starts again",
+    "corrupt": "sends one bit wrong",
     "suspected": "is suspected and killed",
 }
 

@@ -185,7 +185,8 @@ def gone_ranks(trace, until_s: float = math.inf) -> set[int]:
     for event in trace.events:
         if event.start > until_s:
             break
-        if event.kind == "fault" and not event.label.startswith("partition"):
+        stays = event.label == "corrupt" or event.label.startswith("partition")
+        if event.kind == "fault" and not stays:
             (gone.discard if event.label == "restart" else gone.add)(event.rank)
     return gone
 

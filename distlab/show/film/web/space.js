@@ -16,7 +16,7 @@ function space(film, svg) {
         if (who !== rank || at > p || text.startsWith("partition")) continue;
         part(at);
         from = at;
-        dead = text !== "restart";
+        dead = text !== "restart" && text !== "corrupt";
         const mark = dead ? `M${x(at) - 7} ${y(rank) - 7}l14 14m0 -14l-14 14` : `M${x(at)} ${y(rank) - 9}v18`;
         parts.push(tag("path", { class: "cross", d: mark }));
         parts.push(tag("text", { class: "bad", x: x(at) + 10, y: y(rank) - 9, "font-size": 11 }, text));
