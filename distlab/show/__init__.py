@@ -35,6 +35,7 @@ from distlab.show.ratios import ratios
 from distlab.show.scaling import scaling
 from distlab.show.shuffle import shuffle
 from distlab.show.source import source
+from distlab.show.suspicion import suspicion
 from distlab.show.tasks import tasks
 from distlab.show.timeline import timeline
 from distlab.show.traffic import traffic
@@ -57,6 +58,7 @@ __all__ = [
     "scaling",
     "shuffle",
     "source",
+    "suspicion",
     "tasks",
     "timeline",
     "traffic",
