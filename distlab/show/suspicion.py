@@ -38,7 +38,7 @@ def suspicion(arrivals, detector, *, seconds: float, title: str = "") -> Picture
     scale = Scale([0.0, seconds], log=False, from_zero=True)
     scale.high = seconds
     ruler = Ruler(scale, (left, PAGE_WIDTH - MARGIN - 0.1), readable_number)
-    key = [({"color": WARNING}, "suspected")]
+    key = [({"color": tint(WARNING, 0.2)}, "suspected")]
     sheet = Sheet(_HEAD + _PITCH * len(arrivals) + _FOOT, title=title, key=key)
     page, top = sheet.page, sheet.top + _HEAD
     write(page, left, top - 0.14, "phi, over time in seconds", color=MUTED)

@@ -12,14 +12,78 @@ Source: Wang et al., Gemini: Fast Failure Recovery in Distributed Training with
 In-Memory Checkpoints, SOSP 2023.
 """
 
-import io
+import math
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
+from torch.utils import _pytree as tree
 
 from distlab.errors import CheckpointError
 from distlab.train.checkpoint.files import on_all_ranks
 
 __all__ = ["PeerMemory"]
+
+_ALIGNED = 16
+
+
+@dataclass
+class _Slot:
+    """Where a tensor was."""
+
+    dtype: torch.dtype
+    shape: torch.Size
+
+
+class _Snapshot(NamedTuple):
+    """A state: its tensors in one flat tensor of bytes, and the state without them."""
+
+    flat: torch.Tensor
+    rest: object
+
+    @classmethod
+    def of(cls, state, room=None):
+        """Copy a state, into the room of an older snapshot if there is some."""
+        tensors = [leaf for leaf in tree.tree_leaves(state) if torch.is_tensor(leaf)]
+        sizes = [_aligned(tensor.nbytes) for tensor in tensors]
+        flat = _room(room, sum(sizes))
+        for tensor, piece in zip(tensors, flat.split(sizes), strict=True):
+            _view(piece, tensor).copy_(tensor.detach())
+
+        def slot(tensor):
+            return _Slot(tensor.dtype, tensor.shape)
+
+        return cls(flat, tree.tree_map_only(torch.Tensor, slot, state))
+
+    def state(self):
+        """Return a copy of the state."""
+        slots = [
+            leaf for leaf in tree.tree_leaves(self.rest) if isinstance(leaf, _Slot)
+        ]
+        pieces = iter(self.flat.split([_aligned(_nbytes(slot)) for slot in slots]))
+
+        def tensor(slot):
+            return _view(next(pieces), slot).clone()
+
+        return tree.tree_map_only(_Slot, tensor, self.rest)
+
+
+def _nbytes(slot):
+    return slot.dtype.itemsize * math.prod(slot.shape)
+
+
+def _aligned(nbytes):
+    return -(-nbytes // _ALIGNED) * _ALIGNED
+
+
+def _view(flat, slot):
+    return flat[: _nbytes(slot)].view(slot.dtype).view(slot.shape)
+
+
+def _room(room, size):
+    if room is not None and len(room) == size:
+        return room
+    return torch.empty(size, dtype=torch.uint8)
 
 
 class PeerMemory:
@@ -37,19 +101,23 @@ class PeerMemory:
 
         Cost: a message of the state's size to the next rank.
         """
-        packed = io.BytesIO()
-        torch.save(state, packed)
-        mine = torch.frombuffer(packed.getbuffer(), dtype=torch.uint8)
         n, rank = comm.world_size, comm.rank
         after, before = (rank + 1) % n, (rank - 1) % n
-        size, other_size = torch.tensor([len(mine)]), torch.zeros(1, dtype=torch.int64)
-        comm.sendrecv(size, other_size, dst=after, src=before)
-        other = torch.empty(int(other_size), dtype=torch.uint8)
-        comm.sendrecv(mine, other, dst=after, src=before)
-        self._kept |= {(step, rank): mine, (step, before): other}
-        self._world_size = n
-        steps = sorted({step for step, _ in self._kept})[-2:]
-        self._kept = {key: it for key, it in self._kept.items() if key[0] in steps}
+        old = min(self._kept, default=(0, 0))[0] if len(self._kept) > 2 else None
+        rooms = {key[1]: it.flat for key, it in self._kept.items() if key[0] == old}
+        self._kept = {key: it for key, it in self._kept.items() if key[0] != old}
+        mine = _Snapshot.of(state, rooms.get(rank))
+        self._kept[step, rank], self._world_size = mine, n
+        if n == 1:
+            return
+        for turn in range(2):  # even ranks send first: a ring of sends would wait
+            if turn == rank % 2:
+                comm.send_object((len(mine.flat), mine.rest), after)
+            else:
+                size, rest = comm.recv_object(before)
+        other = _Snapshot(_room(rooms.get(before), size), rest)
+        comm.sendrecv(mine.flat, other.flat, dst=after, src=before)
+        self._kept[step, before] = other
 
     def load(self, comm) -> tuple[int, dict] | None:
         """Return the newest step of which all snapshots are there, and this rank's.
@@ -85,17 +153,17 @@ class PeerMemory:
         step = max(whole)
         for owner in everyone:
             self._hand_over(comm, step, owner, holders[step, owner])
-        packed = io.BytesIO(self._kept[step, comm.rank].numpy())
-        return step, torch.load(packed, weights_only=True)
+        return step, self._kept[step, comm.rank].state()
 
     def _hand_over(self, comm, step, owner, holder):
         if owner == holder:
             return
         if comm.rank == holder:
-            comm.send(torch.tensor([len(self._kept[step, owner])]), owner)
-            comm.send(self._kept[step, owner], owner)
+            snapshot = self._kept[step, owner]
+            comm.send_object((len(snapshot.flat), snapshot.rest), owner)
+            comm.send(snapshot.flat, owner)
         elif comm.rank == owner:
-            size = comm.recv(torch.zeros(1, dtype=torch.int64), holder)
-            room = torch.empty(int(size), dtype=torch.uint8)
-            self._kept[step, owner] = comm.recv(room, holder)
+            size, rest = comm.recv_object(holder)
+            flat = comm.recv(torch.empty(size, dtype=torch.uint8), holder)
+            self._kept[step, owner] = _Snapshot(flat, rest)
             self._world_size = comm.world_size
