@@ -1,0 +1,337 @@
+"""Exercise 17: a training loop that survives, on a machine that loses its power.
+
+The ranks, their disk and their clock are simulated in one process, so that the power
+can go at every single point of a run: before each training step, and in each operation
+of the disk. What was trained is computed here once more, by one rank after another.
+"""
+
+from collections import Counter
+
+from distlab.checks import kit
+from distlab.checks.kit import Hint, Wrong, check
+from distlab.launch.simulate import simulate
+from distlab.links import LINKS
+from distlab.simulated import Uniform
+
+WITHOUT = kit.modules_of("distlab.train.checkpoint")
+FABRIC = Uniform(LINKS["InfiniBand NDR"])
+STEP_S, SYNC_S = 0.010, 0.008
+STALL = 1.15  # of the time that the steps take
+PRIME, FACTOR = 1_000_003, 48_271
+
+
+class MachineGone(Exception):
+    """The power went: nothing runs on after this."""
+
+
+class Platter:
+    """What the machine has on its disk, and when its power goes.
+
+    cut: at which point, counted from 1 over all ranks; None for never.
+    """
+
+    def __init__(self):
+        self.files, self.safe = {}, {}
+        self.point, self.cut, self.where = 0, None, ""
+
+    def pass_point(self, words):
+        """Count a point; return whether the power goes at it."""
+        self.point += 1
+        if self.cut is not None and self.point >= self.cut:
+            self.where = self.where or f"point {self.point}, {words}"
+            return True
+        return False
+
+    def restart(self, cut=None):
+        """Have the power again; what was not forced to the disk is there by half."""
+        for name, data in self.files.items():
+            self.files[name] = self.safe.get(name, data[: len(data) // 2])
+        self.safe = dict(self.files)
+        self.point, self.cut, self.where = 0, cut, ""
+
+
+class Disk:
+    """The disk as a rank sees it: names and bytes.
+
+    What was written is safe once `sync` has returned. A rename is whole or not at all.
+    """
+
+    def __init__(self, comm, platter):
+        self._comm, self._platter = comm, platter
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file, also over an older one of this name."""
+        gone = self._platter.pass_point(f"rank {self._comm.rank} writes {name!r}")
+        data = bytes(data)
+        self._platter.files[name] = data[: len(data) // 2] if gone else data
+        self._platter.safe.pop(name, None)
+        self._go_on(gone)
+
+    def sync(self, name: str) -> None:
+        """Force a file to the disk; it takes 8 ms."""
+        data = self.read(name)
+        with self._comm.work("sync", seconds=SYNC_S):
+            pass
+        self._do(f"syncs {name!r}")
+        self._platter.safe[name] = data
+
+    def rename(self, name: str, new: str) -> None:
+        """Give a file another name, in place of the file that has it."""
+        self._do(f"renames {name!r} to {new!r}")
+        self._platter.files[new] = self._platter.files.pop(name)
+        self._platter.safe.pop(new, None)
+        if name in self._platter.safe:
+            self._platter.safe[new] = self._platter.safe.pop(name)
+
+    def remove(self, name: str) -> None:
+        """Remove a file."""
+        self._do(f"removes {name!r}")
+        del self._platter.files[name]
+        self._platter.safe.pop(name, None)
+
+    def read(self, name: str) -> bytes:
+        """Return what is in a file."""
+        if name not in self._platter.files:
+            raise FileNotFoundError(f"there is no file {name!r}")
+        return self._platter.files[name]
+
+    def names(self) -> list[str]:
+        """Return the names of all files, sorted."""
+        return sorted(self._platter.files)
+
+    def _do(self, words):
+        self._go_on(self._platter.pass_point(f"rank {self._comm.rank} {words}"))
+
+    def _go_on(self, gone):
+        if gone:
+            raise MachineGone("the power is gone")
+
+
+class Job:
+    """A training job: `steps` in all, to be saved after every `every`-th.
+
+    A state is {"step", "model", "random"}. The model is the same on all ranks: two
+    numbers, of which the second does without random numbers. "random" is each rank's
+    own.
+    """
+
+    def __init__(self, steps, every, platter, trained):
+        self.steps, self.every = steps, every
+        self._platter, self._trained = platter, trained
+
+    def begin(self, comm) -> dict:
+        """Return the state before the first step."""
+        return {"step": 0, "model": [1, 1], "random": comm.rank + 1}
+
+    def step(self, comm, state: dict) -> None:
+        """Train one step, on all ranks together; it changes the state."""
+        import numpy as np
+
+        words = f"rank {comm.rank} begins step {state['step'] + 1}"
+        if self._platter.pass_point(words):
+            raise MachineGone("the power is gone")
+        with comm.work("step", seconds=STEP_S):
+            state["random"] = state["random"] * FACTOR % PRIME
+            total, room = np.array([state["random"]]), np.zeros(1, dtype=np.int64)
+            for away in range(1, comm.world_size):
+                dst, src = comm.rank + away, comm.rank - away
+                n = comm.world_size
+                mine = np.array([state["random"]])
+                total += comm.sendrecv(mine, room, dst=dst % n, src=src % n)
+        state["step"] += 1
+        noisy, clean = state["model"]
+        noisy = (noisy * FACTOR + int(total[0])) % PRIME
+        state["model"] = [noisy, (clean * FACTOR + state["step"]) % PRIME]
+        if comm.rank == 0:
+            self._trained.append(state["step"])
+
+
+def lives(train, ranks, steps, every, cuts=()):
+    """Run `train(comm, disk, job)` again and again on one disk; return what happened.
+
+    ranks: of each life, or of all. cuts: at which point the power goes in each life but
+    the last, which has it to the end.
+
+    Returns: a dict. "states": of each rank at the end. "trained": the steps of each
+    life. "where": the points at which the power went. "files": names on the disk.
+    "seconds", "points": of the last life. "failure": what else went wrong, or "".
+    """
+    ranks = [ranks] * (len(cuts) + 1) if isinstance(ranks, int) else list(ranks)
+    platter, found = Platter(), {"trained": [], "where": [], "failure": ""}
+    for n, cut in zip(ranks, [*cuts, None], strict=True):
+        platter.restart(cut)
+        found["trained"].append([])
+
+        def body(comm):
+            job = Job(steps, every, platter, found["trained"][-1])
+            return train(comm, Disk(comm, platter), job)
+
+        ended = simulate(body, n, args=(), fabric=FABRIC)
+        found["where"] += [platter.where] if platter.where else []
+        if ended.failure and not platter.where:
+            first = ended.failure.first
+            found["failure"] = "the ranks wait for each other"
+            if first:
+                facts = first.details
+                told = f"{facts.get('type')}: {facts.get('message')}"
+                found["failure"] = f"rank {first.rank} raised {told}"
+        if not platter.where:
+            break
+    found["states"] = [_plain(value) for value in ended.values]
+    found["files"], found["points"] = sorted(platter.files), platter.point
+    return found | {"seconds": ended.elapsed_s}
+
+
+def _plain(state):
+    try:
+        return [int(state["step"]), *map(int, state["model"]), int(state["random"])]
+    except (TypeError, ValueError, KeyError, IndexError):
+        return repr(state)[:100]
+
+
+def _right(ranks, steps):
+    """Return the states at the end, computed by one rank after the other."""
+    random, model = [rank + 1 for rank in range(ranks)], [1, 1]
+    for step in range(1, steps + 1):
+        random = [number * FACTOR % PRIME for number in random]
+        noisy, clean = model
+        noisy = (noisy * FACTOR + sum(random)) % PRIME
+        model = [noisy, (clean * FACTOR + step) % PRIME]
+    return [[steps, *model, number] for number in random]
+
+
+@check("{} ranks, {} steps, saved every {}")
+def correct(train, ranks, steps, every):
+    """The power goes before any training step, and the run ends as if it had not."""
+    whole = _lives(train, ranks, steps, every)
+    _compare(whole, ranks, steps, every, tidy=False)
+    for found in _all_cuts(train, ranks, steps, every, whole["points"]):
+        if found["where"] and "begins step" in found["where"][0]:
+            _compare(found, ranks, steps, every, tidy=False)
+
+
+@check("{} ranks, {} steps, saved every {}, then {} ranks")
+def robust(train, ranks, steps, every, then):
+    """It may go at any point of a save, again and again, and ranks may change."""
+    whole = _lives(train, ranks, steps, every)
+    _compare(whole, ranks, steps, every)
+    points = whole["points"]
+    for found in _all_cuts(train, ranks, steps, every, points):
+        _compare(found, ranks, steps, every)
+    for cuts in zip(*kit.draws(3, 12, 1, points), strict=True):
+        _compare(_lives(train, ranks, steps, every, cuts), ranks, steps, every)
+    for cut in kit.draws(1, 6, points // 2, points)[0]:
+        sizes = [ranks, then]
+        _compare(_lives(train, sizes, steps, every, [cut]), sizes, steps, every)
+
+
+@check("{} ranks, {} steps, saved every {}")
+def efficient(train, ranks, steps, every):
+    """Saves go on beside the training, and the power may still go at every point."""
+    whole = _lives(train, ranks, steps, every)
+    _compare(whole, ranks, steps, every, behind=True)
+    limit = STALL * steps * STEP_S + 4 * SYNC_S
+    if whole["seconds"] > limit:
+        took, least = 1e3 * whole["seconds"], 1e3 * steps * STEP_S
+        raise Wrong(
+            f"It took {took:.0f} ms on the virtual clock, of which the steps need "
+            f"{least:.0f} ms. Possible: {1e3 * limit:.0f} ms.",
+            stall=True,
+        )
+    for found in _all_cuts(train, ranks, steps, every, whole["points"]):
+        _compare(found, ranks, steps, every, behind=True)
+
+
+def _lives(train, *args):
+    return kit.call(_live, train, *args, without=WITHOUT)
+
+
+def _live(train, *args):
+    return lives(train, *args)
+
+
+def _all_cuts(train, ranks, steps, every, points):
+    return kit.call(_each_cut, train, ranks, steps, every, points, without=WITHOUT)
+
+
+def _each_cut(train, ranks, steps, every, points):
+    return [lives(train, ranks, steps, every, [cut]) for cut in range(1, points + 1)]
+
+
+def _compare(found, ranks, steps, every, behind=False, tidy=True):
+    """Raise if a run did not end as it should have."""
+    sizes = [ranks] if isinstance(ranks, int) else ranks
+    when = "".join(f"The power went at {where}.\n" for where in found["where"])
+    cut = bool(found["where"])
+    resized = len(set(sizes)) > 1
+    if found["failure"]:
+        facts = {"broken": found["failure"], "cut": cut, "resized": resized}
+        raise Wrong(f"{when}Then {found['failure']}.", **facts)
+    right, mine = _right(sizes[-1], steps), found["states"]
+    if resized:  # random numbers can't come back: what does without them
+        right = [[steps, right[0][2]]] * sizes[-1]
+        mine = [s if isinstance(s, str) else [s[0], s[2]] for s in mine]
+    if mine != right:
+        rank = next(r for r in range(sizes[-1]) if mine[r] != right[r])
+        raise Wrong(
+            f"{when}Rank {rank} ends with {mine[rank]}, and without a power cut with "
+            f"{right[rank]}: step, model, random number.",
+            state=mine[rank],
+            resized=resized,
+            cut=cut,
+            random=mine[rank][0:3:2] == right[rank][0:3:2],
+        )
+    counts = Counter(step for life in found["trained"] for step in life)
+    again = sum(counts.values()) - len(counts)
+    most = len(found["where"]) * every * (2 if behind else 1)
+    if again > most:
+        raise Wrong(
+            f"{when}{again} steps were trained again; {most} may be.", again=True
+        )
+    room = 2 * (max(sizes) + 1)
+    saved = len(found["trained"][-1]) >= every  # and so could remove what was left
+    if tidy and saved and len(found["files"]) > room:
+        files = ", ".join(found["files"][:12])
+        raise Wrong(f"{when}In the end these files are there: {files}.", left=True)
+
+
+# fmt: off
+HINTS = [
+    Hint(lambda f: f["resized"], [
+        "Another number of ranks: a rank may find no file of its own. The model is "
+        "the same in all files; random numbers begin anew, with job.begin(comm)."]),
+    Hint(lambda f: "NotImplementedError" in (f["broken"] or ""), [
+        "Use the disk that the function is given, and nothing of the library."]),
+    Hint(lambda f: "FileNotFoundError" in (f["broken"] or "") and f["cut"], [
+        "A file is asked for that was removed, or never finished. What does your load "
+        "believe, and when does that become true?",
+        "Remove the older save only after the new one counts."]),
+    Hint(lambda f: "wait for each other" in (f["broken"] or ""), [
+        "Every rank has to reach every barrier. Which branch does only one rank take?"]),
+    Hint(lambda f: f["broken"] and f["cut"], [
+        "What was read is not what was written: a file may be there by half. Which "
+        "files were forced to the disk before something said that they count?",
+        "write, sync, and only then rename to the name that load believes. A name that "
+        "is believed must never be written to directly."]),
+    Hint(lambda f: f["random"], [
+        "What goes without random numbers is right, and the rest is not. Whose "
+        "random numbers were loaded, and of which moment?"]),
+    Hint(lambda f: f["state"] and f["cut"], [
+        "Ranks may have loaded different saves, or a state that is not of one moment. "
+        "Who decides which save counts, and do all ranks have written by then?",
+        "Two phases: each rank writes and syncs its file; after a barrier rank 0 "
+        "writes and syncs a note, and renames it to the name that load reads."]),
+    Hint(lambda f: f["state"], [
+        "Without any power cut it ends wrongly. Is the state that you return the one "
+        "that job.step has changed, after exactly job.steps steps?"]),
+    Hint(lambda f: f["again"], [
+        "More work was lost than one interval. Is there a save after every job.every "
+        "steps, and does load find the newest?"]),
+    Hint(lambda f: f["left"], [
+        "Older saves are still there, or drafts of saves that were cut off. Remove "
+        "them, once the new save counts."]),
+    Hint(lambda f: f["stall"], [
+        "Training waits for the disk. comm.start(save, disk, state) goes on beside "
+        "the steps; wait() for it before the next save. And what may not change "
+        "meanwhile?"]),
+]

@@ -1,0 +1,9 @@
+"""Rank 0 waits for ranks that have gone on."""
+
+POINTS = 0.0
+HINT = "Which branch does only one rank take"
+REPLACE = {
+    "    comm.barrier()\n    if comm.rank == 0:\n": (
+        "    if comm.rank == 0:\n        comm.barrier()\n"
+    ),
+}
