@@ -307,7 +307,8 @@ HINTS = [
         "believe, and when does that become true?",
         "Remove the older save only after the new one counts."]),
     Hint(lambda f: "wait for each other" in (f["broken"] or ""), [
-        "Every rank has to reach every barrier. Which branch does only one rank take?"]),
+        "Every rank has to reach every barrier. Which branch does only one of them "
+        "take?"]),
     Hint(lambda f: f["broken"] and f["cut"], [
         "What was read is not what was written: a file may be there by half. Which "
         "files were forced to the disk before something said that they count?",

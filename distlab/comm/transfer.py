@@ -113,9 +113,12 @@ class Transfers:
     def _transfer(self, kind, *, out=None, into=None, start=None):
         sides = self._offer_sides(out, into)
         with self._waiting(kind, start=start, **sides):
-            for work in self._post_sides(out, into):
-                work.wait()
+            self._await(self._post_sides(out, into))
             self._settle()
+
+    def _await(self, works):
+        for work in works:
+            work.wait()
 
     def _begin(self, kind, tensor, *, out=None, into=None):
         """Post a message; return what waits for its end, what asks, and its sides."""
@@ -215,7 +218,7 @@ class Transfers:
 
     def _meet(self):
         with self.meeting("barrier", "barrier"):
-            self._group.barrier().wait()
+            self._await([self._group.barrier()])
 
     @contextmanager
     def _waiting(self, kind, *, send=None, recv=None, call=-1, label="", start=None):

@@ -69,6 +69,17 @@ class _ElasticComm(Comm):
             raise WorldChanged("a rank has died or joined; the next world has begun.")
         super().next_step()
 
+    def _await(self, works):
+        """Wait on a thread, which is left behind in a world that is over.
+
+        A send that began just when its connection was cut waits in gloo for ever.
+        """
+        waiting = self.started.beside(lambda: super(_ElasticComm, self)._await(works))
+        while not wait([waiting], _TICK_S).done:
+            if self._over.is_set() and not wait([waiting], _TICK_S).done:
+                raise WorldChanged("a rank has died or joined during this call.")
+        waiting.result()
+
 
 class _Member:
     """This process, through all its worlds.
