@@ -1,9 +1,14 @@
 """A lesson's exported script trains under torchrun as one process does, and `run`."""
 
 import ast
+import os
 import re
+import subprocess
+import sys
+import time
 from pathlib import Path
 
+import psutil
 import pytest
 import torch
 from exported import in_the_notebook, notebook, script, under_torchrun
@@ -63,6 +68,7 @@ RUNS = [
     ("11", 2, ["--accumulate", "2"]),
     ("12", 2, ["--bf16"]),
     ("14", 4, ["--schedule", "zb-h1", "--microbatches", "8"]),
+    pytest.param("17", 2, [], marks=soak),
     pytest.param("11", 4, [], marks=soak),
     pytest.param("12", 4, [], marks=soak),
     pytest.param("14", 2, ["--schedule", "interleaved", "--bf16"], marks=soak),
@@ -92,7 +98,7 @@ def test_a_lessons_script_trains_as_one_process_does(lesson, ranks, options, tmp
     assert float(rows[0][1]) > float(rows[-1][1]), "the loss goes down"
 
 
-@pytest.mark.parametrize("lesson", ["11", "12"])
+@pytest.mark.parametrize("lesson", ["11", "12", "17"])
 def test_a_job_that_goes_on_with_other_ranks_trains_as_one_without_a_stop(
     lesson, tmp_path
 ):
@@ -103,6 +109,37 @@ def test_a_job_that_goes_on_with_other_ranks_trains_as_one_without_a_stop(
         train_on = lambda comm, job=job: train(job, checkpoint=folder)  # noqa: E731
         losses = run(train_on, ranks, timeout_s=120, quiet=True).results
     assert losses == pytest.approx(4 * [alone(job)[-1][0]], abs=1e-4)
+
+
+def test_a_worker_of_lesson_17_is_killed_and_torchrun_starts_all_again(tmp_path):
+    """kill -9 after the second save; the end is that of a run without a kill."""
+    job = Job(**{**SMALL_JOB, "steps": 40})
+    (tmp_path / "train.py").write_text(script(LESSONS["17"]))
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node=2", "--max-restarts=1", "train.py", "--save-every=4"]
+    for name, value in {**SMALL_JOB, "steps": 40}.items():
+        command += [f"--{name.replace('_', '-')}", str(value)]
+    # https://github.com/pytorch/pytorch/issues/135712
+    own_store = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1", "OMP_NUM_THREADS": "1"}
+    saved, victim = tmp_path / "gpt.pt", None
+    with subprocess.Popen(
+        command,
+        cwd=tmp_path,
+        env=os.environ | own_store,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as agent:
+        while victim is None and agent.poll() is None:
+            if saved.exists() and torch.load(saved)["step"] >= 8:
+                victim = psutil.Process(agent.pid).children()[1]
+                victim.kill()
+            time.sleep(0.01)
+        said, _ = agent.communicate(timeout=120)
+    assert agent.returncode == 0 and said.count("2 ranks, gloo") == 2, said
+    last = float(said.splitlines()[-1].removeprefix("last loss: "))
+    assert last == pytest.approx(alone(job)[-1][0], abs=1e-4)
+    assert torch.load(saved)["step"] == 40 and len([*tmp_path.glob("gpt*")]) == 1
 
 
 def test_a_pipeline_with_several_chunks_trains_as_one_process_does():
