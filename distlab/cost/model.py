@@ -31,6 +31,18 @@ class Cost:
         """Bytes sent by the rank that sends most."""
         return max(self.sent_bytes)
 
+    def __add__(self, then: "Cost") -> "Cost":
+        """Return the cost of this collective and another after it."""
+        sent = map(operator.add, self.sent_bytes, then.sent_bytes)
+        messages = map(operator.add, self.messages, then.messages)
+        return Cost(
+            self.rounds + then.rounds,
+            self.chain_bytes + then.chain_bytes,
+            self.added_bytes + then.added_bytes,
+            tuple(sent),
+            tuple(messages),
+        )
+
     def seconds(
         self,
         latency_s: float,

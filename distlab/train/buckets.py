@@ -6,6 +6,7 @@
 Source: Li et al., "PyTorch Distributed" (2020), section 4.2.
 """
 
+import torch
 from torch import nn
 
 from distlab.errors import InvalidArgument
@@ -19,32 +20,41 @@ FIRST_BUCKET_BYTES, BUCKET_BYTES = 1 * MiB, 25 * MiB  # PyTorch's defaults
 class Bucket:
     """Parameters of one type, and a buffer with room for their gradients.
 
-    parameters: in the order in which they lie in the buffer. buffer: flat. missing:
-    those whose gradient of this step is not there yet.
+    Its methods `parameters`, `buffer` and `gradients` are those of PyTorch's
+    GradBucket, so that a communication hook works on both.
+
+    names: of its parameters, for errors. missing: those whose gradient of this step is
+    not there yet.
     """
 
     def __init__(self, parameters: list[nn.Parameter]):
-        self.parameters = parameters
-        self.missing = set(parameters)
-        total = sum(parameter.numel() for parameter in parameters)
-        self.buffer = parameters[0].new_empty(total).detach()
-        self._views = [
-            piece.view_as(parameter)
-            for piece, parameter in zip(
-                self.buffer.split([p.numel() for p in parameters]),
-                parameters,
-                strict=True,
-            )
-        ]
+        self._parameters = parameters
+        self.missing, self.names = set(parameters), {}
+        counts = [parameter.numel() for parameter in parameters]
+        self._buffer = parameters[0].new_empty(sum(counts)).detach()
+        pieces = zip(self._buffer.split(counts), parameters, strict=True)
+        self._views = [piece.view_as(parameter) for piece, parameter in pieces]
+
+    def parameters(self) -> list[nn.Parameter]:
+        """Return them in the order in which they lie in the buffer."""
+        return self._parameters
+
+    def buffer(self) -> torch.Tensor:
+        """Return all gradients, flat."""
+        return self._buffer
+
+    def gradients(self) -> list[torch.Tensor]:
+        """Return a view of the buffer for each parameter, in its shape."""
+        return self._views
 
     @property
     def nbytes(self) -> int:
         """The bytes of the buffer."""
-        return self.buffer.nbytes
+        return self._buffer.nbytes
 
     def take_in(self) -> None:
         """Copy the gradients in; zeros for a parameter that has none."""
-        for parameter, view in zip(self.parameters, self._views, strict=True):
+        for parameter, view in zip(self._parameters, self._views, strict=True):
             if parameter.grad is None:
                 view.zero_()
             elif parameter.grad is not view:
@@ -55,7 +65,7 @@ class Bucket:
 
         From then on backward writes where the bucket is, and taking in copies nothing.
         """
-        for parameter, view in zip(self.parameters, self._views, strict=True):
+        for parameter, view in zip(self._parameters, self._views, strict=True):
             parameter.grad = view
 
 

@@ -123,6 +123,8 @@ class BucketedDataParallel(NaiveDataParallel):
     which backward finishes gradients. The first is small, so that it is full early.
 
     first_bytes, bucket_bytes: where a bucket ends.
+    hook: a function of (comm, bucket) that averages the bucket's buffer in place; None
+        is an all-reduce. One made for PyTorch's DDP with `comm` as its state fits.
     Cost: an all-reduce per bucket; the bytes are those of the naive way.
     """
 
@@ -134,10 +136,14 @@ class BucketedDataParallel(NaiveDataParallel):
         first_bytes: int = FIRST_BUCKET_BYTES,
         bucket_bytes: int = BUCKET_BYTES,
         all_reduce: Callable = ring_all_reduce,
+        hook: Callable | None = None,
     ):
         super().__init__(comm, module, all_reduce=all_reduce)
         parameters = self.parameters_with_gradient
         self.buckets = in_buckets(parameters, first_bytes, bucket_bytes)
+        self.hook = hook or self._average
+        for bucket in self.buckets:
+            bucket.names = {p: name for name, p in module.named_parameters()}
 
     def average_gradients(self) -> None:
         """Replace every gradient by its mean over all ranks; call it after backward."""
@@ -145,8 +151,11 @@ class BucketedDataParallel(NaiveDataParallel):
             return
         for bucket in self.buckets:
             bucket.take_in()
-            self.all_reduce(self.comm, bucket.buffer, op=AVERAGE)
+            self.hook(self.comm, bucket)
             bucket.hand_out()
+
+    def _average(self, comm, bucket):
+        self.all_reduce(comm, bucket.buffer(), op=AVERAGE)
 
 
 class OverlappedDataParallel(BucketedDataParallel):
@@ -166,7 +175,7 @@ class OverlappedDataParallel(BucketedDataParallel):
         if unused not in ("error", "zero"):
             raise InvalidArgument(f'unused is "error" or "zero", and got {unused!r}.')
         self.unused = unused
-        self._of = {p: bucket for bucket in self.buckets for p in bucket.parameters}
+        self._of = {p: bucket for bucket in self.buckets for p in bucket.parameters()}
         for parameter in self._of:
             parameter.register_post_accumulate_grad_hook(self._is_ready)
         self._begin_step()
@@ -188,7 +197,7 @@ class OverlappedDataParallel(BucketedDataParallel):
     def _begin_step(self):
         self._requests = []
         for bucket in self.buckets:
-            bucket.missing = set(bucket.parameters)
+            bucket.missing = set(bucket.parameters())
 
     def _is_ready(self, parameter):
         if not self.synchronizes:
@@ -207,8 +216,7 @@ class OverlappedDataParallel(BucketedDataParallel):
     def _start(self, buckets):
         for bucket in buckets:
             bucket.take_in()
-            request = self.comm.start(self.all_reduce, bucket.buffer, op=AVERAGE)
-            self._requests.append(request)
+            self._requests.append(self.comm.start(self.hook, bucket))
 
     def _told(self, missing):
         names = {id(p): name for name, p in self.module.named_parameters()}

@@ -386,7 +386,7 @@ def test_buckets_hold_what_those_of_ddp_hold(world, name):
     place = {parameter: number for number, parameter in enumerate(trained)}
     for most in (2 * KiB, 10 * KiB, 1 * MiB):
         mine = in_buckets(trained, most, most)
-        mine = [[place[p] for p in bucket.parameters] for bucket in mine]
+        mine = [[place[p] for p in bucket.parameters()] for bucket in mine]
         theirs = world.run(buckets_of_ddp, CHAINS[name], most).results[0]
         assert mine == theirs if name == "frozen" else sorted(mine) == sorted(theirs)
 
@@ -397,7 +397,7 @@ def test_each_type_has_a_first_bucket_and_buckets_are_in_the_order_of_ending(lim
     place = {parameter: number for number, parameter in enumerate(backwards)}
     theirs = dist._compute_bucket_assignment_by_size(backwards, list(limits))[0]
     mine = in_buckets(backwards[::-1], *limits)
-    mine = [[place[parameter] for parameter in bucket.parameters] for bucket in mine]
+    mine = [[place[parameter] for parameter in bucket.parameters()] for bucket in mine]
     assert mine == sorted(theirs, key=max)
 
 

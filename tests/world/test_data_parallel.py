@@ -134,7 +134,7 @@ def test_buckets_are_laid_out_as_torchs_are(limits):
     buckets = dist._compute_bucket_assignment_by_size(backwards, list(limits))[0]
     place = {id(parameter): number for number, parameter in enumerate(backwards)}
     ours = [
-        [place[id(parameter)] for parameter in bucket.parameters]
+        [place[id(parameter)] for parameter in bucket.parameters()]
         for bucket in in_buckets(parameters, *limits)
     ]
     assert ours == buckets
@@ -276,7 +276,7 @@ def test_a_bucket_leaves_gradients_where_the_next_step_writes_them():
     bucket = Bucket(list(layer.parameters()))
     layer(torch.ones(1, 3)).sum().backward()
     bucket.take_in()
-    bucket.buffer *= 2
+    bucket.buffer().mul_(2)
     bucket.hand_out()
     assert layer.weight.grad.tolist() == [[2.0] * 3] * 2
-    assert layer.weight.grad.untyped_storage().data_ptr() == bucket.buffer.data_ptr()
+    assert layer.weight.grad.untyped_storage().data_ptr() == bucket.buffer().data_ptr()

@@ -1,0 +1,32 @@
+"""Gradient compression: fewer bytes on the wire for each step of data parallel work.
+
+    Compressed(TopK(0.01))                       a hook, with error feedback
+    OverlappedDataParallel(comm, model, hook=hook)  ours takes it
+    ddp.register_comm_hook(comm, hook)            and so does PyTorch's
+
+What can be added up while it is compressed (Cast, RandomK, PowerSGD) travels in an
+all-reduce; all else in an all-gather of codes, or both ways with TwoWay.
+"""
+
+from distlab.train.compression.compressor import Compressor
+from distlab.train.compression.hook import Compressed, DeepGradientCompression
+from distlab.train.compression.low_rank import PowerSGD
+from distlab.train.compression.quantize import QSGD, Cast, Quantized, Sign
+from distlab.train.compression.sparsify import RandomK, SparseTernary, TopK
+from distlab.train.compression.two_way import MajorityVote, TwoWay
+
+__all__ = [
+    "QSGD",
+    "Cast",
+    "Compressed",
+    "Compressor",
+    "DeepGradientCompression",
+    "MajorityVote",
+    "PowerSGD",
+    "Quantized",
+    "RandomK",
+    "Sign",
+    "SparseTernary",
+    "TopK",
+    "TwoWay",
+]

@@ -1,0 +1,80 @@
+"""What a compressor is: a gradient as fewer bytes, and how ranks average such bytes.
+
+    rank 0   gradient ─▶ compress ─▶ code 0 ─┐              ┌─▶ Σ decompressed / n
+    rank 1   gradient ─▶ compress ─▶ code 1 ─┼─ all-gather ─┤   the same on every rank
+    rank 2   gradient ─▶ compress ─▶ code 2 ─┘              └─▶
+
+Codes can't be added: the sum of two top-k gradients has up to 2k elements, and that of
+two 8-bit numbers has 9 bits. So each rank needs the code of every other, and receives
+(n-1) codes, where an all-reduce of the plain gradient moves less than two gradients
+however many ranks there are.
+"""
+
+import torch
+
+from distlab.collectives import ring_all_gather
+from distlab.cost import Cost
+from distlab.cost import ring_all_gather as cost_of_all_gather
+
+__all__ = ["Compressor", "elements_of"]
+
+
+class Compressor:
+    """A lossy code of a flat tensor, averaged by gathering the code of every rank.
+
+    seed: of what it draws; each rank's draws are its own.
+    """
+
+    def __init__(self, seed: int = 0):
+        self.seed, self.generator = seed, None
+
+    def nbytes(self, count: int) -> int:
+        """Return the bytes of the code of `count` elements."""
+        raise NotImplementedError
+
+    def compress(self, flat: torch.Tensor) -> torch.Tensor:
+        """Return the code: uint8, [nbytes(len(flat))]."""
+        raise NotImplementedError
+
+    def add_to(self, total: torch.Tensor, code: torch.Tensor) -> None:
+        """Decompress a code and add it to `total`, in place."""
+        raise NotImplementedError
+
+    def decompress(self, code: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
+        """Return what a code stands for, of the shape and type of `like`."""
+        total = torch.zeros_like(like)
+        self.add_to(total, code)
+        return total
+
+    def average(
+        self, comm, flat: torch.Tensor, parameters: list
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the mean over ranks, and what of this rank's `flat` is in it.
+
+        parameters: whose gradients lie in `flat`, one after the other.
+        Cost: `cost` of the parameters' shapes.
+        """
+        self.seed_for(comm, flat.device)
+        codes = ring_all_gather(comm, self.compress(flat))
+        mean = torch.zeros_like(flat)
+        for code in codes:
+            self.add_to(mean, code)
+        return mean / comm.world_size, self.decompress(codes[comm.rank], flat)
+
+    def cost(self, world_size: int, shapes: list[torch.Size]) -> Cost:
+        """Return what `average` costs for gradients of these shapes.
+
+        T = (n-1) (alpha + nbytes beta)
+        """
+        return cost_of_all_gather(world_size, self.nbytes(elements_of(shapes)))
+
+    def seed_for(self, comm, device: torch.device) -> None:
+        """Make the generator of this rank, if there is none yet."""
+        if self.generator is None:
+            self.generator = torch.Generator(device)
+            self.generator.manual_seed(1000 * self.seed + comm.rank)
+
+
+def elements_of(shapes: list[torch.Size]) -> int:
+    """Return how many elements tensors of these shapes have together."""
+    return sum(torch.Size(shape).numel() for shape in shapes)

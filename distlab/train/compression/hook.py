@@ -1,0 +1,187 @@
+"""The hook: error feedback around a compressor, for our data parallel and for DDP.
+
+    gradient ─▶ + ─▶ compress ─▶ average over ranks ─▶ the optimizer's gradient
+                ▲        │
+                └ error ◀┘   what was not sent is added to the next step's gradient
+
+    hook = Compressed(TopK(0.01))
+    model = OverlappedDataParallel(comm, model, hook=hook)     # ours, or
+    ddp.register_comm_hook(comm, hook)                         # PyTorch's
+
+Source: Seide et al., "1-bit stochastic gradient descent and its application to
+data-parallel distributed training of speech DNNs" (2014); Stich, Cordonnier and Jaggi,
+"Sparsified SGD with memory" (2018).
+"""
+
+import math
+
+import torch
+from torch import nn
+
+from distlab.collectives import AVERAGE, ring_all_reduce
+from distlab.errors import InvalidArgument
+from distlab.train.compression.compressor import Compressor
+from distlab.train.compression.sparsify import Sparse, checked_density
+from distlab.train.compression.two_way import MajorityVote
+
+__all__ = ["Compressed", "DeepGradientCompression"]
+
+
+class Compressed:
+    """A communication hook that averages a bucket's gradients as codes.
+
+    error_feedback: whether what was not sent is added to the next gradient.
+    warmup: so many steps go uncompressed, while gradients still change much.
+    module: whose names of parameters errors use; our data parallel knows its own.
+
+    Errors are kept for each parameter, and so survive that DDP makes its buckets anew
+    after the first step.
+
+    Raises: InvalidArgument on the rank and for the parameter whose gradient is NaN or
+        infinite, since the error would keep it for ever; for gradients that are no
+        floating-point numbers; and for error feedback around a MajorityVote.
+    """
+
+    def __init__(
+        self,
+        compressor: Compressor,
+        *,
+        error_feedback: bool = True,
+        warmup: int = 0,
+        module: nn.Module | None = None,
+    ):
+        if isinstance(compressor, MajorityVote) and error_feedback:
+            raise InvalidArgument(
+                "a vote has no magnitude, so it leaves no error to feed back: pass "
+                "error_feedback=False, or use TwoWay(Sign())."
+            )
+        self.compressor, self.error_feedback = compressor, error_feedback
+        self.warmup = warmup
+        named = module.named_parameters() if module else []
+        self.names = {parameter: name for name, parameter in named}
+        self.__name__ = self.__qualname__ = type(self).__name__  # DDP reports a name
+        self.steps = {}  # of each parameter
+        self._errors = {}
+
+    def __call__(self, comm, bucket) -> torch.futures.Future[torch.Tensor]:
+        """Average a bucket's gradients in place; return a future that holds them.
+
+        bucket: a `Bucket`, or PyTorch's GradBucket.
+        """
+        flat, parameters = bucket.buffer(), bucket.parameters()
+        check_gradients(comm, flat, parameters, getattr(bucket, "names", self.names))
+        step = self.steps.get(parameters[0], 0)
+        self.steps |= dict.fromkeys(parameters, step + 1)
+        if len(flat):
+            if step < self.warmup:
+                ring_all_reduce(comm, flat, op=AVERAGE)
+            else:
+                flat.copy_(self.average(comm, flat, parameters, step))
+        future = torch.futures.Future()
+        future.set_result(flat)
+        return future
+
+    def average(self, comm, flat, parameters, step) -> torch.Tensor:
+        """Return the mean over ranks of gradients and errors, as it was sent."""
+        if not self.error_feedback:
+            return self.compressor.average(comm, flat, parameters)[0]
+        error = self.kept(self._errors, flat, parameters)
+        error += flat
+        mean, sent = self.compressor.average(comm, error, parameters)
+        error -= sent
+        return mean
+
+    def error_of(self, parameter) -> torch.Tensor:
+        """Return what of a parameter's gradients was not sent yet."""
+        return _slice_of(self._errors, parameter)
+
+    def kept(self, store, flat, parameters) -> torch.Tensor:
+        """Return what is kept beside a bucket, zeros at first, to be changed in place.
+
+        A bucket with other parameters than before takes over what they had.
+        """
+        key = tuple(parameters)
+        if key not in store:
+            pieces = [_slice_of(store, p).to(flat) for p in parameters]
+            for old in [old for old in store if set(old) & set(key)]:
+                del store[old]
+            store[key] = torch.cat(pieces)
+        return store[key]
+
+
+class DeepGradientCompression(Compressed):
+    """Top-k with momentum on each rank before it: for plain SGD without momentum.
+
+    Momentum after a sparse average would multiply only what has arrived. So each rank
+    adds it to its own gradient, sums that up until it is sent, and drops both for an
+    element that was sent.
+
+    compressor: such as TopK(0.001). clip: the most that the norm of one rank's bucket
+        may be before it is added up, times the square root of n.
+    densities: of the first steps, `steps_each` of each.
+    Source: Lin et al., "Deep gradient compression: reducing the communication bandwidth
+        for distributed training" (2018), algorithm 4 and section 3.
+    """
+
+    def __init__(
+        self,
+        compressor: Sparse,
+        *,
+        momentum: float = 0.9,
+        clip: float = math.inf,
+        densities: tuple[float, ...] = (),
+        steps_each: int = 1,
+    ):
+        super().__init__(compressor)
+        self.momentum, self.clip = momentum, clip
+        self.densities = [*map(checked_density, densities), compressor.density]
+        self.steps_each = steps_each
+        self._velocities = {}
+
+    def average(self, comm, flat, parameters, step):
+        """Return the mean over ranks of what was summed up, as it was sent."""
+        stage = min(step // self.steps_each, len(self.densities) - 1)
+        self.compressor.density = self.densities[stage]
+        norm = torch.linalg.vector_norm(flat).item()
+        shrink = min(1.0, self.clip / math.sqrt(comm.world_size) / (norm + 1e-6))
+        velocity = self.kept(self._velocities, flat, parameters)
+        error = self.kept(self._errors, flat, parameters)
+        velocity.mul_(self.momentum).add_(flat, alpha=shrink)
+        error += velocity
+        mean, sent = self.compressor.average(comm, error, parameters)
+        was_sent = sent != 0
+        error -= sent
+        velocity[was_sent] = 0
+        return mean
+
+
+def check_gradients(comm, flat, parameters, names) -> None:
+    """Refuse gradients that no compressor can carry, and name rank and parameter.
+
+    Raises: InvalidArgument.
+    """
+    if not flat.is_floating_point():
+        raise InvalidArgument(
+            f"rank {comm.rank}: only floating-point gradients can be compressed, and "
+            f"these are {flat.dtype}."
+        )
+    if not bool(flat.isfinite().all()):
+        counts = [parameter.numel() for parameter in parameters]
+        pieces = enumerate(flat.split(counts))
+        place, piece = next((k, e) for k, e in pieces if not e.isfinite().all())
+        one, shape = parameters[place], list(parameters[place].shape)
+        name = names.get(one, f"parameter {place} of this bucket, of shape {shape},")
+        what = "NaN" if bool(piece.isnan().any()) else "infinite"
+        raise InvalidArgument(
+            f"rank {comm.rank}: the gradient of {name} has elements that are {what}. "
+            "Skip the step, or clip and lower the learning rate before compressing."
+        )
+
+
+def _slice_of(store, parameter):
+    for key, flat in store.items():
+        pieces = flat.split([each.numel() for each in key])
+        found = [piece for p, piece in zip(key, pieces, strict=True) if p is parameter]
+        if found:
+            return found[0]
+    return parameter.detach().new_zeros(parameter.numel())

@@ -1,0 +1,97 @@
+"""Compressed both ways: each rank averages one chunk, and codes are sent twice.
+
+    rank r    code of chunk 0 ──▶ rank 0    all-to-all: each rank has n codes of a chunk
+              code of chunk 1 ──▶ rank 1
+    rank r    mean of chunk r ─▶ compress ─▶ all-gather: each rank has n means
+
+A rank sends 2(n-1)/n codes however many ranks there are: an all-reduce in two phases,
+with a code in place of the elements in both. The mean is compressed once more, so that
+its error needs a memory too.
+
+Source: Tang et al., "1-bit Adam: communication efficient large-scale training with
+Adam's convergence speed" (2021), section 4; for the vote Bernstein et al., "signSGD
+with majority vote is communication efficient and fault tolerant" (2019).
+"""
+
+import torch
+from torch.nn import functional
+
+from distlab.collectives import pairwise_all_to_all, ring_all_gather
+from distlab.cost import pairwise_all_to_all as pairwise_all_to_all_cost
+from distlab.cost import ring_all_gather as ring_all_gather_cost
+from distlab.train.compression.bits import pack, packed_bytes, unpack
+from distlab.train.compression.compressor import Compressor, elements_of
+
+__all__ = ["MajorityVote", "TwoWay"]
+
+
+class TwoWay(Compressor):
+    """Another compressor's codes, of chunks, in an all-to-all and an all-gather.
+
+    compressor: such as Sign(), which makes it the all-reduce of 1-bit Adam.
+    """
+
+    def __init__(self, compressor: Compressor):
+        super().__init__(compressor.seed)
+        self.compressor = compressor
+        self._errors = {}  # of the mean of this rank's chunk, by the bucket's elements
+
+    def average(self, comm, flat, parameters):
+        """Return the mean over ranks, and what of this rank's `flat` is in it."""
+        one, n = self.compressor, comm.world_size
+        one.seed_for(comm, flat.device)
+        chunks = functional.pad(flat, (0, -len(flat) % n)).view(n, -1)
+        codes = [one.compress(chunk) for chunk in chunks]
+        total = torch.zeros_like(chunks[0])
+        for code in pairwise_all_to_all(comm, codes):
+            one.add_to(total, code)
+        key = tuple(map(id, parameters))
+        mean = total / n + self._errors.get(key, 0)
+        code = one.compress(mean)
+        self._errors[key] = mean - one.decompress(code, mean)
+        means = [one.decompress(each, mean) for each in ring_all_gather(comm, code)]
+        sent = [one.decompress(code, mean) for code in codes]
+        return torch.cat(means)[: len(flat)], torch.cat(sent)[: len(flat)]
+
+    def nbytes(self, count: int) -> int:
+        """Return the bytes of the code of one chunk of `count` elements."""
+        return self.compressor.nbytes(count)
+
+    def cost(self, world_size, shapes):
+        """Return what `average` costs, with chunks of 1/n of the elements.
+
+        T = 2(n-1) (alpha + nbytes(elements / n) beta)
+        """
+        chunk_bytes = self.nbytes(-(-elements_of(shapes) // world_size))
+        phases = pairwise_all_to_all_cost, ring_all_gather_cost
+        one, other = (phase(world_size, chunk_bytes) for phase in phases)
+        return one + other
+
+
+class MajorityVote(TwoWay):
+    """The sign that most ranks have, as 1 or -1: no magnitudes travel at all.
+
+    Ties are drawn. The optimizer's learning rate alone says how far a step goes. What
+    it sends stands for no part of the gradient, so there is nothing to feed back.
+    """
+
+    def __init__(self, seed: int = 0):
+        Compressor.__init__(self, seed)
+
+    def nbytes(self, count: int) -> int:
+        """Return a bit for each element of a chunk."""
+        return packed_bytes(count, 1)
+
+    def average(self, comm, flat, parameters):
+        """Return the vote; no part of this rank's `flat` counts as sent."""
+        n = comm.world_size
+        self.seed_for(comm, flat.device)
+        chunks = functional.pad(flat, (0, -len(flat) % n)).view(n, -1)
+        size = chunks.shape[1]
+        ballots = pairwise_all_to_all(comm, [pack(chunk >= 0, 1) for chunk in chunks])
+        votes = sum(2 * unpack(each, 1, size).int() - 1 for each in ballots)
+        drawn = torch.rand(size, generator=self.generator, device=flat.device) < 0.5
+        won = torch.where(votes == 0, drawn, votes > 0)
+        signs = [unpack(each, 1, size) for each in ring_all_gather(comm, pack(won, 1))]
+        mean = 2 * torch.cat(signs)[: len(flat)].to(flat.dtype) - 1
+        return mean, torch.zeros_like(flat)
