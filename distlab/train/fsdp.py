@@ -13,6 +13,7 @@ Source: Zhao et al., "PyTorch FSDP: experiences on scaling fully sharded data pa
 """
 
 import itertools
+from collections.abc import Callable
 
 import torch
 from torch import nn
@@ -43,6 +44,8 @@ class FullySharded:
 
     unit: a class; each submodule of it is a unit, and the rest of the module is one.
     prefetch: whether the next unit is gathered while one computes.
+    gather: a function of (comm, flat) that fills a unit's parameters, of which each
+        rank has its own part; `compression.quantized_gather` sends fewer bytes.
     names: the first name of every parameter, by each name that it has.
 
     Frozen parameters stay whole, on every rank. Backwards before a step add up.
@@ -53,7 +56,15 @@ class FullySharded:
         and in backward, and reduce-scattered; as much again for every further backward.
     """
 
-    def __init__(self, comm, module: nn.Module, unit: type, *, prefetch: bool = True):
+    def __init__(
+        self,
+        comm,
+        module: nn.Module,
+        unit: type,
+        *,
+        prefetch: bool = True,
+        gather: Callable = all_gather_parts,
+    ):
         check_same_model(comm, module)
         copy_from_rank_0(comm, module)
         self.comm, self.module = comm, module
@@ -64,7 +75,9 @@ class FullySharded:
         homes = {each: _own_parameters(each, order) for each in order}
         _refuse_shared(homes, first_name)
         self.units = [
-            Unit(comm, each, own, first_name) for each, own in homes.items() if own
+            Unit(comm, each, own, first_name, gather)
+            for each, own in homes.items()
+            if own
         ]
         self._ends = False
         module.register_forward_hook(self._after_forward)
@@ -110,8 +123,8 @@ class Unit:
 
     after = before = None
 
-    def __init__(self, comm, module, own, names):
-        self.comm, self.module = comm, module
+    def __init__(self, comm, module, own, names, gather):
+        self.comm, self.module, self.gather = comm, module, gather
         self.homes = list(own.values())
         self.group = FlatGroup(comm, [(names[p], p) for p in own])
         full = self.group.full
@@ -131,7 +144,7 @@ class Unit:
             flat = self.full.data
             flat.untyped_storage().resize_(flat.nbytes)
             self.group.own(flat).copy_(self.shard.detach())
-            self._arriving = self.comm.start(all_gather_parts, flat)
+            self._arriving = self.comm.start(self.gather, flat)
 
     def settle(self) -> None:
         """Wait for the mean gradient of this rank's part, and keep it in the shard."""

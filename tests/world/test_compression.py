@@ -1,5 +1,7 @@
 """Gradient compression beside its formulas, its papers' bounds, and PyTorch's hooks."""
 
+import copy
+
 import numpy as np
 import pytest
 import torch
@@ -23,10 +25,13 @@ from distlab.train.compression import (
     SparseTernary,
     TopK,
     TwoWay,
+    quantized_gather,
 )
 from distlab.train.compression.bits import pack, packed_bytes, unpack
 from distlab.train.data_parallel import OverlappedDataParallel
-from distlab.train.models import DigitReader
+from distlab.train.fsdp import FullySharded
+from distlab.train.models import GPT, Block, DigitReader
+from distlab.train.shards import all_gather_parts
 
 MAKERS = {
     "float16": Cast,
@@ -369,6 +374,44 @@ def test_density_warms_up_and_a_large_gradient_is_clipped_before(worlds):
 
     counts, norm = worlds[1].run(sent).results[0]
     assert counts == [10, 10, 5, 5, 1] and norm == pytest.approx(0.3, rel=1e-4)
+
+
+# ---- sharded parameters --------------------------------------------------------------
+
+
+def sharded(comm):
+    """Return losses of a sharded model and of a whole one with what was gathered."""
+    torch.manual_seed(0)
+    gather, gpt = quantized_gather(Quantized(8, block=64)), GPT(width=16, length=8)
+    whole = copy.deepcopy(gpt)
+    model = FullySharded(comm, gpt, Block, gather=gather)
+    text = torch.arange(3 * 9).view(3, 9)
+    loss = gpt.loss(text)
+    errors, values = [], {}
+    for group in model.groups:
+        flat, exact = torch.zeros_like(group.full), torch.zeros_like(group.full)
+        for each, fill in ((flat, gather), (exact, all_gather_parts)):
+            group.own(each).copy_(group.shard.detach())
+            fill(comm, each)
+        errors.append(float((flat - exact).abs().max() / exact.abs().max()))
+        values |= dict(zip(group.names, group.views(flat), strict=True))
+    whole.load_state_dict(values)
+    return loss.item(), whole.loss(text).item(), errors
+
+
+def test_a_sharded_model_computes_with_the_parameters_that_were_sent(world):
+    results = world.run(sharded).results
+    for loss, expected, errors in results:
+        assert loss == pytest.approx(expected, rel=1e-6) == results[0][0]
+        assert 0 < max(errors) <= 0.5 / 127 * 1.001
+
+
+def test_a_quantized_gather_sends_codes(world):
+    def gathered(comm):
+        quantized_gather(Quantized(8))(comm, torch.ones(4 * 100))
+
+    trace = world.run(gathered).trace
+    assert [trace.bytes_sent(rank) for rank in range(4)] == [3 * (100 + 4)] * 4
 
 
 # ---- what goes wrong -----------------------------------------------------------------

@@ -8,7 +8,7 @@ What can be added up while it is compressed (Cast, RandomK, PowerSGD) travels in
 all-reduce; all else in an all-gather of codes, or both ways with TwoWay.
 """
 
-from distlab.train.compression.compressor import Compressor
+from distlab.train.compression.compressor import Compressor, quantized_gather
 from distlab.train.compression.hook import Compressed, DeepGradientCompression
 from distlab.train.compression.low_rank import PowerSGD
 from distlab.train.compression.quantize import QSGD, Cast, Quantized, Sign
@@ -29,4 +29,5 @@ __all__ = [
     "SparseTernary",
     "TopK",
     "TwoWay",
+    "quantized_gather",
 ]
