@@ -78,6 +78,7 @@ LINKS = {
             latency_s, rate / 8 * GB, f"{_ETHERNET}; {source}"
         )
         for kind, latency_s, source in (("TCP", 20e-6, _TCP), ("RDMA", 2e-6, _RDMA))
-        for rate in (10, 25, 100, 400)
+        for rate in (1, 10, 25, 100, 400)
+        if (rate, kind) != (1, "RDMA")
     },
 }

@@ -14,6 +14,7 @@
     tasks(output)               # what every worker of a data job did, try by try
     shuffle(output)             # bytes from every map task to every reduce task
     lineage(rdd)                # what a data set is made from, in stages, and what ran
+    histogram(series, ...)      # how often each value occurs
     rates(simulated)            # what several simulated jobs moved over time
     history(verdict)            # what clients asked and were told, and why it cannot be
     source(function)            # the code itself
@@ -24,6 +25,7 @@ first picture that needs it.
 """
 
 from distlab.show.film import Comparison, Player, compare, folded, player, save
+from distlab.show.histogram import histogram
 from distlab.show.history import history
 from distlab.show.lifeline import lifeline
 from distlab.show.lineage import lineage
@@ -46,6 +48,7 @@ __all__ = [
     "Player",
     "compare",
     "folded",
+    "histogram",
     "history",
     "lifeline",
     "lineage",

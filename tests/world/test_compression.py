@@ -134,11 +134,23 @@ def test_the_bytes_of_a_code_are_those_counted_by_hand(compressor, count, publis
     assert compressor.nbytes(count) == published
 
 
-def test_power_sgd_sends_of_resnet_18_what_its_paper_says():
-    """Vogels et al., appendix: convolution of 512 x 4608 at rank 2 compresses 230/r."""
-    for rank in (1, 2):
-        sent = PowerSGD(rank).cost(2, [(512, 512, 3, 3)]).sent_bytes[0]
-        assert round(512 * 4608 * 4 / sent * rank) == round(512 * 4608 / (512 + 4608))
+def resnet_18():
+    """Return the shapes of ResNet-18's parameters, as it is built for CIFAR-10."""
+    shapes, wide = [(64, 3, 3, 3), (64,), (64,)], 64
+    for width in (64, 128, 256, 512):
+        for _ in range(2):
+            shapes += [(width, wide, 3, 3), (width, width, 3, 3), *[(width,)] * 4]
+            if wide != width:
+                shapes += [(width, wide, 1, 1), (width,), (width,)]
+            wide = width
+    return [*shapes, (10, 512), (10,)]
+
+
+@pytest.mark.parametrize("rank, published", [(1, 243), (2, 136), (4, 72)])
+def test_power_sgd_sends_of_resnet_18_what_its_paper_says(rank, published):
+    elements = sum(torch.Size(shape).numel() for shape in resnet_18())
+    sent = PowerSGD(rank).cost(2, resnet_18()).sent_bytes[0]
+    assert round(4 * elements / sent) == published
 
 
 # ---- what comes out ------------------------------------------------------------------
