@@ -80,6 +80,16 @@ class _ElasticComm(Comm):
                 raise WorldChanged("a rank has died or joined during this call.")
         waiting.result()
 
+    def _wait_until(self, look, call, sides):
+        """Look for a message, and for the end of the world, which none would tell."""
+
+        def look_or_leave():
+            if self._over.is_set():
+                raise WorldChanged("a rank has died or joined during this call.")
+            return look()
+
+        return super()._wait_until(look_or_leave, call, sides)
+
 
 class _Member:
     """This process, through all its worlds.

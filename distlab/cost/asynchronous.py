@@ -1,0 +1,55 @@
+"""What training that does not wait for all costs, per exchange.
+
+parameter server    a worker's gradient to each server, and parameters back
+elastic averaging   the same, every few steps: parameters both ways
+local SGD, DiLoCo   ring_all_reduce of the parameters, every H steps
+gossip              all parameters to each rank that hears this one
+"""
+
+from collections.abc import Sequence
+
+from distlab.cost.model import Cost, checked
+from distlab.errors import InvalidArgument
+
+__all__ = ["gossip", "parameter_server"]
+
+
+def parameter_server(
+    world_size: int, tensor_bytes: int, *, itemsize: int = 4, servers: int = 1
+) -> Cost:
+    """Return the cost of one exchange of each worker with all servers.
+
+    S plus one element, the version, for each shard; each way. A server's port is what
+    is busiest: it takes in one message after another, and answers one after another.
+
+    T = 2w (alpha + (S/s + itemsize) beta), for s servers and w = n - s workers
+    Raises: InvalidArgument if there is no server or no worker.
+    """
+    total = checked(world_size, tensor_bytes, itemsize)
+    if type(servers) is not int or not 0 < servers < world_size:
+        raise InvalidArgument(
+            f"of {world_size} ranks {servers!r} can't be servers: there is at least "
+            "one server and one worker."
+        )
+    elements, workers = total // itemsize, world_size - servers
+    counts = [(elements + servers - 1 - k) // servers for k in range(servers)]
+    shards = [itemsize * (count + 1) for count in counts]
+    sent = [workers * shard for shard in shards] + [sum(shards)] * workers
+    messages = [workers] * servers + [servers] * workers
+    moved = workers * shards[0]
+    return Cost(2 * workers, 2 * moved, moved, tuple(sent), tuple(messages))
+
+
+def gossip(hears: Sequence[Sequence[int]], tensor_bytes: int) -> Cost:
+    """Return the cost of one average with the neighbours.
+
+    hears: for each rank, the ranks that it hears, without itself.
+
+    T = (alpha + S beta) times the most neighbours that a rank has
+    """
+    total = checked(len(hears), tensor_bytes)
+    degrees = [sum(rank in others for others in hears) for rank in range(len(hears))]
+    most = max([*degrees, *map(len, hears)])
+    sent = tuple(degree * total for degree in degrees)
+    added = total * max(map(len, hears))
+    return Cost(most, most * total, added, sent, tuple(degrees))

@@ -1,0 +1,78 @@
+"""How old gradients were, from the trace of a run, and the same ages on one model.
+
+    256 simulated workers ─▶ trace ─▶ gradients_of ─▶ worker, computed on, applied to
+                                           │
+    one process, one model ◀── replay ◀────┘
+
+When a gradient comes does not depend on what is in it. So the clock runs once, and any
+number of learning rates are tried on what it found.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import torch
+
+from distlab.trace import Trace
+from distlab.train.asynchronous.rules import Rule
+
+__all__ = ["Gradient", "gradients_of", "replay"]
+
+
+class Gradient(NamedTuple):
+    """A gradient that came to a server: from whom, on which versions, and when."""
+
+    worker: int
+    computed_on: int
+    applied_to: int
+    at_s: float
+
+    @property
+    def age(self) -> int:
+        """How many updates came between."""
+        return self.applied_to - self.computed_on
+
+
+def gradients_of(trace: Trace, server: int = 0) -> list[Gradient]:
+    """Return what came to a server, in its order, from a run of `serve`.
+
+    A gradient that a rule dropped is in it, too: it was applied to nothing.
+    """
+    version, given, found = 0, {}, []
+    for event in sorted(trace.of(server), key=lambda event: event.end or 0.0):
+        if event.kind == "send":
+            given[event.peer] = version
+        elif event.kind == "recv" and event.end is not None:
+            computed_on = given[event.peer]
+            found.append(Gradient(event.peer, computed_on, version, event.end))
+        elif event.kind == "mark" and event.label.startswith("version "):
+            version = int(event.label.removeprefix("version "))
+    return found
+
+
+def replay(
+    rule: Rule,
+    gradients: Sequence[Gradient],
+    compute: Callable[[torch.Tensor, int], torch.Tensor],
+    after: Callable[[int, float], object] | None = None,
+) -> None:
+    """Give a rule gradients that are computed on parameters as old as in a run.
+
+    rule: new, and one that applies each gradient as it comes.
+    compute: from flat parameters and a worker to a flat gradient.
+    after: called after each update with its version and its time in the run, seconds.
+    """
+    rule.begin({gradient.worker for gradient in gradients})
+    uses = Counter(gradient.computed_on for gradient in gradients)
+    kept = {0: rule.values.clone()}
+    for gradient in gradients:
+        old = gradient.computed_on
+        rule.push(gradient.worker, old, compute(kept[old], gradient.worker))
+        uses[old] -= 1
+        if not uses[old]:
+            del kept[old]
+        if uses[rule.version]:
+            kept[rule.version] = rule.values.clone()
+        if after:
+            after(rule.version, gradient.at_s)

@@ -1,0 +1,160 @@
+"""Gossip SGD: each rank averages with its neighbours only, and there is no center.
+
+    ring           torus            exponential           complete
+    0 ─ 1          0 ─ 1 ─ 2        0 ─▶ 1, 2, 4          each with each
+    │   │          │   │   │        1 ─▶ 2, 3, 5
+    3 ─ 2          3 ─ 4 ─ 5        ...
+
+A graph is its **mixing matrix** W: rank i replaces its parameters by the sum of
+W[i, j] times those of rank j. Rows and columns of W sum to 1, so that the mean of all
+ranks stays. How fast all come to that mean is said by the **spectral gap**, 1 minus the
+second largest magnitude of W's eigenvalues: after t averages the distance is at most
+(1 - gap)^t of what it was, if W is symmetric.
+
+Source: Lian et al., "Can decentralized algorithms outperform centralized algorithms?"
+(2017); Ying et al., "Exponential graph is provably efficient for decentralized deep
+training" (2021).
+"""
+
+import math
+import random
+
+import numpy as np
+import torch
+from torch import nn
+from torch.nn.utils import parameters_to_vector, vector_to_parameters
+
+from distlab.collectives import AVERAGE, SUM, ring_all_reduce
+from distlab.errors import InvalidArgument
+from distlab.train.sameness import check_same_model, copy_from_rank_0
+
+__all__ = [
+    "Gossip",
+    "complete_graph",
+    "consensus_distance",
+    "exponential_graph",
+    "random_graph",
+    "ring_graph",
+    "spectral_gap",
+    "torus_graph",
+]
+
+
+def ring_graph(n: int) -> np.ndarray:
+    """Return the mixing matrix of a ring: each rank and its two neighbours."""
+    return _mixing(n, [{(i + 1) % n, (i - 1) % n} for i in range(n)])
+
+
+def torus_graph(rows: int, columns: int) -> np.ndarray:
+    """Return the mixing matrix of a grid that closes in itself: four neighbours."""
+    neighbours = []
+    for i in range(rows * columns):
+        row, column = divmod(i, columns)
+        up, down = (row - 1) % rows * columns, (row + 1) % rows * columns
+        left, right = (column - 1) % columns, (column + 1) % columns
+        sides = {up + column, down + column, row * columns + left}
+        neighbours.append(sides | {row * columns + right})
+    return _mixing(rows * columns, neighbours)
+
+
+def exponential_graph(n: int) -> np.ndarray:
+    """Return the mixing matrix in which i hears ranks 1, 2, 4, ... before it."""
+    hops = [2**k for k in range(math.ceil(math.log2(n)))] if n > 1 else []
+    return _mixing(n, [{(i - hop) % n for hop in hops} for i in range(n)])
+
+
+def random_graph(n: int, degree: int, seed: int = 0) -> np.ndarray:
+    """Return the mixing matrix of `degree` random cycles through all ranks.
+
+    Each rank hears one rank on each cycle, which may be the same on two of them.
+    """
+    draw, matrix = random.Random(seed), np.eye(n)
+    for _ in range(degree):
+        order = draw.sample(range(n), n)
+        matrix[order, [*order[1:], order[0]]] += 1
+    return matrix / (degree + 1)
+
+
+def complete_graph(n: int) -> np.ndarray:
+    """Return the mixing matrix of an all-reduce: each rank hears all."""
+    return np.full((n, n), 1 / n)
+
+
+def _mixing(n, neighbours):
+    matrix = np.zeros((n, n))
+    for i, others in enumerate(neighbours):
+        matrix[i, [i, *(others - {i})]] = 1 / (len(others - {i}) + 1)
+    return matrix
+
+
+def spectral_gap(matrix: np.ndarray) -> float:
+    """Return 1 minus the second largest magnitude of the eigenvalues, from 0 to 1.
+
+    Raises: InvalidArgument for a matrix whose rows or columns don't sum to 1.
+    """
+    checked_mixing(matrix, len(matrix))
+    magnitudes = np.sort(np.abs(np.linalg.eigvals(matrix)))[::-1]
+    return float(1 - (magnitudes[1] if len(magnitudes) > 1 else 0.0))
+
+
+class Gossip:
+    """A model that is averaged with its neighbours' after each step.
+
+    matrix: W, [n, n], the same on all ranks.
+    Cost: a message of all parameters to each rank that hears this one.
+    """
+
+    def __init__(self, comm, module: nn.Module, matrix: np.ndarray):
+        self.comm, self.module = comm, module
+        self.matrix = checked_mixing(matrix, comm.world_size)
+        check_same_model(comm, module)
+        copy_from_rank_0(comm, module)
+
+    def after_step(self) -> None:
+        """Replace the parameters by the weighted mean of this rank's neighbourhood."""
+        parameters = list(self.module.parameters())
+        mine = parameters_to_vector(parameters).detach()
+        vector_to_parameters(mixed(self.comm, mine, self.matrix), parameters)
+
+
+def mixed(comm, mine: torch.Tensor, matrix: np.ndarray) -> torch.Tensor:
+    """Return the sum of W[rank, j] times the tensor of each rank j."""
+    rank = comm.rank
+    others = [j for j in range(comm.world_size) if j != rank]
+    incoming = {j: torch.empty_like(mine) for j in others if matrix[rank, j]}
+    requests = [comm.irecv(buffer, j) for j, buffer in incoming.items()]
+    requests += [comm.isend(mine, j) for j in others if matrix[j, rank]]
+    for request in requests:
+        request.wait()
+    mean = matrix[rank, rank] * mine
+    for j, theirs in incoming.items():
+        mean.add_(theirs, alpha=float(matrix[rank, j]))
+    return mean
+
+
+def consensus_distance(comm, module: nn.Module) -> float:
+    """Return how far ranks are from their mean: the root of the mean square distance.
+
+    Cost: an all-reduce of the parameters, and one of a number.
+    """
+    mine = parameters_to_vector(module.parameters()).detach().double()
+    mean = mine.clone()
+    ring_all_reduce(comm, mean, op=AVERAGE)
+    square = (mine - mean).square().sum().view(1)
+    ring_all_reduce(comm, square, op=SUM)
+    return math.sqrt(square.item() / comm.world_size)
+
+
+def checked_mixing(matrix: np.ndarray, n: int) -> np.ndarray:
+    """Return a mixing matrix of n ranks, if it keeps their mean.
+
+    Raises: InvalidArgument.
+    """
+    matrix = np.asarray(matrix, dtype=float)
+    square = matrix.shape == (n, n) and n > 0
+    if not square or not all(np.allclose(matrix.sum(axis), 1) for axis in (0, 1)):
+        raise InvalidArgument(
+            f"a mixing matrix of {n} ranks is {n} x {n}, and each row and each column "
+            "sums to 1, so that the mean of all ranks stays."
+        )
+    return matrix

@@ -1,0 +1,148 @@
+"""A parameter server: who holds the parameters, and who computes gradients for it.
+
+    rank 0   server: all parameters          rank 0   server: the first half
+    rank 1   worker  ─ gradient ─▶ 0         rank 1   server: the second half
+    rank 2   worker  ◀─ parameters 0         rank 2   worker: half of a message to each
+
+The first ranks are servers, each with a shard of the parameters; all others work. A
+message is a shard and one element more: the version that the shard has, or that the
+gradient was computed on. -1 says that there will be no more.
+
+Source: Li et al., "Scaling distributed machine learning with the parameter server"
+(2014).
+"""
+
+from collections.abc import Callable
+
+import torch
+
+from distlab.errors import InvalidArgument
+from distlab.train.asynchronous.rules import Rule
+
+__all__ = ["Worker", "serve", "shard_of"]
+
+NO_MORE = -1
+
+
+def shard_of(flat: torch.Tensor, rank: int, servers: int) -> torch.Tensor:
+    """Return the shard of flat parameters that server `rank` holds: a copy."""
+    return flat.detach().tensor_split(servers)[rank].clone()
+
+
+def serve(
+    comm,
+    rule: Rule,
+    updates: int,
+    *,
+    servers: int = 1,
+    after: Callable[[int], object] | None = None,
+) -> None:
+    """Answer workers by a rule until rank 0's parameters have had so many updates.
+
+    Called on each server; `rule` has its shard. A rule that has served before goes on.
+    after: called with each new version, such as to keep a copy of `rule.values`.
+
+    In the trace each update is a mark, "version 3".
+    Raises: InvalidArgument for numbers that can't be, or a gradient that is not finite,
+        which is named with its rank and not applied.
+    """
+    _check(comm, servers, updates)
+    message = rule.values.new_empty(len(rule.values) + 1)
+    ready = rule.begin(range(servers, comm.world_size))
+    while rule.workers:
+        enough = comm.rank == 0 and rule.version >= updates
+        for worker in ready + (rule.release() if enough else []):
+            message[:-1] = rule.answer
+            message[-1] = NO_MORE if enough else rule.version
+            comm.send(message, worker)
+            if enough:
+                rule.leave(worker)
+        if rule.workers:
+            ready = _take_next(comm, rule, message, enough, after)
+
+
+def _take_next(comm, rule, message, enough, after):
+    """Wait for a worker; return the workers that are answered now."""
+    worker, before = comm.recv_any(message), rule.version
+    values, version = message[:-1], int(message[-1])
+    if version == NO_MORE:
+        return rule.leave(worker)
+    if enough:
+        return [worker]
+    finite = values.isfinite()
+    if not bool(finite.all()):
+        raise InvalidArgument(
+            f"rank {worker} sent values that are not finite, the first at element "
+            f"{int(finite.int().argmin())}, computed on version {version}. Version "
+            f"{rule.version} of the parameters is unharmed: clip the gradient, or "
+            "lower the learning rate."
+        )
+    ready = rule.push(worker, version, values)
+    if rule.version > before:
+        comm.mark(f"version {rule.version}")
+        if after:
+            after(rule.version)
+    return ready
+
+
+class Worker:
+    """A worker's side: `pull` parameters, compute, `push` what a rule asks for.
+
+        worker = Worker(comm, parameters_to_vector(model.parameters()))
+        while (values := worker.pull()) is not None:
+            vector_to_parameters(values, model.parameters())
+            ...
+            worker.push(gradient)
+
+    like: flat, as many elements as there are parameters.
+    version: of the first server's parameters that were pulled last.
+    """
+
+    def __init__(self, comm, like: torch.Tensor, *, servers: int = 1):
+        _check(comm, servers)
+        self.comm, self.version = comm, 0
+        shards = like.detach().tensor_split(servers)
+        self._incoming = [shard.new_empty(len(shard) + 1) for shard in shards]
+        self._outgoing = [torch.empty_like(each) for each in self._incoming]
+        self._requests = []
+
+    def pull(self) -> torch.Tensor | None:
+        """Wait for all servers' parameters, flat; None once they have had enough."""
+        messages = list(enumerate(self._incoming))
+        for request in [self.comm.irecv(shard, src) for src, shard in messages]:
+            request.wait()
+        self._finish_push()
+        self.version = int(self._incoming[0][-1])
+        if self.version == NO_MORE:
+            self._tell_the_others()
+            return None
+        return torch.cat([shard[:-1] for shard in self._incoming])
+
+    def push(self, values: torch.Tensor) -> None:
+        """Send each server its shard; `pull` waits until it has been taken."""
+        shards = values.detach().tensor_split(len(self._outgoing))
+        for server, message in enumerate(self._outgoing):
+            message[:-1] = shards[server]
+            message[-1] = self._incoming[server][-1]
+            self._requests.append(self.comm.isend(message, server))
+
+    def _finish_push(self):
+        for request in self._requests:
+            request.wait()
+        self._requests = []
+
+    def _tell_the_others(self):
+        for server, message in enumerate(self._outgoing[1:], start=1):
+            message[-1] = NO_MORE
+            self.comm.send(message, server)
+
+
+def _check(comm, servers, updates=1):
+    """Refuse a world without servers, without workers, or without anything to do."""
+    if type(servers) is not int or not 0 < servers < comm.world_size:
+        raise InvalidArgument(
+            f"of {comm.world_size} ranks {servers!r} can't be servers: there is at "
+            "least one server and one worker."
+        )
+    if type(updates) is not int or updates < 1:
+        raise InvalidArgument(f"updates is a number from 1 up, and got {updates!r}.")
