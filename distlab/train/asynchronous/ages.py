@@ -59,20 +59,23 @@ def replay(
 ) -> None:
     """Give a rule gradients that are computed on parameters as old as in a run.
 
-    rule: new, and one that applies each gradient as it comes.
+    rule: new, and of the kind that the run had.
     compute: from flat parameters and a worker to a flat gradient.
-    after: called after each update with its version and its time in the run, seconds.
+    after: called after each update with its version and its time in the run, seconds;
+        if it returns true, that was enough.
     """
     rule.begin({gradient.worker for gradient in gradients})
     uses = Counter(gradient.computed_on for gradient in gradients)
     kept = {0: rule.values.clone()}
     for gradient in gradients:
-        old = gradient.computed_on
+        old, before = gradient.computed_on, rule.version
         rule.push(gradient.worker, old, compute(kept[old], gradient.worker))
         uses[old] -= 1
         if not uses[old]:
             del kept[old]
+        if rule.version == before:
+            continue
         if uses[rule.version]:
             kept[rule.version] = rule.values.clone()
-        if after:
-            after(rule.version, gradient.at_s)
+        if after and after(rule.version, gradient.at_s):
+            return
