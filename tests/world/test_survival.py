@@ -4,6 +4,7 @@ import contextlib
 import fcntl
 import itertools
 import json
+import math
 import os
 import random
 import resource
@@ -20,7 +21,15 @@ from soaks import repeats
 from torch import nn
 from torch.utils.data import DataLoader
 
-from distlab import Kill, RankDied, RankRaised, World, run
+from distlab import (
+    InvalidArgument,
+    Kill,
+    RankDied,
+    RankRaised,
+    World,
+    run,
+    run_elastic,
+)
 from distlab.collectives import ring_all_reduce
 from distlab.errors import CheckpointError
 from distlab.train.checkpoint import Checkpoints, PeerMemory, Preemption, RandomState
@@ -92,16 +101,18 @@ def test_on_another_number_of_ranks_each_sample_comes_once(ranks, tmp_path):
         assert sorted(itertools.chain(*epoch)) == list(range(SAMPLES))
 
 
-def save_and_die(comm, folder, victim, after_s):
-    """Save again and again; in the third save somebody is killed."""
+def save_and_die(comm, folder, victim, after):
+    """Save again and again; somebody is killed, `after` saves from the third one on."""
     checkpoints = Checkpoints(comm, folder, background=True)
-    x = torch.zeros(200_000)
+    x, began = torch.zeros(200_000), time.monotonic()
     for step in range(1, 9):
         x += 1
         checkpoints.save(step, {"x": x, "list": [step]}, {"mine": x + comm.rank})
         if step == 3 and comm.rank == victim % 2:
+            took = (time.monotonic() - began) / 2  # two saves: the third has begun
             pid = checkpoints._writer._pid if victim >= 2 else os.getpid()
-            threading.Timer(after_s, os.kill, [pid, signal.SIGKILL]).start()
+            threading.Timer(after * took, os.kill, [pid, signal.SIGKILL]).start()
+    checkpoints.wait()
     time.sleep(1)
 
 
@@ -125,13 +136,62 @@ def test_a_kill_at_any_point_of_a_save_leaves_the_newest_complete_one(count, tmp
     draw, reached = random.Random(count), set()
     with World(2) as world:
         for trial in range(count):
-            folder, after_s = tmp_path / str(trial), 0.1 * draw.random() ** 2
-            with contextlib.suppress(RankDied, RankRaised):  # who was late hits nobody
-                run(save_and_die, 2, args=[folder, trial % 4, after_s])
+            folder, after = tmp_path / str(trial), 4 * draw.random() ** 2
+            try:
+                run(save_and_die, 2, args=[folder, trial % 4, after])
+            except RankDied:
+                pass
+            except RankRaised as error:
+                assert "the writer process was killed (SIGKILL)" in str(error)
             names, step = world.run(what_is_loaded, folder).results[0]
             reached.add(step)
             assert names == ["lock", f"step-{step:08d}", "step-00000100"]
     assert len(reached) > 2
+
+
+def kill_a_writer(comm, folder, victim):
+    checkpoints, x = Checkpoints(comm, folder, background=True), torch.zeros(10**6)
+    checkpoints.save(1, {"x": x}, {"mine": x})
+    checkpoints.save(2, {"x": x}, {"mine": x})
+    if comm.rank == victim:
+        os.kill(checkpoints._writer._pid, signal.SIGKILL)
+    try:
+        checkpoints.wait()
+    except CheckpointError as error:
+        said = str(error)
+    checkpoints.save(3, {"x": x}, {"mine": x})
+    checkpoints.close()
+    return said, sorted(path.name for path in folder.iterdir())
+
+
+@pytest.mark.parametrize("victim", [0, 1, 2])
+def test_a_writer_that_is_killed_is_told_on_all_ranks_and_the_next_save_counts(
+    victim, tmp_path
+):
+    said = f"on rank {victim}: the writer process was killed (SIGKILL)."
+    names = ["lock", "step-00000001", "step-00000003"]
+    results = run(kill_a_writer, 3, args=[tmp_path, victim]).results
+    assert results == [(said, names)] * 3
+
+
+def saves_in_elastic_worlds(comm, kept, folder):
+    state = {"x": torch.zeros(10**6), "step": 0}
+    with Checkpoints(comm, folder, background=True) as checkpoints:
+        checkpoints.load(state)
+        while state["step"] < 12:
+            comm.barrier()
+            state["x"] += 1
+            state["step"] += 1
+            checkpoints.save(state["step"], state, {"mine": comm.rank})
+    return state["x"].mean().item()
+
+
+def test_a_writer_of_a_world_that_is_over_stops_and_the_next_world_saves(tmp_path):
+    """It would wait for the vote of the dead rank, and keep the folder."""
+    faults = [Kill(1, 60), Kill(2, 90)]
+    report = run_elastic(saves_in_elastic_worlds, 3, args=[tmp_path], faults=faults)
+    assert len(report.worlds) > 2
+    assert set(report.results) - {None} == {12.0}
 
 
 def three_saves(comm, folder, **how):
@@ -195,6 +255,82 @@ def test_another_model_is_named_before_anything_has_changed(tmp_path):
         run(load_model, 2, args=[tmp_path, nn.Linear(2, 3)])
 
 
+def every_flip(comm, folder):
+    """Flip each bit of the newest manifest; return what was loaded."""
+    manifest, found = folder / "step-00000003" / "manifest.json", set()
+    whole = manifest.read_bytes()
+    for place in range(0, len(whole), 3):
+        harmed = bytearray(whole)
+        harmed[place] ^= 1 << place % 8
+        manifest.write_bytes(harmed)
+        same = json.loads(whole) == readable(harmed)  # as 1e5 and 1E5
+        saves = Checkpoints(comm, folder, read_only=True)
+        found.add((same, saves.load({"model": nn.Linear(2, 2)})))
+    return found
+
+
+def readable(content):
+    with contextlib.suppress(ValueError):
+        return json.loads(content)
+
+
+def test_no_flipped_bit_of_a_manifest_is_believed(tmp_path):
+    run(three_saves, 1, args=[tmp_path])
+    (found,) = run(every_flip, 1, args=[tmp_path]).results
+    assert found <= {(False, 2), (True, 3)}
+
+
+def saves_adam(comm, folder):
+    model = nn.Linear(2, 2)
+    adam = torch.optim.Adam(model.parameters())
+    Checkpoints(comm, folder).save(1, {"model": model, "optimizer": adam})
+
+
+def loads_sgd(comm, folder):
+    model = nn.Linear(2, 2)
+    before = model.weight.tolist()
+    state = {"model": model, "optimizer": torch.optim.SGD(model.parameters(), 0.1)}
+    try:
+        Checkpoints(comm, folder).load(state)
+    except CheckpointError as error:
+        return str(error), model.weight.tolist() == before
+
+
+def test_another_optimizer_is_named_before_anything_has_changed(tmp_path):
+    run(saves_adam, 1, args=[tmp_path])
+    ((said, unchanged),) = run(loads_sgd, 1, args=[tmp_path]).results
+    assert "optimizer is Adam[2] in it, and SGD[2] here" in said and unchanged
+
+
+def saves_a_number_of_numpy(comm, folder):
+    checkpoints, state = Checkpoints(comm, folder, background=True), {"loss": 1.0}
+    checkpoints.save(1, state)
+    with pytest.raises(CheckpointError, match=r"more than tensors and plain data, num"):
+        checkpoints.save(2, {"loss": np.float64(2.0)})
+        checkpoints.wait()
+    return checkpoints.load(state)
+
+
+def test_what_could_not_be_loaded_is_refused_when_it_is_saved(tmp_path):
+    assert run(saves_a_number_of_numpy, 2, args=[tmp_path]).results == [1, 1]
+
+
+def loads_more(comm, folder):
+    checkpoints = Checkpoints(comm, folder, read_only=True)
+    with pytest.raises(InvalidArgument, match="read_only=True"):
+        checkpoints.save(4, {})
+    found = {"model": nn.Linear(2, 2), "schedule": 7}
+    return checkpoints.load(found, {"rank": 0, "random": 0}), checkpoints.left_out
+
+
+def test_what_a_save_has_not_is_named_also_beside_a_job_that_saves_there(tmp_path):
+    run(three_saves, 2, args=[tmp_path])
+    with (tmp_path / "lock").open("w") as other_job:
+        fcntl.flock(other_job, fcntl.LOCK_EX)
+        results = run(loads_more, 2, args=[tmp_path]).results
+    assert results == [(3, "schedule, random: not in the save.")] * 2
+
+
 def test_an_empty_folder_has_no_checkpoint_and_another_world_size_says_what_is_left_out(
     tmp_path,
 ):
@@ -251,7 +387,7 @@ def rotate(comm, folder, clock, **how):
     times = iter(clock)
     time.time = lambda: next(times)
     with Checkpoints(comm, folder, **how) as checkpoints:
-        for step, metric in enumerate([5, 1, 4, 2, 3, 6], 1):
+        for step, metric in enumerate([5, 1, math.nan, 2, 3, 6], 1):
             checkpoints.save(step, {"x": step}, metric=metric)
     return sorted(int(path.name[5:]) for path in folder.glob("step-*"))
 
@@ -321,6 +457,19 @@ def test_a_rank_that_gets_sigterm_has_all_save_the_same_step_and_leave(tmp_path)
     assert json.loads((tmp_path / "step-00000005" / "manifest.json").read_text())
 
 
+def stuck_after_sigterm(comm):
+    with Preemption(deadline_s=0.2):
+        if comm.rank == 0:
+            os.kill(os.getpid(), signal.SIGTERM)
+            comm.recv(torch.ones(1), 1)
+        time.sleep(60)
+
+
+def test_a_rank_that_gets_sigterm_is_gone_after_the_deadline_wherever_it_is():
+    with pytest.raises(RankDied, match="rank 0 was killed by SIGALRM"):
+        run(stuck_after_sigterm, 2)
+
+
 def from_a_peer(comm, lost):
     memory, opened = PeerMemory(), []
     for step in (1, 2, 3):
@@ -337,6 +486,23 @@ def from_a_peer(comm, lost):
 def test_who_was_replaced_has_its_state_from_a_peer_and_opens_no_file(lost):
     results = run(from_a_peer, 4, args=[lost]).results
     assert results == [(3, 30.0 + rank, []) for rank in range(4)]
+
+
+def goes_on_from_peers(comm, kept):
+    memory = kept.setdefault("memory", PeerMemory())
+    began, state = memory.load(comm) or (0, {"x": torch.zeros(3) + comm.rank})
+    for step in range(began + 1, 21):
+        comm.barrier()
+        state["x"] += 1
+        memory.save(comm, step, state)
+    return began, state["x"].tolist()
+
+
+def test_a_new_process_goes_on_with_what_its_neighbour_has():
+    report = run_elastic(goes_on_from_peers, 4, least=4, faults=Kill(1, 70))
+    assert [len(world.processes) for world in report.worlds] == [4, 4]
+    for rank, (began, x) in enumerate(report.results):
+        assert 0 < began < 20 and x == [20.0 + rank] * 3
 
 
 def test_two_neighbours_lost_at_once_are_told():

@@ -19,6 +19,7 @@ from distlab.train.checkpoint.files import (
     read_manifest,
     read_part,
     remove_incomplete,
+    unlock,
     vote,
 )
 from distlab.train.checkpoint.writer import Writer
@@ -37,6 +38,8 @@ class Checkpoints:
     keep_every_s: the first save of each span of so many seconds stays besides.
     background: whether `save` returns once it has a snapshot. A writer process of each
         rank does the rest; what the rank changes meanwhile takes a second copy of it.
+    read_only: whether it only loads, also from a folder that can't be written, or in
+        which another job saves.
 
     skipped: of the last `load`: the saves that were torn, and why.
     left_out: of the last `load`: what could not be restored, and why; else "".
@@ -54,15 +57,17 @@ class Checkpoints:
         keep_best: int = 0,
         keep_every_s: float | None = None,
         background: bool = False,
+        read_only: bool = False,
     ):
         if keep_last < 1:
             raise InvalidArgument(f"keep_last={keep_last}: at least the newest stays.")
         self.comm, self.folder = comm, Path(folder)
         self.keep = keep_last, keep_best, keep_every_s
-        self.background = background
+        self.background, self.read_only = background, read_only
         self.skipped, self.left_out = [], ""
         self._writer = self._save = self._lock = None
-        on_all_ranks(comm, self._begin, only=0)
+        if not read_only:
+            on_all_ranks(comm, self._begin, only=0)
 
     def _begin(self):
         self._lock = lock(self.folder)
@@ -73,7 +78,9 @@ class Checkpoints:
 
     def __exit__(self, kind, error, trace):
         if kind is None:
-            self.close()
+            self.wait()
+        self._abandon()
+        self._unlock()
 
     def save(
         self,
@@ -91,10 +98,13 @@ class Checkpoints:
         Raises: CheckpointError on every rank if one could not write, now or in the
             save before; the saves that were complete stay.
         """
+        if self.read_only:
+            raise InvalidArgument("read_only=True: these checkpoints are only loaded.")
         self.wait()
         self._save = (
             self.folder / on_all_ranks(self.comm, begin, self.folder, step, only=0)[0]
         )
+        kinds = _kinds(shared)
         shared = {name: _taken(value) for name, value in shared.items()}
         mine = {name: _taken(value) for name, value in (own or {}).items()}
         contents = {part_file(self.comm.rank): mine}
@@ -105,7 +115,7 @@ class Checkpoints:
             "world_size": self.comm.world_size,
             "time": time.time(),
             "metric": None if metric is None else float(metric),
-            "shapes": _shapes(shared),
+            "shapes": _shapes(kinds, shared),
         }
         self._writer = Writer(self._written, contents, manifest)
         if not self.background:
@@ -123,32 +133,33 @@ class Checkpoints:
 
         Raises: CheckpointError on every rank if it could not be written.
         """
-        if self._writer is None:
+        writer = self._writer
+        if writer is None:
             return
-        writer, self._writer = self._writer, None
-        failures = []
         try:
             # Rank 0's writer waits for the votes of the others: it is asked last.
-            if self.comm.rank > 0:
-                on_all_ranks(self.comm, writer.wait)
-            else:
-                on_all_ranks(self.comm, lambda: None)
-        except CheckpointError as error:
-            failures.append(error)
-            writer.kill()
-        try:
-            on_all_ranks(self.comm, writer.wait if not failures else int, only=0)
-        except CheckpointError as error:
-            failures.append(error)
-        if failures:
+            on_all_ranks(self.comm, writer.wait if self.comm.rank else int)
+            on_all_ranks(self.comm, writer.wait, only=0)
+        except CheckpointError:
+            self._abandon()
             on_all_ranks(self.comm, discard, self._save, only=0)
-            raise failures[0]
+            raise
+        self._writer = None
 
     def close(self) -> None:
         """Wait for the last save, and let other jobs save in the folder."""
         self.wait()
-        if self._lock:
-            self._lock.close()
+        self._unlock()
+
+    def _abandon(self):
+        """Have the writer stop, which may wait for votes that never come."""
+        if self._writer:
+            self._writer.kill()
+            self._writer = None
+
+    def _unlock(self):
+        if self._lock and not self._lock.closed:
+            unlock(self._lock)
 
     def _rotate(self):
         """Remove the saves that no rule keeps."""
@@ -171,7 +182,8 @@ class Checkpoints:
 
         Values with `load_state_dict` are changed in place, others replaced in the
         mapping. With no save that is whole nothing is changed, and it returns None.
-        On another number of ranks `own` can't be restored, and `left_out` says so.
+        On another number of ranks `own` can't be restored; what the save has not can't,
+        either. `left_out` says so.
 
         Raises: CheckpointError on every rank, before anything was changed, if the save
             is of another model.
@@ -206,10 +218,15 @@ class Checkpoints:
 
     def _put_back(self, manifest, saved, mine, shared, own):
         here, there = self.comm.world_size, manifest["world_size"]
-        if own and here != there:
+        absent = [name for name in shared if name not in saved]
+        if here == there:
+            absent += [name for name in own if name not in mine]
+        elif own:
             self.left_out = (
                 f"{', '.join(own)}: of each of {there} ranks, and here are {here}."
             )
+        if absent:
+            self.left_out += f"{', '.join(absent)}: not in the save."
         for place, content in ((shared, saved), (own, mine)):
             for name in place.keys() & content.keys():
                 if hasattr(place[name], "load_state_dict"):
@@ -225,9 +242,18 @@ def _taken(value):
     return torch.utils._pytree.tree_map_only(torch.Tensor, torch.Tensor.cpu, state)
 
 
-def _shapes(states):
-    """Return the shape and type of every tensor that has a name, as of a module."""
+def _kinds(shared):
+    """Return what each optimizer is, and the number of parameters in each group."""
     return {
+        name: [[len(g["params"]) for g in value.param_groups], type(value).__name__]
+        for name, value in shared.items()
+        if hasattr(value, "param_groups")
+    }
+
+
+def _shapes(kinds, states):
+    """Add the shape and type of every tensor that has a name, as of a module."""
+    return kinds | {
         f"{what}.{name}": [list(value.shape), str(value.dtype)]
         for what, state in states.items()
         if isinstance(state, dict)
@@ -237,7 +263,8 @@ def _shapes(states):
 
 
 def _check_shapes(saved, shared):
-    ours = _shapes({name: _taken(value) for name, value in shared.items()})
+    states = {name: _taken(value) for name, value in shared.items()}
+    ours = _shapes(_kinds(shared), states)
     for name in [*saved, *ours]:
         if saved.get(name) != ours.get(name):
             there, here = (_words(shapes.get(name)) for shapes in (saved, ours))
@@ -260,4 +287,5 @@ def _facts(save):
     except CheckpointError:
         return math.inf, 0.0
     metric = manifest.get("metric")
-    return math.inf if metric is None else metric, manifest.get("time", 0.0)
+    useless = metric is None or math.isnan(metric)
+    return math.inf if useless else metric, manifest.get("time", 0.0)

@@ -19,8 +19,8 @@ import io
 import json
 import os
 import pickle
+import re
 import shutil
-import sys
 import time
 import zipfile
 from collections.abc import Callable
@@ -45,6 +45,7 @@ __all__ = [
     "read_manifest",
     "read_part",
     "remove_incomplete",
+    "unlock",
     "vote",
     "write_whole",
 ]
@@ -77,14 +78,25 @@ def write_whole(file: Path, content: dict) -> list:
     """Write under another name and rename, so that no half of it is ever seen.
 
     Returns: the size in bytes and the checksum of what was written.
+    Raises: CheckpointError if it is more than `read_part` would load.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(file.name + ".part")
     with _Out(draft, "wb") as out:
         try:
             torch.save(content, out)
-        except RuntimeError:
-            raise out.failure or sys.exception() from None
+        except RuntimeError as error:
+            why = out.failure.strerror if out.failure else error
+            raise CheckpointError(f"{file} could not be written: {why}.") from None
+    try:  # maps the tensors, and reads none
+        torch.load(draft, weights_only=True, mmap=True)
+    except pickle.UnpicklingError as error:
+        what = re.search(r"GLOBAL (\S+)", str(error))
+        raise CheckpointError(
+            f"{file.name} would hold more than tensors and plain data"
+            f"{f', {what[1]}' if what else ''}, which no `load` takes. Save numbers "
+            "and lists instead, such as float(loss)."
+        )
     size, checksum = draft.stat().st_size, _checksum(draft)
     _put(draft, file)
     return [size, checksum]
@@ -108,14 +120,17 @@ class _Out(io.FileIO):
 
 def _put(draft, file):
     """Force a draft to the disk, and have it under its name, also after a power cut."""
-    for path in (draft, file.parent):
-        if path is not draft:
-            draft.replace(file)
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    _force(draft)
+    draft.replace(file)
+    _force(file.parent)
+
+
+def _force(path):
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def _write_json(file, content):
@@ -132,6 +147,10 @@ def part_file(rank: int) -> str:
 def _checksum(file):
     with file.open("rb") as data:
         return hashlib.file_digest(data, "sha256").hexdigest()
+
+
+def _checksum_of(manifest):
+    return hashlib.sha256(json.dumps(manifest).encode()).hexdigest()
 
 
 def _saves(folder):
@@ -166,6 +185,7 @@ def begin(folder: Path, step: int | None = None) -> str:
         attempt += 1
         name = f"step-{step:08d}-{attempt}"
     (folder / name).mkdir()
+    _force(folder)
     return name
 
 
@@ -183,7 +203,8 @@ def commit(save: Path, manifest: dict) -> None:
     files = {}
     for vote in votes:
         files |= json.loads(vote.read_text())
-    _write_json(save / MANIFEST, manifest | {"files": files})
+    manifest |= {"files": files}
+    _write_json(save / MANIFEST, manifest | {"checksum": _checksum_of(manifest)})
 
 
 def discard(save: Path) -> None:
@@ -218,6 +239,12 @@ def lock(folder: Path) -> IO:
     return file
 
 
+def unlock(file: IO) -> None:
+    """Let go of the folder, also where a process that was forked has the file, too."""
+    fcntl.flock(file, fcntl.LOCK_UN)
+    file.close()
+
+
 def read_manifest(save: Path) -> dict:
     """Return the manifest of a save.
 
@@ -226,10 +253,11 @@ def read_manifest(save: Path) -> dict:
     file = save / MANIFEST
     try:
         manifest = json.loads(file.read_text())
-        manifest["files"], manifest["world_size"]
-        return manifest
-    except (ValueError, KeyError, TypeError):
-        raise CheckpointError(f"{file} is torn: it is no JSON of a save. {_AGAIN}")
+        if manifest.pop("checksum") == _checksum_of(manifest):
+            return manifest
+    except (ValueError, KeyError, TypeError, AttributeError):
+        pass
+    raise CheckpointError(f"{file} is torn or was changed. {_AGAIN}")
 
 
 def read_part(save: Path, name: str, manifest: dict) -> dict:

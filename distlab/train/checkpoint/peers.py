@@ -89,7 +89,8 @@ def _room(room, size):
 class PeerMemory:
     """This rank's snapshot and that of the rank before it; keep it where you survive.
 
-    The last two saves are kept, so that who dies in one leaves the one before.
+    The last two saves are kept, so that who dies in one leaves the one before. It is of
+    the same number of ranks: in `run_elastic`, `least` has to be all of them.
     """
 
     def __init__(self):

@@ -21,8 +21,14 @@ class Preemption:
                     checkpoints.save(...)
                     break
 
+    deadline_s: how long after the signal the process ends, wherever it is: what was
+        not saved by then is lost, and the save before it counts.
+
     Source: Slurm's `--signal`; Kubernetes sends SIGTERM 30 s before SIGKILL.
     """
+
+    def __init__(self, deadline_s: float = 30):
+        self._deadline_s = deadline_s
 
     def __enter__(self):
         if threading.current_thread() is not threading.main_thread():
@@ -33,9 +39,13 @@ class Preemption:
 
     def __exit__(self, *_):
         signal.signal(signal.SIGTERM, self._before)
+        signal.setitimer(signal.ITIMER_REAL, 0)
 
     def _note(self, *_):
-        self._here = True
+        if not self._here:
+            self._here = True
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)  # it ends the process
+            signal.setitimer(signal.ITIMER_REAL, self._deadline_s)
 
     def asked(self, comm) -> bool:
         """Return whether any rank was asked to leave; the same on all ranks.

@@ -34,9 +34,7 @@ class Writer:
 
         Raises: CheckpointError if it could not write, or was killed.
         """
-        with os.fdopen(self._answer, "rb") as answer:
-            said = answer.read().decode()
-        _, status = os.waitpid(self._pid, 0)
+        said, status = self._end()
         if said:
             raise CheckpointError(said)
         if status:
@@ -48,10 +46,16 @@ class Writer:
             )
 
     def kill(self) -> None:
-        """Have it write no more; `wait` is not called any more."""
-        os.kill(self._pid, signal.SIGKILL)
-        os.waitpid(self._pid, 0)
-        os.close(self._answer)
+        """Have it write no more, if it still does."""
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+            self._end()
+
+    def _end(self):
+        with os.fdopen(self._answer, "rb") as answer:
+            said = answer.read().decode()
+        pid, self._pid = self._pid, None
+        return said, os.waitpid(pid, 0)[1]
 
 
 def _be_writer(parent, answer, fn, args):
