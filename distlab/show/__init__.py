@@ -15,6 +15,7 @@
     shuffle(output)             # bytes from every map task to every reduce task
     lineage(rdd)                # what a data set is made from, in stages, and what ran
     histogram(series, ...)      # how often each value occurs
+    topology(graphs)            # which ranks hear each other, and how fast that mixes
     rates(simulated)            # what several simulated jobs moved over time
     history(verdict)            # what clients asked and were told, and why it cannot be
     source(function)            # the code itself
@@ -40,6 +41,7 @@ from distlab.show.source import source
 from distlab.show.suspicion import suspicion
 from distlab.show.tasks import tasks
 from distlab.show.timeline import timeline
+from distlab.show.topology import topology
 from distlab.show.traffic import traffic
 
 __all__ = [
@@ -64,5 +66,6 @@ __all__ = [
     "suspicion",
     "tasks",
     "timeline",
+    "topology",
     "traffic",
 ]
