@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import torch
 
+from distlab.simulated.own_state import one_thread
 from distlab.trace import Trace
 from distlab.train.asynchronous.rules import Rule
 
@@ -51,6 +52,7 @@ def gradients_of(trace: Trace, server: int = 0) -> list[Gradient]:
     return found
 
 
+@one_thread()
 def replay(
     rule: Rule,
     gradients: Sequence[Gradient],

@@ -104,14 +104,15 @@ class Worker:
         shards = like.detach().tensor_split(servers)
         self._incoming = [shard.new_empty(len(shard) + 1) for shard in shards]
         self._outgoing = [torch.empty_like(each) for each in self._incoming]
-        self._requests = []
+        self._answers = []
 
     def pull(self) -> torch.Tensor | None:
         """Wait for all servers' parameters, flat; None once they have had enough."""
-        messages = list(enumerate(self._incoming))
-        for request in [self.comm.irecv(shard, src) for src, shard in messages]:
-            request.wait()
-        self._finish_push()
+        if not self._answers:
+            self._expect_answers()
+        for answer in self._answers:
+            answer.wait()
+        self._answers = []
         self.version = int(self._incoming[0][-1])
         if self.version == NO_MORE:
             self._tell_the_others()
@@ -119,17 +120,23 @@ class Worker:
         return torch.cat([shard[:-1] for shard in self._incoming])
 
     def push(self, values: torch.Tensor) -> None:
-        """Send each server its shard; `pull` waits until it has been taken."""
-        shards = values.detach().tensor_split(len(self._outgoing))
-        for server, message in enumerate(self._outgoing):
-            message[:-1] = shards[server]
-            message[-1] = self._incoming[server][-1]
-            self._requests.append(self.comm.isend(message, server))
+        """Send each server its shard, and end when all have been taken.
 
-    def _finish_push(self):
-        for request in self._requests:
-            request.wait()
-        self._requests = []
+        Each worker begins with another server, so that they don't all wait for one.
+        """
+        servers = len(self._outgoing)
+        shards = values.detach().tensor_split(servers)
+        versions = [int(shard[-1]) for shard in self._incoming]
+        self._expect_answers()  # a server that sends one is not held up by this rank
+        for step in range(servers):
+            server = (self.comm.rank + step) % servers
+            message = self._outgoing[server]
+            message[:-1], message[-1] = shards[server], versions[server]
+            self.comm.send(message, server)
+
+    def _expect_answers(self):
+        incoming = enumerate(self._incoming)
+        self._answers = [self.comm.irecv(shard, server) for server, shard in incoming]
 
     def _tell_the_others(self):
         for server, message in enumerate(self._outgoing[1:], start=1):
