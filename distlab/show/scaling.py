@@ -5,6 +5,8 @@ series and its prediction share name, colour and label: points are measured, das
 lines are predicted.
 """
 
+import operator
+
 from distlab.errors import InvalidArgument
 from distlab.show.curves import checked_curves, ends_told, ratios_told
 from distlab.show.lettering import fitted, literal, width_of
@@ -106,9 +108,11 @@ class _Plot:
         write(page, x, bottom + 0.36, x_label, size=_NAME, color=MUTED)
 
     def _x_ticks(self):
-        """Return the measured x themselves if their numbers fit, else round numbers."""
+        """Return the measured x, and those of lines beyond, or else round numbers."""
         drawn = (self.measured or self.lines).values()
-        numbers = sorted({x for spots in drawn for x, _ in spots})
+        numbers = {x for spots in drawn for x, _ in spots}
+        further = {x for spots in self.lines.values() for x, _ in spots}
+        numbers = sorted(numbers | {x for x in further if x > max(numbers)})
         end = 0.0
         for number in numbers:
             half = width_of(readable_number(number), _TICK) / 2 + 0.05
@@ -131,7 +135,8 @@ class _Plot:
         """Name each curve right of its end, moved apart where ends are close."""
         ends = []
         for number, name in enumerate(self.names):
-            x, y = (self.measured.get(name) or self.lines[name])[-1]
+            last = [*self.measured.get(name, ())[-1:], *self.lines.get(name, ())[-1:]]
+            x, y = max(last, key=operator.itemgetter(0))
             ends.append((self._y(y), self._x(x), number))
         ends.sort()
         places = _apart([y for y, _, _ in ends], self.top, self.bottom)
