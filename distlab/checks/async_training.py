@@ -152,7 +152,7 @@ def _differs(calls, told, right, yours):
 
 
 def worker(comm, gradients):
-    """Run a worker: with each gradient ask rank 0 for parameters; return what it sent.
+    """Run a worker of the server on rank 0; return the messages that came from there.
 
     gradients: (seconds, numbers) of each. After the last one the worker leaves.
     """
