@@ -113,7 +113,6 @@ def save_and_die(comm, folder, victim, after):
             pid = checkpoints._writer._pid if victim >= 2 else os.getpid()
             threading.Timer(after * took, os.kill, [pid, signal.SIGKILL]).start()
     checkpoints.wait()
-    time.sleep(1)
 
 
 def what_is_loaded(comm, folder):
@@ -129,13 +128,13 @@ def what_is_loaded(comm, folder):
     return sorted(path.name for path in folder.iterdir()), step
 
 
-@repeats(16, 500)
-@pytest.mark.timeout(1800)
+@repeats(4, 500)
+@pytest.mark.timeout(7200)
 def test_a_kill_at_any_point_of_a_save_leaves_the_newest_complete_one(count, tmp_path):
-    """Of rank 0, of rank 1, of rank 0's writer, of rank 1's writer."""
+    """Each `count` times: of rank 0, of rank 1, and of the writer of each."""
     draw, reached = random.Random(count), set()
     with World(2) as world:
-        for trial in range(count):
+        for trial in range(4 * count):
             folder, after = tmp_path / str(trial), 4 * draw.random() ** 2
             try:
                 run(save_and_die, 2, args=[folder, trial % 4, after])
@@ -488,21 +487,30 @@ def test_who_was_replaced_has_its_state_from_a_peer_and_opens_no_file(lost):
     assert results == [(3, 30.0 + rank, []) for rank in range(4)]
 
 
-def goes_on_from_peers(comm, kept):
+def goes_on_from_peers(comm, kept, victim, after_s):
+    """Save after each step; a process is killed some time after its first."""
     memory = kept.setdefault("memory", PeerMemory())
-    began, state = memory.load(comm) or (0, {"x": torch.zeros(3) + comm.rank})
-    for step in range(began + 1, 21):
-        comm.barrier()
+    found = memory.load(comm)
+    began, state = found or (0, {"x": torch.zeros(500_000) + comm.rank})
+    if not found and comm.rank == victim:
+        threading.Timer(after_s, os.kill, [os.getpid(), signal.SIGKILL]).start()
+    for step in range(began + 1, 41):
         state["x"] += 1
         memory.save(comm, step, state)
-    return began, state["x"].tolist()
+    return state["x"].mean().item()
 
 
-def test_a_new_process_goes_on_with_what_its_neighbour_has():
-    report = run_elastic(goes_on_from_peers, 4, least=4, faults=Kill(1, 70))
-    assert [len(world.processes) for world in report.worlds] == [4, 4]
-    for rank, (began, x) in enumerate(report.results):
-        assert 0 < began < 20 and x == [20.0 + rank] * 3
+@repeats(6, 200)
+@pytest.mark.timeout(600)
+def test_a_new_process_goes_on_with_what_its_neighbour_has(count):
+    """Wherever it is killed: one rank may be done with a save, and the next not."""
+    draw, hit = random.Random(count), 0
+    for trial in range(count):
+        after = [trial % 4, 0.02 + 0.3 * draw.random()]
+        report = run_elastic(goes_on_from_peers, 4, args=after, least=4)
+        assert report.results == [40.0, 41.0, 42.0, 43.0]
+        hit += len(report.worlds) == 2
+    assert hit
 
 
 def test_two_neighbours_lost_at_once_are_told():

@@ -100,7 +100,8 @@ class PeerMemory:
     def save(self, comm, step: int, state: dict) -> None:
         """Keep a snapshot here and on the next rank.
 
-        Cost: a message of the state's size to the next rank.
+        Cost: a message of the state's size to the next rank, and a barrier: the save
+            before the last is given up once all ranks have the last one.
         """
         n, rank = comm.world_size, comm.rank
         after, before = (rank + 1) % n, (rank - 1) % n
@@ -119,6 +120,7 @@ class PeerMemory:
         other = _Snapshot(_room(rooms.get(before), size), rest)
         comm.sendrecv(mine.flat, other.flat, dst=after, src=before)
         self._kept[step, before] = other
+        comm.barrier()
 
     def load(self, comm) -> tuple[int, dict] | None:
         """Return the newest step of which all snapshots are there, and this rank's.
