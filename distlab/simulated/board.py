@@ -28,8 +28,7 @@ class SimulatedBoard:
         """Each side without a partner: op, way, peer, number of the message, bytes."""
         found = []
         for way, sides in ((OUT, self._engine.sends), (IN, self._engine.recvs)):
-            for key, waiting in sides.items():
-                pair = divmod(key, self.world_size)
+            for pair, waiting in _by_pair(sides):
                 for place, (op, thing) in enumerate(waiting, 1):
                     number = self._moved.get(pair, 0) + place
                     size = 0 if isinstance(thing, Box) else thing.nbytes
@@ -69,8 +68,7 @@ class SimulatedBoard:
         """Return how many messages `rank` has posted with `peer`, to it or from it."""
         pair = (rank, peer) if way == OUT else (peer, rank)
         waiting = self._engine.sends if way == OUT else self._engine.recvs
-        key = pair[0] * self.world_size + pair[1]
-        return self._moved.get(pair, 0) + len(waiting.get(key, ()))
+        return self._moved.get(pair, 0) + len(waiting[pair[0]].get(pair[1], ()))
 
     def calls(self, rank: int) -> int:
         """Return how many collectives `rank` has entered."""
@@ -104,3 +102,9 @@ class SimulatedBoard:
         return SimulatedTrace(
             engine.table, unfinished, engine.clock.now if cut else None
         )
+
+
+def _by_pair(sides):
+    for src, to in enumerate(sides):
+        for dst, waiting in to.items():
+            yield (src, dst), waiting

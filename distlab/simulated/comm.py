@@ -1,10 +1,10 @@
 """`SimulatedComm`: the face of `Comm`, on a virtual clock."""
 
-import math
 import pickle
 from collections import deque
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from functools import partial
+from math import inf
 
 from numpy import ndarray
 
@@ -42,7 +42,7 @@ class SimulatedStarted:
 
     def __init__(self, comm, call, ready_s):
         self._comm, self._call, self._ready_s = comm, call, ready_s
-        self._op = Op(comm._engine, comm.rank, "start", 1, waiting=False)
+        self._op = Op(comm._engine, comm.rank, "start", waiting=False)
         self._result = self._error = None
 
     def run(self) -> None:
@@ -55,7 +55,7 @@ class SimulatedStarted:
         except Exception as error:
             self._error = error
             self._comm._unraised.append(self)
-        op.left, op.end = 0, engine.clock.now
+        op.end = engine.clock.now
         if op.waiting:
             engine.clock.wake(op.who, op.end)
 
@@ -73,6 +73,24 @@ class SimulatedStarted:
         return self._result
 
 
+class _SimulatedWork:
+    """The body of `comm.work`, from when to when."""
+
+    def __init__(self, comm, label, seconds):
+        self._comm, self._label, self._seconds = comm, label, seconds
+
+    def __enter__(self):
+        self._start = self._comm._now_s
+
+    def __exit__(self, kind, error, frames):
+        if kind is None:
+            comm, start = self._comm, self._start
+            end = max(comm._now_s, start + self._seconds)
+            comm._go_ahead(end)
+            what, step = ("work", self._label), comm._engine.steps[comm.rank]
+            comm._engine.table.point(comm.rank, start, end, step, what)
+
+
 class SimulatedComm:
     """What one simulated rank may do; see `distlab.comm.Comm`.
 
@@ -86,7 +104,7 @@ class SimulatedComm:
     def __init__(self, engine, rank: int):
         self.rank, self.world_size = rank, engine.world_size
         self._engine = engine
-        self._asked_s, self._is_ahead = -math.inf, False
+        self._asked_s, self._is_ahead = -inf, False
         self._started, self._unraised = deque(), []
 
     def __repr__(self):
@@ -94,14 +112,14 @@ class SimulatedComm:
 
     def send(self, tensor, dst: int) -> None:
         """Send a tensor or array to rank `dst`; ends when it has been taken."""
-        op = self._begin("send", 1, to=dst)
+        op = self._begin("send", to=dst)
         self._check(tensor, dst, "dst")
         self._engine.post_send(op, tensor, dst)
         self._engine.stand_still(op)
 
     def recv(self, tensor, src: int):
         """Fill a tensor or array with the next message from rank `src`; return it."""
-        op = self._begin("recv", 1, source=src)
+        op = self._begin("recv", source=src)
         self._check(tensor, src, "src")
         self._engine.post_recv(op, tensor, src)
         self._engine.stand_still(op)
@@ -113,7 +131,7 @@ class SimulatedComm:
         It is the message that was sent first, of several the lowest rank's.
         """
         check_not_alone(self.world_size)
-        op = self._begin("any", 1)
+        op = self._begin("any")
         check_cargo(tensor)
         self._engine.post_recv_any(op, tensor)
         self._engine.stand_still(op)
@@ -121,10 +139,10 @@ class SimulatedComm:
 
     def sendrecv(self, outgoing, incoming, *, dst: int, src: int):
         """Send `outgoing` to `dst` while filling `incoming` from `src`; return that."""
-        op = self._begin("sendrecv", 2, dst, src)
+        op = self._begin("sendrecv", dst, src)
         self._check(outgoing, dst, "dst")
         self._check(incoming, src, "src")
-        engine = self._engine
+        engine, op.sent, op.received = self._engine, inf, inf
         engine.post_recv(op, incoming, src)
         engine.post_send(op, outgoing, dst)
         engine.stand_still(op)
@@ -132,14 +150,14 @@ class SimulatedComm:
 
     def isend(self, tensor, dst: int) -> SimulatedRequest:
         """Begin to send; the tensor must not change until the request's `wait()`."""
-        op = self._begin("send", 1, to=dst, waiting=False)
+        op = self._begin("send", to=dst, waiting=False)
         self._check(tensor, dst, "dst")
         self._engine.post_send(op, tensor, dst)
         return SimulatedRequest(self, op, tensor)
 
     def irecv(self, tensor, src: int) -> SimulatedRequest:
         """Begin to receive; the tensor is filled once `wait()` has returned it."""
-        op = self._begin("recv", 1, source=src, waiting=False)
+        op = self._begin("recv", source=src, waiting=False)
         self._check(tensor, src, "src")
         self._engine.post_recv(op, tensor, src)
         return SimulatedRequest(self, op, tensor)
@@ -153,7 +171,7 @@ class SimulatedComm:
         self._catch_up()
         engine = self._engine
         first = AnyOp(engine, [request._op for request in requests])
-        if first.left or first.end > engine.clock.now:
+        if first.end > engine.clock.now:
             engine.stand_still(first)
         return first.first()
 
@@ -167,7 +185,7 @@ class SimulatedComm:
 
     def barrier(self) -> None:
         """Wait until every rank has called `barrier`; it costs only the waiting."""
-        op = self._begin("barrier", 1)
+        op = self._begin("barrier")
         self._engine.enter_barrier(op)
         self._engine.stand_still(op)
 
@@ -191,15 +209,9 @@ class SimulatedComm:
         """Let time pass on this rank's clock."""
         self._go_ahead(self._now_s + _seconds(seconds))
 
-    @contextmanager
-    def work(self, label: str, *, seconds: float = 0.0):
+    def work(self, label: str, *, seconds: float = 0.0) -> AbstractContextManager:
         """Write into the trace how long the body takes, `seconds` at least."""
-        start = self._now_s
-        yield
-        end = max(self._now_s, start + _seconds(seconds))
-        self._go_ahead(end)
-        step = self._engine.steps[self.rank]
-        self._engine.table.point(self.rank, start, end, step, ("work", label))
+        return _SimulatedWork(self, label, _seconds(seconds))
 
     def mark(self, label: str) -> None:
         """Write into the trace what this rank is doing from here on, in words."""
@@ -217,7 +229,8 @@ class SimulatedComm:
     @property
     def _now_s(self):
         """The moment at which this rank is."""
-        return max(self._engine.clock.now, self._engine.ahead_s[self.rank])
+        now, ahead_s = self._engine.clock.now, self._engine.ahead_s[self.rank]
+        return ahead_s if ahead_s > now else now
 
     def _go_ahead(self, moment):
         self._engine.ahead_s[self.rank], self._is_ahead = moment, True
@@ -236,9 +249,9 @@ class SimulatedComm:
         """Stand still until `op` is over."""
         self._catch_up()
         engine = self._engine
-        if not op.is_over(engine.clock.now):
+        if op.end > engine.clock.now:
             op.waiting, op.who = True, engine.running
-            if not op.left and op.end < math.inf:
+            if op.end < inf:
                 engine.clock.wake(op.who, op.end)
             engine.stand_still(op)
         elif op.round > engine.rounds[self.rank]:
@@ -247,10 +260,10 @@ class SimulatedComm:
     def _is_over(self, op):
         self._catch_up()
         engine = self._engine
-        if not op.is_over(engine.clock.now) and self._asked_s == engine.clock.now:
+        if op.end > engine.clock.now == self._asked_s:
             engine.poll(op)
         self._asked_s = engine.clock.now
-        return op.is_over(engine.clock.now)
+        return op.end <= engine.clock.now
 
     def _run_started(self):
         """Run what has been started, one after another, for as long as there is any."""
@@ -260,7 +273,7 @@ class SimulatedComm:
                 self._started.popleft()
             self._engine.give_way()
 
-    def _begin(self, kind, sides, to=-1, source=-1, waiting=True):
+    def _begin(self, kind, to=-1, source=-1, waiting=True):
         """Count one call, and let a planned fault happen at it."""
         engine, rank = self._engine, self.rank
         if self._is_ahead and engine.running == rank:
@@ -270,7 +283,7 @@ class SimulatedComm:
         engine.steps[rank] += 1
         if engine.faults:
             self._fail_if_planned()
-        return Op(engine, rank, kind, sides, to, source, waiting)
+        return Op(engine, rank, kind, to, source, waiting)
 
     def _fail_if_planned(self):
         engine = self._engine

@@ -10,8 +10,9 @@ the side. Nothing depends on the machine: same functions, same fabric, same seed
 trace, bit for bit.
 """
 
-import math
 import traceback
+from collections import defaultdict
+from math import inf
 
 from greenlet import getcurrent, greenlet
 
@@ -32,26 +33,21 @@ class Op:
     """What a coroutine waits for: one call's sides of messages, a barrier, a moment.
 
     who: the coroutine: a rank, or one beside it. to, source: whom it sends to and
-    receives from, -1 for nobody. left: sides not yet matched. sent, received: when the
-    others end; end: the later of them. round: the latest round of its
-    messages. waiting: whether its coroutine stands still for it. since, step, before:
-    the time, and its rank's step and round, when it began.
+    receives from, -1 for nobody. sent, received: when these messages end; end: when all
+    of it has; infinite while that is open. round: the latest round of its messages.
+    waiting: whether its coroutine stands still for it. since, step, before: the time,
+    and its rank's step and round, when it began.
     """
 
-    __slots__ = ("before", "end", "kind", "left", "rank", "received", "round", "sent")
+    __slots__ = ("before", "end", "kind", "rank", "received", "round", "sent")
     __slots__ += ("since", "source", "step", "to", "waiting", "who")
 
-    def __init__(self, engine, rank, kind, left, to=-1, source=-1, waiting=True):
-        self.rank, self.kind, self.left, self.waiting = rank, kind, left, waiting
+    def __init__(self, engine, rank, kind, to=-1, source=-1, waiting=True):
+        self.rank, self.kind, self.waiting = rank, kind, waiting
         self.to, self.source, self.who = to, source, engine.running
         self.since, self.step = engine.clock.now, engine.steps[rank]
-        self.before = engine.rounds[rank]
-        self.end = self.sent = self.received = 0.0
-        self.round = 0
-
-    def is_over(self, now: float) -> bool:
-        """Return whether all of it has ended."""
-        return not self.left and self.end <= now
+        self.before, self.round, self.end = engine.rounds[rank], 0, inf
+        self.sent = self.received = 0.0
 
 
 class AnyOp:
@@ -63,18 +59,13 @@ class AnyOp:
         self.ops, self.rank, self.who = ops, ops[0].rank, engine.running
         for op in ops:
             op.waiting, op.who = True, self.who
-            if not op.left and engine.clock.now < op.end < math.inf:
+            if engine.clock.now < op.end < inf:
                 engine.clock.wake(op.who, op.end)
-
-    @property
-    def left(self):
-        """0 as soon as one of them has all its partners."""
-        return min(op.left for op in self.ops)
 
     @property
     def end(self):
         """When the first of them ends."""
-        return min((op.end for op in self.ops if not op.left), default=math.inf)
+        return min(op.end for op in self.ops)
 
     @property
     def round(self):
@@ -83,7 +74,7 @@ class AnyOp:
 
     def first(self) -> int:
         """Return which of them ends first; of several the one that is named first."""
-        ends = [math.inf if op.left else op.end for op in self.ops]
+        ends = [op.end for op in self.ops]
         return ends.index(min(ends))
 
 
@@ -104,7 +95,7 @@ class Engine:
         self.world_size, self.faults = world_size, faults
         flows = Flows(fabric, world_size, self._moved)
         self.clock, self.table = Clock(flows.settle), Table(world_size)
-        self._begin, self._note, self._count = flows.begin, self.table.message, 0
+        self._flows, self._rows = flows, self.table.messages
         self.ended_s, self.running = 0.0, -1
         self.states = [RUNNING] * world_size
         self.values = [None] * world_size
@@ -112,7 +103,10 @@ class Engine:
         self.steps = [0] * world_size
         self.rounds = [0] * world_size
         self.ahead_s = [0.0] * world_size
-        self.sends, self.recvs, self.besides = {}, {}, {}
+        # src -> dst -> the (op, thing or room) that have no other side yet, in order
+        self.sends = [defaultdict(list) for _ in range(world_size)]
+        self.recvs = [defaultdict(list) for _ in range(world_size)]
+        self.besides = {}
         self.recvs_any = {}  # rank -> its (op, room) that takes from whoever sends
         self.barriers, self.in_barrier = [0] * world_size, []
         self.stacks = {}
@@ -135,7 +129,7 @@ class Engine:
                 coroutine.throw()  # ends what is left standing
         self._coroutines, self._main = [], None  # the rest can travel
         self._own.restore(callers)
-        self._begin, self._own, self.clock = None, None, Clock()
+        self._flows, self._own, self.clock = None, None, Clock()
         self.clock.now = self.ended_s
 
     def beside(self, rank: int, body) -> int:
@@ -194,7 +188,7 @@ class Engine:
                 self._main.switch()  # nobody can go on
             elif other != who and other not in self._over:
                 self._coroutines[other].switch()
-            if not op.left and op.end <= clock.now:
+            if op.end <= clock.now:
                 break
         self._own.restore(saved)
         self.running, self.current[who], self.ended_s = who, None, clock.now
@@ -217,7 +211,7 @@ class Engine:
 
     def pass_time(self, rank: int, until_s: float) -> None:
         """Stand still until that moment."""
-        op = Op(self, rank, "compute", 0)
+        op = Op(self, rank, "compute")
         op.end = until_s
         self.clock.wake(op.who, op.end)
         self.stand_still(op)
@@ -245,8 +239,7 @@ class Engine:
             if struck:
                 now, step = self.clock.now, self.steps[op.rank]
                 self.table.point(op.rank, now, now, step, ("fault", "corrupt"))
-        key = op.rank * self.world_size + dst
-        asked = self.recvs.get(key)
+        asked = self.recvs[op.rank].get(dst)
         if asked:
             receiver, room = asked.pop(0)
             self._match(op, thing, receiver, room)
@@ -255,25 +248,23 @@ class Engine:
             receiver.source = op.rank
             self._match(op, thing, receiver, room)
         else:
-            self.sends.setdefault(key, []).append((op, thing))
+            self.sends[op.rank][dst].append((op, thing))
 
     def post_recv(self, op, room, src) -> None:
         """Ask for the next message from `src`, into `room`."""
-        key = src * self.world_size + op.rank
-        offered = self.sends.get(key)
+        offered = self.sends[src].get(op.rank)
         if offered:
             sender, thing = offered.pop(0)
             self._match(sender, thing, op, room)
         else:
-            self.recvs.setdefault(key, []).append((op, room))
+            self.recvs[src][op.rank].append((op, room))
 
     def post_recv_any(self, op, room) -> None:
         """Ask for the message that was offered first, whoever sends it.
 
         Of those offered at one moment it is the lowest rank's.
         """
-        n = self.world_size
-        offered = [self.sends.get(src * n + op.rank) for src in range(n)]
+        offered = [sends.get(op.rank) for sends in self.sends]
         first = min(
             ((sends[0][0].since, src) for src, sends in enumerate(offered) if sends),
             default=None,
@@ -295,34 +286,33 @@ class Engine:
             room.data = thing.data
         number = sender.before if sender.before > receiver.before else receiver.before
         number += 1
-        about = self._count, sender, receiver
-        self._count += 1
-        end = self._begin(src, dst, size, self.clock.now, about)
-        self._note(
+        about = len(self._rows), sender, receiver
+        end = self._flows.begin(src, dst, size, self.clock.now, about)
+        self._rows.extend(
             message_row(
                 src, dst, size, sender.since, receiver.since, end,
                 sender.step, receiver.step, number,
             )
         )  # fmt: skip
-        sender.sent = receiver.received = end
-        for op in (sender, receiver):
-            op.left -= 1
-            if end > op.end:
-                op.end = end
-            if number > op.round:
-                op.round = number
-            if not op.left and op.waiting and op.end < math.inf:
-                self.clock.wake(op.who, op.end)
+        if number > sender.round:
+            sender.round = number
+        if number > receiver.round:
+            receiver.round = number
+        self._ends(sender, receiver, end)
 
     def _moved(self, about, end):
         """Note when a message ends that shares its way."""
         row, sender, receiver = about
         self.table.ends(row, end)
+        self._ends(sender, receiver, end)
+
+    def _ends(self, sender, receiver, end):
+        """Let a message end then, and wake whoever waits for no more than that."""
         sender.sent = receiver.received = end
         for op in (sender, receiver):
-            op.end = max(op.sent, op.received)
-            if not op.left and op.waiting and op.end < math.inf:
-                self.clock.wake(op.who, op.end)
+            last = op.end = op.sent if op.sent > op.received else op.received
+            if last < inf and op.waiting:
+                self.clock.wake(op.who, last)
 
     def _refuse(self, src, dst, thing, room):
         number = 1 + self.table.counts().get((src, dst), 0)
@@ -341,7 +331,7 @@ class Engine:
             for each in self.in_barrier:
                 what = ("barrier", "")
                 self.table.point(each.rank, each.since, now, each.step, what)
-                each.left, each.end = 0, now
+                each.end = now
                 self.clock.wake(each.who, now)
             self.in_barrier = []
 

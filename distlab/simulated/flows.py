@@ -46,9 +46,10 @@ class Flows:
     """
 
     def __init__(self, fabric, world_size: int, changed):
-        self._fabric, self._world_size, self._changed = fabric, world_size, changed
+        self._fabric, self._changed = fabric, changed
         self._draw = random.Random(fabric.seed) if fabric.seed is not None else None
-        self._places, self._ways, self._met = {}, {}, []
+        self._places, self._met = {}, []
+        self._ways = [{} for _ in range(world_size)]  # src -> dst -> way
         # place -> until when it is busy, and with what: a Flow, or its arguments while
         # it is alone on its way, as nearly all are.
         self._until, self._last = [], []
@@ -58,7 +59,7 @@ class Flows:
 
         It is open if the message meets others, until `settle`.
         """
-        way = self._ways.get(src * self._world_size + dst) or self._find(src, dst)
+        way = self._ways[src].get(dst) or self._find(src, dst)
         latency_s, per_byte, out, into, wires = way
         if self._draw is not None:
             latency_s *= self._fabric.stretch(self._draw)
@@ -127,7 +128,7 @@ class Flows:
             for name, rate in found.shared
         ]
         way = found.latency_s, slowest, out, into, wires
-        self._ways[src * self._world_size + dst] = way
+        self._ways[src][dst] = way
         return way
 
     def _place(self, name):

@@ -7,8 +7,8 @@ more, to keep that would take longer than the messages.
 
 import copy
 import random
-import sys
 from contextlib import contextmanager
+from sys import modules
 
 from numpy import random as numpys_random
 
@@ -26,40 +26,34 @@ class Own:
 
     def begin(self) -> None:
         """Have a copy of what the caller had."""
-        mode, torchs, numpys, pythons = self._first
-        self.restore((mode, torchs, copy.deepcopy(numpys), pythons))
+        self.restore(copy.deepcopy(self._first))
 
-    def save(self) -> tuple:
+    def save(self):
         """Return what is to be restored."""
-        torch = sys.modules.get("torch")
+        torch = modules.get("torch")
         mode = torch.is_grad_enabled() if torch else None
         if not self._random:
-            return mode, None, None, None
-        return (
-            mode,
-            torch.default_generator.get_state() if torch else None,
-            numpys_random.get_bit_generator(),
-            random.getstate(),
-        )
+            return mode
+        torchs = torch.default_generator.get_state() if torch else None
+        return mode, torchs, numpys_random.get_bit_generator(), random.getstate()
 
-    def restore(self, saved: tuple) -> None:
+    def restore(self, saved) -> None:
         """Have what was saved."""
-        mode, torchs, numpys, pythons = saved
-        if mode is not None:
-            torch = sys.modules["torch"]
-            if torch.is_grad_enabled() != mode:
-                torch.set_grad_enabled(mode)
-            if torchs is not None:
-                torch.default_generator.set_state(torchs)
-        if pythons is not None:
+        mode = saved
+        if self._random:
+            mode, torchs, numpys, pythons = saved
             random.setstate(pythons)
             numpys_random.set_bit_generator(numpys)
+            if torchs is not None:
+                modules["torch"].default_generator.set_state(torchs)
+        if mode is not None and modules["torch"].is_grad_enabled() is not mode:
+            modules["torch"].set_grad_enabled(mode)
 
 
 @contextmanager
 def one_thread():
     """Have torch compute on one thread: several would wait for each other's cores."""
-    torch = sys.modules.get("torch")
+    torch = modules.get("torch")
     before = torch.get_num_threads() if torch else 0
     if torch:
         torch.set_num_threads(1)

@@ -26,23 +26,29 @@ _END, _END_AT = Struct("=d"), 32
 _POINT = Struct("=i2d2i")
 
 
+class _Numbers(dict):
+    """Whatever is looked up has a number, in the order of the first time."""
+
+    def __missing__(self, what):
+        number = self[what] = len(self)
+        return number
+
+
 class Table:
     """The rows of one run, in the order in which things were matched."""
 
     def __init__(self, world_size: int):
         self.world_size = world_size
-        self._messages, self._points = bytearray(), bytearray()
-        self._labels = {}
-        self.message = self._messages.extend  # takes a `message_row`, millions of times
+        self.messages, self._points = bytearray(), bytearray()  # grows by `message_row`
+        self._labels = _Numbers()
 
-    def ends(self, number: int, at: float) -> None:
-        """Correct when the message in a row ended."""
-        _END.pack_into(self._messages, number * _ROW.size + _END_AT, at)
+    def ends(self, row: int, at: float) -> None:
+        """Correct when the message ended whose row begins at that byte."""
+        _END.pack_into(self.messages, row + _END_AT, at)
 
     def point(self, rank, start, end, step, what) -> None:
         """Note what is no message: the label of a mark, or else (kind, label)."""
-        number = self._labels.setdefault(what, len(self._labels))
-        self._points.extend(_POINT.pack(rank, start, end, step, number))
+        self._points.extend(_POINT.pack(rank, start, end, step, self._labels[what]))
 
     def counts(self) -> dict[tuple[int, int], int]:
         """Return (src, dst) -> how many messages went there."""
@@ -53,7 +59,7 @@ class Table:
 
     def rows(self) -> np.ndarray:
         """Return the messages, one in a row."""
-        return np.frombuffer(self._messages, dtype=_MESSAGE).copy()
+        return np.frombuffer(self.messages, dtype=_MESSAGE).copy()
 
     def events(self) -> list[Event]:
         """Return everything as events, ordered by start."""

@@ -9,9 +9,10 @@ NCCL, which takes the messages of a pair one after another, has no deadlock eith
 a message travels while the stage computes.
 """
 
-from collections import deque
+from collections import defaultdict, deque
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from distlab.errors import InvalidArgument
 from distlab.train.pipeline.schedule import Schedule, Work
@@ -31,14 +32,27 @@ class Stage(Protocol):
         """Return a tensor or array for what `part` of the model gives, in F or B."""
 
 
-class _Message(NamedTuple):
+@dataclass(eq=False, slots=True)
+class _Message:
     """What a work of one rank gives to another rank."""
 
     src: int
     dst: int
     part: int  # that gives it
-    work: Work
+    kind: str
     taken: int  # how many messages of `dst` the other has taken before it gives this
+
+
+class _Peer:
+    """Another rank, and how far the messages with it are.
+
+    posts: those that are not posted yet. ahead: receives posted, not waited for.
+    sent: the sends under way. taken: sends that are over.
+    """
+
+    def __init__(self):
+        self.posts, self.sent = deque(), deque()
+        self.ahead = self.taken = 0
 
 
 def play(comm, schedule: Schedule, stage: Stage, *, seconds=None) -> None:
@@ -77,96 +91,94 @@ class _Mail:
 
     def __init__(self, comm, schedule, stage):
         self._comm, self._stage = comm, stage
-        messages, self._given, self._sources = _plan(schedule)
+        messages, self._given, self._sources = _plan(schedule)[comm.rank]
         self._in_one_order = str(comm.device).startswith("cuda")
-        self._posts = {}  # other rank -> messages with it that are not posted yet
         self._arriving = {}  # message -> the request for it
         self._here = {}  # what one part gave to another of this rank
-        for message in messages.get(comm.rank, ()):
-            other = message.src + message.dst - comm.rank
-            posts = self._posts.setdefault(other, deque())
-            if self._in_one_order or message.src == other:
-                posts.append(message)
-        self._ahead = dict.fromkeys(self._posts, 0)  # receives posted, not waited for
-        self._sent = {other: deque() for other in self._posts}
-        self._taken = dict.fromkeys(self._posts, 0)  # sends that are over
-        for other in self._posts:
-            self._post_receives(other)
+        self._peers = defaultdict(_Peer)
+        for message in messages:
+            peer = self._peers[message.src + message.dst - comm.rank]
+            if self._in_one_order or message.dst == comm.rank:
+                peer.posts.append(message)
+        for peer in self._peers.values():
+            self._post_receives(peer)
 
     def wait_for(self, work):
         """Return what `work` needs from another part of the model, or None."""
-        source = self._sources.get((self._comm.rank, work))
+        source = self._sources.get(work)
         if source is None:
             return None
-        other = source.src
-        if other == self._comm.rank:
+        if source.src == self._comm.rank:
             return self._here.pop(source)
+        peer = self._peers[source.src]
         while source not in self._arriving:
-            self._post_receive(other)
+            self._post_receive(peer)
         arrived = self._arriving.pop(source).wait()
-        self._ahead[other] -= 1
-        while self._taken[other] < source.taken:
-            self._sent[other].popleft().wait()  # at once; its tensor is let go
-            self._taken[other] += 1
-        self._post_receives(other)
+        peer.ahead -= 1
+        while peer.taken < source.taken:
+            peer.sent.popleft().wait()  # at once; its tensor is let go
+            peer.taken += 1
+        self._post_receives(peer)
         return arrived
 
     def send(self, work, made):
         """Begin to send what came of a work to whoever needs it."""
-        message = self._given.get((self._comm.rank, work))
+        message = self._given.get(work)
         if message is None:
             return
-        other = message.dst
-        if other == self._comm.rank:
+        if message.dst == self._comm.rank:
             self._here[message] = made
             return
+        peer = self._peers[message.dst]
         if self._in_one_order:
-            posts = self._posts[other]
-            while posts[0] != message:
-                self._post_receive(other)
-            posts.popleft()
-        self._sent[other].append(self._comm.isend(made, other))
+            while peer.posts[0] is not message:
+                self._post_receive(peer)
+            peer.posts.popleft()
+        peer.sent.append(self._comm.isend(made, message.dst))
         if self._in_one_order:
-            self._post_receives(other)
+            self._post_receives(peer)
 
-    def _post_receives(self, other):
+    def _post_receives(self, peer):
         """Post what comes next from a rank, up to as many as are to be ahead."""
-        posts = self._posts[other]
-        while posts and posts[0].src == other and self._ahead[other] < _AHEAD:
-            self._post_receive(other)
+        posts, own = peer.posts, self._comm.rank
+        while peer.ahead < _AHEAD and posts and posts[0].src != own:
+            self._post_receive(peer)
 
-    def _post_receive(self, other):
-        message = self._posts[other].popleft()
-        room = self._stage.room(message.part, message.work.kind)
-        self._arriving[message] = self._comm.irecv(room, other)
-        self._ahead[other] += 1
+    def _post_receive(self, peer):
+        message = peer.posts.popleft()
+        room = self._stage.room(message.part, message.kind)
+        self._arriving[message] = self._comm.irecv(room, message.src)
+        peer.ahead += 1
 
     def finish(self):
         """Wait until everything has been taken."""
-        for sent in self._sent.values():
-            for request in sent:
+        for peer in self._peers.values():
+            for request in peer.sent:
                 request.wait()
 
 
 @lru_cache(maxsize=4)
 def _plan(schedule):
-    """Return each rank's messages with others, in the order in which they are made.
+    """Return for each stage its messages, in the order in which they are made.
 
-    And (stage, work) -> the message that comes of it, and -> the one that it needs.
+    And a work of the stage -> the message that comes of it, and -> the one it needs.
     """
-    between, given, sources, taken = {}, {}, {}, {}
     stages, last = len(schedule.stages), schedule.parts - 1
+    plans = [([], {}, {}) for _ in range(stages)]
+    taken = [[0] * stages for _ in range(stages)]
     for stage, work in schedule.in_order():
-        if source := sources.get((stage, work)):
-            taken[stage, source.src] = taken.get((stage, source.src), 0) + 1
-        kind, microbatch, own = work
-        part = own * stages + stage
+        between, given, sources = plans[stage]
+        if work in sources:
+            taken[stage][sources[work].src] += 1
+        kind, microbatch, chunk = work
+        part = chunk * stages + stage
         if kind == "W" or part == (last if kind == "F" else 0):
             continue
         chunk, dst = divmod(part + (1 if kind == "F" else -1), stages)
-        message = _Message(stage, dst, part, work, taken.get((stage, dst), 0))
-        given[stage, work] = sources[dst, Work(kind, microbatch, chunk)] = message
+        message = _Message(stage, dst, part, kind, taken[stage][dst])
+        its_between, _, its_sources = plans[dst]
+        given[work] = its_sources[kind, microbatch, chunk] = message
         if dst != stage:
-            between.setdefault(stage, []).append(message)
-            between.setdefault(dst, []).append(message)
-    return between, given, sources
+            between.append(message)
+            its_between.append(message)
+    return plans
