@@ -59,6 +59,38 @@ def test_with_profiled_times_the_bubbles_are_those_of_the_paper():
         assert timed(schedule(8, 24), times).bubble == pytest.approx(bubble, abs=5e-4)
 
 
+class FirstOfAGroupWaits(Schedule):
+    """Interleaved, where the others wait for nothing between two chunks."""
+
+    def needs(self, stage, work):
+        first = work.microbatch % len(self.stages) == 0
+        needs = super().needs(stage, work)
+        return [each for each in needs if first or each[1].chunk == work.chunk]
+
+
+@pytest.mark.parametrize(
+    ("chunks", "times", "bubble"),
+    [
+        (3, Times(18.522, 18.086, 9.337, communication=0.601), 0.1055),
+        (4, Times(29.718, 29.444, 19.927, communication=0.527), 0.0808),
+    ],
+)
+def test_interleaved_is_the_papers_if_only_a_groups_first_microbatch_waits(
+    chunks, times, bubble
+):
+    """Qi et al. (2024): 1.5 and 6.2 B, 8 stages, 24 microbatches, a chunk per layer.
+
+    From one chunk to the next only the first microbatch of a group of 8 waits for its
+    message in the authors' program (`get_interleave_schedule`, which they published).
+    One other starts before its message has arrived, the last microbatch's backward on
+    the last stage, and so the step is 8 communication times too short.
+    """
+    ours = interleaved(8, 24, chunks)
+    theirs = timed(FirstOfAGroupWaits(ours.stages, 24, chunks), times)
+    assert theirs.bubble == pytest.approx(bubble, abs=5e-5)
+    assert timed(ours, times).end == pytest.approx(theirs.end + 8 * times.communication)
+
+
 def test_search_finds_a_schedule_without_a_bubble_within_its_memory():
     found = zero_bubble_search(8, 24, Times(), most_held=16)
     found.check(most_held=16)
