@@ -26,21 +26,13 @@ _END, _END_AT = Struct("=d"), 32
 _POINT = Struct("=i2d2i")
 
 
-class _Numbers(dict):
-    """Whatever is looked up has a number, in the order of the first time."""
-
-    def __missing__(self, what):
-        number = self[what] = len(self)
-        return number
-
-
 class Table:
     """The rows of one run, in the order in which things were matched."""
 
     def __init__(self, world_size: int):
         self.world_size = world_size
         self.messages, self._points = bytearray(), bytearray()  # grows by `message_row`
-        self._labels = _Numbers()
+        self._labels = {}
 
     def ends(self, row: int, at: float) -> None:
         """Correct when the message ended whose row begins at that byte."""
@@ -48,7 +40,8 @@ class Table:
 
     def point(self, rank, start, end, step, what) -> None:
         """Note what is no message: the label of a mark, or else (kind, label)."""
-        self._points.extend(_POINT.pack(rank, start, end, step, self._labels[what]))
+        number = self._labels.setdefault(what, len(self._labels))
+        self._points.extend(_POINT.pack(rank, start, end, step, number))
 
     def counts(self) -> dict[tuple[int, int], int]:
         """Return (src, dst) -> how many messages went there."""
