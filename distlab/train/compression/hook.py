@@ -98,14 +98,17 @@ class Compressed:
     def kept(self, store, flat, parameters) -> torch.Tensor:
         """Return what is kept beside a bucket, zeros at first, to be changed in place.
 
-        A bucket with other parameters than before takes over what they had.
+        A bucket with other parameters than before takes over what they had, and leaves
+        what was beside them.
         """
         key = tuple(parameters)
         if key not in store:
-            pieces = [_slice_of(store, p).to(flat) for p in parameters]
+            whole = torch.cat([_slice_of(store, p).to(flat) for p in parameters])
             for old in [old for old in store if set(old) & set(key)]:
+                left = [(p, _slice_of(store, p)) for p in set(old) - set(key)]
                 del store[old]
-            store[key] = torch.cat(pieces)
+                store |= {(parameter,): piece for parameter, piece in left}
+            store[key] = whole
         return store[key]
 
 
