@@ -9,7 +9,6 @@ import os
 import random
 import resource
 import signal
-import sys
 import threading
 import time
 

@@ -89,28 +89,29 @@ def _room(room, size):
 class PeerMemory:
     """This rank's snapshot and that of the rank before it; keep it where you survive.
 
-    The last two saves are kept, so that who dies in one leaves the one before. It is of
-    the same number of ranks: in `run_elastic`, `least` has to be all of them.
+    The last save that all ranks have is kept until they have the next one, so that who
+    dies in a save leaves the one before. All is of one number of ranks: in
+    `run_elastic`, `least` has to be all of them.
     """
 
     def __init__(self):
         self._kept = {}  # (step, owner) -> bytes of that rank
-        self._world_size = 0
+        self._world_size, self._whole = 0, None  # step of the save that all ranks have
 
     def save(self, comm, step: int, state: dict) -> None:
         """Keep a snapshot here and on the next rank.
 
-        Cost: a message of the state's size to the next rank, and a barrier: the save
-            before the last is given up once all ranks have the last one.
+        Cost: a message of the state's size to the next rank, and a barrier.
         """
         n, rank = comm.world_size, comm.rank
         after, before = (rank + 1) % n, (rank - 1) % n
-        old = min(self._kept, default=(0, 0))[0] if len(self._kept) > 2 else None
-        rooms = {key[1]: it.flat for key, it in self._kept.items() if key[0] == old}
-        self._kept = {key: it for key, it in self._kept.items() if key[0] != old}
+        old = {key: it for key, it in self._kept.items() if key[0] != self._whole}
+        rooms = {owner: it.flat for (_, owner), it in old.items()}
+        self._kept = {key: it for key, it in self._kept.items() if key not in old}
         mine = _Snapshot.of(state, rooms.get(rank))
         self._kept[step, rank], self._world_size = mine, n
         if n == 1:
+            self._whole = step
             return
         for turn in range(2):  # even ranks send first: a ring of sends would wait
             if turn == rank % 2:
@@ -121,18 +122,19 @@ class PeerMemory:
         comm.sendrecv(mine.flat, other.flat, dst=after, src=before)
         self._kept[step, before] = other
         comm.barrier()
+        self._whole = step
 
     def load(self, comm) -> tuple[int, dict] | None:
         """Return the newest step of which all snapshots are there, and this rank's.
 
-        None if no rank has a snapshot, as when a run begins. No file is opened.
+        None if no save was complete, as when a run begins. No file is opened.
 
         Raises: CheckpointError on every rank if that of some rank is nowhere, or it was
             another number of ranks that saved.
         """
-        mine = self._world_size, sorted(self._kept)
+        mine = self._world_size, self._whole, sorted(self._kept)
         told = on_all_ranks(comm, lambda: mine)
-        sizes = {size for size, _ in told} - {0}
+        sizes = {size for size, _, _ in told} - {0}
         if not sizes:
             return None
         if sizes != {comm.world_size}:
@@ -140,14 +142,14 @@ class PeerMemory:
                 f"snapshots are of {max(sizes)} ranks, and here are {comm.world_size}; "
                 "load the last checkpoint from the disk."
             )
-        holders = {}
-        for rank, (_, keys) in enumerate(told):
-            for key in map(tuple, keys):
-                if key not in holders or key[1] == rank:
-                    holders[key] = rank
+        there = [set(map(tuple, keys)) for _, _, keys in told]
         everyone = range(comm.world_size)
-        steps = {step for step, _ in holders}
-        whole = [s for s in steps if all((s, rank) in holders for rank in everyone)]
+        steps = {step for step, _ in set.union(*there)}
+        whole = [
+            s for s in steps if {(s, owner) for owner in everyone} <= set.union(*there)
+        ]
+        if not whole and all(before is None for _, before, _ in told):
+            return None
         if not whole:
             raise CheckpointError(
                 "two neighbours have died at once, and with them a snapshot and its "
@@ -155,18 +157,19 @@ class PeerMemory:
             )
         step = max(whole)
         for owner in everyone:
-            self._hand_over(comm, step, owner, holders[step, owner])
+            has = [rank for rank in everyone if (step, owner) in there[rank]]
+            for rank in (owner, (owner + 1) % comm.world_size):
+                if rank not in has:
+                    self._hand_over(comm, (step, owner), has[0], rank)
+        self._world_size, self._whole = comm.world_size, step
         return step, self._kept[step, comm.rank].state()
 
-    def _hand_over(self, comm, step, owner, holder):
-        if owner == holder:
-            return
-        if comm.rank == holder:
-            snapshot = self._kept[step, owner]
-            comm.send_object((len(snapshot.flat), snapshot.rest), owner)
-            comm.send(snapshot.flat, owner)
-        elif comm.rank == owner:
-            size, rest = comm.recv_object(holder)
-            flat = comm.recv(torch.empty(size, dtype=torch.uint8), holder)
-            self._kept[step, owner] = _Snapshot(flat, rest)
-            self._world_size = comm.world_size
+    def _hand_over(self, comm, key, src, dst):
+        if comm.rank == src:
+            snapshot = self._kept[key]
+            comm.send_object((len(snapshot.flat), snapshot.rest), dst)
+            comm.send(snapshot.flat, dst)
+        elif comm.rank == dst:
+            size, rest = comm.recv_object(src)
+            flat = comm.recv(torch.empty(size, dtype=torch.uint8), src)
+            self._kept[key] = _Snapshot(flat, rest)
