@@ -38,7 +38,7 @@ MAKERS = {
     "bfloat16": lambda: Cast(torch.bfloat16),
     "8 bits": Quantized,
     "3 bits": lambda: Quantized(3, block=50),
-    "QSGD": QSGD,
+    "QSGD": lambda: QSGD(block=32),
     "sign": Sign,
     "top-k": lambda: TopK(0.01),
     "ternary": lambda: SparseTernary(0.01),
@@ -336,6 +336,53 @@ def test_one_hook_trains_alike_on_ours_and_on_ddp(world, name):
     assert name == "float16" or any(error.any() for error in my_errors)
 
 
+def test_a_parameter_that_a_new_bucket_leaves_behind_keeps_its_error(world):
+    def remade(comm):
+        """Return 3 gradients less what was not sent, and what came on all ranks."""
+        hook, came = Compressed(TopK(0.3)), torch.zeros(26)
+        parameters = model_of([(5,), (6,), (7,), (8,)], comm.rank)
+        a, b, c, d = parameters
+        for groups in ([[a, b], [c, d]], [[a], [b, c, d]], [[a], [b, c, d]]):
+            buckets = [Bucket(group) for group in groups]
+            for bucket in buckets:
+                bucket.take_in()
+            came += torch.cat([hook(comm, bucket).wait() for bucket in buckets])
+        error = torch.cat([hook.error_of(p) for p in parameters])
+        return 3 * torch.cat([p.grad for p in parameters]) - error, came
+
+    results = world.run(remade).results
+    sent = sum(sent for sent, _ in results)
+    assert torch.allclose(4 * results[0][1], sent, atol=1e-4)
+
+
+# ---- the edges of floating-point numbers ---------------------------------------------
+
+
+@pytest.mark.parametrize("size", [1e-42, 1e-38, 1e-30, 1e19, 1e30])
+@pytest.mark.parametrize("make", [Quantized, QSGD, lambda: QSGD(8, block=4)])
+def test_very_small_and_very_large_elements_stay_in_proportion(make, size):
+    flat, code = torch.tensor([1.0, -1.0, 0.5, 0.0]) * size, make()
+    code.generator = torch.Generator().manual_seed(0)
+    found = code.decompress(code.compress(flat), flat)
+    assert found[3] == 0 and bool(found.isfinite().all())
+    assert float((found - flat).abs().max()) <= size * 1.001
+
+
+def test_a_vote_on_zeros_has_no_side(worlds):
+    def votes(comm):
+        code = MajorityVote()
+        return sum(code.average(comm, torch.zeros(50), [])[0] for _ in range(200)) / 200
+
+    assert worlds[3].run(votes).results[0].abs().max() < 0.35
+
+
+def test_an_empty_tensor_comes_back_empty():
+    for make in MAKERS.values():
+        if not isinstance(make(), MajorityVote | TwoWay | PowerSGD | RandomK):
+            empty = torch.empty(0)
+            assert make().decompress(make().compress(empty), empty).shape == (0,)
+
+
 # ---- deep gradient compression -------------------------------------------------------
 
 
@@ -443,6 +490,9 @@ def test_a_density_that_is_none_is_refused(density):
         (lambda: PowerSGD(0), "rank is 1 or more"),
         (lambda: Cast(torch.int8), "float16 or bfloat16"),
         (lambda: Compressed(MajorityVote()), "error_feedback=False"),
+        (lambda: Compressed(QSGD(4)), "QSGD as it is may lose more"),
+        (lambda: Compressed(TwoWay(QSGD(2))), "grow without end"),
+        (lambda: Compressed(RandomK(0.1, unbiased=True)), "RandomK as it is"),
     ],
 )
 def test_arguments_that_mean_nothing_are_refused(make, message):

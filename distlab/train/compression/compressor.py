@@ -25,7 +25,11 @@ class Compressor:
     """A lossy code of a flat tensor, averaged by gathering the code of every rank.
 
     seed: of what it draws; each rank's draws are its own.
+    contracts: whether less is lost than there was, on average, whatever the tensor;
+        if not, an error that is fed back may grow without end.
     """
+
+    contracts = True
 
     def __init__(self, seed: int = 0):
         self.seed, self.generator = seed, None

@@ -22,7 +22,6 @@ from distlab.collectives import AVERAGE, ring_all_reduce
 from distlab.errors import InvalidArgument
 from distlab.train.compression.compressor import Compressor
 from distlab.train.compression.sparsify import Sparse, checked_density
-from distlab.train.compression.two_way import MajorityVote
 
 __all__ = ["Compressed", "DeepGradientCompression"]
 
@@ -39,7 +38,8 @@ class Compressed:
 
     Raises: InvalidArgument on the rank and for the parameter whose gradient is NaN or
         infinite, since the error would keep it for ever; for gradients that are no
-        floating-point numbers; and for error feedback around a MajorityVote.
+        floating-point numbers; and for error feedback around a compressor that does not
+        contract.
     """
 
     def __init__(
@@ -50,10 +50,12 @@ class Compressed:
         warmup: int = 0,
         module: nn.Module | None = None,
     ):
-        if isinstance(compressor, MajorityVote) and error_feedback:
+        if error_feedback and not compressor.contracts:
             raise InvalidArgument(
-                "a vote has no magnitude, so it leaves no error to feed back: pass "
-                "error_feedback=False, or use TwoWay(Sign())."
+                f"{type(compressor).__name__} as it is may lose more than there was, "
+                "and an error that is fed back would grow without end: pass "
+                "error_feedback=False, or take a compressor that contracts, such as "
+                "TopK, Sign, PowerSGD, or QSGD with more bits or smaller blocks."
             )
         self.compressor, self.error_feedback = compressor, error_feedback
         self.warmup = warmup

@@ -101,7 +101,7 @@ class Quantized(Compressor):
         blocks = functional.pad(flat.float(), (0, -count % self.block))
         blocks = blocks.view(-1, self.block)
         scales = self.scales(blocks)
-        numbers = blocks * (self.most / scales.clamp(min=1e-38))[:, None]
+        numbers = blocks / scales.clamp(min=1e-38)[:, None] * self.most
         if self.stochastic:
             numbers += torch.rand(
                 numbers.shape, generator=self.generator, device=flat.device
@@ -133,6 +133,8 @@ class QSGD(Quantized):
     For a block of d elements the squared error is at most min(d / L**2, sqrt(d) / L)
     times the block's squared norm, on average.
 
+    Where that bound is 1 or more it does not contract: 4 bits need blocks below 49.
+
     Numbers have a fixed width here; the paper's Elias code is shorter for few levels.
     Source: Alistarh et al., "QSGD: communication-efficient SGD via gradient
         quantization and encoding" (2017), lemma 3.1.
@@ -140,10 +142,12 @@ class QSGD(Quantized):
 
     def __init__(self, bits: int = 4, *, block: int = 512, seed: int = 0):
         super().__init__(bits, block=block, stochastic=True, seed=seed)
+        self.contracts = min(block / self.most**2, block**0.5 / self.most) < 1
 
     def scales(self, blocks: torch.Tensor) -> torch.Tensor:
         """Return the Euclidean norm of each block."""
-        return torch.linalg.vector_norm(blocks, dim=1)
+        most = super().scales(blocks).clamp(min=1e-38)  # squares of large ones overflow
+        return most * torch.linalg.vector_norm(blocks / most[:, None], dim=1)
 
 
 class Sign(Compressor):

@@ -51,7 +51,8 @@ class TopK(Sparse):
 
     def add_to(self, total: torch.Tensor, code: torch.Tensor) -> None:
         """Add each element to `total` at its index."""
-        indices, elements = code.view(2, -1).unbind()
+        half = len(code) // 2
+        indices, elements = code[:half], code[half:]
         elements = elements.view(torch.float32).to(total.dtype)
         total.index_add_(0, indices.view(torch.int32), elements)
 
@@ -103,7 +104,7 @@ class RandomK(Sparse):
 
     def __init__(self, density: float, *, unbiased: bool = False, seed: int = 0):
         super().__init__(density, seed)
-        self.unbiased = unbiased
+        self.unbiased, self.contracts = unbiased, not unbiased
         self._shared = torch.Generator().manual_seed(seed)
 
     def nbytes(self, count: int) -> int:

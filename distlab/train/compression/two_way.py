@@ -29,12 +29,15 @@ class TwoWay(Compressor):
     """Another compressor's codes, of chunks, in an all-to-all and an all-gather.
 
     compressor: such as Sign(), which makes it the all-reduce of 1-bit Adam.
+
+    The error of a mean begins anew when DDP makes its buckets anew, since a rank has
+    another chunk then: of the first step a part of what was not sent is lost.
     """
 
     def __init__(self, compressor: Compressor):
         super().__init__(compressor.seed)
-        self.compressor = compressor
-        self._errors = {}  # of the mean of this rank's chunk, by the bucket's elements
+        self.compressor, self.contracts = compressor, compressor.contracts
+        self._errors = {}  # parameters of a bucket -> of the mean of this rank's chunk
 
     def average(self, comm, flat, parameters):
         """Return the mean over ranks, and what of this rank's `flat` is in it."""
@@ -45,9 +48,11 @@ class TwoWay(Compressor):
         total = torch.zeros_like(chunks[0])
         for code in pairwise_all_to_all(comm, codes):
             one.add_to(total, code)
-        key = tuple(map(id, parameters))
+        key = frozenset(parameters)
         mean = total / n + self._errors.get(key, 0)
         code = one.compress(mean)
+        others = self._errors.items()
+        self._errors = {k: error for k, error in others if not k & key}
         self._errors[key] = mean - one.decompress(code, mean)
         means = [one.decompress(each, mean) for each in ring_all_gather(comm, code)]
         sent = [one.decompress(code, mean) for code in codes]
@@ -71,9 +76,12 @@ class TwoWay(Compressor):
 class MajorityVote(TwoWay):
     """The sign that most ranks have, as 1 or -1: no magnitudes travel at all.
 
-    Ties are drawn. The optimizer's learning rate alone says how far a step goes. What
-    it sends stands for no part of the gradient, so there is nothing to feed back.
+    Ties are drawn, and so is the vote for a zero. The optimizer's learning rate alone
+    says how far a step goes. What it sends stands for no part of the gradient, so there
+    is nothing to feed back.
     """
+
+    contracts = False
 
     def __init__(self, seed: int = 0):
         Compressor.__init__(self, seed)
@@ -88,10 +96,14 @@ class MajorityVote(TwoWay):
         self.seed_for(comm, flat.device)
         chunks = functional.pad(flat, (0, -len(flat) % n)).view(n, -1)
         size = chunks.shape[1]
-        ballots = pairwise_all_to_all(comm, [pack(chunk >= 0, 1) for chunk in chunks])
+        own = torch.where(chunks == 0, self._drawn(chunks), chunks > 0)
+        ballots = pairwise_all_to_all(comm, [pack(each, 1) for each in own])
         votes = sum(2 * unpack(each, 1, size).int() - 1 for each in ballots)
-        drawn = torch.rand(size, generator=self.generator, device=flat.device) < 0.5
-        won = torch.where(votes == 0, drawn, votes > 0)
+        won = torch.where(votes == 0, self._drawn(votes), votes > 0)
         signs = [unpack(each, 1, size) for each in ring_all_gather(comm, pack(won, 1))]
         mean = 2 * torch.cat(signs)[: len(flat)].to(flat.dtype) - 1
         return mean, torch.zeros_like(flat)
+
+    def _drawn(self, like):
+        shape, where = like.shape, like.device
+        return torch.rand(shape, generator=self.generator, device=where) < 0.5
