@@ -53,7 +53,7 @@ from distlab.units import readable_seconds
 
 __all__ = ["ElasticReport", "ElasticWorld", "run_elastic"]
 
-_LEAVE_S = 0.5  # for a rank that waits in a call of a world that is over
+_LEAVE_S = 2.0  # for a rank that waits in a call of a world that is over
 
 
 @dataclass
