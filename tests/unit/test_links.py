@@ -15,6 +15,7 @@ RATES = {  # bytes per second in one direction, from the standards' own numbers
     "InfiniBand HDR": 200e9 / 8,
     "InfiniBand NDR": 400e9 / 8,
     "EFA": 100e9 / 8,
+    "Ethernet 1G TCP": 1e9 / 8,
     **{
         f"Ethernet {gigabits}G {kind}": gigabits * 1e9 / 8
         for gigabits in (10, 25, 100, 400)
