@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from distlab.cost.model import Cost, checked
 from distlab.errors import InvalidArgument
 
-__all__ = ["gossip", "parameter_server"]
+__all__ = ["check_servers", "gossip", "parameter_server"]
 
 
 def parameter_server(
@@ -26,11 +26,7 @@ def parameter_server(
     Raises: InvalidArgument if there is no server or no worker.
     """
     total = checked(world_size, tensor_bytes, itemsize)
-    if type(servers) is not int or not 0 < servers < world_size:
-        raise InvalidArgument(
-            f"of {world_size} ranks {servers!r} can't be servers: there is at least "
-            "one server and one worker."
-        )
+    check_servers(servers, world_size)
     elements, workers = total // itemsize, world_size - servers
     counts = [(elements + servers - 1 - k) // servers for k in range(servers)]
     shards = [itemsize * (count + 1) for count in counts]
@@ -38,6 +34,18 @@ def parameter_server(
     messages = [workers] * servers + [servers] * workers
     moved = workers * shards[0]
     return Cost(2 * workers, 2 * moved, moved, tuple(sent), tuple(messages))
+
+
+def check_servers(servers: int, world_size: int) -> None:
+    """Refuse a world without a server or without a worker.
+
+    Raises: InvalidArgument.
+    """
+    if type(servers) is not int or not 0 < servers < world_size:
+        raise InvalidArgument(
+            f"of {world_size} ranks {servers!r} can't be servers: there is at least "
+            "one server and one worker."
+        )
 
 
 def gossip(hears: Sequence[Sequence[int]], tensor_bytes: int) -> Cost:

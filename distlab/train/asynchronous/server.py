@@ -16,6 +16,7 @@ from collections.abc import Callable
 
 import torch
 
+from distlab.cost.asynchronous import check_servers
 from distlab.errors import InvalidArgument
 from distlab.train.asynchronous.rules import Rule
 
@@ -146,10 +147,6 @@ class Worker:
 
 def _check(comm, servers, updates=1):
     """Refuse a world without servers, without workers, or without anything to do."""
-    if type(servers) is not int or not 0 < servers < comm.world_size:
-        raise InvalidArgument(
-            f"of {comm.world_size} ranks {servers!r} can't be servers: there is at "
-            "least one server and one worker."
-        )
+    check_servers(servers, comm.world_size)
     if type(updates) is not int or updates < 1:
         raise InvalidArgument(f"updates is a number from 1 up, and got {updates!r}.")
