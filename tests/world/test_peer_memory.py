@@ -33,12 +33,16 @@ def test_who_was_replaced_has_its_state_from_a_peer_and_opens_no_file(lost):
 
 
 def goes_on_from_peers(comm, kept, victim, after_s):
-    """Save after each step; a process is killed after some time, then the next one."""
+    """Save after each step; a process is killed after some time, then the next one.
+
+    Where the first died before all had saved, its replacement dies as the first, and
+    its neighbour stays, for both at once would lose a snapshot and its copy.
+    """
     memory = kept.setdefault("memory", PeerMemory())
     began, state = memory.load(comm) or (0, {"x": torch.zeros(500_000) + comm.rank})
     kept["worlds"] = kept.get("worlds", 0) + 1
     first = comm.rank == victim and not began
-    second = comm.rank == (victim + 1) % 4 and kept["worlds"] == 2
+    second = comm.rank == (victim + 1) % 4 and kept["worlds"] == 2 and began
     for step in range(began + 1, 41):
         state["x"] += 1
         memory.save(comm, step, state)
