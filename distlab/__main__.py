@@ -11,6 +11,7 @@ from distlab.commands.export import export
 from distlab.commands.film import film
 from distlab.commands.grade import grade
 from distlab.commands.lab import lab
+from distlab.commands.launch import launch
 from distlab.commands.lessons import UnknownLesson
 from distlab.commands.progress import progress
 from distlab.commands.prove import prove
@@ -42,6 +43,7 @@ app = typer.Typer(
 app.command("lab")(lab)
 app.command("run")(run)
 app.command("doctor")(doctor)
+app.command("launch")(launch)
 app.command("film")(film)
 app.command("export")(export)
 app.command("collect")(collect)

@@ -26,7 +26,16 @@ from distlab.comm.started import StartedCalls
 from distlab.errors import MessageMismatch
 from distlab.faults import Fault, Hang, Kill, corrupted
 from distlab.peers import check_peer
-from distlab.recorder import IN, OUT, THREADED, UNKNOWN_SIZE, Recorder, any_words
+from distlab.recorder import (
+    IN,
+    OUT,
+    THREADED,
+    UNKNOWN_SIZE,
+    Recorder,
+    agreed,
+    any_words,
+    members_of,
+)
 
 __all__ = ["Disagreement", "Transfers", "type_of"]
 
@@ -63,8 +72,18 @@ class Transfers:
         self.recorder = recorder or Recorder(rank, world_size)
         self.faults = faults
         self.started = StartedCalls(self.device)
-        self._group = dist.group.WORLD
+        self._group = None
+        self.joined()
         self._last_src = rank
+
+    def joined(self) -> None:
+        """Take the process group that is up now, if one is, to carry messages.
+
+        That is its backend: the group itself would note each as another call.
+        """
+        world = dist.group.WORLD
+        if world and self.device.type in {each.type for each in world._device_types}:
+            self._group = world._get_backend(self.device)
 
     def next_step(self) -> None:
         """Count one call, and let a planned fault happen at it."""
@@ -88,26 +107,28 @@ class Transfers:
                 threading.Event().wait()
 
     @contextmanager
-    def meeting(self, kind: str, words: str, label: str = "") -> Iterator[None]:
+    def meeting(
+        self, kind: str, words: str, label: str = "", group: str = ""
+    ) -> Iterator[None]:
         """Enter a collective called `words`, and note when the body has ended.
 
         Raises: Disagreement if another rank has entered a different one.
         """
-        number = self.recorder.enter_call(words)
-        self.check_agreement(number, words)
-        with self._waiting(kind, call=number, label=label):
+        number = self.recorder.enter_call(words, group)
+        self.check_agreement(number, words, group)
+        with self._waiting(kind, call=number, group=group, label=label):
             yield
-        self.check_agreement(number, words)
+        self.check_agreement(number, words, group)
 
-    def check_agreement(self, number: int, words: str) -> None:
+    def check_agreement(self, number: int, words: str, group: str = "") -> None:
         """Compare this rank's collective with what the others entered as theirs.
 
         Raises: Disagreement if another rank has entered a different one.
         """
-        recorder = self.recorder
-        for rank in range(self.world_size):
-            entered = recorder.calls(rank) >= number
-            if entered and recorder.call(rank, number) != words:
+        recorder, mine = self.recorder, agreed(words)
+        for rank in members_of(group, self.world_size):
+            entered = recorder.calls(rank, group) >= number
+            if entered and agreed(recorder.call(rank, number, group)) != mine:
                 raise Disagreement(words)
 
     def _transfer(self, kind, *, out=None, into=None, start=None):
@@ -129,21 +150,18 @@ class Transfers:
         waits = [(each.peer, ways[name], each.number) for name, each in sides.items()]
         waiting = None
 
-        def wait():
-            for work in works:
-                work.wait()
-
         def is_over():
             nonlocal waiting
             if self.device.type == "cuda":
                 return all(work.is_completed() for work in works)
             if waiting is None and all(map(self._has_partner, waits)):
-                waiting = self.started.beside(wait)  # gloo tells only who waits
+                # gloo tells only who waits
+                waiting = self.started.beside(lambda: self._await(works))
             return waiting is not None and waiting.done()
 
         def finish():
             with self._waiting(kind, start=start, **sides):
-                waiting.result() if waiting else wait()
+                waiting.result() if waiting else self._await(works)
                 self._settle()
             return tensor if into is None else filled(tensor, into[0])
 
@@ -204,15 +222,15 @@ class Transfers:
         with self._waiting("send", send=side):
             for part in (np.array([len(data)]), data):
                 moved = torch.from_numpy(part.copy()).to(self.device)
-                self._post(moved, dst, OUT).wait()
+                self._await([self._post(moved, dst, OUT)])
 
     def _take_object(self, src):
         side = self._offer(src, IN, UNKNOWN_SIZE, "object")._replace(bytes=0)
         with self._waiting("recv", recv=side) as arrived:
             length = torch.zeros(1, dtype=torch.int64, device=self.device)
-            self._post(length, src, IN).wait()
+            self._await([self._post(length, src, IN)])
             data = torch.empty(int(length), dtype=torch.uint8, device=self.device)
-            self._post(data, src, IN).wait()
+            self._await([self._post(data, src, IN)])
             arrived["bytes"] = len(data)
         return data.cpu().numpy().tobytes()
 
@@ -221,7 +239,9 @@ class Transfers:
             self._await([self._group.barrier()])
 
     @contextmanager
-    def _waiting(self, kind, *, send=None, recv=None, call=-1, label="", start=None):
+    def _waiting(
+        self, kind, *, send=None, recv=None, call=-1, group="", label="", start=None
+    ):
         """Be blocked in `kind` while the body runs; then write its events.
 
         send, recv: a `_Side` each; the body sets `["bytes"]` of what it is given if
@@ -236,6 +256,7 @@ class Transfers:
             send=send[:2] if send else (-1, -1),
             recv=recv[:2] if recv else (-1, -1),
             call=call,
+            group=group,
             sizes=(send.bytes if send else 0, recv.bytes if recv else 0),
             label=label,
             since=start,

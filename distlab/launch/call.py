@@ -17,14 +17,15 @@ from distlab.calls.console import Console
 from distlab.calls.travel import unpack
 from distlab.errors import CannotTravel
 from distlab.faults import Fault, Slow
-from distlab.launch.waits import stuck_ranks
+from distlab.launch.waits import disagreement, stuck_ranks
 from distlab.processes import Ended, Frame, Lines, Processes, Pulse
-from distlab.recorder import Blackboard
+from distlab.recorder import Blackboard, members_of
 
 __all__ = ["TICK_S", "Call", "Failure", "Outcome", "read_outcome"]
 
 TICK_S = 0.05
 _GRACE_S = 1.0
+_SIDES_S = 0.5  # from a collective that ranks entered differently until it is told
 _LOOKS, _STILL_S = 5, 0.005  # at ranks that go on while their stacks are asked for
 
 
@@ -109,8 +110,11 @@ class Call:
             elif isinstance(what, Frame):
                 self._hear(what)
             elif isinstance(what, Ended) and what.index not in self.outcomes:
-                died = Outcome(what.index, "died", self._time(what.index), what.status)
-                self.outcomes[what.index] = died
+                self.outcomes[what.index] = self._ended(what.index, what.status)
+
+    def _ended(self, rank, status):
+        """Return the outcome of a rank that is gone and had sent none."""
+        return Outcome(rank, "died", self._time(rank), status)
 
     def _time(self, rank):
         """Return when what a rank did just now was, for its trace."""
@@ -144,10 +148,23 @@ class Call:
             failed = self._failed()
         self._take(self._processes.poll(0))
         failed = self._failed()
+        if failed[0].details.get("disagreement"):
+            self._hear_all_sides()
         causes = [outcome for outcome in failed if not _is_echo(outcome)]
         first = min(causes or failed, key=lambda outcome: outcome.time)
         disagreed = first.details.get("disagreement")
         return self.failure("disagreement" if disagreed else first.how, first)
+
+    def _hear_all_sides(self):
+        """Give the ranks that are on their way to a collective a moment to enter it."""
+        number, group, calls = disagreement(self._board) or (0, "", ())
+        members = members_of(group, self._board.world_size)
+        deadline = time.monotonic() + _SIDES_S
+        while time.monotonic() < deadline and number:
+            late = set(members) - set(self.outcomes) - set(calls)
+            if all(self._board.calls(rank, group) >= number for rank in late):
+                return
+            self._take(self._processes.poll(0.01))
 
     def _look_for_stuck(self):
         """Raise if the same ranks were stuck, in the same calls, at the last look."""

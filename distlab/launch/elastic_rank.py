@@ -101,10 +101,11 @@ class _Member:
     def __init__(self, child, most, faults):
         self.kept, self.over = {}, threading.Event()
         self._recorder = Recorder(child.index, most, child.shared[0])
-        self._faults, self._lived, self._watched = faults, 0, False
+        self._faults, self._lived = faults, 0
         self._worlds, self._sockets, self._number = queue.SimpleQueue(), set(), 0
         self._last_over = -1
-        self._lock, self._tell = threading.Lock(), child.send
+        self._lock, self._tell, self.comm = threading.Lock(), child.send, None
+        watch(lambda: self.comm)
         threading.Thread(target=self._listen, args=[child], daemon=True).start()
 
     def _listen(self, child):
@@ -176,9 +177,6 @@ class _Member:
             replace(fault, rank=rank, step=fault.step - self._lived)
             for fault in self._faults
         ]
-        if not self._watched:
-            watch(lambda: self.comm)
-            self._watched = True
         return self.comm
 
     def _join_unless_over(self, *where):

@@ -29,7 +29,7 @@ from distlab.recorder import Recorder
 from distlab.sandbox.withheld import withhold
 
 __all__ = ["END", "count_gpus", "describe", "join", "main", "relayed"]
-__all__ += ["torchrun_names"]
+__all__ += ["pin_loopback", "torchrun_names"]
 
 END = b"E"
 
@@ -50,9 +50,10 @@ def main(child: Child) -> None:
         device = torch.device("cuda", rank)
         torch.cuda.set_device(device)
     place = settings["meeting_place"] or f"/proc/self/fd/{meeting_place}"
+    comm = None
+    watch(lambda: comm)
     join(rank, world_size, settings["backend"], place)
     comm = Comm(rank, world_size, device=device, recorder=recorder)
-    watch(lambda: comm)
     arrivals = Arrivals(settings["persistent"])
     child.send(json.dumps({"outcome": "ready"}).encode())
     while True:
@@ -98,10 +99,15 @@ def torchrun_names(rank: int, world_size: int) -> dict[str, str]:
     }
 
 
-def join(rank: int, world_size: int, backend: str, place: str) -> None:
-    """Join the process group: meet in the file `place`, talk over loopback only."""
+def pin_loopback() -> None:
+    """Have gloo and NCCL talk over loopback only."""
     loopback = "lo" if sys.platform == "linux" else "lo0"
     os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = loopback
+
+
+def join(rank: int, world_size: int, backend: str, place: str) -> None:
+    """Join the process group: meet in the file `place`, talk over loopback only."""
+    pin_loopback()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dist.init_process_group(

@@ -29,7 +29,7 @@ from distlab.processes import (
     Processes,
     anonymous_file,
 )
-from distlab.recorder import IN, OUT, Blackboard
+from distlab.recorder import IN, OUT, Blackboard, members_of
 
 __all__ = ["Ranks"]
 
@@ -41,10 +41,11 @@ class Ranks:
 
     intact: whether the last call left the process group up and no message behind.
     noted: whether the ranks note what they send and receive.
+    script: whether they run a script of their own.
     `close` may be called at any time, twice too, and leaves nothing behind.
     """
 
-    noted = True
+    noted, script = True, False
 
     def __init__(
         self, world_size: int, backend: str, *, persistent: bool, start_method: str
@@ -57,13 +58,10 @@ class Ranks:
         self._meeting = anonymous_file("distlab-meeting")
         self._folder = None
         self.processes = None
+        how = {"shared": [self._block, self._meeting], "preload": PRELOAD}
+        how |= {"also": self._also(), "start_method": start_method}
         try:
-            self.processes = self._start(
-                shared=[self._block, self._meeting],
-                preload=PRELOAD,
-                also=self._also(),
-                start_method=start_method,
-            )
+            self.processes = self._start(**how)
             settings = json.dumps(self._settings(persistent)).encode()
             for rank in range(world_size):
                 self.processes.send(rank, settings)
@@ -76,7 +74,8 @@ class Ranks:
         return FOR_TRAINING if "distlab.train" in sys.modules else ()
 
     def _start(self, **how):
-        return Processes(self.world_size, "distlab.launch.rank:main", **how)
+        how = {"entry": "distlab.launch.rank:main"} | how
+        return Processes(self.world_size, **how)
 
     def _settings(self, persistent):
         place = None
@@ -149,7 +148,8 @@ class Ranks:
         self, failure: Failure, faults: Sequence[Fault], output: list[str]
     ) -> WorldFailed:
         """Return the exception that tells the story of a `Failure` of these ranks."""
-        return tell(failure, self.board, faults, output, noted=self.noted)
+        how = {"noted": self.noted, "script": self.script}
+        return tell(failure, self.board, faults, output, **how)
 
     def loose_ends(self) -> list[str]:
         """Return in sentences which messages and collectives were begun but not met."""
@@ -163,8 +163,12 @@ class Ranks:
                         f"Rank {a} began {sent} messages to rank {b}, "
                         f"which asked for {asked} so far."
                     )
-        if len({self.board.calls(rank) for rank in everyone}) > 1:
-            ends.append("Some ranks began more collectives than others.")
+        groups = {group for rank in everyone for group in self.board.groups(rank)}
+        for group in groups:
+            members = members_of(group, self.world_size)
+            if len({self.board.calls(rank, group) for rank in members}) > 1:
+                ends.append("Some ranks began more collectives than others.")
+                break
         return ends
 
     def leave(self) -> None:

@@ -7,9 +7,17 @@ from distlab.calls.places import learners_frames, whereabouts
 from distlab.faults import Fault, Kill
 from distlab.launch.call import Failure
 from distlab.launch.waits import waits_for
-from distlab.recorder import DESTROYED, Blackboard, Now
+from distlab.recorder import (
+    DESTROYED,
+    Blackboard,
+    Now,
+    members_of,
+    phase_of,
+    shown,
+)
 
-__all__ = ["WAY", "Scene", "call_in_words", "how_it_died", "ranks_in_words"]
+__all__ = ["WAY", "Scene", "call_in_words", "group_in_words", "how_it_died"]
+__all__ += ["ranks_in_words"]
 
 WAY = {"send": "to", "recv": "from"}
 
@@ -42,15 +50,21 @@ class Scene:
         if outcome.how == "returned":
             left = self.board.flags(rank) & DESTROYED
             destroyed = ", its process group destroyed" if left else ""
-            return f"rank {rank} had returned{destroyed}"
+            return f"rank {rank} had returned{self.after_passes(rank)}{destroyed}"
         if outcome.details.get("disagreement"):
-            call = self.board.call(rank, self.board.calls(rank))
-            return f"rank {rank} stopped at {call}"
+            return f"rank {rank} stopped at {shown(outcome.details['message'])}"
         if outcome.details.get("communication"):
             return f"rank {rank} lost its connection"
         if outcome.how == "raised":
             return f"rank {rank} raised {outcome.details['type']}, later"
         return f"rank {rank} {how_it_died(outcome.value)}"
+
+    def after_passes(self, rank: int) -> str:
+        """Return " after 4 backward passes", "" where none had collectives."""
+        passes = self.board.passes(rank)
+        return f" after {passes} backward pass{'es'[: 2 * (passes != 1)]}" * bool(
+            passes
+        )
 
     def where(self, rank: int) -> str:
         """Return in half a sentence where in the learner's code `rank` was.
@@ -74,10 +88,8 @@ class Scene:
             if now.kind == "any":
                 whom = f" for any of {ranks_in_words(missing)}" if missing else ""
                 return f"waited in {call_in_words(now)}{whom}"
-            known = now.call >= 0
-            call = self.board.call(rank, now.call) if known else call_in_words(now)
             whom = f" for {ranks_in_words(missing)}" if missing else ""
-            return f"waited in {call}{whom}"
+            return f"waited in {self.call(rank, now)}{whom}{self.pass_of(rank, now)}"
         if self._fault_fired(rank, "hang"):
             return "hung, as planned"
         if self._fault_fired(rank, "kill"):
@@ -85,6 +97,19 @@ class Scene:
         if learners_frames(self._stack(rank)):
             return "was running"
         return "was starting or ending its call"
+
+    def call(self, rank: int, now: Now) -> str:
+        """Return what a blocked rank is in: for a collective whose, and which group."""
+        if now.call < 0:
+            return call_in_words(now)
+        words = shown(self.board.call(rank, now.call, now.group))
+        return words + group_in_words(now.group, self.board.world_size)
+
+    def pass_of(self, rank: int, now: Now) -> str:
+        """Return ", in backward pass 5" if what a rank is in is DDP's or FSDP's."""
+        words = self.board.call(rank, now.call, now.group) if now.call >= 0 else ""
+        phase, passes = phase_of(words), self.board.passes(rank)
+        return f", in {phase} pass {passes + (phase == 'forward')}" if phase else ""
 
     def _fault_fired(self, rank, label):
         faults = self.trace.of(rank, "fault")
@@ -168,6 +193,12 @@ def call_in_words(now: Now) -> str:
     if now.kind == "any":
         return now.label.split()[0]
     return now.label or now.kind
+
+
+def group_in_words(group: str, world_size: int) -> str:
+    """Return "", or which ranks a collective is among, where it isn't all of them."""
+    members = members_of(group, world_size)
+    return f" among {ranks_in_words(members)}" if len(members) < world_size else ""
 
 
 def ranks_in_words(ranks: Iterable[int]) -> str:

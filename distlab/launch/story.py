@@ -13,14 +13,38 @@ from distlab.errors import (
 )
 from distlab.faults import Fault
 from distlab.launch.call import Failure
-from distlab.launch.scene import Scene, call_in_words, how_it_died, ranks_in_words
+from distlab.launch.scene import (
+    Scene,
+    call_in_words,
+    group_in_words,
+    how_it_died,
+    ranks_in_words,
+)
 from distlab.launch.waits import cycle_among, disagreement, waits_for
-from distlab.recorder import DESTROYED, Blackboard
+from distlab.recorder import DESTROYED, Blackboard, agreed, members_of, shown
 
 __all__ = ["tell"]
 
 _SHOWN_RANKS = 16
 _SEE_IT = "The trace up to here is in the exception's `trace`; show.player() plays it."
+_KEEP_IT = "--page out.html and --trace out.json keep what led here."
+_SAME_ORDER = "Ranks in several groups must call their collectives in the same order."
+# What to say of an error in which these words are.
+_FOR_CELLS = {
+    "gone": ", which distlab does by itself",
+    "default process group twice": (
+        "Inside run the process group is up already; leave that call away."
+    ),
+}
+_FOR_SCRIPTS = {
+    "gone": " before",
+    "default process group twice": (
+        "This process has called init_process_group before. Call it once, or call "
+        "destroy_process_group in between."
+    ),
+    "EOFError": "Only rank 0 has the standard input; the others find it empty.",
+    "no GPUs found": "There is no GPU here; without one, init_process_group('gloo').",
+}
 
 
 def tell(
@@ -30,6 +54,7 @@ def tell(
     output: list[str],
     *,
     noted: bool = True,
+    script: bool = False,
 ) -> WorldFailed:
     """Return the exception that tells the story of a `Failure`.
 
@@ -38,16 +63,19 @@ def tell(
     output: what each rank printed.
     noted: whether the ranks note what they send and receive. Where they do not, the
     story doesn't speak of it.
+    script: whether the ranks run a script of their own, which made the process group.
     """
-    return _Story(Scene(failure, board, faults, output), noted).error()
+    return _Story(Scene(failure, board, faults, output), noted, script).error()
 
 
 class _Story:
     """Chooses the kind of failure, and writes the story down."""
 
-    def __init__(self, scene, noted):
+    def __init__(self, scene, noted, script):
         self.scene = scene
         self.noted = noted
+        self.advice = _FOR_SCRIPTS if script else _FOR_CELLS
+        self.see_it = _KEEP_IT if script else _SEE_IT
         self.failure = scene.failure
         self.board = scene.board
 
@@ -68,18 +96,16 @@ class _Story:
         details = first.details
         message = details["message"]
         said = f"{details['type']}: {message}" if message else details["type"]
+        if "exit_status" in details:
+            said = f"SystemExit, and so left with exit status {details['exit_status']}"
         lines = [f"rank {first.rank} raised {said}", ""]
         lines += source_lines(details.get("frames", []))
         if details.get("because"):
             lines.append(f"    because of {details['because']}")
         if self.board.flags(first.rank) & DESTROYED:
-            lines.append(
-                "    It had destroyed the process group, which distlab does by itself."
-            )
-        if "default process group twice" in message:
-            lines.append(
-                "    Inside run the process group is up already; leave that call away."
-            )
+            gone = self.advice["gone"]
+            lines.append(f"    It had destroyed the process group{gone}.")
+        lines += [f"    {self.advice[known]}" for known in self.advice if known in said]
         return self._write(RankRaised, lines, first.rank, first.value)
 
     def _died(self):
@@ -103,6 +129,8 @@ class _Story:
             chain = " → ".join(f"rank {rank}" for rank in [*cycle, cycle[0]])
             cause = f"each waits for the next: {chain}"
             hint = self._cycle_hint(cycle)
+            if any(self.board.now(rank).call >= 0 for rank in cycle):
+                cause, hint = self._crossed(cycle), _SAME_ORDER
         else:
             lost = [r for r, missing in stuck.items() if missing - stuck.keys()]
             waiter = min(lost, key=lambda r: len(stuck[r]))
@@ -117,6 +145,14 @@ class _Story:
         error = self._write(Deadlock, [cause, "", f"    {hint}"], rank, cause)
         error.cycle = cycle
         return error
+
+    def _crossed(self, cycle):
+        """Return who waits for whom, and in which collective of which group."""
+        steps = []
+        for rank, after in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
+            call = self.scene.call(rank, self.board.now(rank))
+            steps.append(f"waits in {call} for rank {after}")
+        return f"rank {cycle[0]} {', which '.join(steps)}"
 
     def _cycle_hint(self, cycle):
         kinds = {self.board.now(rank).kind for rank in cycle}
@@ -136,17 +172,20 @@ class _Story:
         found = disagreement(self.board)
         return self._called_another(*found) if found else self._never_called()
 
-    def _called_another(self, number, calls):
-        votes = list(calls.values())
-        common = max(votes, key=votes.count)
-        odd = [rank for rank, call in calls.items() if call != common]
-        others = [rank for rank, call in calls.items() if call == common]
-        cause = (
-            f"{ranks_in_words(odd)} called {calls[odd[0]]}, "
-            f"{ranks_in_words(others)} called {common}"
+    def _called_another(self, number, group, calls):
+        """Name every side, the largest last."""
+        sides = {}
+        for rank, call in calls.items():
+            sides.setdefault(agreed(call), []).append(rank)
+        ordered = sorted(sides.values(), key=len)
+        odd = ordered[0]
+        cause = ", ".join(
+            f"{ranks_in_words(ranks)} called {shown(calls[ranks[0]])}"
+            for ranks in ordered
         )
+        among = group_in_words(group, self.board.world_size)
         lines = [
-            f"ranks disagree about collective {number}: {cause}",
+            f"ranks disagree about collective {number}{among}: {cause}",
             "",
             "    Every rank must call the same collectives, in the same order,",
             "    with the same shape and type.",
@@ -154,21 +193,30 @@ class _Story:
         return self._write(CollectiveMismatch, lines, odd[0], cause)
 
     def _never_called(self):
-        waiting = {r: self.board.now(r).call for r in self.failure.stuck}
-        number = max(waiting.values(), default=-1)
-        if number < 0:
+        notes = [self.board.now(rank) for rank in self.failure.stuck]
+        notes = [now for now in notes if now.call >= 0]
+        groups = {now.group for now in notes}
+        if not notes or (len(groups) > 1 and cycle_among(self.failure.stuck)):
             return None
-        everyone = self.scene.everyone
-        inside = [r for r in everyone if self.board.calls(r) >= number]
-        missing = [r for r in everyone if r not in inside]
-        where = self.board.call(inside[0], number)
+        group = max(groups)
+        number = max(now.call for now in notes if now.group == group)
+        members = members_of(group, self.board.world_size)
+        inside = [r for r in members if self.board.calls(r, group) >= number]
+        missing = [r for r in members if r not in inside]
+        where = shown(self.board.call(inside[0], number, group))
         doing = "; ".join(self.scene.doing(rank) for rank in missing[:3])
-        wait = "waits" if len(inside) == 1 else "wait"
+        waiting = [rank for rank in inside if rank in self.failure.stuck] or inside
+        wait = "waits" if len(waiting) == 1 else "wait"
+        afters = {self.scene.after_passes(r) for r in missing}
+        returned = all(rank in self.failure.outcomes for rank in missing)
+        after = f"returned{min(afters)} and " if returned and len(afters) == 1 else ""
+        during = self.scene.pass_of(inside[0], self.board.now(inside[0]))
         cause = (
-            f"{ranks_in_words(missing)} never called {where}, "
-            f"which {ranks_in_words(inside)} {wait} in"
+            f"{ranks_in_words(missing)} {after}never called {where}, "
+            f"which {ranks_in_words(waiting)} {wait} in{during}"
         )
-        lines = [cause, "", f"    It is collective {number} of this world. {doing}."]
+        among = group_in_words(group, self.board.world_size) or " of this world"
+        lines = [cause, "", f"    It is collective {number}{among}. {doing}."]
         return self._write(CollectiveMismatch, lines, missing[0], cause)
 
     def _timeout(self):
@@ -203,7 +251,7 @@ class _Story:
         if others and not starting:
             lines += ["", "  Meanwhile:" if told else "  What each rank was doing:"]
             lines += self._doings(others)
-            lines += ["", f"  {_SEE_IT}"] if self.noted else []
+            lines += ["", f"  {self.see_it}"] if self.noted else []
         scene = self.scene
         return kind(
             "\n".join(lines),

@@ -9,7 +9,7 @@ removing all who may still move is stuck for ever: no time-out is needed to know
 Source: Chandy, Misra and Haas, "Distributed deadlock detection" (1983), AND-OR model.
 """
 
-from distlab.recorder import IN, OUT, THREADED, Blackboard, Now
+from distlab.recorder import IN, OUT, THREADED, Blackboard, Now, agreed, members_of
 
 __all__ = ["cycle_among", "disagreement", "stuck_ranks", "waits_for"]
 
@@ -31,7 +31,8 @@ def waits_for(board: Blackboard, rank: int, now: Now) -> set[int]:
     if now.recv_from >= 0 and board.posted(now.recv_from, rank, OUT) < now.recv_number:
         missing.add(now.recv_from)
     if now.call >= 0:
-        missing |= {r for r in range(board.world_size) if board.calls(r) < now.call}
+        members = members_of(now.group, board.world_size)
+        missing |= {r for r in members if board.calls(r, now.group) < now.call}
     return missing
 
 
@@ -81,16 +82,18 @@ def cycle_among(stuck: dict[int, set[int]]) -> list[int]:
     return best
 
 
-def disagreement(board: Blackboard) -> tuple[int, dict[int, str]] | None:
-    """Return the number of the first collective that ranks entered differently.
+def disagreement(board: Blackboard) -> tuple[int, str, dict[int, str]] | None:
+    """Return number and group of a first collective that ranks entered differently.
 
-    With it comes what each rank called: rank -> name and signature.
+    With them comes what each rank called: rank -> name and signature.
     """
-    counts = [board.calls(rank) for rank in range(board.world_size)]
-    last = max(counts)
-    for number in range(max(1, last - 60), last + 1):
-        entered = [r for r, count in enumerate(counts) if count >= number]
-        calls = {r: board.call(r, number) for r in entered}
-        if len(set(calls.values())) > 1:
-            return number, calls
+    everyone = range(board.world_size)
+    for group in sorted({group for rank in everyone for group in board.groups(rank)}):
+        counts = {r: board.calls(r, group) for r in members_of(group, len(everyone))}
+        last = max(counts.values())
+        for number in range(max(1, last - 60), last + 1):
+            entered = [rank for rank, count in counts.items() if count >= number]
+            calls = {rank: board.call(rank, number, group) for rank in entered}
+            if len(set(map(agreed, calls.values()))) > 1:
+                return number, group, calls
     return None

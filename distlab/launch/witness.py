@@ -1,63 +1,96 @@
 """Note what a rank does through torch.distributed itself, as if it had used `Comm`.
 
-Inside a rank, torch.distributed's functions are wrapped: a message counts as the
-`Comm` message it is, and a collective is noted with its name, shape and type. That is
-how a world can say which rank skipped `dist.all_reduce`, and how a check knows that a
-learner's "own" all-reduce called a ready-made one. Calls on other process groups, and
-calls that a wrapped call makes itself, pass through unseen.
+    dist.all_reduce ──────────────┐
+    FSDP2, DTensor ───────────────┼─▶ SeenGroup.allreduce ─▶ gloo or NCCL
+    DDP's reducer, from C++ ──────┘        │
+                                      notes: entered, waits, ended; whose, which layers
+
+Every process group that torch makes in a rank is a `SeenGroup`, a subclass of torch's
+own in Python, through which all collectives pass, also those that C++ issues. That is
+how a world can say which rank skipped DDP's all-reduce, and how a check knows that a
+learner's "own" all-reduce called a ready-made one. A message of the default group is
+the `Comm` message that it stands for; those of other groups pass through unseen.
 """
 
 import functools
 import inspect
+import math
+import threading
+import time
+from collections import Counter, deque
 from collections.abc import Callable
 
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
 from distlab.comm import Comm
-from distlab.recorder import DESTROYED
+from distlab.launch.bearings import Bearings, in_backward
+from distlab.recorder import DESTROYED, THREADED, shown
 
 __all__ = ["refuse", "watch"]
 
-# What all ranks must agree on, by the names of torch's own parameters.
-_COLLECTIVES = {
-    "all_gather": ("tensor",),
-    "all_gather_into_tensor": ("input_tensor",),
-    "all_gather_object": (),
-    "all_gather_single": ("input",),
-    "all_reduce": ("tensor", "op"),
-    "all_to_all": (),
-    "all_to_all_single": (),
-    "barrier": (),
-    "broadcast": ("tensor", "src"),
-    "broadcast_object_list": ("src",),
-    "gather": ("tensor", "dst"),
-    "gather_object": ("dst",),
-    "monitored_barrier": (),
-    "reduce": ("tensor", "dst", "op"),
-    "reduce_scatter": ("output", "op"),
-    "reduce_scatter_single": ("output", "op"),
-    "reduce_scatter_tensor": ("output", "op"),
-    "scatter": ("tensor", "src"),
-    "scatter_object_list": ("src",),
+# The methods of a process group, each with the function of torch.distributed that it
+# does the work of, and where among its arguments the tensors are that ranks agree on.
+_METHODS = {
+    "allreduce": ("all_reduce", 0),
+    "allreduce_coalesced": ("all_reduce", 0),
+    "broadcast": ("broadcast", 0),
+    "reduce": ("reduce", 0),
+    "allgather": ("all_gather", 0),  # its outputs: NCCL gathers uneven shapes, too
+    "allgather_coalesced": ("all_gather", 1),
+    "all_gather_single": ("all_gather_into_tensor", 1),
+    "_allgather_base": ("all_gather_into_tensor", 1),
+    "all_gather_single_coalesced": ("all_gather_into_tensor", 1),
+    "allgather_into_tensor_coalesced": ("all_gather_into_tensor", 1),
+    "gather": ("gather", 1),
+    "scatter": ("scatter", 0),
+    "reduce_scatter": ("reduce_scatter", 0),
+    "reduce_scatter_single": ("reduce_scatter_tensor", 0),
+    "_reduce_scatter_base": ("reduce_scatter_tensor", 0),
+    "reduce_scatter_single_coalesced": ("reduce_scatter_tensor", 0),
+    "reduce_scatter_tensor_coalesced": ("reduce_scatter_tensor", 0),
+    "alltoall": ("all_to_all", None),  # pieces differ from rank to rank
+    "all_to_all_single": ("all_to_all_single", None),
+    "alltoall_base": ("all_to_all_single", None),
+    "barrier": ("barrier", None),
+    "monitored_barrier": ("monitored_barrier", None),
 }
+# Of these C++ asks for either name, so that overriding both would never end.
+_NEW = {
+    "allgather_into_tensor_coalesced": "all_gather_single_coalesced",
+    "reduce_scatter_tensor_coalesced": "reduce_scatter_single_coalesced",
+    "alltoall_base": "all_to_all_single",
+}
+_FUNCTIONS = {function for function, _ in _METHODS.values()}
+_FUNCTIONS |= {"all_gather_object", "broadcast_object_list", "gather_object"}
+_FUNCTIONS |= {"all_gather_single", "reduce_scatter_single", "scatter_object_list"}
+_SHOWN_SHAPES = 4
 
 
 def watch(comm_of: Callable[[], Comm]) -> None:
-    """Wrap torch.distributed's functions here so that a Comm hears of every call.
+    """Have a Comm hear of all that this process does with torch.distributed.
 
-    comm_of: returns the one that this process has at that moment.
+    comm_of: returns the one that this process has at that moment, or None.
     """
-    guard = _Guard()
-    for name, agreed in _COLLECTIVES.items():
-        if hasattr(distributed_c10d, name):
-            _replace(
-                name,
-                lambda call, n=name, a=agreed: _collective(comm_of, guard, call, n, a),
-            )
-    if comm_of().device.type == "cpu":
-        for name in ("send", "recv", "isend", "irecv"):
-            _replace(name, lambda call, n=name: _message(comm_of, guard, call, n))
+    seen = _seen_group(Witness(comm_of))
+    make = distributed_c10d._new_process_group_helper
+
+    @functools.wraps(make)
+    def new_group(size, rank, ranks, *args, **kwargs):
+        plain = distributed_c10d.ProcessGroup
+        distributed_c10d.ProcessGroup = seen
+        try:
+            made = make(size, rank, ranks, *args, **kwargs)
+        finally:
+            distributed_c10d.ProcessGroup = plain
+        if isinstance(made[0], seen):
+            made[0].made_of(ranks)
+        return made
+
+    distributed_c10d._new_process_group_helper = new_group
+    _replace("_new_group_with_tag", lambda call: _meet_for_group(comm_of, call))
+    for name in ("send", "recv", "isend", "irecv"):
+        _replace(name, lambda call, n=name: _message(comm_of, call, n))
     _replace("destroy_process_group", lambda call: _destroy(comm_of, call))
 
 
@@ -67,19 +100,21 @@ def refuse(comm_of: Callable[[], Comm]) -> None:
     Plain messages go through the `Comm` that is returned at that moment. A collective
     is noted, and raises.
     """
-    for name in (*_COLLECTIVES, "init_process_group", "new_group"):
+    for name in (*sorted(_FUNCTIONS), "init_process_group", "new_group"):
         if hasattr(distributed_c10d, name):
             _replace(name, lambda call, n=name: _refused(comm_of, n))
     for name in ("send", "recv", "isend", "irecv"):
-        _replace(
-            name, lambda call, n=name: _message(comm_of, _Guard(), call, n, _always)
-        )
+        _replace(name, lambda call, n=name: _message(comm_of, call, n, _always))
     _replace("get_rank", lambda call: lambda group=None: comm_of().rank)
     _replace("get_world_size", lambda call: lambda group=None: comm_of().world_size)
 
 
-def _always():
+def _always(comm):
     return True
+
+
+def _in_group(comm):
+    return comm and dist.is_initialized()
 
 
 def _refused(comm_of, name):
@@ -94,18 +129,6 @@ def _refused(comm_of, name):
     return refused
 
 
-class _Guard:
-    """Whether this process is inside a wrapped call."""
-
-    inside = False
-
-    def __enter__(self):
-        self.inside = True
-
-    def __exit__(self, *_):
-        self.inside = False
-
-
 def _replace(name, wrap):
     call = getattr(distributed_c10d, name)
     wrapped = functools.wraps(call)(wrap(call))
@@ -114,56 +137,253 @@ def _replace(name, wrap):
             setattr(module, name, wrapped)
 
 
-def _collective(comm_of, guard, call, name, agreed):
+class Witness:
+    """What is under way in this process: its collectives, and its backward pass."""
+
+    def __init__(self, comm_of: Callable[[], Comm]):
+        self.comm_of = comm_of
+        self.bearings = Bearings(self.hold_at_end)
+        self.groups, self.on_gpu = Counter(), deque()
+        self._thread = threading.get_ident()
+
+    def enter(self, group, method: str, args: tuple, kwargs: dict) -> "SeenWork | None":
+        """Note that a collective is entered; return it, or None if it isn't followed.
+
+        Raises: Disagreement if another rank of the group entered a different one.
+        """
+        comm = self.comm_of()
+        if not comm or group.key is None or not comm.recorder.knows(group.key):
+            return None
+        comm.next_step()
+        if threading.get_ident() != self._thread and not in_backward():
+            comm.recorder.raise_flag(THREADED)
+        name, where = _METHODS[method]
+        options = kwargs.get("opts") or next(iter(args[-1:]), None)
+        tensors = [] if where is None else list(_tensors(args[where]))
+        agreed = [_shapes(tensors), *_options(options, group.members)]
+        words = f"{name}({', '.join(filter(None, agreed))})"
+        own = self.bearings.take(comm.recorder, group, tensors)
+        words += own and f"\n{own}"
+        function = own.removesuffix("'s *")
+        number = comm.recorder.enter_call(words, group.key)
+        comm.check_agreement(number, words, group.key)
+        label = function if function in _FUNCTIONS else name
+        work = SeenWork(self, comm, group.key, number, words, label)
+        work.size = sum(tensor.nbytes for tensor in tensors)
+        work.later = getattr(options, "asyncOp", True) and method != "monitored_barrier"
+        if tensors and tensors[0].is_cuda:
+            work.block()  # NCCL's first collective waits for all ranks where it begins
+            while self.on_gpu and self.on_gpu[0].real.is_completed():
+                self.on_gpu.popleft().end()
+            work.on_gpu = self.on_gpu
+        return work
+
+    def hold_at_end(self, works: list) -> Callable[[], None]:
+        """Note that backward waits for these now, as DDP does; return what ends that.
+
+        DDP waits in C++. Of its works the first that has not ended holds it.
+        """
+        pending = [work for work in works if not work.ended]
+        for work in pending[:1]:
+            work.block()
+        return self.comm_of().recorder.running if pending else _nothing
+
+
+def _nothing():
+    pass
+
+
+class SeenWork(dist.Work):
+    """A collective under way, and what of it goes into the notes.
+
+    size: bytes of its tensors. later: whether the caller goes on without waiting.
+    on_gpu: where those on a GPU are followed, None for another.
+    """
+
+    on_gpu, size, later = None, 0, False
+
+    def __init__(self, witness, comm, group, number, words, label):
+        super().__init__()
+        self._comm, self._group, self._number = comm, group, number
+        self._words, self._label = words, label
+        self._witness, self._step = witness, comm.recorder.step
+        self._start, self.real = time.monotonic(), None
+        self.ended, self._once = False, threading.Lock()
+
+    def begun(self, real):
+        """Follow torch's own work from here on; return what the caller is to have."""
+        self.real = real
+        if real is None:  # it has ended, or torch collects several before they begin
+            self.end()
+            return None
+        if self.later:
+            self._witness.bearings.begun(self)
+            if self.on_gpu is None:
+                real.get_future().add_done_callback(self._done)
+            else:  # there a future ends as it begins, and a collective when it is asked
+                self.on_gpu.append(self)
+                self._comm.recorder.running()
+        return self
+
+    def _done(self, future):
+        self.end()
+
+    def block(self):
+        """Note that this rank waits for it."""
+        self._comm.recorder.now(
+            "blocked", "collective", call=self._number, group=self._group,
+            label=shown(self._words), since=self._start,
+        )  # fmt: skip
+
+    def end(self, at=None):
+        """Write its event, once. at: when it ended, nan if it was broken off."""
+        with self._once:
+            if self.ended:
+                return
+            self.ended = True
+        at = time.monotonic() if at is None else at
+        self._comm.recorder.event(
+            "collective", self._start, at, -1, self.size, self._label, self._step
+        )
+
+    def wait(self, *timeout) -> bool:
+        """Wait until it has ended; meanwhile this rank is blocked in it."""
+        self.block()
+        try:
+            done = self.real.wait(*timeout)
+        except BaseException:
+            self.end(math.nan)
+            raise
+        finally:
+            self._comm.recorder.running()
+        self.end()
+        if not self.later:
+            self._comm.check_agreement(self._number, self._words, self._group)
+        return done
+
+
+def _of_torch(name):
+    def call(self, *args, **kwargs):
+        return getattr(self.real, name)(*args, **kwargs)
+
+    return functools.wraps(getattr(dist.Work, name))(call)
+
+
+for _name in vars(dist.Work):
+    if not _name.startswith("__") and _name not in vars(SeenWork):
+        setattr(SeenWork, _name, _of_torch(_name))
+
+
+def _seen_group(witness):
+    """Return a subclass of torch's ProcessGroup whose collectives are noted."""
+
+    class SeenGroup(distributed_c10d.ProcessGroup):
+        """A process group whose collectives a witness hears of.
+
+        key: its name in the notes; None until it is known who is in it.
+        members: its ranks in the world.
+        """
+
+        key, members = None, ()
+
+        def __init__(self, store, rank, size):
+            super().__init__(rank, size)  # only so may a subclass override methods
+            self._store = store
+
+        def get_group_store(self):
+            """Return what its ranks have met at."""
+            return self._store
+
+        def made_of(self, ranks):
+            """Take note of its members; of the default group there are none to name."""
+            self.members, self.key = list(ranks) or list(range(self.size())), ""
+            if ranks:
+                named = ",".join(map(str, ranks))
+                witness.groups[named] += 1
+                self.key = f"{named}#{witness.groups[named]}"
+            else:
+                witness.groups.clear()  # a new world
+
+    for name in _METHODS:
+        if hasattr(SeenGroup, name) and not hasattr(SeenGroup, _NEW.get(name, "")):
+            setattr(SeenGroup, name, _seen_method(witness, name))
+    return SeenGroup
+
+
+def _seen_method(witness, name):
+    method = getattr(distributed_c10d.ProcessGroup, name)
+
+    def seen(self, *args, **kwargs):
+        work = witness.enter(self, name, args, kwargs)
+        real = method(self, *args, **kwargs)
+        return real if work is None else work.begun(real)
+
+    # torch finds by this name that the method calls the one that it overrides
+    seen.__code__ = seen.__code__.replace(co_name=name)
+    return functools.wraps(method)(seen)
+
+
+def _tensors(thing):
+    if hasattr(thing, "dtype"):
+        yield thing
+    elif isinstance(thing, list | tuple):
+        for each in thing:
+            yield from _tensors(each)
+
+
+def _shapes(tensors):
+    """Return types and shapes in words; equal ones in a row once, and only some."""
+    words = list(dict.fromkeys(map(_shape, tensors)))
+    more = [f"and {len(words) - _SHOWN_SHAPES} more"] if words[_SHOWN_SHAPES:] else []
+    return ", ".join(words[:_SHOWN_SHAPES] + more)
+
+
+def _shape(tensor):
+    return f"{str(tensor.dtype).removeprefix('torch.')}{list(tensor.shape)}"
+
+
+def _options(options, members):
+    """Return what else ranks agree on: the operation, and the root in the world."""
+    if hasattr(options, "reduceOp"):
+        yield _operation(options.reduceOp)
+    if hasattr(options, "rootRank"):
+        yield str(members[options.rootRank])
+
+
+def _operation(op):
+    name = str(getattr(op, "op", op))
+    return name.rpartition(".")[2]
+
+
+def _meet_for_group(comm_of, call):
+    """All ranks call new_group for each group, and meet in it, unseen by any group."""
     signature = inspect.signature(call)
 
-    def watched(*args, **kwargs):
-        if guard.inside or not dist.is_initialized():
-            return call(*args, **kwargs)
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError:
-            return call(*args, **kwargs)  # torch says what is wrong with them
-        bound.apply_defaults()
-        given = bound.arguments
-        if given.get("group") not in (None, dist.group.WORLD):
-            return call(*args, **kwargs)
+    def met(*args, **kwargs):
+        given = signature.bind(*args, **kwargs).arguments
         comm = comm_of()
-        comm.next_step()
-        words = f"{name}({', '.join(_words(given[a]) for a in agreed if a in given)})"
-        if given.get("async_op"):
-            with guard:
-                return _begun(comm, words, name, call, args, kwargs)
-        with guard, comm.meeting("collective", words, label=name):
+        if not comm or given.get("use_local_synchronization"):
+            return call(*args, **kwargs)
+        ranks = given.get("ranks")
+        words = f"new_group({'' if ranks is None else list(ranks)})"
+        with comm.meeting("collective", words, "new_group"):
             return call(*args, **kwargs)
 
-    return watched
+    return met
 
 
-def _begun(comm, words, name, call, args, kwargs):
-    """Start an asynchronous collective: noted, but nobody waits in it yet."""
-    number = comm.recorder.enter_call(words)
-    comm.check_agreement(number, words)
-    comm.recorder.point("collective", name)
-    return call(*args, **kwargs)
-
-
-def _words(value):
-    if hasattr(value, "dtype"):
-        return f"{str(value.dtype).removeprefix('torch.')}{list(value.shape)}"
-    return str(value).removeprefix("RedOpType.")
-
-
-def _message(comm_of, guard, call, name, ready=dist.is_initialized):
+def _message(comm_of, call, name, ready=_in_group):
     signature = inspect.signature(call)
     way = "dst" if name.endswith("send") else "src"
 
     def watched(*args, **kwargs):
-        if guard.inside or not ready():
+        if not ready(comm_of()):
             return call(*args, **kwargs)
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
+            return call(*args, **kwargs)  # torch says what is wrong with them
+        if getattr(given["tensor"], "is_cuda", False):
             return call(*args, **kwargs)
         peer = given.get(way, given.get(f"group_{way}"))
         plain = given.get("group") in (None, dist.group.WORLD) and not given.get("tag")
@@ -177,7 +397,7 @@ def _message(comm_of, guard, call, name, ready=dist.is_initialized):
 
 def _destroy(comm_of, call):
     def watched(group=None):
-        if group in (None, dist.group.WORLD):
+        if group in (None, dist.group.WORLD) and comm_of():
             comm_of().recorder.raise_flag(DESTROYED)
         return call(group)
 

@@ -7,9 +7,10 @@
 
 A rank writes a note with one memory copy and no system call; the kernel reads it
 whenever it likes, also after the rank was killed. Each rank writes only its own
-region, so there are no locks. Three kinds of note:
+region, so there are no locks. Four kinds of note:
 
 - *now*: whether the rank is running, blocked (in what, waiting for whom) or done;
+- *calls*: for each process group how many collectives it has entered, and their words;
 - *posts*: for each peer how many messages it has offered and asked for, and the size
   and type of the latest. Message k meets its partner when both sides have posted k,
   so comparing two counters tells a message in flight from one that will never come;
@@ -25,7 +26,11 @@ from distlab.recorder.layout import (
     UNKNOWN_SIZE,
     Now,
     Post,
+    agreed,
     any_words,
+    members_of,
+    phase_of,
+    shown,
 )
 from distlab.recorder.recorder import Recorder
 
@@ -39,5 +44,9 @@ __all__ = [
     "Now",
     "Post",
     "Recorder",
+    "agreed",
     "any_words",
+    "members_of",
+    "phase_of",
+    "shown",
 ]

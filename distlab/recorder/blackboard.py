@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Container, Mapping, Sequence
 
 from distlab.recorder.layout import (
-    CALLS,
+    CELL_BYTES,
     EVENT_ROW,
     FIRST_VERSION,
     KEPT_EVENTS,
@@ -26,13 +26,18 @@ from distlab.trace import Event, Trace
 
 __all__ = ["Blackboard"]
 
+_RECENT_PIECES = 20  # of events that came together
+
 
 class Blackboard(Notes):
     """The kernel's view of every rank's notes.
 
     `descriptor` is the shared block's, to be given to each rank.
     began: when the trace began, by the clock that its events are timed with.
+    recent_only: whether to forget all but the last events, of a run that goes on long.
     """
+
+    recent_only = False
 
     def __init__(self, world_size: int, descriptor: int):
         layout = Layout(world_size)
@@ -57,10 +62,12 @@ class Blackboard(Notes):
         """
         self.drain()
         self.world_size = len(regions)
-        self._layout, self._words = self._layout.among(regions), {}
+        self._layout = self._layout.among(regions)
+        self._words, self._groups = {}, {}
         for rank, region in enumerate(regions):
             base, end = self._layout.base(rank), self._layout.events
-            kept = range(WRITTEN, CALLS) if region not in fresh else range(0)
+            kept = range(WRITTEN, READ + CELL_BYTES)
+            kept = kept if region not in fresh else range(0)
             for begin, stop in ((0, kept.start), (kept.stop, end)):
                 self._memory[base + begin : base + stop] = bytes(stop - begin)
         everyone = range(self.world_size)
@@ -72,12 +79,13 @@ class Blackboard(Notes):
         at = self._layout.base(rank) + NOW
         for _ in range(1000):  # written front to back: whole once both ends agree
             last = self._counter(rank, LAST_VERSION)
-            what, *where, step, since = NOW_ROW.unpack_from(self._memory, at)
+            what, *where, slot, step, since = NOW_ROW.unpack_from(self._memory, at)
             if last == self._counter(rank, FIRST_VERSION):
                 break  # never, if the rank was killed while it wrote
         label = self.word(rank, step & 0xFFFFFFFF)
         state, kind = STATES[what >> 8], KINDS[what & 0xFF]
-        return Now(state, kind, *where, step >> 32, label, since)
+        group = next((g for g, s in self.groups(rank).items() if s == slot), "")
+        return Now(state, kind, *where, step >> 32, label, since, group)
 
     def drain(self) -> None:
         """Take over the finished events, so that ranks find room for more."""
@@ -92,6 +100,8 @@ class Blackboard(Notes):
                 self._pieces[rank].append(piece)
                 self._read[rank] += count
             self._set_counter(rank, READ, written)
+            if self.recent_only:
+                del self._pieces[rank][:-_RECENT_PIECES]
 
     def trace(
         self, *, cut: bool = False, ended: Mapping[int, tuple] | None = None

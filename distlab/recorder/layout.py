@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 __all__ = ["DESTROYED", "IN", "OUT", "THREADED", "Layout", "Notes", "Now", "Post"]
-__all__ += ["any_words"]
+__all__ += ["agreed", "any_words", "members_of", "phase_of"]
+__all__ += ["shown"]
 
 KINDS = ("send", "recv", "sendrecv", "barrier", "collective", "work", "mark", "fault")
 KINDS += ("any",)  # a call that waits for one of several messages
@@ -15,7 +16,7 @@ STATES = ("starting", "running", "blocked", "done", "raised")
 OUT, IN = 0, 1
 THREADED, DESTROYED = 1, 2
 
-NOW_ROW = struct.Struct("<qqqqqqqqqd")
+NOW_ROW = struct.Struct("<qqqqqqqqqqd")
 EVENT_ROW = struct.Struct("<ddiiqii")
 UNKNOWN_SIZE = 2**64 - 1
 CELL_BYTES = 8
@@ -23,12 +24,13 @@ CELL_BYTES = 8
 KEPT_EVENTS = 2**16
 KEPT_POSTS = 64
 KEPT_CALLS = 64
+MOST_GROUPS = 64
 WORDS_BYTES = 2**23
 
 # A region begins with its now between two versions, then come the counters, then a
 # table for each kind of note.
 FIRST_VERSION, NOW, LAST_VERSION = 0, CELL_BYTES, CELL_BYTES + NOW_ROW.size
-FLAGS, WRITTEN, READ, CALLS = range(128, 128 + 4 * CELL_BYTES, CELL_BYTES)
+FLAGS, WRITTEN, READ, GROUPS, PASSES = range(128, 128 + 5 * CELL_BYTES, CELL_BYTES)
 _AFTER_COUNTERS = 256
 
 
@@ -40,7 +42,7 @@ class Now(NamedTuple):
         and its label says for which, see `any_of`.
     send_to, send_number: the message it waits to hand over, or -1.
     recv_from, recv_number: the message it waits to be given, or -1.
-    call: the number of the collective it waits in, or -1.
+    call, group: the number of the collective it waits in, or -1, and of which group.
     send_bytes, recv_bytes: the sizes of those two messages.
     since: seconds on the system's monotonic clock.
     """
@@ -57,6 +59,7 @@ class Now(NamedTuple):
     step: int
     label: str
     since: float
+    group: str = ""
 
     def any_of(self) -> list[tuple[int, int, int]]:
         """Return (peer, way, number) of the messages each of which would free it."""
@@ -67,6 +70,29 @@ class Now(NamedTuple):
 def any_words(call: str, sides: Iterable[tuple[int, int, int]]) -> str:
     """Return the label of a rank that waits in `call` for one of these messages."""
     return " ".join([call, *(":".join(map(str, side)) for side in sides)])
+
+
+def members_of(group: str, world_size: int) -> list[int]:
+    """Return the ranks of a group: "" is the world, "0,2#1" the first of 0 and 2."""
+    if not group:
+        return list(range(world_size))
+    return [int(rank) for rank in group.partition("#")[0].split(",")]
+
+
+def agreed(words: str) -> str:
+    """Return what of a collective's words all ranks must have in common."""
+    return words.partition("\n")[0]
+
+
+def shown(words: str) -> str:
+    """Return a collective's words for people, with whose it is where that is known."""
+    common, own, _ = f"{words}\n\n".split("\n")[:3]
+    return own.replace("*", common, 1) if own else common
+
+
+def phase_of(words: str) -> str:
+    """Return "forward" or "backward" if a model's pass called the collective, or ""."""
+    return f"{words}\n\n".split("\n")[2]
 
 
 class Post(NamedTuple):
@@ -96,7 +122,7 @@ class Layout:
         self._counts = _AFTER_COUNTERS
         self._posts = self._counts + pairs * CELL_BYTES
         self._calls = self._posts + pairs * KEPT_POSTS * 2 * CELL_BYTES
-        self.events = self._calls + KEPT_CALLS * CELL_BYTES
+        self.events = self._calls + MOST_GROUPS * (2 + KEPT_CALLS) * CELL_BYTES
         self.words = self.events + KEPT_EVENTS * EVENT_ROW.size
         end = self.words + WORDS_BYTES
         self.stride = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -124,10 +150,14 @@ class Layout:
         slot = (2 * peer + way) * KEPT_POSTS + number % KEPT_POSTS
         return (self.base(rank) + self._posts) // CELL_BYTES + 2 * slot
 
-    def call(self, rank: int, number: int) -> int:
-        """Return the cell in which `rank` notes its `number`-th collective."""
-        slot = number % KEPT_CALLS
-        return (self.base(rank) + self._calls) // CELL_BYTES + slot
+    def group(self, rank: int, slot: int) -> int:
+        """Return the first of a group's cells: its name, its count, then its calls."""
+        first = (self.base(rank) + self._calls) // CELL_BYTES
+        return first + slot * (2 + KEPT_CALLS)
+
+    def call(self, rank: int, slot: int, number: int) -> int:
+        """Return the cell in which `rank` notes a group's `number`-th collective."""
+        return self.group(rank, slot) + 2 + number % KEPT_CALLS
 
 
 class Notes:
@@ -149,7 +179,7 @@ class Notes:
         self._memory = beside._memory if beside else memory
         self._cells = beside._cells if beside else memoryview(memory).cast("Q")
         self._layout = layout
-        self._words = {}
+        self._words, self._groups = {}, {}
         self.world_size = world_size
 
     def posted(self, rank: int, peer: int, way: int) -> int:
@@ -166,13 +196,29 @@ class Notes:
             return None  # its place may have been written over while it was read
         return Post(number, size, self.word(rank, tag & 0xFFFFFFFF))
 
-    def calls(self, rank: int) -> int:
-        """Return how many collectives `rank` has entered."""
-        return self._counter(rank, CALLS)
+    def groups(self, rank: int) -> dict[str, int]:
+        """Return the groups in which `rank` has entered collectives, "" for the world.
 
-    def call(self, rank: int, number: int) -> str:
-        """Return the name and signature of the `number`-th collective of `rank`."""
-        return self.word(rank, self._cells[self._layout.call(rank, number)])
+        Each has the number of its place in the rank's table.
+        """
+        known = self._groups.setdefault(rank, {"": 0})
+        for slot in range(len(known), self._counter(rank, GROUPS) + 1):
+            known[self.word(rank, self._cells[self._layout.group(rank, slot)])] = slot
+        return known
+
+    def calls(self, rank: int, group: str = "") -> int:
+        """Return how many collectives of a group `rank` has entered."""
+        slot = self.groups(rank).get(group)
+        return 0 if slot is None else self._cells[self._layout.group(rank, slot) + 1]
+
+    def call(self, rank: int, number: int, group: str = "") -> str:
+        """Return name and signature of the `number`-th collective of `rank` there."""
+        at = self._layout.call(rank, self.groups(rank)[group], number)
+        return self.word(rank, self._cells[at])
+
+    def passes(self, rank: int) -> int:
+        """Return how many backward passes with collectives `rank` has begun."""
+        return self._counter(rank, PASSES)
 
     def flags(self, rank: int) -> int:
         """Return THREADED and DESTROYED, as far as they hold for `rank`."""

@@ -8,17 +8,19 @@ import zlib
 from collections.abc import Sequence
 
 from distlab.recorder.layout import (
-    CALLS,
     CELL_BYTES,
     EVENT_ROW,
     FIRST_VERSION,
     FLAGS,
+    GROUPS,
     KEPT_EVENTS,
     KEPT_POSTS,
     KINDS,
     LAST_VERSION,
+    MOST_GROUPS,
     NOW,
     NOW_ROW,
+    PASSES,
     READ,
     STATES,
     UNKNOWN_SIZE,
@@ -63,7 +65,7 @@ class Recorder(Notes):
         self._written_cell = (self._base + WRITTEN) // CELL_BYTES
         self._read_cell = (self._base + READ) // CELL_BYTES
         self._places = {"": 0}
-        self._tags = {}
+        self._tags, self._slots = {}, {"": 0}
         self._words_end = 4
         self._written = 0
         self._version = 0
@@ -75,7 +77,7 @@ class Recorder(Notes):
         """Be `rank` among ranks with these regions; its own region stays the same."""
         self.rank, self.world_size = rank, len(regions)
         self._layout = self._layout.among(regions)
-        self._words = {}
+        self._words, self._groups, self._slots = {}, {}, {"": 0}
 
     def begin(self) -> None:
         """Start a new call of the world: steps count from 1 again."""
@@ -90,6 +92,7 @@ class Recorder(Notes):
         send: tuple[int, int] = (-1, -1),
         recv: tuple[int, int] = (-1, -1),
         call: int = -1,
+        group: str = "",
         sizes: tuple[int, int] = (0, 0),
         label: str = "",
         since: float = 0.0,
@@ -107,7 +110,7 @@ class Recorder(Notes):
         self._cells[self._first_version] = self._version
         NOW_ROW.pack_into(
             self._memory, self._base + NOW,
-            what, *send, *recv, call, *sizes, step_and_place, since,
+            what, *send, *recv, call, *sizes, self._slots[group], step_and_place, since,
         )  # fmt: skip
         self._cells[self._last_version] = self._version
 
@@ -152,12 +155,27 @@ class Recorder(Notes):
             self._tags[type_] = tag
         return tag
 
-    def enter_call(self, words: str) -> int:
-        """Note that this rank enters its next collective; return its number."""
-        number = self.calls(self.rank) + 1
-        self._cells[self._layout.call(self.rank, number)] = self.place(words)
-        self._set_counter(self.rank, CALLS, number)
+    def knows(self, group: str) -> bool:
+        """Return whether a group has a place in the notes, given to it now."""
+        slot = len(self._slots)
+        if group not in self._slots and slot < MOST_GROUPS:
+            self._slots[group] = slot
+            self._cells[self._layout.group(self.rank, slot)] = self.place(group)
+            self._set_counter(self.rank, GROUPS, slot)
+        return group in self._slots
+
+    def enter_call(self, words: str, group: str = "") -> int:
+        """Note that this rank enters a group's next collective; return its number."""
+        slot = self._slots[group]
+        count = self._layout.group(self.rank, slot) + 1
+        number = self._cells[count] + 1
+        self._cells[self._layout.call(self.rank, slot, number)] = self.place(words)
+        self._cells[count] = number
         return number
+
+    def begin_pass(self) -> None:
+        """Count a backward pass in which there are collectives."""
+        self._set_counter(self.rank, PASSES, self.passes(self.rank) + 1)
 
     def raise_flag(self, flag: int) -> None:
         """Set THREADED or DESTROYED."""
@@ -171,10 +189,11 @@ class Recorder(Notes):
         peer: int = -1,
         size: int = 0,
         label: str = "",
+        step: int = -1,
     ) -> None:
-        """Note an event; waits for the kernel if the ring is full.
+        """Note an event of this step; waits for the kernel if the ring is full.
 
-        An `end` of nan says that it was broken off.
+        An `end` of nan says that it was broken off. A step below 0 is the present one.
         """
         place = self.place(label) if label else 0
         with self._pen:
@@ -183,7 +202,8 @@ class Recorder(Notes):
             EVENT_ROW.pack_into(
                 self._memory,
                 self._events + self._written % KEPT_EVENTS * EVENT_ROW.size,
-                start, end, _KIND_CODES[kind], peer, size, self.step, place,
+                start, end, _KIND_CODES[kind], peer, size,
+                self.step if step < 0 else step, place,
             )  # fmt: skip
             self._written += 1
             self._cells[self._written_cell] = self._written

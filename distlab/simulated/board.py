@@ -70,13 +70,21 @@ class SimulatedBoard:
         waiting = self._engine.sends if way == OUT else self._engine.recvs
         return self._moved.get(pair, 0) + len(waiting[pair[0]].get(pair[1], ()))
 
-    def calls(self, rank: int) -> int:
+    def groups(self, rank: int) -> dict[str, int]:
+        """Return the groups of `rank`: the world."""
+        return {"": 0}
+
+    def calls(self, rank: int, group: str = "") -> int:
         """Return how many collectives `rank` has entered."""
         return self._engine.barriers[rank]
 
-    def call(self, rank: int, number: int) -> str:
+    def call(self, rank: int, number: int, group: str = "") -> str:
         """Return the name of a collective that `rank` has entered."""
         return "barrier"
+
+    def passes(self, rank: int) -> int:
+        """Return 0: a simulated backward has collectives of Comm only."""
+        return 0
 
     def flags(self, rank: int) -> int:
         """Return 0: a simulated rank has one thread and no process group."""

@@ -1,0 +1,240 @@
+"""`launch_script`: an unchanged torch.distributed script on ranks that are watched.
+
+torchrun                       distlab launch
+each worker imports torch      one process imports torch, and ranks are its forks
+output of workers side by side each line with its rank
+a hang ends in a time-out      who waits for whom is told as soon as all wait
+"""
+
+import math
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from distlab.calls.console import Console
+from distlab.errors import InvalidArgument, WorldFailed
+from distlab.faults import Fault, Hang, Kill, Slow, check_faults
+from distlab.launch.call import Call, Failure, Outcome
+from distlab.launch.machine import check_world_size, start_method, usable_cores
+from distlab.launch.ranks import Ranks
+from distlab.processes import Interrupts
+from distlab.trace import Trace
+
+__all__ = ["Script", "ScriptRun", "launch_script"]
+
+_GRACE_S = 30.0  # what torchrun gives its workers to end after a signal
+_PRELOAD = ("torch", "torch.distributed", "numpy", "numpy.random", "cloudpickle")
+_PRELOAD += ("distlab.launch.script_rank",)
+_TICK_S = 0.1
+_TAIL = 20  # lines that are kept of each rank, for the story of its end
+
+
+@dataclass
+class Script:
+    """What Python's command line has: a file, or a module, and its arguments."""
+
+    target: str
+    args: Sequence[str] = ()
+    module: bool = False
+
+
+@dataclass
+class ScriptRun:
+    """How a script ended.
+
+    trace: what its ranks did, the last of it only, unless all was asked for.
+    failure: why it could not go on, or None.
+    signal: which signal ended it, or 0.
+    unmet: what of the planned faults did not happen, in sentences.
+    """
+
+    trace: Trace
+    failure: WorldFailed | None
+    signal: int
+    unmet: list[str]
+
+
+def launch_script(
+    script: Script,
+    world_size: int,
+    *,
+    faults: Sequence[Fault] = (),
+    whole_trace: bool = False,
+) -> ScriptRun:
+    """Run a script on ranks of its own, until all have ended or one cannot go on.
+
+    faults: of `Kill` and `Hang` the step counts the rank's collectives and messages.
+
+    Raises: InvalidArgument before anything has started. No process is left behind.
+    """
+    if not script.module and not Path(script.target).is_file():
+        raise InvalidArgument(f"there is no script {script.target!r} here.")
+    world_size = check_world_size(world_size)
+    faults = check_faults(faults, world_size)
+    console = _Console(world_size)
+    with Interrupts() as interrupts, _Signals() as signals:
+        ranks = _ScriptRanks(script, world_size, faults)
+        ranks.board.recent_only = not whole_trace
+        failure = None
+        try:
+            ranks.wait_ready(interrupts)
+            if not interrupts.pending:
+                stop = _Either(interrupts, signals)
+                ranks.call(
+                    [b""],
+                    console=console,
+                    timeout_s=math.inf,
+                    faults=faults,
+                    interrupts=stop,
+                )
+        except Failure as failed:
+            failure = ranks.story(failed, faults, console.output())
+        number = signals.caught or (signal.SIGINT if interrupts.pending else 0)
+        if number:
+            ranks.end_by(number, console)
+        trace = failure.trace if failure else ranks.board.trace()
+        unmet = _unmet(faults, trace, ranks.board)
+        if not (failure or number):
+            ranks.leave()
+        ranks.close()
+    return ScriptRun(trace, failure, number, unmet)
+
+
+def _unmet(faults, trace, board):
+    """Return a sentence for each fault whose rank ended before it."""
+    struck = {event.rank for event in trace.events if event.kind == "fault"}
+    return [
+        f"{fault} did not happen: rank {fault.rank} made {board.now(fault.rank).step} "
+        "calls of torch.distributed."
+        for fault in faults
+        if isinstance(fault, Kill | Hang) and fault.rank not in struck
+    ]
+
+
+class _Signals:
+    """SIGTERM and SIGHUP, caught while a script runs."""
+
+    def __init__(self):
+        self.caught, self._before = 0, {}
+
+    def __enter__(self):
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            self._before[number] = signal.signal(number, self._catch)
+        return self
+
+    def _catch(self, number, frame):
+        self.caught = number
+
+    def __exit__(self, *_):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+
+class _Either:
+    """Whether a signal of either kind has come."""
+
+    def __init__(self, interrupts, signals):
+        self._interrupts, self._signals = interrupts, signals
+
+    @property
+    def pending(self):
+        return self._interrupts.pending or bool(self._signals.caught)
+
+
+class _Console(Console):
+    """Shows every line, and keeps the last ones."""
+
+    def __init__(self, world_size):
+        super().__init__(world_size, quiet=False)
+
+    def add(self, rank: int, text: str) -> None:
+        """Show whole lines that `rank` printed."""
+        self._kept[rank] = [*self._kept[rank], *text.splitlines(True)][-_TAIL:]
+        lines = "".join(f"[rank {rank}] {line}\n" for line in text.splitlines())
+        with suppress(BrokenPipeError):  # as with `| head`
+            sys.stdout.write(lines)
+            sys.stdout.flush()
+
+
+class _ScriptRanks(Ranks):
+    """Ranks that run a script, which makes the process group by itself."""
+
+    script = True
+
+    def __init__(self, script, world_size, faults):
+        self._script, self._faults = script, faults
+        self._stdin = _stdin()
+        super().__init__(
+            world_size, "gloo", persistent=False, start_method=start_method()[0]
+        )
+
+    def _start(self, **how):
+        how["shared"] = [*how["shared"], self._stdin]
+        how["preload"] = _PRELOAD
+        return super()._start(entry="distlab.launch.script_rank:main", **how)
+
+    def _settings(self, persistent):
+        struck = (f for f in self._faults if not isinstance(f, Slow))
+        threads = max(1, usable_cores() // self.world_size)
+        names = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_free_port())}
+        names["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", str(threads))
+        return super()._settings(persistent) | {
+            "target": self._script.target,
+            "args": list(self._script.args),
+            "module": self._script.module,
+            "names": names,
+            "faults": [(type(f).__name__, f.rank, f.step) for f in struck],
+        }
+
+    def _begin(self, console, faults):
+        self.board.begin()
+        return _ScriptCall(self.processes, self.board, console=console, faults=faults)
+
+    def end_by(self, number, console):
+        """Send all ranks a signal, and show what they print until they have ended."""
+        for rank in list(self.processes.alive):
+            self.processes.signal(rank, number)
+        call = _ScriptCall(self.processes, self.board, console=console, faults=())
+        call.watch_end(_GRACE_S)
+
+    def close(self):
+        """Kill what is left and give everything back."""
+        super().close()
+        if self._stdin is not None:
+            os.close(self._stdin)
+            self._stdin = None
+
+
+class _ScriptCall(Call):
+    """The script under way. Who leaves with status 0 has ended well, however."""
+
+    def _ended(self, rank, status):
+        how = "died" if status else "returned"
+        return Outcome(rank, how, self._time(rank), status)
+
+    def watch_end(self, patience_s):
+        """Take in what happens until all have ended, or for so long."""
+        deadline = time.monotonic() + patience_s
+        while self._processes.alive - set(self.outcomes):
+            if time.monotonic() > deadline:
+                return
+            self._take(self._processes.poll(_TICK_S))
+
+
+def _stdin():
+    """Return a descriptor of the standard input, or of nothing where there is none."""
+    try:
+        return os.dup(0)
+    except OSError:
+        return os.open(os.devnull, os.O_RDONLY)
+
+
+def _free_port():
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return server.getsockname()[1]
