@@ -20,7 +20,7 @@ FLOORS = [
     {"sandbox", "recorder", "show"},
     {"comm", "simulated", "collectives", "history"},
     {"launch", "network", "dataflow"},
-    {"train", "agree", "plan", "engines", "predictions"},
+    {"train", "agree", "plan", "engines", "flight", "predictions"},
     {"checks", "quiz", "progress"},
     {"instructor"},
     {"commands"},

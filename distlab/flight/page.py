@@ -1,0 +1,106 @@
+"""A page of lanes around the fault: who called what, and who waits for whom.
+
+A lane is a set of ranks that did the same. Its cells are the collectives up to the
+fault, by group and number; marks and words tell what colours tell.
+"""
+
+from collections import Counter, defaultdict
+from html import escape
+from itertools import islice
+
+from distlab.flight.matching import Fault, Job
+from distlab.flight.telling import described, ranks_in_words
+from distlab.show.theme import GRID, INK, MUTED, PAPER, TRACK, WARNING
+
+__all__ = ["page"]
+
+_LANES, _GROUPS, _BEFORE = 24, 4, 7
+_MARKS = {"done": "✓", "waits": "…", "odd": "≠", "never": "✗", "unknown": "?", "": ""}
+_STYLE = f"""
+:root {{ --ink: {INK}; --muted: {MUTED}; --line: {GRID}; --paper: {PAPER};
+  --track: {TRACK}; --warning: {WARNING}; color-scheme: light dark; }}
+@media (prefers-color-scheme: dark) {{ :root {{ --ink: #E8ECF0; --muted: #A3AFBB;
+  --line: #414C57; --paper: #14181D; --track: #232B33; --warning: #F2786B; }} }}
+body {{ margin: 24px; background: var(--paper); color: var(--ink);
+  font: 14px/1.5 system-ui, sans-serif; }}
+h1 {{ font-size: 18px; }} pre {{ white-space: pre-wrap; }}
+div {{ overflow-x: auto; }}
+table {{ border-collapse: separate; border-spacing: 4px; }}
+th {{ font-weight: 400; color: var(--muted); text-align: left; white-space: nowrap; }}
+tbody th {{ color: var(--ink); font-weight: 600; }}
+td {{ padding: 3px 8px; border-radius: 4px; font-size: 12px; max-width: 150px; }}
+.done {{ background: var(--track); color: var(--muted); }}
+.waits {{ border: 2px dashed var(--ink); }}
+.odd {{ border: 3px solid var(--warning); color: var(--warning); font-weight: 600; }}
+.never {{ border: 3px dotted var(--warning); color: var(--warning); }}
+.unknown {{ color: var(--muted); }}
+"""
+
+
+def page(job: Job, faults: list[Fault], text: str) -> str:
+    """Return the page as HTML that needs nothing else; text: the explanation."""
+    verdict, _, rest = text.partition("\n")
+    return (
+        '<!doctype html><html lang="en"><meta charset="utf-8">'
+        '<meta name="viewport" content="width=device-width">'
+        f"<title>distlab: what hangs</title><style>{_STYLE}</style><body>"
+        f"<h1>{escape(verdict)}</h1>{_lanes(job, faults[0]) if faults else ''}"
+        f"<pre>{escape(rest)}</pre></body></html>\n"
+    )
+
+
+def _lanes(job, fault):
+    columns = _columns(job, fault)
+    lanes = defaultdict(list)
+    common = {at: next(reversed(job.calls(*at)), "") for at in columns}
+    for rank in job.everyone:
+        cells = tuple(_cell(job, rank, *at, common[at]) for at in columns)
+        whom = job.lacking.get(rank)
+        waits = f"waits for {ranks_in_words(whom)}" if whom else ""
+        lanes[cells, waits].append(rank)
+    first = sorted(lanes.items(), key=lambda lane: fault.ranks[0] not in lane[1])
+    over = "".join(
+        f"<th colspan={count}>{escape(described(job, group))}</th>"
+        for group, count in Counter(group for group, _ in columns).items()
+    )
+    heads = "".join(f"<th>{number}</th>" for _, number in columns)
+    rows = "".join(
+        f"<tr><th>{ranks_in_words(ranks)}</th>{''.join(cells)}<th>{waits}</th></tr>"
+        for (cells, waits), ranks in islice(first, _LANES)
+    )
+    more = len(lanes) - _LANES
+    left = f"<p>{more} more lanes are left out.</p>" if more > 0 else ""
+    return (
+        f"<div><table><thead><tr><th></th>{over}</tr>"
+        f"<tr><th>collective</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{left}"
+        "<p>✓ finished, … waits, ≠ another call than most, ✗ never called, "
+        "? not in the dump</p>"
+    )
+
+
+def _columns(job, fault):
+    """Return (group, number) of the cells: the fault's, then where others wait."""
+    last = {fault.group: fault.number}
+    for at in job.waiting.values():
+        if not at.peers and len(last) < _GROUPS:
+            last.setdefault(at.group, at.number)
+    before = {group: _BEFORE if group is fault.group else 1 for group in last}
+    return [
+        (group, number)
+        for group, end in last.items()
+        for number in range(max(1, end - before[group]), end + 1)
+    ]
+
+
+def _cell(job, rank, group, number, common):
+    entry = job.entries(group, rank).get(number)
+    if rank not in job.members(group):
+        kind, words = "", ""
+    elif entry:
+        kind = "done" if entry.state == "done" else "waits"
+        kind, words = "odd" if entry.call != common else kind, entry.call
+    else:
+        never = rank in job.missing(group, number) and rank in job.dumps
+        kind, words = ("never", "never called") if never else ("unknown", "")
+    words = escape(words).replace("(", "<br>(", 1)
+    return f'<td class="{kind}">{_MARKS[kind]} {words}</td>'

@@ -1,0 +1,230 @@
+"""Flight-recorder dumps of torch.distributed, read without trust and kept small.
+
+A dump is what one rank's recorder held: its latest calls, oldest first, as a pickle or,
+without stacks, as JSON. Calls that are equal are one object in memory here, whatever
+rank made them, so a thousand ranks take little more than their sequence numbers.
+
+Source: FlightRecorder.hpp of PyTorch 2.13, version 2.10 of the format.
+"""
+
+import ast
+import gc
+import json
+import pickle
+import re
+from collections import defaultdict
+from dataclasses import dataclass, field
+from operator import itemgetter
+from pathlib import Path
+from typing import NamedTuple
+
+from distlab.errors import InvalidArgument
+from distlab.flight.signature import signature
+
+__all__ = ["DEFAULT", "Entry", "Group", "Operation", "RankDump", "files_of", "read"]
+
+DEFAULT = "default_pg"  # what torch calls the group of all ranks
+_NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+)?")
+_LIBRARY = re.compile(
+    r"/(site|dist)-packages/|/lib(64)?/python\d|/torch/(distributed|nn|autograd|_)|^<"
+)
+_WHERE = itemgetter("filename", "line", "name")
+
+
+@dataclass(eq=False)
+class Group:
+    """A process group as dumps name it, one object on all ranks.
+
+    ranks: its members, () where the dumps don't list them, as gloo's don't.
+    """
+
+    name: str
+    description: str
+    ranks: tuple[int, ...]
+
+
+class Entry(NamedTuple):
+    """What a rank called, how far it came, and the user's frames, innermost first.
+
+    state: "scheduled", "started" or "done".
+    """
+
+    call: str
+    state: str
+    stack: tuple[tuple[str, int, str], ...]
+
+
+class Operation(NamedTuple):
+    """One call of one rank. peers: of sends and receives, (way, rank, tensor)."""
+
+    group: Group
+    number: int
+    entry: Entry
+    since_ns: int
+    peers: tuple[tuple[str, int, str], ...] = ()
+
+
+@dataclass
+class RankDump:
+    """One rank's dump, made compact.
+
+    collectives: group -> sequence number -> `Entry`, as far back as the dump reaches.
+    unfinished: in the order of the calls. last: the latest call.
+    overwritten: whether the recorder dropped its oldest calls.
+    everyone: the members of the default group, where gloo has said so.
+    """
+
+    version: str
+    collectives: dict[Group, dict[int, Entry]] = field(default_factory=dict)
+    unfinished: list[Operation] = field(default_factory=list)
+    last: Operation | None = None
+    overwritten: bool = False
+    gloo: bool = False
+    everyone: tuple[int, ...] = ()
+
+
+def files_of(place: Path) -> dict[int, Path]:
+    """Return rank -> file, of a folder of dumps, or of "folder/prefix" in it.
+
+    Raises: InvalidArgument if there are none, or those of several jobs.
+    """
+    folder, prefix = (place, "") if place.is_dir() else (place.parent, place.name)
+    found = defaultdict(dict)
+    for path in folder.iterdir() if folder.is_dir() else ():
+        match = _NUMBERED.fullmatch(path.name)
+        if match and path.name.startswith(prefix) and path.is_file():
+            kind = f"{match[1]}N{match[3] or ''}"
+            found[kind][int(match[2])] = path
+    if not found:
+        raise InvalidArgument(
+            f"{place} has no dumps: one file per rank, such as nccl_trace_rank_0."
+        )
+    if len(found) > 1:
+        raise InvalidArgument(
+            f"{place} has files of several kinds: {', '.join(sorted(found))}. Say "
+            f"which by how they begin, such as {folder / min(found).partition('N')[0]}"
+        )
+    return dict(sorted(next(iter(found.values())).items()))
+
+
+def read(files: dict[int, Path]) -> tuple[dict[int, RankDump], dict[int, str]]:
+    """Return rank -> dump, and rank -> why its file can't be read."""
+    compact, dumps, unreadable = _Compact(), {}, {}
+    collecting = gc.isenabled()
+    gc.disable()  # millions of small objects, none of them in a cycle
+    try:
+        for rank, path in files.items():
+            try:
+                dumps[rank] = compact(_load(path))
+            except (InvalidArgument, OSError) as error:
+                unreadable[rank] = f"{path.name} {error}"
+    finally:
+        if collecting:
+            gc.enable()
+    return dumps, unreadable
+
+
+class _PlainOnly(pickle.Unpickler):
+    """Reads numbers, strings and containers; a pickle that names code is refused."""
+
+    def find_class(self, module, name):
+        raise InvalidArgument(
+            f"is refused: it names the code {module}.{name}, and a dump holds only data"
+        )
+
+
+def _load(path):
+    try:
+        with path.open("rb") as file:  # as a file: reading from memory takes four times
+            first = file.peek(1)[:1]
+            if not first:
+                raise InvalidArgument("is empty")
+            return json.load(file) if first == b"{" else _PlainOnly(file).load()
+    except (InvalidArgument, OSError):
+        raise
+    except Exception as error:  # pickle raises whatever the bytes provoke
+        if "truncated" in str(error) or isinstance(error, EOFError):
+            size = path.stat().st_size
+            raise InvalidArgument(f"is cut off after {size:,} bytes") from None
+        raise InvalidArgument(f"is not a dump: {error}") from None
+
+
+class _Compact:
+    """Makes the compact form of one dump after another, sharing what is equal."""
+
+    def __init__(self):
+        self._calls, self._stacks, self._entries = {}, {}, {}
+        self._groups, self._members = {}, {}
+
+    def __call__(self, dump: object) -> RankDump:
+        try:
+            return self._rank(dump)
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            version = dump.get("version") if isinstance(dump, dict) else None
+            said = f"{type(error).__name__}: {error}"
+            raise InvalidArgument(
+                f"is not what torch writes ({said}; its version is {version})"
+            ) from None
+
+    def _rank(self, dump):
+        made = RankDump(str(dump["version"]))
+        config = {
+            name: self._ranks_in(str(each["ranks"]))
+            for name, each in dump.get("pg_config", {}).items()
+        }
+        made.everyone = config.get("", ())  # all that gloo says of its groups
+        groups, calls = {}, {}
+        for entry in dump["entries"]:
+            named = tuple(entry["process_group"])
+            if named not in groups:
+                key = *named, config.get(named[0], ())
+                groups[named] = self._groups.setdefault(key, Group(*key))
+            group = groups[named]
+            paired = entry.get("is_p2p", False)
+            number = entry["p2p_seq_id" if paired else "collective_seq_id"]
+            call, peers, state = self._call(entry, group)
+            made.gloo |= entry["profiling_name"].startswith("gloo:")
+            known = calls.get((group, paired, number))
+            if known is None:
+                stack = self._stack(entry.get("frames", ()))
+                since = entry["time_created_ns"]
+                calls[group, paired, number] = [call, state, stack, since, peers]
+            else:  # a batch, of one number: its last call tells how far all came
+                known[0] += f" and {call}" if call != "coalesced" else ""
+                known[1], known[4] = state, known[4] + peers
+        for (group, paired, number), (*what, since, peers) in calls.items():
+            entry = self._entries.setdefault(tuple(what), Entry(*what))
+            made.last = Operation(group, number, entry, since, peers)
+            if not paired:
+                made.collectives.setdefault(group, {})[number] = entry
+            if entry.state != "done":
+                made.unfinished.append(made.last)
+        made.overwritten = bool(dump["entries"]) and dump["entries"][0]["record_id"] > 0
+        return made
+
+    def _ranks_in(self, text):
+        if text not in self._members:
+            self._members[text] = tuple(map(int, ast.literal_eval(text)))
+        return self._members[text]
+
+    def _call(self, entry, group):
+        """Return the call in words, its peers if it is a send or receive, its state."""
+        backend, _, name = entry["profiling_name"].partition(":")
+        inputs = tuple(map(tuple, entry["input_sizes"])), tuple(entry["input_dtypes"])
+        made = tuple(map(tuple, entry["output_sizes"])), tuple(entry["output_dtypes"])
+        key = name, inputs, made, group
+        if key not in self._calls:
+            self._calls[key] = signature(name, inputs, made, group.ranks)
+        state = entry["state"]
+        # gloo never says "completed"; what it waits for no more is retired.
+        ended = backend == "gloo" and entry.get("retired", True)
+        return *self._calls[key], "done" if state == "completed" or ended else state
+
+    def _stack(self, frames):
+        """Return the frames of the user's own code."""
+        frames = tuple(map(_WHERE, frames))
+        if frames not in self._stacks:
+            own = [frame for frame in frames if not _LIBRARY.search(frame[0])]
+            # A dump could name any file, to have a line of it shown.
+            self._stacks[frames] = tuple(f for f in own if f[0].endswith(".py"))
+        return self._stacks[frames]

@@ -1,0 +1,276 @@
+"""Dumps as NCCL leaves them, and dumps that are broken, explained."""
+
+import json
+import pickle
+import re
+
+import pytest
+
+from distlab.errors import InvalidArgument
+from distlab.flight import explain
+from distlab.flight.telling import ranks_in_words
+
+SECOND = 10**9
+BEGAN = 1_700_000_000 * SECOND
+FRAMES = [
+    {"name": "all_reduce", "filename": "/x/site-packages/torch/c10d.py", "line": 1},
+    {"name": "step", "filename": "/job/train.py", "line": 31},
+]
+
+
+def call(number, name="all_reduce", sizes=((4,),), state="completed", **more):
+    """Return an entry as NCCL's recorder has it."""
+    return {
+        "frames": FRAMES,
+        "process_group": ("0", "default_pg"),
+        "collective_seq_id": number,
+        "p2p_seq_id": 0,
+        "profiling_name": f"nccl:{name}",
+        "time_created_ns": BEGAN + number * SECOND,
+        "input_sizes": [list(size) for size in sizes],
+        "input_dtypes": ["Float"] * len(sizes),
+        "output_sizes": [list(size) for size in sizes],
+        "output_dtypes": ["Float"] * len(sizes),
+        "state": state,
+        "retired": state == "completed",
+        "is_p2p": False,
+        "record_id": number - 1,
+    } | more
+
+
+def pair(number, name, **more):
+    """Return the entry of a send or receive, "send 0->1" or "recv 1<-0"."""
+    of_pair = {"p2p_seq_id": number, "is_p2p": True, "collective_seq_id": 0}
+    return call(number, name, **of_pair, state="started", **more)
+
+
+def dump(entries, groups=None, world=4, version="2.10"):
+    """Return one rank's dump."""
+    ranks = {"0": range(world)} | (groups or {})
+    config = {n: {"name": n, "ranks": str(list(r))} for n, r in ranks.items()}
+    return {"version": version, "pg_config": config, "entries": entries}
+
+
+def leave(folder, dumps, name="nccl_trace_rank_"):
+    """Write rank -> dump; return the folder."""
+    for rank, each in dumps.items():
+        data = each if isinstance(each, bytes) else pickle.dumps(each, protocol=2)
+        (folder / f"{name}{rank}").write_bytes(data)
+    return folder
+
+
+def told(folder, calls, **more):
+    """Return what is explained of rank -> entries."""
+    return explain(leave(folder, {r: dump(each, **more) for r, each in calls.items()}))
+
+
+def upto(last, state="started", **more):
+    """Return the calls 1 to `last`, of which the last is still going on."""
+    return [*(call(n) for n in range(1, last)), call(last, state=state, **more)]
+
+
+def test_a_rank_that_skipped_a_collective_is_named_with_all_that_wait(tmp_path):
+    calls = {rank: upto(7) for rank in range(4)} | {1: upto(6, "completed")}
+    explained = told(tmp_path, calls)
+    assert explained.verdict == (
+        "rank 1 never called all_reduce(float32[4]) of the default group, which "
+        "ranks 0, 2 and 3 wait in"
+    )
+    text = str(explained)
+    assert "collective 7 of the default group" in text and "train.py, line 31" in text
+    assert "begun first by rank 0, at 2023-11-14 22:13:27 UTC" in text
+    assert "site-packages" not in text and "c10d" not in text
+
+
+def test_every_side_of_a_disagreement_is_named(tmp_path):
+    sizes = {0: (4,), 1: (2, 2), 2: (6,), 3: (4,)}
+    calls = {rank: upto(3, sizes=(size,)) for rank, size in sizes.items()}
+    assert told(tmp_path, calls).verdict == (
+        "ranks disagree about collective 3 of the default group: rank 1 called "
+        "all_reduce(float32[2, 2]), rank 2 called all_reduce(float32[6]), ranks 0 and "
+        "3 called all_reduce(float32[4])"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "more"),
+    [
+        ("all_to_all", "input_sizes"),
+        ("scatter", "input_sizes"),
+        ("gather", "output_sizes"),
+    ],
+)
+def test_sizes_that_may_differ_are_no_disagreement(tmp_path, name, more):
+    root = call(1, name, **{more: [[2], [2]]})
+    assert not told(tmp_path, {0: [root], 1: [call(1, name)]}, world=2).faults
+
+
+def test_groups_that_are_queued_in_two_orders_deadlock(tmp_path):
+    """Neither rank lacks a call; each device is in the call that the other has last."""
+    group = {"process_group": ("1", "tp")}
+    one, other = call(1, state="started"), call(1, state="scheduled", **group)
+    two, another = call(1, state="started", **group), call(1, state="scheduled")
+    calls = {0: [one, other], 1: [two, another]}
+    assert told(tmp_path, calls, groups={"1": (0, 1)}, world=2).verdict == (
+        "deadlock: rank 0 waits in all_reduce(float32[4]) of the default group for "
+        "rank 1, which waits in all_reduce(float32[4]) of group 1 (tp) [0, 1] for "
+        "rank 0"
+    )
+
+
+def test_what_holds_up_another_group_is_told_first(tmp_path):
+    group = {"process_group": ("1", "tp")}
+    waits = [call(1), call(1, state="started", **group)]
+    calls = {0: upto(2), 1: waits, 2: [call(1)], 3: upto(2)}
+    explained = told(tmp_path, calls, groups={"1": (1, 2)})
+    assert [fault.ranks for fault in explained.faults] == [(2,), (2,)]
+    assert "ranks 0 and 3 wait in" in str(explained)
+    assert "group 1 (tp) [1, 2], for rank 2" in str(explained)
+
+
+def test_sends_that_nobody_receives_are_a_deadlock_or_a_missing_call(tmp_path):
+    sends = {0: [pair(1, "send 0->1")], 1: [pair(1, "send 1->0")]}
+    assert told(tmp_path, sends, world=2).verdict == (
+        "deadlock: rank 0 waits in send(float32[4]) to rank 1 of the default group for "
+        "rank 1, which waits in send(float32[4]) to rank 0 of the default group for "
+        "rank 0"
+    )
+    assert told(tmp_path, sends | {1: []}, world=2).verdict == (
+        "rank 1 never called the other side of send(float32[4]) to rank 1 of the "
+        "default group, which rank 0 waits in"
+    )
+    met = sends | {1: [pair(1, "recv 1<-0")]}
+    assert "the other side has called" in told(tmp_path, met, world=2).verdict
+
+
+def test_a_call_that_all_made_and_none_ends_is_no_fault_of_the_code(tmp_path):
+    calls = {rank: upto(3) for rank in range(3)} | {3: upto(3, "scheduled")}
+    explained = told(tmp_path, calls)
+    assert explained.verdict == (
+        "all ranks of the default group called all_reduce(float32[4]), and ranks 0 to "
+        "3 did not end it"
+    )
+    assert (
+        "rank 3 waits in all_reduce(float32[4]), collective 3 of the default "
+        in str(explained)
+        and "has not started on its device" in str(explained)
+    )
+
+
+def test_a_batch_ends_when_its_last_call_does(tmp_path):
+    batch = [
+        call(1, "_allgather_base", state="scheduled"),
+        call(1, "_allgather_base", state="scheduled"),
+        call(1, "coalesced"),
+    ]
+    explained = told(tmp_path, {0: batch, 1: batch}, world=2)
+    assert explained.verdict.startswith("no rank is behind")
+    assert "all_gather_into_tensor(float32[4]) and all_gather_into" in str(explained)
+
+
+def test_calls_that_were_overwritten_are_not_taken_for_skipped(tmp_path):
+    group = {"process_group": ("1", "dp")}
+    late = [call(n) for n in range(50, 60)]
+    calls = {0: [*late, call(9, state="started", **group)], 1: late}
+    explained = told(tmp_path, calls, groups={"1": (0, 1)}, world=2)
+    assert "never called" not in explained.verdict
+    assert "Rank 1 overwrote all calls in group 1" in str(explained)
+
+
+def test_a_thousand_ranks_fit_a_screen_and_lose_no_number(tmp_path):
+    calls = {rank: upto(2) for rank in range(1024)} | {512: [call(1)]}
+    text = str(told(tmp_path, calls, world=1024))
+    assert "ranks 0 to 511 and 513 to 1023 wait in" in text
+    assert len(text.splitlines()) < 30
+    assert max(map(len, text.splitlines())) < 160
+
+
+def test_ranks_in_words_are_those_of_the_failure_story():
+    assert ranks_in_words([3]) == "rank 3"
+    assert ranks_in_words([2, 0, 1]) == "ranks 0, 1 and 2"
+    assert ranks_in_words(range(4)) == "ranks 0 to 3"
+    assert ranks_in_words(range(5, 1024, 8)) == "ranks 5, 13, … 1021"
+    assert ranks_in_words({*range(0, 90, 2)} - {80}) == (
+        "ranks 0, 2, 4, 6, 8, 10, 12, 14, 16 and 35 more"
+    )
+
+
+class Harm:
+    def __reduce__(self):
+        return print, ("harm",)
+
+
+GOOD = pickle.dumps(dump(upto(2)), protocol=2)
+BAD = {
+    b"": "is empty",
+    GOOD[: len(GOOD) // 2]: "is cut off after",
+    b"step 1 loss 0.3\n": "is not a dump",
+    pickle.dumps([1, 2]): "is not what torch writes",
+    pickle.dumps(
+        {"version": "1.0", "entries": [{"seq_id": 3}]}
+    ): "is not what torch writes (KeyError: 'process_group'; its version is 1.0)",
+    pickle.dumps(Harm()): "is refused: it names the code builtins.print",
+    json.dumps(dump(upto(2)))[:99].encode(): "is not a dump",
+}
+
+
+@pytest.mark.parametrize("data", BAD, ids=BAD.values())
+def test_a_broken_dump_is_named_and_the_others_are_told(tmp_path, capsys, data):
+    dumps = {rank: dump(upto(2)) for rank in range(4)} | {3: data}
+    explained = explain(leave(tmp_path, dumps))
+    assert explained.verdict == (
+        "rank 3 left no dump, and ranks 0, 1 and 2 wait in all_reduce(float32[4]) of "
+        "the default group"
+    )
+    words = " ".join(str(explained).split())
+    assert f"Of rank 3: its file nccl_trace_rank_3 {BAD[data]}" in words
+    assert capsys.readouterr().out == ""
+
+
+def test_a_folder_without_a_dump_says_what_it_needs(tmp_path):
+    with pytest.raises(InvalidArgument, match="one file per rank, such as nccl_trace"):
+        explain(tmp_path)
+    with pytest.raises(InvalidArgument, match="nccl_trace_rank_0 is empty"):
+        explain(leave(tmp_path, {0: b""}))
+
+
+def test_files_of_two_jobs_are_told_apart_by_how_they_begin(tmp_path):
+    leave(leave(tmp_path, {0: GOOD}), {0: GOOD}, "old_rank_")
+    with pytest.raises(
+        InvalidArgument, match=re.escape("nccl_trace_rank_N, old_rank_N")
+    ):
+        explain(tmp_path)
+    assert explain(tmp_path / "old").job.dumps.keys() == {0}
+
+
+def test_a_file_of_an_earlier_run_is_noticed(tmp_path):
+    old = [call(1, time_created_ns=BEGAN - 100 * 3600 * SECOND)]
+    text = str(told(tmp_path, {0: upto(2), 1: upto(2), 2: upto(2), 3: old}))
+    assert "Rank 3 stopped more than a day before the others" in text
+
+
+def test_json_is_read_and_another_version_is_said(tmp_path):
+    for rank in range(2):
+        entries = [{k: v for k, v in each.items() if k != "frames"} for each in upto(2)]
+        text = json.dumps(dump(entries[: 2 - rank], world=2, version="3.0"))
+        (tmp_path / f"trace_{rank}.json").write_text(text)
+    explained = explain(tmp_path)
+    assert explained.verdict.startswith("rank 1 never called all_reduce")
+    assert "The format is 3.0; it was read as 2.10." in str(explained)
+
+
+def test_only_lines_of_python_files_are_shown(tmp_path):
+    secret = tmp_path / "secret.txt"
+    secret.write_text("password\n")
+    frames = [{"name": "f", "filename": str(secret), "line": 1}]
+    calls = {0: upto(2, frames=frames), 1: [call(1)]}
+    assert "password" not in str(told(tmp_path, calls, world=2))
+
+
+def test_the_page_needs_nothing_else_and_marks_who_never_called(tmp_path):
+    frames = [{"name": "f", "filename": "/job/<script>.py", "line": 1}]
+    calls = {rank: upto(12, frames=frames) for rank in range(4)} | {2: upto(11)}
+    page = told(tmp_path, calls).html()
+    assert not re.search("https?:|<script|<link|<img", page)
+    assert "<th>ranks 0, 1 and 3</th>" in page and "✗ never called" in page
+    assert "waits for rank 2" in page and "prefers-color-scheme: dark" in page
