@@ -22,74 +22,56 @@ from torch._C._distributed_c10d import _dump_fr_trace, _dump_fr_trace_json
 
 RANKS = range(3)
 SUBGROUPS = {"1": (0, 1), "2": (1, 2), "3": (0, 2)}
-
-
-def skipped(rank, _):
-    for step in range(3):
-        dist.all_reduce(torch.ones(4))
-        if rank != 1 or step != 1:
-            dist.all_reduce(torch.ones(4))
-
-
-def order(rank, _):
-    if rank == 0:
-        dist.broadcast(torch.ones(4), 0)
-    dist.all_reduce(torch.ones(9))
-    dist.broadcast(torch.ones(4), 0)
-
-
-def shapes(rank, came):
-    came(rank - 1)
-    dist.all_reduce(torch.ones(4 + 100 * rank), async_op=True)
-
-
-def types(rank, came):
-    came(rank - 1)
-    kinds = torch.uint8, torch.float32, torch.float64
-    dist.all_reduce(torch.ones(4, dtype=kinds[rank]), async_op=True)
-
-
-def crossed(rank, _):
-    groups = [dist.new_group(ranks) for ranks in SUBGROUPS.values()]
-    mine = ((0, 2), (1, 0), (2, 1))[rank]
-    for number in (*sorted(mine), *mine):
-        dist.all_reduce(torch.ones(4), group=groups[number])
-
-
-def barrier(rank, _):
-    if rank == 0:
-        dist.barrier()
-    dist.all_reduce(torch.ones(4))
-
-
-def returned(rank, _):
-    for _ in range(3 if rank == 1 else 4):
-        dist.all_gather_into_tensor(torch.ones(6), torch.ones(2))
-
-
-def busy(rank, _):
-    if rank != 1:
-        dist.all_reduce(torch.ones(4))
-
-
-def healthy(rank, _):
-    for _ in range(3):
-        dist.all_reduce(torch.ones(4))
-    dist.barrier()
-
-
 # How many calls each rank's recorder holds in the end, and who waits then.
 JOBS = {
-    skipped: ((6, 5, 6), (0, 2)),
-    order: ((1, 1, 1), (0, 1, 2)),
-    shapes: ((1, 1, 1), ()),
-    types: ((1, 1, 1), ()),
-    crossed: ((3, 3, 3), (0, 1, 2)),
-    barrier: ((1, 1, 1), (0, 1, 2)),
-    returned: ((4, 3, 4), (0, 2)),
-    busy: ((1, 0, 1), (0, 2)),
-    healthy: ((4, 4, 4), ()),
+    "skipped": ((6, 5, 6), (0, 2)),
+    "order": ((1, 1, 1), (0, 1, 2)),
+    "shapes": ((1, 1, 1), None),
+    "types": ((1, 1, 1), None),
+    "crossed": ((3, 3, 3), (0, 1, 2)),
+    "barrier": ((1, 1, 1), (0, 1, 2)),
+    "returned": ((4, 3, 4), (0, 2)),
+    "busy": ((1, 0, 1), (0, 2)),
+    "healthy": ((4, 4, 4), ()),
 }
+
+
+def work(job, rank, came):
+    """Do what a rank of the job does, up to where it hangs."""
+    ones = torch.ones(4)
+    if job == "skipped":
+        for step in range(3):
+            dist.all_reduce(ones)
+            if rank != 1 or step != 1:
+                dist.all_reduce(ones)
+    elif job == "order":
+        if rank == 0:
+            dist.broadcast(ones, 0)
+        dist.all_reduce(torch.ones(9))
+    elif job == "shapes":
+        came(rank - 1)
+        dist.all_reduce(torch.ones(4 + 100 * rank), async_op=True)
+    elif job == "types":
+        came(rank - 1)
+        kind = (torch.uint8, torch.float32, torch.float64)[rank]
+        dist.all_reduce(ones.to(kind), async_op=True)
+    elif job == "crossed":
+        groups = [dist.new_group(ranks) for ranks in SUBGROUPS.values()]
+        mine = ((0, 2), (1, 0), (2, 1))[rank]
+        for number in (*sorted(mine), *mine):
+            dist.all_reduce(ones, group=groups[number])
+    elif job == "barrier":
+        if rank == 0:
+            dist.barrier()
+        dist.all_reduce(ones)
+    elif job == "returned":
+        for _ in range(3 if rank == 1 else 4):
+            dist.all_gather_into_tensor(torch.ones(12), ones)
+    elif job == "busy" and rank != 1:
+        dist.all_reduce(ones)
+    elif job == "healthy":
+        for _ in range(4):
+            dist.all_reduce(ones)
 
 
 def be_rank(job, rank, folder):
@@ -105,7 +87,7 @@ def be_rank(job, rank, folder):
         while True:
             calls = json.loads(_dump_fr_trace_json()).get("entries", [])
             going = sum(not call["retired"] for call in calls)
-            settled = going == (rank in waiting) or job in (shapes, types)
+            settled = waiting is None or going == (rank in waiting)
             if len(calls) == counts[rank] and settled:
                 break
             time.sleep(0.005)
@@ -124,17 +106,17 @@ def be_rank(job, rank, folder):
         timeout=timedelta(seconds=60),
     )
     threading.Thread(target=dump).start()
-    job(rank, came)
+    work(job, rank, came)
 
 
 def main(folder):
     """Run all jobs at once."""
     ranks = []
     for job in JOBS:
-        (folder / job.__name__).mkdir(parents=True)
+        (folder / job).mkdir(parents=True)
         for rank in RANKS:
             if not (pid := os.fork()):
-                be_rank(job, rank, folder / job.__name__)
+                be_rank(job, rank, folder / job)
                 signal.pause()  # the thread that dumps ends the process
             ranks.append(pid)
     for pid in ranks:

@@ -5,6 +5,7 @@
 Called by `distlab explain`. Nothing here loads torch.
 """
 
+from collections import Counter
 from pathlib import Path
 
 from distlab.errors import InvalidArgument
@@ -15,7 +16,7 @@ from distlab.flight.telling import ranks_in_words, tell, verdict
 
 __all__ = ["Explanation", "Fault", "explain"]
 
-_DAY_NS = 24 * 3600 * 10**9
+_HOUR_NS = 3600 * 10**9
 
 
 class Explanation:
@@ -40,7 +41,13 @@ def explain(place: str | Path) -> Explanation:
 
     Raises: InvalidArgument if there are none, or none that can be read.
     """
-    dumps, unreadable = read(files_of(Path(place)))
+    files = files_of(Path(place))
+    dumps, unreadable = read(files)
+    worlds = Counter(dump.everyone for dump in dumps.values() if dump.everyone)
+    for rank, dump in list(dumps.items()):
+        if dump.everyone and dump.everyone != worlds.most_common(1)[0][0]:
+            unreadable[rank] = f"{files[rank].name} is of a job with other ranks"
+            del dumps[rank]
     if not dumps:
         raise InvalidArgument(f"no dump can be read: {'; '.join(unreadable.values())}")
     job = Job(dumps, dumps.keys() | unreadable.keys())
@@ -53,18 +60,21 @@ def _notes(job, unreadable):
     notes = [f"Of rank {rank}: its file {why}." for rank, why in unreadable.items()]
     if lost := [r for r in job.everyone if r not in dumps and r not in unreadable]:
         notes.append(f"There is no file of {ranks_in_words(lost)}.")
-    versions = {dump.version for dump in dumps.values()}
-    if other := sorted(v for v in versions if not v.startswith("2.")):
-        notes.append(f"The format is {', '.join(other)}; it was read as 2.10.")
     newest = {r: dump.last.since_ns for r, dump in dumps.items() if dump.last}
     latest = max(newest.values(), default=0)
-    if old := [rank for rank, at in newest.items() if latest - at > _DAY_NS]:
+    if old := [rank for rank, at in newest.items() if latest - at > _HOUR_NS]:
         notes.append(
-            f"{ranks_in_words(old).capitalize()} stopped more than a day before the "
-            "others: are these files of an earlier job?"
+            f"{ranks_in_words(old).capitalize()} called nothing in the last hour of "
+            "the others: are these files of an earlier job?"
         )
     if not newest:
         notes.append("No rank recorded a call. TORCH_FR_BUFFER_SIZE=2000 records them.")
+    stacks = {dump.last.entry.stack for dump in dumps.values() if dump.last}
+    files = {Path(file) for stack in stacks for file, *_ in stack}
+    files = {file for file in files if file.is_file()}
+    if new := sorted(f.name for f in files if f.stat().st_mtime_ns > latest):
+        said = f"{', '.join(new)} changed after the last call"
+        notes.append(f"{said}: the lines of source are today's.")
     for group in job.groups:
         if gone := [r for r in job.members(group) if job.forgotten(group, r)]:
             notes.append(

@@ -43,9 +43,7 @@ class Job:
         found = {group for dump in dumps.values() for group in dump.collectives}
         found |= {each.group for dump in dumps.values() for each in dump.unfinished}
         self.groups = sorted(found, key=lambda group: (len(group.name), group.name))
-        said = [dump.everyone for dump in dumps.values()]
-        said += [group.ranks for group in found if group.description == DEFAULT]
-        ranks = ranks.union(*said)
+        ranks = ranks.union(*(dump.everyone for dump in dumps.values()))
         gaps = range(max(ranks)) if max(ranks) < 2 * len(ranks) else ()
         self.everyone = sorted(ranks.union(gaps))
         self.members = cache(self._members)

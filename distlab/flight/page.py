@@ -6,7 +6,6 @@ fault, by group and number; marks and words tell what colours tell.
 
 from collections import Counter, defaultdict
 from html import escape
-from itertools import islice
 
 from distlab.flight.matching import Fault, Job
 from distlab.flight.telling import described, ranks_in_words
@@ -14,7 +13,7 @@ from distlab.show.theme import GRID, INK, MUTED, PAPER, TRACK, WARNING
 
 __all__ = ["page"]
 
-_LANES, _GROUPS, _BEFORE = 24, 4, 7
+_LANES, _GROUPS, _BEFORE = 24, 4, 6
 _MARKS = {"done": "✓", "waits": "…", "odd": "≠", "never": "✗", "unknown": "?", "": ""}
 _STYLE = f"""
 :root {{ --ink: {INK}; --muted: {MUTED}; --line: {GRID}; --paper: {PAPER};
@@ -28,6 +27,7 @@ div {{ overflow-x: auto; }}
 table {{ border-collapse: separate; border-spacing: 4px; }}
 th {{ font-weight: 400; color: var(--muted); text-align: left; white-space: nowrap; }}
 tbody th {{ color: var(--ink); font-weight: 600; }}
+tbody th:first-child {{ white-space: normal; max-width: 200px; }}
 td {{ padding: 3px 8px; border-radius: 4px; font-size: 12px; max-width: 150px; }}
 .done {{ background: var(--track); color: var(--muted); }}
 .waits {{ border: 2px dashed var(--ink); }}
@@ -51,45 +51,55 @@ def page(job: Job, faults: list[Fault], text: str) -> str:
 
 def _lanes(job, fault):
     columns = _columns(job, fault)
+    common = {at: _most(job.calls(*at)) for at in columns}
     lanes = defaultdict(list)
-    common = {at: next(reversed(job.calls(*at)), "") for at in columns}
     for rank in job.everyone:
-        cells = tuple(_cell(job, rank, *at, common[at]) for at in columns)
+        cells = "".join(_cell(job, rank, *at, common[at]) for at in columns)
         whom = job.lacking.get(rank)
         waits = f"waits for {ranks_in_words(whom)}" if whom else ""
-        lanes[cells, waits].append(rank)
-    first = sorted(lanes.items(), key=lambda lane: fault.ranks[0] not in lane[1])
+        lanes[f"{cells}<th>{waits}</th>"].append(rank)
+    near, concerned = set(fault.ranks), {*fault.inside, *job.members(fault.group)}
+    order = sorted(
+        lanes.items(),
+        key=lambda lane: (near.isdisjoint(lane[1]), concerned.isdisjoint(lane[1])),
+    )
     over = "".join(
         f"<th colspan={count}>{escape(described(job, group))}</th>"
         for group, count in Counter(group for group, _ in columns).items()
     )
     heads = "".join(f"<th>{number}</th>" for _, number in columns)
     rows = "".join(
-        f"<tr><th>{ranks_in_words(ranks)}</th>{''.join(cells)}<th>{waits}</th></tr>"
-        for (cells, waits), ranks in islice(first, _LANES)
+        f"<tr><th>{ranks_in_words(ranks)}</th>{cells}</tr>"
+        for cells, ranks in order[:_LANES]
     )
-    more = len(lanes) - _LANES
-    left = f"<p>{more} more lanes are left out.</p>" if more > 0 else ""
+    left = f"{len(order) - _LANES} more lanes are left out. " if order[_LANES:] else ""
     return (
-        f"<div><table><thead><tr><th></th>{over}</tr>"
-        f"<tr><th>collective</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div>{left}"
-        "<p>✓ finished, … waits, ≠ another call than most, ✗ never called, "
-        "? not in the dump</p>"
+        f"<div><table><thead><tr><th></th>{over}</tr><tr><th>collective</th>{heads}"
+        f"</tr></thead><tbody>{rows}</tbody></table></div><p>{left}✓ finished, … waits,"
+        " ≠ another call than most, ✗ never called, ? not in the dump</p>"
     )
 
 
 def _columns(job, fault):
-    """Return (group, number) of the cells: the fault's, then where others wait."""
-    last = {fault.group: fault.number}
-    for at in job.waiting.values():
-        if not at.peers and len(last) < _GROUPS:
+    """Return (group, number) of the cells, up to where the fault's ranks stand."""
+    last = {fault.group: fault.number} if fault.kind == "disagree" else {}
+    for rank in (*fault.inside, *fault.ranks):
+        at = job.waiting.get(rank)
+        if at and not at.peers and len(last) < _GROUPS:
             last.setdefault(at.group, at.number)
-    before = {group: _BEFORE if group is fault.group else 1 for group in last}
+    before = _BEFORE if len(last) == 1 else 1
     return [
         (group, number)
         for group, end in last.items()
-        for number in range(max(1, end - before[group]), end + 1)
+        for number in range(max(1, end - before), end + 1)
     ]
+
+
+def _most(calls):
+    """Return the call that more ranks made than any other, None if there is none."""
+    *others, call = calls or [None]
+    tied = others and len(calls[others[-1]]) == len(calls[call])
+    return None if tied else call
 
 
 def _cell(job, rank, group, number, common):
@@ -103,4 +113,4 @@ def _cell(job, rank, group, number, common):
         never = rank in job.missing(group, number) and rank in job.dumps
         kind, words = ("never", "never called") if never else ("unknown", "")
     words = escape(words).replace("(", "<br>(", 1)
-    return f'<td class="{kind}">{_MARKS[kind]} {words}</td>'
+    return f'<td class="{kind}">{_MARKS[kind]}&nbsp;{words}</td>'

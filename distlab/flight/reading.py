@@ -7,7 +7,6 @@ rank made them, so a thousand ranks take little more than their sequence numbers
 Source: FlightRecorder.hpp of PyTorch 2.13, version 2.10 of the format.
 """
 
-import ast
 import gc
 import json
 import pickle
@@ -71,10 +70,9 @@ class RankDump:
     collectives: group -> sequence number -> `Entry`, as far back as the dump reaches.
     unfinished: in the order of the calls. last: the latest call.
     overwritten: whether the recorder dropped its oldest calls.
-    everyone: the members of the default group, where gloo has said so.
+    everyone: the members of the default group, () where the dump doesn't say so.
     """
 
-    version: str
     collectives: dict[Group, dict[int, Entry]] = field(default_factory=dict)
     unfinished: list[Operation] = field(default_factory=list)
     last: Operation | None = None
@@ -116,8 +114,8 @@ def read(files: dict[int, Path]) -> tuple[dict[int, RankDump], dict[int, str]]:
         for rank, path in files.items():
             try:
                 dumps[rank] = compact(_load(path))
-            except (InvalidArgument, OSError) as error:
-                unreadable[rank] = f"{path.name} {error}"
+            except Exception as error:  # a file's bytes can provoke any
+                unreadable[rank] = f"{path.name} {_why(error, path)}"
     finally:
         if collecting:
             gc.enable()
@@ -134,19 +132,20 @@ class _PlainOnly(pickle.Unpickler):
 
 
 def _load(path):
-    try:
-        with path.open("rb") as file:  # as a file: reading from memory takes four times
-            first = file.peek(1)[:1]
-            if not first:
-                raise InvalidArgument("is empty")
-            return json.load(file) if first == b"{" else _PlainOnly(file).load()
-    except (InvalidArgument, OSError):
-        raise
-    except Exception as error:  # pickle raises whatever the bytes provoke
-        if "truncated" in str(error) or isinstance(error, EOFError):
-            size = path.stat().st_size
-            raise InvalidArgument(f"is cut off after {size:,} bytes") from None
-        raise InvalidArgument(f"is not a dump: {error}") from None
+    with path.open("rb") as file:  # as a file: reading from memory takes four times
+        first = file.peek(1)[:1]
+        if not first:
+            raise InvalidArgument("is empty")
+        return json.load(file) if first == b"{" else _PlainOnly(file).load()
+
+
+def _why(error, path):
+    """Return, to follow the file's name, why it can't be read."""
+    if isinstance(error, InvalidArgument):
+        return str(error)
+    if isinstance(error, EOFError) or "truncated" in str(error):
+        return f"is cut off after {path.stat().st_size:,} bytes"
+    return f"is not what torch writes ({type(error).__name__}: {error})"
 
 
 class _Compact:
@@ -156,38 +155,31 @@ class _Compact:
         self._calls, self._stacks, self._entries = {}, {}, {}
         self._groups, self._members = {}, {}
 
-    def __call__(self, dump: object) -> RankDump:
-        try:
-            return self._rank(dump)
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            version = dump.get("version") if isinstance(dump, dict) else None
-            said = f"{type(error).__name__}: {error}"
-            raise InvalidArgument(
-                f"is not what torch writes ({said}; its version is {version})"
-            ) from None
-
-    def _rank(self, dump):
-        made = RankDump(str(dump["version"]))
-        config = {
-            name: self._ranks_in(str(each["ranks"]))
-            for name, each in dump.get("pg_config", {}).items()
-        }
-        made.everyone = config.get("", ())  # all that gloo says of its groups
+    def __call__(self, dump: dict) -> RankDump:
+        """Return the compact form."""
+        version, made = str(dump["version"]), RankDump()
+        if not version.startswith("2."):
+            raise InvalidArgument(f"is in version {version} of the format; 2 is known")
+        config = {}
+        for name, each in dump.get("pg_config", {}).items():
+            config[name] = self._ranks_in(str(each["ranks"]))
+            if not name or each["desc"] == DEFAULT:  # gloo's has no name
+                made.everyone = config[name]
         groups, calls = {}, {}
         for entry in dump["entries"]:
-            named = tuple(entry["process_group"])
-            if named not in groups:
-                key = *named, config.get(named[0], ())
-                groups[named] = self._groups.setdefault(key, Group(*key))
-            group = groups[named]
+            name, description = map(str, entry["process_group"])
+            if (group := groups.get((name, description))) is None:
+                key = name, description, config.get(name, ())
+                group = self._groups.setdefault(key, Group(*key))
+                groups[name, description] = group
             paired = entry.get("is_p2p", False)
-            number = entry["p2p_seq_id" if paired else "collective_seq_id"]
+            number = int(entry["p2p_seq_id" if paired else "collective_seq_id"])
             call, peers, state = self._call(entry, group)
             made.gloo |= entry["profiling_name"].startswith("gloo:")
             known = calls.get((group, paired, number))
             if known is None:
                 stack = self._stack(entry.get("frames", ()))
-                since = entry["time_created_ns"]
+                since = int(entry["time_created_ns"]) % 2**63
                 calls[group, paired, number] = [call, state, stack, since, peers]
             else:  # a batch, of one number: its last call tells how far all came
                 known[0] += f" and {call}" if call != "coalesced" else ""
@@ -204,7 +196,7 @@ class _Compact:
 
     def _ranks_in(self, text):
         if text not in self._members:
-            self._members[text] = tuple(map(int, ast.literal_eval(text)))
+            self._members[text] = tuple(map(int, re.findall(r"\d+", text)))
         return self._members[text]
 
     def _call(self, entry, group):
@@ -224,7 +216,10 @@ class _Compact:
         """Return the frames of the user's own code."""
         frames = tuple(map(_WHERE, frames))
         if frames not in self._stacks:
-            own = [frame for frame in frames if not _LIBRARY.search(frame[0])]
-            # A dump could name any file, to have a line of it shown.
-            self._stacks[frames] = tuple(f for f in own if f[0].endswith(".py"))
+            # Only Python's files: a dump could name any, to have a line of it shown.
+            self._stacks[frames] = tuple(
+                (file, int(line), str(function))
+                for file, line, function in frames
+                if file.endswith(".py") and not _LIBRARY.search(file)
+            )
         return self._stacks[frames]

@@ -28,11 +28,14 @@ def tell(job: Job, faults: list[Fault], notes: list[str]) -> str:
     if notes:
         lines += ["  What the dumps do not tell:"]
         lines += [line for note in notes for line in _wrapped(note)]
-    return "\n".join(lines).rstrip()
+    text = "\n".join(lines).rstrip()
+    return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
 def verdict(job: Job, fault: Fault | None) -> str:
     """Return in one line what is wrong."""
+    if not job.groups:
+        return "no rank has recorded a call, so nothing can be told"
     if fault is None:
         return "no rank is behind: as far as the dumps tell, nothing hangs"
     who, where = ranks_in_words(fault.ranks), described(job, fault.group)
@@ -138,7 +141,6 @@ def _agreeing(words, ranks):
 
 
 def _advice(job, fault):
-    who = ranks_in_words(fault.ranks)
     if fault.kind == "deadlock":
         return "Let all ranks call the collectives of these groups in one order."
     if fault.kind == "disagree":
@@ -147,24 +149,35 @@ def _advice(job, fault):
         types = len({rest.partition("[")[0] for *_, rest in calls}) > 1
         what = ("type" if types else "shape") if same else "call"
         return (
-            f"The {what} differs. Every rank must call the same collectives, in the "
-            "same order, with the same shape and type: look for a branch that not all "
-            "ranks take, or for data whose size differs between ranks."
+            f"The {what} differs.{_shift(job, fault)} Look for a branch that not all "
+            "ranks take, or for data whose size differs. Every rank must call the same "
+            "collectives, in the same order, with the same shape and type."
         )
     if fault.kind == "stalled":
         return (
-            "The code is right up to here. Look at the hosts, devices and links of "
-            "these ranks: the kernel's log, and NCCL_DEBUG=INFO. If the job was not "
-            "stuck when it was dumped, this is work in flight."
+            "The calls fit together: look at the hosts, devices and links (the kernel's"
+            " log, NCCL_DEBUG=INFO). If the job was not stuck, this is work in flight."
         )
+    who = ranks_in_words(fault.ranks)
     if not set(fault.ranks) <= job.dumps.keys():
         return f"Read the output of {who}: what is killed or crashes leaves no dump."
     return (
-        f"Look at what {who} ran after the last call that is named above: a branch "
-        "that skips a call, one batch fewer, an early return, an exception that was "
-        "caught, or long work. A dump can't tell these apart; `py-spy dump --pid PID` "
-        "on the rank's host can."
+        f"Look at what {who} ran after its last call: a branch that skips one, a batch "
+        "less, an early return, an exception that was caught, or long work. A dump "
+        "can't tell these apart; `py-spy dump --pid PID` on that host can."
     )
+
+
+def _shift(job, fault):
+    """Return whether a call is one that the others make next, or made just before."""
+    odd, *_, most = job.calls(fault.group, fault.number).values()
+    ours, theirs = (job.entries(fault.group, ranks[0]) for ranks in (odd, most))
+    here, after = fault.number, fault.number + 1
+    skipped = after in theirs and ours[here].call == theirs[after].call
+    early = after in ours and ours[after].call == theirs[here].call
+    did = {(1, 1): "called two in the other order", (0, 1): "made one call more"}
+    did = (did | {(1, 0): f"skipped {theirs[here].call}"}).get((skipped, early))
+    return f" By what follows, {ranks_in_words(odd)} {did}." if did else ""
 
 
 def _wrapped(text):
