@@ -1,24 +1,20 @@
 """The command line: `distlab lab`, `run`, `doctor`, and the other commands."""
 
+import sys
+from importlib import import_module
+
 import typer
 from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from distlab.commands.collect import collect
-from distlab.commands.doctor import doctor
-from distlab.commands.export import export
-from distlab.commands.film import film
-from distlab.commands.grade import grade
-from distlab.commands.lab import lab
-from distlab.commands.launch import launch
-from distlab.commands.lessons import UnknownLesson
-from distlab.commands.progress import progress
-from distlab.commands.prove import prove
-from distlab.commands.run import run
-from distlab.errors import CourseUnusable, DistlabError
+from distlab.errors import CourseUnusable, DistlabError, UnknownLesson
 
 __all__ = ["app", "main"]
+
+# Each is a function of a module of its own name in distlab.commands.
+_COMMANDS = ("lab", "run", "doctor", "launch", "explain", "film", "export")
+_COMMANDS += ("collect", "grade", "progress", "prove")
 
 
 class _Commands(TyperGroup):
@@ -33,28 +29,25 @@ class _Commands(TyperGroup):
             raise typer.Exit(2 if bad_usage else 1)
 
 
-app = typer.Typer(
-    cls=_Commands,
-    help="Learn distributed systems and distributed training by running them.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_show_locals=False,
-)
-app.command("lab")(lab)
-app.command("run")(run)
-app.command("doctor")(doctor)
-app.command("launch")(launch)
-app.command("film")(film)
-app.command("export")(export)
-app.command("collect")(collect)
-app.command("grade")(grade)
-app.command("progress")(progress)
-app.command("prove")(prove)
+def app(*asked: str) -> typer.Typer:
+    """Return the application with the commands asked for, and all of them for none."""
+    made = typer.Typer(
+        cls=_Commands,
+        help="Learn distributed systems and distributed training by running them.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_show_locals=False,
+    )
+    made.callback()(lambda: None)  # one command alone is a subcommand still
+    for name in asked or _COMMANDS:
+        module = import_module(f"distlab.commands.{name}")
+        made.command(name)(getattr(module, name))
+    return made
 
 
 def main() -> None:
     """Run the command that the command line names, and exit with its status."""
-    app()
+    app(*(set(sys.argv[1:2]) & set(_COMMANDS)))()
 
 
 if __name__ == "__main__":

@@ -84,6 +84,10 @@ class CourseUnusable(DistlabError, OSError):
     """A folder that nbgrader cannot grade in, or a gradebook that somebody holds."""
 
 
+class UnknownLesson(DistlabError):
+    """A word that means no lesson; the message lists the lessons there are."""
+
+
 class WorldClosed(DistlabError, RuntimeError):
     """A call on a `World` that has been closed."""
 

@@ -4,16 +4,12 @@ import re
 from pathlib import Path
 
 import distlab
-from distlab.errors import DistlabError
+from distlab.errors import DistlabError, UnknownLesson
 
 __all__ = ["UnknownLesson", "find_exercises", "find_lessons", "lessons_folder"]
 
 
 _BESIDE = Path(distlab.__file__).parents[1]
-
-
-class UnknownLesson(DistlabError):
-    """A word that means no lesson; the message lists the lessons there are."""
 
 
 def lessons_folder() -> Path:

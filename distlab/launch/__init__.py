@@ -12,26 +12,33 @@ and they are imported in the ranks alone.
 """
 
 import sys
+from importlib import import_module
 
-from distlab.launch.elastic import ElasticReport, ElasticWorld, run_elastic
-from distlab.launch.follow import follow
 from distlab.launch.machine import PRELOAD, start_method
-from distlab.launch.relayed import Relaying, kept_ranks
-from distlab.launch.report import Report
-from distlab.launch.world import World, run
 from distlab.processes import inside, warm_up
 
-__all__ = [
-    "ElasticReport",
-    "ElasticWorld",
-    "Relaying",
-    "Report",
-    "World",
-    "follow",
-    "kept_ranks",
-    "run",
-    "run_elastic",
-]
+_HOME = {
+    "ElasticReport": "elastic",
+    "ElasticWorld": "elastic",
+    "Relaying": "relayed",
+    "Report": "report",
+    "World": "world",
+    "follow": "follow",
+    "kept_ranks": "relayed",
+    "run": "world",
+    "run_elastic": "elastic",
+}
+
+__all__ = sorted(_HOME)
+
+
+def __getattr__(name):
+    if name not in _HOME:
+        raise AttributeError(f"module 'distlab.launch' has no attribute {name!r}")
+    found = getattr(import_module(f"distlab.launch.{_HOME[name]}"), name)
+    globals()[name] = found
+    return found
+
 
 if "ipykernel" in sys.modules and inside() is None:
     # Importing torch takes seconds, which pass while a notebook's reader still reads.

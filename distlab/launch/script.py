@@ -23,7 +23,7 @@ from distlab.faults import Fault, Hang, Kill, Slow, check_faults
 from distlab.launch.call import Call, Failure, Outcome
 from distlab.launch.machine import check_world_size, start_method, usable_cores
 from distlab.launch.ranks import Ranks
-from distlab.processes import Interrupts
+from distlab.launch.story import progress
 from distlab.trace import Trace
 
 __all__ = ["Script", "ScriptRun", "launch_script"]
@@ -32,6 +32,7 @@ _GRACE_S = 30.0  # what torchrun gives its workers to end after a signal
 _PRELOAD = ("torch", "torch.distributed", "numpy", "numpy.random", "cloudpickle")
 _PRELOAD += ("distlab.launch.script_rank",)
 _TICK_S = 0.1
+_SAY_S = 10.0  # until it is said for whom all others wait
 _TAIL = 20  # lines that are kept of each rank, for the story of its end
 
 
@@ -78,32 +79,25 @@ def launch_script(
     world_size = check_world_size(world_size)
     faults = check_faults(faults, world_size)
     console = _Console(world_size)
-    with Interrupts() as interrupts, _Signals() as signals:
+    with _Signals() as signals:
         ranks = _ScriptRanks(script, world_size, faults)
         ranks.board.recent_only = not whole_trace
         failure = None
         try:
-            ranks.wait_ready(interrupts)
-            if not interrupts.pending:
-                stop = _Either(interrupts, signals)
-                ranks.call(
-                    [b""],
-                    console=console,
-                    timeout_s=math.inf,
-                    faults=faults,
-                    interrupts=stop,
-                )
+            ranks.wait_ready(signals)
+            if not signals.pending:
+                how = {"console": console, "faults": faults, "interrupts": signals}
+                ranks.call([b""], timeout_s=math.inf, **how)
         except Failure as failed:
             failure = ranks.story(failed, faults, console.output())
-        number = signals.caught or (signal.SIGINT if interrupts.pending else 0)
-        if number:
-            ranks.end_by(number, console)
+        if signals.pending:
+            ranks.end_by(signals.pending, console)
         trace = failure.trace if failure else ranks.board.trace()
         unmet = _unmet(faults, trace, ranks.board)
-        if not (failure or number):
+        if not (failure or signals.pending):
             ranks.leave()
         ranks.close()
-    return ScriptRun(trace, failure, number, unmet)
+    return ScriptRun(trace, failure, signals.pending, unmet)
 
 
 def _unmet(faults, trace, board):
@@ -118,33 +112,22 @@ def _unmet(faults, trace, board):
 
 
 class _Signals:
-    """SIGTERM and SIGHUP, caught while a script runs."""
+    """Signals that end a script, held back while it runs; `pending` is the last one."""
 
     def __init__(self):
-        self.caught, self._before = 0, {}
+        self.pending, self._before = 0, {}
 
     def __enter__(self):
-        for number in (signal.SIGTERM, signal.SIGHUP):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
             self._before[number] = signal.signal(number, self._catch)
         return self
 
     def _catch(self, number, frame):
-        self.caught = number
+        self.pending = number
 
     def __exit__(self, *_):
         for number, handler in self._before.items():
             signal.signal(number, handler)
-
-
-class _Either:
-    """Whether a signal of either kind has come."""
-
-    def __init__(self, interrupts, signals):
-        self._interrupts, self._signals = interrupts, signals
-
-    @property
-    def pending(self):
-        return self._interrupts.pending or bool(self._signals.caught)
 
 
 class _Console(Console):
@@ -212,7 +195,27 @@ class _ScriptRanks(Ranks):
 
 
 class _ScriptCall(Call):
-    """The script under way. Who leaves with status 0 has ended well, however."""
+    """The script under way. Who leaves with status 0 has ended well, however.
+
+    While all but some wait for those, that is said: they may compute, or hang.
+    """
+
+    def __init__(self, *where, **how):
+        super().__init__(*where, **how)
+        self._faults, self._held, self._say_at = how["faults"], None, 0.0
+
+    def _look_for_stuck(self):
+        super()._look_for_stuck()
+        busy = [r for r in range(self._board.world_size) if r not in self.outcomes]
+        notes = {rank: self._board.now(rank) for rank in busy}
+        held = {rank: now for rank, now in notes.items() if now.state == "blocked"}
+        if held != self._held or len(held) == len(busy):
+            self._held, self._say_at = held, time.monotonic() + _SAY_S
+        elif held and time.monotonic() > self._say_at:
+            self._say_at = math.inf
+            still = self.failure("held")
+            for line in progress(still, self._board, self._faults):
+                print(line, file=sys.stderr, flush=True)
 
     def _ended(self, rank, status):
         how = "died" if status else "returned"

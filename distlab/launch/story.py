@@ -23,7 +23,7 @@ from distlab.launch.scene import (
 from distlab.launch.waits import cycle_among, disagreement, waits_for
 from distlab.recorder import DESTROYED, Blackboard, agreed, members_of, shown
 
-__all__ = ["tell"]
+__all__ = ["progress", "tell"]
 
 _SHOWN_RANKS = 16
 _SEE_IT = "The trace up to here is in the exception's `trace`; show.player() plays it."
@@ -43,6 +43,7 @@ _FOR_SCRIPTS = {
         "destroy_process_group in between."
     ),
     "EOFError": "Only rank 0 has the standard input; the others find it empty.",
+    "have NCCL built in": "This torch has no NCCL; init_process_group('gloo') works.",
     "no GPUs found": "There is no GPU here; without one, init_process_group('gloo').",
 }
 
@@ -66,6 +67,21 @@ def tell(
     script: whether the ranks run a script of their own, which made the process group.
     """
     return _Story(Scene(failure, board, faults, output), noted, script).error()
+
+
+def progress(failure: Failure, board: Blackboard, faults: Sequence[Fault]) -> list[str]:
+    """Return lines that tell where ranks are of which some wait, and others work."""
+    scene = Scene(failure, board, faults, [""] * board.world_size)
+    others = (rank for rank in scene.everyone if rank not in failure.outcomes)
+    return ["Some ranks wait, the others go on:", *_doings(scene, list(others))]
+
+
+def _doings(scene, ranks):
+    shown = ranks if len(ranks) <= _SHOWN_RANKS else ranks[: _SHOWN_RANKS - 1]
+    lines = [f"    {scene.doing(rank)}{scene.where(rank)}" for rank in shown]
+    if len(shown) < len(ranks):
+        lines.append(f"    and {len(ranks) - len(shown)} more ranks")
+    return lines
 
 
 class _Story:
@@ -250,7 +266,7 @@ class _Story:
         starting = first is not None and first.details.get("starting")
         if others and not starting:
             lines += ["", "  Meanwhile:" if told else "  What each rank was doing:"]
-            lines += self._doings(others)
+            lines += _doings(self.scene, others)
             lines += ["", f"  {self.see_it}"] if self.noted else []
         scene = self.scene
         return kind(
@@ -260,10 +276,3 @@ class _Story:
             trace=scene.trace,
             output=scene.output,
         )
-
-    def _doings(self, ranks):
-        shown = ranks if len(ranks) <= _SHOWN_RANKS else ranks[: _SHOWN_RANKS - 1]
-        lines = [f"    {self.scene.doing(r)}{self.scene.where(r)}" for r in shown]
-        if len(shown) < len(ranks):
-            lines.append(f"    and {len(ranks) - len(shown)} more ranks")
-        return lines

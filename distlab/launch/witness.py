@@ -65,6 +65,9 @@ _FUNCTIONS = {function for function, _ in _METHODS.values()}
 _FUNCTIONS |= {"all_gather_object", "broadcast_object_list", "gather_object"}
 _FUNCTIONS |= {"all_gather_single", "reduce_scatter_single", "scatter_object_list"}
 _SHOWN_SHAPES = 4
+_Plain = distributed_c10d.ProcessGroup
+_OF_BOTH = ("_register_backend", "_set_default_backend", "_set_group_name")
+_OF_BOTH += ("_set_group_desc",)
 
 
 def watch(comm_of: Callable[[], Comm]) -> None:
@@ -77,12 +80,11 @@ def watch(comm_of: Callable[[], Comm]) -> None:
 
     @functools.wraps(make)
     def new_group(size, rank, ranks, *args, **kwargs):
-        plain = distributed_c10d.ProcessGroup
         distributed_c10d.ProcessGroup = seen
         try:
             made = make(size, rank, ranks, *args, **kwargs)
         finally:
-            distributed_c10d.ProcessGroup = plain
+            distributed_c10d.ProcessGroup = _Plain
         if isinstance(made[0], seen):
             made[0].made_of(ranks)
         return made
@@ -277,22 +279,25 @@ for _name in vars(dist.Work):
 def _seen_group(witness):
     """Return a subclass of torch's ProcessGroup whose collectives are noted."""
 
-    class SeenGroup(distributed_c10d.ProcessGroup):
+    class SeenGroup(_Plain):
         """A process group whose collectives a witness hears of.
 
         key: its name in the notes; None until it is known who is in it.
         members: its ranks in the world.
+        plain: torch's own, over the same backend, which does the work. An override that
+        calls what it overrides holds Python's lock, and one of gloo's threads may wait
+        for that with gloo's lock in hand.
         """
 
         key, members = None, ()
 
         def __init__(self, store, rank, size):
             super().__init__(rank, size)  # only so may a subclass override methods
-            self._store = store
+            self.plain = _Plain(store, rank, size)
 
         def get_group_store(self):
             """Return what its ranks have met at."""
-            return self._store
+            return self.plain.get_group_store()
 
         def made_of(self, ranks):
             """Take note of its members; of the default group there are none to name."""
@@ -304,23 +309,31 @@ def _seen_group(witness):
             else:
                 witness.groups.clear()  # a new world
 
+    for name in _OF_BOTH:
+        setattr(SeenGroup, name, _done_to_both(name))
     for name in _METHODS:
         if hasattr(SeenGroup, name) and not hasattr(SeenGroup, _NEW.get(name, "")):
             setattr(SeenGroup, name, _seen_method(witness, name))
     return SeenGroup
 
 
-def _seen_method(witness, name):
-    method = getattr(distributed_c10d.ProcessGroup, name)
+def _done_to_both(name):
+    method = getattr(_Plain, name)
 
+    def done(self, *args):
+        getattr(self.plain, name)(*args)
+        return method(self, *args)
+
+    return functools.wraps(method)(done)
+
+
+def _seen_method(witness, name):
     def seen(self, *args, **kwargs):
         work = witness.enter(self, name, args, kwargs)
-        real = method(self, *args, **kwargs)
+        real = getattr(self.plain, name)(*args, **kwargs)
         return real if work is None else work.begun(real)
 
-    # torch finds by this name that the method calls the one that it overrides
-    seen.__code__ = seen.__code__.replace(co_name=name)
-    return functools.wraps(method)(seen)
+    return functools.wraps(getattr(_Plain, name))(seen)
 
 
 def _tensors(thing):

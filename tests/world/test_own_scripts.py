@@ -1,0 +1,195 @@
+"""`distlab launch`: scripts as torchrun runs them, and what is told of how they end."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from distlab import Hang, InvalidArgument, Kill, Slow
+from distlab.launch import script
+from distlab.launch.script import Script, launch_script
+
+TRAINS = """
+import os, sys, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+rank = dist.get_rank()
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(10, 10))
+for step in range(int(sys.argv[1]) - (rank == 1 and "fewer" in sys.argv)):
+    model(torch.ones(4, 10)).sum().backward()
+print(f"rank {rank} of {dist.get_world_size()}, local {os.environ['LOCAL_RANK']}")
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture
+def launched(tmp_path, capsys):
+    """Run text as a script; return how it ended, and what was shown."""
+
+    def launch(text, *args, ranks=2, **how):
+        path = tmp_path / "job.py"
+        path.write_text(text)
+        run = launch_script(Script(str(path), args), ranks, **how)
+        shown = capsys.readouterr()
+        return run, (shown.out + shown.err).splitlines()
+
+    return launch
+
+
+def test_an_unchanged_script_runs_on_many_ranks_with_its_arguments(launched):
+    run, shown = launched(TRAINS, "3", ranks=3, whole_trace=True)
+    assert run.failure is None and not run.signal
+    assert sorted(shown) == [
+        f"[rank {rank}] rank {rank} of 3, local {rank}" for rank in range(3)
+    ]
+    assert run.trace.collectives() == [
+        *("all_gather", "all_reduce", "broadcast", "init_process_group()")
+    ]
+
+
+def test_a_batch_fewer_is_named_where_it_hangs(launched):
+    started = time.monotonic()
+    run, _ = launched(TRAINS, "5", "fewer", ranks=3)
+    told = str(run.failure)
+    assert "rank 1 returned after 4 backward passes and never called DDP's" in told
+    assert "job.py, line 7: model(torch.ones(4, 10)).sum().backward()" in told
+    assert "--page out.html" in told and time.monotonic() - started < 20
+
+
+def test_faults_strike_at_the_collective_that_was_named(launched):
+    run, _ = launched(TRAINS, "5", faults=[Kill(1, 7)])
+    assert "rank 1 was killed, as planned by Kill(rank=1, step=7)" in str(run.failure)
+
+
+def test_who_hangs_is_told_while_all_others_wait(launched, monkeypatch):
+    monkeypatch.setattr(script, "_SAY_S", 0.5)
+    patient = "'gloo', timeout=__import__('datetime').timedelta(seconds=4)"
+    slow = TRAINS.replace('"gloo"', patient)
+    run, shown = launched(slow, "5", faults=[Hang(1, 7)], ranks=3)
+    assert any("rank 1 hung, as planned, job.py, line 7" in line for line in shown)
+    assert "rank 1 hung, as planned" in str(run.failure)
+
+
+def test_a_fault_that_did_not_strike_is_told(launched):
+    run, _ = launched(TRAINS, "2", faults=[Kill(1, 1000), Slow(0, 2.0)])
+    assert run.failure is None
+    assert run.unmet[0].startswith("Kill(rank=1, step=1000) did not happen: rank 1 ")
+
+
+ENDS = {
+    "no group is made": ("print('alone')", None),
+    "one leaves with status 3": (
+        "import os, sys\nif os.environ['RANK'] == '1': sys.exit(3)",
+        "rank 1 raised SystemExit, and so left with exit status 3",
+    ),
+    "one ends at once with 0": (
+        "import os\nif os.environ['RANK'] == '1': os._exit(0)",
+        None,
+    ),
+    "one ends at once with 2": (
+        "import os\nif os.environ['RANK'] == '1': os._exit(2)",
+        "rank 1 left with exit status 2",
+    ),
+    "twice": (
+        "import torch.distributed as dist\nfor _ in range(2):\n"
+        "    dist.init_process_group('gloo')",
+        "has called init_process_group before",
+    ),
+    "again after it was destroyed": (
+        "import torch.distributed as dist\nfor _ in range(2):\n"
+        "    dist.init_process_group('gloo')\n    dist.barrier()\n"
+        "    dist.destroy_process_group()",
+        None,
+    ),
+    "one never joins": (
+        "import os, torch.distributed as dist\nif os.environ['RANK'] == '0':\n"
+        "    dist.init_process_group('gloo')",
+        "rank 1 returned and never called init_process_group()",
+    ),
+    "forks itself": (
+        "import os\npid = os.fork()\nif pid: assert not os.waitpid(pid, 0)[1]",
+        None,
+    ),
+    "a fork of it fails": (
+        "import os\npid = os.fork()\nif not pid: raise ValueError\n"
+        "assert os.waitpid(pid, 0)[1] == 256",
+        None,
+    ),
+    "asks for input": (
+        "import os\nif os.environ['RANK'] == '1': input()",
+        "Only rank 0 has the standard input",
+    ),
+    "NCCL without a GPU": (
+        "import torch, torch.distributed as dist\n"
+        "if torch.cuda.is_available(): raise OSError('no GPUs found')\n"
+        "dist.init_process_group('nccl')",
+        "init_process_group('gloo')",
+    ),
+    "a syntax error": ("def", "SyntaxError"),
+    "at exit": (
+        'import atexit, os\natexit.register(os.mkdir, f"{__file__}{os.getpid()}")',
+        None,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", ENDS)
+def test_however_it_ends(launched, name):
+    text, told = ENDS[name]
+    run, _ = launched(text)
+    assert told is None or told in str(run.failure), run.failure
+    assert (told is None) == (run.failure is None), run.failure
+
+
+def test_what_is_to_be_done_at_exit_is_done(launched, tmp_path):
+    launched(ENDS["at exit"][0])
+    assert len(list(tmp_path.glob("job.py?*"))) == 2
+
+
+def test_output_without_end_is_shown_to_its_last_line(launched):
+    _, shown = launched("for i in range(20_000): print(i)")
+    assert len(shown) == 40_000
+
+
+def test_there_has_to_be_a_script():
+    with pytest.raises(InvalidArgument, match=r"no script 'nowhere.py'"):
+        launch_script(Script("nowhere.py"), 2)
+
+
+# ---- from the command line ---------------------------------------------------------
+
+
+def command(*args):
+    return [sys.executable, "-m", "distlab", "launch", *args]
+
+
+def test_the_command_writes_trace_and_page_and_gives_torchruns_status(tmp_path):
+    (tmp_path / "job.py").write_text(TRAINS)
+    to = ["--trace", "t.json", "--page", "p.html", "--kill", "1@8"]
+    how = {"cwd": tmp_path, "capture_output": True, "text": True}
+    done = subprocess.run(command("-m", "job", "-n", "2", *to, "--", "9"), **how)
+    assert done.returncode == 1 and "rank 1 was killed, as planned" in done.stderr
+    rows = json.loads((tmp_path / "t.json").read_text())["traceEvents"]
+    assert any(row["name"] == "all_reduce" for row in rows)
+    assert "<svg" in (tmp_path / "p.html").read_text()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_reaches_the_script_and_ends_it(tmp_path, number):
+    path = tmp_path / "job.py"
+    path.write_text(
+        "import signal, sys, time\n"
+        "def leave(*_): print('saved', flush=True); sys.exit(0)\n"
+        "for each in (signal.SIGTERM, signal.SIGINT): signal.signal(each, leave)\n"
+        "print('ready', flush=True); time.sleep(60)\n"
+    )
+    how = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    job = subprocess.Popen(command(str(path), "-n", "2"), **how)
+    for _ in range(2):
+        assert "ready" in job.stdout.readline()
+    os.kill(job.pid, number)
+    shown, _ = job.communicate(timeout=30)
+    assert shown.count("saved") == 2 and job.returncode == 1

@@ -1,0 +1,194 @@
+"""Collectives that torch's own wrappers issue are in the trace, and named in a hang."""
+
+import time
+
+import pytest
+import torch
+import torch.distributed as dist
+from soaks import repeats
+from torch import nn
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.tensor.parallel import (
+    ColwiseParallel,
+    RowwiseParallel,
+    parallelize_module,
+)
+from torch.nn.parallel import DistributedDataParallel
+
+from distlab import CollectiveMismatch, Deadlock, WorldFailed, run
+
+
+def layers(count, width=10):
+    torch.manual_seed(0)
+    return nn.Sequential(*(nn.Linear(width, width) for _ in range(count)))
+
+
+def train(model, steps, width=10):
+    for _ in range(steps):
+        model(torch.ones(4, width)).square().sum().backward()
+
+
+def two_buckets(comm):
+    train(DistributedDataParallel(layers(3), bucket_cap_mb=0.0005), 3)
+
+
+def test_ddps_buckets_are_in_the_trace_with_their_bytes_and_times():
+    trace = run(two_buckets, 2).trace
+    reduced = [e for e in trace.of(0, "collective") if e.label == "all_reduce"]
+    assert [e.bytes for e in reduced] == [1320, 880, 440, 880, 440]  # then rebuilt
+    assert all(e.start <= e.end for e in reduced)
+    assert trace.collectives() == ["all_gather", "all_reduce", "broadcast"]
+
+
+def one_batch_fewer(comm):
+    train(DistributedDataParallel(layers(1)), 5 - (comm.rank == 1))
+
+
+def a_later_layer_first(comm):
+    class Swapped(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b, self.c = layers(3)
+
+        def forward(self, x):
+            return self.c(self.a(self.b(x)))
+
+    model = DistributedDataParallel(Swapped(), bucket_cap_mb=0.0005)
+    train(model, 5 - (comm.rank == 1))
+
+
+def a_forward_skipped(comm):
+    model = layers(3)
+    for layer in model:
+        fully_shard(layer)
+    train(fully_shard(model), 3 - (comm.rank == 1))
+
+
+def a_barrier_of_one(comm):
+    dist.all_reduce(torch.ones(3))
+    if comm.rank == 0:
+        dist.barrier()
+    dist.all_reduce(torch.ones(3))
+
+
+def three_shapes(comm):
+    time.sleep(0.1 * comm.rank)
+    dist.all_reduce(torch.ones(2 + comm.rank))
+
+
+def waits_later(comm):
+    if comm.rank != 2:
+        dist.all_reduce(torch.ones(4), async_op=True).wait()
+
+
+def objects(comm):
+    for _ in range(1 + (comm.rank > 0)):
+        dist.broadcast_object_list([comm.rank], src=0)
+
+
+def a_group_that_one_does_not_make(comm):
+    if comm.rank:
+        dist.new_group([0, 1])
+
+
+def a_layer_of_a_mesh(comm):
+    mesh = init_device_mesh("cpu", (3,))
+    plan = {"0": ColwiseParallel(), "1": RowwiseParallel()}
+    model = parallelize_module(layers(2, 6), mesh, plan)
+    for _ in range(1 + (comm.rank != 1)):
+        model(torch.ones(4, 6)).sum().item()
+
+
+def crossed(comm):
+    a, b, c = (dist.new_group(ranks) for ranks in ([0, 1], [1, 2], [0, 2]))
+    for group in ((a, c), (b, a), (c, b))[comm.rank]:
+        dist.all_reduce(torch.ones(2), group=group)
+
+
+HANGS = [
+    (
+        one_batch_fewer,
+        "rank 1 returned after 4 backward passes and never called DDP's "
+        "all_reduce(float32[110], SUM) of 0.bias to 0.weight, which ranks 0 and 2 "
+        "wait in, in backward pass 5",
+    ),
+    (
+        a_later_layer_first,
+        "DDP's all_reduce(float32[220], SUM) of c.bias to a.weight, which ranks 0",
+    ),
+    (
+        a_forward_skipped,
+        "FSDP's all_gather_into_tensor(float32[44]) of 0, which ranks 0 and 2 wait in, "
+        "in forward pass 3",
+    ),
+    (
+        a_barrier_of_one,
+        "collective 2: rank 0 called barrier(), ranks 1 and 2 called "
+        "all_reduce(float32[3], SUM)",
+    ),
+    (
+        three_shapes,
+        "rank 0 called all_reduce(float32[2], SUM), rank 1 called all_reduce("
+        "float32[3], SUM), rank 2 called all_reduce(float32[4], SUM)",
+    ),
+    (waits_later, "never called all_reduce(float32[4], SUM), which ranks 0 and 1"),
+    (objects, "rank 0 returned and never called broadcast_object_list's broadcast("),
+    (a_group_that_one_does_not_make, "never called new_group([0, 1]), which rank 1"),
+    (a_layer_of_a_mesh, "never called DTensor's all_reduce(float32[4, 6], SUM)"),
+]
+
+
+@pytest.mark.parametrize("hang, told", HANGS)
+def test_a_hang_is_named_from_the_moment_all_wait(hang, told):
+    with pytest.raises(CollectiveMismatch) as failed:
+        run(hang, 3, timeout_s=30)
+    assert told in str(failed.value)
+    last = max(e.end or e.start for e in failed.value.trace.events)
+    assert failed.value.trace.cut_s - last < 2
+
+
+def test_groups_that_wait_crosswise_are_named():
+    with pytest.raises(Deadlock) as failed:
+        run(crossed, 3, timeout_s=30)
+    among = [f"among ranks {pair} for rank" for pair in ("0 and 1", "1 and 2")]
+    assert all(words in failed.value.cause for words in among)
+    assert failed.value.cycle == (0, 1, 2)
+
+
+def clean(comm, turns):
+    """All kinds of collectives, groups and models, none of them in a hang."""
+    pair = dist.new_group([0, 1])
+    ddp = DistributedDataParallel(layers(2), find_unused_parameters=True)
+    sharded = fully_shard(layers(1))
+    for turn in range(turns):
+        work = dist.all_reduce(torch.ones(2), async_op=True)
+        if comm.rank < 2:
+            dist.broadcast(torch.ones(1), turn % 2, group=pair)
+        train(ddp if turn % 2 else sharded, 1)
+        if turn % 3 == comm.rank:
+            time.sleep(0.12)
+        work.wait()
+        dist.all_gather_object([None] * 3, turn)
+        dist.all_gather([torch.empty(1) for _ in range(3)], torch.ones(1))
+        comm.barrier()
+    return comm.rank
+
+
+@repeats(1, 100)
+@pytest.mark.timeout(1800)
+def test_a_clean_run_raises_no_alarm(count):
+    for _ in range(count):
+        assert run(clean, 3, args=[10], timeout_s=120).results == [0, 1, 2]
+
+
+def raises_in_backward(comm):
+    model = DistributedDataParallel(layers(1))
+    if comm.rank == 1:
+        model.module.register_full_backward_hook(lambda *_: 1 / 0)
+    train(model, 1)
+
+
+def test_what_a_hook_raises_is_told_as_the_ranks_own():
+    with pytest.raises(WorldFailed, match="rank 1 raised ZeroDivisionError"):
+        run(raises_in_backward, 2)
