@@ -17,7 +17,7 @@ from distlab.calls.console import Console
 from distlab.calls.travel import unpack
 from distlab.errors import CannotTravel
 from distlab.faults import Fault, Slow
-from distlab.launch.waits import disagreement, stuck_ranks
+from distlab.launch.waits import begun_in_vain, disagreement, stuck_ranks
 from distlab.processes import Ended, Frame, Lines, Processes, Pulse
 from distlab.recorder import Blackboard, members_of
 
@@ -25,6 +25,7 @@ __all__ = ["TICK_S", "Call", "Failure", "Outcome", "read_outcome"]
 
 TICK_S = 0.05
 _GRACE_S = 1.0
+_SILENT_S = 1.5
 _SIDES_S = 0.5  # from a collective that ranks entered differently until it is told
 _LOOKS, _STILL_S = 5, 0.005  # at ranks that go on while their stacks are asked for
 
@@ -85,7 +86,7 @@ class Call:
         self._console = console
         slow = ((f.rank, f.factor) for f in faults if isinstance(f, Slow))
         self._pulse = Pulse(processes, slow)
-        self._suspects = None
+        self._suspects, self._last = None, {}
         self._next_look = time.monotonic() + TICK_S
 
     def go_on(self) -> None:
@@ -168,11 +169,25 @@ class Call:
 
     def _look_for_stuck(self):
         """Raise if the same ranks were stuck, in the same calls, at the last look."""
+        self._board.presumed = self._waiting_in_silence()
         stuck = stuck_ranks(self._board, set(self.outcomes))
         suspects = {rank: self._board.now(rank) for rank in stuck}
         if stuck and suspects == self._suspects:
             raise self.failure("stuck", stuck=stuck)
         self._suspects = suspects
+
+    def _waiting_in_silence(self):
+        """Return notes of ranks that have long noted nothing, and wait in vain."""
+        board, gone, now = self._board, set(self.outcomes), time.monotonic()
+        board.presumed = {}
+        for rank in set(range(board.world_size)) - gone:
+            counts = [board.calls(rank, group) for group in board.groups(rank)]
+            last = board.now(rank), counts
+            if self._last.get(rank, (None, 0.0))[0] != last:
+                self._last[rank] = last, now
+        silent = {rank for rank, (_, at) in self._last.items() if now - at > _SILENT_S}
+        found = {rank: begun_in_vain(board, rank, gone) for rank in silent - gone}
+        return {rank: note for rank, note in found.items() if note}
 
     def failure(self, kind: str, first: Outcome | None = None, **facts) -> Failure:
         """Return a Failure with all that its story needs, also the ranks' stacks."""

@@ -76,6 +76,10 @@ def progress(failure: Failure, board: Blackboard, faults: Sequence[Fault]) -> li
     return ["Some ranks wait, the others go on:", *_doings(scene, list(others))]
 
 
+def _in_call(now, number, group):
+    return (now.call, now.group) == (number, group)
+
+
 def _doings(scene, ranks):
     shown = ranks if len(ranks) <= _SHOWN_RANKS else ranks[: _SHOWN_RANKS - 1]
     lines = [f"    {scene.doing(rank)}{scene.where(rank)}" for rank in shown]
@@ -215,13 +219,13 @@ class _Story:
         if not notes or (len(groups) > 1 and cycle_among(self.failure.stuck)):
             return None
         group = max(groups)
-        number = max(now.call for now in notes if now.group == group)
+        number = min(now.call for now in notes if now.group == group)
         members = members_of(group, self.board.world_size)
         inside = [r for r in members if self.board.calls(r, group) >= number]
         missing = [r for r in members if r not in inside]
         where = shown(self.board.call(inside[0], number, group))
         doing = "; ".join(self.scene.doing(rank) for rank in missing[:3])
-        waiting = [rank for rank in inside if rank in self.failure.stuck] or inside
+        waiting = [r for r in inside if _in_call(self.board.now(r), number, group)]
         wait = "waits" if len(waiting) == 1 else "wait"
         afters = {self.scene.after_passes(r) for r in missing}
         returned = all(rank in self.failure.outcomes for rank in missing)

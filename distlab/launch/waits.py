@@ -9,9 +9,19 @@ removing all who may still move is stuck for ever: no time-out is needed to know
 Source: Chandy, Misra and Haas, "Distributed deadlock detection" (1983), AND-OR model.
 """
 
-from distlab.recorder import IN, OUT, THREADED, Blackboard, Now, agreed, members_of
+from distlab.recorder import (
+    IN,
+    OUT,
+    THREADED,
+    Blackboard,
+    Now,
+    agreed,
+    members_of,
+    shown,
+)
 
-__all__ = ["cycle_among", "disagreement", "stuck_ranks", "waits_for"]
+__all__ = ["begun_in_vain", "cycle_among", "disagreement", "stuck_ranks"]
+__all__ += ["waits_for"]
 
 
 def waits_for(board: Blackboard, rank: int, now: Now) -> set[int]:
@@ -63,6 +73,23 @@ def stuck_ranks(board: Blackboard, gone: set[int]) -> dict[int, set[int]]:
 def _may_move(now, missing, lost):
     """Return whether a rank may go on if these ranks never do anything more."""
     return bool(missing - lost) if now.kind == "any" else not missing & lost
+
+
+def begun_in_vain(board: Blackboard, rank: int, gone: set[int]) -> Now | None:
+    """Return the note of a rank that waits for a collective that cannot end any more.
+
+    The rank itself notes nothing: it has begun the collective and went on, as with
+    NCCL, or waits in C++. Of its group a rank is gone that never entered it.
+    """
+    now = board.now(rank)
+    for group in board.groups(rank) if now.state == "running" else ():
+        for peer in gone.intersection(members_of(group, board.world_size)):
+            number = board.calls(peer, group) + 1
+            if number <= board.calls(rank, group):
+                label = shown(board.call(rank, number, group))
+                how = {"call": number, "group": group, "label": label}
+                return now._replace(state="blocked", kind="collective", **how)
+    return None
 
 
 def cycle_among(stuck: dict[int, set[int]]) -> list[int]:

@@ -157,8 +157,9 @@ class Witness:
         if not comm or group.key is None or not comm.recorder.knows(group.key):
             return None
         comm.next_step()
-        if threading.get_ident() != self._thread and not in_backward():
-            comm.recorder.raise_flag(THREADED)
+        here = threading.get_ident()
+        if here != self._thread and here in threading._active and not in_backward():
+            comm.recorder.raise_flag(THREADED)  # a thread of C++ comes from a hook
         name, where = _METHODS[method]
         options = kwargs.get("opts") or next(iter(args[-1:]), None)
         tensors = [] if where is None else list(_tensors(args[where]))
@@ -173,6 +174,8 @@ class Witness:
         work = SeenWork(self, comm, group.key, number, words, label)
         work.size = sum(tensor.nbytes for tensor in tensors)
         work.later = getattr(options, "asyncOp", True) and method != "monitored_barrier"
+        if method == "monitored_barrier":
+            work.block()
         if tensors and tensors[0].is_cuda:
             work.block()  # NCCL's first collective waits for all ranks where it begins
             while self.on_gpu and self.on_gpu[0].real.is_completed():
@@ -217,6 +220,7 @@ class SeenWork(dist.Work):
         self.real = real
         if real is None:  # it has ended, or torch collects several before they begin
             self.end()
+            self._comm.recorder.running()
             return None
         if self.later:
             self._witness.bearings.begun(self)

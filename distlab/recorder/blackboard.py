@@ -34,6 +34,7 @@ class Blackboard(Notes):
 
     `descriptor` is the shared block's, to be given to each rank.
     began: when the trace began, by the clock that its events are timed with.
+    presumed: notes of ranks that wait and did not note it.
     recent_only: whether to forget all but the last events, of a run that goes on long.
     """
 
@@ -46,11 +47,12 @@ class Blackboard(Notes):
         self._clock, self.began = time.monotonic, 0.0
         self._read = [0] * world_size
         self._pieces = [[] for _ in range(world_size)]
+        self.presumed: dict[int, Now] = {}
 
     def begin(self, clock: Callable[[], float] = time.monotonic) -> None:
         """Start a new trace: events from here on, and their clock, belong to it."""
         self.drain()
-        self._clock = clock
+        self._clock, self.presumed = clock, {}
         self._pieces = [[] for _ in range(self.world_size)]
         self.began = clock()
 
@@ -76,6 +78,8 @@ class Blackboard(Notes):
 
     def now(self, rank: int) -> Now:
         """Return what `rank` is doing."""
+        if rank in self.presumed:
+            return self.presumed[rank]
         at = self._layout.base(rank) + NOW
         for _ in range(1000):  # written front to back: whole once both ends agree
             last = self._counter(rank, LAST_VERSION)

@@ -7,6 +7,10 @@ import torch
 import torch.distributed as dist
 from soaks import repeats
 from torch import nn
+from torch.distributed.algorithms.ddp_comm_hooks.powerSGD_hook import (
+    PowerSGDState,
+    powerSGD_hook,
+)
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
 from torch.distributed.tensor.parallel import (
@@ -106,7 +110,26 @@ def crossed(comm):
         dist.all_reduce(torch.ones(2), group=group)
 
 
+def waits_in_cpp(comm):
+    train(DistributedDataParallel(layers(1), static_graph=True), comm.rank != 1)
+
+
+def a_hook_of_torchs(comm):
+    model, state = DistributedDataParallel(layers(1, 100)), PowerSGDState(None)
+    state.start_powerSGD_iter = 2
+    model.register_comm_hook(state, powerSGD_hook)
+    train(model, 5 - (comm.rank == 1), 100)
+
+
+def monitored(comm):
+    if comm.rank:
+        dist.monitored_barrier()
+
+
 HANGS = [
+    (waits_in_cpp, "rank 1 returned and never called DDP's all_reduce(int32[2], SUM)"),
+    (a_hook_of_torchs, "and never called all_reduce(float32[100], SUM), which ranks 0"),
+    (monitored, "rank 0 returned and never called monitored_barrier(), which ranks 1"),
     (
         one_batch_fewer,
         "rank 1 returned after 4 backward passes and never called DDP's "
