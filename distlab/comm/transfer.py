@@ -76,6 +76,11 @@ class Transfers:
         self.joined()
         self._last_src = rank
 
+    @property
+    def connected(self) -> bool:
+        """Whether there is a process group that carries this Comm's messages."""
+        return self._group is not None
+
     def joined(self) -> None:
         """Take the process group that is up now, if one is, to carry messages.
 

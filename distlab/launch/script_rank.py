@@ -17,7 +17,7 @@ import traceback
 
 import torch
 import torch.distributed as dist
-from torch.distributed import distributed_c10d
+from torch.distributed import device_mesh, distributed_c10d
 from torch.distributed.rendezvous import _rendezvous_handlers
 
 from distlab.comm import Comm
@@ -31,6 +31,8 @@ from distlab.recorder import Recorder
 __all__ = ["main"]
 
 _FAULTS = {"Kill": Kill, "Hang": Hang}
+_ELASTIC = {"RUN_ID": "none", "RESTART_COUNT": "0", "MAX_RESTARTS": "0"}
+_ELASTIC |= {"USE_AGENT_STORE": "False"}
 
 
 def main(child: Child) -> None:
@@ -38,7 +40,10 @@ def main(child: Child) -> None:
     settings = json.loads(child.receive())
     rank, world_size = child.index, settings["world_size"]
     block, meeting, stdin = child.shared
-    os.environ.update(torchrun_names(rank, world_size) | settings["names"])
+    names = {"ROLE_RANK": str(rank), "ROLE_WORLD_SIZE": str(world_size)}
+    names |= {"GROUP_WORLD_SIZE": "1", "ROLE_NAME": "default"}
+    names |= {f"TORCHELASTIC_{key}": value for key, value in _ELASTIC.items()}
+    os.environ.update(torchrun_names(rank, world_size) | settings["names"] | names)
     if rank == 0:  # as under mpirun; the others find it empty
         os.dup2(stdin, 0)
         sys.stdin = io.TextIOWrapper(open(0, "rb", closefd=False))  # noqa: SIM115
@@ -48,13 +53,12 @@ def main(child: Child) -> None:
     comm.faults = [_FAULTS[name](*which) for name, *which in settings["faults"]]
     pin_loopback()
     _meet_in_a_file(settings["meeting_place"] or f"/proc/self/fd/{meeting}", comm)
-    watch(lambda: comm if dist.is_initialized() else None)
+    watch(_Present(comm).comm)
     child.send(json.dumps({"outcome": "ready"}).encode())
-    first = os.getpid()
     child.receive()
     outcome = outcome_of(lambda: _run(settings), comm.recorder, describe=_described)
-    if os.getpid() != first:  # a fork that the script made, which came out here
-        os._exit(0 if b'"returned"' in outcome.partition(b"\n")[0] else 1)
+    for number in (signal.SIGTERM, signal.SIGINT):  # its handlers are done with
+        signal.signal(number, signal.SIG_DFL)
     child.send(outcome)
     while child.receive()[:1] != END:
         pass
@@ -64,7 +68,8 @@ def main(child: Child) -> None:
 
 def _run(settings):
     """Run the script or module as Python's command line does, to its very end."""
-    target, sys.argv = settings["target"], [settings["target"], *settings["args"]]
+    first, target = os.getpid(), settings["target"]
+    sys.argv = [target, *settings["args"]]
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         if settings["module"]:
@@ -85,6 +90,8 @@ def _run(settings):
     finally:
         threading._shutdown()
         atexit._run_exitfuncs()
+        if os.getpid() != first:  # a fork that the script made comes out here, too
+            os._exit(1 if sys.exc_info()[0] else 0)
 
 
 def _print_traceback():
@@ -122,6 +129,19 @@ def _meet_in_a_file(place, comm):
         words = "init_process_group()"
         with comm.meeting("collective", words, words, everyone):
             init(*args, **kwargs)
-        comm.joined()
 
-    distributed_c10d.init_process_group = dist.init_process_group = init_process_group
+    for module in (distributed_c10d, dist, device_mesh):
+        module.init_process_group = init_process_group
+
+
+class _Present:
+    """The Comm of this rank, over the default process group that is up now."""
+
+    def __init__(self, comm):
+        self._comm, self._world = comm, None
+
+    def comm(self):
+        if self._world is not dist.group.WORLD:
+            self._world = dist.group.WORLD
+            self._comm.joined()
+        return self._comm

@@ -116,7 +116,7 @@ def _always(comm):
 
 
 def _in_group(comm):
-    return comm and dist.is_initialized()
+    return comm and comm.connected and dist.is_initialized()
 
 
 def _refused(comm_of, name):
