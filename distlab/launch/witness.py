@@ -167,10 +167,11 @@ class Witness:
         words = f"{name}({', '.join(filter(None, agreed))})"
         own = self.bearings.take(comm.recorder, group, tensors)
         words += own and f"\n{own}"
-        function = own.removesuffix("'s *")
         number = comm.recorder.enter_call(words, group.key)
         comm.check_agreement(number, words, group.key)
-        label = function if function in _FUNCTIONS else name
+        whose = own.partition("\n")[0]
+        function = whose.removesuffix("'s *")
+        label = function if function in _FUNCTIONS else whose.replace("*", name) or name
         work = SeenWork(self, comm, group.key, number, words, label)
         work.size = sum(tensor.nbytes for tensor in tensors)
         work.later = getattr(options, "asyncOp", True) and method != "monitored_barrier"
