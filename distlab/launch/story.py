@@ -229,7 +229,8 @@ class _Story:
         wait = "waits" if len(waiting) == 1 else "wait"
         afters = {self.scene.after_passes(r) for r in missing}
         returned = all(rank in self.failure.outcomes for rank in missing)
-        after = f"returned{min(afters)} and " if returned and len(afters) == 1 else ""
+        known = returned and len(afters) == 1 and min(afters)
+        after = f"returned{min(afters)} and " if known else ""
         during = self.scene.pass_of(inside[0], self.board.now(inside[0]))
         cause = (
             f"{ranks_in_words(missing)} {after}never called {where}, "
