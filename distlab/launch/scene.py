@@ -71,9 +71,10 @@ class Scene:
 
         What is known of a rank that has ended is from before its end, so not told.
         """
-        if rank in self.failure.outcomes:
-            return ""
-        return whereabouts(self._stack(rank))
+        outcome = self.failure.outcomes.get(rank)
+        if outcome and outcome.details.get("disagreement"):
+            return whereabouts([tuple(f) for f in outcome.details["frames"][::-1]])
+        return "" if outcome else whereabouts(self._stack(rank))
 
     def _stack(self, rank):
         return self.failure.stacks.get(rank, [])

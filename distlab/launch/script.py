@@ -104,8 +104,9 @@ def _unmet(faults, trace, board):
     """Return a sentence for each fault whose rank ended before it."""
     struck = {event.rank for event in trace.events if event.kind == "fault"}
     return [
-        f"{fault} did not happen: rank {fault.rank} made {board.now(fault.rank).step} "
-        "calls of torch.distributed."
+        f"The {type(fault).__name__.lower()} of rank {fault.rank} at call {fault.step} "
+        "did not happen: "
+        f"it made {board.now(fault.rank).step} calls of torch.distributed."
         for fault in faults
         if isinstance(fault, Kill | Hang) and fault.rank not in struck
     ]

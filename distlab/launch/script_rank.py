@@ -84,7 +84,8 @@ def _run(settings):
                 print(leave.code, file=sys.stderr)
             raise
     except BaseException as error:
-        if not describe(error)["communication"]:  # which is an echo of another's end
+        facts = describe(error)
+        if not (facts["communication"] or facts["disagreement"]):  # the story says it
             _print_traceback()
         raise
     finally:

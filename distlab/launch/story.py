@@ -73,7 +73,7 @@ def progress(failure: Failure, board: Blackboard, faults: Sequence[Fault]) -> li
     """Return lines that tell where ranks are of which some wait, and others work."""
     scene = Scene(failure, board, faults, [""] * board.world_size)
     others = (rank for rank in scene.everyone if rank not in failure.outcomes)
-    return ["Some ranks wait, the others go on:", *_doings(scene, list(others))]
+    return ["Some ranks wait for others:", *_doings(scene, list(others))]
 
 
 def _in_call(now, number, group):

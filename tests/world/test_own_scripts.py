@@ -74,7 +74,7 @@ def test_who_hangs_is_told_while_all_others_wait(launched, monkeypatch):
 def test_a_fault_that_did_not_strike_is_told(launched):
     run, _ = launched(TRAINS, "2", faults=[Kill(1, 1000), Slow(0, 2.0)])
     assert run.failure is None
-    assert run.unmet[0].startswith("Kill(rank=1, step=1000) did not happen: rank 1 ")
+    assert run.unmet[0].startswith("The kill of rank 1 at call 1000 did not happen: ")
 
 
 ENDS = {
