@@ -14,12 +14,12 @@ from collections.abc import Callable
 import torch
 from torch.nn.parallel import DistributedDataParallel
 
-__all__ = ["Bearings", "in_backward"]
+__all__ = ["OBJECTS", "Bearings", "in_backward"]
 
 _ENGINE = "torch/autograd/graph.py"
 _SORTED = "rebuilt_per_bucket_param_indices"
-_OBJECTS = {"all_gather_object", "broadcast_object_list", "gather_object"}
-_OBJECTS |= {"scatter_object_list"}
+OBJECTS = {"all_gather_object", "broadcast_object_list", "gather_object"}
+OBJECTS |= {"scatter_object_list"}
 
 
 def in_backward() -> bool:
@@ -124,7 +124,7 @@ def _owner(frame):
     """Return whose collective it is by the frames of torch that it comes from."""
     while frame is not None and "/torch/" in frame.f_code.co_filename:
         place, name = frame.f_code.co_filename, frame.f_code.co_name
-        if name in _OBJECTS:
+        if name in OBJECTS:
             return f"{name}'s *"
         if "/torch/distributed/fsdp/" in place:
             here = getattr(frame.f_locals.get("self"), "_module_fqn", None)

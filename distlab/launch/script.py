@@ -21,7 +21,12 @@ from distlab.calls.console import Console
 from distlab.errors import InvalidArgument, WorldFailed
 from distlab.faults import Fault, Hang, Kill, Slow, check_faults
 from distlab.launch.call import Call, Failure, Outcome
-from distlab.launch.machine import check_world_size, start_method, usable_cores
+from distlab.launch.machine import (
+    PRELOAD,
+    check_world_size,
+    start_method,
+    usable_cores,
+)
 from distlab.launch.ranks import Ranks
 from distlab.launch.story import progress
 from distlab.trace import Trace
@@ -29,8 +34,7 @@ from distlab.trace import Trace
 __all__ = ["Script", "ScriptRun", "launch_script"]
 
 _GRACE_S = 30.0  # what torchrun gives its workers to end after a signal
-_PRELOAD = ("torch", "torch.distributed", "numpy", "numpy.random", "cloudpickle")
-_PRELOAD += ("distlab.launch.script_rank",)
+_PRELOAD = (*PRELOAD, "distlab.launch.script_rank")
 _TICK_S = 0.1
 _SAY_S = 10.0  # until it is said for whom all others wait
 _TAIL = 20  # lines that are kept of each rank, for the story of its end

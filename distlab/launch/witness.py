@@ -24,7 +24,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
 from distlab.comm import Comm
-from distlab.launch.bearings import Bearings, in_backward
+from distlab.launch.bearings import OBJECTS, Bearings, in_backward
 from distlab.recorder import DESTROYED, THREADED, shown
 
 __all__ = ["refuse", "watch"]
@@ -62,8 +62,7 @@ _NEW = {
     "alltoall_base": "all_to_all_single",
 }
 _FUNCTIONS = {function for function, _ in _METHODS.values()}
-_FUNCTIONS |= {"all_gather_object", "broadcast_object_list", "gather_object"}
-_FUNCTIONS |= {"all_gather_single", "reduce_scatter_single", "scatter_object_list"}
+_FUNCTIONS |= {"all_gather_single", "reduce_scatter_single", *OBJECTS}
 _SHOWN_SHAPES = 4
 _Plain = distributed_c10d.ProcessGroup
 _OF_BOTH = ("_register_backend", "_set_default_backend", "_set_group_name")
