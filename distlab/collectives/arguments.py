@@ -4,12 +4,24 @@ A rank that finds a mistake after its first message leaves the others in the mid
 theirs; found here, it is the first thing that goes wrong, and is named with its rank.
 """
 
+import itertools
+import math
+import operator
+
 import numpy as np
 
 from distlab.collectives.chunks import room_for, why_not_flat
 from distlab.errors import InvalidArgument
 
-__all__ = ["check_at_least", "check_root", "flat_pieces", "flat_view", "rooms_for"]
+__all__ = [
+    "check_at_least",
+    "check_root",
+    "checked_lengths",
+    "flat_pieces",
+    "flat_view",
+    "rooms_for",
+    "rooms_of",
+]
 
 
 def flat_view(comm, tensor, op=None):
@@ -68,8 +80,11 @@ def check_at_least(least: int, comm, name: str, number: int) -> None:
         )
 
 
-def flat_pieces(comm, pieces) -> list:
+def flat_pieces(comm, pieces, *, unequal: bool = False, advice: str = "") -> list:
     """Return a flat view of each of the n tensors of a list, one for every rank.
+
+    unequal: whether they may differ in length, along dim 0.
+    advice: what to do with tensors that differ in length where they may not.
 
     Raises: InvalidArgument if they are not n, or not all of one shape and type.
     """
@@ -82,13 +97,36 @@ def flat_pieces(comm, pieces) -> list:
         )
     views = [flat_view(comm, piece) for piece in pieces]
     kinds = {(type(p), str(p.dtype), tuple(p.shape)) for p in pieces}
-    if len(kinds) > 1:
+    rows = {(kind, type_, shape[1:] if shape else None) for kind, type_, shape in kinds}
+    if len(rows if unequal else kinds) > 1 or (unequal and pieces[0].shape == ()):
         shown = sorted(f"{type_} {list(shape)}" for _, type_, shape in kinds)
+        wanted = "one type, and one shape after dim 0" if unequal else "one shape"
+        wanted += "" if unequal else " and type"
         raise InvalidArgument(
-            f"rank {comm.rank}: the tensors of a list must have one shape and type, "
-            f"and got {' and '.join(shown)}."
+            f"rank {comm.rank}: the tensors of a list must have {wanted}, and got "
+            f"{' and '.join(shown)}.{advice if len(rows) == 1 else ''}"
         )
     return views
+
+
+def checked_lengths(comm, lengths, own: int) -> list[int]:
+    """Return how many rows come from each rank, as a list.
+
+    own: the rows that this rank keeps.
+
+    Raises: InvalidArgument if they are not n whole numbers, or this rank's is not own.
+    """
+    try:
+        found = [operator.index(length) for length in lengths]
+    except TypeError:
+        found = []
+    if len(found) != comm.world_size or min(found) < 0 or found[comm.rank] != own:
+        raise InvalidArgument(
+            f"rank {comm.rank}: lengths are {comm.world_size} whole numbers, how many "
+            f"rows come from each rank, here {own} from rank {comm.rank} itself, and "
+            f"got {lengths!r}."
+        )
+    return found
 
 
 def rooms_for(tensor, count: int) -> tuple:
@@ -100,3 +138,14 @@ def rooms_for(tensor, count: int) -> tuple:
         for place in range(count)
     ]
     return whole, shaped
+
+
+def rooms_of(tensor, lengths: list[int]) -> list:
+    """Return room for rows like the tensor's, so many for each length, side by side."""
+    row = tensor.shape[1:]
+    edges = [0, *itertools.accumulate(length * math.prod(row) for length in lengths)]
+    whole = room_for(tensor, edges[-1])
+    return [
+        whole[start:end].reshape((length, *row))
+        for length, (start, end) in zip(lengths, itertools.pairwise(edges), strict=True)
+    ]

@@ -1,22 +1,42 @@
 """What an all-to-all costs; S is one of the n tensors in a rank's list."""
 
 from distlab.cost.model import Cost, checked, levels
+from distlab.errors import InvalidArgument
 
 __all__ = ["bruck_all_to_all", "pairwise_all_to_all"]
 
 
 def pairwise_all_to_all(
-    world_size: int, tensor_bytes: int, *, itemsize: int = 1
+    world_size: int, tensor_bytes: int | list[list[int]], *, itemsize: int = 1
 ) -> Cost:
     """Return the cost of exchanging with one rank after another, straight.
 
-    T = (n-1) (alpha + S beta)
+    T = (n-1) (alpha + S beta)              for equal tensors; else, with S_k the
+    T = (n-1) alpha + sum of S_k beta       longest message of step k
+
+    tensor_bytes: of unequal tensors a list of rows, one for each rank: what it has for
+        rank 0, 1 and so on. `exchange_lengths` costs as much as tensors of 8 bytes.
 
     Source: Thakur, Rabenseifner and Gropp (2005).
     """
-    n, size = world_size, checked(world_size, tensor_bytes, itemsize)
-    total = (n - 1) * size
+    n = world_size
+    if isinstance(tensor_bytes, list | tuple):
+        return _unequal(n, tensor_bytes, itemsize)
+    total = (n - 1) * checked(n, tensor_bytes, itemsize)
     return Cost(n - 1, total, 0, (total,) * n, (n - 1,) * n)
+
+
+def _unequal(n, rows, itemsize):
+    checked(n, 0)
+    if len(rows) != n or any(len(row) != n for row in rows):
+        raise InvalidArgument(
+            f"unequal tensors of {n} ranks are {n} rows of {n} numbers of bytes, and "
+            f"got {rows!r}."
+        )
+    sizes = [[checked(n, size, itemsize) for size in row] for row in rows]
+    chain = sum(max(sizes[r][(r + k) % n] for r in range(n)) for k in range(1, n))
+    sent = tuple(sum(row) - row[rank] for rank, row in enumerate(sizes))
+    return Cost(n - 1, chain, 0, sent, (n - 1,) * n)
 
 
 def bruck_all_to_all(world_size: int, tensor_bytes: int, *, itemsize: int = 1) -> Cost:

@@ -156,6 +156,18 @@ def test_five_ranks_as_drawn_on_paper():
     assert bruck.sent_bytes == (50,) * 5 and bruck.rounds == 3
 
 
+def test_unequal_tensors_of_three_ranks_as_counted_by_hand():
+    rows = [[8, 16, 0], [24, 0, 8], [0, 40, 8]]
+    found = cost.pairwise_all_to_all(3, rows, itemsize=8)
+    assert (found.sent_bytes, found.messages) == ((16, 32, 40), (2, 2, 2))
+    assert (found.rounds, found.chain_bytes) == (2, 16 + 40)  # 16, 8, 0; 0, 24, 40
+    equal = cost.pairwise_all_to_all(3, [[8] * 3] * 3)
+    assert equal == cost.pairwise_all_to_all(3, 8)
+    for wrong in (rows[:2], [[8, 8]] * 3, [[4] * 3] * 3, []):
+        with pytest.raises(InvalidArgument):
+            cost.pairwise_all_to_all(3, wrong, itemsize=8)
+
+
 def test_pieces_change_nothing_but_messages_and_rounds():
     ring = cost.ring_all_reduce(4, 41)
     for pieces in (2, 3, 8):

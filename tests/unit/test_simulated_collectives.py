@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from distlab import collectives, cost, run
+from distlab.collectives.all_to_all import exchange_lengths
 from distlab.links import Link
 from distlab.simulated import Uniform
 
@@ -83,3 +84,27 @@ def test_a_sum_is_everybodys_at_every_size():
             report = simulated(name, n, 11)
             for result in report.results:
                 assert (result == n * (n - 1) / 2).all(), (name, n)
+
+
+def rows_for(rank, n):
+    return [(rank * peer) % 5 for peer in range(n)]
+
+
+def exchange(comm):
+    tensors = [np.full(k, comm.rank) for k in rows_for(comm.rank, comm.world_size)]
+    lengths = exchange_lengths(comm, tensors)
+    got = collectives.pairwise_all_to_all(comm, tensors, lengths=lengths)
+    return [each.tolist() for each in got]
+
+
+def test_unequal_tensors_take_at_most_what_their_longest_messages_take():
+    for n in (1, 2, 7, 32):
+        report = run(exchange, n, fabric=Uniform(LINK))
+        rows = [[8 * k for k in rows_for(rank, n)] for rank in range(n)]
+        expected = cost.pairwise_all_to_all(n, rows) + cost.pairwise_all_to_all(n, 8)
+        for rank, got in enumerate(report.results):
+            assert got == [[p] * rows_for(p, n)[rank] for p in range(n)]
+            assert report.trace.bytes_sent(rank) == expected.sent_bytes[rank]
+            assert report.trace.messages_sent(rank) == expected.messages[rank]
+        longest = expected.seconds(LINK.latency_s, LINK.bytes_per_s)
+        assert report.elapsed_s <= longest * (1 + 1e-9)

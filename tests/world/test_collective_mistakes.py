@@ -122,6 +122,40 @@ def test_a_list_must_have_one_tensor_for_each_rank_all_alike(world):
         assert isinstance(cause, InvalidArgument) and rank == 1
 
 
+def test_unequal_tensors_need_an_algorithm_and_lengths_that_fit(world):
+    def mistaken(comm, name, **options):
+        rows = [torch.zeros(2 * (peer == comm.rank), 3) for peer in range(N)]
+        getattr(collectives, name)(comm, rows, **options)
+
+    def numbers(comm):
+        collectives.pairwise_all_to_all(comm, [torch.zeros(())] * N, lengths=[0] * N)
+
+    def reason_of(name, **options):
+        return reason(world, lambda comm: mistaken(comm, name, **options))
+
+    found = [
+        (reason_of("pairwise_all_to_all"), "exchange_lengths(comm, tensors) asks"),
+        (reason_of("bruck_all_to_all"), "pairwise_all_to_all takes unequal ones"),
+        (reason(world, numbers), "one shape after dim 0"),
+    ]
+    for lengths in ([2] * 3, [1] * N, [-1, 2, 2, 2], [2.0] * N, 2):
+        wrong = reason_of("pairwise_all_to_all", lengths=lengths)
+        found.append((wrong, "lengths are 4 whole numbers"))
+    for (cause, rank), words in found:
+        assert isinstance(cause, InvalidArgument)
+        assert words in str(cause) and f"rank {rank}: " in str(cause)
+
+
+@pytest.mark.parametrize("world", ["real", "simulated"], indirect=True)
+def test_a_length_that_is_not_what_the_sender_has_is_a_mismatch(world):
+    def mistaken(comm):
+        rows = [torch.zeros(2, 3)] * N
+        lengths = [2, 2, 2, 2 + (comm.rank == 1)]
+        collectives.pairwise_all_to_all(comm, rows, lengths=lengths)
+
+    assert isinstance(reason(world, mistaken)[0], MessageMismatch)
+
+
 @everywhere(list(collectives.variants("scatter")))
 def test_the_pieces_of_a_scatter_must_fit_the_roots_tensor(world, name):
     def mistaken(comm, piece):

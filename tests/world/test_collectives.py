@@ -16,6 +16,7 @@ import torch.distributed as dist
 
 from distlab import Trace, World, collectives, cost
 from distlab.collectives import AVERAGE, MAX, MIN, PRODUCT, SUM
+from distlab.collectives.all_to_all import exchange_lengths
 from distlab.collectives.chunks import chunk_edges
 
 SIZES = [1, 2, 3, 4, 7]
@@ -202,6 +203,44 @@ def test_results_are_right_and_traces_cost_what_they_should(world, collective):
         messages = tuple(trace.messages_sent(rank) for rank in range(n))
         assert (sent, messages) == (expected.sent_bytes, expected.messages), case
         assert trace.rounds() == expected.rounds, case
+
+
+def uneven(rank, n):
+    """Return how many rows a rank has for each rank: some none, rank 1 none at all."""
+    return [(2 * rank + peer) % 4 * (rank != 1) for peer in range(n)]
+
+
+def unequal_all_to_all(comm, dtype, told):
+    """Exchange rows that say whose they are; return the lengths, and whether right."""
+    n, rank = comm.world_size, comm.rank
+    mine = [
+        tensor_of(np.full((rows, 3), 10 * rank + peer), dtype)
+        for peer, rows in enumerate(uneven(rank, n))
+    ]
+    lengths = [uneven(peer, n)[rank] for peer in range(n)]
+    if not told:
+        lengths = exchange_lengths(comm, mine)
+    got = collectives.pairwise_all_to_all(comm, mine, lengths=lengths)
+    expected = [np.full((r, 3), 10 * p + rank) for p, r in enumerate(lengths)]
+    alike = {type(each) for each in got} == {type(mine[0])}
+    return lengths, alike and same(got, expected, None)
+
+
+def test_rows_of_unequal_number_cost_their_bytes_and_8_to_ask_for_a_length(world):
+    n = world.world_size
+    for dtype in (torch.float64, torch.bfloat16, np.dtype("float32")):
+        rows = [[3 * dtype.itemsize * r for r in uneven(rank, n)] for rank in range(n)]
+        expected = cost.pairwise_all_to_all(n, rows, itemsize=dtype.itemsize)
+        for told in (True, False):
+            report = world.run(unequal_all_to_all, dtype, told)
+            for rank, (lengths, right) in enumerate(report.results):
+                assert right and lengths == [uneven(peer, n)[rank] for peer in range(n)]
+            total = expected if told else expected + cost.pairwise_all_to_all(n, 8)
+            trace = report.trace
+            sent = tuple(trace.bytes_sent(rank) for rank in range(n))
+            messages = tuple(trace.messages_sent(rank) for rank in range(n))
+            assert (sent, messages) == (total.sent_bytes, total.messages)
+            assert trace.rounds() == total.rounds
 
 
 def test_all_ranks_end_with_the_same_bits_and_near_torchs_own_sum(world):
