@@ -5,7 +5,14 @@ from collections.abc import Sequence
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["check_not_alone", "check_peer", "check_requests"]
+__all__ = ["check_color", "check_not_alone", "check_peer", "check_requests"]
+__all__ += ["Disagreement", "check_group_name", "in_new_group"]
+
+_LARGEST = 2**62
+
+
+class Disagreement(Exception):
+    """Ranks have entered different collectives; whoever watches them says which."""
 
 
 def check_peer(peer: int, name: str, rank: int, world_size: int) -> None:
@@ -15,7 +22,7 @@ def check_peer(peer: int, name: str, rank: int, world_size: int) -> None:
     """
     if not _is_whole(peer) or not 0 <= peer < world_size:
         raise InvalidArgument(
-            f"{name}={peer!r} is no rank of this world: ranks go from 0 to "
+            f"{name}={peer!r} is no rank here: ranks go from 0 to "
             f"{world_size - 1}. In a ring, the next rank is "
             "(comm.rank + 1) % comm.world_size."
         )
@@ -45,6 +52,43 @@ def check_requests(requests: Sequence) -> None:
             "wait_any waits for one of several requests, and got none. It wants those "
             "of isend, irecv and start that have not been waited for."
         )
+
+
+def check_color(color: int | None, key: int | None) -> None:
+    """Refuse what `split` cannot sort ranks by.
+
+    Raises: InvalidArgument.
+    """
+    for name, value in (("color", color), ("key", key)):
+        whole = value is None or (_is_whole(value) and abs(value) < _LARGEST)
+        if not whole:
+            raise InvalidArgument(
+                f"split wants a whole number as {name}, not {value!r}. The ranks of one "
+                "color make a group, in the order of their keys; a rank of color "
+                "None is in no group. To make pairs: comm.split(comm.rank // 2)."
+            )
+
+
+def check_group_name(name: str) -> None:
+    """Refuse a name of a group that could not stand in the notes.
+
+    Raises: InvalidArgument.
+    """
+    if name and not (isinstance(name, str) and name.isidentifier()):
+        raise InvalidArgument(
+            f"{name!r} cannot name a group: a name is letters, digits and _, as 'tp'."
+        )
+
+
+def in_new_group(
+    color: int, said: Sequence[tuple[int, int]], ranks: Sequence[int]
+) -> list[int]:
+    """Return who is in the new group of a color, in its order.
+
+    said: what each rank of the old group gave as (color, key). ranks: those ranks.
+    """
+    places = [place for place, (other, _) in enumerate(said) if other == color]
+    return [ranks[p] for p in sorted(places, key=lambda p: (said[p][1], p))]
 
 
 def _is_whole(peer):

@@ -16,6 +16,5 @@ to do both at once.
 """
 
 from distlab.comm.comm import Comm, Request
-from distlab.comm.transfer import Disagreement
 
-__all__ = ["Comm", "Disagreement", "Request"]
+__all__ = ["Comm", "Request"]

@@ -8,7 +8,13 @@ from contextlib import contextmanager
 from distlab.comm.carry import Tensor, carried, filled, refuse_overlap
 from distlab.comm.started import Started
 from distlab.comm.transfer import Transfers
-from distlab.peers import check_not_alone, check_peer, check_requests
+from distlab.peers import (
+    check_color,
+    check_group_name,
+    check_not_alone,
+    check_peer,
+    check_requests,
+)
 
 __all__ = ["Comm", "Request"]
 
@@ -37,15 +43,17 @@ class Comm(Transfers):
     rank: this rank's number, 0 to world_size - 1.
     world_size: how many ranks there are.
     device: where tensors must live to travel: CPU for gloo, this rank's GPU for NCCL.
+    ranks: the members' ranks in the world; of a subgroup, see `split`, only some.
 
     Threads of a rank may use it at once. Ranks that have several are never said to be
     in a deadlock, since one thread may free another: they run until the time limit.
     """
 
     def __repr__(self):
+        among = f", ranks={self.ranks}" if self.group else ""
         return (
             f"Comm(rank={self.rank}, world_size={self.world_size}, "
-            f"device='{self.device}')"
+            f"device='{self.device}'{among})"
         )
 
     def send(self, tensor: Tensor, dst: int) -> None:
@@ -138,6 +146,29 @@ class Comm(Transfers):
         """Wait until every rank has called `barrier`."""
         self.next_step()
         self._meet()
+
+    def split(
+        self, color: int | None, key: int | None = None, *, name: str = ""
+    ) -> "Comm | None":
+        """Return a Comm among the ranks that give the same color; all must call this.
+
+        It has ranks from 0 on, in the order of key, then of their ranks here, and its
+        messages never meet those of another Comm. Color None: this rank is in none.
+        name: what pictures and errors call the group. `Mesh` splits ranks in a grid.
+
+        Raises: InvalidArgument.
+        Source: MPI 4.1, section 7.4.2, MPI_Comm_split.
+        """
+        return self.split_as(color, key, name, "split()")
+
+    def split_as(
+        self, color: int | None, key: int | None, name: str, words: str
+    ) -> "Comm | None":
+        """Do as `split`, as a collective called `words`, in which ranks must agree."""
+        check_color(color, key)
+        check_group_name(name)
+        self.next_step()
+        return self._split(color, self.rank if key is None else key, name, words)
 
     def start(self, collective: Callable, *args, **options) -> Started:
         """Run `collective(comm, *args)` on the side, after those started before.

@@ -22,10 +22,11 @@ from distlab.comm.carry import filled
 from distlab.comm.comm import Comm, Request
 from distlab.comm.transfer import type_of
 from distlab.errors import DistlabError, MessageMismatch
+from distlab.peers import Disagreement
 
 __all__ = ["Line", "RelayedComm"]
 
-_ERRORS = {error.__name__: error for error in (MessageMismatch, ValueError)}
+_ERRORS = {each.__name__: each for each in (MessageMismatch, Disagreement, ValueError)}
 
 
 class Line:
@@ -95,6 +96,10 @@ class _Pen:
         self._flags = 0
         self.step = 0
 
+    def knows(self, group):
+        """The relay has given the group its place."""
+        return True
+
     def begin(self):
         self.step = 0
 
@@ -145,7 +150,7 @@ class RelayedComm(Comm):
         done = {"do": "worked", "number": number, "label": str(label)}
         self._line.tell(done | {"seconds": float(seconds)})
 
-    def check_agreement(self, number, words):
+    def check_agreement(self, number, words, group=""):
         """Do nothing: the relay compares."""
 
     def _transfer(self, kind, *, out=None, into=None):
@@ -169,7 +174,7 @@ class RelayedComm(Comm):
         into = {"into": [-1, type_of(buffer), buffer.nbytes]}
         _, answer, arrived = self._ask_for("recv", into)
         _land(arrived, (buffer, -1))
-        self._last_src = answer["from"]
+        self._last_src = self.ranks.index(answer["from"])
 
     def _wait_any(self, requests):
         if all(isinstance(each, Request) for each in requests):
@@ -185,25 +190,32 @@ class RelayedComm(Comm):
     def _ask_for(self, kind, sides, data=b"", waits=True):
         number = next(self._calls)
         request = {"do": "call", "call": number, "kind": kind, "waits": waits}
+        request["group"] = self.group
         return number, *self._line.ask(request | sides, data)
 
     def _offer_sides(self, out, into):
         sides = {}
         if out is not None:
-            sides["out"] = [int(out[1]), type_of(out[0])]
+            sides["out"] = [self.ranks[out[1]], type_of(out[0])]
         if into is not None:
-            sides["into"] = [int(into[1]), type_of(into[0]), into[0].nbytes]
+            src = self.ranks[into[1]]
+            sides["into"] = [src, type_of(into[0]), into[0].nbytes]
         return sides
 
     def _give_object(self, data, dst):
-        self._ask_for("send", {"out": [int(dst), "object"]}, data)
+        self._ask_for("send", {"out": [self.ranks[dst], "object"]}, data)
 
     def _take_object(self, src):
-        *_, data = self._ask_for("recv", {"into": [int(src), "object", -1]})
+        *_, data = self._ask_for("recv", {"into": [self.ranks[src], "object", -1]})
         return bytes(data)
 
     def _meet(self):
-        self._ask_for("barrier", {})
+        self._ask_for("barrier", {"words": "barrier"})
+
+    def _split(self, color, key, name, words):
+        said = {"words": words, "split": [color, key, name]}
+        _, answer, _ = self._ask_for("barrier", said)
+        return answer["group"] and self.among(answer["ranks"], answer["group"])
 
 
 def _bytes_of(tensor):

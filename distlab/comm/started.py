@@ -4,8 +4,9 @@
                           └ start(ring_all_reduce, gradients of 3)
     comm thread               ┊ step 1 ┊ step 2 ┊ ...         ┊ ends
 
-A rank has one thread for this, and what is started runs in the order of starting, so
-that all ranks make the same calls in the same order, as with a stream of NCCL.
+A Comm has one thread for this, and what is started runs in the order of starting, so
+that all ranks make the same calls in the same order, as with a stream of NCCL. What is
+started on different Comms of a rank, such as two subgroups, runs side by side.
 
 On a GPU the thread has a CUDA stream of its own, else its additions would queue behind
 all of backward. What is started waits on that stream for what the caller's stream has
@@ -44,23 +45,36 @@ class Started:
 
 
 class StartedCalls:
-    """The communication thread of one rank; it exists once something was started.
+    """The communication thread of one Comm; it exists once something was started.
 
+    of_rank: those of all Comms of this rank.
     besides: how many threads of distlab's own the rank has for other things.
     """
 
     besides = 0
 
-    def __init__(self, device: torch.device):
+    def __init__(self, device: torch.device, of_rank: list | None = None):
         self._device = device
         self._thread = self._ident = None
         self._pending, self._waiters = [], []
         self._threads = 0
+        self._of_rank = [] if of_rank is None else of_rank
+        self._of_rank.append(self)
+
+    def another(self) -> "StartedCalls":
+        """Return those of another Comm of this rank, which do not wait for these."""
+        other = StartedCalls(self._device, self._of_rank)
+        other.besides = self.besides
+        return other
+
+    def here(self) -> bool:
+        """Return whether this is the thread on which they run."""
+        return self._ident == threading.get_ident()
 
     def start(self, call: Callable, *args, **options) -> Started:
         """Have `call(*args, **options)` run after those started before."""
         if self._thread is None:
-            before = threading.active_count()
+            before, self._threads = threading.active_count(), 1
             self._thread = ThreadPoolExecutor(1, "distlab-comm", self._enter)
             self._thread.submit(int).result()
             # 2 if this comes from a hook on a GPU: Python then counts autograd's thread
@@ -92,25 +106,30 @@ class StartedCalls:
 
     def others_run(self) -> bool:
         """Return whether this rank has more threads than those started here."""
-        ours = 1 + self._threads + sum(each.is_alive() for each in self._waiters)
+        ours = 1 + sum(each.threads() for each in self._of_rank)
         return threading.active_count() > ours + self.besides
+
+    def threads(self) -> int:
+        """Return how many threads there are because of these."""
+        return self._threads + sum(each.is_alive() for each in self._waiters)
 
     def drain(self) -> None:
         """Wait until all that was started has ended, if this is not its own thread.
 
-        A rank's messages stay in one order, whichever thread sends them. What a call
+        A Comm's messages stay in one order, whichever thread sends them. What a call
         raised is left for its `wait`.
         """
-        if self._pending and threading.get_ident() != self._ident:
+        if self._pending and not self.here():
             for future in self._pending:
                 future.exception()
             self._pending.clear()
 
     def finish(self) -> None:
-        """Wait for all that was started; raise what the first that failed raised."""
-        pending, self._pending = self._pending, []
-        for future in pending:
-            future.result()
+        """Wait for all that this rank has started; raise what the first raised."""
+        for each in self._of_rank:
+            pending, each._pending = each._pending, []
+            for future in pending:
+                future.result()
 
     def _enter(self):
         self._ident = threading.get_ident()

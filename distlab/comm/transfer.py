@@ -7,6 +7,7 @@ with the other side's if that has noted its own. So whichever side comes second 
 what does not fit before it posts anything.
 """
 
+import copy
 import functools
 import math
 import os
@@ -22,32 +23,34 @@ import torch
 import torch.distributed as dist
 
 from distlab.comm.carry import carried, filled
+from distlab.comm.groups import ProcessGroups
 from distlab.comm.started import StartedCalls
-from distlab.errors import MessageMismatch
+from distlab.errors import InvalidArgument, MessageMismatch
 from distlab.faults import Fault, Hang, Kill, corrupted
-from distlab.peers import check_peer
+from distlab.peers import Disagreement, check_peer, in_new_group
 from distlab.recorder import (
     IN,
+    MOST_GROUPS,
     OUT,
     THREADED,
     UNKNOWN_SIZE,
     Recorder,
     agreed,
     any_words,
-    members_of,
 )
+from distlab.trace import members_of
 
-__all__ = ["Disagreement", "Transfers", "type_of"]
+__all__ = ["Transfers", "type_of"]
 
 _LONG_S, _MOST_PAUSE_S = 0.02, 0.001
-
-
-class Disagreement(Exception):
-    """Ranks have entered different collectives; whoever watches them says which."""
+_NO_COLOR = -(2**63)
 
 
 class _Side(NamedTuple):
-    """One side of a message: with whom, which one between the two, how large."""
+    """One side of a message: with whom, which one between the two, how large.
+
+    peer: by its rank in the world, as in all notes.
+    """
 
     peer: int
     number: int
@@ -55,7 +58,11 @@ class _Side(NamedTuple):
 
 
 class Transfers:
-    """What `Comm` stands on: the steps of one rank, its messages and its meetings."""
+    """What `Comm` stands on: the steps of one rank, its messages and its meetings.
+
+    ranks: the members' ranks in the world, in the order of their ranks here.
+    group: what the notes call this group, "" for the world.
+    """
 
     def __init__(
         self,
@@ -71,7 +78,9 @@ class Transfers:
         self.device = device or torch.device("cpu")
         self.recorder = recorder or Recorder(rank, world_size)
         self.faults = faults
+        self.ranks, self.group = list(range(world_size)), ""
         self.started = StartedCalls(self.device)
+        self._made, self._over = ProcessGroups(), None
         self._group = None
         self.joined()
         self._last_src = rank
@@ -82,13 +91,44 @@ class Transfers:
         return self._group is not None
 
     def joined(self) -> None:
-        """Take the process group that is up now, if one is, to carry messages.
-
-        That is its backend: the group itself would note each as another call.
-        """
+        """Take the process group that is up now, if one is, to carry messages."""
         world = dist.group.WORLD
         if world and self.device.type in {each.type for each in world._device_types}:
-            self._group = world._get_backend(self.device)
+            self._carry_over(world)
+
+    def _carry_over(self, group):
+        """Have a process group's backend carry messages, with its ranks in order.
+
+        The group itself would note each as another call.
+        """
+        self._over, self._group = group, group._get_backend(self.device)
+        place = {rank: place for place, rank in enumerate(sorted(self.ranks))}
+        self._places = [place[rank] for rank in self.ranks]
+
+    def among(self, ranks: Sequence[int], group: str, over=None) -> "Transfers":
+        """Return the Comm of this process in a group of ranks of the world.
+
+        group: what the notes call it. over: the process group that carries it.
+
+        Raises: InvalidArgument if this rank is in too many.
+        """
+        if not self.recorder.knows(group):
+            raise InvalidArgument(
+                f"rank {self.world_rank} is in {MOST_GROUPS - 1} groups already, and "
+                "can be in no more. Make a group once and keep it."
+            )
+        other = copy.copy(self)
+        other.ranks, other.group = list(ranks), group
+        other.rank, other.world_size = other.ranks.index(self.world_rank), len(ranks)
+        other.started, other._last_src = self.started.another(), other.rank
+        if over is not None:
+            other._carry_over(over)
+        return other
+
+    @property
+    def world_rank(self) -> int:
+        """This process's rank in the world."""
+        return self.ranks[self.rank]
 
     def next_step(self) -> None:
         """Count one call, and let a planned fault happen at it."""
@@ -103,7 +143,7 @@ class Transfers:
     def fail_if_planned(self) -> None:
         """Die or hang here if the plan of faults says so for this rank and step."""
         for fault in self.faults:
-            if not isinstance(fault, Kill | Hang) or fault.rank != self.rank:
+            if not isinstance(fault, Kill | Hang) or fault.rank != self.world_rank:
                 continue
             if fault.step == self.recorder.step:
                 self.recorder.point("fault", type(fault).__name__.lower())
@@ -131,7 +171,7 @@ class Transfers:
         Raises: Disagreement if another rank has entered a different one.
         """
         recorder, mine = self.recorder, agreed(words)
-        for rank in members_of(group, self.world_size):
+        for rank in members_of(group, recorder.world_size):
             entered = recorder.calls(rank, group) >= number
             if entered and agreed(recorder.call(rank, number, group)) != mine:
                 raise Disagreement(words)
@@ -152,7 +192,10 @@ class Transfers:
         start = time.monotonic()
         works = self._post_sides(out, into)
         ways = {"send": OUT, "recv": IN}
-        waits = [(each.peer, ways[name], each.number) for name, each in sides.items()]
+        waits = [
+            (each.peer, ways[name], each.number, self.group)
+            for name, each in sides.items()
+        ]
         waiting = None
 
         def is_over():
@@ -174,23 +217,22 @@ class Transfers:
 
     def _has_partner(self, side):
         """Return whether the other rank has posted its side of a message."""
-        peer, way, number = side
-        return self.recorder.posted(peer, self.rank, 1 - way) >= number
+        peer, way, number, group = side
+        posted = self.recorder.posted(peer, self.world_rank, 1 - way, group)
+        return posted >= number
 
     def _receive_any(self, buffer):
         """Fill it with a message that was offered; `_last_src` is who sent it."""
-        start, ranks = (
-            time.monotonic(),
-            range(self._last_src + 1, self._last_src + self.world_size + 1),
-        )
-        next_ = [
-            (peer, IN, self.recorder.posted(self.rank, peer, IN) + 1)
-            for peer in (rank % self.world_size for rank in ranks)
-            if peer != self.rank
-        ]
+        start, me, n = time.monotonic(), self.world_rank, self.world_size
+        posted, group = self.recorder.posted, self.group
+        in_turn = [(self._last_src + way) % n for way in range(1, n + 1)]
+        in_turn.remove(self.rank)
+        peers = [self.ranks[rank] for rank in in_turn]
+        next_ = [(p, IN, posted(me, p, IN, group) + 1, group) for p in peers]
 
         def offered():
-            return next((side[0] for side in next_ if self._has_partner(side)), None)
+            found = zip(in_turn, next_, strict=True)
+            return next((rank for rank, side in found if self._has_partner(side)), None)
 
         self._last_src = self._wait_until(offered, "recv_any", next_)
         self._transfer("recv", into=(buffer, self._last_src), start=start)
@@ -209,17 +251,22 @@ class Transfers:
 
         A wait that lasts is noted, so that a deadlock is recognised.
         """
-        start, noted = time.monotonic(), False
+        start, noted, lane = time.monotonic(), False, self._lane()
         while (found := look()) is None:
             waited = time.monotonic() - start
             if waited > _LONG_S and sides and not noted:
                 label = any_words(call, sides)
-                self.recorder.now("blocked", "any", label=label, since=start)
+                now = {"label": label, "since": start, "group": self.group}
+                self.recorder.now("blocked", "any", **now, lane=lane)
                 noted = True
             time.sleep(min(waited / 10, _MOST_PAUSE_S))
         if noted:
-            self.recorder.running()
+            self.recorder.running(lane)
         return found
+
+    def _lane(self):
+        """Return which of this rank's threads this is, in the words of its notes."""
+        return self.group or "world" if self.started.here() else ""
 
     def _give_object(self, data, dst):
         data = np.frombuffer(data, np.uint8)
@@ -240,8 +287,23 @@ class Transfers:
         return data.cpu().numpy().tobytes()
 
     def _meet(self):
-        with self.meeting("barrier", "barrier"):
+        with self.meeting("barrier", "barrier", group=self.group):
             self._await([self._group.barrier()])
+
+    def _split(self, color, key, name, words):
+        """Return the Comm of this rank in the group of a color, None for no color."""
+        mine = torch.tensor(
+            [_NO_COLOR if color is None else color, key], device=self.device
+        )
+        said = [torch.empty_like(mine) for _ in self.ranks]
+        with self.meeting("barrier", words, "split", self.group):
+            self._await([self._group.allgather([said], [mine])])
+        if color is None:
+            return None
+        said = torch.stack(said)[self._places].tolist()
+        ranks = in_new_group(color, said, self.ranks)
+        made = self._made.take(ranks, name, self.recorder.begun)
+        return self.among(ranks, made.key, made)
 
     @contextmanager
     def _waiting(
@@ -253,7 +315,10 @@ class Transfers:
         only the message itself tells. What the body raises breaks the call off: its
         events have no end.
         """
-        recorder = self.recorder
+        recorder, step = self.recorder, self.recorder.step
+        group = group or self.group
+        where = {"label": label, "step": step, "group": group}
+        lane = self._lane()
         start = start or time.monotonic()
         recorder.now(
             "blocked",
@@ -265,6 +330,7 @@ class Transfers:
             sizes=(send.bytes if send else 0, recv.bytes if recv else 0),
             label=label,
             since=start,
+            lane=lane,
         )
         end = math.nan
         arrived = {}
@@ -273,13 +339,13 @@ class Transfers:
             end = time.monotonic()
         finally:
             if send:
-                recorder.event("send", start, end, send.peer, send.bytes, label)
+                recorder.event("send", start, end, send.peer, send.bytes, **where)
             if recv:
                 size = arrived.get("bytes", recv.bytes)
-                recorder.event("recv", start, end, recv.peer, size, label)
+                recorder.event("recv", start, end, recv.peer, size, **where)
             if call >= 0:
-                recorder.event(kind, start, end, label=label)
-            recorder.running()
+                recorder.event(kind, start, end, **where)
+            recorder.running(lane)
 
     def _offer_sides(self, out, into):
         """Post what is about to be sent and received, each a (tensor, peer)."""
@@ -291,16 +357,18 @@ class Transfers:
         return sides
 
     def _offer(self, peer, way, size, type_):
-        number = self.recorder.offer(peer, way, size, type_)
-        if not self.recorder.fits(peer, way, number):
+        peer = self.ranks[peer]
+        number = self.recorder.offer(peer, way, size, type_, self.group)
+        if not self.recorder.fits(peer, way, number, self.group):
             self._raise_mismatch(peer, way, number)
         return _Side(peer, number, size)
 
     def _raise_mismatch(self, peer, way, number):
-        mine = self.recorder.post(self.rank, peer, way, number)
-        theirs = self.recorder.post(peer, self.rank, 1 - way, number)
+        me = self.world_rank
+        mine = self.recorder.post(me, peer, way, number, self.group)
+        theirs = self.recorder.post(peer, me, 1 - way, number, self.group)
         sent, asked = (mine, theirs) if way == OUT else (theirs, mine)
-        sender, receiver = (self.rank, peer) if way == OUT else (peer, self.rank)
+        sender, receiver = (me, peer) if way == OUT else (peer, me)
         raise MessageMismatch(
             f"message {number} from rank {sender} to rank {receiver} does not fit: "
             f"rank {sender} sends {sent.describe()}, "
@@ -310,21 +378,24 @@ class Transfers:
     def _post_sides(self, out, into):
         if self.faults and out is not None:
             step, (tensor, dst) = self.recorder.step, out
-            tensor, struck = corrupted(tensor, self.faults, self.rank, step)
+            tensor, struck = corrupted(tensor, self.faults, self.world_rank, step)
             out = tensor, dst
             if struck:
                 self.recorder.point("fault", "corrupt")
         if out is not None and into is not None and self.device.type == "cuda":
             # NCCL deadlocks on a send and a receive posted one after the other
             return dist.batch_isend_irecv(
-                [dist.P2POp(dist.isend, *out), dist.P2POp(dist.irecv, *into)]
+                [
+                    dist.P2POp(way, tensor, self.ranks[peer], self._over)
+                    for way, (tensor, peer) in ((dist.isend, out), (dist.irecv, into))
+                ]
             )
         works = [] if into is None else [self._post(*into, IN)]
         return works if out is None else [*works, self._post(*out, OUT)]
 
     def _post(self, tensor, peer, way):
         post = self._group.send if way == OUT else self._group.recv
-        return post([tensor], peer, 0)
+        return post([tensor], self._places[peer], 0)
 
     def _settle(self):
         if self.device.type == "cuda":  # NCCL returns before the data has moved

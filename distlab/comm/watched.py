@@ -45,7 +45,7 @@ class WatchedComm(SameRank):
 
     def send_object(self, thing: object, dst: int) -> None:
         """Send it, and note that a message went to `dst`."""
-        self.sent.append((dst, []))
+        self.sent.append((self.ranks[dst], []))
         super().send_object(thing, dst)
 
     def look(self) -> None:
@@ -55,5 +55,5 @@ class WatchedComm(SameRank):
     def _offer_sides(self, out, into):
         if out is not None:
             tensor, peer = out
-            self.sent.append((peer, tensor.flatten().tolist()))
+            self.sent.append((self.ranks[peer], tensor.flatten().tolist()))
         return super()._offer_sides(out, into)

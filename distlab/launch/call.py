@@ -19,7 +19,8 @@ from distlab.errors import CannotTravel
 from distlab.faults import Fault, Slow
 from distlab.launch.waits import begun_in_vain, disagreement, stuck_ranks
 from distlab.processes import Ended, Frame, Lines, Processes, Pulse
-from distlab.recorder import Blackboard, members_of
+from distlab.recorder import Blackboard
+from distlab.trace import members_of
 
 __all__ = ["TICK_S", "Call", "Failure", "Outcome", "read_outcome"]
 

@@ -20,10 +20,11 @@ import torch.distributed as dist
 
 from distlab.calls.raised import described
 from distlab.calls.travel import Arrivals
-from distlab.comm import Comm, Disagreement
+from distlab.comm import Comm
 from distlab.comm.relayed import Line, RelayedComm
 from distlab.launch.outcome import outcome_of
 from distlab.launch.witness import refuse, watch
+from distlab.peers import Disagreement
 from distlab.processes import Child
 from distlab.recorder import Recorder
 from distlab.sandbox.withheld import withhold

@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from itertools import permutations
 from pathlib import Path
 
 from distlab.calls.console import Console
@@ -20,6 +21,7 @@ from distlab.errors import WorldFailed
 from distlab.faults import Fault
 from distlab.launch.call import TICK_S, Call, Failure, Outcome
 from distlab.launch.machine import FOR_TRAINING, PRELOAD, usable_cores
+from distlab.launch.scene import group_in_words
 from distlab.launch.story import tell
 from distlab.processes import (
     Ended,
@@ -29,7 +31,8 @@ from distlab.processes import (
     Processes,
     anonymous_file,
 )
-from distlab.recorder import IN, OUT, Blackboard, members_of
+from distlab.recorder import IN, OUT, Blackboard
+from distlab.trace import members_of
 
 __all__ = ["Ranks"]
 
@@ -153,22 +156,24 @@ class Ranks:
 
     def loose_ends(self) -> list[str]:
         """Return in sentences which messages and collectives were begun but not met."""
-        everyone = range(self.world_size)
+        everyone, board = range(self.world_size), self.board
         ends = []
-        for a in everyone:
-            for b in everyone:
-                sent, asked = self.board.posted(a, b, OUT), self.board.posted(b, a, IN)
+        groups = {group for rank in everyone for group in board.groups(rank)}
+        uneven = False
+        for group in sorted(groups):
+            members = members_of(group, self.world_size)
+            uneven |= len({board.calls(rank, group) for rank in members}) > 1
+            among = group_in_words(group, self.world_size)
+            for a, b in permutations(members, 2):
+                sent = board.posted(a, b, OUT, group)
+                asked = board.posted(b, a, IN, group)
                 if sent != asked:
                     ends.append(
-                        f"Rank {a} began {sent} messages to rank {b}, "
+                        f"Rank {a} began {sent} messages to rank {b}{among}, "
                         f"which asked for {asked} so far."
                     )
-        groups = {group for rank in everyone for group in self.board.groups(rank)}
-        for group in groups:
-            members = members_of(group, self.world_size)
-            if len({self.board.calls(rank, group) for rank in members}) > 1:
-                ends.append("Some ranks began more collectives than others.")
-                break
+        if uneven:
+            ends.append("Some ranks began more collectives than others.")
         return ends
 
     def leave(self) -> None:

@@ -12,11 +12,12 @@ so what a rank can know, and when, is what the notes say.
 
 import json
 import math
-from collections import deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 
 from distlab.launch.clocks import RealClock
 from distlab.launch.under_way import AnyWait, Op, Side
+from distlab.peers import check_color, check_group_name, in_new_group
 from distlab.recorder import DESTROYED, IN, OUT, THREADED, Recorder, any_words
 
 __all__ = ["Lie", "Relay"]
@@ -57,10 +58,13 @@ class Relay:
         self._calls = [0 for _ in everyone]
         self._works = [{} for _ in everyone]
         self._sends, self._recvs, self._recvs_any = {}, {}, {}
-        self._in_barrier, self._gone = [], set()
+        self._meeting, self._gone = defaultdict(list), set()
+        self._groups = {"": list(everyone)}  # with a rank in the world at each place
+        self._splits = Counter()
         self._still, self._matched = set(), []
         self._polls, self._asked = [], {}
         self.refused = {}  # rank -> why a message of its did not fit
+        self.disagreed = set()  # ranks that entered another collective than others
         self._does = {
             "call": self._call,
             "wait": self._wait,
@@ -108,9 +112,12 @@ class Relay:
             raise ValueError
         recorder = self._recorders[rank]
         recorder.step += 1
-        op = Op(rank, number, kind, self.clock.moment(rank), said["asks"])
+        group = said["group"]
+        if rank not in self._groups[group]:
+            raise ValueError
+        op = Op(rank, number, kind, self.clock.moment(rank), said["asks"], group)
         if kind == "barrier":
-            self._enter(op)
+            self._enter(op, _words(said["words"]), said.get("split"))
             return
         if kind != _KINDS["out" in said, "into" in said]:
             raise ValueError
@@ -119,12 +126,12 @@ class Relay:
             if peer == -1 and said["waits"] is True:
                 self._take_any(op, type_, size)
                 return
-            self._check(rank, peer, type_, size)
-            op.into = self._side(rank, IN, peer, type_, size)
+            self._check(op, peer, type_, size)
+            op.into = self._side(op, IN, peer, type_, size)
         if "out" in said:
             peer, type_ = said["out"]
-            self._check(rank, peer, type_, len(data))
-            op.out = self._side(rank, OUT, peer, type_, len(data), data)
+            self._check(op, peer, type_, len(data))
+            op.out = self._side(op, OUT, peer, type_, len(data), data)
         self._ops[rank][number] = op
         if not all(self._offer(op, way, side) for way, side in op.ways()):
             return
@@ -136,13 +143,13 @@ class Relay:
 
     def _take_any(self, op, type_, size):
         """Wait for the message of whoever sends first."""
-        rank, n = op.rank, self._world_size
-        self._check(rank, (rank + 1) % n, type_, size)
+        rank, group = op.rank, op.group
+        peers = [peer for peer in self._groups[group] if peer != rank]
+        self._check(op, peers[0], type_, size)
         op.into, op.waits, op.left = Side(-1, 0, type_, size), True, 1
-        self._ops[rank][op.number] = self._recvs_any[rank] = op
+        self._ops[rank][op.number] = self._recvs_any[rank, group] = op
         posted = self._recorders[rank].posted
-        peers = (peer for peer in range(n) if peer != rank)
-        sides = [(peer, IN, posted(rank, peer, IN) + 1) for peer in peers]
+        sides = [(p, IN, posted(rank, p, IN, group) + 1, group) for p in peers]
         self._stand_for_any(rank, op.since, any_words("recv_any", sides))
         if not self.clock.virtual:
             self._match_any()
@@ -155,40 +162,42 @@ class Relay:
         """
         found = min(
             (
-                (max(op.since, sends[0].since), sender, rank)
-                for rank, op in self._recvs_any.items()
-                for sender in range(self._world_size)
-                if (sends := self._sends.get((sender, rank)))
+                (max(op.since, sends[0].since), sender, rank, group)
+                for (rank, group), op in self._recvs_any.items()
+                for sender in self._groups[group]
+                if (sends := self._sends.get((sender, rank, group)))
             ),
             default=(math.inf,),
         )
         if found[0] > before or found[0] == math.inf:
             return False
-        _, sender, rank = found
-        op = self._recvs_any.pop(rank)
-        op.into = self._side(rank, IN, sender, op.into.type, op.into.bytes)
+        _, sender, rank, group = found
+        op = self._recvs_any.pop((rank, group))
+        op.into = self._side(op, IN, sender, op.into.type, op.into.bytes)
         op.left = 0
         if not self._offer(op, IN, op.into):
             self._release(rank)
         return True
 
-    def _check(self, rank, peer, type_, size):
+    def _check(self, op, peer, type_, size):
         if type(peer) is not int or type(size) is not int or type(type_) is not str:
             raise ValueError
-        if not 0 <= peer < self._world_size or peer == rank or len(type_) > 20:
+        if peer not in self._groups[op.group] or peer == op.rank or len(type_) > 20:
             raise ValueError
         if not -(type_ == "object") <= size <= _MOST_ROOM_BYTES:
             raise ValueError
 
-    def _side(self, rank, way, peer, type_, size, data=b""):
+    def _side(self, op, way, peer, type_, size, data=b""):
         noted = size if size >= 0 else 2**64 - 1
-        number = self._recorders[rank].offer(peer, way, noted, type_)
+        recorder = self._recorders[op.rank]
+        number = recorder.offer(peer, way, noted, type_, op.group)
         return Side(peer, number, type_, size, data)
 
     def _offer(self, op, way, side):
         """Match one side of a message if its partner is there; say whether it fits."""
         op.left += 1
         pair = (op.rank, side.peer) if way == OUT else (side.peer, op.rank)
+        pair = *pair, op.group
         here, there = (self._sends, self._recvs)[:: 1 if way == OUT else -1]
         partners = there.get(pair)
         if not partners:
@@ -224,8 +233,8 @@ class Relay:
                 continue
             if begins and begins[0] <= end:
                 self._matched.remove(begins)
-                ready, pair, *ops = begins
-                self.clock.begin(*pair, ops[0].out.bytes, ready, tuple(ops))
+                ready, (src, dst, _), *ops = begins
+                self.clock.begin(src, dst, ops[0].out.bytes, ready, tuple(ops))
             elif ops:
                 self.clock.end(ops)
                 self._arrive(end, *ops)
@@ -322,6 +331,7 @@ class Relay:
             recv=(into.peer, into.number) if into else (-1, -1),
             sizes=(out.bytes if out else 0, max(0, into.bytes) if into else 0),
             since=op.since,
+            group=op.group,
         )
 
     def _finish(self, op):
@@ -338,27 +348,64 @@ class Relay:
         for kind, side in (("send", op.out), ("recv", op.into)):
             if side:
                 end = side.end if self.clock.virtual else reached
-                recorder.event(kind, op.since, end, side.peer, side.bytes)
+                size, group = side.bytes, op.group
+                recorder.event(kind, op.since, end, side.peer, size, group=group)
         del self._ops[op.rank][op.number]
 
-    def _enter(self, op):
-        """Wait for everybody; the last to come frees all."""
-        if any(other.rank == op.rank for other in self._in_barrier):
+    def _enter(self, op, words, split):
+        """Wait for all ranks of the group; the last to come frees all.
+
+        split: the (color, key, name) that it gives, if this is a split.
+        """
+        inside, group = self._meeting[op.group], op.group
+        if any(other.rank == op.rank for other, *_ in inside):
             raise ValueError
+        if split is not None:
+            color, key, name = split
+            check_color(color, key)
+            check_group_name(name)
         recorder = self._recorders[op.rank]
-        meeting = recorder.enter_call("barrier")
-        recorder.now("blocked", "barrier", call=meeting, since=op.since)
-        self._in_barrier.append(op)
-        self._still.add(op.rank)
-        if len(self._in_barrier) < self._world_size:
+        number = recorder.enter_call(words, group)
+        if inside and words != inside[0][2]:
+            self.disagreed.add(op.rank)
+            self._answer(op.rank, op.asks, {"error": "Disagreement", "message": words})
             return
-        end = max(op.since for op in self._in_barrier)
-        for each in self._in_barrier:
+        where = {"call": number, "group": group}
+        recorder.now("blocked", "barrier", **where, since=op.since)
+        inside.append((op, split, words))
+        self._still.add(op.rank)
+        if len(inside) < len(self._groups[group]):
+            return
+        end = max(op.since for op, *_ in inside)
+        made = self._split(inside) if split is not None else {}
+        label = "split" if made else ""
+        for each, *_ in inside:
             reached = self.clock.reached(each.rank, end)
-            self._recorders[each.rank].event("barrier", each.since, reached)
+            recorder = self._recorders[each.rank]
+            recorder.event("barrier", each.since, reached, label=label, group=group)
             self._release(each.rank)
-            self._answer(each.rank, each.asks, {})
-        self._in_barrier = []
+            self._answer(each.rank, each.asks, made.get(each.rank, {}))
+        self._meeting[group] = []
+
+    def _split(self, inside):
+        """Make the groups of a split; return what to answer to each rank."""
+        said = {op.rank: split for op, split, _ in inside}
+        ranks = self._groups[inside[0][0].group]
+        said = [said[rank] for rank in ranks]
+        made = {rank: {"ranks": [], "group": ""} for rank in ranks}
+        for color, _, name in said:
+            members = in_new_group(color, [split[:2] for split in said], ranks)
+            if color is None or made[members[0]]["group"]:
+                continue
+            named = ",".join(map(str, sorted(members)))
+            self._splits[named] += 1
+            group = f"{named}#{self._splits[named]}" + (f"@{name}" if name else "")
+            self._groups[group] = members
+            for rank in members:
+                if not self._recorders[rank].knows(group):
+                    raise ValueError
+                made[rank] = {"ranks": members, "group": group}
+        return made
 
     # ---- notes ----------------------------------------------------------------------
 

@@ -185,6 +185,8 @@ class _RelayedCall(Call):
     def _end(self, rank, payload):
         outcome = _read_outcome(rank, payload, self._time(rank))
         refused = self._relay.refused.get(rank)
+        if outcome.how == "raised":
+            outcome.details["disagreement"] = rank in self._relay.disagreed
         if outcome.how == "returned" and refused:
             outcome = _raised(rank, outcome.time, errors.MessageMismatch(refused))
         self._relay.ended(rank, outcome.how == "returned")

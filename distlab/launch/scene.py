@@ -11,10 +11,10 @@ from distlab.recorder import (
     DESTROYED,
     Blackboard,
     Now,
-    members_of,
     phase_of,
     shown,
 )
+from distlab.trace import members_of, mesh_dimension_of
 
 __all__ = ["WAY", "Scene", "call_in_words", "group_in_words", "how_it_died"]
 __all__ += ["ranks_in_words"]
@@ -85,12 +85,14 @@ class Scene:
             missing = sorted(waits_for(self.board, rank, now))
             if now.kind in WAY:
                 moving = "" if missing else ", which was in transfer"
-                return f"waited in {call_in_words(now)}{moving}"
+                return f"waited in {self.call(rank, now)}{moving}"
             if now.kind == "any":
                 whom = f" for any of {ranks_in_words(missing)}" if missing else ""
-                return f"waited in {call_in_words(now)}{whom}"
+                return f"waited in {self.call(rank, now)}{whom}"
             whom = f" for {ranks_in_words(missing)}" if missing else ""
             return f"waited in {self.call(rank, now)}{whom}{self.pass_of(rank, now)}"
+        if now.state == "several":
+            return "waited in calls that it had started on several Comms"
         if self._fault_fired(rank, "hang"):
             return "hung, as planned"
         if self._fault_fired(rank, "kill"):
@@ -100,10 +102,10 @@ class Scene:
         return "was starting or ending its call"
 
     def call(self, rank: int, now: Now) -> str:
-        """Return what a blocked rank is in: for a collective whose, and which group."""
-        if now.call < 0:
-            return call_in_words(now)
-        words = shown(self.board.call(rank, now.call, now.group))
+        """Return what a blocked rank is in, of which group, and whose it is."""
+        words = call_in_words(now)
+        if now.call >= 0:
+            words = shown(self.board.call(rank, now.call, now.group))
         return words + group_in_words(now.group, self.board.world_size)
 
     def pass_of(self, rank: int, now: Now) -> str:
@@ -197,9 +199,11 @@ def call_in_words(now: Now) -> str:
 
 
 def group_in_words(group: str, world_size: int) -> str:
-    """Return "", or which ranks a collective is among, where it isn't all of them."""
-    members = members_of(group, world_size)
-    return f" among {ranks_in_words(members)}" if len(members) < world_size else ""
+    """Return "", or which ranks a call is among, where it isn't all of them."""
+    members, dimension = members_of(group, world_size), mesh_dimension_of(group)
+    if len(members) == world_size and not dimension:
+        return ""
+    return f" among {ranks_in_words(members)}" + f" ({dimension})" * bool(dimension)
 
 
 def ranks_in_words(ranks: Iterable[int]) -> str:

@@ -10,6 +10,7 @@ from distlab.launch.call import Failure, Outcome
 from distlab.launch.report import Report
 from distlab.launch.story import tell
 from distlab.launch.waits import stuck_ranks
+from distlab.peers import Disagreement
 from distlab.simulated import Engine, Fabric, SimulatedBoard, SimulatedComm
 from distlab.simulated.own_state import one_thread
 
@@ -106,7 +107,9 @@ def _failure(engine, board, timeout_s):
     failed = [o for o in outcomes.values() if o.how != "returned"]
     facts = {"outcomes": outcomes, "stacks": engine.stacks}
     if failed:
-        return Failure(failed[0].how, failed[0], **facts)
+        disagreed = isinstance(failed[0].value, Disagreement)
+        how = "disagreement" if disagreed else failed[0].how
+        return Failure(how, failed[0], **facts)
     if "hung" in engine.states:
         return Failure("timeout", timeout_s=timeout_s, **facts)
     if len(outcomes) < engine.world_size:
@@ -121,4 +124,5 @@ def _outcome(engine, rank, state):
         value = -9
     if state == "raised":
         details = described(value)
+        details["disagreement"] = isinstance(value, Disagreement)
     return Outcome(rank, how, engine.clock.now, value, details)

@@ -15,13 +15,13 @@ from distlab.faults import Fault
 from distlab.launch.call import Failure
 from distlab.launch.scene import (
     Scene,
-    call_in_words,
     group_in_words,
     how_it_died,
     ranks_in_words,
 )
 from distlab.launch.waits import cycle_among, disagreement, waits_for
-from distlab.recorder import DESTROYED, Blackboard, agreed, members_of, shown
+from distlab.recorder import DESTROYED, Blackboard, agreed, shown
+from distlab.trace import members_of
 
 __all__ = ["progress", "tell"]
 
@@ -149,17 +149,17 @@ class _Story:
             chain = " → ".join(f"rank {rank}" for rank in [*cycle, cycle[0]])
             cause = f"each waits for the next: {chain}"
             hint = self._cycle_hint(cycle)
-            if any(self.board.now(rank).call >= 0 for rank in cycle):
+            notes = [self.board.now(rank) for rank in cycle]
+            crossed = len({now.group for now in notes}) > 1
+            if crossed or any(now.call >= 0 for now in notes):
                 cause, hint = self._crossed(cycle), _SAME_ORDER
         else:
             lost = [r for r, missing in stuck.items() if missing - stuck.keys()]
             waiter = min(lost, key=lambda r: len(stuck[r]))
             returned = sorted(stuck[waiter] - stuck.keys())
             rank, have = returned[0], "has" if len(returned) == 1 else "have"
-            call, whose = (
-                call_in_words(self.board.now(waiter)),
-                ranks_in_words(returned),
-            )
+            call = self.scene.call(waiter, self.board.now(waiter))
+            whose = ranks_in_words(returned)
             cause = f"rank {waiter} waits in {call}, but {whose} {have} returned"
             hint = "Count the sends and receives between the two: they must be equal."
         error = self._write(Deadlock, [cause, "", f"    {hint}"], rank, cause)

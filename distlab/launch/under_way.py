@@ -8,16 +8,17 @@ __all__ = ["AnyWait", "Op", "Side"]
 class Op:
     """One call of a rank that is under way.
 
-    out, into: its sides of messages, or None. left: sides that have no partner yet.
+    group: of which group it is. out, into: its sides of messages, or None.
+    left: sides that have no partner yet.
     since: when it began. end: when the last of its messages has arrived.
     waits: whether its rank stands still for it. arrived: what it was given.
     asks: the number of the request that its answer goes to.
     first: the AnyWait that it is one of, or None.
     """
 
-    def __init__(self, rank, number, kind, since, asks):
+    def __init__(self, rank, number, kind, since, asks, group):
         self.rank, self.number, self.kind, self.since = rank, number, kind, since
-        self.asks = asks
+        self.asks, self.group = asks, group
         self.out = self.into = self.first = None
         self.left, self.end, self.waits, self.arrived = 0, since, False, b""
 
@@ -34,10 +35,10 @@ class AnyWait:
         for op in ops:
             op.first = self
 
-    def sides(self) -> list[tuple[int, int, int]]:
-        """Return (peer, way, number) of each of their messages."""
-        sides = [(way, side) for op in self.ops for way, side in op.ways()]
-        return [(side.peer, way, side.number) for way, side in sides]
+    def sides(self) -> list[tuple[int, int, int, str]]:
+        """Return (peer, way, number, group) of each of their messages."""
+        sides = [(op, way, side) for op in self.ops for way, side in op.ways()]
+        return [(side.peer, way, side.number, op.group) for op, way, side in sides]
 
 
 class Side:

@@ -16,9 +16,9 @@ from distlab.recorder import (
     Blackboard,
     Now,
     agreed,
-    members_of,
     shown,
 )
+from distlab.trace import members_of
 
 __all__ = ["begun_in_vain", "cycle_among", "disagreement", "stuck_ranks"]
 __all__ += ["waits_for"]
@@ -33,13 +33,15 @@ def waits_for(board: Blackboard, rank: int, now: Now) -> set[int]:
         return set()
     if now.kind == "any":
         sides = now.any_of()
-        there = any(board.posted(p, rank, 1 - way) >= n for p, way, n in sides)
+        there = any(board.posted(p, rank, 1 - way, g) >= n for p, way, n, g in sides)
         return set() if there else {peer for peer, *_ in sides}
     missing = set()
-    if now.send_to >= 0 and board.posted(now.send_to, rank, IN) < now.send_number:
-        missing.add(now.send_to)
-    if now.recv_from >= 0 and board.posted(now.recv_from, rank, OUT) < now.recv_number:
-        missing.add(now.recv_from)
+    for peer, way, number in (
+        (now.send_to, IN, now.send_number),
+        (now.recv_from, OUT, now.recv_number),
+    ):
+        if peer >= 0 and board.posted(peer, rank, way, now.group) < number:
+            missing.add(peer)
     if now.call >= 0:
         members = members_of(now.group, board.world_size)
         missing |= {r for r in members if board.calls(r, now.group) < now.call}

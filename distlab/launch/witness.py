@@ -313,7 +313,9 @@ def _seen_group(witness):
             if ranks:
                 named = ",".join(map(str, ranks))
                 witness.groups[named] += 1
-                self.key = f"{named}#{witness.groups[named]}"
+                _, mesh, dimension = self.group_desc.partition("mesh_")
+                name = f"@{dimension}" if mesh and dimension.isidentifier() else ""
+                self.key = f"{named}#{witness.groups[named]}{name}"
             else:
                 witness.groups.clear()  # a new world
 

@@ -21,6 +21,7 @@ from distlab.recorder.blackboard import Blackboard
 from distlab.recorder.layout import (
     DESTROYED,
     IN,
+    MOST_GROUPS,
     OUT,
     THREADED,
     UNKNOWN_SIZE,
@@ -28,7 +29,6 @@ from distlab.recorder.layout import (
     Post,
     agreed,
     any_words,
-    members_of,
     phase_of,
     shown,
 )
@@ -37,6 +37,7 @@ from distlab.recorder.recorder import Recorder
 __all__ = [
     "DESTROYED",
     "IN",
+    "MOST_GROUPS",
     "OUT",
     "THREADED",
     "UNKNOWN_SIZE",
@@ -46,7 +47,6 @@ __all__ = [
     "Recorder",
     "agreed",
     "any_words",
-    "members_of",
     "phase_of",
     "shown",
 ]

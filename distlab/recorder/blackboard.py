@@ -10,6 +10,7 @@ from distlab.recorder.layout import (
     CELL_BYTES,
     EVENT_ROW,
     FIRST_VERSION,
+    GROUP_BITS,
     KEPT_EVENTS,
     KINDS,
     LAST_VERSION,
@@ -67,10 +68,11 @@ class Blackboard(Notes):
         self._layout = self._layout.among(regions)
         self._words, self._groups = {}, {}
         for rank, region in enumerate(regions):
-            base, end = self._layout.base(rank), self._layout.events
+            base, layout = self._layout.base(rank), self._layout
             kept = range(WRITTEN, READ + CELL_BYTES)
             kept = kept if region not in fresh else range(0)
-            for begin, stop in ((0, kept.start), (kept.stop, end)):
+            counts = (0, kept.start), (kept.stop, layout.posts)
+            for begin, stop in (*counts, (layout.calls, layout.events)):
                 self._memory[base + begin : base + stop] = bytes(stop - begin)
         everyone = range(self.world_size)
         self._read = [self._counter(rank, READ) for rank in everyone]
@@ -88,8 +90,14 @@ class Blackboard(Notes):
                 break  # never, if the rank was killed while it wrote
         label = self.word(rank, step & 0xFFFFFFFF)
         state, kind = STATES[what >> 8], KINDS[what & 0xFF]
-        group = next((g for g, s in self.groups(rank).items() if s == slot), "")
+        group = self._group_in(rank, slot)
         return Now(state, kind, *where, step >> 32, label, since, group)
+
+    def _group_in(self, rank, slot):
+        """Return the group that has this place in the rank's table."""
+        if not slot:
+            return ""
+        return next((g for g, s in self.groups(rank).items() if s == slot), "")
 
     def drain(self) -> None:
         """Take over the finished events, so that ranks find room for more."""
@@ -140,11 +148,12 @@ class Blackboard(Notes):
             rank,
             start - self.began,
             None if math.isnan(end) else end - self.began,
-            KINDS[kind],
+            KINDS[kind & (1 << GROUP_BITS) - 1],
             None if peer < 0 else peer,
             size,
             step,
             self.word(rank, place),
+            self._group_in(rank, kind >> GROUP_BITS),
         )
 
     def _unfinished(self, rank):
@@ -160,7 +169,7 @@ class Blackboard(Notes):
             ]
         start = now.since - self.began
         return [
-            Event(rank, start, None, kind, peer, size, now.step, now.label)
+            Event(rank, start, None, kind, peer, size, now.step, now.label, now.group)
             for kind, peer, size in sides
             if peer != -1
         ]

@@ -6,18 +6,19 @@ import struct
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-__all__ = ["DESTROYED", "IN", "OUT", "THREADED", "Layout", "Notes", "Now", "Post"]
-__all__ += ["agreed", "any_words", "members_of", "phase_of"]
-__all__ += ["shown"]
+__all__ = ["DESTROYED", "IN", "MOST_GROUPS", "OUT", "THREADED"]
+__all__ += ["Layout", "Notes", "Now", "Post"]
+__all__ += ["agreed", "any_words", "phase_of", "shown"]
 
 KINDS = ("send", "recv", "sendrecv", "barrier", "collective", "work", "mark", "fault")
 KINDS += ("any",)  # a call that waits for one of several messages
-STATES = ("starting", "running", "blocked", "done", "raised")
+STATES = ("starting", "running", "blocked", "done", "raised", "several")
 OUT, IN = 0, 1
 THREADED, DESTROYED = 1, 2
 
 NOW_ROW = struct.Struct("<qqqqqqqqqqd")
 EVENT_ROW = struct.Struct("<ddiiqii")
+GROUP_BITS = 8  # from here on, the kind of an event has its group's slot
 UNKNOWN_SIZE = 2**64 - 1
 CELL_BYTES = 8
 
@@ -37,12 +38,14 @@ _AFTER_COUNTERS = 256
 class Now(NamedTuple):
     """What a rank is doing at this moment.
 
-    state: one of STATES; label and step as in `Event`.
+    state: one of STATES; in "several", threads of it are blocked in different calls.
+    label, step: as in `Event`.
     kind: as in `Event`, or "sendrecv", or "any": it waits for one of several messages,
         and its label says for which, see `any_of`.
     send_to, send_number: the message it waits to hand over, or -1.
     recv_from, recv_number: the message it waits to be given, or -1.
-    call, group: the number of the collective it waits in, or -1, and of which group.
+    call: the number of the collective it waits in, or -1.
+    group: the group that the collective or the messages belong to, "" for the world.
     send_bytes, recv_bytes: the sizes of those two messages.
     since: seconds on the system's monotonic clock.
     """
@@ -61,22 +64,18 @@ class Now(NamedTuple):
     since: float
     group: str = ""
 
-    def any_of(self) -> list[tuple[int, int, int]]:
-        """Return (peer, way, number) of the messages each of which would free it."""
-        sides = self.label.split()[1:]
-        return [tuple(map(int, side.split(":"))) for side in sides]
+    def any_of(self) -> list[tuple[int, int, int, str]]:
+        """Return (peer, way, number, group) of messages each of which would free it."""
+        sides = (side.split(":") for side in self.label.split()[1:])
+        return [(int(p), int(way), int(n), group) for p, way, n, group in sides]
 
 
-def any_words(call: str, sides: Iterable[tuple[int, int, int]]) -> str:
-    """Return the label of a rank that waits in `call` for one of these messages."""
+def any_words(call: str, sides: Iterable[tuple[int, int, int, str]]) -> str:
+    """Return the label of a rank that waits in `call` for one of these messages.
+
+    sides: (peer, way, number, group) of each.
+    """
     return " ".join([call, *(":".join(map(str, side)) for side in sides)])
-
-
-def members_of(group: str, world_size: int) -> list[int]:
-    """Return the ranks of a group: "" is the world, "0,2#1" the first of 0 and 2."""
-    if not group:
-        return list(range(world_size))
-    return [int(rank) for rank in group.partition("#")[0].split(",")]
 
 
 def agreed(words: str) -> str:
@@ -113,16 +112,17 @@ class Layout:
     """Where each note lies in the shared block: bytes, or cells of eight bytes.
 
     stride: bytes of one rank's region. total: bytes of the block.
-    events, words: where these begin, counted from the start of a region.
+    posts, calls, events, words: where these begin, counted from the start of a region.
     """
 
     def __init__(self, world_size: int):
         self._regions = range(world_size)
-        pairs = 2 * world_size
+        self._pairs = pairs = 2 * world_size
         self._counts = _AFTER_COUNTERS
-        self._posts = self._counts + pairs * CELL_BYTES
-        self._calls = self._posts + pairs * KEPT_POSTS * 2 * CELL_BYTES
-        self.events = self._calls + MOST_GROUPS * (2 + KEPT_CALLS) * CELL_BYTES
+        self.posts = self._counts + MOST_GROUPS * pairs * CELL_BYTES
+        posts = MOST_GROUPS * pairs * KEPT_POSTS  # pages that are not used take no room
+        self.calls = self.posts + posts * 2 * CELL_BYTES
+        self.events = self.calls + MOST_GROUPS * (2 + KEPT_CALLS) * CELL_BYTES
         self.words = self.events + KEPT_EVENTS * EVENT_ROW.size
         end = self.words + WORDS_BYTES
         self.stride = -(-end // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -138,21 +138,26 @@ class Layout:
         """Return where the region of `rank` begins."""
         return self._regions[rank] * self.stride
 
-    def count(self, rank: int, peer: int, way: int) -> int:
-        """Return the cell in which `rank` counts its messages with `peer`."""
-        return (self.base(rank) + self._counts) // CELL_BYTES + 2 * peer + way
+    def count(self, rank: int, peer: int, way: int, slot: int = 0) -> int:
+        """Return the cell in which `rank` counts its messages with `peer` in a group.
 
-    def post(self, rank: int, peer: int, way: int, number: int) -> int:
-        """Return the first of two cells for that side of message `number`.
+        slot: the group's place in the table of `rank`.
+        """
+        place = slot * self._pairs + 2 * peer + way
+        return (self.base(rank) + self._counts) // CELL_BYTES + place
+
+    def post(self, rank: int, peer: int, way: int, number: int, slot: int = 0) -> int:
+        """Return the first of two cells for that side of message `number` in a group.
 
         The first holds the size in bytes, the second the type's tag.
         """
-        slot = (2 * peer + way) * KEPT_POSTS + number % KEPT_POSTS
-        return (self.base(rank) + self._posts) // CELL_BYTES + 2 * slot
+        place = slot * self._pairs + 2 * peer + way
+        place = place * KEPT_POSTS + number % KEPT_POSTS
+        return (self.base(rank) + self.posts) // CELL_BYTES + 2 * place
 
     def group(self, rank: int, slot: int) -> int:
         """Return the first of a group's cells: its name, its count, then its calls."""
-        first = (self.base(rank) + self._calls) // CELL_BYTES
+        first = (self.base(rank) + self.calls) // CELL_BYTES
         return first + slot * (2 + KEPT_CALLS)
 
     def call(self, rank: int, slot: int, number: int) -> int:
@@ -182,22 +187,28 @@ class Notes:
         self._words, self._groups = {}, {}
         self.world_size = world_size
 
-    def posted(self, rank: int, peer: int, way: int) -> int:
+    def posted(self, rank: int, peer: int, way: int, group: str = "") -> int:
         """Return how many messages `rank` offered `peer` (OUT) or asked of it (IN)."""
-        return self._cells[self._layout.count(rank, peer, way)]
+        slot = self.groups(rank).get(group) if group else 0
+        if slot is None:
+            return 0
+        return self._cells[self._layout.count(rank, peer, way, slot)]
 
-    def post(self, rank: int, peer: int, way: int, number: int) -> Post | None:
+    def post(
+        self, rank: int, peer: int, way: int, number: int, group: str = ""
+    ) -> Post | None:
         """Return that side of message `number`; None if not posted, or long ago."""
-        if self.posted(rank, peer, way) < number:
+        if self.posted(rank, peer, way, group) < number:
             return None
-        at = self._layout.post(rank, peer, way, number)
+        slot = self.groups(rank)[group]
+        at = self._layout.post(rank, peer, way, number, slot)
         size, tag = self._cells[at], self._cells[at + 1]
-        if self.posted(rank, peer, way) - number >= KEPT_POSTS - 1:
+        if self.posted(rank, peer, way, group) - number >= KEPT_POSTS - 1:
             return None  # its place may have been written over while it was read
         return Post(number, size, self.word(rank, tag & 0xFFFFFFFF))
 
     def groups(self, rank: int) -> dict[str, int]:
-        """Return the groups in which `rank` has entered collectives, "" for the world.
+        """Return the groups that `rank` has used, "" for the world.
 
         Each has the number of its place in the rank's table.
         """

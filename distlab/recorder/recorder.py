@@ -12,6 +12,7 @@ from distlab.recorder.layout import (
     EVENT_ROW,
     FIRST_VERSION,
     FLAGS,
+    GROUP_BITS,
     GROUPS,
     KEPT_EVENTS,
     KEPT_POSTS,
@@ -69,8 +70,9 @@ class Recorder(Notes):
         self._words_end = 4
         self._written = 0
         self._version = 0
-        self._pen = threading.Lock()
-        self.step = 0
+        self._pen, self._waits_pen = threading.Lock(), threading.Lock()
+        self._waits = {}
+        self.step = self.begun = 0
         self.place("…")  # stands for what finds no room any more
 
     def regroup(self, rank: int, regions: Sequence[int]) -> None:
@@ -81,7 +83,7 @@ class Recorder(Notes):
 
     def begin(self) -> None:
         """Start a new call of the world: steps count from 1 again."""
-        self.step = 0
+        self.step, self.begun = 0, self.begun + 1
         self.now("running")
 
     def now(
@@ -96,52 +98,73 @@ class Recorder(Notes):
         sizes: tuple[int, int] = (0, 0),
         label: str = "",
         since: float = 0.0,
+        lane: str = "",
     ) -> None:
         """Note what this rank does from here on.
 
-        `send` and `recv` are (peer, number), `sizes` those of the two in bytes.
+        `send` and `recv` are (peer, number), `sizes` those of the two in bytes. lane:
+        which of this rank's threads is blocked, where several may be. A rank whose
+        threads are blocked in several calls is in none of them: each may free another.
+        """
+        code, slot = _KIND_CODES[kind], self._slots[group]
+        step_and_place = self.step << 32 | self.place(label)
+        row = (code, *send, *recv, call, *sizes, slot, step_and_place, since)
+        with self._waits_pen:
+            if state == "blocked":
+                self._waits[lane] = row
+            else:
+                self._waits.clear()
+            self._write("several" if len(self._waits) > 1 else state, row)
+
+    def _write(self, state, row):
+        """Write a note.
 
         Invariant: the version is written first and last, so that a reader that finds
         both equal has read a whole note.
         """
         self._version += 1
-        what = _STATE_CODES[state] | _KIND_CODES[kind]
-        step_and_place = self.step << 32 | self.place(label)
+        code, *rest = row
         self._cells[self._first_version] = self._version
         NOW_ROW.pack_into(
-            self._memory, self._base + NOW,
-            what, *send, *recv, call, *sizes, self._slots[group], step_and_place, since,
-        )  # fmt: skip
+            self._memory, self._base + NOW, _STATE_CODES[state] | code, *rest
+        )
         self._cells[self._last_version] = self._version
 
-    def running(self) -> None:
-        """Note that this rank is no longer blocked."""
-        self._cells[self._first_version + 1] = _STATE_CODES["running"]
+    def running(self, lane: str = "") -> None:
+        """Note that this rank, or one of its threads, is no longer blocked."""
+        with self._waits_pen:
+            self._waits.pop(lane, None)
+            if len(self._waits) == 1:
+                self._write("blocked", *self._waits.values())
+            elif not self._waits:
+                self._cells[self._first_version + 1] = _STATE_CODES["running"]
 
-    def offer(self, peer: int, way: int, size: int, type_: str) -> int:
+    def offer(self, peer: int, way: int, size: int, type_: str, group: str = "") -> int:
         """Note this rank's side of its next message with `peer`; return its number.
 
         A `size` of UNKNOWN_SIZE fits any other.
         """
-        count = self._layout.count(self.rank, peer, way)
+        slot = self._slots[group]
+        count = self._layout.count(self.rank, peer, way, slot)
         number = self._cells[count] + 1
-        at = self._layout.post(self.rank, peer, way, number)
+        at = self._layout.post(self.rank, peer, way, number, slot)
         self._cells[at] = size
         self._cells[at + 1] = self._tag(type_)
         self._cells[count] = number
         return number
 
-    def fits(self, peer: int, way: int, number: int) -> bool:
+    def fits(self, peer: int, way: int, number: int, group: str = "") -> bool:
         """Return whether both sides of a message agree, as far as both are known.
 
         Of each side the last KEPT_POSTS are kept.
         """
         cells, layout = self._cells, self._layout
-        ahead = cells[layout.count(peer, self.rank, 1 - way)] - number
+        ahead = self.posted(peer, self.rank, 1 - way, group) - number
         if not 0 <= ahead < KEPT_POSTS - 1:  # not there yet, or perhaps written over
             return True
-        mine = layout.post(self.rank, peer, way, number)
-        theirs = layout.post(peer, self.rank, 1 - way, number)
+        there = self.groups(peer)[group] if group else 0
+        mine = layout.post(self.rank, peer, way, number, self._slots[group])
+        theirs = layout.post(peer, self.rank, 1 - way, number, there)
         if cells[mine + 1] >> 32 != cells[theirs + 1] >> 32:
             return False
         sizes = {cells[mine], cells[theirs]}
@@ -190,19 +213,21 @@ class Recorder(Notes):
         size: int = 0,
         label: str = "",
         step: int = -1,
+        group: str = "",
     ) -> None:
         """Note an event of this step; waits for the kernel if the ring is full.
 
         An `end` of nan says that it was broken off. A step below 0 is the present one.
         """
         place = self.place(label) if label else 0
+        what = _KIND_CODES[kind] | self._slots[group] << GROUP_BITS
         with self._pen:
             while self._written - self._cells[self._read_cell] >= KEPT_EVENTS:
                 time.sleep(0.001)
             EVENT_ROW.pack_into(
                 self._memory,
                 self._events + self._written % KEPT_EVENTS * EVENT_ROW.size,
-                start, end, _KIND_CODES[kind], peer, size,
+                start, end, what, peer, size,
                 self.step if step < 0 else step, place,
             )  # fmt: skip
             self._written += 1

@@ -7,7 +7,7 @@ from distlab.recorder import IN, OUT, Now, any_words
 from distlab.simulated.cargo import Box
 from distlab.simulated.engine import AnyOp, Engine
 from distlab.simulated.table import SimulatedTrace
-from distlab.trace import Event
+from distlab.trace import Event, members_of
 
 __all__ = ["SimulatedBoard"]
 
@@ -35,52 +35,67 @@ class SimulatedBoard:
                     found.append((op, way, pair[way == OUT], number, size))
         return found
 
+    @cached_property
+    def _names(self):
+        return self._engine.table.groups
+
     def now(self, rank: int) -> Now:
         """Return what `rank` is doing."""
         engine, op = self._engine, self._engine.current[rank]
         if op is not None and op.kind == "start":  # what it has started is at work
-            op = engine.current[engine.besides[rank]]
+            op = engine.current[engine.besides[rank, op.group]]
         if op is None:
             return Now("running", "mark", *[-1] * 5, 0, 0, engine.steps[rank], "", 0.0)
+        now_s, step = engine.clock.now, engine.steps[rank]
         if op.kind == "any":
-            label = self._any_of(rank, op)
-            where, step = [-1] * 5, engine.steps[rank]
-            return Now("blocked", "any", *where, 0, 0, step, label, engine.clock.now)
+            label, where = self._any_of(rank, op), [-1] * 5
+            return Now("blocked", "any", *where, 0, 0, step, label, now_s)
         sides = {way: (n, size) for o, way, _, n, size in self._pending if o is op}
         number_out, bytes_out = sides.get(OUT, (0, 0))  # 0: it has been handed over
         number_in, bytes_in = sides.get(IN, (0, 0))
-        call = engine.barriers[rank] if op.kind == "barrier" else -1
+        group = self._names[op.group]
+        call = self.calls(rank, group) if op.kind == "barrier" else -1
         return Now(
             "blocked", op.kind, op.to, number_out, op.source, number_in, call,
-            bytes_out, bytes_in, engine.steps[rank], "", engine.clock.now,
+            bytes_out, bytes_in, step, "", now_s, group,
         )  # fmt: skip
 
     def _any_of(self, rank, op):
         """Return what would free a rank, in the words of `any_words`."""
         if isinstance(op, AnyOp):
-            waits = [(p, w, n) for o, w, p, n, _ in self._pending if o in op.ops]
+            waits = [
+                (p, w, n, self._names[o.group])
+                for o, w, p, n, _ in self._pending
+                if o in op.ops
+            ]
             return any_words("wait_any", waits)
-        others = [peer for peer in range(self.world_size) if peer != rank]
-        waits = [(peer, IN, self.posted(rank, peer, IN) + 1) for peer in others]
+        group = self._names[op.group]
+        members = members_of(group, self.world_size)
+        others = [peer for peer in members if peer != rank]
+        posted = [self.posted(rank, peer, IN, group) for peer in others]
+        waits = [(p, IN, n + 1, group) for p, n in zip(others, posted, strict=True)]
         return any_words("recv_any", waits)
 
-    def posted(self, rank: int, peer: int, way: int) -> int:
+    def posted(self, rank: int, peer: int, way: int, group: str = "") -> int:
         """Return how many messages `rank` has posted with `peer`, to it or from it."""
-        pair = (rank, peer) if way == OUT else (peer, rank)
+        src, dst = (rank, peer) if way == OUT else (peer, rank)
         waiting = self._engine.sends if way == OUT else self._engine.recvs
-        return self._moved.get(pair, 0) + len(waiting[pair[0]].get(pair[1], ()))
+        number = self._names.index(group)
+        waiting = waiting[src].get((dst, number) if number else dst, ())
+        return self._moved.get((src, dst, number), 0) + len(waiting)
 
     def groups(self, rank: int) -> dict[str, int]:
-        """Return the groups of `rank`: the world."""
-        return {"": 0}
+        """Return the groups of `rank`."""
+        names = enumerate(self._names)
+        return {g: n for n, g in names if rank in members_of(g, self.world_size)}
 
     def calls(self, rank: int, group: str = "") -> int:
-        """Return how many collectives `rank` has entered."""
-        return self._engine.barriers[rank]
+        """Return how many collectives of a group `rank` has entered."""
+        return len(self._engine.meetings[rank, self._names.index(group)])
 
     def call(self, rank: int, number: int, group: str = "") -> str:
-        """Return the name of a collective that `rank` has entered."""
-        return "barrier"
+        """Return the name of the `number`-th collective of `rank` in a group."""
+        return self._engine.meetings[rank, self._names.index(group)][number - 1]
 
     def passes(self, rank: int) -> int:
         """Return 0: a simulated backward has collectives of Comm only."""
@@ -97,12 +112,12 @@ class SimulatedBoard:
         engine = self._engine
         unfinished = [
             Event(op.rank, op.since, None, "send" if way == OUT else "recv", peer,
-                  max(0, size), engine.steps[op.rank], "")
+                  max(0, size), engine.steps[op.rank], "", self._names[op.group])
             for op, way, peer, _, size in self._pending
         ]  # fmt: skip
-        for op in engine.in_barrier:
+        for op in engine.in_meetings():
             where = (op.rank, op.since, None, "barrier", None, 0, engine.steps[op.rank])
-            unfinished.append(Event(*where, ""))
+            unfinished.append(Event(*where, "", self._names[op.group]))
         for rank, (_, how) in (ended or {}).items():
             if how != "died":  # its own fault is in the table
                 now = engine.clock.now
@@ -113,6 +128,8 @@ class SimulatedBoard:
 
 
 def _by_pair(sides):
+    """Yield (src, dst, number of the group), and what waits there."""
     for src, to in enumerate(sides):
-        for dst, waiting in to.items():
-            yield (src, dst), waiting
+        for at, waiting in to.items():
+            dst, group = at if isinstance(at, tuple) else (at, 0)
+            yield (src, dst, group), waiting

@@ -1,7 +1,8 @@
 """`SimulatedComm`: the face of `Comm`, on a virtual clock."""
 
+import copy
 import pickle
-from collections import deque
+from collections import Counter, deque
 from contextlib import AbstractContextManager
 from functools import partial
 from math import inf
@@ -10,7 +11,14 @@ from numpy import ndarray
 
 from distlab.errors import InvalidArgument
 from distlab.faults import Hang, Kill
-from distlab.peers import check_not_alone, check_peer, check_requests
+from distlab.peers import (
+    check_color,
+    check_group_name,
+    check_not_alone,
+    check_peer,
+    check_requests,
+    in_new_group,
+)
 from distlab.simulated.cargo import Box, Parcel, check_cargo
 from distlab.simulated.engine import DIED, HUNG, AnyOp, Op
 
@@ -42,7 +50,8 @@ class SimulatedStarted:
 
     def __init__(self, comm, call, ready_s):
         self._comm, self._call, self._ready_s = comm, call, ready_s
-        self._op = Op(comm._engine, comm.rank, "start", waiting=False)
+        group = comm._number
+        self._op = Op(comm._engine, comm._me, "start", waiting=False, group=group)
         self._result = self._error = None
 
     def run(self) -> None:
@@ -87,8 +96,8 @@ class _SimulatedWork:
             comm, start = self._comm, self._start
             end = max(comm._now_s, start + self._seconds)
             comm._go_ahead(end)
-            what, step = ("work", self._label), comm._engine.steps[comm.rank]
-            comm._engine.table.point(comm.rank, start, end, step, what)
+            what, step = ("work", self._label), comm._engine.steps[comm._me]
+            comm._engine.table.point(comm._me, start, end, step, what)
 
 
 class SimulatedComm:
@@ -103,25 +112,28 @@ class SimulatedComm:
 
     def __init__(self, engine, rank: int):
         self.rank, self.world_size = rank, engine.world_size
-        self._engine = engine
-        self._asked_s, self._is_ahead = -inf, False
-        self._started, self._unraised = deque(), []
+        self.ranks, self.group = engine.everyone, ""
+        self._engine, self._me, self._number = engine, rank, 0
+        self._asked_s = -inf
+        self._started, self._unraised, self._of_rank = deque(), [], [self]
+        self._splits = Counter()
 
     def __repr__(self):
-        return f"SimulatedComm(rank={self.rank}, world_size={self.world_size})"
+        among = f", ranks={self.ranks}" if self.group else ""
+        return f"SimulatedComm(rank={self.rank}, world_size={self.world_size}{among})"
 
     def send(self, tensor, dst: int) -> None:
         """Send a tensor or array to rank `dst`; ends when it has been taken."""
-        op = self._begin("send", to=dst)
-        self._check(tensor, dst, "dst")
-        self._engine.post_send(op, tensor, dst)
+        op = self._begin("send")
+        op.to = self._check(tensor, dst, "dst")
+        self._engine.post_send(op, tensor)
         self._engine.stand_still(op)
 
     def recv(self, tensor, src: int):
         """Fill a tensor or array with the next message from rank `src`; return it."""
-        op = self._begin("recv", source=src)
-        self._check(tensor, src, "src")
-        self._engine.post_recv(op, tensor, src)
+        op = self._begin("recv")
+        op.source = self._check(tensor, src, "src")
+        self._engine.post_recv(op, tensor)
         self._engine.stand_still(op)
         return tensor
 
@@ -135,31 +147,31 @@ class SimulatedComm:
         check_cargo(tensor)
         self._engine.post_recv_any(op, tensor)
         self._engine.stand_still(op)
-        return op.source
+        return self.ranks.index(op.source) if self._number else op.source
 
     def sendrecv(self, outgoing, incoming, *, dst: int, src: int):
         """Send `outgoing` to `dst` while filling `incoming` from `src`; return that."""
-        op = self._begin("sendrecv", dst, src)
-        self._check(outgoing, dst, "dst")
-        self._check(incoming, src, "src")
+        op = self._begin("sendrecv")
+        op.to = self._check(outgoing, dst, "dst")
+        op.source = self._check(incoming, src, "src")
         engine, op.sent, op.received = self._engine, inf, inf
-        engine.post_recv(op, incoming, src)
-        engine.post_send(op, outgoing, dst)
+        engine.post_recv(op, incoming)
+        engine.post_send(op, outgoing)
         engine.stand_still(op)
         return incoming
 
     def isend(self, tensor, dst: int) -> SimulatedRequest:
         """Begin to send; the tensor must not change until the request's `wait()`."""
-        op = self._begin("send", to=dst, waiting=False)
-        self._check(tensor, dst, "dst")
-        self._engine.post_send(op, tensor, dst)
+        op = self._begin("send", waiting=False)
+        op.to = self._check(tensor, dst, "dst")
+        self._engine.post_send(op, tensor)
         return SimulatedRequest(self, op, tensor)
 
     def irecv(self, tensor, src: int) -> SimulatedRequest:
         """Begin to receive; the tensor is filled once `wait()` has returned it."""
-        op = self._begin("recv", source=src, waiting=False)
-        self._check(tensor, src, "src")
-        self._engine.post_recv(op, tensor, src)
+        op = self._begin("recv", waiting=False)
+        op.source = self._check(tensor, src, "src")
+        self._engine.post_recv(op, tensor)
         return SimulatedRequest(self, op, tensor)
 
     def wait_any(self, requests) -> int:
@@ -185,9 +197,36 @@ class SimulatedComm:
 
     def barrier(self) -> None:
         """Wait until every rank has called `barrier`; it costs only the waiting."""
+        self._engine.meet(self._begin("barrier"), self.world_size, "barrier")
+
+    def split(self, color: int | None, key: int | None = None, *, name: str = ""):
+        """Return a Comm among the ranks that give the same color, see `Comm.split`."""
+        return self.split_as(color, key, name, "split()")
+
+    def split_as(self, color: int | None, key: int | None, name: str, words: str):
+        """Do as `split`, as a collective called `words`, in which ranks must agree."""
+        check_color(color, key)
+        check_group_name(name)
+        mine = color, self.rank if key is None else key
         op = self._begin("barrier")
-        self._engine.enter_barrier(op)
-        self._engine.stand_still(op)
+        said = self._engine.meet(op, self.world_size, words, "split", mine)
+        if color is None:
+            return None
+        said = [said[rank] for rank in self.ranks]
+        return self._among(in_new_group(color, said, self.ranks), name)
+
+    def _among(self, ranks, name):
+        """Return the Comm of this rank in a new group."""
+        named = ",".join(map(str, sorted(ranks)))
+        self._splits[named] += 1
+        other = copy.copy(self)
+        other.group = f"{named}#{self._splits[named]}" + (f"@{name}" if name else "")
+        other.ranks, other.world_size = ranks, len(ranks)
+        other.rank = ranks.index(self._me)
+        other._number = self._engine.table.number_of(other.group)
+        other._started, other._unraised = deque(), []
+        self._of_rank.append(other)
+        return other
 
     def start(self, collective, *args, **options) -> SimulatedStarted:
         """Run `collective(comm, *args)` on the side, after those started before.
@@ -199,10 +238,10 @@ class SimulatedComm:
         call = partial(collective, self, *args, **options)
         started = SimulatedStarted(self, call, self._now_s)
         self._started.append(started)
-        self._is_ahead = True
-        if self.rank not in engine.besides:
-            engine.beside(self.rank, self._run_started)
-        engine.clock.wake(engine.besides[self.rank], engine.clock.now)
+        where = self._me, self._number
+        if where not in engine.besides:
+            engine.beside(*where, self._run_started)
+        engine.clock.wake(engine.besides[where], engine.clock.now)
         return started
 
     def compute(self, seconds: float) -> None:
@@ -215,29 +254,31 @@ class SimulatedComm:
 
     def mark(self, label: str) -> None:
         """Write into the trace what this rank is doing from here on, in words."""
-        engine, rank = self._engine, self.rank
-        now = self._now_s if self._is_ahead else engine.clock.now
+        engine, rank = self._engine, self._me
+        now = self._now_s if engine.is_ahead[rank] else engine.clock.now
         engine.table.point(rank, now, now, engine.steps[rank], label)
 
     def finish(self) -> None:
         """Wait for all that was started; raise what the first that failed raised."""
         self._catch_up()
-        self._drain()
-        for each in self._unraised:
-            each.wait()
+        for comm in self._of_rank:
+            comm._drain()
+            for each in comm._unraised:
+                each.wait()
 
     @property
     def _now_s(self):
         """The moment at which this rank is."""
-        now, ahead_s = self._engine.clock.now, self._engine.ahead_s[self.rank]
+        now, ahead_s = self._engine.clock.now, self._engine.ahead_s[self._me]
         return ahead_s if ahead_s > now else now
 
     def _go_ahead(self, moment):
-        self._engine.ahead_s[self.rank], self._is_ahead = moment, True
+        engine, rank = self._engine, self._me
+        engine.ahead_s[rank], engine.is_ahead[rank] = moment, True
 
     def _catch_up(self):
         """Let the clock come to where this rank is."""
-        engine, rank = self._engine, self.rank
+        engine, rank = self._engine, self._me
         if engine.ahead_s[rank] > engine.clock.now and engine.running == rank:
             engine.pass_time(rank, engine.ahead_s[rank])
 
@@ -254,8 +295,8 @@ class SimulatedComm:
             if op.end < inf:
                 engine.clock.wake(op.who, op.end)
             engine.stand_still(op)
-        elif op.round > engine.rounds[self.rank]:
-            engine.rounds[self.rank] = op.round
+        elif op.round > engine.rounds[self._me]:
+            engine.rounds[self._me] = op.round
 
     def _is_over(self, op):
         self._catch_up()
@@ -273,27 +314,29 @@ class SimulatedComm:
                 self._started.popleft()
             self._engine.give_way()
 
-    def _begin(self, kind, to=-1, source=-1, waiting=True):
+    def _begin(self, kind, waiting=True):
         """Count one call, and let a planned fault happen at it."""
-        engine, rank = self._engine, self.rank
-        if self._is_ahead and engine.running == rank:
-            self._catch_up()
-            self._drain()
-            self._is_ahead = False
+        engine, rank = self._engine, self._me
+        if engine.running == rank:
+            if engine.is_ahead[rank]:
+                self._catch_up()
+                engine.is_ahead[rank] = False
+            if self._started:
+                self._drain()
         engine.steps[rank] += 1
         if engine.faults:
             self._fail_if_planned()
-        return Op(engine, rank, kind, to, source, waiting)
+        return Op(engine, rank, kind, waiting=waiting, group=self._number)
 
     def _fail_if_planned(self):
         engine = self._engine
         for fault in engine.faults:
-            hits = isinstance(fault, Kill | Hang) and fault.rank == self.rank
-            if hits and fault.step == engine.steps[self.rank]:
+            hits = isinstance(fault, Kill | Hang) and fault.rank == self._me
+            if hits and fault.step == engine.steps[self._me]:
                 label, step = type(fault).__name__.lower(), fault.step
                 now = engine.clock.now
-                engine.table.point(self.rank, now, now, step, ("fault", label))
-                engine.end_here(self.rank, DIED if label == "kill" else HUNG)
+                engine.table.point(self._me, now, now, step, ("fault", label))
+                engine.end_here(self._me, DIED if label == "kill" else HUNG)
 
     def _check(self, thing, peer, name):
         usual = peer.__class__ is int and 0 <= peer < self.world_size
@@ -301,6 +344,7 @@ class SimulatedComm:
             check_peer(peer, name, self.rank, self.world_size)
         if thing.__class__ is not ndarray:
             check_cargo(thing)
+        return self.ranks[peer]
 
 
 def _seconds(seconds):

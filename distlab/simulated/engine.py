@@ -18,6 +18,7 @@ from greenlet import getcurrent, greenlet
 
 from distlab.errors import MessageMismatch
 from distlab.faults import corrupted
+from distlab.peers import Disagreement
 from distlab.simulated.cargo import Box, Parcel, described, land
 from distlab.simulated.clock import Clock
 from distlab.simulated.flows import Flows
@@ -33,17 +34,18 @@ class Op:
     """What a coroutine waits for: one call's sides of messages, a barrier, a moment.
 
     who: the coroutine: a rank, or one beside it. to, source: whom it sends to and
-    receives from, -1 for nobody. sent, received: when these messages end; end: when all
-    of it has; infinite while that is open. round: the latest round of its messages.
+    receives from, -1 for none. group: the number of its group in the table.
+    sent, received: when these messages end; end: when all of it has; infinite while
+    that is open. round: the latest round of its messages.
     waiting: whether its coroutine stands still for it. since, step, before: the time,
     and its rank's step and round, when it began.
     """
 
-    __slots__ = ("before", "end", "kind", "rank", "received", "round", "sent")
+    __slots__ = ("before", "end", "group", "kind", "rank", "received", "round", "sent")
     __slots__ += ("since", "source", "step", "to", "waiting", "who")
 
-    def __init__(self, engine, rank, kind, to=-1, source=-1, waiting=True):
-        self.rank, self.kind, self.waiting = rank, kind, waiting
+    def __init__(self, engine, rank, kind, to=-1, source=-1, waiting=True, group=0):
+        self.rank, self.kind, self.waiting, self.group = rank, kind, waiting, group
         self.to, self.source, self.who = to, source, engine.running
         self.since, self.step = engine.clock.now, engine.steps[rank]
         self.before, self.round, self.end = engine.rounds[rank], 0, inf
@@ -84,11 +86,13 @@ class Engine:
     clock: the time, and who is next. table: what has happened. ended_s: when the last
     coroutine went on.
     states: rank -> how it is. values: rank -> what it returned or raised.
-    running: the coroutine that runs. besides: rank -> its second one.
+    running: the coroutine that runs. besides: (rank, group) -> what it has started.
     ahead_s: the moment to which a rank has computed, perhaps later than the clock's.
+    is_ahead: rank -> whether that may be so.
     current: coroutine -> the Op that it stands still for, if any.
-    barriers: rank -> how many it has entered. stacks: rank -> its frames, outermost
-    first, where a rank that did not finish stood at the end.
+    meetings: (rank, group) -> the words of those it has entered.
+    stacks: rank -> its frames, outermost first, where a rank that did not finish stood
+    at the end.
     """
 
     def __init__(self, world_size, fabric, faults=()):
@@ -103,12 +107,16 @@ class Engine:
         self.steps = [0] * world_size
         self.rounds = [0] * world_size
         self.ahead_s = [0.0] * world_size
-        # src -> dst -> the (op, thing or room) that have no other side yet, in order
+        self.everyone = list(range(world_size))
+        self.is_ahead = [False] * world_size
+        # src -> dst, or (dst, group) -> the (op, thing or room) that have no other side
+        # yet, in order
         self.sends = [defaultdict(list) for _ in range(world_size)]
         self.recvs = [defaultdict(list) for _ in range(world_size)]
         self.besides = {}
-        self.recvs_any = {}  # rank -> its (op, room) that takes from whoever sends
-        self.barriers, self.in_barrier = [0] * world_size, []
+        # rank, or (rank, group) -> its (op, room) that takes from whoever sends
+        self.recvs_any = {}
+        self.meetings, self._meeting = defaultdict(list), defaultdict(list)
         self.stacks = {}
         self._main = self._own = None
         self._coroutines, self._over = [], set()
@@ -132,9 +140,9 @@ class Engine:
         self._flows, self._own, self.clock = None, None, Clock()
         self.clock.now = self.ended_s
 
-    def beside(self, rank: int, body) -> int:
-        """Return a second coroutine of `rank`, which runs `body` once it is woken."""
-        who = self.besides[rank] = len(self._coroutines)
+    def beside(self, rank: int, group: int, body) -> int:
+        """Return another coroutine of `rank`, which runs `body` once it is woken."""
+        who = self.besides[rank, group] = len(self._coroutines)
         self.current.append(None)
 
         def live():
@@ -232,13 +240,14 @@ class Engine:
             if coroutine.gr_frame is not None
         }
 
-    def post_send(self, op, thing, dst) -> None:
-        """Offer a message to `dst`; it moves as soon as `dst` has asked for it."""
+    def post_send(self, op, thing) -> None:
+        """Offer a message; it moves as soon as its receiver has asked for it."""
         if self.faults:
             thing, struck = corrupted(thing, self.faults, op.rank, self.steps[op.rank])
             if struck:
                 now, step = self.clock.now, self.steps[op.rank]
                 self.table.point(op.rank, now, now, step, ("fault", "corrupt"))
+        dst = (op.to, op.group) if op.group else op.to
         asked = self.recvs[op.rank].get(dst)
         if asked:
             receiver, room = asked.pop(0)
@@ -250,30 +259,32 @@ class Engine:
         else:
             self.sends[op.rank][dst].append((op, thing))
 
-    def post_recv(self, op, room, src) -> None:
-        """Ask for the next message from `src`, into `room`."""
-        offered = self.sends[src].get(op.rank)
+    def post_recv(self, op, room) -> None:
+        """Ask for the next message from its source, into `room`."""
+        src, me = op.source, (op.rank, op.group) if op.group else op.rank
+        offered = self.sends[src].get(me)
         if offered:
             sender, thing = offered.pop(0)
             self._match(sender, thing, op, room)
         else:
-            self.recvs[src][op.rank].append((op, room))
+            self.recvs[src][me].append((op, room))
 
     def post_recv_any(self, op, room) -> None:
         """Ask for the message that was offered first, whoever sends it.
 
         Of those offered at one moment it is the lowest rank's.
         """
-        offered = [sends.get(op.rank) for sends in self.sends]
+        me = (op.rank, op.group) if op.group else op.rank
+        offered = [sends.get(me) for sends in self.sends]
         first = min(
             ((sends[0][0].since, src) for src, sends in enumerate(offered) if sends),
             default=None,
         )
         if first:
             op.source = first[1]
-            self.post_recv(op, room, op.source)
+            self.post_recv(op, room)
         else:
-            self.recvs_any[op.rank] = op, room
+            self.recvs_any[me] = op, room
 
     def _match(self, sender, thing, receiver, room):
         """Move a message: both sides are there."""
@@ -281,7 +292,7 @@ class Engine:
         if room.nbytes == size and room.dtype == thing.dtype:
             land(thing, room)
         elif not isinstance(room, Box) or not isinstance(thing, Parcel):
-            self._refuse(src, dst, thing, room)
+            self._refuse(sender, receiver, thing, room)
         else:
             room.data = thing.data
         number = sender.before if sender.before > receiver.before else receiver.before
@@ -291,7 +302,7 @@ class Engine:
         self._rows.extend(
             message_row(
                 src, dst, size, sender.since, receiver.since, end,
-                sender.step, receiver.step, number,
+                sender.step, receiver.step, number, sender.group,
             )
         )  # fmt: skip
         if number > sender.round:
@@ -314,26 +325,42 @@ class Engine:
             if last < inf and op.waiting:
                 self.clock.wake(op.who, last)
 
-    def _refuse(self, src, dst, thing, room):
-        number = 1 + self.table.counts().get((src, dst), 0)
+    def _refuse(self, sender, receiver, thing, room):
+        src, dst = sender.rank, receiver.rank
+        number = 1 + self.table.counts().get((src, dst, sender.group), 0)
         raise MessageMismatch(
             f"message {number} from rank {src} to rank {dst} does not fit: "
             f"rank {src} sends {described(thing)}, "
             f"rank {dst} has room for {described(room)}."
         )
 
-    def enter_barrier(self, op) -> None:
-        """Wait for everybody; the last to come frees all, at no cost of its own."""
-        self.barriers[op.rank] += 1
-        self.in_barrier.append(op)
-        if len(self.in_barrier) == self.world_size:
-            now = self.clock.now
-            for each in self.in_barrier:
-                what = ("barrier", "")
-                self.table.point(each.rank, each.since, now, each.step, what)
+    def meet(self, op, size: int, words: str, label: str = "", said=None) -> dict:
+        """Enter a group's next meeting; return rank -> what it said, once all have.
+
+        The last of its `size` ranks to come frees all, at no cost of its own.
+
+        Raises: Disagreement if another one has entered it in other words.
+        """
+        self.meetings[op.rank, op.group].append(words)
+        inside = self._meeting[op.group]
+        inside.append((op, said))
+        first = inside[0][0]
+        others = self.meetings[first.rank, op.group][-1]
+        if others != words:
+            raise Disagreement(words)
+        if len(inside) == size:
+            now, what = self.clock.now, ("barrier", label)
+            for each, _ in inside:
+                self.table.point(each.rank, each.since, now, each.step, what, op.group)
                 each.end = now
                 self.clock.wake(each.who, now)
-            self.in_barrier = []
+            self._meeting[op.group] = []
+        self.stand_still(op)
+        return {each.rank: said for each, said in inside}
+
+    def in_meetings(self) -> list[Op]:
+        """Return those that wait in a meeting."""
+        return [op for inside in self._meeting.values() for op, _ in inside]
 
 
 def _frames(frame):

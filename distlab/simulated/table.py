@@ -1,6 +1,6 @@
 """What happened in a simulated run, row by row, and the trace that it makes.
 
-A run of a thousand ranks has millions of messages; as rows of bytes they take 52 each,
+A run of a thousand ranks has millions of messages; as rows of bytes they take 60 each,
 and most counts need no more than that. Events are made when asked for.
 """
 
@@ -14,16 +14,16 @@ from distlab.trace import Event, Trace
 __all__ = ["SimulatedTrace", "Table", "message_row"]
 
 # A message: from, to, bytes; when it was sent, asked for, and had arrived; the steps of
-# its sender and its receiver; its round.
+# its sender and its receiver; its round; the number of its group.
 _MESSAGE = [("src", "i4"), ("dst", "i4"), ("bytes", "i8"), ("sent", "f8")]
 _MESSAGE += [("asked", "f8"), ("end", "f8"), ("step", "i4"), ("other", "i4")]
-_MESSAGE += [("round", "i4")]
-_ROW = Struct("=2iq3d3i")
+_MESSAGE += [("round", "i4"), ("group", "i4")]
+_ROW = Struct("=2iq3d4i")
 message_row = _ROW.pack
 _END, _END_AT = Struct("=d"), 32
 
-# Anything else: whose, from when to when, step, number of its label.
-_POINT = Struct("=i2d2i")
+# Anything else: whose, from when to when, step, numbers of its label and its group.
+_POINT = Struct("=i2d3i")
 
 
 class Table:
@@ -32,23 +32,31 @@ class Table:
     def __init__(self, world_size: int):
         self.world_size = world_size
         self.messages, self._points = bytearray(), bytearray()  # grows by `message_row`
-        self._labels = {}
+        self._labels, self._groups = {}, {"": 0}
+
+    def number_of(self, group: str) -> int:
+        """Return the number of a group, a new one for a new name."""
+        return self._groups.setdefault(group, len(self._groups))
+
+    @property
+    def groups(self) -> list[str]:
+        """The groups, each at its number."""
+        return list(self._groups)
 
     def ends(self, row: int, at: float) -> None:
         """Correct when the message ended whose row begins at that byte."""
         _END.pack_into(self.messages, row + _END_AT, at)
 
-    def point(self, rank, start, end, step, what) -> None:
+    def point(self, rank, start, end, step, what, group=0) -> None:
         """Note what is no message: the label of a mark, or else (kind, label)."""
         number = self._labels.setdefault(what, len(self._labels))
-        self._points.extend(_POINT.pack(rank, start, end, step, number))
+        self._points.extend(_POINT.pack(rank, start, end, step, number, group))
 
-    def counts(self) -> dict[tuple[int, int], int]:
-        """Return (src, dst) -> how many messages went there."""
-        rows, n = self.rows(), self.world_size
-        pairs, counts = np.unique(rows["src"] * n + rows["dst"], return_counts=True)
-        found = zip(pairs.tolist(), counts.tolist(), strict=True)
-        return {divmod(pair, n): count for pair, count in found}
+    def counts(self) -> dict[tuple[int, int, int], int]:
+        """Return (src, dst, group) -> how many messages went there."""
+        ways = self.rows()[["src", "dst", "group"]]
+        ways, counts = np.unique(ways, return_counts=True)
+        return dict(zip(ways.tolist(), counts.tolist(), strict=True))
 
     def rows(self) -> np.ndarray:
         """Return the messages, one in a row."""
@@ -56,15 +64,16 @@ class Table:
 
     def events(self) -> list[Event]:
         """Return everything as events, ordered by start."""
-        events = []
-        for src, dst, size, sent, asked, end, step, other, _ in self.rows().tolist():
-            events.append(Event(src, sent, end, "send", dst, size, step, ""))
-            events.append(Event(dst, asked, end, "recv", src, size, other, ""))
+        events, groups = [], self.groups
+        for src, dst, size, sent, asked, end, *steps, _, group in self.rows().tolist():
+            (step, other), group = steps, groups[group]
+            events.append(Event(src, sent, end, "send", dst, size, step, "", group))
+            events.append(Event(dst, asked, end, "recv", src, size, other, "", group))
         labels = list(self._labels)
-        for rank, start, end, step, number in _POINT.iter_unpack(self._points):
-            label = labels[number]
+        for rank, start, end, step, number, group in _POINT.iter_unpack(self._points):
+            label, group = labels[number], groups[group]
             kind, words = label if isinstance(label, tuple) else ("mark", label)
-            events.append(Event(rank, start, end, kind, None, 0, step, words))
+            events.append(Event(rank, start, end, kind, None, 0, step, words, group))
         return events
 
 

@@ -20,7 +20,7 @@ class WatchedSimulatedComm(SimulatedComm):
 
     def look(self) -> None:
         """Record the tensor as it is now."""
-        step = self._engine.steps[self.rank]
+        step = self._engine.steps[self._me]
         self.held.append((step, self._tensor.flatten().tolist()))
 
     def _begin(self, *about, **more):
@@ -28,7 +28,8 @@ class WatchedSimulatedComm(SimulatedComm):
         return super()._begin(*about, **more)
 
     def _check(self, thing, peer, name):
-        super()._check(thing, peer, name)
+        peer = super()._check(thing, peer, name)
         if name == "dst":
             known = hasattr(thing, "flatten")  # a parcel with an object has no numbers
             self.sent.append((peer, thing.flatten().tolist() if known else []))
+        return peer

@@ -1,6 +1,12 @@
 """What every rank did, as data: events, counts made from them, whose shares moved."""
 
-from distlab.trace.event import Event, Message, moves
+from distlab.trace.event import (
+    Event,
+    Message,
+    members_of,
+    mesh_dimension_of,
+    moves,
+)
 from distlab.trace.lineage import Lineage, LineageNode, Parent, StageRun
 from distlab.trace.numbered import is_lost, words_of
 from distlab.trace.operation import Call, Operation
@@ -30,6 +36,8 @@ __all__ = [
     "Trace",
     "counts_in",
     "is_lost",
+    "members_of",
+    "mesh_dimension_of",
     "moves",
     "shares_named",
     "words_of",

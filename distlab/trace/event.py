@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-__all__ = ["Event", "Message", "moves"]
+__all__ = ["Event", "Message", "members_of", "mesh_dimension_of", "moves"]
 
 
 class Event(NamedTuple):
@@ -19,6 +19,8 @@ class Event(NamedTuple):
         is: "kill", "hang", "died", "raised ValueError", "crash", "suspected",
         "restart", "corrupt", or "partition 0 1 | 2" from start to end.
 
+    group: which ranks it was among, "" for all: see `members_of`.
+
     Of nodes a send and a recv take no time, and the label of either is the message in
     words, such as "store x 1". A lost send ends when it was lost, if that is known,
     else when it began. Calls and answers of clients are messages, too. A mark "timer
@@ -34,6 +36,7 @@ class Event(NamedTuple):
     bytes: int
     step: int
     label: str
+    group: str = ""
 
 
 class Message(NamedTuple):
@@ -41,6 +44,18 @@ class Message(NamedTuple):
 
     send: Event | None
     recv: Event | None
+
+
+def members_of(group: str, world_size: int) -> list[int]:
+    """Return the ranks of a group: "" is the world, "0,2#1" the first of 0 and 2."""
+    if not group:
+        return list(range(world_size))
+    return [int(rank) for rank in group.partition("#")[0].split(",")]
+
+
+def mesh_dimension_of(group: str) -> str:
+    """Return "tp" for "0,2#1@tp", the group along that dimension of a mesh, else ""."""
+    return group.partition("@")[2]
 
 
 def moves(message: Message) -> tuple[float, float]:

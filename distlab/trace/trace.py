@@ -5,8 +5,8 @@
 
 A trace knows nothing of processes or tensors. Whoever runs an algorithm, on real
 processes or on a simulated fabric, hands in its events; whoever draws, measures or
-grades reads them here. Message k from rank a to rank b is a's k-th send event to b
-and b's k-th recv event from a, so that no event needs to carry an identity. Messages of
+grades reads them here. In a group, message k from rank a to rank b is a's k-th send
+event to b and b's k-th recv event from a, so no event needs an identity. Messages of
 nodes may be lost or overtake each other, and carry a number: see `numbered`.
 """
 
@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from os import PathLike
 
 from distlab.errors import InvalidArgument
-from distlab.trace.event import Event, Message, moves
+from distlab.trace.event import Event, Message, mesh_dimension_of, moves
 from distlab.trace.numbered import is_lost, pair_numbered, rounds_of_numbered
 from distlab.trace.perfetto import perfetto_rows
 from distlab.trace.shares import Shares
@@ -104,6 +104,29 @@ class Trace:
         who = {"who": self.who, "clients": self.clients}
         return Trace(self.world_size, events, self.cut_s, **who)
 
+    def groups(self) -> list[str]:
+        """Return the groups that events are among, "" for the world, sorted."""
+        return sorted({event.group for event in self.events})
+
+    def among(self, which: str) -> "Trace":
+        """Return what happened in one group, or in all along one dimension of a mesh.
+
+        which: a group of an event, such as "0,2#1@tp", or the dimension's name, "tp";
+        "" is the world itself.
+
+        Raises: InvalidArgument if there is no such group.
+        """
+        found = [g for g in self.groups() if which in (g, mesh_dimension_of(g))]
+        found = [g for g in found if bool(g) == bool(which)]
+        if not found:
+            known = {mesh_dimension_of(g) or g or '""' for g in self.groups()}
+            raise InvalidArgument(
+                f"no event of this trace is among {which!r}; there are "
+                f"{', '.join(sorted(known)) or 'no events'}."
+            )
+        events = [event for event in self.events if event.group in found]
+        return Trace(self.world_size, events, self.cut_s)
+
     def bytes_sent(self, rank: int) -> int:
         """Return the payload bytes of the messages that `rank` handed over, exactly.
 
@@ -144,9 +167,9 @@ class Trace:
         sends, recvs = defaultdict(list), defaultdict(list)
         for event in self.events:
             if event.kind == "send":
-                sends[event.rank, event.peer].append(event)
+                sends[event.rank, event.peer, event.group].append(event)
             elif event.kind == "recv":
-                recvs[event.peer, event.rank].append(event)
+                recvs[event.peer, event.rank, event.group].append(event)
         met = []
         for pair in sends.keys() | recvs.keys():
             out, into = sends[pair], recvs[pair]
