@@ -59,6 +59,7 @@ _HOME = {
     "distlab.history": ("History",),
     "distlab.launch": ("Report", "World", "follow", "run", "run_elastic"),
     "distlab.comm": ("Comm",),
+    "distlab.mesh": ("Mesh",),
     "distlab.dataflow": ("Context", "MapReduce"),
     "distlab.predictions": ("predict",),
 }

@@ -63,7 +63,7 @@ def check_color(color: int | None, key: int | None) -> None:
         whole = value is None or (_is_whole(value) and abs(value) < _LARGEST)
         if not whole:
             raise InvalidArgument(
-                f"split wants a whole number as {name}, not {value!r}. The ranks of one "
+                f"{name} of a split is a whole number, not {value!r}. The ranks of one "
                 "color make a group, in the order of their keys; a rank of color "
                 "None is in no group. To make pairs: comm.split(comm.rank // 2)."
             )

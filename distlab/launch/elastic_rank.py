@@ -27,7 +27,7 @@ from torch.distributed import distributed_c10d
 
 from distlab.calls.travel import Arrivals
 from distlab.comm import Comm
-from distlab.errors import WorldChanged
+from distlab.errors import InvalidArgument, WorldChanged
 from distlab.launch.outcome import outcome_of
 from distlab.launch.rank import END, describe, join, torchrun_names
 from distlab.launch.witness import watch
@@ -68,6 +68,16 @@ class _ElasticComm(Comm):
         if self._over.is_set():
             raise WorldChanged("a rank has died or joined; the next world has begun.")
         super().next_step()
+
+    def split_as(self, *_) -> None:
+        """Refuse: a group does not outlive its world.
+
+        Raises: InvalidArgument.
+        """
+        raise InvalidArgument(
+            "an elastic world has no subgroups: they would end with each change of it. "
+            "Split a world that stays: run(fn, world_size)."
+        )
 
     def _await(self, works):
         """Wait on a thread, which is left behind in a world that is over.

@@ -8,8 +8,8 @@
 Every process group that torch makes in a rank is a `SeenGroup`, a subclass of torch's
 own in Python, through which all collectives pass, also those that C++ issues. That is
 how a world can say which rank skipped DDP's all-reduce, and how a check knows that a
-learner's "own" all-reduce called a ready-made one. A message of the default group is
-the `Comm` message that it stands for; those of other groups pass through unseen.
+learner's "own" all-reduce called a ready-made one. A message of a group is the message
+that it stands for, of the world's `Comm` or a subgroup's.
 """
 
 import functools
@@ -252,9 +252,8 @@ class SeenWork(dist.Work):
                 return
             self.ended = True
         at = time.monotonic() if at is None else at
-        self._comm.recorder.event(
-            "collective", self._start, at, -1, self.size, self._label, self._step
-        )
+        what = -1, self.size, self._label, self._step, self._group
+        self._comm.recorder.event("collective", self._start, at, *what)
 
     def wait(self, *timeout) -> bool:
         """Wait until it has ended; meanwhile this rank is blocked in it."""
@@ -291,13 +290,13 @@ def _seen_group(witness):
         """A process group whose collectives a witness hears of.
 
         key: its name in the notes; None until it is known who is in it.
-        members: its ranks in the world.
+        members: its ranks in the world. comm: stands for it where messages are noted.
         plain: torch's own, over the same backend, which does the work. An override that
         calls what it overrides holds Python's lock, and one of gloo's threads may wait
         for that with gloo's lock in hand.
         """
 
-        key, members = None, ()
+        key, members, comm = None, (), None
 
         def __init__(self, store, rank, size):
             super().__init__(rank, size)  # only so may a subclass override methods
@@ -408,14 +407,30 @@ def _message(comm_of, call, name, ready=_in_group):
             return call(*args, **kwargs)  # torch says what is wrong with them
         if getattr(given["tensor"], "is_cuda", False):
             return call(*args, **kwargs)
-        peer = given.get(way, given.get(f"group_{way}"))
-        plain = given.get("group") in (None, dist.group.WORLD) and not given.get("tag")
-        if peer is None or not plain:
+        comm = _comm_in(given.get("group"), comm_of())
+        if comm is None or given.get("tag"):
             return call(*args, **kwargs)
-        done = getattr(comm_of(), name)(given["tensor"], peer)
-        return peer if name == "recv" else done
+        named = given.get(way)
+        peer = comm.ranks.index(named) if named in comm.ranks else None
+        peer = given.get(f"group_{way}", peer)
+        if peer is None:
+            return call(*args, **kwargs)
+        done = getattr(comm, name)(given["tensor"], peer)
+        return comm.ranks[peer] if name == "recv" else done
 
     return watched
+
+
+def _comm_in(group, comm):
+    """Return the Comm that stands for a process group, None if it isn't followed."""
+    if group in (None, dist.group.WORLD):
+        return comm
+    key = getattr(group, "key", None)
+    if key is None or not comm.recorder.knows(key):
+        return None
+    if group.comm is None:
+        group.comm = comm.among(group.members, key, group)
+    return group.comm
 
 
 def _destroy(comm_of, call):
