@@ -81,6 +81,7 @@ def _frame(film, painter, frame):
         "b": int(frame.broken),
         "d": frame.dead,
         "c": frame.cuts,
+        "g": painter.bands(frame),
     }
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from distlab.show.film.stops import gone_ranks
 from distlab.show.lettering import literal
 from distlab.show.telling import listed, plural
+from distlab.trace import members_of, mesh_dimension_of
 from distlab.units import readable_bytes, readable_seconds
 
 __all__ = ["explain", "fault_told", "title_of"]
@@ -56,9 +57,23 @@ def explain(stop, before: dict, reading) -> str:
 def _meeting(stop, world_size):
     everyone = len(stop.ranks) == world_size
     who = "All ranks" if everyone else f"Ranks {listed(stop.ranks, 8)}"
+    among = _among(stop.groups, world_size)
     if stop.meeting == "barrier":
-        return f"{who} wait until the last of them is there."
-    return f"{who} call {stop.meeting}; what it sends inside is not recorded."
+        return f"{who} wait until the last of them is there{among}."
+    return f"{who} call {stop.meeting}{among}; what it sends inside is not recorded."
+
+
+def _among(groups, world_size):
+    """Return which groups something is in, "" for the world."""
+    groups = [group for group in groups if group]
+    if not groups:
+        return ""
+    dimensions = {mesh_dimension_of(group) for group in groups}
+    if len(dimensions) == 1 and dimensions != {""}:
+        return f" along {dimensions.pop()}"
+    if len(groups) == 1:
+        return f" among ranks {listed(members_of(groups[0], world_size), 8)}"
+    return f" in {len(groups)} groups"
 
 
 def _who_sends(stop, n, whole):
@@ -88,6 +103,7 @@ def _who_sends(stop, n, whole):
         total = readable_bytes(sum(move.bytes for move in moves))
         size = f" of {each}" if each and count == len(moves) else f", {total} in all"
         said = f"{plural(count, 'message')}{size}."
+    said = said[:-1] + _among(stop.groups, n) + "."
     return " ".join([said, *lost])
 
 

@@ -9,6 +9,7 @@ from distlab.show.lettering import literal
 from distlab.show.reading import Reading
 from distlab.show.rounds import in_common
 from distlab.show.telling import headline, left_out, plural
+from distlab.trace import members_of
 from distlab.units import readable_bytes
 
 __all__ = ["Film", "Frame"]
@@ -25,6 +26,7 @@ class Frame:
     ranks: in a barrier or collective. broken: it is the stop of what never ended.
     dead: who has died on the way to it, or before, and is not replaced yet.
     cuts: pairs of nodes between which nothing passes.
+    groups: the members of each subgroup in which something happens.
     """
 
     title: str
@@ -39,6 +41,7 @@ class Frame:
     broken: bool = False
     dead: list = field(default_factory=list)
     cuts: list = field(default_factory=list)
+    groups: list = field(default_factory=list)
 
 
 class Film:
@@ -134,6 +137,7 @@ class Film:
                     title, short, text, stop.moves, sent, tables,
                     stop.at_s, stop.ranks, list(stop.tables), stop.broken,
                     [] if stop.broken else sorted(gone_ranks(trace, stop.at_s)),
+                    groups=[members_of(g, self.world_size) for g in stop.groups if g],
                 )
             )  # fmt: skip
         return frames

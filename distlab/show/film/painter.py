@@ -68,7 +68,7 @@ class Painter:
         frame = self.film.frames[number]
         before = self.film.frames[max(0, number - 1)]
         tables = frame.tables if part == 1 else before.tables
-        drawn = [self._stripes(tables)]
+        drawn = [self._bands(frame), self._stripes(tables)]
         if part == 1:
             drawn.append(self._fresh(frame))
         drawn.append(paths({"cut": [self._cut(pair) for pair in frame.cuts]}))
@@ -218,6 +218,22 @@ class Painter:
         wide = 6.4 * len(words) + 16
         pill = box(f"pill s{color}{late}", x - wide / 2, y - 12, wide, 24, 12)
         return arrow + pill + text("mono ink", x, y + 3.8, words, 10.5, "middle")
+
+    def _bands(self, frame):
+        """Draw what holds the members of each subgroup together."""
+        wide, around = 2 * self.geometry.radius + 22, self.bands(frame)
+        drawn = f'<path class="among" stroke-width="{wide:g}" d="{around}"/>'
+        return drawn if around else ""
+
+    def bands(self, frame) -> str:
+        """Return the paths through the members of each subgroup of a frame."""
+        drawn = []
+        for members in frame.groups:
+            spots = [self.geometry.nodes[rank] for rank in members]
+            x, y = (sum(along) / len(spots) for along in zip(*spots, strict=True))
+            spots.sort(key=lambda at: math.atan2(at[1] - y, at[0] - x))
+            drawn.append("M" + "L".join(f"{a:.1f} {b:.1f}" for a, b in spots) + "z")
+        return "".join(drawn)
 
     def _ring(self, name, rank):
         return circle(name, *self.geometry.nodes[rank], self.geometry.radius + 4)

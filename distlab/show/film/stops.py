@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from distlab.show.lettering import literal
 from distlab.show.rounds import rounds_of
+from distlab.trace import mesh_dimension_of
 
 __all__ = ["Move", "Stop", "gone_ranks", "stops_of", "tables_at_start"]
 
@@ -29,7 +30,7 @@ class Move(NamedTuple):
     chunks, counts: as in `Payload`, of one message; empty if not known.
     fate: "arrived" or "dropped"; "waiting" for one that never ended, "awaited" if only
         its receiver ever asked for it.
-    label: what is written on it, if not its bytes.
+    label: what is written on it, if not its bytes. group: as in `Event`.
     """
 
     src: int
@@ -41,6 +42,7 @@ class Move(NamedTuple):
     counts: tuple
     fate: str
     label: str = ""
+    group: str = ""
 
 
 @dataclass
@@ -50,9 +52,9 @@ class Stop:
     rounds: the first and last round of messages in it, or (0, 0).
     phase, step: the words of the ranks' marks. at_s: when the last of it had ended.
     steps: the last step of each rank in it. tables: (rank, chunk) -> counts, where they
-    changed. meeting: the name of a barrier
-    or collective, entered by `ranks`. last: it is the end of the trace. broken: it is
-    the stop of faults and of what never ended.
+    changed. meeting: the name of a barrier or collective, entered by `ranks`.
+    groups: those that it is in, as in `Event`. last: it is the end of the trace.
+    broken: it is the stop of faults and of what never ended.
     """
 
     rounds: tuple[int, int]
@@ -64,6 +66,7 @@ class Stop:
     tables: dict = field(default_factory=dict)
     meeting: str = ""
     ranks: list[int] = field(default_factory=list)
+    groups: list[str] = field(default_factory=list)
     last: bool = False
     broken: bool = False
 
@@ -120,7 +123,9 @@ def _rounds(reading):
         rounds = (column.number, column.number)
         there = sorted(moves[column.number], key=lambda move: move[:2])
         taken = steps[column.number]
-        stops.append(Stop(rounds, column.phase, column.step, reached, there, taken))
+        stop = Stop(rounds, column.phase, column.step, reached, there, taken)
+        stop.groups = sorted({move.group for move in there})
+        stops.append(stop)
     return stops
 
 
@@ -135,24 +140,31 @@ def _move(message, payload):
     sent = send.bytes if send and over else 0
     dropped = bool(send) and send.label == "dropped"
     fate = "dropped" if dropped else "arrived"
-    return Move(*_pair(message), _size_of(message), sent, 1, *payload, fate)
+    group = _group_of(message)
+    return Move(*_pair(message), _size_of(message), sent, 1, *payload, fate, "", group)
 
 
 def _meetings(trace):
-    """Return a stop for each barrier or collective that any rank left."""
-    groups, entered = defaultdict(list), Counter()
+    """Return a stop for each barrier or collective that any rank left.
+
+    Those of groups along one dimension of a mesh are together. Splits are left out.
+    """
+    together, entered = defaultdict(list), Counter()
     for event in trace.events:
-        if event.kind in _MEETINGS and event.end is not None:
-            entered[event.rank] += 1
-            groups[entered[event.rank]].append(event)
+        split = event.kind == "barrier" and event.label == "split"
+        if event.kind in _MEETINGS and event.end is not None and not split:
+            entered[event.rank, event.group] += 1
+            groups = mesh_dimension_of(event.group) or event.group
+            together[groups, entered[event.rank, event.group]].append(event)
     stops = []
-    for events in groups.values():
+    for events in together.values():
         names = Counter(literal(e.label or e.kind, 40) for e in events)
         name = names.most_common(1)[0][0]
         ranks = sorted(event.rank for event in events)
         all_there = max(event.start for event in events)
         steps = {event.rank: event.step for event in events}
         stop = Stop((0, 0), name, "", all_there, steps=steps, meeting=name, ranks=ranks)
+        stop.groups = sorted({event.group for event in events})
         stops.append(stop)
     return stops
 
@@ -169,14 +181,19 @@ def _broken(reading):
     if not reading.stuck and not gone_ranks(reading.trace):
         return None
     end = reading.trace.cut_s or reading.last_s
-    return Stop(
-        (0, 0), "How it ended", "", max(end, reading.last_s), moves, broken=True
-    )
+    stop = Stop((0, 0), "How it ended", "", max(end, reading.last_s), moves)
+    stop.groups, stop.broken = sorted({move.group for move in moves}), True
+    return stop
 
 
 def _stuck(message):
     fate = "waiting" if message.send else "awaited"
-    return Move(*_pair(message), _size_of(message), 0, 1, (), (), fate)
+    size, group = _size_of(message), _group_of(message)
+    return Move(*_pair(message), size, 0, 1, (), (), fate, "", group)
+
+
+def _group_of(message):
+    return (message.send or message.recv).group
 
 
 def gone_ranks(trace, until_s: float = math.inf) -> set[int]:

@@ -113,6 +113,7 @@ function graph(film, svg, panel) {
       const dx = -40 * (y1 - y0) / length, dy = 40 * (x1 - x0) / length;
       return `M${(x0 + x1 - dx) / 2} ${(y0 + y1 - dy) / 2}l${dx} ${dy}`;
     });
+    if (frame.g) parts.push(tag("path", { class: "among", d: frame.g, "stroke-width": 2 * film.radius + 22 }));
     if (cuts.length) parts.push(tag("path", { class: "cut", d: cuts.join("") }));
     for (const [src, dst, , fate] of frame.m) {
       const w = way(src, dst), c = src % 6 + (fate === 2 ? " late" : "");
