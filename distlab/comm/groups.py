@@ -4,6 +4,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 
 import torch.distributed as dist
+from torch.distributed import distributed_c10d
 
 __all__ = ["ProcessGroups"]
 
@@ -28,7 +29,24 @@ class ProcessGroups:
         made, which = self._made[tuple(ranks), name], self._taken[tuple(ranks), name]
         self._taken[tuple(ranks), name] += 1
         if which == len(made):
-            desc = f"mesh_{name}" if name else None
-            how = {"use_local_synchronization": True, "group_desc": desc}
-            made.append(dist.new_group(list(ranks), **how))
+            made.append(_new_group(list(ranks), name, which))
         return made[which]
+
+
+def _new_group(ranks, name, which):
+    """Return a new process group; only its members call this.
+
+    They meet under a name that torch makes from how many groups a process has, which
+    differs between members that are in other groups besides. So it gets another name.
+    """
+    named = f"split {name} {ranks} {which}"
+    of_torch = distributed_c10d._hash_ranks_to_str
+    distributed_c10d._hash_ranks_to_str = lambda ranks: named
+    try:
+        return dist.new_group(
+            ranks,
+            use_local_synchronization=True,
+            group_desc=f"mesh_{name}" if name else None,
+        )
+    finally:
+        distributed_c10d._hash_ranks_to_str = of_torch

@@ -61,7 +61,7 @@ class Relay:
         self._meeting, self._gone = defaultdict(list), set()
         self._groups = {"": list(everyone)}  # with a rank in the world at each place
         self._splits = Counter()
-        self._still, self._matched = set(), []
+        self._still, self._matched = [set() for _ in everyone], []  # requests, by rank
         self._polls, self._asked = [], {}
         self.refused = {}  # rank -> why a message of its did not fit
         self.disagreed = set()  # ranks that entered another collective than others
@@ -150,7 +150,7 @@ class Relay:
         self._ops[rank][op.number] = self._recvs_any[rank, group] = op
         posted = self._recorders[rank].posted
         sides = [(p, IN, posted(rank, p, IN, group) + 1, group) for p in peers]
-        self._stand_for_any(rank, op.since, any_words("recv_any", sides))
+        self._stand_for_any(rank, op.asks, op.since, any_words("recv_any", sides))
         if not self.clock.virtual:
             self._match_any()
 
@@ -176,7 +176,7 @@ class Relay:
         op.into = self._side(op, IN, sender, op.into.type, op.into.bytes)
         op.left = 0
         if not self._offer(op, IN, op.into):
-            self._release(rank)
+            self._release(rank, op.asks)
         return True
 
     def _check(self, op, peer, type_, size):
@@ -225,7 +225,8 @@ class Relay:
         A rank that computes may yet send what is ready before.
         """
         while self.clock.virtual:
-            if len(self._still | self._gone) < self._world_size:
+            still = {rank for rank, asks in enumerate(self._still) if asks}
+            if len(still | self._gone) < self._world_size:
                 return
             begins = min(self._matched, key=lambda each: each[:2], default=None)
             ops, end = self.clock.first_to_end() or (None, math.inf)
@@ -278,7 +279,7 @@ class Relay:
         first = AnyWait(said["asks"], ops)
         if all(op.left for op in ops):
             words = any_words("wait_any", first.sides())
-            self._stand_for_any(rank, self.clock.moment(rank), words)
+            self._stand_for_any(rank, first.asks, self.clock.moment(rank), words)
         else:
             self._end_any(first)
 
@@ -288,7 +289,7 @@ class Relay:
         for each in first.ops:
             each.first = None
         self.clock.reached(op.rank, op.end)
-        self._release(op.rank)
+        self._release(op.rank, first.asks)
         self._answer(op.rank, first.asks, {"place": first.ops.index(op)})
 
     def _done(self, rank, said, _):
@@ -300,22 +301,22 @@ class Relay:
             self._answer(rank, said["asks"], {"done": over})
         else:
             self._polls.append((rank, said))
-            self._still.add(rank)
+            self._still[rank].add(said["asks"])
 
     def _answer_polls(self, end):
         polls, self._polls = self._polls, []
         for rank, said in polls:
             self.clock.reached(rank, end)
-            self._still.discard(rank)
+            self._still[rank].discard(said["asks"])
             self._done(rank, said, b"")
 
-    def _stand_for_any(self, rank, since, words):
-        self._still.add(rank)
-        self._recorders[rank].now("blocked", "any", label=words, since=since)
+    def _stand_for_any(self, rank, asks, since, words):
+        self._still[rank].add(asks)
+        self._recorders[rank].now("blocked", "any", label=words, since=since, lane=asks)
 
-    def _release(self, rank):
-        self._still.discard(rank)
-        self._recorders[rank].running()
+    def _release(self, rank, asks):
+        self._still[rank].discard(asks)
+        self._recorders[rank].running(asks)
 
     def _stand_still(self, op):
         """Answer if the call is over; else note for what its rank waits."""
@@ -323,7 +324,7 @@ class Relay:
             self._finish(op)
             return
         out, into = op.out, op.into
-        self._still.add(op.rank)
+        self._still[op.rank].add(op.asks)
         self._recorders[op.rank].now(
             "blocked",
             op.kind,
@@ -332,12 +333,13 @@ class Relay:
             sizes=(out.bytes if out else 0, max(0, into.bytes) if into else 0),
             since=op.since,
             group=op.group,
+            lane=op.asks,
         )
 
     def _finish(self, op):
         """Note what a call was, and let its rank go on."""
         self._note(op)
-        self._release(op.rank)
+        self._release(op.rank, op.asks)
         source = {"from": op.into.peer} if op.into else {}
         self._answer(op.rank, op.asks, source, op.arrived)
 
@@ -371,9 +373,9 @@ class Relay:
             self._answer(op.rank, op.asks, {"error": "Disagreement", "message": words})
             return
         where = {"call": number, "group": group}
-        recorder.now("blocked", "barrier", **where, since=op.since)
+        recorder.now("blocked", "barrier", **where, since=op.since, lane=op.asks)
         inside.append((op, split, words))
-        self._still.add(op.rank)
+        self._still[op.rank].add(op.asks)
         if len(inside) < len(self._groups[group]):
             return
         end = max(op.since for op, *_ in inside)
@@ -383,7 +385,7 @@ class Relay:
             reached = self.clock.reached(each.rank, end)
             recorder = self._recorders[each.rank]
             recorder.event("barrier", each.since, reached, label=label, group=group)
-            self._release(each.rank)
+            self._release(each.rank, each.asks)
             self._answer(each.rank, each.asks, made.get(each.rank, {}))
         self._meeting[group] = []
 

@@ -98,7 +98,7 @@ class Recorder(Notes):
         sizes: tuple[int, int] = (0, 0),
         label: str = "",
         since: float = 0.0,
-        lane: str = "",
+        lane: str | int = "",
     ) -> None:
         """Note what this rank does from here on.
 
@@ -130,7 +130,7 @@ class Recorder(Notes):
         )
         self._cells[self._last_version] = self._version
 
-    def running(self, lane: str = "") -> None:
+    def running(self, lane: str | int = "") -> None:
         """Note that this rank, or one of its threads, is no longer blocked."""
         with self._waits_pen:
             self._waits.pop(lane, None)
