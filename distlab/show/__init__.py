@@ -15,6 +15,7 @@
     shuffle(output)             # bytes from every map task to every reduce task
     lineage(rdd)                # what a data set is made from, in stages, and what ran
     histogram(series, ...)      # how often each value occurs
+    mesh(report, dp=2, tp=4)    # who talks to whom along each dimension of a mesh
     topology(graphs)            # which ranks hear each other, and how fast that mixes
     rates(simulated)            # what several simulated jobs moved over time
     history(verdict)            # what clients asked and were told, and why it cannot be
@@ -31,6 +32,7 @@ from distlab.show.history import history
 from distlab.show.lifeline import lifeline
 from distlab.show.lineage import lineage
 from distlab.show.memory import memory
+from distlab.show.mesh import mesh
 from distlab.show.picture import Picture
 from distlab.show.pipeline import pipeline
 from distlab.show.rates import rates
@@ -55,6 +57,7 @@ __all__ = [
     "lifeline",
     "lineage",
     "memory",
+    "mesh",
     "pipeline",
     "player",
     "rates",

@@ -1,0 +1,54 @@
+"""A mesh's picture has the groups and bytes of each dimension; the player draws them."""
+
+import numpy as np
+import pytest
+from artists import assert_legible, boxes, drawn
+
+from distlab import InvalidArgument, Mesh, run, show
+from distlab.collectives import ring_all_reduce
+from distlab.links import LINKS
+from distlab.simulated import Uniform
+
+FABRIC = Uniform(LINKS["NVLink 4"])
+
+
+def sums(comm, **sizes):
+    grid = Mesh(comm, **sizes)
+    ring_all_reduce(grid.tp, np.ones(100, np.float32))
+    ring_all_reduce(grid.dp, np.ones(10, np.float32))
+
+
+@pytest.fixture(scope="module")
+def report():
+    return run(lambda comm: sums(comm, pp=2, dp=2, tp=2), 8, fabric=FABRIC)
+
+
+def test_each_dimension_has_its_groups_and_what_a_rank_sent_along_it(report):
+    picture = show.mesh(report, pp=2, dp=2, tp=2)
+    assert_legible(picture)
+    assert "tp: 4 groups of 2 ranks, 400 B sent by each rank." in picture.alt
+    assert "dp: 4 groups of 2 ranks, 40 B" in picture.alt
+    assert "pp: 4 groups of 2 ranks, nothing sent." in picture.alt
+    assert [len(lines.get_segments()) for lines in drawn(picture, "group")] == [4] * 3
+    wide = [c - a for a, _, c, _ in boxes(picture, "sent")]
+    (full,) = {round(c - a, 6) for a, _, c, _ in boxes(picture, "track")}
+    assert wide == pytest.approx([0.1 * full, full])
+
+
+def test_wrong_sizes_and_runs_without_a_mesh_are_named(report):
+    with pytest.raises(InvalidArgument, match="the 8 ranks of this run, and got dp=3"):
+        show.mesh(report, dp=3)
+    with pytest.raises(
+        InvalidArgument, match=r"no mesh with the dimensions cp, but dp, "
+    ):
+        show.mesh(report, cp=8)
+    with pytest.raises(InvalidArgument, match="up to 64 ranks in 3 dimensions"):
+        show.mesh(report, a=2, b=2, c=2, tp=1)
+
+
+def test_the_player_names_the_dimension_and_draws_a_band_around_its_groups(report):
+    film = show.player(report).film
+    along = {frame.text.split()[-1]: frame.groups for frame in film.frames[1:]}
+    assert along["tp."] == [[0, 1], [2, 3], [4, 5], [6, 7]]
+    assert along["dp."] == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert 'class="among"' in show.player(report).strip()
