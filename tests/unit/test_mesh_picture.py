@@ -1,4 +1,4 @@
-"""A mesh's picture has the groups and bytes of each dimension; the player draws them."""
+"""A picture of a mesh has the groups and bytes of each dimension; the player, too."""
 
 import numpy as np
 import pytest
