@@ -15,6 +15,7 @@
     shuffle(output)             # bytes from every map task to every reduce task
     lineage(rdd)                # what a data set is made from, in stages, and what ran
     histogram(series, ...)      # how often each value occurs
+    matrices(steps, ranks)      # products of matrices that ranks have cut
     mesh(report, dp=2, tp=4)    # who talks to whom along each dimension of a mesh
     topology(graphs)            # which ranks hear each other, and how fast that mixes
     rates(simulated)            # what several simulated jobs moved over time
@@ -31,6 +32,7 @@ from distlab.show.histogram import histogram
 from distlab.show.history import history
 from distlab.show.lifeline import lifeline
 from distlab.show.lineage import lineage
+from distlab.show.matrices import matrices
 from distlab.show.memory import memory
 from distlab.show.mesh import mesh
 from distlab.show.picture import Picture
@@ -56,6 +58,7 @@ __all__ = [
     "history",
     "lifeline",
     "lineage",
+    "matrices",
     "memory",
     "mesh",
     "pipeline",

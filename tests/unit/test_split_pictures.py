@@ -1,4 +1,4 @@
-"""A picture of a mesh has the groups and bytes of each dimension; the player, too."""
+"""Pictures of a split layer: of its matrices, and of the groups and bytes of a mesh."""
 
 import numpy as np
 import pytest
@@ -52,3 +52,31 @@ def test_the_player_names_the_dimension_and_draws_a_band_around_its_groups(repor
     assert along["tp."] == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert along["dp."] == [[0, 2], [1, 3], [4, 6], [5, 7]]
     assert 'class="among"' in show.player(report).strip()
+
+
+MLP = [
+    ("x", 64, 32, ""), "·", ("W1", 32, 128, "columns"), "GELU", ("h", 64, 128, "columns"),
+    "·", ("W2", 128, 32, "rows"), "=", ("partial", 64, 32, "sums"), "g\n12 kB a rank",
+    ("y", 64, 32, ""),
+]  # fmt: skip
+
+
+def test_a_cut_matrix_has_a_part_for_each_rank_and_a_partial_sum_a_sheet():
+    picture = show.matrices(MLP, 4, title="An MLP")
+    assert_legible(picture)
+    assert len(boxes(picture, "part")) == 4 * 4
+    assert len(boxes(picture, "whole")) == 2
+    assert (
+        "W2 of 128 by 32, rows cut; =; partial of 64 by 32, a partial sum"
+        in picture.alt
+    )
+    columns = boxes(picture, "part")[:4]
+    wide = {round(c - a, 6) for a, _, c, _ in columns}
+    (a, top, *_), (_, _, right, bottom) = columns[0], columns[-1]
+    assert len(wide) == 1 and (right - a) / (bottom - top) == pytest.approx(128 / 32)
+
+
+@pytest.mark.parametrize("steps", [[], [("x", 64, 32, "half")], [("x", 0, 2, "")], [3]])
+def test_what_is_no_matrix_is_named(steps):
+    with pytest.raises(InvalidArgument, match="For example: matrices"):
+        show.matrices(steps, 4)
