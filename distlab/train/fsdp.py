@@ -19,6 +19,7 @@ import torch
 from torch import nn
 from torch.utils._pytree import tree_leaves
 
+from distlab.collectives import AVERAGE, ring_all_reduce
 from distlab.errors import InvalidArgument
 from distlab.train.sameness import check_same_model, copy_from_rank_0
 from distlab.train.shards import (
@@ -44,6 +45,9 @@ class FullySharded:
 
     unit: a class; each submodule of it is a unit, and the rest of the module is one.
     prefetch: whether the next unit is gathered while one computes.
+    replicas: with it, comm shards one copy of the model of several, and replicas is the
+        Comm among the ranks that hold the same shard of each: the two dimensions of a
+        mesh. Shards' gradients are averaged over it. This is hybrid sharding (HSDP).
     gather: a function of (comm, flat) that fills a unit's parameters, of which each
         rank has its own part; `compression.quantized_gather` sends fewer bytes.
     names: the first name of every parameter, by each name that it has.
@@ -54,6 +58,7 @@ class FullySharded:
         that two units share.
     Cost: 3(n-1)/n times the parameters' bytes per rank and step: gathered in forward
         and in backward, and reduce-scattered; as much again for every further backward.
+        Over m replicas 2(m-1)/m times the shard's bytes besides.
     """
 
     def __init__(
@@ -64,9 +69,11 @@ class FullySharded:
         *,
         prefetch: bool = True,
         gather: Callable = all_gather_parts,
+        replicas=None,
     ):
-        check_same_model(comm, module)
-        copy_from_rank_0(comm, module)
+        for each in filter(None, (comm, replicas)):
+            check_same_model(each, module)
+            copy_from_rank_0(each, module)
         self.comm, self.module = comm, module
         first_name = {p: name for name, p in module.named_parameters()}
         self.names = first_names(module)
@@ -75,7 +82,7 @@ class FullySharded:
         homes = {each: _own_parameters(each, order) for each in order}
         _refuse_shared(homes, first_name)
         self.units = [
-            Unit(comm, each, own, first_name, gather)
+            Unit(comm, each, own, first_name, gather, replicas)
             for each, own in homes.items()
             if own
         ]
@@ -123,8 +130,9 @@ class Unit:
 
     after = before = None
 
-    def __init__(self, comm, module, own, names, gather):
+    def __init__(self, comm, module, own, names, gather, replicas=None):
         self.comm, self.module, self.gather = comm, module, gather
+        self.replicas = replicas
         self.homes = list(own.values())
         self.group = FlatGroup(comm, [(names[p], p) for p in own])
         full = self.group.full
@@ -189,7 +197,13 @@ class Unit:
         gradient, full.grad = full.grad, None
         self.free()
         self.settle()
-        self._leaving = self.comm.start(mean_part, gradient)
+        self._leaving = self.comm.start(self._mean_part, gradient)
+
+    def _mean_part(self, comm, gradient):
+        part = mean_part(comm, gradient)
+        if self.replicas is not None:
+            self.replicas.start(ring_all_reduce, part, op=AVERAGE).wait()
+        return part
 
 
 def _in_backward():
