@@ -56,8 +56,8 @@ def test_the_player_names_the_dimension_and_draws_a_band_around_its_groups(repor
 
 MLP = [
     ("x", 64, 32, ""), "·", ("W1", 32, 128, "columns"), "GELU",
-    ("h", 64, 128, "columns"), "·", ("W2", 128, 32, "rows"), "=", ("partial", 64, 32, "sums"), "g\n12 kB a rank",
-    ("y", 64, 32, ""),
+    ("h", 64, 128, "columns"), "·", ("W2", 128, 32, "rows"), "=",
+    ("partial", 64, 32, "sums"), "g\n12 kB a rank", ("y", 64, 32, ""),
 ]  # fmt: skip
 
 
