@@ -125,7 +125,7 @@ def _scattered(comm, x):
     batch, length, width = x.shape
     if length % comm.world_size:
         raise InvalidArgument(
-            f"a sequence of {length} tokens does not divide by {comm.world_size} ranks. "
+            f"{length} tokens of a sequence do not divide by {comm.world_size} ranks. "
             "Pad it, or use another number of ranks."
         )
     by_length = x.detach().transpose(0, 1).clone(memory_format=torch.contiguous_format)
@@ -197,7 +197,7 @@ class RowParallelLinear(nn.Module):
 
 
 def _part(matrix, own):
-    """Return a parameter of its own with these rows, which belongs to this rank only."""
+    """Return a parameter with a copy of these rows, which this rank alone has."""
     part = nn.Parameter(matrix.detach()[own].clone())
     part.is_sharded = True
     return part
@@ -295,7 +295,7 @@ def _ways(sequence):
 
 
 class VocabParallelEmbedding(nn.Module):
-    """This rank's rows of an embedding; other tokens are zeros here, and summed by g."""
+    """The rows of an embedding that are this rank's; g adds those of the others."""
 
     def __init__(self, comm, embedding: nn.Embedding, leave=reduce_from_ranks):
         super().__init__()
