@@ -12,6 +12,8 @@ from sys import modules
 
 from numpy import random as numpys_random
 
+from distlab.errors import InvalidArgument
+
 __all__ = ["MOST", "Own", "one_thread"]
 
 MOST = 32
@@ -29,9 +31,19 @@ class Own:
         self.restore(copy.deepcopy(self._first))
 
     def save(self):
-        """Return what is to be restored."""
+        """Return what is to be restored when this coroutine goes on.
+
+        Raises: InvalidArgument inside of a backward pass, which autograd runs to its
+            end before another rank may run.
+        """
         torch = modules.get("torch")
         mode = torch.is_grad_enabled() if torch else None
+        if torch and torch._C._current_graph_task_id() != -1:
+            raise InvalidArgument(
+                "a simulated rank cannot wait for a message inside of a backward pass: "
+                "autograd lets no other rank run before its end. Use real ranks, "
+                "run(fn, 4), or simulate messages of the same sizes."
+            )
         if not self._random:
             return mode
         torchs = torch.default_generator.get_state() if torch else None
