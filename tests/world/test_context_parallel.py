@@ -5,35 +5,23 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils.flop_counter import FlopCounterMode
 
-from distlab import InvalidArgument, MessageMismatch, RankRaised, World, run
-from distlab.links import Link
+from distlab import InvalidArgument, MessageMismatch, RankRaised, run
+from distlab.links import LINKS
 from distlab.simulated import Uniform
-from distlab.train.context_parallel import (
-    causal_work,
-    contiguous,
-    cut_sequence,
-    join_sequence,
-    ring_attention,
-    zigzag,
-)
+from distlab.train import context_parallel
+from distlab.train.context_parallel import contiguous, cut_sequence, zigzag
+
+ring_attention = context_parallel.ring_attention
 
 SIZES = [1, 2, 3, 4]
 CLOSE = {torch.float64: 1e-12, torch.float32: 1e-5, torch.bfloat16: 0.05}
 
 
-def whole(shape, dtype, scale=1.0):
-    """Return q, k, v of a whole sequence, and the gradient of the output.
-
-    scale: of queries and keys.
-    """
+def beside_torch(comm, shape, dtype, causal, layout, scale=1.0):
+    """Return how far a shard's output and gradients are from torch's, at most."""
     torch.manual_seed(3)
     q, k, v, d_output = torch.randn(4, *shape, dtype=torch.float64).to(dtype)
-    return scale * q, scale * k, v, d_output
-
-
-def beside_torch(comm, shape, dtype, causal, layout, scale=1.0):
-    """Return how far output and gradients of a shard are from torch's, at most."""
-    *given, d_output = whole(shape, dtype, scale)
+    given = [scale * q, scale * k, v]
     theirs = [each.clone().requires_grad_() for each in given]
     output = scaled_dot_product_attention(*theirs, is_causal=causal)
     output.backward(d_output)
@@ -43,7 +31,9 @@ def beside_torch(comm, shape, dtype, causal, layout, scale=1.0):
     shard.backward(cut_sequence(comm, d_output, layout=layout))
     pairs = [(a.grad, b.grad) for a, b in zip(mine, theirs, strict=True)]
     pairs.append((shard, output))
-    joined = [(join_sequence(comm, a, layout=layout), b) for a, b in pairs]
+    joined = [
+        (context_parallel.join_sequence(comm, a, layout=layout), b) for a, b in pairs
+    ]
     return max(((a - b).abs().max() / b.abs().max().clamp(1)).item() for a, b in joined)
 
 
@@ -64,18 +54,6 @@ def test_output_and_gradients_are_those_of_attention_on_one_rank(worlds, n):
             assert apart < CLOSE[case[1]], case
 
 
-def not_causal_and_odd(comm):
-    """Return how far a shard of 3 tokens per rank is from torch's, any cut."""
-    q, k, v, _ = whole((1, 2, 3 * comm.world_size, 4), torch.float64)
-    mine = [each.chunk(comm.world_size, 2)[comm.rank] for each in (q, k, v)]
-    expected = scaled_dot_product_attention(q, k, v).chunk(comm.world_size, 2)
-    return (ring_attention(comm, *mine, causal=False) - expected[comm.rank]).abs().max()
-
-
-def test_without_a_mask_any_cut_will_do(worlds):
-    assert max(worlds[3].run(not_causal_and_odd).results) < 1e-12
-
-
 def counted(comm, layout):
     """Return the operations of a shard's forward and backward, as torch counts them."""
     mine = [torch.randn(1, 1, 1024, 4, requires_grad=True) for _ in "qkv"]
@@ -85,9 +63,9 @@ def counted(comm, layout):
 
 
 def test_work_is_equal_in_every_step_with_an_early_and_a_late_chunk(worlds):
-    assert causal_work(4) == [[2.0] * 4] * 4
-    assert causal_work(4, contiguous)[0] == [2, 0, 0, 0]
-    assert causal_work(4, contiguous)[3] == [2, 4, 4, 4]
+    assert context_parallel.causal_work(4) == [[2.0] * 4] * 4
+    assert context_parallel.causal_work(4, contiguous)[0] == [2, 0, 0, 0]
+    assert context_parallel.causal_work(4, contiguous)[3] == [2, 4, 4, 4]
     equal = worlds[4].run(counted, zigzag).results
     assert len(set(equal)) == 1
     uneven = worlds[4].run(counted, contiguous).results
@@ -113,38 +91,39 @@ def test_messages_are_counted_and_every_step_is_marked(worlds):
         assert keys == [f"keys of rank {(rank - k) % n}" for k in range(n)] * 2
 
 
+def test_a_subgroup_attends_to_its_own_sequence(worlds):
+    def in_halves(comm, *case):
+        return beside_torch(comm.split(comm.rank % 2), *case)
+
+    case = (1, 1, 16, 2), torch.float64, True, zigzag
+    assert max(worlds[4].run(in_halves, *case).results) < 1e-12
+
+
 def forward_only(comm):
-    q, k, v, _ = whole((1, 1, 16, 2), torch.float64)
-    shard = ring_attention(comm, *(cut_sequence(comm, each) for each in (q, k, v)))
-    expected = scaled_dot_product_attention(q, k, v, is_causal=True)
-    return (join_sequence(comm, shard) - expected).abs().max()
+    q = torch.randn(1, 1, 16, 2, generator=torch.Generator().manual_seed(0)).double()
+    shard = ring_attention(comm, *[cut_sequence(comm, q)] * 3)
+    joined = context_parallel.join_sequence(comm, shard)
+    return (joined - scaled_dot_product_attention(q, q, q, is_causal=True)).abs().max()
 
 
-def test_on_simulated_ranks_forward_is_the_same():
-    report = run(forward_only, 4, fabric=Uniform(Link(1e-6, 1e9)))
-    assert max(report.results) < 1e-12
+def test_simulated_ranks_attend_forward():
+    fabric = Uniform(LINKS["NVLink 4"])  # on which no message moves within a backward
+    assert max(run(forward_only, 4, fabric=fabric).results) < 1e-12
 
 
-def mistaken(comm, name):
-    shard = torch.zeros(1, 1, 4, 2)
-    if name == "length":
-        cut_sequence(comm, torch.zeros(1, 1, 10, 2))
-    if name == "odd":
-        ring_attention(comm, *[shard[:, :, :3]] * 3)
-    if name == "heads":
-        ring_attention(comm, shard, shard[0], shard)
-    if name == "ranks":
-        ring_attention(comm, *[shard[:, :, : 2 + 2 * comm.rank]] * 3)
+MISTAKES = [
+    (lambda comm: cut_sequence(comm, torch.zeros(10, 2)), "10 tokens .* 4 equal.* 12"),
+    (lambda comm: ring_attention(comm, *torch.zeros(3, 1, 1, 3, 2)), "an even length"),
+    (lambda comm: ring_attention(comm, *torch.zeros(3, 1, 4, 2)), "one shape, .*head_"),
+    (
+        lambda comm: ring_attention(comm, *torch.zeros(3, 1, 1, 2 + 2 * comm.rank, 2)),
+        "4",
+    ),
+]
 
 
-def test_what_does_not_fit_is_named():
-    with World(2) as world:
-        for name, kind, words in [
-            ("length", InvalidArgument, "10 tokens do not cut into 4 equal chunks.*12"),
-            ("odd", InvalidArgument, r"an even length: \(\[1, 1, 3, 2\]"),
-            ("heads", InvalidArgument, "one shape, .*head_dim"),
-            ("ranks", MessageMismatch, "rank 1"),
-        ]:
-            with pytest.raises(RankRaised, match=words) as raised:
-                world.run(mistaken, name)
-            assert isinstance(raised.value.cause, kind)
+def test_what_does_not_fit_is_named(worlds):
+    for mistake, words in MISTAKES:
+        with pytest.raises(RankRaised, match=words) as raised:
+            worlds[2].run(mistake)
+        assert isinstance(raised.value.cause, InvalidArgument | MessageMismatch)

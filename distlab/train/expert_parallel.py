@@ -1,0 +1,220 @@
+"""Expert parallelism: a mixture of experts, of which each rank has some.
+
+    tokens of a rank ── router: k experts each ── sorted by expert ── all-to-all ──┐
+    weighted sums, in the tokens' order ── all-to-all ── experts, on their ranks ──┘
+
+The router, which all ranks have, gives a token a softmax over all experts. The largest
+k count, scaled to a sum of 1; for k = 1 the weight is the probability itself, or the
+router would get no gradient.
+
+Capacity: of a rank's T tokens each of E experts takes ceil(factor k T / E) at most. The
+others are dropped: all first choices go before second ones, and among these earlier
+tokens before later ones. A choice that is dropped adds nothing to the output.
+
+Auxiliary loss: E sum_e f_e P_e. f_e is the fraction of all choices that fall on expert
+e, without gradient, P_e its mean probability: 1 if all is even, E if all choose one.
+
+Gradients: let each rank's loss be its share of the whole, such as the sum over its own
+tokens divided by the number of all; the auxiliary loss is given so. Then gradients of
+experts are complete, and those of all that is replicated, as the router, have to be
+summed over the ranks. Data parallelism averages: there, divide the experts' by n.
+
+Source: Lepikhin et al., "GShard" (2021), algorithm 1; Fedus et al., "Switch
+transformers" (2022), section 2.2.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import nn
+
+from distlab.collectives import pairwise_all_to_all, ring_all_gather
+from distlab.collectives.chunks import chunk_edges
+from distlab.errors import InvalidArgument
+from distlab.train.sameness import check_same_model, copy_from_rank_0
+
+__all__ = ["MixtureOfExperts", "Routing", "exchange_rows", "own_experts"]
+
+
+def own_experts(comm, count: int) -> range:
+    """Return which of so many experts are this rank's, as even as can be."""
+    edges = chunk_edges(count, comm.world_size)
+    return range(edges[comm.rank], edges[comm.rank + 1])
+
+
+@dataclass(frozen=True)
+class Routing:
+    """Where the tokens of one forward went; the same on all ranks.
+
+    routed, kept: for each rank and expert, how many of the rank's tokens chose the
+        expert, and how many of these it computes. owners: the rank of each expert.
+    capacity: the most tokens that an expert computes, or None. row_bytes: of a token.
+    """
+
+    routed: list[list[int]]
+    kept: list[list[int]]
+    owners: list[int]
+    capacity: int | None
+    row_bytes: int
+
+    @property
+    def choices(self) -> list[int]:
+        """How many tokens chose each expert."""
+        return [sum(column) for column in zip(*self.routed, strict=True)]
+
+    @property
+    def tokens(self) -> list[int]:
+        """How many tokens each expert computes."""
+        return [sum(column) for column in zip(*self.kept, strict=True)]
+
+    @property
+    def dropped(self) -> int:
+        """How many choices were over an expert's capacity."""
+        return sum(self.choices) - sum(self.tokens)
+
+    @property
+    def imbalance(self) -> float:
+        """The choices of the most chosen expert, over those of the mean one."""
+        return max(self.choices) * len(self.owners) / max(sum(self.choices), 1)
+
+    @property
+    def without_tokens(self) -> list[int]:
+        """The experts that compute no token; their gradients are zero."""
+        return [expert for expert, count in enumerate(self.tokens) if not count]
+
+    @property
+    def sent_bytes(self) -> list[int]:
+        """What each rank sends in the two all-to-alls; in backward, as much again."""
+        sent = [0] * len(self.kept)
+        for rank, row in enumerate(self.kept):
+            for count, owner in zip(row, self.owners, strict=True):
+                for sender in (rank, owner) if rank != owner else ():
+                    sent[sender] += count * self.row_bytes
+        return sent
+
+
+class MixtureOfExperts(nn.Module):
+    """A layer of experts that are spread over the ranks; a token uses k of them.
+
+        experts = [make_expert(number) for number in own_experts(comm, 8)]
+        layer = MixtureOfExperts(comm, nn.Linear(width, 8), experts)
+        output, auxiliary_loss = layer(x)
+
+    router: from a token to a number for each expert; all get rank 0's values.
+    experts: this rank's own; they keep the width of rows, of which they may get none.
+    capacity_factor: None drops nothing. routing: the `Routing` of the last forward.
+    Cost: n-1 messages of 16 bytes per expert, then 2(n-1) of tokens; in backward,
+        2(n-1) of their gradients. All ranks take part in both.
+    """
+
+    routing: Routing | None = None
+
+    def __init__(self, comm, router, experts, *, top_k=2, capacity_factor=1.25):
+        super().__init__()
+        count = torch.tensor(len(experts), device=comm.device)
+        counts = [int(each) for each in ring_all_gather(comm, count)]
+        self.owners = [rank for rank, own in enumerate(counts) for _ in range(own)]
+        _check(counts, top_k, capacity_factor)
+        check_same_model(comm, router)
+        copy_from_rank_0(comm, router)
+        self.comm, self.router = comm, router
+        self.top_k, self.capacity_factor = top_k, capacity_factor
+        self.own = [e for e, owner in enumerate(self.owners) if owner == comm.rank]
+        names = map(str, self.own)  # an expert's name is its number among all
+        self.experts = nn.ModuleDict(zip(names, experts, strict=True))
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return what experts make of x, [..., width], and the auxiliary loss."""
+        tokens = x.reshape(-1, x.shape[-1])
+        p = self.router(tokens).softmax(-1)
+        if p.shape[-1] != len(self.owners):
+            words = f"the router knows {p.shape[-1]} experts, of {len(self.owners)}."
+            raise InvalidArgument(f"rank {self.comm.rank}: {words}")
+        weights, chosen = p.topk(self.top_k)
+        if self.top_k > 1:
+            weights = weights / weights.sum(-1, keepdim=True)
+        chosen, weights = chosen.T.flatten(), weights.T.flatten()  # first choices first
+        kept, counts = self._within_capacity(chosen, len(tokens))
+        self.routing = self._routing(counts, tokens)
+        token = kept % max(len(tokens), 1)
+        made = self._by_experts(tokens[token]) * weights[kept, None]
+        output = torch.zeros_like(tokens).index_add(0, token, made)
+        total = max(sum(self.routing.choices), 1)  # top_k for each token of all ranks
+        fractions = p.new_tensor([each / total for each in self.routing.choices])
+        auxiliary = len(self.owners) * (fractions @ p.sum(0)) * (self.top_k / total)
+        return output.reshape(x.shape), auxiliary
+
+    def _capacity(self, tokens):
+        """Return how many of a rank's tokens an expert computes at most."""
+        if self.capacity_factor is None:
+            return tokens
+        even = self.top_k * tokens / len(self.owners)
+        return math.ceil(self.capacity_factor * even - 1e-9)  # 1.1 times 10 is 11
+
+    def _within_capacity(self, chosen, tokens):
+        """Return which choices are kept, by expert, and how many are made and kept."""
+        made = torch.bincount(chosen, minlength=len(self.owners))
+        order, capacity = chosen.argsort(stable=True), self._capacity(tokens)
+        starts = (made.cumsum(0) - made)[chosen[order]]
+        place = torch.arange(len(order), device=order.device) - starts
+        return order[place < capacity], torch.stack([made, made.clamp(max=capacity)])
+
+    def _routing(self, counts, tokens):
+        gathered = [each.tolist() for each in ring_all_gather(self.comm, counts)]
+        routed, kept = (list(each) for each in zip(*gathered, strict=True))
+        most = sum(self._capacity(sum(row) // self.top_k) for row in routed)
+        capacity = most if self.capacity_factor else None
+        row_bytes = tokens.shape[-1] * tokens.element_size()
+        return Routing(routed, kept, self.owners, capacity, row_bytes)
+
+    def _by_experts(self, rows):
+        """Send rows, sorted by expert, to their experts; return what these make."""
+        comm, kept, m = self.comm, self.routing.kept, len(self.own)
+        outgoing = [0] * comm.world_size
+        for count, owner in zip(kept[comm.rank], self.owners, strict=True):
+            outgoing[owner] += count
+        counts = [row[expert] for row in kept for expert in self.own]
+        incoming = [sum(counts[at : at + m]) for at in range(0, len(counts), m)]
+        parts = exchange_rows(comm, rows, outgoing, incoming).split(counts)
+        with comm.work(f"experts {', '.join(self.experts)}"):
+            made = [
+                expert(torch.cat(parts[place::m])).split(counts[place::m])
+                for place, expert in enumerate(self.experts.values())
+            ]
+        back = torch.cat([*itertools.chain(*zip(*made, strict=True))])  # rank by rank
+        return exchange_rows(comm, back, incoming, outgoing)
+
+
+def exchange_rows(comm, rows, outgoing: list[int], incoming: list[int]) -> torch.Tensor:
+    """Send so many rows to each rank, in order, and return those that come, likewise.
+
+    Backward is the reverse all-to-all, also where rows need no gradient.
+    """
+    needed = torch.empty(0, requires_grad=True)  # or autograd would pass by some ranks
+    return _Exchange.apply(comm, rows, outgoing, incoming, needed)
+
+
+class _Exchange(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, comm, rows, outgoing, incoming, needed):
+        ctx.comm, ctx.sizes = comm, (incoming, outgoing)
+        pieces = rows.contiguous().split(outgoing)
+        return torch.cat(pairwise_all_to_all(comm, pieces, lengths=incoming))
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return None, exchange_rows(ctx.comm, gradient, *ctx.sizes), None, None, None
+
+
+def _check(counts, top_k, factor):
+    total, n = sum(counts), len(counts)
+    if not all(counts):
+        raise InvalidArgument(
+            f"{total} experts for {n} ranks, and none on rank {counts.index(0)}."
+        )
+    if type(top_k) is not int or not 1 <= top_k <= total:
+        raise InvalidArgument(f"top_k is 1 to {total}, of {total} experts: {top_k!r}.")
+    if factor is not None and not 0 < factor < math.inf:
+        raise InvalidArgument(f"capacity_factor is above 0, or None: {factor!r}.")
