@@ -32,6 +32,7 @@ from distlab.collectives import (
     ring_reduce_scatter,
 )
 from distlab.errors import InvalidArgument
+from distlab.simulated import Payload
 
 __all__ = [
     "ColumnParallelLinear",
@@ -44,6 +45,7 @@ __all__ = [
     "clip_gradients",
     "copy_to_ranks",
     "gather_sequence",
+    "layer_on_the_clock",
     "own_part",
     "own_randomness",
     "reduce_from_ranks",
@@ -425,3 +427,29 @@ def own_randomness(comm, seed: int) -> Iterator[None]:
     with torch.random.fork_rng():
         torch.manual_seed(seed * comm.world_size + comm.rank)
         yield
+
+
+# ---- how long a layer takes ------------------------------------------------------
+
+
+def layer_on_the_clock(
+    comm, *, length: int, batch: int, width: int, flops_per_s: float, itemsize: int = 2
+) -> None:
+    """Compute and send what one layer does, forward and backward, on a virtual clock.
+
+    length, batch, width: s, b, h. flops_per_s: what one GPU computes. Forward a layer
+    has 24 s b h^2 + 4 s^2 b h flops, backward twice as many, split over the ranks; its
+    attention and its network have an all-reduce each way.
+    """
+    n, tensor_bytes = comm.world_size, length * batch * width * itemsize
+    flops = 24 * length * batch * width**2 + 4 * length**2 * batch * width
+    chunk = Payload(tensor_bytes // n)
+    for part, times in (("forward", 1), ("backward", 2)):
+        for half in ("attention", "network"):
+            seconds = times * flops / 2 / n / flops_per_s
+            with comm.work(f"{part} of {half}", seconds=seconds):
+                pass
+            for _ in range(2 * (n - 1)):
+                comm.sendrecv(
+                    chunk, chunk, dst=(comm.rank + 1) % n, src=(comm.rank - 1) % n
+                )
