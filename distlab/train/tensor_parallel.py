@@ -166,8 +166,8 @@ class ColumnParallelLinear(nn.Module):
     def __init__(self, comm, linear: nn.Linear, columns=None):
         super().__init__()
         columns = own_part(comm, linear.out_features) if columns is None else columns
-        self.weight = _part(linear.weight, columns)
-        self.bias = None if linear.bias is None else _part(linear.bias, columns)
+        self.weight = _sharded(linear.weight[columns])
+        self.bias = None if linear.bias is None else _sharded(linear.bias[columns])
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return x W_r^T + b_r."""
@@ -187,22 +187,23 @@ class RowParallelLinear(nn.Module):
         super().__init__()
         rows = own_part(comm, linear.in_features, "rows") if rows is None else rows
         self.comm, self.leave = comm, leave
-        self.weight = _part(linear.weight.T, rows)  # [rows, out], as it lies in memory
+        self.weight = _sharded(linear.weight[:, rows])
         self.bias = None
         if linear.bias is not None:
             self.bias = nn.Parameter(linear.bias.detach().clone())
 
     def forward(self, h: torch.Tensor) -> torch.Tensor:
         """Return the sum of all ranks' h_r W_r^T, and the bias."""
-        y = self.leave(self.comm, h @ self.weight)
+        y = self.leave(self.comm, functional.linear(h, self.weight))
         return y if self.bias is None else y + self.bias
 
 
-def _part(matrix, own):
-    """Return a parameter with a copy of these rows, which this rank alone has."""
-    part = nn.Parameter(matrix.detach()[own].clone())
-    part.is_sharded = True
-    return part
+def _sharded(part):
+    """Return a parameter with a copy of this part, which this rank alone has."""
+    contiguous = {"memory_format": torch.contiguous_format}
+    parameter = nn.Parameter(part.detach().clone(**contiguous))
+    parameter.is_sharded = True
+    return parameter
 
 
 class ParallelMLP(nn.Module):
@@ -303,7 +304,7 @@ class VocabParallelEmbedding(nn.Module):
         super().__init__()
         self.comm, self.leave = comm, leave
         self.own = own_part(comm, embedding.num_embeddings, "tokens of the vocabulary")
-        self.weight = _part(embedding.weight, self.own)
+        self.weight = _sharded(embedding.weight[self.own])
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         """Return the embedding of each token: [*tokens.shape, width]."""
@@ -336,35 +337,52 @@ def vocab_parallel_cross_entropy(
 class ParallelGPT(nn.Module):
     """A whole GPT, tensor-parallel: `models.GPT` of which each rank has its part.
 
-    gpt: alike on all ranks. After backward, `sum_replicated_gradients` if `sequence`.
+    gpt: alike on all ranks. layers: embedding, blocks and head in order, so that a
+    pipeline's stage is a slice of them. After backward comes
+    `sum_replicated_gradients` if `sequence`.
     """
 
     def __init__(self, comm, gpt: nn.Module, *, sequence: bool = False):
         super().__init__()
-        self.comm, self.sequence = comm, sequence
-        self.enter, leave = _ways(sequence)
-        self.vocabulary = gpt.scores.out_features
-        self.bytes = VocabParallelEmbedding(comm, gpt.bytes, leave)
-        self.places = copy.deepcopy(gpt.places)
-        self.blocks = nn.ModuleList(
-            ParallelBlock(comm, block, sequence=sequence) for block in gpt.blocks
-        )
-        self.last_norm = copy.deepcopy(gpt.last_norm)
-        self.scores = ColumnParallelLinear(comm, gpt.scores)
+        self.comm, self.vocabulary = comm, gpt.scores.out_features
+        blocks = [ParallelBlock(comm, each, sequence=sequence) for each in gpt.blocks]
+        ends = _Embedding(comm, gpt, sequence), _Head(comm, gpt, sequence)
+        self.layers = nn.Sequential(ends[0], *blocks, ends[1])
 
     def loss(self, text: torch.Tensor) -> torch.Tensor:
-        """Return the mean surprise at each byte after the first, in nats; see `GPT`."""
-        tokens, targets = text[:, :-1], text[:, 1:]
-        places = torch.arange(tokens.shape[1], device=text.device)
-        if self.sequence:
-            places = places[own_part(self.comm, len(places), "tokens")]
-        x = self.bytes(tokens) + self.places(places)
-        for block in self.blocks:
-            x = block(x)
-        logits = self.scores(self.enter(self.comm, self.last_norm(x)))
+        """Return the mean cross-entropy at each byte after the first, in nats."""
+        return self.loss_of(self.layers(text[:, :-1]), text[:, 1:])
+
+    def loss_of(self, logits: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
+        """Return the loss of what the last layer gave: [batch, length, own part]."""
         return vocab_parallel_cross_entropy(
             self.comm, logits.flatten(0, 1), targets.flatten(), self.vocabulary
         )
+
+
+class _Embedding(nn.Module):
+    def __init__(self, comm, gpt, sequence):
+        super().__init__()
+        self.comm, self.sequence = comm, sequence
+        self.bytes = VocabParallelEmbedding(comm, gpt.bytes, _ways(sequence)[1])
+        self.places = copy.deepcopy(gpt.places)
+
+    def forward(self, tokens):
+        places = torch.arange(tokens.shape[1], device=tokens.device)
+        if self.sequence:
+            places = places[own_part(self.comm, len(places), "tokens")]
+        return self.bytes(tokens) + self.places(places)
+
+
+class _Head(nn.Module):
+    def __init__(self, comm, gpt, sequence):
+        super().__init__()
+        self.comm, self.enter = comm, _ways(sequence)[0]
+        self.norm = copy.deepcopy(gpt.last_norm)
+        self.scores = ColumnParallelLinear(comm, gpt.scores)
+
+    def forward(self, x):
+        return self.scores(self.enter(self.comm, self.norm(x)))
 
 
 # ---- after backward ------------------------------------------------------------

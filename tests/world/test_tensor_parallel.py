@@ -1,4 +1,4 @@
-"""A split layer is the unsplit one: outputs, gradients, norm and loss; bytes counted."""
+"""A split layer is the unsplit one: outputs, gradients, norm, loss; and its bytes."""
 
 import pytest
 import torch
@@ -44,22 +44,30 @@ def parts_of(comm, gpt):
     size = WIDTH // HEADS
     places = torch.arange(3 * WIDTH).view(3, HEADS, size)[:, heads].flatten()
     rows = slice(heads.start * size, heads.stop * size)
-    wanted = {}
-    for number, block in enumerate(gpt.blocks):
-        at = f"blocks.{number}"
-        first, _, second = block.network
+    wanted, (_, *blocks) = {}, enumerate([None, *gpt.blocks])
+    for number, block in blocks:
+        at, first, second = f"layers.{number}", block.network[0], block.network[2]
         qkv, after = block.queries_keys_values, block.after_attention
-        wanted[f"{at}.attention.columns.weight"] = qkv.weight.grad[places]
-        wanted[f"{at}.attention.rows.weight"] = after.weight.grad[:, rows].T
-        wanted[f"{at}.network.columns.weight"] = first.weight.grad[columns]
-        wanted[f"{at}.network.columns.bias"] = first.bias.grad[columns]
-        wanted[f"{at}.network.rows.weight"] = second.weight.grad[:, columns].T
-        wanted[f"{at}.network.rows.bias"] = second.bias.grad
-    vocabulary = own_part(comm, 256)
-    wanted["bytes.weight"] = gpt.bytes.weight.grad[vocabulary]
-    wanted["scores.weight"] = gpt.scores.weight.grad[vocabulary]
-    same = {name: p.grad for name, p in gpt.named_parameters()}
-    return same | wanted
+        wanted |= {
+            f"{at}.attention.columns.weight": qkv.weight.grad[places],
+            f"{at}.attention.rows.weight": after.weight.grad[:, rows],
+            f"{at}.network.columns.weight": first.weight.grad[columns],
+            f"{at}.network.columns.bias": first.bias.grad[columns],
+            f"{at}.network.rows.weight": second.weight.grad[:, columns],
+            f"{at}.network.rows.bias": second.bias.grad,
+        }
+        for name in ("before_attention", "before_network"):
+            norm = getattr(block, name)
+            wanted[f"{at}.{name}.weight"] = norm.weight.grad
+            wanted[f"{at}.{name}.bias"] = norm.bias.grad
+    vocabulary, head = own_part(comm, 256), f"layers.{len(gpt.blocks) + 1}"
+    return wanted | {
+        "layers.0.bytes.weight": gpt.bytes.weight.grad[vocabulary],
+        "layers.0.places.weight": gpt.places.weight.grad,
+        f"{head}.norm.weight": gpt.last_norm.weight.grad,
+        f"{head}.norm.bias": gpt.last_norm.bias.grad,
+        f"{head}.scores.weight": gpt.scores.weight.grad[vocabulary],
+    }
 
 
 def compared(comm, sequence):
