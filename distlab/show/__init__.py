@@ -13,6 +13,7 @@
     pipeline(cells)             # stages over time, and their bubble
     tasks(output)               # what every worker of a data job did, try by try
     shuffle(output)             # bytes from every map task to every reduce task
+    experts(kept, owners)       # tokens of every rank to every expert, and their load
     lineage(rdd)                # what a data set is made from, in stages, and what ran
     histogram(series, ...)      # how often each value occurs
     matrices(steps, ranks)      # products of matrices that ranks have cut
@@ -27,6 +28,7 @@ numbers what is to be seen. Importing this package is light; matplotlib loads wi
 first picture that needs it.
 """
 
+from distlab.show.experts import experts
 from distlab.show.film import Comparison, Player, compare, folded, player, save
 from distlab.show.histogram import histogram
 from distlab.show.history import history
@@ -53,6 +55,7 @@ __all__ = [
     "Picture",
     "Player",
     "compare",
+    "experts",
     "folded",
     "histogram",
     "history",

@@ -1,11 +1,11 @@
 """Pictures of data jobs say what their trace, matrix or lineage says."""
 
 import pytest
-from artists import assert_legible, boxes, drawn, pixels, words
+from artists import assert_legible, boxes, drawn, pixels, texts, words
 from traces import KILLED, job, kill, work
 
 from distlab.errors import InvalidArgument
-from distlab.show import lineage, rates, shuffle, tasks, timeline
+from distlab.show import experts, lineage, rates, shuffle, tasks, timeline
 from distlab.trace import Lineage, LineageNode, Parent, StageRun
 
 HOSTILE = "cost $x_1$ & <b>\\frac{1}{2}</b> 日本"
@@ -124,6 +124,43 @@ def test_an_empty_shuffle_says_so():
     picture = shuffle([[0, 0]])
     assert "Nothing is moved." in picture.alt
     assert_legible(picture)
+
+
+# ---- experts --------------------------------------------------------------------
+
+FULL = {"routed": [[6, 2, 0], [5, 4, 0]], "capacity": 8}
+
+
+def test_bands_loads_and_drops_of_experts_are_to_scale():
+    picture = experts([[4, 2, 0], [3, 4, 0]], [0, 0, 1], **FULL, title=HOSTILE)
+    assert_legible(picture)
+    assert all(text.get_fontsize() * 96 / 72 >= 11 for text in texts(picture))
+    high = [c[3] - c[1] for c in boxes(picture, "rank")]
+    assert high[0] / high[1] == pytest.approx(6 / 7)
+    assert len(boxes(picture, "band")) == 4, "nothing goes to expert 2"
+    long = [c[2] - c[0] for c in boxes(picture, "load") + boxes(picture, "dropped")]
+    assert [one / long[0] for one in long] == pytest.approx([1, 3 / 4, 2 / 4, 1, 4 / 4])
+    (dropped,) = boxes(picture, "dropped")
+    [line] = drawn(picture, "capacity")
+    at = line.get_segments()[0][0][0]
+    begin = boxes(picture, "load")[0][0]
+    assert (dropped[2] - begin) / (at - begin) == pytest.approx(11 / 8)
+    assert "13 tokens to 3 experts, 4 dropped" in picture.alt
+    assert "expert 0 on rank 0: 7 and 4 dropped" in picture.alt
+    assert "expert 2 on rank 1: 0." in picture.alt
+
+
+@pytest.mark.parametrize("size", [(1, 1), (16, 32), (3, 4)])
+def test_experts_of_any_number_are_legible(size):
+    ranks, many = size
+    kept = [[(r * e) % 7 * 1000 for e in range(many)] for r in range(ranks)]
+    assert_legible(experts(kept, [e * ranks // many for e in range(many)]))
+
+
+@pytest.mark.parametrize("owners", [[0], [0, 3], None, [0, "x"]])
+def test_owners_that_are_no_ranks_are_refused(owners):
+    with pytest.raises(InvalidArgument):
+        experts([[1, 2], [3, 4]], owners)
 
 
 # ---- lineage --------------------------------------------------------------------
