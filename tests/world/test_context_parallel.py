@@ -91,12 +91,8 @@ def test_messages_are_counted_and_every_step_is_marked(worlds):
         assert keys == [f"keys of rank {(rank - k) % n}" for k in range(n)] * 2
 
 
-def test_a_subgroup_attends_to_its_own_sequence(worlds):
-    def in_halves(comm, *case):
-        return beside_torch(comm.split(comm.rank % 2), *case)
-
-    case = (1, 1, 16, 2), torch.float64, True, zigzag
-    assert max(worlds[4].run(in_halves, *case).results) < 1e-12
+def in_halves(comm, *case):
+    return beside_torch(comm.split(comm.rank % 2), *case)
 
 
 def forward_only(comm):
@@ -106,7 +102,9 @@ def forward_only(comm):
     return (joined - scaled_dot_product_attention(q, q, q, is_causal=True)).abs().max()
 
 
-def test_simulated_ranks_attend_forward():
+def test_subgroups_attend_and_simulated_ranks_forward(worlds):
+    case = (1, 1, 16, 2), torch.float64, True, zigzag
+    assert max(worlds[4].run(in_halves, *case).results) < 1e-12
     fabric = Uniform(LINKS["NVLink 4"])  # on which no message moves within a backward
     assert max(run(forward_only, 4, fabric=fabric).results) < 1e-12
 
