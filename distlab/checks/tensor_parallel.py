@@ -1,0 +1,212 @@
+"""Exercise 13: an MLP and attention split among ranks, judged beside the unsplit ones.
+
+All ranks are given the same module, and each keeps its shard. Outputs and gradients are
+compared in float64 with those of torch's module in one process.
+"""
+
+from collections import OrderedDict
+from functools import partial
+from secrets import randbelow
+
+import torch
+from torch import nn
+from torch.func import functional_call
+
+from distlab.checks import kit
+from distlab.checks.kit import Hint, Wrong, called, check
+from distlab.collectives.chunks import chunk_edges
+
+WITHOUT = kit.modules_of("distlab.train")
+NUMBER = 8  # bytes, float64
+_near = partial(torch.isclose, rtol=1e-10, atol=1e-10)
+
+
+@check("{} ranks, {} tokens, width {}, hidden width {}")
+def split_mlp(functions, n, tokens, width, hidden):
+    """Output and gradients are the unsplit MLP's, for one all-reduce each way."""
+    _check(functions, n, tokens, [("MLP", width, hidden)])
+
+
+@check("{} ranks, {} tokens, hidden width {}, {} heads of size {}")
+def uneven(functions, n, tokens, hidden, heads, size):
+    """The same where n does not divide the columns, and for the heads of attention."""
+    width = heads * size
+    _check(functions, n, tokens, [("MLP", width, hidden), ("attention", width, heads)])
+
+
+@check("{} ranks, {} tokens, width {}, hidden width {}, sequence parallel")
+def sequence_parallel(functions, n, tokens, width, hidden):
+    """The same MLP for the same bytes, on a stretch of the sequence per rank."""
+    _check(functions, n, tokens, [("MLP", width, hidden)], cut=True)
+
+
+def made(kind: str, width: int, count: int, tokens: int, seed: int) -> tuple:
+    """Return an MLP of `count` columns, or attention; x, and the output's gradient."""
+    up, down = nn.Linear(width, count), nn.Linear(count, width)
+    module = nn.Sequential(OrderedDict(up=up, gelu=nn.GELU(), down=down))
+    if kind == "attention":
+        module = nn.MultiheadAttention(width, count)
+    generator = torch.Generator().manual_seed(seed)
+    draw = partial(torch.randn, generator=generator, dtype=torch.float64)
+    for p in module.double().parameters():
+        p.data = draw(p.shape) / width**0.5
+    return module, draw(tokens, width), draw(width, tokens).T
+
+
+def _parts(kind, count, tensors, n, rank):
+    """Return a rank's shard of a module's four parameters, or of their gradients."""
+    start, end = chunk_edges(count, n)[rank : rank + 2]
+    *first, last, bias = tensors
+    blocks = 3 if kind == "attention" else 1  # q, k and v, one below the other
+    first = [t.unflatten(0, (blocks, count, -1))[:, start:end] for t in first]
+    last = last.unflatten(1, (count, -1))[:, start:end].flatten(1)
+    return [*(t.flatten(0, 2) for t in first), last, bias]
+
+
+def _results(function, tensors, x, slope, *more):
+    """Return the output of `function(tensors, x, *more)` and gradients, by name."""
+    x, *own = [t.detach().clone().requires_grad_() for t in (x, *tensors.values())]
+    y = function(dict(zip(tensors, own, strict=True)), x, *more)
+    y.backward(slope)
+    names = "output", *(f"gradient of {name}" for name in ("x", *tensors))
+    held = y, *(t.grad if t.numel() else t for t in (x, *own))  # or None
+    return dict(zip(names, held, strict=True))
+
+
+def _unsplit(kind, module, own, x):
+    y = functional_call(module, own, (x, x, x) if kind == "attention" else (x,))
+    return y[0] if kind == "attention" else y
+
+
+def _probe(comm, functions, tokens, jobs, cut, seed):
+    found, n, rank = [], comm.world_size, comm.rank
+    pairs = zip(jobs, functions[::2], functions[1::2], strict=True)
+    for (kind, width, count), split, parallel in pairs:
+        module, x, slope = made(kind, width, count, tokens, seed)
+        shard = called(split, comm, module)
+        names, whole = zip(*module.named_parameters(), strict=True)
+        for name, own in zip(names, _parts(kind, count, whole, n, rank), strict=True):
+            if shard[name].shape != own.shape or not _near(shard[name], own).all():
+                shapes = f"{[*shard[name].shape]}, the rank's own {[*own.shape]}"
+                raise ValueError(f"shard[{name!r}] is not its own: shape {shapes}")
+        if cut:
+            x, slope = x.tensor_split(n)[rank], slope.tensor_split(n)[rank]
+        more = [width // count] if kind == "attention" else []
+        shard, function = {k: shard[k] for k in names}, partial(called, parallel, comm)
+        comm.mark(f"{kind} begins")
+        held = _results(function, shard, x, slope, *more)
+        comm.mark(f"{kind} ends")
+        found.append([t if t is None else t.tolist() for t in held.values()])
+    return found
+
+
+def _check(functions, n, tokens, jobs, cut=False):
+    """Run on ranks and in one process; raise where numbers or bytes differ."""
+    seed = randbelow(2**60)
+    how = {"args": (tokens, jobs, cut), "without": WITHOUT}
+    report = kit.on_ranks(_probe, functions, [seed] * n, **how)
+    for turn, (kind, width, count) in enumerate(jobs):
+        module, x, slope = made(kind, width, count, tokens, seed)
+        whole = dict(module.named_parameters())
+        right = _results(partial(_unsplit, kind, module), whole, x, slope)
+        y, of_x, *rest = right.values()
+        wanted = [t.tensor_split(n) if cut else [t] * n for t in (y, of_x)]
+        wanted += zip(*(_parts(kind, count, rest, n, r) for r in range(n)), strict=True)
+        yours = zip(*(result[turn] for result in report.results), strict=True)
+        for name, w, y in zip(right, wanted, yours, strict=True):
+            _compare(f"{kind}, {name}", w, y)
+        most = 2 * -(-tokens * width // n) + -(-width // n) * cut
+        _check_bytes(report.trace, kind, n, 2 * (n - 1) * NUMBER * most)
+
+
+def _compare(name, wanted, yours):
+    """Raise if what a rank has is not what it should have; say what it looks like."""
+    n = len(yours)
+    if None in yours:
+        raise Wrong(f"{name}: None on rank {yours.index(None)}.", missing=name)
+    held = [torch.tensor(y, dtype=torch.float64) for y in yours]
+    pairs = [(w, y.view_as(w)) for w, y in zip(wanted, held, strict=True)]
+    rows = [(w, torch.where(_near(y, w), w, y)) for w, y in pairs]
+    wrong = kit.difference([[t.flatten().tolist() for t in row] for row in rows])
+    if not wrong:
+        return
+
+    def like(some, other):  # but for what is added to each token's output alike
+        apart = some - other
+        return _near(apart, apart[:1] if name.endswith("output") else 0 * apart).all()
+
+    facts = wrong[1] | {"what": name}
+    facts["alone"] = n > 1 and like(sum(held), wanted[0])
+    facts["times"] = n > 1 and all(_near(y, n * w).all() for w, y in pairs)
+    facts["bias"] = all(like(y, w) for w, y in pairs)
+    raise Wrong(f"{name}:\n{wrong[0]}", **facts)
+
+
+def _check_bytes(trace, kind, n, most):
+    """Raise if a rank sends more than one all-reduce each way, or none does."""
+    begun, ended = trace.since(f"{kind} begins"), trace.since(f"{kind} ends")
+    sent = [begun.bytes_sent(rank) - ended.bytes_sent(rank) for rank in range(n)]
+    if max(sent) > most:
+        lines = [f"{kind}: forward and backward together; {most:,} bytes are enough"]
+        lines += [f"rank {rank}: {count:,} bytes" for rank, count in enumerate(sent)]
+        raise Wrong("\n".join(lines), sent=sent)
+    if n > 1 and not any(sent):
+        raise Wrong(f"{kind}: no message was sent.", silent=True)
+
+
+def _said(*words):
+    return lambda facts: any(each in str(facts["failure"].cause) for each in words)
+
+
+# fmt: off
+HINTS = [
+    Hint(_said("shard['in_"), [
+        "in_proj has the rows of q of all heads, then of k, then of v. A rank needs "
+        "those of its own heads from each of the three.",
+        "3 heads of size 2: which rows are q, k and v of head 2?",
+        "unflatten(0, (3, heads, d)) gives q, k, v and the heads dims of their own."]),
+    Hint(_said("shard["), [
+        "A rank has rows of the first weight and bias, and columns of the last weight: "
+        "its share, of which the first count % n ranks have one more.",
+        "Both shapes stand above. Is it split at all, and along which dim?",
+        "Rank r begins behind r shares of count // n, and min(r, count % n) more."]),
+    Hint(lambda f: f.get("missing") or _said("does not require grad")(f), [
+        "The graph ends at a sum that autograd does not see, so backward stops there.",
+        "Which calls between x and the output are neither torch's own nor an apply?",
+        "summed belongs into forward or backward of a Function; call that by apply."]),
+    Hint(lambda f: f["alone"] and "output" in f["what"], [
+        "Each rank returns its own partial output: over all ranks, yours add up to "
+        "what is expected (but for the bias). Where is the sum over ranks?",
+        "Which operator sums in forward, and does its forward return the sum?",
+        "summed returns a new tensor, and leaves the one that it is given."]),
+    Hint(lambda f: f["bias"] and "output" in f["what"], [
+        "The same vector is too much in every token: a bias that is added n times.",
+        "Subtract expected from yours for two ranks and for four. What grows with n?",
+        "Partial outputs are summed over ranks. What must not be in them?"]),
+    Hint(lambda f: f["alone"] and "gradient of x" in f["what"], [
+        "This is the gradient through each rank's own columns: over all ranks, yours "
+        "add up to what is expected. The layer before needs the sum, on every rank.",
+        "x goes to the columns of all ranks. Where do their gradients come together?",
+        "f is the identity in forward. What is its backward, and is it applied to x?"]),
+    Hint(lambda f: f["alone"], [
+        "Each rank has this bias's gradient from its own tokens, and all have to end "
+        "with that from all tokens: the sum over ranks.",
+        "Which operator passes a tensor on in forward, and sums its gradient?",
+        "down.bias is the same on all ranks and meets other tokens on each: f again."]),
+    Hint(lambda f: f["times"], [
+        "Every number is n times what it should be: gradients that are whole already "
+        "were summed over ranks.",
+        "The output's gradient is the same on all ranks. What is in the backward of g?",
+        "Partial outputs y1 + y2 = y: what is the derivative of y by y1?"]),
+    Hint(lambda f: f["what"], [
+        "What stands before it in this order is right: output, gradient of x, weights. "
+        "With pieces, both are a rank's own rows of the sum over ranks.",
+        "Run it on one rank. If it is right there, look at what crosses ranks.",
+        "An all-gather's backward is a reduce-scatter: a sum first, then the cut."]),
+    Hint(lambda f: f["sent"], [
+        "One all-reduce each way is enough, or its halves: a reduce-scatter and an "
+        "all-gather. Whole tensors of other ranks, or an all-reduce where a rank needs "
+        "its own rows only, cost more.",
+        "Which collectives do your forward and backward call, and what does each cost?",
+        "All-gather of n tensors of S: (n-1)S. All-reduce: 2(n-1)/n S, halves: half."]),
+]

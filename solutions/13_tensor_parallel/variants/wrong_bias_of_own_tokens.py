@@ -1,0 +1,7 @@
+"""Has the second bias's gradient from its own tokens only."""
+
+POINTS = 7.0
+HINT = "from its own tokens"
+REPLACE = {
+    'CopyToRanks.apply(shard["down.bias"], comm)': 'shard["down.bias"]',
+}

@@ -1,0 +1,11 @@
+"""Adds the second bias to each partial output."""
+
+POINTS = 3.0
+HINT = "The same vector is too much in every token"
+REPLACE = {
+    'partial = linear(hidden, shard["down.weight"])\n    return SumOverRanks.apply('
+    'partial, comm) + shard["down.bias"]': (
+        'partial = linear(hidden, shard["down.weight"], shard["down.bias"])\n'
+        "    return SumOverRanks.apply(partial, comm)"
+    )
+}

@@ -1,0 +1,11 @@
+"""Calls the library's operators."""
+
+from distlab.train import tensor_parallel as theirs
+
+POINTS = 3.0
+HINT = "distlab's own is not available here"
+REPLACE = {
+    'SumOverRanks.apply(partial, comm) + shard["down.bias"]': (
+        'theirs.reduce_from_ranks(comm, partial) + shard["down.bias"]'
+    )
+}

@@ -1,0 +1,10 @@
+"""Sums the gradient of the output over the ranks, too."""
+
+POINTS = 3.0
+HINT = "times what it should be"
+REPLACE = {
+    "        return summed(comm, partial)": (
+        "        ctx.comm = comm\n        return summed(comm, partial)"
+    ),
+    "        return gradient, None": "        return summed(ctx.comm, gradient), None",
+}

@@ -1,0 +1,9 @@
+"""Cuts its rows out of its own gradient when it should have a piece of the sum."""
+
+POINTS = 7.0
+HINT = "own rows of the sum over ranks"
+REPLACE = {
+    "return piece_of_sum(ctx.comm, gradient), None": (
+        "return gradient.chunk(ctx.comm.world_size)[ctx.comm.rank], None"
+    )
+}
