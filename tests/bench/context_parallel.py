@@ -24,6 +24,7 @@ MIB = 2**20
 
 def shards(comm, length=LENGTH):
     """Return q, k and v of this rank, and the gradient of what attention returns."""
+    torch.set_num_threads(1)  # as each of four ranks has
     torch.manual_seed(comm.rank)
     shape = (1, HEADS, length // comm.world_size, HEAD_DIM)
     return [torch.randn(shape, requires_grad=each < 3) for each in range(4)]
@@ -86,15 +87,15 @@ def main():
     print(f"{LENGTH} tokens, {HEADS} heads of {HEAD_DIM}, causal, float32; the most of")
     print("any rank; processor time of each rank, by the clock on these cores")
     print(f"{'':28}{'tensors':>11}{'ratio':>7}{'process':>11}{'clock':>9}  processor")
-    one = None
+    one, how = None, {"quiet": True, "timeout_s": 600}
     for name, n, attend, layout in (
         ("torch, 1 rank", 1, by_torch, zigzag),
         ("blockwise, 1 rank", 1, blockwise, zigzag),
         ("ring, 4 ranks, zigzag", 4, blockwise, zigzag),
         ("ring, 4 ranks, contiguous", 4, blockwise, contiguous),
     ):
-        times = run(timed, n, args=(attend, layout), quiet=True).results
-        peaks = run(peak, n, args=(attend, layout), quiet=True).results
+        times = run(timed, n, args=(attend, layout), **how).results
+        peaks = run(peak, n, args=(attend, layout), **how).results
         tensors, process = (max(each) for each in zip(*peaks, strict=True))
         one = tensors if name.startswith("blockwise") else one
         ratio = f"{tensors / one:.2f}" if one else ""
