@@ -15,7 +15,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 # DESIGN.md has the same table, with what each of them is.
 FLOORS = [
     {"errors", "units", "files", "cells", "imports"},
-    {"trace", "faults", "links", "peers", "cost", "calls"},
+    {"trace", "faults", "links", "peers", "mesh", "cost", "calls"},
     {"processes"},
     {"sandbox", "recorder", "show"},
     {"comm", "simulated", "collectives", "history"},
