@@ -57,9 +57,15 @@ def two_rows(comm, shard, x):
     return mlp(comm, shard, x)[:2]
 
 
+def bias_counts_twice(comm, shard, x):
+    bias = shard["up.bias"]
+    return mlp(comm, shard | {"up.bias": 2 * bias - bias.detach()}, x)
+
+
 FOUND = {
     skips_its_sum: ("returned", "Does every rank make the same number of steps"),
     in_another_order: ("MLP, output", "What stands before it in this order is right"),
+    bias_counts_twice: ("gradient of up.bias", "What stands before it in this order"),
     two_rows: ("Mismatch in shape", "The message above names the line"),
 }
 
