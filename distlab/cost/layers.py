@@ -1,66 +1,98 @@
-"""What a transformer layer keeps for its backward pass, and sends, when it is split.
+"""What a transformer layer keeps for backward, and what tensor parallelism sends.
 
-    bytes kept, in s b h              nothing recomputed        attention recomputed
-    one rank                          34 + 5 a s / h            34
-    tensor parallel, t ranks          10 + 24/t + 5 a s / (h t) 10 + 24/t
-    and sequence parallel             (34 + 5 a s / h) / t      34 / t
+    activations of a layer, 16 bit      no recompute              selective    full
+    one rank                            sbh (34 + 5as/h)          34 sbh       2 sbh
+    tensor parallel                     sbh (10 + 24/t + 5as/ht)  sbh (10 + 24/t)
+    tensor and sequence parallel        sbh/t (34 + 5as/h)        34 sbh/t
 
-Numbers are of 16 bits, masks of dropout one byte. 10 of the 34 are outside of what
-tensor parallelism splits: inputs of the two norms (4), of attention and of the network
-(4), and two masks (2). The network keeps 4 h wide values before and after GELU (16).
+s: sequence length, b: batch, h: width, a: heads, t: ranks of tensor parallelism.
 
 Source: Korthikanti et al., "Reducing activation recomputation in large transformer
-models" (2022), table 2; Shoeybi et al., "Megatron-LM" (2019), section 3.
+models" (2022), equations 1 to 4 and table 2.
 """
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["activation_bytes", "tensor_parallel_traffic_bytes"]
+__all__ = ["activation_bytes", "block_activation_bytes", "tensor_parallel_bytes"]
 
-_RECOMPUTED = ("none", "selective", "full")
+_RECOMPUTE = ("none", "selective", "full")
 
 
 def activation_bytes(
-    *,
     length: int,
     batch: int,
     width: int,
     heads: int,
-    ranks: int = 1,
+    *,
+    tp: int = 1,
     sequence: bool = False,
     recompute: str = "none",
 ) -> float:
-    """Return the bytes that one rank keeps of one layer's activations.
+    """Return the bytes that a rank keeps of one layer, in 16 bit and with dropout.
 
-    length, batch, width, heads: s, b, h, a: tokens of a sequence, sequences of a
-        microbatch, hidden size, attention heads. ranks: t, of tensor parallelism.
-    sequence: whether norms, dropout and sums are cut along the sequence, too.
-    recompute: "none"; "selective": softmax, its dropout and what they are made from;
-        "full": all but the layer's input. Fused attention keeps what "selective" does.
+    The 34 are 11 of attention, 19 of the network and 4 of two norms; the scores and
+    their dropout are the 5as/h. With sequence parallelism the ranks keep their pieces
+    of the norms' outputs, too, and gather them once more in backward.
 
-    Raises: InvalidArgument for another recompute, or a size below 1.
+    recompute: "selective", of the scores; "full", of all but the layer's input.
+
+    Raises: InvalidArgument.
     """
-    sizes = {"length": length, "batch": batch, "width": width, "heads": heads}
-    for name, size in (sizes | {"ranks": ranks}).items():
-        if size < 1:
-            raise InvalidArgument(f"{name} is at least 1, and got {size!r}.")
-    if recompute not in _RECOMPUTED:
+    _check(length=length, batch=batch, width=width, heads=heads, tp=tp)
+    if recompute not in _RECOMPUTE:
         raise InvalidArgument(
-            f"recompute is one of {', '.join(_RECOMPUTED)}, and got {recompute!r}."
+            f"recompute is one of {', '.join(_RECOMPUTE)}, and got {recompute!r}."
         )
-    activation = length * batch * width
+    sbh = length * batch * width
+    whole = tp if sequence else 1  # by how much norms, residuals and inputs are cut
     if recompute == "full":
-        return 2 * activation
-    core = 0.0 if recompute == "selective" else 5 * heads * length / width
-    outside = 10 / ranks if sequence else 10
-    return activation * (outside + 24 / ranks + core / ranks)
+        return 2 * sbh / whole
+    scores = 0 if recompute == "selective" else 5 * heads * length / width
+    return sbh * (10 / whole + 24 / tp + scores / tp)
 
 
-def tensor_parallel_traffic_bytes(ranks: int, tensor_bytes: int) -> float:
-    """Return what each rank sends for one layer, forward and backward.
+def block_activation_bytes(
+    length: int,
+    batch: int,
+    width: int,
+    heads: int,
+    *,
+    tp: int = 1,
+    sequence: bool = False,
+    itemsize: int = 4,
+) -> float:
+    """Return the bytes that `train.tensor_parallel.ParallelBlock` keeps on a CPU.
 
-    tensor_bytes: S, of one activation: s b h numbers. Attention and network each have
-    an all-reduce in either direction, or, with sequence parallelism, an all-gather and
-    a reduce-scatter, its two halves: as many bytes.
+    There is no dropout, and fused attention keeps a number for each query in place of
+    its scores. In elements: two inputs of norms, two of column-parallel layers, whole
+    with sequence parallelism, too, since they are not gathered again; q, k, v and what
+    attention returns; the hidden columns before and after GELU; two numbers for each
+    norm of a place. Where heads, columns or places don't divide by tp it is a mean.
+
+    Raises: InvalidArgument.
     """
-    return 4 * 2 * (ranks - 1) / ranks * tensor_bytes
+    _check(length=length, batch=batch, width=width, heads=heads, tp=tp)
+    places = length * batch
+    norms = places * (2 * width + 4) / (tp if sequence else 1)
+    inside = places * (4 * width + 8 * width + heads) / tp
+    return itemsize * (norms + 2 * places * width + inside)
+
+
+def tensor_parallel_bytes(
+    length: int, batch: int, width: int, *, tp: int, itemsize: int = 2
+) -> float:
+    """Return the bytes that a rank sends for one layer, forward and backward.
+
+    Four ring all-reduces of the layer's input, 8 (t-1)/t sbh in elements. Sequence
+    parallelism sends as much; one that gathers inputs again, as Megatron's, 1.25 times.
+
+    Raises: InvalidArgument.
+    """
+    _check(length=length, batch=batch, width=width, tp=tp, itemsize=itemsize)
+    return 8 * (tp - 1) / tp * length * batch * width * itemsize
+
+
+def _check(**sizes):
+    for name, size in sizes.items():
+        if not size >= 1:
+            raise InvalidArgument(f"{name} is a number from 1 on, and got {size!r}.")
