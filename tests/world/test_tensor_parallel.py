@@ -161,3 +161,183 @@ def without_f(comm):
 def test_an_all_reduce_forgotten_in_backward_is_found():
     for found in run(without_f, 2).results:
         assert min(found) > 1e-3
+
+
+# ---- beside torch's, bytes, memory, seeds, mistakes -----------------------------
+
+
+class LocalBlock(Block):
+    """A `Block` whose fused weight is ordered by ranks, as torch's split needs it."""
+
+    def __init__(self, block, n):
+        super().__init__(block.after_attention.in_features, block.heads)
+        self.double().load_state_dict(block.state_dict())
+        self.size = block.after_attention.in_features // block.heads
+        weight = self.queries_keys_values.weight
+        weight.data = weight.unflatten(0, (3, n, -1)).transpose(0, 1).flatten(0, 2).data
+
+    def forward(self, x):
+        qkv = self.queries_keys_values(self.before_attention(x))
+        q, k, v = qkv.unflatten(-1, (3, -1, self.size)).permute(2, 0, 3, 1, 4)
+        seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.after_attention(seen.transpose(1, 2).flatten(2))
+        return x + self.network(self.before_network(x))
+
+
+def beside_torch(comm, sequence):
+    """Return how far our block is from one that parallelize_module has cut."""
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard, parallel
+
+    n, block = comm.world_size, made(Block, 24, 6)
+    mesh = init_device_mesh("cpu", (n,))
+    enters = {"input_layouts": Shard(1)} if sequence else {}
+    leaves = {"output_layouts": Shard(1)} if sequence else {}
+    plan = {
+        "queries_keys_values": parallel.ColwiseParallel(**enters),
+        "after_attention": parallel.RowwiseParallel(**leaves),
+        "network.0": parallel.ColwiseParallel(**enters),
+        "network.2": parallel.RowwiseParallel(**leaves),
+    }
+    if sequence:
+        norms = ("before_attention", "before_network")
+        how = {"use_local_output": True}
+        plan |= {name: parallel.SequenceParallel(**how) for name in norms}
+    theirs = parallel.parallelize_module(LocalBlock(block, n), mesh, plan)
+    own = tp.ParallelBlock(comm, block, sequence=sequence)
+    start, end = tp.own_range(comm, 12) if sequence else (0, 12)
+    x, y = (drawn(2, 12, 24)[:, start:end].requires_grad_() for _ in range(2))
+    found, right = own(x, 12), theirs(y)
+    slope = drawn(2, 12, 24, seed=2)[:, start:end]
+    found.backward(slope)
+    right.backward(slope)
+    finalize_gradients(comm, own)
+    attention, network = own.attention, own.network
+    pairs = [
+        (attention.queries_keys_values, theirs.queries_keys_values),
+        (attention.after_attention, theirs.after_attention),
+        (network.up, theirs.network[0]),
+        (network.down, theirs.network[2]),
+    ]
+    grads = [(a.weight.grad, b.weight.grad.to_local()) for a, b in pairs]
+    norm = theirs.before_network.weight.grad
+    norm = norm.full_tensor() if sequence else norm
+    grads.append((own.before_network.weight.grad, norm))
+    return apart([(found, right), (x.grad, y.grad), *grads])
+
+
+@pytest.mark.parametrize("n", [2, 3])
+def test_it_equals_what_parallelize_module_computes(n):
+    def both(comm):
+        return beside_torch(comm, False), beside_torch(comm, True)
+
+    assert max(map(max, run(both, n).results)) < 1e-12
+
+
+def kept_by_a_block(comm, sequence):
+    own = tp.ParallelBlock(comm, Block(32, 4), sequence=sequence)
+    start, end = tp.own_range(comm, 16) if sequence else (0, 16)
+    x = torch.rand(3, end - start, 32, requires_grad=True)
+    with SavedForBackward(own.parameters()) as kept:
+        y = own(x, 16)
+    y.sum().backward()
+    return kept.nbytes
+
+
+@pytest.mark.parametrize("n", [1, 2, 4])
+@pytest.mark.parametrize("sequence", [False, True])
+def test_bytes_sent_and_kept_are_those_of_the_formulas(n, sequence):
+    report = run(kept_by_a_block, n, args=(sequence,))
+    kept = cost.block_activation_bytes(16, 3, 32, 4, tp=n, sequence=sequence)
+    assert report.results == [kept] * n
+    sent = cost.tensor_parallel_bytes(16, 3, 32, tp=n, itemsize=4)
+    assert sent_by_ranks(report, n) == [sent] * n
+    nodes = Nodes(4, LINKS["NVLink 4"], LINKS["InfiniBand NDR"])
+    clocked = run(tp.layer_traffic, n, args=(3 * 16 * 32, 4), fabric=nodes)
+    assert sent_by_ranks(clocked, n) == [sent] * n
+
+
+def sent_by_ranks(report, n):
+    sent = [e for e in report.trace.events if e.kind == "send"]
+    return [sum(e.bytes for e in sent if e.rank == rank) for rank in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("width", "heads", "mib"),
+    [
+        (12288, 96, (2736, 552, 342, 312, 102, 48)),  # GPT-3, by hand: 24 MiB x 114
+        (20480, 128, (3920, 840, 490, 520, 170, 80)),  # 530B: 40 MiB x 98
+    ],
+)
+def test_activations_are_those_of_the_paper(width, heads, mib):
+    how = [{"tp": 1}, {"tp": 8}, {"tp": 8, "sequence": True}]
+    how += [each | {"recompute": "selective"} for each in how[1:]]
+    how.append({"recompute": "full"})
+    found = [cost.activation_bytes(2048, 1, width, heads, **each) for each in how]
+    assert found == [each * 2**20 for each in mib]
+
+
+def test_on_nodes_of_four_a_layer_on_eight_ranks_waits_for_the_nics():
+    def taken(ranks_per_node):
+        links = LINKS["NVLink 4"], LINKS["InfiniBand NDR"]
+        fabric = Nodes(ranks_per_node, *links)
+        shape = (2048 * 12288, 2)
+        return run(tp.layer_traffic, 8, args=shape, fabric=fabric).elapsed_s
+
+    rounds, each = 4 * 14, 2 * 2048 * 12288 / 8
+    assert taken(8) == pytest.approx(rounds * LINKS["NVLink 4"].seconds(each))
+    assert taken(4) == pytest.approx(rounds * LINKS["InfiniBand NDR"].seconds(each))
+
+
+def masks(comm):
+    x, seeds = torch.ones(64), RegionSeeds(comm, 1)
+    found = [functional.dropout(x)]
+    for _ in range(2):
+        with seeds.split():
+            found.append(functional.dropout(x))
+        found.append(functional.dropout(x))
+    return [each.tolist() for each in found]
+
+
+def test_dropout_is_the_same_where_tensors_are_whole_and_differs_where_they_are_cut():
+    first, second, third = run(masks, 3).results
+    assert first[0::2] == second[0::2] == third[0::2]
+    assert all(
+        a != b != c != a
+        for a, b, c in zip(*(r[1::2] for r in (first, second, third)), strict=True)
+    )
+    everything = [tuple(mask) for mask in first]
+    assert len(set(everything)) == len(everything)  # no region repeats another's
+
+
+def with_mistake(comm, mistake):
+    if mistake == "heads":
+        tp.ParallelBlock(comm, Block(6, 2))
+    if mistake == "piece":
+        tp.gather_sequence(comm, torch.zeros(1, 4, 2), 7)
+    if mistake == "token":
+        VocabParallelEmbedding(comm, nn.Embedding(7, 2))(torch.tensor([3, 7]))
+    if mistake == "logits":
+        own, target = torch.zeros(1, 7), torch.zeros(1, dtype=torch.int64)
+        vocab_parallel_cross_entropy(comm, own, target, vocabulary=7)
+
+
+@pytest.mark.parametrize(
+    ("mistake", "words"),
+    [
+        ("heads", "width of 6 and 2 heads do not make whole heads for 3 ranks"),
+        ("piece", "4 places of a sequence of 7, and its piece on 3 ranks is [23]"),
+        ("token", "7 is no token of a vocabulary of 7"),
+        ("logits", r"need logits of \[1, [23]\] here, and got \[1, 7\]"),
+    ],
+)
+def test_what_does_not_fit_is_named(mistake, words):
+    with pytest.raises(RankRaised, match=words) as failure:
+        run(with_mistake, 3, args=(mistake,))
+    assert isinstance(failure.value.cause, InvalidArgument)
+
+
+def test_backward_on_the_virtual_clock_is_refused_in_words():
+    nodes = Nodes(4, LINKS["NVLink 4"], LINKS["InfiniBand NDR"])
+    with pytest.raises(RankRaised, match="layer_traffic sends what a layer sends"):
+        run(kept_by_a_block, 2, args=(False,), fabric=nodes)
