@@ -12,6 +12,7 @@ learner's "own" all-reduce called a ready-made one. A message of a group is the 
 that it stands for, of the world's `Comm` or a subgroup's.
 """
 
+import contextlib
 import functools
 import inspect
 import math
@@ -229,7 +230,8 @@ class SeenWork(dist.Work):
         if self.later:
             self._witness.bearings.begun(self)
             if self.on_gpu is None:
-                real.get_future().add_done_callback(self._done)
+                with contextlib.suppress(RuntimeError):  # gloo's reduce_scatter has none
+                    real.get_future().add_done_callback(self._done)
             else:  # there a future ends as it begins, and a collective when it is asked
                 self.on_gpu.append(self)
                 self._comm.recorder.running()

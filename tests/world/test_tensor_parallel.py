@@ -226,14 +226,7 @@ def beside_torch(comm, sequence):
     return apart([(found, right), (x.grad, y.grad), *grads])
 
 
-NO_FUTURE = pytest.mark.xfail(
-    raises=RankRaised,
-    strict=True,
-    reason="run's notes ask gloo's reduce-scatter for a future, which it has not",
-)
-
-
-@pytest.mark.parametrize("sequence", [False, pytest.param(True, marks=NO_FUTURE)])
+@pytest.mark.parametrize("sequence", [False, True])
 @pytest.mark.parametrize("n", [2, 3])
 def test_it_equals_what_parallelize_module_computes(n, sequence):
     assert max(run(beside_torch, n, args=(sequence,)).results) < 1e-12
