@@ -230,7 +230,7 @@ class SeenWork(dist.Work):
         if self.later:
             self._witness.bearings.begun(self)
             if self.on_gpu is None:
-                with contextlib.suppress(RuntimeError):  # gloo's reduce_scatter has none
+                with contextlib.suppress(RuntimeError):  # some have none
                     real.get_future().add_done_callback(self._done)
             else:  # there a future ends as it begins, and a collective when it is asked
                 self.on_gpu.append(self)
