@@ -11,7 +11,8 @@ from distlab.collectives import AVERAGE, ring_all_reduce
 from distlab.train.fsdp import FullySharded
 from distlab.train.models import GPT, Block
 from distlab.train.pipeline import PipelinedModel, one_f_one_b
-from distlab.train.tensor_parallel import ParallelGPT, clip_gradients
+from distlab.train.shared_parameters import clip_gradients, sharded_parameters
+from distlab.train.vocab_parallel import ParallelGPT, vocab_parallel_cross_entropy
 
 STEPS, SAMPLES, MOST = 4, 8, 0.5
 
@@ -35,23 +36,47 @@ def alone():
     return seen
 
 
+class Stage(nn.Module):
+    """What one stage of a pipeline has of a tensor-parallel GPT."""
+
+    def __init__(self, gpt, pp):
+        super().__init__()
+        blocks = len(gpt.blocks) // pp.world_size
+        self.blocks = gpt.blocks[pp.rank * blocks :][:blocks]
+        self.first = pp.rank == 0 and nn.ModuleList([gpt.bytes, gpt.places])
+        self.last = pp.rank == pp.world_size - 1 and nn.Sequential(
+            gpt.last_norm, gpt.scores
+        )
+
+    def forward(self, x):
+        if self.first:
+            bytes_, places = self.first
+            x = bytes_(x) + places(torch.arange(x.shape[1]))
+        for block in self.blocks:
+            x = block(x)
+        return self.last(x) if self.last else x
+
+
 def three_axes(comm, sizes):
     """Train on pipeline, data and tensor axes; return losses and norms."""
     mesh = Mesh(comm, **sizes)
     gpt, batches = made()
-    split = ParallelGPT(mesh.tp, gpt)
-    cuts = torch.arange(len(split.layers)).chunk(mesh.pp.world_size)[mesh.pp.rank]
-    stage = split.layers[cuts[0] : cuts[-1] + 1]
+    stage = Stage(ParallelGPT(mesh.tp, gpt), mesh.pp)
+
+    def loss_of(logits, targets):
+        return vocab_parallel_cross_entropy(mesh.tp, logits, targets, vocabulary=256)
+
     schedule = one_f_one_b(mesh.pp.world_size, 2)
-    pipe = PipelinedModel(mesh.pp, [stage], schedule, split.loss_of)
-    adam, seen = torch.optim.Adam(stage.parameters(), lr=0.01), []
+    pipe = PipelinedModel(mesh.pp, [stage], schedule, loss_of)
+    parameters, sharded = list(stage.parameters()), sharded_parameters(stage)
+    adam, seen = torch.optim.Adam(parameters, lr=0.01), []
     for text in batches:
         adam.zero_grad()
         mine = text.chunk(mesh.dp.world_size)[mesh.dp.rank]
         losses = pipe.step(mine[:, :-1], mine[:, 1:])
-        for parameter in stage.parameters():
+        for parameter in parameters:
             ring_all_reduce(mesh.dp, parameter.grad, op=AVERAGE)
-        norm = clip_gradients(stage.parameters(), MOST, split=mesh.tp, others=[mesh.pp])
+        norm = clip_gradients(parameters, MOST, mesh.tp, mesh.pp, sharded=sharded)
         adam.step()
         loss = losses.double().sum()[None] / 2 / mesh.dp.world_size  # of none: 0
         ring_all_reduce(mesh["pp", "dp"], loss)
@@ -64,7 +89,7 @@ def three_axes(comm, sizes):
     [
         {"pp": 2, "dp": 2, "tp": 2},
         {"pp": 1, "dp": 4, "tp": 2},
-        {"pp": 4, "dp": 1, "tp": 1},
+        {"pp": 2, "dp": 1, "tp": 2},
     ],
 )
 def test_data_tensor_and_pipeline_axes_train_as_one_process_does(sizes):
