@@ -14,6 +14,7 @@ import torch
 from torch import nn
 
 from distlab.collectives import ring_all_reduce
+from distlab.train import steps
 
 __all__ = ["RegionSeeds", "clip_gradients", "finalize_gradients", "sharded_parameters"]
 
@@ -59,20 +60,10 @@ def clip_gradients(
     again: parameters that another stage counts, such as a tied embedding.
     Cost: an all-reduce of one number for each Comm.
     """
-    parameters = [p for p in parameters if p.grad is not None]
-    sharded, again = set(sharded), set(again)
-    # A whole parameter counts on one rank of tp.
-    counted = [p for p in parameters if p not in again]
-    counted = [p for p in counted if p in sharded or tp.rank == 0]
-    total = torch.zeros(1, dtype=torch.float64, device=tp.device)
-    for parameter in counted:
-        total += parameter.grad.double().square().sum()
-    for comm in (tp, *others):
-        ring_all_reduce(comm, total)
-    norm = total.sqrt().item()
-    for parameter in parameters:
-        parameter.grad.mul_(min(1.0, most / (norm + 1e-6)))
-    return norm
+    parameters, sharded = list(parameters), set(sharded)
+    whole = [p for p in parameters if p not in sharded]
+    uncounted = [*again, *(whole if tp.rank else ())]  # these count on one rank of tp
+    return steps.clip_gradients(parameters, most, tp, *others, uncounted=uncounted)
 
 
 class RegionSeeds:

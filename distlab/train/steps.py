@@ -11,20 +11,26 @@ from distlab.train.watch import about_to_step, stepped
 __all__ = ["MasterWeights", "clip_gradients", "scaled_rate"]
 
 
-def clip_gradients(parameters: Iterable[nn.Parameter], most: float, comm=None) -> float:
+def clip_gradients(
+    parameters: Iterable[nn.Parameter], most: float, *comms, uncounted: Iterable = ()
+) -> float:
     """Shrink all gradients together so that their norm is `most` at most; return it.
 
     After averaging all ranks have the same gradients and so find the same norm. Before
     it each would shrink by its own. Where ranks hold shards, the norm is of all shards
-    together: pass the shards, once their gradients are averaged, and `comm`.
+    together: pass the shards, once their gradients are averaged, and their Comm.
 
-    Cost: nothing; with `comm`, an all-reduce of one number.
+    comms: those among whose ranks the squares are summed, such as a mesh's tp and pp.
+    uncounted: parameters that another rank counts, such as those that all ranks have.
+    Cost: an all-reduce of one number for each Comm.
     """
+    parameters, uncounted = list(parameters), set(uncounted)
     gradients = [p.grad for p in parameters if p.grad is not None]
-    squares = [torch.linalg.vector_norm(g, dtype=torch.float64) ** 2 for g in gradients]
-    total = sum(squares, torch.zeros((), dtype=torch.float64))
-    if comm is not None:
-        total = total.to(comm.device).reshape(1)
+    counted = [p.grad for p in parameters if p.grad is not None and p not in uncounted]
+    squares = [torch.linalg.vector_norm(g, dtype=torch.float64) ** 2 for g in counted]
+    total = sum(squares, torch.zeros((), dtype=torch.float64)).reshape(1)
+    for comm in comms:
+        total = total.to(comm.device)
         ring_all_reduce(comm, total)
     norm = total.sqrt().item()
     scale = most / (norm + 1e-6)  # as torch's, which never divides by zero

@@ -31,8 +31,7 @@ from distlab.train.tensor_parallel import (
     scatter_sequence,
 )
 
-__all__ = ["ParallelGPT", "VocabParallelEmbedding", "tensor_parallel"]
-__all__ += ["vocab_parallel_cross_entropy"]
+__all__ = ["ParallelGPT", "VocabParallelEmbedding", "vocab_parallel_cross_entropy"]
 
 
 class VocabParallelEmbedding(nn.Module):
@@ -146,8 +145,3 @@ class ParallelGPT(nn.Module):
         return vocab_parallel_cross_entropy(
             self.comm, scores, targets, vocabulary=vocabulary
         )
-
-
-def tensor_parallel(comm, gpt: GPT, *, sequence: bool = False) -> ParallelGPT:
-    """Return this rank's part of a GPT, which itself stays as it is."""
-    return ParallelGPT(comm, gpt, sequence=sequence)

@@ -18,8 +18,8 @@ from distlab.train.shared_parameters import (
     sharded_parameters,
 )
 from distlab.train.vocab_parallel import (
+    ParallelGPT,
     VocabParallelEmbedding,
-    tensor_parallel,
     vocab_parallel_cross_entropy,
 )
 
@@ -101,7 +101,7 @@ def in_a_gpt(comm, sequence, tied):
     gpt = made(GPT, width=16, layers=2, heads=4, length=9)
     if tied:
         gpt.scores.weight = gpt.bytes.weight
-    own = tensor_parallel(comm, gpt, sequence=sequence)
+    own = ParallelGPT(comm, gpt, sequence=sequence)
     text = torch.randint(0, 256, (2, 8), generator=torch.Generator().manual_seed(1))
     right, found = gpt.loss(text), own.loss(text)
     right.backward()

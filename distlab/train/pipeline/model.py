@@ -11,8 +11,8 @@ import torch
 from torch import nn
 from torch.utils.checkpoint import checkpoint
 
-from distlab.collectives import ring_all_reduce
 from distlab.errors import InvalidArgument
+from distlab.train import steps
 from distlab.train.memory import SavedForBackward
 from distlab.train.pipeline.engine import check_stages, play
 from distlab.train.pipeline.schedule import Schedule
@@ -189,16 +189,8 @@ def clip_gradients(comm, parameters, most: float, *, tied=None) -> float:
     Every rank calls it with its own parameters. tied: as in `PipelinedModel`; it counts
     once, on the first rank.
     """
-    parameters = [p for p in parameters if p.grad is not None]
-    gradients = [p.grad for p in parameters]
-    again = tied if comm.rank else None
-    squares = [p.grad.double().square().sum() for p in parameters if p is not again]
-    total = sum(squares, torch.zeros(1, dtype=torch.float64, device=comm.device))
-    ring_all_reduce(comm, total)
-    norm = total.sqrt().item()
-    for gradient in gradients:
-        gradient.mul_(min(1.0, most / (norm + 1e-6)))
-    return norm
+    uncounted = [tied] if tied is not None and comm.rank else []
+    return steps.clip_gradients(parameters, most, comm, uncounted=uncounted)
 
 
 def _cut(batch, microbatches, name):
