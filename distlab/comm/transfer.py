@@ -7,7 +7,6 @@ with the other side's if that has noted its own. So whichever side comes second 
 what does not fit before it posts anything.
 """
 
-import copy
 import functools
 import math
 import os
@@ -117,7 +116,8 @@ class Transfers:
                 f"rank {self.world_rank} is in {MOST_GROUPS - 1} groups already, and "
                 "can be in no more. Make a group once and keep it."
             )
-        other = copy.copy(self)
+        other = object.__new__(type(self))
+        other.__dict__.update(vars(self))
         other.ranks, other.group = list(ranks), group
         other.rank, other.world_size = other.ranks.index(self.world_rank), len(ranks)
         other.started, other._last_src = self.started.another(), other.rank

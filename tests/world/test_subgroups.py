@@ -16,6 +16,7 @@ from distlab import (
     RankDied,
     RankRaised,
     World,
+    follow,
     run,
 )
 from distlab.collectives import ring_all_reduce, variants
@@ -253,3 +254,16 @@ def test_a_world_that_stays_makes_its_groups_once():
         for _ in range(40):
             report = world.run(sums)
             assert report.results == [2.0] * 4 and not report.notes
+
+
+@pytest.mark.parametrize("place", ["processes", "simulated"])
+def test_a_picture_follows_whose_share_is_where_through_the_groups_of_a_mesh(place):
+    def sums(comm, x):
+        mesh = Mesh(comm, dp=2, tp=2)
+        ring_all_reduce(mesh.tp, x)
+        ring_all_reduce(mesh.dp, x)
+
+    shares = follow(sums, 4, **PLACES[place]).trace.shares
+    ends = [tables[-1][1] for tables in shares.held]
+    assert all(counts == (1, 1, 1, 1) for table in ends for counts in table)
+    assert {len(payloads) for payloads in shares.sent.values()} == {2}

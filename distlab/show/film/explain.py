@@ -103,7 +103,9 @@ def _who_sends(stop, n, whole):
         total = readable_bytes(sum(move.bytes for move in moves))
         size = f" of {each}" if each and count == len(moves) else f", {total} in all"
         said = f"{plural(count, 'message')}{size}."
-    said = said[:-1] + _among(stop.groups, n) + "."
+    among = _among(stop.groups, n).strip()
+    if among:
+        said = f"{among[0].upper()}{among[1:]}: {said[0].lower()}{said[1:]}"
     return " ".join([said, *lost])
 
 
