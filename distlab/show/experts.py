@@ -59,10 +59,11 @@ class _Experts:
         self.begin, self.end = self.right + name + 0.2, PAGE_WIDTH - MARGIN - count
 
     def picture(self, title):
-        parts = plural(sum(self.load), "token"), plural(len(self.names), "expert")
-        head = f"{parts[0]} to {parts[1]}, {sum(self.over):,} dropped (hatched)."
+        dropped, kept = sum(self.over), sum(self.load)
+        head = f"Choices of {plural(len(self.names), 'expert')}: {kept:,} kept, "
+        head += f"{dropped:,} dropped (hatched)."
         if self.capacity is not None:
-            head += f" Capacity {self.capacity:,}, of which each rank has its share."
+            head += f" Capacity {self.capacity:,} for each, an equal part for each rank."
         sheet = Sheet(_HEAD + self.height, title=title, subtitle=head)
         self.page, self.top = sheet.page, sheet.top + _HEAD
         self._draw_bands()

@@ -145,7 +145,7 @@ def test_bands_loads_and_drops_of_experts_are_to_scale():
     at = line.get_segments()[0][0][0]
     begin = boxes(picture, "load")[0][0]
     assert (dropped[2] - begin) / (at - begin) == pytest.approx(11 / 8)
-    assert "13 tokens to 3 experts, 4 dropped" in picture.alt
+    assert "Choices of 3 experts: 13 kept, 4 dropped" in picture.alt
     assert "expert 0 on rank 0: 7 and 4 dropped" in picture.alt
     assert "expert 2 on rank 1: 0." in picture.alt
 
