@@ -63,7 +63,7 @@ class _Experts:
         head = f"Choices of {plural(len(self.names), 'expert')}: {kept:,} kept, "
         head += f"{dropped:,} dropped (hatched)."
         if self.capacity is not None:
-            head += f" Capacity {self.capacity:,} for each, an equal part for each rank."
+            head += f" Capacity {self.capacity:,} each, in equal parts for ranks."
         sheet = Sheet(_HEAD + self.height, title=title, subtitle=head)
         self.page, self.top = sheet.page, sheet.top + _HEAD
         self._draw_bands()
