@@ -158,7 +158,7 @@ def _pieces_probe(comm, call, inputs):
 
 # fmt: off
 HINTS = [
-    Hint(lambda f: "is no rank of this world" in str(f["failure"].cause), [
+    Hint(lambda f: "is no rank here" in str(f["failure"].cause), [
         "A rank talks to one that is not there. Places go round, (rank + distance) % "
         "n; and of 6 ranks four have the tensor after two rounds: only two are left."]),
     Hint(lambda f: type(f["failure"]).__name__ == "Deadlock", [

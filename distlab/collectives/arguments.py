@@ -56,14 +56,14 @@ def _check_reduction(comm, op, tensor):
 
 
 def check_root(comm, root: int) -> None:
-    """Refuse a root that is no rank of this world.
+    """Refuse a root that is no rank here.
 
     Raises: InvalidArgument.
     """
     whole = type(root) is int or isinstance(root, np.integer)  # a bool is neither
     if not whole or not 0 <= root < comm.world_size:
         raise InvalidArgument(
-            f"rank {comm.rank}: root={root!r} is no rank of this world, which go from "
+            f"rank {comm.rank}: root={root!r} is no rank here: ranks go from "
             f"0 to {comm.world_size - 1}."
         )
 
