@@ -87,8 +87,10 @@ def _probe(comm, functions, tokens, jobs, cut, seed):
         names, whole = zip(*module.named_parameters(), strict=True)
         for name, own in zip(names, _parts(kind, count, whole, n, rank), strict=True):
             if shard[name].shape != own.shape or not _near(shard[name], own).all():
-                shapes = f"{[*shard[name].shape]}, the rank's own {[*own.shape]}"
-                raise ValueError(f"shard[{name!r}] is not its own: shape {shapes}")
+                apart = f"shape {[*shard[name].shape]}, the rank's own {[*own.shape]}"
+                if shard[name].shape == own.shape:
+                    apart = f"{'columns' if name == names[2] else 'rows'} differ"
+                raise ValueError(f"shard[{name!r}] is not its own: {apart}")
         if cut:
             x, slope = x.tensor_split(n)[rank], slope.tensor_split(n)[rank]
         more = [width // count] if kind == "attention" else []
@@ -114,16 +116,17 @@ def _check(functions, n, tokens, jobs, cut=False):
         wanted += zip(*(_parts(kind, count, rest, n, r) for r in range(n)), strict=True)
         yours = zip(*(result[turn] for result in report.results), strict=True)
         for name, w, y in zip(right, wanted, yours, strict=True):
-            _compare(f"{kind}, {name}", w, y)
+            _compare(f"{kind}, {name}", w, y, cut)
         most = 2 * -(-tokens * width // n) + -(-width // n) * cut
         _check_bytes(report.trace, kind, n, 2 * (n - 1) * NUMBER * most)
 
 
-def _compare(name, wanted, yours):
+def _compare(name, wanted, yours, cut):
     """Raise if what a rank has is not what it should have; say what it looks like."""
     n = len(yours)
     if None in yours:
-        raise Wrong(f"{name}: None on rank {yours.index(None)}.", missing=name)
+        lacks = {"missing": name, "some": any(yours)}
+        raise Wrong(f"{name}: None on rank {yours.index(None)}.", **lacks)
     held = [torch.tensor(y, dtype=torch.float64) for y in yours]
     pairs = [(w, y.view_as(w)) for w, y in zip(wanted, held, strict=True)]
     whole = n > 1 and len({t.shape for t in (*held, *wanted)}) == 1  # no uneven shards
@@ -136,7 +139,8 @@ def _compare(name, wanted, yours):
         apart = some - other
         return _near(apart, apart[:1] if name.endswith("output") else 0 * apart).all()
 
-    facts = wrong[1] | {"what": name}
+    facts = wrong[1] | {"what": name, "cut": cut}
+    facts["same"] = whole and all(_near(y, held[0]).all() for y in held)
     facts["alone"] = whole and like(sum(held), wanted[0])
     facts["times"] = n > 1 and all(_near(y, n * w).all() for w, y in pairs)
     facts["bias"] = all(like(y, w) for w, y in pairs)
@@ -169,36 +173,55 @@ HINTS = [
     Hint(_said("shard["), [
         "A rank has rows of the first weight and bias, and columns of the last weight: "
         "its share, of which the first count % n ranks have one more.",
-        "Both shapes stand above. Is it split at all, and along which dim?",
+        "Is it split at all, along which dim, and from which row or column on?",
         "Rank r begins behind r shares of count // n, and min(r, count % n) more."]),
+    Hint(lambda f: f["some"] and f["missing"].endswith(("down.bias", "proj.bias")), [
+        "This rank's output doesn't use the bias; add it after g on every rank.",
+        "All ranks hold the bias, and all need its gradient. Which rank adds it?"]),
+    Hint(_said("size of tensor", "invalid gradient"), [
+        "Two shapes that don't fit stand above. Is one the chunk of a reduce-scatter? "
+        "The chunk comes back flat: give it its rows.",
+        "How many columns has each row? view(-1, columns) finds the number of rows."]),
     Hint(lambda f: f.get("missing") or _said("does not require grad")(f), [
         "The graph ends at a sum that autograd does not see, so backward stops there.",
         "Which calls between x and the output are neither torch's own nor an apply?",
         "summed belongs into forward or backward of a Function; call that by apply."]),
     Hint(lambda f: f["alone"] and "output" in f["what"], [
+        "Which operator sums in forward, and does its forward return the sum?",
         "Each rank returns its own partial output: over all ranks, yours add up to "
         "what is expected (but for the bias). Where is the sum over ranks?",
-        "Which operator sums in forward, and does its forward return the sum?",
         "summed returns a new tensor, and leaves the one that it is given."]),
     Hint(lambda f: f["bias"] and "output" in f["what"], [
-        "The same vector is too much in every token: a bias that is added n times.",
         "Subtract expected from yours for two ranks and for four. What grows with n?",
+        "The same vector is too much in every token: a bias that is added n times.",
         "Partial outputs are summed over ranks. What must not be in them?"]),
     Hint(lambda f: f["alone"] and "gradient of x" in f["what"], [
+        "x goes to the columns of all ranks. Where do their gradients come together?",
         "This is the gradient through each rank's own columns: over all ranks, yours "
         "add up to what is expected. The layer before needs the sum, on every rank.",
-        "x goes to the columns of all ranks. Where do their gradients come together?",
         "f is the identity in forward. What is its backward, and is it applied to x?"]),
     Hint(lambda f: f["alone"], [
         "Each rank has this bias's gradient from its own tokens, and all have to end "
         "with that from all tokens: the sum over ranks.",
         "Which operator passes a tensor on in forward, and sums its gradient?",
         "down.bias is the same on all ranks and meets other tokens on each: f again."]),
+    Hint(lambda f: f["times"] and f["cut"], [
+        "Every number is n times what it should be: it was summed over ranks twice.",
+        "A reduce-scatter has summed x's gradient already. Who sums again?",
+        "List the operators between x and the first product: each has a backward."]),
     Hint(lambda f: f["times"], [
         "Every number is n times what it should be: gradients that are whole already "
         "were summed over ranks.",
         "The output's gradient is the same on all ranks. What is in the backward of g?",
         "Partial outputs y1 + y2 = y: what is the derivative of y by y1?"]),
+    Hint(lambda f: f["what"] == "attention, output" and f["same"], [
+        "The output is the same on all ranks, so communication is not suspect. Which "
+        "dims are heads, tokens and head size after each reshape?",
+        "A view keeps the order of the numbers, and only transpose or permute swaps "
+        "dims. Where do tokens and heads have to swap, and where to swap back?"]),
+    Hint(lambda f: f["what"] and not f["cut"], [
+        "What stands before it in this order is right: output, gradient of x, weights.",
+        "Run it on one rank. If it is right there, look at what crosses ranks."]),
     Hint(lambda f: f["what"], [
         "What stands before it in this order is right: output, gradient of x, weights. "
         "With pieces, both are a rank's own rows of the sum over ranks.",

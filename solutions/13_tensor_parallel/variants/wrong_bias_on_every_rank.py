@@ -1,7 +1,7 @@
 """Adds the second bias to each partial output."""
 
 POINTS = 3.0
-HINT = "The same vector is too much in every token"
+HINT = "What grows with n"
 REPLACE = {
     'partial = linear(hidden, shard["down.weight"])\n    return SumOverRanks.apply('
     'partial, comm) + shard["down.bias"]': (

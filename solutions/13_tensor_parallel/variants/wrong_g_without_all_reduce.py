@@ -1,5 +1,5 @@
 """Never sums the partial outputs."""
 
 POINTS = 3.0
-HINT = "Each rank returns its own partial output"
+HINT = "Which operator sums in forward"
 REPLACE = {"return summed(comm, partial)": "return partial"}

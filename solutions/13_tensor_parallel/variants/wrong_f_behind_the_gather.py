@@ -1,0 +1,9 @@
+"""Applies f to the gathered sequence, whose gradient a reduce-scatter sums too."""
+
+POINTS = 7.0
+HINT = "it was summed over ranks twice"
+REPLACE = {
+    "x = GatherSequence.apply(x, comm)": (
+        "x = CopyToRanks.apply(GatherSequence.apply(x, comm), comm)"
+    )
+}
