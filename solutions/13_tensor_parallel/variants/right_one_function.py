@@ -28,11 +28,11 @@ def parallel_mlp(comm, shard, x):
 
 
 def parallel_attention(comm, shard, x, d):
-    x, made = CopyToRanks.apply(x, comm), []
+    x, made = CopyToRanks.apply(comm, x), []
     q, k, v = linear(x, shard["in_proj_weight"], shard["in_proj_bias"]).chunk(3, 1)
     for at in range(0, q.shape[1], d):
         scores = q[:, at : at + d] @ k[:, at : at + d].T / d**0.5
         made.append(torch.softmax(scores, 1) @ v[:, at : at + d])
     heads = torch.cat(made, 1) if made else x[:, :0]
     partial = linear(heads, shard["out_proj.weight"])
-    return SumOverRanks.apply(partial, comm) + shard["out_proj.bias"]
+    return SumOverRanks.apply(comm, partial) + shard["out_proj.bias"]

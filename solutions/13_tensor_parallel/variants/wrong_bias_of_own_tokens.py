@@ -3,5 +3,5 @@
 POINTS = 7.0
 HINT = "from its own tokens"
 REPLACE = {
-    'CopyToRanks.apply(shard["down.bias"], comm)': 'shard["down.bias"]',
+    'CopyToRanks.apply(comm, shard["down.bias"])': 'shard["down.bias"]',
 }

@@ -4,8 +4,8 @@ POINTS = 3.0
 HINT = "What grows with n"
 REPLACE = {
     'partial = linear(hidden, shard["down.weight"])\n    return SumOverRanks.apply('
-    'partial, comm) + shard["down.bias"]': (
+    'comm, partial) + shard["down.bias"]': (
         'partial = linear(hidden, shard["down.weight"], shard["down.bias"])\n'
-        "    return SumOverRanks.apply(partial, comm)"
+        "    return SumOverRanks.apply(comm, partial)"
     )
 }

@@ -4,9 +4,9 @@ POINTS = 3.0
 HINT = "doesn't use the bias"
 REPLACE = {
     'partial = linear(hidden, shard["down.weight"])\n    return SumOverRanks.apply('
-    'partial, comm) + shard["down.bias"]': (
+    'comm, partial) + shard["down.bias"]': (
         'bias = None if comm.rank else shard["down.bias"]\n'
         '    partial = linear(hidden, shard["down.weight"], bias)\n'
-        "    return SumOverRanks.apply(partial, comm)"
+        "    return SumOverRanks.apply(comm, partial)"
     )
 }

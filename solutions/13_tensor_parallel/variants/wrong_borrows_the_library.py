@@ -5,7 +5,7 @@ from distlab.train import tensor_parallel as theirs
 POINTS = 3.0
 HINT = "distlab's own is not available here"
 REPLACE = {
-    'SumOverRanks.apply(partial, comm) + shard["down.bias"]': (
+    'SumOverRanks.apply(comm, partial) + shard["down.bias"]': (
         'theirs.reduce_from_ranks(comm, partial) + shard["down.bias"]'
     )
 }

@@ -3,7 +3,7 @@
 POINTS = 7.0
 HINT = "it was summed over ranks twice"
 REPLACE = {
-    "x = GatherSequence.apply(x, comm)": (
-        "x = CopyToRanks.apply(GatherSequence.apply(x, comm), comm)"
+    "x = GatherSequence.apply(comm, x)": (
+        "x = CopyToRanks.apply(comm, GatherSequence.apply(comm, x))"
     )
 }

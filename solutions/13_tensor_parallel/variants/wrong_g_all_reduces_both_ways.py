@@ -6,5 +6,5 @@ REPLACE = {
     "        return summed(comm, partial)": (
         "        ctx.comm = comm\n        return summed(comm, partial)"
     ),
-    "        return gradient, None": "        return summed(ctx.comm, gradient), None",
+    "        return None, gradient": "        return None, summed(ctx.comm, gradient)",
 }

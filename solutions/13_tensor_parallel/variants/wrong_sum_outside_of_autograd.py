@@ -3,7 +3,7 @@
 POINTS = 3.0
 HINT = "The graph ends"
 REPLACE = {
-    'SumOverRanks.apply(partial, comm) + shard["down.bias"]': (
+    'SumOverRanks.apply(comm, partial) + shard["down.bias"]': (
         'summed(comm, partial) + shard["down.bias"]'
     )
 }
