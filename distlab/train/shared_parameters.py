@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from distlab.collectives import ring_all_reduce
-from distlab.train import steps
+from distlab.train.steps import clip_over
 
 __all__ = ["RegionSeeds", "clip_gradients", "finalize_gradients", "sharded_parameters"]
 
@@ -63,7 +63,7 @@ def clip_gradients(
     parameters, sharded = list(parameters), set(sharded)
     whole = [p for p in parameters if p not in sharded]
     uncounted = [*again, *(whole if tp.rank else ())]  # these count on one rank of tp
-    return steps.clip_gradients(parameters, most, tp, *others, uncounted=uncounted)
+    return clip_over(parameters, most, [tp, *others], uncounted)
 
 
 class RegionSeeds:

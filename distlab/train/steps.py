@@ -8,19 +8,24 @@ from torch import nn
 from distlab.collectives import ring_all_reduce
 from distlab.train.watch import about_to_step, stepped
 
-__all__ = ["MasterWeights", "clip_gradients", "scaled_rate"]
+__all__ = ["MasterWeights", "clip_gradients", "clip_over", "scaled_rate"]
 
 
-def clip_gradients(
-    parameters: Iterable[nn.Parameter], most: float, *comms, uncounted: Iterable = ()
-) -> float:
+def clip_gradients(parameters: Iterable[nn.Parameter], most: float, comm=None) -> float:
     """Shrink all gradients together so that their norm is `most` at most; return it.
 
     After averaging all ranks have the same gradients and so find the same norm. Before
     it each would shrink by its own. Where ranks hold shards, the norm is of all shards
     together: pass the shards, once their gradients are averaged, and their Comm.
+    """
+    return clip_over(parameters, most, [] if comm is None else [comm])
 
-    comms: those among whose ranks the squares are summed, such as a mesh's tp and pp.
+
+def clip_over(
+    parameters: Iterable[nn.Parameter], most: float, comms, uncounted: Iterable = ()
+) -> float:
+    """Do so with squares that are summed over Comms, such as a mesh's tp and pp.
+
     uncounted: parameters that another rank counts, such as those that all ranks have.
     Cost: an all-reduce of one number for each Comm.
     """

@@ -12,11 +12,11 @@ from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 from distlab.errors import InvalidArgument
-from distlab.train import steps
 from distlab.train.memory import SavedForBackward
 from distlab.train.pipeline.engine import check_stages, play
 from distlab.train.pipeline.schedule import Schedule
 from distlab.train.pipeline.weights_later import WeightsLater
+from distlab.train.steps import clip_over
 
 __all__ = ["PipelinedModel", "clip_gradients"]
 
@@ -190,7 +190,7 @@ def clip_gradients(comm, parameters, most: float, *, tied=None) -> float:
     once, on the first rank.
     """
     uncounted = [tied] if tied is not None and comm.rank else []
-    return steps.clip_gradients(parameters, most, comm, uncounted=uncounted)
+    return clip_over(parameters, most, [comm], uncounted)
 
 
 def _cut(batch, microbatches, name):
