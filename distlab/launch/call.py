@@ -182,7 +182,7 @@ class Call:
         board, gone, now = self._board, set(self.outcomes), time.monotonic()
         board.presumed = {}
         for rank in set(range(board.world_size)) - gone:
-            counts = [board.calls(rank, group) for group in [*board.groups(rank)]]
+            counts = [board.calls(rank, group) for group in board.groups(rank)]
             last = board.now(rank), counts
             if self._last.get(rank, (None, 0.0))[0] != last:
                 self._last[rank] = last, now

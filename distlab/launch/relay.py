@@ -19,6 +19,7 @@ from distlab.launch.clocks import RealClock
 from distlab.launch.under_way import AnyWait, Op, Side
 from distlab.peers import check_color, check_group_name, in_new_group
 from distlab.recorder import DESTROYED, IN, OUT, THREADED, Recorder, any_words
+from distlab.trace import group_name
 
 __all__ = ["Lie", "Relay"]
 
@@ -399,9 +400,9 @@ class Relay:
             members = in_new_group(color, [split[:2] for split in said], ranks)
             if color is None or made[members[0]]["group"]:
                 continue
-            named = ",".join(map(str, sorted(members)))
-            self._splits[named] += 1
-            group = f"{named}#{self._splits[named]}" + (f"@{name}" if name else "")
+            among = frozenset(members)
+            self._splits[among] += 1
+            group = group_name(members, self._splits[among], name)
             self._groups[group] = members
             for rank in members:
                 if not self._recorders[rank].knows(group):

@@ -84,7 +84,7 @@ def begun_in_vain(board: Blackboard, rank: int, gone: set[int]) -> Now | None:
     NCCL, or waits in C++. Of its group a rank is gone that never entered it.
     """
     now = board.now(rank)
-    for group in [*board.groups(rank)] if now.state == "running" else ():
+    for group in board.groups(rank) if now.state == "running" else ():
         for peer in gone.intersection(members_of(group, board.world_size)):
             number = board.calls(peer, group) + 1
             if number <= board.calls(rank, group):

@@ -27,6 +27,7 @@ from torch.distributed import distributed_c10d
 from distlab.comm import Comm
 from distlab.launch.bearings import OBJECTS, Bearings, in_backward
 from distlab.recorder import DESTROYED, THREADED, shown
+from distlab.trace import group_name
 
 __all__ = ["refuse", "watch"]
 
@@ -312,11 +313,11 @@ def _seen_group(witness):
             """Take note of its members; of the default group there are none to name."""
             self.members, self.key = list(ranks) or list(range(self.size())), ""
             if ranks:
-                named = ",".join(map(str, ranks))
-                witness.groups[named] += 1
+                among = frozenset(ranks)
+                witness.groups[among] += 1
                 _, mesh, dimension = self.group_desc.partition("mesh_")
-                name = f"@{dimension}" if mesh and dimension.isidentifier() else ""
-                self.key = f"{named}#{witness.groups[named]}{name}"
+                name = dimension if mesh and dimension.isidentifier() else ""
+                self.key = group_name(ranks, witness.groups[among], name)
             else:
                 witness.groups.clear()  # a new world
 

@@ -97,7 +97,7 @@ class Blackboard(Notes):
         """Return the group that has this place in the rank's table."""
         if not slot:
             return ""
-        return next((g for g, s in self.groups(rank).items() if s == slot), "")
+        return next((g for g, s in self._slots_of(rank).items() if s == slot), "")
 
     def drain(self) -> None:
         """Take over the finished events, so that ranks find room for more."""

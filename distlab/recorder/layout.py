@@ -189,7 +189,7 @@ class Notes:
 
     def posted(self, rank: int, peer: int, way: int, group: str = "") -> int:
         """Return how many messages `rank` offered `peer` (OUT) or asked of it (IN)."""
-        slot = self.groups(rank).get(group) if group else 0
+        slot = self._slots_of(rank).get(group) if group else 0
         if slot is None:
             return 0
         return self._cells[self._layout.count(rank, peer, way, slot)]
@@ -200,7 +200,7 @@ class Notes:
         """Return that side of message `number`; None if not posted, or long ago."""
         if self.posted(rank, peer, way, group) < number:
             return None
-        slot = self.groups(rank)[group]
+        slot = self._slots_of(rank)[group]
         at = self._layout.post(rank, peer, way, number, slot)
         size, tag = self._cells[at], self._cells[at + 1]
         if self.posted(rank, peer, way, group) - number >= KEPT_POSTS - 1:
@@ -210,8 +210,13 @@ class Notes:
     def groups(self, rank: int) -> dict[str, int]:
         """Return the groups that `rank` has used, "" for the world.
 
-        Each has the number of its place in the rank's table.
+        Each has the number of its place in the rank's table. Those that come later are
+        not in what is returned.
         """
+        return dict(self._slots_of(rank))
+
+    def _slots_of(self, rank):
+        """Return the same as is known now; it grows as the rank uses more."""
         known = self._groups.setdefault(rank, {"": 0})
         for slot in range(len(known), self._counter(rank, GROUPS) + 1):
             known[self.word(rank, self._cells[self._layout.group(rank, slot)])] = slot
@@ -219,12 +224,12 @@ class Notes:
 
     def calls(self, rank: int, group: str = "") -> int:
         """Return how many collectives of a group `rank` has entered."""
-        slot = self.groups(rank).get(group)
+        slot = self._slots_of(rank).get(group)
         return 0 if slot is None else self._cells[self._layout.group(rank, slot) + 1]
 
     def call(self, rank: int, number: int, group: str = "") -> str:
         """Return name and signature of the `number`-th collective of `rank` there."""
-        at = self._layout.call(rank, self.groups(rank)[group], number)
+        at = self._layout.call(rank, self._slots_of(rank)[group], number)
         return self.word(rank, self._cells[at])
 
     def passes(self, rank: int) -> int:

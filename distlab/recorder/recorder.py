@@ -162,7 +162,7 @@ class Recorder(Notes):
         ahead = self.posted(peer, self.rank, 1 - way, group) - number
         if not 0 <= ahead < KEPT_POSTS - 1:  # not there yet, or perhaps written over
             return True
-        there = self.groups(peer)[group] if group else 0
+        there = self._slots_of(peer)[group] if group else 0
         mine = layout.post(self.rank, peer, way, number, self._slots[group])
         theirs = layout.post(peer, self.rank, 1 - way, number, there)
         if cells[mine + 1] >> 32 != cells[theirs + 1] >> 32:

@@ -21,6 +21,7 @@ from distlab.peers import (
 )
 from distlab.simulated.cargo import Box, Parcel, check_cargo
 from distlab.simulated.engine import DIED, HUNG, AnyOp, Op
+from distlab.trace import group_name
 
 __all__ = ["SimulatedComm", "SimulatedRequest", "SimulatedStarted"]
 
@@ -217,10 +218,10 @@ class SimulatedComm:
 
     def _among(self, ranks, name):
         """Return the Comm of this rank in a new group."""
-        named = ",".join(map(str, sorted(ranks)))
-        self._splits[named] += 1
+        among = frozenset(ranks)
+        self._splits[among] += 1
         other = copy.copy(self)
-        other.group = f"{named}#{self._splits[named]}" + (f"@{name}" if name else "")
+        other.group = group_name(ranks, self._splits[among], name)
         other.ranks, other.world_size = ranks, len(ranks)
         other.rank = ranks.index(self._me)
         other._number = self._engine.table.number_of(other.group)

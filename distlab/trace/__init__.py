@@ -3,6 +3,7 @@
 from distlab.trace.event import (
     Event,
     Message,
+    group_name,
     members_of,
     mesh_dimension_of,
     moves,
@@ -35,6 +36,7 @@ __all__ = [
     "StageRun",
     "Trace",
     "counts_in",
+    "group_name",
     "is_lost",
     "members_of",
     "mesh_dimension_of",

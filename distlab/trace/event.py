@@ -1,8 +1,9 @@
 """One thing that a rank did, and the message that two such things make."""
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
-__all__ = ["Event", "Message", "members_of", "mesh_dimension_of", "moves"]
+__all__ = ["Event", "Message", "group_name", "members_of", "mesh_dimension_of", "moves"]
 
 
 class Event(NamedTuple):
@@ -44,6 +45,15 @@ class Message(NamedTuple):
 
     send: Event | None
     recv: Event | None
+
+
+def group_name(ranks: Iterable[int], number: int, dimension: str = "") -> str:
+    """Return what the `number`-th group of these ranks is called, see `members_of`.
+
+    dimension: of the mesh that it lies along.
+    """
+    named = ",".join(map(str, sorted(ranks)))
+    return f"{named}#{number}" + (f"@{dimension}" if dimension else "")
 
 
 def members_of(group: str, world_size: int) -> list[int]:
