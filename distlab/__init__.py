@@ -61,7 +61,7 @@ _HOME = {
     "distlab.comm": ("Comm",),
     "distlab.mesh": ("Mesh",),
     "distlab.dataflow": ("Context", "MapReduce"),
-    "distlab.predictions": ("predict",),
+    "distlab.predictions": ("predict", "stub"),
 }
 _WHERE = {name: module for module, names in _HOME.items() for name in names}
 

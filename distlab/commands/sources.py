@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import distlab
-from distlab.commands.statements import Statement, statements_of
+from distlab.commands.statements import Statement, statements_of, without_stubs
 from distlab.errors import DistlabError
 
 __all__ = [
@@ -68,6 +68,7 @@ def notebook_source(path: Path) -> Source:
         where = f"cell {cell.get('id', number)}"
         text = "".join(cell["source"])
         try:
+            text = without_stubs(text)
             found = statements_of(text, where, len(source.statements))
         except SyntaxError:
             source.unread.append(where)

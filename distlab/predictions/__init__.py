@@ -11,8 +11,11 @@
 Nothing here waits for an answer: a notebook that runs without a learner goes on, and
 its comparisons say "guess first" instead of the numbers. Importing is light; ipywidgets
 loads with the first form.
+
+`stub` marks a function that the learner writes, and names one to use until then.
 """
 
 from distlab.predictions.guess import Guess, predict
+from distlab.predictions.stub import stub
 
-__all__ = ["Guess", "predict"]
+__all__ = ["Guess", "predict", "stub"]

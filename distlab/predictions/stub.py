@@ -1,0 +1,77 @@
+"""Stubs: functions of a lesson that the learner writes, with one to fall back on.
+
+    @stub(fallback=Quorum.newest)
+    def newest(replies):
+        '''Return the value with the highest version.'''
+        ...
+
+A body of nothing but its docstring and `...` is a stub that is not written yet. The
+cells below then run the fallback, so that a lesson also runs from top to bottom.
+"""
+
+import dis
+import inspect
+import textwrap
+from collections.abc import Callable
+from html import escape
+
+from distlab.errors import InvalidArgument
+from distlab.predictions.notebook import cell_number, show
+
+__all__ = ["stub"]
+
+_EMPTY = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
+_STYLE = (
+    "border-left:3px solid {};padding:2px 0 2px 12px;margin:4px 0;line-height:1.5;"
+    "font-size:var(--jp-ui-font-size1,13px);color:var(--jp-ui-font-color1,#1F2933);"
+    "font-family:var(--jp-ui-font-family,system-ui,sans-serif)"
+)
+_WRITTEN = "var(--jp-success-color1,#2E8540)"
+_NOT_YET = "var(--jp-border-color1,#D5DBE1)"
+
+
+def stub(*, fallback: Callable) -> Callable:
+    """Let the learner write a function; until then use `fallback` in its place.
+
+    It says which of the two the cells below run, and offers the fallback's source,
+    folded, to compare with.
+
+    Raises: InvalidArgument if `fallback` is nothing that can be called.
+    """
+    if not callable(fallback):
+        raise InvalidArgument(
+            f"stub needs a function to fall back on, and got {fallback!r}. "
+            "For example: @stub(fallback=ring_all_reduce)"
+        )
+
+    def chosen(function):
+        written = not _is_empty(function)
+        if written:
+            said = f"The cells below run your {function.__name__}."
+        else:
+            said = f"{function.__name__} is not written yet, so distlab's is used."
+        if cell_number() is None:
+            print(said)
+        else:
+            show(_bundle(said, fallback, _WRITTEN if written else _NOT_YET))
+        return function if written else fallback
+
+    return chosen
+
+
+def _is_empty(function):
+    """Return whether a function does nothing, and returns None."""
+    return all(
+        step.opname in _EMPTY and (step.opname == "RESUME" or step.argval is None)
+        for step in dis.get_instructions(function)
+    )
+
+
+def _bundle(said, fallback, color):
+    source = escape(textwrap.dedent(inspect.getsource(fallback)))
+    html = (
+        f'<details style="{_STYLE.format(color)}"><summary>{escape(said)} '
+        f"<u>Show distlab's</u></summary>"
+        f'<pre style="overflow-x:auto;margin:6px 0">{source}</pre></details>'
+    )
+    return {"text/html": html, "text/plain": said}
