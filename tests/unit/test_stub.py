@@ -1,6 +1,7 @@
 """A stub that is not written yet is its fallback, and says so."""
 
 import pytest
+
 from distlab import stub
 from distlab.commands.statements import without_stubs
 from distlab.errors import InvalidArgument
@@ -67,7 +68,7 @@ twice(2)
 
 def test_an_export_takes_what_the_run_takes():
     assert without_stubs(CELL.format(body="...")).split() == [
-        *"twice = lib.double".split(),
+        *["twice", "=", "lib.double"],
         "twice(2)",
     ]
     written = without_stubs(CELL.format(body="return x + x"))
