@@ -29,12 +29,19 @@ def recursive_doubling_all_reduce(
 
 
 def halving_doubling_all_reduce(
-    world_size: int, tensor_bytes: int, *, itemsize: int = 1
+    world_size: int,
+    tensor_bytes: int,
+    *,
+    itemsize: int = 1,
+    nearest_first: bool = True,
 ) -> Cost:
     """Return the cost of a reduce-scatter by halving and an all-gather by doubling.
 
     T = 2 log2 n alpha + 2(n-1)/n S beta + (n-1)/n S gamma     for a power of two; else
     T = (2 log2 p + 2) alpha + (2(p-1)/p + 2) S beta + ((p-1)/p + 1) S gamma
+
+    nearest_first: the order of partners; of consequence only for who sends the odd
+        bytes of uneven chunks, and on links that differ.
 
     Source: Rabenseifner, "Optimization of collective reduction operations" (2004);
         Thakur, Rabenseifner and Gropp (2005).
@@ -43,11 +50,14 @@ def halving_doubling_all_reduce(
     pairs = Pairing(n)
     edges = edges_of(chunk_bytes(size, pairs.places, itemsize))
 
+    order = pairs.distances if nearest_first else pairs.distances[::-1]
+
     def sent_from(place, has_guest):
-        total = size * has_guest
-        for d in pairs.distances:
-            for first in (place - place % d, (place - place % d) ^ d):
-                total += edges[first + d] - edges[first]
+        total, first, shared = size * has_guest, 0, pairs.places
+        for distance in order:  # both halves of what a pair shares, there and back
+            total += edges[first + shared] - edges[first]
+            shared //= 2
+            first += shared * bool(place & distance)
         return total
 
     longest = sum(edges[d] for d in pairs.distances)

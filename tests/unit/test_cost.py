@@ -98,7 +98,7 @@ def test_every_algorithm_has_a_cost_and_its_options():
     for name in NAMES:
         algorithm = inspect.signature(getattr(collectives, name)).parameters
         formula = inspect.signature(getattr(cost, name)).parameters
-        for option in ("root", "ranks_per_node", "pieces_per_chunk"):
+        for option in ("root", "ranks_per_node", "pieces_per_chunk", "nearest_first"):
             assert (option in algorithm) == (option in formula), name
         assert "T = " in getattr(cost, name).__doc__, name
 

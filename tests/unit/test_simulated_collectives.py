@@ -32,6 +32,7 @@ ALGORITHMS = [name for each in COLLECTIVES for name in collectives.variants(each
 def options_of(name, n):
     takes = inspect.signature(getattr(collectives, name)).parameters
     every = {"root": n // 2, "ranks_per_node": 4, "pieces_per_chunk": 3}
+    every["nearest_first"] = n % 5 < 3  # of the powers of two some
     return {key: value for key, value in every.items() if key in takes}
 
 
@@ -84,6 +85,21 @@ def test_a_sum_is_everybodys_at_every_size():
             report = simulated(name, n, 11)
             for result in report.results:
                 assert (result == n * (n - 1) / 2).all(), (name, n)
+
+
+@pytest.mark.parametrize(("nearest_first", "crossing"), [(True, 28), (False, 224)])
+def test_halving_from_the_nearest_on_keeps_the_large_messages_in_a_node(
+    nearest_first, crossing
+):
+    def reduces(comm):
+        array = np.ones(128, np.int8)
+        options = {"nearest_first": nearest_first}
+        collectives.halving_doubling_all_reduce(comm, array, **options)
+
+    trace = run(reduces, 64, fabric=Uniform(LINK)).trace
+    for rank in (0, 27, 63):
+        sent = trace.of(rank, "send")
+        assert sum(e.bytes for e in sent if e.peer // 8 != rank // 8) == crossing
 
 
 def rows_for(rank, n):
