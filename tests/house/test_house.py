@@ -8,6 +8,11 @@ import sys
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
+import pytest
+
+from distlab.commands.glossary import definitions, page, terms
+from distlab.errors import DistlabError
+
 ROOT = Path(__file__).parents[2]
 PACKAGE, PROJECT = ROOT / "distlab", ROOT / "pyproject.toml"
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -256,21 +261,111 @@ SKELETON = ["The question", "Predict", "Picture", "Build", "Measure", "Break"]
 SKELETON += ["What the real systems do", "Remember", "Ask yourself", "Next"]
 
 
+LESSONS = sorted((ROOT / "lessons").glob("*.ipynb"))
+
+
+def prose_words(source):
+    """Return the words of prose; tables, diagrams and formulas are looked at."""
+    source = re.sub(r"\$\$.*?\$\$|```.*?```", "", source, flags=re.DOTALL)
+    lines = [line for line in source.splitlines() if not line.startswith("|")]
+    return sum(bool(re.search(r"\w", word)) for word in " ".join(lines).split())
+
+
 def without_skeleton_or_prose(path):
     cells = cells_of(path)
     prose = "\n".join(c["source"] for c in cells if c["cell_type"] == "markdown")
     code = [c["source"].splitlines() for c in cells if c["cell_type"] == "code"]
     if re.findall(r"^## (.*)$", prose, re.MULTILINE) != SKELETON:
         yield "headings are not the skeleton"
-    words = len(prose.split()) / sum(map(len, code))
-    if not 4 <= words <= 24:
+    words = prose_words(prose) / sum(1 for lines in code for each in lines if each)
+    if not 3 <= words <= 8:
         yield f"{words:.1f} words of prose per line of code"
     if sorted(map(len, code))[len(code) // 2] > 8:
         yield "the median code cell has more than 8 lines"
-    if "!" in re.sub(r"`[^`]*`|\$[^$]*\$", "", prose):
+    if "!" in re.sub(r"!\[|`[^`]*`|\$[^$]*\$", "", prose):
         yield "an exclamation mark"
 
 
-def test_lessons_follow_the_skeleton_and_are_mostly_prose():
-    lessons = sorted((ROOT / "lessons").glob("*.ipynb"))
-    assert not offenders(without_skeleton_or_prose, lessons)
+def test_lessons_follow_the_skeleton_and_are_half_code():
+    assert not offenders(without_skeleton_or_prose, LESSONS)
+
+
+def long_reading(path):
+    words = 0
+    for cell in cells_of(path):
+        if cell["cell_type"] == "markdown":
+            words += prose_words(cell["source"])
+        else:
+            if words > 120:
+                yield f"{words} words before {cell['id']}"
+            words = 0
+
+
+def test_no_lesson_has_more_than_120_words_between_two_things_to_run():
+    assert not offenders(long_reading, LESSONS)
+
+
+def test_each_lesson_defines_the_terms_it_lists_and_the_glossary_has_them():
+    assert all(terms(lesson) for lesson in LESSONS)
+    assert (ROOT / "docs" / "glossary.md").read_text() == page(LESSONS)
+
+
+def test_a_term_without_its_definition_would_be_noticed(tmp_path):
+    lesson = tmp_path / "00_lesson.ipynb"
+    told = "A **rank** is a number. A **node** is a machine."
+    cells = [
+        {"id": "told", "cell_type": "markdown", "source": [told]},
+        {
+            "id": "terms",
+            "cell_type": "markdown",
+            "source": ["(all): rank · world size"],
+        },
+    ]
+    lesson.write_text(json.dumps({"cells": cells}))
+    with pytest.raises(DistlabError, match="world size, and defines it in 0"):
+        page([lesson])
+    cells[1]["source"] = ["(all): rank"]
+    lesson.write_text(json.dumps({"cells": cells}))
+    assert definitions(lesson) == {"rank": "A rank is a number."}
+
+
+PHRASES = [
+    line.partition(" = ")[::2]
+    for line in Path(__file__).with_name("phrases.txt").read_text().splitlines()
+    if not line.startswith("#")
+]
+
+
+def avoided_phrases(path):
+    """Yield the phrases of a file that people read; of a module, of its messages."""
+    text = path.read_text()
+    if path.suffix == ".ipynb":
+        text = "\n".join(cell["source"] for cell in cells_of(path))
+    elif path.suffix == ".py":
+        text = "\n".join(messages_of(ast.parse(text)))
+    for pattern, instead in PHRASES:
+        for found in re.finditer(rf"\b(?:{pattern})\b", text, re.IGNORECASE):
+            yield f'"{found[0]}": say {instead}'
+
+
+def messages_of(tree):
+    """Yield the sentences among the strings of a module, without its docstrings."""
+    expressions = {id(n.value) for n in ast.walk(tree) if isinstance(n, ast.Expr)}
+    for node in ast.walk(tree):
+        text = getattr(node, "value", None)
+        if isinstance(text, str) and " " in text and id(node) not in expressions:
+            yield text
+
+
+def test_what_people_read_uses_the_terms_of_the_field():
+    cards = sorted((PACKAGE / "quiz").glob("*.txt"))
+    assert len(PHRASES) > 20
+    assert not offenders(avoided_phrases, [*NOTEBOOKS, *cards, *MODULES])
+
+
+def test_an_avoided_phrase_would_be_noticed(tmp_path):
+    bad = tmp_path / "message.py"
+    bad.write_text(
+        '"""Nobody reads this."""\nraise ValueError("rank 2 has gone home")\n'
+    )
+    assert len(list(avoided_phrases(bad))) == 1
