@@ -52,8 +52,8 @@ def halving_doubling_all_reduce(
 
     Cost: 2 log2 n rounds, and every rank sends 2(n-1)/n S, the least possible, for a
         power of two; else 2 floor(log2 n) + 2 rounds, two of them with S.
-    Source: Rabenseifner, "Optimization of collective reduction operations" (2004); so
-        does MPICH, allreduce_intra_reduce_scatter_allgather.c.
+    Source: Rabenseifner, "Optimization of collective reduction operations" (2004); the
+        order is MPICH's, allreduce_intra_reduce_scatter_allgather.c.
     """
     flat = flat_view(comm, tensor, op)
     places = Places(comm.rank, comm.world_size)
