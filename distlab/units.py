@@ -1,6 +1,6 @@
 """Bytes and seconds, written the way people read them.
 
-Decimal and binary multiples are different units: a network card of 10 Gb/s and a
+Decimal and binary multiples are different units: a NIC of 10 Gb/s and a
 gradient of 400 MB are decimal, a buffer of 1 MiB is binary.
 
     >>> readable_bytes(2_400_000_000)

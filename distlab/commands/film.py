@@ -1,4 +1,4 @@
-"""`distlab film`: a short film of one algorithm, from a run of it on this machine."""
+"""`distlab film`: a short animation of one algorithm, from a run of it on this machine."""
 
 import inspect
 from pathlib import Path
@@ -21,15 +21,15 @@ def film(
     path: Annotated[Path, typer.Argument(help="A .gif, .html, .svg or .png file.")],
     ranks: Annotated[int, typer.Option(help="How many processes run it.")] = 4,
 ) -> None:
-    """Run an algorithm on real processes and write a film of what they did."""
+    """Run an algorithm on real processes and write an animation of what they did."""
     algorithms = _filmable()
     if algorithm not in algorithms:
         raise InvalidArgument(
-            f"there is no algorithm {algorithm!r} to film. These are there: "
+            f"there is no algorithm {algorithm!r} to animate. These are there: "
             f"{', '.join(algorithms)}."
         )
     console = Console()
-    with console.status(f"{algorithm} on {ranks} processes, then its film ..."):
+    with console.status(f"{algorithm} on {ranks} processes, then its animation ..."):
         report = follow(algorithms[algorithm], ranks)
         bound = cost.all_reduce_bound_bytes(
             ranks, 10 * ranks * (4 if ranks <= 8 else 8)

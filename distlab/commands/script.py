@@ -53,7 +53,7 @@ _MAIN = '''def main():
         loss = {call}
         if first:
             print(f"last loss: {{loss:.6f}}")
-        torch.distributed.barrier()  # nobody leaves while another still receives
+        torch.distributed.barrier()  # no rank leaves while another still receives
     finally:
         torch.distributed.destroy_process_group()
 

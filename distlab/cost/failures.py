@@ -30,7 +30,7 @@ LLAMA_3_INTERRUPTIONS = {
     "unplanned host maintenance": 32,
     "GPU SRAM memory": 19,
     "GPU system processor": 17,
-    "network card": 7,
+    "NIC": 7,
     "NCCL watchdog timeout": 7,
     "silent data corruption": 6,
     "GPU thermal interface and sensor": 6,

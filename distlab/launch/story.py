@@ -183,7 +183,7 @@ class _Story:
             )
         if kinds == {"recv"}:
             return (
-                "All of them receive, and nobody has sent. Somebody has to send first."
+                "Every rank receives, and none has sent. One of them must send first."
             )
         return "No message is in flight that could free any of them."
 
