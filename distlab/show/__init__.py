@@ -7,6 +7,7 @@
     save(report, "ring.gif")    # the player as .html, .svg, .png or .gif
     timeline(report)            # who did what when, and who waited for whom
     scaling(measured, ...)      # measured points against predicted lines
+    amdahl(0.25)                # the serial part stays, the parallel part shrinks
     ratios(rows, unit="B")      # predicted beside measured, and their ratio
     traffic(runs, ...)          # bytes that each rank sent, against a lower bound
     memory(ranks, ...)          # memory of each rank by kind, against a limit
@@ -28,6 +29,7 @@ numbers what is to be seen. Importing this package is light; matplotlib loads wi
 first picture that needs it.
 """
 
+from distlab.show.amdahl import amdahl
 from distlab.show.experts import experts
 from distlab.show.film import Comparison, Player, compare, folded, player, save
 from distlab.show.histogram import histogram
@@ -54,6 +56,7 @@ __all__ = [
     "Comparison",
     "Picture",
     "Player",
+    "amdahl",
     "compare",
     "experts",
     "folded",

@@ -10,7 +10,7 @@ import pytest
 from artists import assert_legible, boxes, drawn, pixels, texts, words
 
 from distlab.errors import InvalidArgument
-from distlab.show import compare, memory, pipeline, player, ratios, traffic
+from distlab.show import amdahl, compare, memory, pipeline, player, ratios, traffic
 from distlab.show.schedule import Schedule
 from distlab.show.theme import INK, MUTED, PAPER, WARNING, rank_color
 from distlab.trace import Event, Trace
@@ -70,6 +70,9 @@ def send(rank, peer, size, *, ended=True):
 FULL = {"parameters": 14 * GB, "gradients": 14 * GB, "optimizer state": 84 * GB}
 SHARDED = {**FULL, "optimizer state": 21 * GB}
 PICTURES = {
+    "amdahl": lambda: amdahl(0.25),
+    "amdahl, ends": lambda: amdahl(1, [1, 10**6], title=HOSTILE),
+    "amdahl, all parallel": lambda: amdahl(0, range(1, 13)),
     "ratios": lambda: ratios({"ring": (96, 100), "tree": (9, None)}, unit="B"),
     "ratios, many": lambda: ratios({k: (k, 10**k) for k in range(60)}, unit="rounds"),
     "ratios, zeros": lambda: ratios({"a": (0, 0), "b": (0, 3)}, unit="s"),
@@ -256,6 +259,25 @@ def test_other_units_stand_above_the_bars_and_behind_each_number_in_words():
 def test_rows_that_cannot_be_drawn_are_refused_by_name(rows, message):
     with pytest.raises(InvalidArgument, match=f"(?s){message}.*For example: ratios"):
         ratios(rows, unit="B")
+
+
+# ---- amdahl ---------------------------------------------------------------------
+
+
+def test_amdahls_serial_part_stays_and_the_parallel_part_is_divided():
+    picture = amdahl(0.25, [1, 2, 4, 8])
+    inch = wide(picture, "serial")[0] / 0.25
+    assert wide(picture, "serial") == pytest.approx([0.25 * inch] * 4)
+    shares = [0.75 * inch / n for n in (1, 2, 4, 8)]
+    assert wide(picture, "parallel") == pytest.approx(shares)
+    assert {"0.344", "2.91"} <= {*words(picture)}
+    assert "8 workers: time 0.344, speed-up 2.91" in picture.alt
+
+
+@pytest.mark.parametrize(("serial", "workers"), [(1.1, [1]), (0.5, []), (0.5, [0])])
+def test_amdahl_without_a_fraction_or_workers_is_refused(serial, workers):
+    with pytest.raises(InvalidArgument, match="got"):
+        amdahl(serial, workers)
 
 
 # ---- traffic --------------------------------------------------------------------
