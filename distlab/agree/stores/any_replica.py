@@ -4,7 +4,7 @@
               node ─ News: all it has ─▶ one of the others, now and then
 
 What becomes of two writes that did not know of each other is the policy: the last
-writer wins, or version vectors keep both until somebody who has seen both decides.
+writer wins, or version vectors keep both until a client that has read both decides.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -91,10 +91,10 @@ class AnyReplica(Store):
 
 
 class LastWriterWins(AnyReplica):
-    """Of two writes keep the one with the greater version, and lose the other.
+    """Of two writes keep the one with the greater version, and discard the other.
 
-    "Last" is by count, then by node: no clock is asked. A write on one side of a split
-    loses to one on the other side although both were answered.
+    "Last" is by count, then by node: no clock is asked. A write on one side of a
+    partition is discarded for one on the other side although both were acknowledged.
     """
 
     nothing = NOTHING
@@ -116,11 +116,14 @@ class Sibling(NamedTuple):
     """A value beside which there may be others.
 
     vector: for each node the number of its writes that this one knew of, and itself.
-    One that is at least as great everywhere knew of the other, and replaces it.
     """
 
     vector: tuple[int, ...]
     value: Any
+
+    def knows(self, vector: tuple[int, ...]) -> bool:
+        """Return whether it knew of the write with this vector, and so replaces it."""
+        return all(a >= b for a, b in zip(self.vector, vector, strict=True))
 
 
 class VersionVectors(AnyReplica):
@@ -150,12 +153,12 @@ class VersionVectors(AnyReplica):
         return self.merged(held, (Sibling(self.seen[key], value),))
 
     def merged(self, mine: tuple, theirs: tuple) -> tuple:
-        """Return the siblings of both that no other one replaces."""
-        both = sorted({each.vector: each for each in mine + theirs}.items())
+        """Return the siblings of both that no other one replaces, in one order."""
+        both = {each.vector: each for each in mine + theirs}
         return tuple(
-            sibling
-            for vector, sibling in both
-            if not any(_knows(other, vector) for other, _ in both if other != vector)
+            both[vector]
+            for vector in sorted(both)
+            if not any(both[o].knows(vector) for o in both if o != vector)
         )
 
     def shown(self, key: Any, held: tuple) -> Any:
@@ -164,8 +167,3 @@ class VersionVectors(AnyReplica):
         self.seen[key] = tuple(map(max, zip(*vectors, strict=True)))
         values = tuple(each.value for each in held)
         return values if len(values) > 1 else values[0] if values else None
-
-
-def _knows(one, other):
-    """Whether a write with the vector `one` knew of the write with the other."""
-    return all(a >= b for a, b in zip(one, other, strict=True))

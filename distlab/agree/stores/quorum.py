@@ -7,7 +7,7 @@
 
 The node that a client asks is the coordinator of its call; its own replica is one of
 those asked, without a message. With three replicas a majority is two: two majorities
-always share a replica, so no two sides of a split can both have one.
+always share a replica, so no two sides of a partition can both have one.
 """
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
@@ -75,7 +75,7 @@ class Quorum(Store):
     patience_s: how long a coordinator waits for enough answers.
 
     Invariant: a version belongs to one value. A coordinator keeps what it chose on its
-    own disk before anybody else hears of it, and chooses above what is there.
+    own disk before any other node hears of it, and chooses above what is there.
     Cost: 2 one-way delays to ask, 2 to keep, none where its own replica is enough.
     Source: Attiya, Bar-Noy and Dolev 1995; with several writers, Lynch and
     Shvartsman 1997.
@@ -141,8 +141,8 @@ class Quorum(Store):
 
         A write that is being kept must not be refused: it is on this disk, and perhaps
         on others. Say node 0 is cut off, keeps x = 1 and tells its client that nothing
-        was done. The split heals, the next read asks nodes 0 and 1, finds x = 1 and
-        returns a value that, so its client was told, nobody has written. So the client
+        was done. The partition heals, the next read asks nodes 0 and 1, finds x = 1 and
+        returns a value that, so its client was told, was never written. So the client
         hears nothing, and node 0 goes on until enough have kept it. A read has changed
         nothing that was not being written anyway.
         """
@@ -165,7 +165,7 @@ class Quorum(Store):
         """Count an answer; with enough of them go on to keep, or answer the client."""
         work = self.work[request]
         work.heard[sender] = copy  # by sender: a message that comes twice counts once
-        if not work.told and len(work.heard) >= self._enough(work):
+        if not work.told:
             yield from self._go_on(request, work)
         if work.told and (work.chosen is None or len(work.heard) == self.replicas):
             self.work.pop(request, None)
@@ -173,35 +173,47 @@ class Quorum(Store):
 
     def _go_on(self, request, work):
         if work.chosen is not None:
-            yield from self._answer(request, work, work.chosen)
-        elif work.call.op == "write":
+            if len(work.heard) >= self.writes:
+                yield from self.answer(request, work.chosen)
+        elif work.call.op == "read":
+            newest = self.newest(work.heard)
+            if newest is not None:
+                yield from self.found(request, newest)
+        elif len(work.heard) > self.replicas - self.writes:
+            # That many replicas include one that keeps the last acknowledged write.
             # Another write may have come through this node since it was asked.
             heard = [*work.heard.values(), self._copy(work.call.key)]
             version = Version(1 + max(c.version.counter for c in heard), self.me)
-            yield from self._have_kept(request, work, Copy(version, work.call.value))
-        else:
-            newest = max(work.heard.values(), key=lambda copy: copy.version)
-            then = self._have_kept if self.write_back else self._answer
-            yield from then(request, work, newest)
+            yield from self.have_kept(request, Copy(version, work.call.value))
 
-    def _enough(self, work):
-        """How many answers this phase needs.
+    def newest(self, heard: dict[int, Copy]) -> Copy | None:
+        """Return the newest copy that a read quorum has; None before it has replied.
 
-        Before it writes, a coordinator has to hear of the last write that was answered.
-        That is on `writes` replicas, so it asks one more than the rest of them.
+        heard: replica -> its copy, of those that have replied so far.
         """
-        if work.chosen is not None:
-            return self.writes
-        return self.reads if work.call.op == "read" else self.replicas - self.writes + 1
+        if len(heard) < self.reads:
+            return None
+        return max(heard.values(), key=lambda copy: copy.version)
 
-    def _have_kept(self, request, work, copy):
+    def found(self, request: int, copy: Copy) -> Iterator[Effect]:
+        """Go on with a read that has found the newest copy: have it kept first."""
+        if self.write_back:
+            yield from self.have_kept(request, copy)
+        else:
+            yield from self.answer(request, copy)
+
+    def have_kept(self, request: int, copy: Copy) -> Iterator[Effect]:
+        """Have all replicas keep a copy; a write quorum of them is enough to answer."""
+        work = self.work[request]
         work.chosen, work.heard = copy, {}
         yield from self._keep(work.call.key, copy)
         for peer in self.peers:
             yield Send(peer, Keep(request, work.call.key, copy))
         yield from self._hear(request, self.me, None)
 
-    def _answer(self, request, work, copy):
+    def answer(self, request: int, copy: Copy) -> Iterator[Effect]:
+        """Answer the client: a read with the value of `copy`."""
+        work = self.work[request]
         work.told = True
         yield Reply(request, copy.value if work.call.op == "read" else None)
 
