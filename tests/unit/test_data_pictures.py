@@ -5,7 +5,7 @@ from artists import assert_legible, boxes, drawn, pixels, texts, words
 from traces import KILLED, job, kill, work
 
 from distlab.errors import InvalidArgument
-from distlab.show import experts, lineage, rates, shuffle, tasks, timeline
+from distlab.show import dataflow, experts, lineage, rates, shuffle, tasks, timeline
 from distlab.trace import Lineage, LineageNode, Parent, StageRun
 
 HOSTILE = "cost $x_1$ & <b>\\frac{1}{2}</b> 日本"
@@ -124,6 +124,37 @@ def test_an_empty_shuffle_says_so():
     picture = shuffle([[0, 0]])
     assert "Nothing is moved." in picture.alt
     assert_legible(picture)
+
+
+# ---- dataflow -------------------------------------------------------------------
+
+RUNS = [[[("cat", 1), ("the", 1)], []], [[("the", 1)], [("dog", 1)]]]
+PARTS = [[("cat", 1), ("the", 2)], [("dog", 1)]]
+
+
+def test_a_dataflow_groups_what_each_reduce_gets_and_draws_what_is_sent():
+    picture = dataflow(["the cat", "the dog"], RUNS, PARTS, HOSTILE)
+    assert {"cat [1]", "the [1, 1]", "dog [1]", "the 2"} <= {*words(picture)}
+    assert "Map 0 reads 'the cat' and leaves cat 1, the 1 for reduce 0" in picture.alt
+    assert "Reduce 1 gets dog [1] and writes dog 1." in picture.alt
+    assert len(drawn(picture, "box")) == 2 + 4 + 2 + 2
+    assert len(drawn(picture, "arrow")) == 2 + 3 + 2, "none for the empty run"
+    assert_legible(picture)
+
+
+@pytest.mark.parametrize("size", [(1, 1), (5, 4), (2, 7)])
+def test_a_dataflow_of_any_size_is_legible(size):
+    maps, reduces = size
+    runs = [[[(f"word{r}", m)] * 15 for r in range(reduces)] for m in range(maps)]
+    picture = dataflow(["word " * 30] * maps, runs, [run for run in runs[0]])
+    assert_legible(picture)
+    assert words(picture).count("and 5 more") == maps * reduces + reduces
+
+
+@pytest.mark.parametrize("wrong", [([], [], []), (["a"], [], []), (["a"], [[1]], [[]])])
+def test_what_is_no_dataflow_is_refused(wrong):
+    with pytest.raises(InvalidArgument):
+        dataflow(*wrong)
 
 
 # ---- experts --------------------------------------------------------------------
