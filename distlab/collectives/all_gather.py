@@ -1,4 +1,7 @@
-"""All-gather: every rank has a tensor; afterwards every rank has a list of them all."""
+"""All-gather: every rank has a tensor; afterwards every rank has a list of them all.
+
+S is the bytes of the whole list, so that a rank brings S/n.
+"""
 
 from distlab.collectives.arguments import flat_view, rooms_for
 from distlab.collectives.powers import Places, powers_below
@@ -10,7 +13,7 @@ def ring_all_gather(comm, tensor) -> list:
     """Pass the tensors around a ring; each rank keeps a copy of what it passes on.
 
     Returns: a list, of which index r is a copy of rank r's tensor.
-    Cost: n-1 rounds; every rank sends (n-1) S, the least possible.
+    Cost: n-1 rounds; every rank sends (n-1)/n S, the least possible.
     Source: Thakur, Rabenseifner and Gropp (2005).
     """
     flat_view(comm, tensor)
@@ -32,8 +35,8 @@ def recursive_doubling_all_gather(comm, tensor) -> list:
     `powers`.
 
     Returns: a list, of which index r is a copy of rank r's tensor.
-    Cost: log2 n rounds, and every rank sends (n-1) S, for a power of two; else
-        floor(log2 n) + 2 rounds, the last of them with n S.
+    Cost: log2 n rounds, and every rank sends (n-1)/n S, for a power of two; else
+        floor(log2 n) + 2 rounds, the last of them with S.
     Source: Thakur, Rabenseifner and Gropp (2005).
     """
     flat = flat_view(comm, tensor)
@@ -74,7 +77,7 @@ def bruck_all_gather(comm, tensor) -> list:
     missing.
 
     Returns: a list, of which index r is a copy of rank r's tensor.
-    Cost: ceil(log2 n) rounds; every rank sends (n-1) S: the least of both.
+    Cost: ceil(log2 n) rounds; every rank sends (n-1)/n S: the least of both.
     Source: Bruck et al., "Efficient algorithms for all-to-all communications in
         multiport message-passing systems" (1997).
     """

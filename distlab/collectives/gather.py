@@ -1,4 +1,7 @@
-"""Gather: every rank has a tensor; afterwards the root has a list of all of them."""
+"""Gather: every rank has a tensor; afterwards the root has a list of all of them.
+
+S is the bytes of the whole list, so that a rank brings S/n.
+"""
 
 from distlab.collectives.arguments import check_root, flat_view, rooms_for
 from distlab.collectives.powers import powers_below, subtree
@@ -11,7 +14,7 @@ def naive_gather(comm, tensor, *, root: int = 0) -> list | None:
 
     Returns: on the root a list, of which index r is a copy of rank r's tensor; None
         elsewhere.
-    Cost: n-1 rounds; every rank but the root sends S.
+    Cost: n-1 rounds; every rank but the root sends S/n.
     """
     check_root(comm, root)
     flat = flat_view(comm, tensor)
@@ -35,7 +38,7 @@ def tree_gather(comm, tensor, *, root: int = 0) -> list | None:
 
     Returns: on the root a list, of which index r is a copy of rank r's tensor; None
         elsewhere.
-    Cost: ceil(log2 n) rounds; the root receives (n-1) S, as it must.
+    Cost: ceil(log2 n) rounds; the root receives (n-1)/n S, as it must.
     Source: Thakur, Rabenseifner and Gropp (2005).
     """
     check_root(comm, root)

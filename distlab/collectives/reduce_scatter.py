@@ -4,20 +4,54 @@ The chunks are those of `chunks.split`, and rank r gets chunk r. It works in pla
 result is a view into the tensor that was given. The other chunks are left in pieces.
 """
 
+import itertools
+
 from distlab.collectives.arguments import flat_view
 from distlab.collectives.chunks import chunk_edges, room_for, room_like, split
 from distlab.collectives.powers import Places, powers_below
 from distlab.collectives.reductions import SUM
 
 __all__ = [
+    "bruck_reduce_scatter",
     "pairwise_reduce_scatter",
     "recursive_halving_reduce_scatter",
     "ring_reduce_scatter",
 ]
 
 
+def bruck_reduce_scatter(comm, tensor, *, op=SUM):
+    """Send partial sums 4, 2 and 1 ranks on, the farthest first; any n.
+
+    It is `bruck_all_gather` backwards: what a rank received there it sends here, to be
+    added. A rank holds its chunks in order from its own on, and adds to the beginning
+    of them what the ranks before it have of those. Only its own chunk changes.
+
+    Returns: this rank's chunk of the result, a flat view into `tensor`.
+    Cost: ceil(log2 n) rounds; every rank sends S less its own chunk: the least of both.
+    Source: Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms"
+        (2024), with the distances of Bruck et al. (1997).
+    """
+    flat, n, rank = flat_view(comm, tensor, op), comm.world_size, comm.rank
+    chunks, own = split(flat, n), chunk_edges(len(flat), n)[rank]
+    turned, arrived = room_like(flat), room_like(flat)
+    turned[: len(flat) - own], turned[len(flat) - own :] = flat[own:], flat[:own]
+    lengths = (len(chunk) for chunk in chunks[rank:] + chunks[:rank])
+    edges = list(itertools.accumulate(lengths, initial=0))
+    distances = powers_below(n)
+    for step, distance in enumerate(reversed(distances), 1):
+        comm.mark(f"reduce-scatter, step {step} of {len(distances)}")
+        count = min(distance, n - distance)
+        mine, room = turned[: edges[count]], arrived[: edges[count]]
+        theirs = turned[edges[distance] : edges[distance + count]]
+        ahead, behind = (rank + distance) % n, (rank - distance) % n
+        op.combine(mine, comm.sendrecv(theirs, room, dst=ahead, src=behind))
+    chunks[rank][...] = turned[: edges[1]]
+    op.finish(chunks[rank], n)
+    return chunks[rank]
+
+
 def pairwise_reduce_scatter(comm, tensor, *, op=SUM):
-    """Send every rank one's share of its chunk, straight, a different rank each step.
+    """Send every rank its chunk of this one's tensor, another rank in each step.
 
     The order of adding is that of the ranks before this one. Only a rank's own chunk
     changes.
@@ -39,7 +73,7 @@ def pairwise_reduce_scatter(comm, tensor, *, op=SUM):
 
 
 def ring_reduce_scatter(comm, tensor, *, op=SUM):
-    """Pass partial sums around a ring; each rank adds its share to what comes by.
+    """Pass partial sums around a ring; each rank adds its own chunk to what comes by.
 
     The sum of chunk r begins on rank r + 1 and ends, complete, on rank r.
 
@@ -63,9 +97,9 @@ def ring_reduce_scatter(comm, tensor, *, op=SUM):
 def recursive_halving_reduce_scatter(comm, tensor, *, op=SUM):
     """Swap halves with a partner n/2 away, quarters with one n/4 away, and so on.
 
-    Each rank keeps the half that its own chunk is in, and adds the partner's share of
-    it. If n is no power of two, guests hand their tensor in before, and get their chunk
-    after; see `powers`.
+    Each rank keeps the half that its own chunk is in, and adds what the partner
+    has of it. If n is no power of two, guests hand their tensor in before, and get
+    their chunk after; see `powers`.
 
     Returns: this rank's chunk of the result, a flat view into `tensor`.
     Cost: log2 n rounds, and every rank sends S less its own chunk, for a power of two;

@@ -1,4 +1,7 @@
-"""Scatter: the root has a tensor for every rank; afterwards each rank has its own."""
+"""Scatter: the root has a tensor for every rank; afterwards each rank has its own.
+
+S is the bytes of all that the root has, so that a rank gets S/n.
+"""
 
 from distlab.collectives.arguments import check_root, flat_pieces, flat_view
 from distlab.collectives.chunks import room_for
@@ -12,7 +15,7 @@ def naive_scatter(comm, tensor, pieces=None, *, root: int = 0) -> None:
     """Send every rank its piece, one after another, into its `tensor`.
 
     pieces: on the root a list of n tensors like `tensor`; nobody else's is looked at.
-    Cost: n-1 rounds; the root sends (n-1) S.
+    Cost: n-1 rounds; the root sends (n-1)/n S.
     """
     check_root(comm, root)
     flat = flat_view(comm, tensor)
@@ -34,7 +37,7 @@ def tree_scatter(comm, tensor, pieces=None, *, root: int = 0) -> None:
     pieces of a place and of those below it in the tree travel as one message.
 
     pieces: on the root a list of n tensors like `tensor`; nobody else's is looked at.
-    Cost: ceil(log2 n) rounds; the root sends (n-1) S, as it must.
+    Cost: ceil(log2 n) rounds; the root sends (n-1)/n S, as it must.
     Source: Thakur, Rabenseifner and Gropp (2005).
     """
     check_root(comm, root)

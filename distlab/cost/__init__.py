@@ -4,9 +4,9 @@ For every algorithm of `distlab.collectives` there is a function of the same nam
 
     cost.ring_all_reduce(4, 10 * 4, itemsize=4)      ten float32 on four ranks
 
-tensor_bytes: S, the bytes of the tensor that a rank passes in. For a gather or an
-    all-gather that is one rank's share of the result, for a scatter the piece that it
-    gets, for an all-to-all each of the tensors in its list.
+tensor_bytes: S, the bytes of the whole tensor, as everywhere in the course. Gather,
+    all-gather, scatter and all-to-all, which take equal shards, have shard_bytes in its
+    place, those of one of them: S is n times as much.
 itemsize: bytes of one number; chunks are cut between numbers, so that the counts are
     exact also where n does not divide S.
 

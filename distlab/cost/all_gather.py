@@ -1,33 +1,33 @@
-"""What an all-gather costs; S is the tensor that one rank brings."""
+"""What an all-gather costs; a rank brings shard_bytes, and S is n times as much."""
 
 from distlab.cost.model import Cost, Pairing, checked, levels
 
 __all__ = ["bruck_all_gather", "recursive_doubling_all_gather", "ring_all_gather"]
 
 
-def ring_all_gather(world_size: int, tensor_bytes: int, *, itemsize: int = 1) -> Cost:
+def ring_all_gather(world_size: int, shard_bytes: int, *, itemsize: int = 1) -> Cost:
     """Return the cost of passing the tensors around a ring.
 
-    T = (n-1) (alpha + S beta)
+    T = (n-1) (alpha + S/n beta)
 
     Source: Thakur, Rabenseifner and Gropp (2005).
     """
-    n, size = world_size, checked(world_size, tensor_bytes, itemsize)
+    n, size = world_size, checked(world_size, shard_bytes, itemsize)
     total = (n - 1) * size
     return Cost(n - 1, total, 0, (total,) * n, (n - 1,) * n)
 
 
 def recursive_doubling_all_gather(
-    world_size: int, tensor_bytes: int, *, itemsize: int = 1
+    world_size: int, shard_bytes: int, *, itemsize: int = 1
 ) -> Cost:
     """Return the cost of exchanging all that one has, at doubling distances.
 
-    T = log2 n alpha + (n-1) S beta         for a power of two; else, with p the largest
-    T = (log2 p + 2) alpha + (n + p + sum of min(d, n-p) over d = 1, 2, .. p/2) S beta
+    T = log2 n alpha + (n-1)/n S beta       for a power of two; else, with p the largest
+    T = (log2 p + 2) alpha + (n + p + sum of min(d, n-p) over d = 1, 2, .. p/2) S/n beta
 
     Source: Thakur, Rabenseifner and Gropp (2005).
     """
-    n, size = world_size, checked(world_size, tensor_bytes, itemsize)
+    n, size = world_size, checked(world_size, shard_bytes, itemsize)
     pairs = Pairing(n)
 
     def sent_from(place, has_guest):
@@ -47,14 +47,14 @@ def recursive_doubling_all_gather(
     )
 
 
-def bruck_all_gather(world_size: int, tensor_bytes: int, *, itemsize: int = 1) -> Cost:
+def bruck_all_gather(world_size: int, shard_bytes: int, *, itemsize: int = 1) -> Cost:
     """Return the cost of fetching from 1, 2, 4 and so on further.
 
-    T = ceil(log2 n) alpha + (n-1) S beta
+    T = ceil(log2 n) alpha + (n-1)/n S beta
 
     Source: Bruck et al., "Efficient algorithms for all-to-all communications in
         multiport message-passing systems" (1997).
     """
-    n, size = world_size, checked(world_size, tensor_bytes, itemsize)
+    n, size = world_size, checked(world_size, shard_bytes, itemsize)
     total = (n - 1) * size
     return Cost(levels(n), total, 0, (total,) * n, (levels(n),) * n)

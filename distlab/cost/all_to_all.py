@@ -1,4 +1,4 @@
-"""What an all-to-all costs; S is one of the n tensors in a rank's list."""
+"""What an all-to-all costs; S is all n tensors of a rank, of shard_bytes each."""
 
 from distlab.cost.model import Cost, checked, levels
 from distlab.errors import InvalidArgument
@@ -7,22 +7,22 @@ __all__ = ["bruck_all_to_all", "pairwise_all_to_all"]
 
 
 def pairwise_all_to_all(
-    world_size: int, tensor_bytes: int | list[list[int]], *, itemsize: int = 1
+    world_size: int, shard_bytes: int | list[list[int]], *, itemsize: int = 1
 ) -> Cost:
     """Return the cost of exchanging with one rank after another, straight.
 
-    T = (n-1) (alpha + S beta)              for equal tensors; else, with S_k the
-    T = (n-1) alpha + sum of S_k beta       longest message of step k
+    T = (n-1) (alpha + S/n beta)            for equal tensors; else, with b_k the
+    T = (n-1) alpha + sum of b_k beta       longest message of step k
 
-    tensor_bytes: of unequal tensors a list of rows, one for each rank: what it has for
+    shard_bytes: of unequal tensors a list of rows, one for each rank: what it has for
         rank 0, 1 and so on. `exchange_lengths` costs as much as tensors of 8 bytes.
 
     Source: Thakur, Rabenseifner and Gropp (2005).
     """
     n = world_size
-    if isinstance(tensor_bytes, list | tuple):
-        return _unequal(n, tensor_bytes, itemsize)
-    total = (n - 1) * checked(n, tensor_bytes, itemsize)
+    if isinstance(shard_bytes, list | tuple):
+        return _unequal(n, shard_bytes, itemsize)
+    total = (n - 1) * checked(n, shard_bytes, itemsize)
     return Cost(n - 1, total, 0, (total,) * n, (n - 1,) * n)
 
 
@@ -39,14 +39,14 @@ def _unequal(n, rows, itemsize):
     return Cost(n - 1, chain, 0, sent, (n - 1,) * n)
 
 
-def bruck_all_to_all(world_size: int, tensor_bytes: int, *, itemsize: int = 1) -> Cost:
+def bruck_all_to_all(world_size: int, shard_bytes: int, *, itemsize: int = 1) -> Cost:
     """Return the cost of sending by way of others, once for each binary digit 1.
 
-    T = log2 n (alpha + n/2 S beta)         for a power of two; else, exactly,
-    T = ceil(log2 n) alpha + (number of digits 1 in 0, 1, .. n-1, in binary) S beta
+    T = log2 n (alpha + S/2 beta)           for a power of two; else, exactly,
+    T = ceil(log2 n) alpha + (number of digits 1 in 0, 1, .. n-1, in binary) S/n beta
 
     Source: Bruck et al. (1997).
     """
-    n, size = world_size, checked(world_size, tensor_bytes, itemsize)
+    n, size = world_size, checked(world_size, shard_bytes, itemsize)
     total = sum(way.bit_count() for way in range(n)) * size
     return Cost(levels(n), total, 0, (total,) * n, (levels(n),) * n)

@@ -5,31 +5,28 @@
 
 The factor makes measurements on different numbers of ranks comparable with each other
 and with a link's rate: 2(n-1)/n for an all-reduce, (n-1)/n for reduce-scatter,
-all-gather, gather, scatter and all-to-all, 1 for broadcast and reduce.
+all-gather, gather, scatter and all-to-all, 1 for broadcast and reduce. S is the whole
+tensor: for an all-gather what every rank ends with.
 
-NCCL-tests takes as S of the collectives with (n-1)/n the whole of all ranks' tensors.
-In `cost` S is one rank's tensor, n times smaller in all of them but reduce-scatter.
-busbw is the same in both: the bytes that the busiest rank must move, per second.
+The factor counts the bytes that the busiest rank must send as long as ranks do the
+adding. Where switches add (NVLink SHARP) a rank sends less, and busbw can be above the
+rate of its link.
 
 Source: NVIDIA, nccl-tests, doc/PERFORMANCE.md.
 """
 
 import math
 
-from distlab.cost import bounds
 from distlab.errors import InvalidArgument
 
 __all__ = ["algbw", "busbw"]
 
-_BOUNDS = {
-    "all_gather": bounds.all_gather_bound_bytes,
-    "all_reduce": bounds.all_reduce_bound_bytes,
-    "all_to_all": bounds.all_to_all_bound_bytes,
-    "broadcast": bounds.broadcast_bound_bytes,
-    "gather": bounds.gather_bound_bytes,
-    "reduce": bounds.reduce_bound_bytes,
-    "reduce_scatter": bounds.reduce_scatter_bound_bytes,
-    "scatter": bounds.scatter_bound_bytes,
+_ONE_WAY = ("all_gather", "all_to_all", "gather", "reduce_scatter", "scatter")
+_FACTORS = {
+    "all_reduce": lambda n: 2 * (n - 1) / n,
+    "broadcast": lambda n: 1,
+    "reduce": lambda n: 1,
+    **dict.fromkeys(_ONE_WAY, lambda n: (n - 1) / n),
 }
 
 
@@ -46,16 +43,16 @@ def busbw(collective: str, world_size: int, tensor_bytes: int, seconds: float) -
     """Return the bytes per second of the busiest rank, had the algorithm been ideal.
 
     collective: its name, such as "all_reduce".
-    tensor_bytes: S as everywhere in `cost`, one rank's tensor.
+    tensor_bytes: S, the whole tensor.
 
     Raises: InvalidArgument for a name that has no busbw, or a time of 0 or below.
     """
-    if collective not in _BOUNDS:
+    if collective not in _FACTORS:
         raise InvalidArgument(
-            f"there is no busbw of {collective!r}, but of {', '.join(_BOUNDS)}."
+            f"there is no busbw of {collective!r}, but of {', '.join(_FACTORS)}."
         )
     _check_seconds(seconds)
-    return _BOUNDS[collective](world_size, tensor_bytes) / seconds
+    return algbw(tensor_bytes, seconds) * _FACTORS[collective](world_size)
 
 
 def _check_seconds(seconds):

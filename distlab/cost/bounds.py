@@ -1,8 +1,8 @@
 """What no algorithm can do better, as long as ranks do the adding.
 
 Each `..._bound_bytes` is the least that the busiest rank must send or receive. Divided
-by the rate of a link it is the least time, whatever the latency; and it is what busbw
-is made from, see `bandwidth`. tensor_bytes is S as everywhere in `cost`.
+by the rate of a link it is the least time, whatever the latency. tensor_bytes is S, and
+shard_bytes S/n, as everywhere in `cost`.
 """
 
 __all__ = [
@@ -29,7 +29,7 @@ def bound_rounds(world_size: int) -> int:
 
 
 def all_reduce_bound_bytes(world_size: int, tensor_bytes: int) -> float:
-    """Return 2(n-1)/n S: for each number n-1 shares and n-1 results have to travel.
+    """Return 2(n-1)/n S: n-1 contributions to each element and n-1 results travel.
 
     Source: Patarasuk and Yuan (2009), theorem 1.
     """
@@ -37,37 +37,37 @@ def all_reduce_bound_bytes(world_size: int, tensor_bytes: int) -> float:
 
 
 def reduce_scatter_bound_bytes(world_size: int, tensor_bytes: int) -> float:
-    """Return (n-1)/n S: for each number n-1 shares have to travel."""
+    """Return (n-1)/n S: n-1 contributions to each element travel."""
     return (world_size - 1) * tensor_bytes / world_size
 
 
-def all_gather_bound_bytes(world_size: int, tensor_bytes: int) -> float:
-    """Return (n-1) S: a rank has to receive all tensors but its own."""
-    return (world_size - 1) * tensor_bytes
+def all_gather_bound_bytes(world_size: int, shard_bytes: int) -> float:
+    """Return (n-1)/n S: a rank has to receive all tensors but its own."""
+    return (world_size - 1) * shard_bytes
 
 
-def gather_bound_bytes(world_size: int, tensor_bytes: int) -> float:
-    """Return (n-1) S: the root has to receive all tensors but its own."""
-    return (world_size - 1) * tensor_bytes
+def gather_bound_bytes(world_size: int, shard_bytes: int) -> float:
+    """Return (n-1)/n S: the root has to receive all tensors but its own."""
+    return (world_size - 1) * shard_bytes
 
 
-def scatter_bound_bytes(world_size: int, tensor_bytes: int) -> float:
-    """Return (n-1) S: the root has to send all pieces but its own."""
-    return (world_size - 1) * tensor_bytes
+def scatter_bound_bytes(world_size: int, shard_bytes: int) -> float:
+    """Return (n-1)/n S: the root has to send all pieces but its own."""
+    return (world_size - 1) * shard_bytes
 
 
-def all_to_all_bound_bytes(world_size: int, tensor_bytes: int) -> float:
-    """Return (n-1) S: a rank has to send all its tensors but one."""
-    return (world_size - 1) * tensor_bytes
+def all_to_all_bound_bytes(world_size: int, shard_bytes: int) -> float:
+    """Return (n-1)/n S: a rank has to send all its tensors but one."""
+    return (world_size - 1) * shard_bytes
 
 
 def broadcast_bound_bytes(world_size: int, tensor_bytes: int) -> float:
-    """Return S: the root has to send every number once."""
+    """Return S: the root has to send every element once."""
     return tensor_bytes if world_size > 1 else 0
 
 
 def reduce_bound_bytes(world_size: int, tensor_bytes: int) -> float:
-    """Return S: the root has to receive every number's sum, or a part of it, once."""
+    """Return S: the root has to receive every element's sum, or a part of it, once."""
     return tensor_bytes if world_size > 1 else 0
 
 

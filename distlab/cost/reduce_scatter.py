@@ -1,12 +1,31 @@
 """What a reduce-scatter costs; S is the whole tensor."""
 
-from distlab.cost.model import Cost, Pairing, checked, chunk_bytes, edges_of
+from distlab.cost.model import Cost, Pairing, checked, chunk_bytes, edges_of, levels
 
 __all__ = [
+    "bruck_reduce_scatter",
     "pairwise_reduce_scatter",
     "recursive_halving_reduce_scatter",
     "ring_reduce_scatter",
 ]
+
+
+def bruck_reduce_scatter(
+    world_size: int, tensor_bytes: int, *, itemsize: int = 1
+) -> Cost:
+    """Return the cost of Bruck's all-gather backwards.
+
+    T = ceil(log2 n) alpha + (n-1)/n S beta + (n-1)/n S gamma       for any n
+
+    Source: Träff, "Optimal, non-pipelined reduce-scatter and allreduce algorithms"
+        (2024).
+    """
+    n, size = world_size, checked(world_size, tensor_bytes, itemsize)
+    chunks = chunk_bytes(size, n, itemsize)
+    edges = edges_of(chunks)
+    chain = sum(edges[min(2**k, n - 2**k)] for k in range(levels(n)))
+    sent = tuple(size - chunk for chunk in chunks)
+    return Cost(levels(n), chain, chain, sent, (levels(n),) * n)
 
 
 def pairwise_reduce_scatter(
@@ -28,7 +47,7 @@ def pairwise_reduce_scatter(
 def ring_reduce_scatter(
     world_size: int, tensor_bytes: int, *, itemsize: int = 1
 ) -> Cost:
-    """Return the cost of one adding lap around a ring, which is that of pairwise.
+    """Return the cost of one adding phase on a ring, which is that of pairwise.
 
     T = (n-1) alpha + (n-1)/n S beta + (n-1)/n S gamma
 

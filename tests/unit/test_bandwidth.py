@@ -8,17 +8,16 @@ import pytest
 from distlab import InvalidArgument
 from distlab.cost import algbw, busbw, fit_link
 
-# doc/PERFORMANCE.md of nccl-tests; the whole there is n times one rank's tensor in the
-# last three.
+# doc/PERFORMANCE.md of nccl-tests
 FACTORS = {
     "all_reduce": lambda n: 2 * (n - 1) / n,
     "reduce_scatter": lambda n: (n - 1) / n,
     "broadcast": lambda n: 1,
     "reduce": lambda n: 1,
-    "all_gather": lambda n: (n - 1) / n * n,
-    "all_to_all": lambda n: (n - 1) / n * n,
-    "gather": lambda n: (n - 1) / n * n,
-    "scatter": lambda n: (n - 1) / n * n,
+    "all_gather": lambda n: (n - 1) / n,
+    "all_to_all": lambda n: (n - 1) / n,
+    "gather": lambda n: (n - 1) / n,
+    "scatter": lambda n: (n - 1) / n,
 }
 
 

@@ -20,8 +20,8 @@ def of(name, n, size=S, **options):
     return getattr(cost, name)(n, size, **options)
 
 
-# For powers of two: rounds, bytes on the chain, added bytes, each of n and S, where
-# k is log2 n. As in the tables of Thakur, Rabenseifner and Gropp (2005).
+# For powers of two: rounds, bytes on the chain, added bytes, each of n and the bytes that
+# a rank passes in, where k is log2 n. As in the tables of Thakur, Rabenseifner and Gropp (2005).
 LITERATURE = {
     "naive_broadcast": lambda n, k: (n - 1, (n - 1) * S, 0),
     "tree_broadcast": lambda n, k: (k, k * S, 0),
@@ -54,6 +54,7 @@ LITERATURE = {
     "ring_all_gather": lambda n, k: (n - 1, (n - 1) * S, 0),
     "recursive_doubling_all_gather": lambda n, k: (k, (n - 1) * S, 0),
     "bruck_all_gather": lambda n, k: (k, (n - 1) * S, 0),
+    "bruck_reduce_scatter": lambda n, k: (k, (n - 1) / n * S, (n - 1) / n * S),
     "ring_reduce_scatter": lambda n, k: (n - 1, (n - 1) / n * S, (n - 1) / n * S),
     "pairwise_reduce_scatter": lambda n, k: (n - 1, (n - 1) / n * S, (n - 1) / n * S),
     "recursive_halving_reduce_scatter": lambda n, k: (

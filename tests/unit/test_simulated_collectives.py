@@ -102,6 +102,19 @@ def test_halving_from_the_nearest_on_keeps_the_large_messages_in_a_node(
         assert sum(e.bytes for e in sent if e.peer // 8 != rank // 8) == crossing
 
 
+def scattered(comm, reduce_scatter, numbers):
+    return reduce_scatter(comm, np.arange(numbers) * (comm.rank + 1.0)).copy()
+
+
+@pytest.mark.parametrize("n", [*range(1, 9), 13])
+def test_every_reduce_scatter_leaves_each_rank_its_chunk_of_the_sum(n):
+    for name, algorithm in collectives.variants("reduce_scatter").items():
+        arguments = algorithm, 2 * n + 3
+        got = run(scattered, n, args=arguments, fabric=Uniform(LINK)).results
+        whole = np.arange(2 * n + 3) * (n * (n + 1) / 2)
+        assert (np.concatenate(got) == whole).all(), name
+
+
 def rows_for(rank, n):
     return [(rank * peer) % 5 for peer in range(n)]
 
