@@ -20,8 +20,9 @@ def of(name, n, size=S, **options):
     return getattr(cost, name)(n, size, **options)
 
 
-# For powers of two: rounds, bytes on the chain, added bytes, each of n and the bytes that
-# a rank passes in, where k is log2 n. As in the tables of Thakur, Rabenseifner and Gropp (2005).
+# For powers of two: rounds, bytes on the chain, added bytes, each of n and the bytes
+# that a rank passes in, where k is log2 n. As in the tables of Thakur, Rabenseifner and
+# Gropp (2005).
 LITERATURE = {
     "naive_broadcast": lambda n, k: (n - 1, (n - 1) * S, 0),
     "tree_broadcast": lambda n, k: (k, k * S, 0),
