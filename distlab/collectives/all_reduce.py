@@ -9,7 +9,7 @@ __all__ = ["naive_all_reduce", "ring_all_reduce", "tree_all_reduce"]
 
 
 def naive_all_reduce(comm, tensor, *, op=SUM) -> None:
-    """Add everything up on rank 0, then send the sum to everybody; in place.
+    """Add everything up on rank 0, then send the sum back to every rank; in place.
 
     Rank 0 handles n - 1 tensors in and n - 1 tensors out, one after another, while the
     others wait.
@@ -62,7 +62,7 @@ def tree_all_reduce(comm, tensor, *, op=SUM) -> None:
 
 
 def ring_all_reduce(comm, tensor, *, op=SUM) -> None:
-    """Pass chunks around a ring in place: the first lap adds, the second copies.
+    """Pass chunks around a ring in place: the first phase adds, the second copies.
 
     The tensor is cut into n chunks. In each step every rank sends one chunk to its
     right and receives one from its left. After n - 1 steps of adding, rank r holds the

@@ -1,4 +1,4 @@
-"""Barrier: nobody leaves before everybody has come. Its messages carry nothing."""
+"""Barrier: no rank leaves before all have come. Its messages are empty."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ __all__ = ["dissemination_barrier", "naive_barrier", "tree_barrier"]
 
 
 def naive_barrier(comm) -> None:
-    """Have everybody report to rank 0, which then lets one after another go.
+    """Have every rank report to rank 0, which then releases one after another.
 
     Cost: 2(n-1) rounds, all of them at rank 0.
     """

@@ -10,7 +10,7 @@ __all__ = ["naive_broadcast", "scatter_all_gather_broadcast", "tree_broadcast"]
 def naive_broadcast(comm, tensor, *, root: int = 0) -> None:
     """Send the root's tensor to one rank after another; in place.
 
-    Cost: n-1 rounds; the root sends (n-1) S, nobody else anything.
+    Cost: n-1 rounds; the root sends (n-1) S, the others nothing.
     """
     check_root(comm, root)
     flat = flat_view(comm, tensor)

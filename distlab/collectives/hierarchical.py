@@ -4,7 +4,7 @@ A node's ranks share fast links, and all of them one slow way out. Here a byte g
 only after it has been added up inside:
 
     reduce-scatter in each node ─▶ all-reduce of each part ─▶ all-gather in each node
-    node 0  rank 0: part 0          0 and 2: part 0            everybody: all parts
+    node 0  rank 0: part 0          0 and 2: part 0            all ranks: all parts
             rank 1: part 1          1 and 3: part 1
     node 1  rank 2: part 0
             rank 3: part 1

@@ -22,7 +22,7 @@ __all__ = ["pipelined_ring_all_reduce"]
 def pipelined_ring_all_reduce(
     comm, tensor, *, op=SUM, pieces_per_chunk: int = 2
 ) -> None:
-    """Go two laps around a ring, one piece moving while another is added; in place.
+    """Run both phases of a ring, one piece moving while another is added; in place.
 
     What a rank sends in a step is what it added up in the step before, one chunk of
     pieces earlier. With two pieces or more that is done when its turn comes.
@@ -40,8 +40,8 @@ def pipelined_ring_all_reduce(
     def begin(number):
         step, piece = divmod(number, pieces_per_chunk)
         if piece == 0:
-            lap = "reduce-scatter" if step <= last else "all-gather"
-            comm.mark(f"{lap}, step {step % (n - 1) + 1} of {n - 1}")
+            phase = "reduce-scatter" if step <= last else "all-gather"
+            comm.mark(f"{phase}, step {step % (n - 1) + 1} of {n - 1}")
         target = chunks[(rank - step - 1) % n][piece]
         room = rooms[number % 2][: len(target)] if step <= last else target
         arriving = comm.irecv(room, left)

@@ -14,7 +14,7 @@ __all__ = ["naive_scatter", "tree_scatter"]
 def naive_scatter(comm, tensor, pieces=None, *, root: int = 0) -> None:
     """Send every rank its piece, one after another, into its `tensor`.
 
-    pieces: on the root a list of n tensors like `tensor`; nobody else's is looked at.
+    pieces: on the root a list of n tensors like `tensor`; ignored elsewhere.
     Cost: n-1 rounds; the root sends (n-1)/n S.
     """
     check_root(comm, root)
@@ -36,7 +36,7 @@ def tree_scatter(comm, tensor, pieces=None, *, root: int = 0) -> None:
     It is `tree_gather` backwards. A place is a rank counted from the root, and the
     pieces of a place and of those below it in the tree travel as one message.
 
-    pieces: on the root a list of n tensors like `tensor`; nobody else's is looked at.
+    pieces: on the root a list of n tensors like `tensor`; ignored elsewhere.
     Cost: ceil(log2 n) rounds; the root sends (n-1)/n S, as it must.
     Source: Thakur, Rabenseifner and Gropp (2005).
     """

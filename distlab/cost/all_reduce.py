@@ -38,20 +38,20 @@ def tree_all_reduce(world_size: int, tensor_bytes: int, *, itemsize: int = 1) ->
 
 
 def ring_all_reduce(world_size: int, tensor_bytes: int, *, itemsize: int = 1) -> Cost:
-    """Return the cost of two laps around a ring.
+    """Return the cost of both phases of a ring.
 
     T = 2(n-1) alpha + 2(n-1)/n S beta + (n-1)/n S gamma
 
-    Rank r leaves out chunk r + 1 on the first lap, and chunk r + 2 on the second.
+    Rank r leaves out chunk r + 1 in the first phase, and chunk r + 2 in the second.
 
     Source: Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms
         for clusters of workstations" (2009).
     """
     n, size = world_size, checked(world_size, tensor_bytes, itemsize)
     chunks = chunk_bytes(size, n, itemsize)
-    lap = (n - 1) * chunks[0]
+    phase = (n - 1) * chunks[0]
     sent = tuple(2 * size - chunks[(r + 1) % n] - chunks[(r + 2) % n] for r in range(n))
-    return Cost(2 * (n - 1), 2 * lap, lap, sent, (2 * (n - 1),) * n)
+    return Cost(2 * (n - 1), 2 * phase, phase, sent, (2 * (n - 1),) * n)
 
 
 def pipelined_ring_all_reduce(

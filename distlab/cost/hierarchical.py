@@ -29,15 +29,15 @@ def hierarchical_all_reduce(
     g = math.gcd(min(ranks_per_node, n), n)
     nodes, parts = n // g, chunk_bytes(size, g, itemsize)
     chunks = [chunk_bytes(part, nodes, itemsize) for part in parts]
-    lap, lap_between = (g - 1) * parts[0], (nodes - 1) * chunks[0][0]
+    inside, between = (g - 1) * parts[0], (nodes - 1) * chunks[0][0]
     sent = tuple(
         _sent(parts, rank % g) + _sent(chunks[rank % g], rank // g) for rank in range(n)
     )
     rounds = 2 * (g - 1) + 2 * (nodes - 1)
-    chain = lap + lap_between
+    chain = inside + between
     return Cost(rounds, 2 * chain, chain, sent, (rounds,) * n)
 
 
 def _sent(chunks, k):
-    """Return what the k-th in a ring sends: in each of two laps all chunks but one."""
+    """Return what the k-th in a ring sends: in each of two phases all chunks but one."""
     return 2 * sum(chunks) - chunks[k] - chunks[(k + 1) % len(chunks)]

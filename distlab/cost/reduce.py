@@ -13,7 +13,7 @@ def naive_reduce(
     T = (n-1) (alpha + S beta + S gamma)
     """
     n, size = world_size, checked(world_size, tensor_bytes, itemsize, root)
-    return _everybody_sends_once(n, size, root, n - 1)
+    return _every_rank_sends_once(n, size, root, n - 1)
 
 
 def tree_reduce(
@@ -26,10 +26,10 @@ def tree_reduce(
     Source: Thakur, Rabenseifner and Gropp (2005).
     """
     n, size = world_size, checked(world_size, tensor_bytes, itemsize, root)
-    return _everybody_sends_once(n, size, root, levels(n))
+    return _every_rank_sends_once(n, size, root, levels(n))
 
 
-def _everybody_sends_once(n, size, root, rounds):
+def _every_rank_sends_once(n, size, root, rounds):
     messages = by_rank([0] + [1] * (n - 1), root)
     sent = tuple(count * size for count in messages)
     return Cost(rounds, rounds * size, rounds * size, sent, messages)
