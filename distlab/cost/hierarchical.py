@@ -39,5 +39,5 @@ def hierarchical_all_reduce(
 
 
 def _sent(chunks, k):
-    """Return what the k-th in a ring sends: in each of two phases all chunks but one."""
+    """Return what the k-th in a ring sends: all chunks but one in each phase."""
     return 2 * sum(chunks) - chunks[k] - chunks[(k + 1) % len(chunks)]
