@@ -2,12 +2,16 @@
 
 import inspect
 import math
+from collections import Counter
 
 import pytest
 
 from distlab import InvalidArgument, collectives, cost
+from distlab.cost import two_trees
+from distlab.links import LINKS
 
 NAMES = [name for name in collectives.__all__ if "_" in name]
+OPTIONS = "root", "ranks_per_node", "pieces_per_chunk", "chunks_per_half"
 POWERS = [1, 2, 4, 8, 16, 64]
 ANY = [1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 33, 100]
 S = 64 * 16 * 8  # bytes that every power here divides, twice
@@ -182,9 +186,45 @@ def test_pieces_change_nothing_but_messages_and_rounds():
 
 
 def test_two_trees_are_as_deep_as_counted_by_hand():
-    for n, deep in ((2, 1), (3, 2), (4, 3), (5, 3), (6, 3), (7, 4), (8, 5), (15, 6)):
+    for n, deep in ((2, 1), (3, 2), (4, 3), (5, 3), (6, 4), (7, 4), (8, 5), (15, 6)):
         found = cost.double_tree_all_reduce(n, S)
         assert (found.rounds, found.chain_bytes) == (2 * deep, deep * S)
+    for n in range(3, 300):
+        least = n.bit_length() + (n + 1).bit_length() - 3
+        assert cost.double_tree_all_reduce(n, 0).rounds in (2 * least, 2 * least + 2)
+
+
+def test_chunks_of_two_trees_follow_each_other_in_every_second_step():
+    for n, deep in ((3, 2), (4, 3), (8, 5), (64, 11), (1024, 19)):
+        for chunks in (1, 2, 8, 64):
+            found = cost.double_tree_all_reduce(n, S, chunks_per_half=chunks)
+            steps = deep + 2 * (chunks - 1)
+            assert found.rounds == 2 * steps and max(found.messages) <= 4 * chunks
+            assert found.chain_bytes == steps * S / chunks
+            assert found.sent_bytes == cost.double_tree_all_reduce(n, S).sent_bytes
+    with pytest.raises(InvalidArgument, match="chunks_per_half"):
+        cost.double_tree_all_reduce(4, S, chunks_per_half=0)
+
+
+def test_a_rank_of_two_trees_has_one_message_each_way_in_a_step():
+    for n in ANY:
+        steps = two_trees.stride(n)
+        sends = Counter((e.parent, e.step % steps) for e in two_trees.two_trees(n))
+        receives = Counter((e.child, e.step % steps) for e in two_trees.two_trees(n))
+        assert max([*sends.values(), *receives.values(), 0]) <= 1
+
+
+def test_how_many_chunks_are_taken_is_not_far_from_the_best():
+    for name, worst in (("NVLink 4", 1.21), ("Ethernet 10G TCP", 1.39)):
+        link = LINKS[name].latency_s, LINKS[name].bytes_per_s
+        for n in (4, 64, 1024):
+            for size in (2**16, 2**20, 2**24, 2**30):
+                taken = cost.double_tree_all_reduce(n, size).seconds(*link)
+                others = [
+                    cost.double_tree_all_reduce(n, size, chunks_per_half=2**k)
+                    for k in range(12)
+                ]
+                assert taken <= worst * min(each.seconds(*link) for each in others)
 
 
 def test_no_rank_of_two_trees_sends_more_than_twice_the_tensor():

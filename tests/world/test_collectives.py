@@ -70,6 +70,7 @@ def cases_of(collective, n):
                 "ranks_per_node": place % (n + 1) + 1,
             }
             options["pieces_per_chunk"] = place % 3 + 2
+            options["chunks_per_half"] = place % 4 or None
             options["nearest_first"] = place % 2 == 0
             options = {key: value for key, value in options.items() if key in takes}
             cases.append(Case(name, shape, dtype, options))
