@@ -50,6 +50,19 @@ class Survey(tuple):
         """Return the table's cells as text, a row for each store."""
         return [_cells(each) for each in self]
 
+    def tradeoff(self) -> dict[str, tuple[float, float, str]]:
+        """Return name -> (latency without a partition, share that the minority answers
+        in it, consistency), as `show.tradeoff` draws them.
+        """
+        return {
+            one.name: (
+                statistics.fmean(one.median_s(op) or 0.0 for op in ("read", "write")),
+                one.availability(one.sides[1]),
+                _found(one),
+            )
+            for one in self
+        }
+
     def __repr__(self):
         rows = [_HEAD, *self.rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]

@@ -13,6 +13,7 @@
     memory(ranks, ...)          # memory of each rank by kind, against a limit
     pipeline(cells)             # stages over time, and their bubble
     tasks(output)               # what every worker of a data job did, try by try
+    dataflow(splits, runs, parts)  # a small job, pair by pair, from splits to output
     shuffle(output)             # bytes from every map task to every reduce task
     experts(kept, owners)       # tokens of every rank to every expert, and their load
     lineage(rdd)                # what a data set is made from, in stages, and what ran
@@ -22,6 +23,9 @@
     topology(graphs)            # which ranks hear each other, and how fast that mixes
     rates(simulated)            # what several simulated jobs moved over time
     history(verdict)            # what clients asked and were told, and why it cannot be
+    quorums(3, writes=2, reads=2)   # which replicas a read and a write share
+    models()                    # consistency models, strong to weak
+    tradeoff(survey)            # latency against what the minority answers
     source(function)            # the code itself
 
 Each drawing shows itself as the last line of a cell, and its `alt` says in words and
@@ -30,6 +34,7 @@ first picture that needs it.
 """
 
 from distlab.show.amdahl import amdahl
+from distlab.show.dataflow import dataflow
 from distlab.show.experts import experts
 from distlab.show.film import Comparison, Player, compare, folded, player, save
 from distlab.show.histogram import histogram
@@ -39,8 +44,10 @@ from distlab.show.lineage import lineage
 from distlab.show.matrices import matrices
 from distlab.show.memory import memory
 from distlab.show.mesh import mesh
+from distlab.show.models import models
 from distlab.show.picture import Picture
 from distlab.show.pipeline import pipeline
+from distlab.show.quorums import quorums
 from distlab.show.rates import rates
 from distlab.show.ratios import ratios
 from distlab.show.scaling import scaling
@@ -50,6 +57,7 @@ from distlab.show.suspicion import suspicion
 from distlab.show.tasks import tasks
 from distlab.show.timeline import timeline
 from distlab.show.topology import topology
+from distlab.show.tradeoff import tradeoff
 from distlab.show.traffic import traffic
 
 __all__ = [
@@ -58,6 +66,7 @@ __all__ = [
     "Player",
     "amdahl",
     "compare",
+    "dataflow",
     "experts",
     "folded",
     "histogram",
@@ -67,8 +76,10 @@ __all__ = [
     "matrices",
     "memory",
     "mesh",
+    "models",
     "pipeline",
     "player",
+    "quorums",
     "rates",
     "ratios",
     "save",
@@ -79,5 +90,6 @@ __all__ = [
     "tasks",
     "timeline",
     "topology",
+    "tradeoff",
     "traffic",
 ]
