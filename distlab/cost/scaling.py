@@ -1,13 +1,13 @@
 """How much faster n workers can be: the laws of scaling, and their fits.
 
-A speed-up S(n) is the time of one worker divided by that of n.
+A speed-up is the time of one worker divided by that of n.
 
-    Amdahl      S = 1 / (s + (1 - s) / n)                a part s stays serial
-    Gustafson   S = s + (1 - s) n                        the job grows with n instead
-    USL         S = n / (1 + a (n - 1) + b n (n - 1))    a: queueing, b: everybody with
-                                                         everybody; b > 0 has a peak
+    Amdahl      1 / (s + (1 - s) / n)                    a fraction s is serial
+    Gustafson   s + (1 - s) n                            the job grows with n instead
+    USL         n / (1 + sigma (n - 1) + kappa n (n - 1))
 
-USL with b = 0 is Amdahl's law with s = a.
+sigma, contention, is a serial fraction: USL with kappa = 0 is Amdahl's law. kappa,
+coherency, is what keeping each pair in agreement costs; kappa > 0 makes a peak.
 
 Source: Amdahl (1967); Gustafson, "Reevaluating Amdahl's law" (1988); Karp and Flatt,
     "Measuring parallel processor performance" (1990); Gunther, "Guerrilla Capacity
@@ -55,10 +55,11 @@ def usl_peak(contention: float, coherency: float) -> float:
 
 
 def karp_flatt(n: float, speedup: float) -> float:
-    """Return the serial part that Amdahl's law would need for this speed-up on n.
+    """Return the serial fraction that Amdahl's law would need for this speed-up on n.
 
-    If it stays the same for all n, the job has such a serial part. If it grows with n,
-    so does something else, such as communication. Uneven shares make it fall or jump.
+    Constant over n, the job behaves as if it had such a serial part. Rising, some loss
+    grows with n: overhead such as communication, or load imbalance, which can also make
+    it fall or stay. A timeline tells them apart.
     """
     if _workers(n) == 1:
         raise InvalidArgument("one worker has no speed-up to explain: n is 2 or more.")
