@@ -6,6 +6,7 @@ from distlab.show.lettering import fitted, literal, width_of
 from distlab.show.sheet import arrow, bars, points, strokes, underlay, write
 from distlab.show.telling import listed
 from distlab.show.theme import GRID, INK, PAPER, WAITING, WARNING, rank_color, tint
+from distlab.units import readable_seconds
 
 __all__ = ["Lanes"]
 
@@ -16,10 +17,11 @@ class Lanes:
     """One lane per rank of `ranks`, from the top down.
 
     pitch: from lane to lane, in inches. height: of all lanes. name_width: of the names
-    before them. stuck_width: of the words behind them. spans: what is in the lanes.
+    before them. stuck_width: of the words behind them, what never ended or, with
+    `totals`, how long each rank waited. spans: what is in the lanes.
     """
 
-    def __init__(self, reading, ranks, edge_s):
+    def __init__(self, reading, ranks, edge_s, *, totals: bool = False):
         self.reading = reading
         self.lane = {rank: number for number, rank in enumerate(ranks)}
         count = max(1, len(ranks))
@@ -33,11 +35,16 @@ class Lanes:
             for rank, words in reading.stuck.items()
             if rank in self.lane
         }
+        waited_s = {rank: reading.waited_s[rank] for rank in ranks if totals}
+        self.least = min(waited_s, key=waited_s.get, default=None)
+        self.totals = {
+            rank: f"waited {readable_seconds(s)}" for rank, s in waited_s.items()
+        }
         names = [width_of(f"rank {rank}", self.size) for rank in ranks]
         self.name_width = 0.2 + max(names, default=0.0)
-        words = [*self.stuck.values(), "never ended"]
-        widest = max(width_of(text, _SIZE) for text in words)
-        self.stuck_width = 0.12 + widest if self.stuck else 0.0
+        words = [*self.stuck.values(), *self.totals.values(), "never ended"]
+        widest = max(width_of(text, _SIZE, True) for text in words)
+        self.stuck_width = 0.12 + widest if self.stuck or totals else 0.0
         self._texts = defaultdict(list)  # rank -> ends of the texts in its lane, inches
 
     def draw(self, panel, clock, *, arrows: bool) -> None:
@@ -65,6 +72,9 @@ class Lanes:
                 for number, line in enumerate(words):
                     at = y + 0.15 * (number - (len(words) - 1) / 2)
                     write(page, right + 0.1, at, line, size=_SIZE, color=WARNING)
+            elif rank in self.totals:
+                bold = rank == self.least
+                write(page, right + 0.1, y, self.totals[rank], size=_SIZE, bold=bold)
 
     def _middle(self, rank):
         return (self.lane[rank] + 0.5) * self.pitch

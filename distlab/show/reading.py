@@ -10,6 +10,7 @@ The waiting spans of a rank add up to `Trace.waited_s`. A call that never ended 
 span of its own, which the trace counts nowhere.
 """
 
+import copy
 from collections import Counter, defaultdict
 from typing import NamedTuple
 
@@ -92,6 +93,33 @@ class Reading:
             for state, stretches in states.items():
                 spans += [Span(rank, state, *stretch, "") for stretch in stretches]
         return spans
+
+    def between(self, first: str, last: str) -> "Reading":
+        """Return the spans from where all ranks have set one mark to where one has
+        set another; marks and faults are left out, and the counts are those of all.
+
+        Raises: InvalidArgument if not every rank has set both, in this order.
+        """
+        ends = []
+        for label in (first, last):
+            at = {e.rank: e.start for e in self.trace.events if e.label == label}
+            if len(at) < self.trace.world_size:
+                raise InvalidArgument(f"not every rank has set a mark {label!r}.")
+            ends.append(at.values())
+        part, (start_s, last_s) = copy.copy(self), (min(ends[0]), max(ends[1]))
+        if last_s <= start_s:
+            raise InvalidArgument(f"the mark {last!r} does not come after {first!r}.")
+        part.trace, part.start_s, part.last_s = (
+            Trace(self.trace.world_size),
+            start_s,
+            last_s,
+        )
+        part.spans = lambda edge_s: [
+            span._replace(start=max(span.start, start_s), end=min(span.end, last_s))
+            for span in self.spans(edge_s)
+            if span.start < last_s and span.end > start_s
+        ]
+        return part
 
 
 def trace_of(thing) -> Trace:

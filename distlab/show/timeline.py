@@ -34,13 +34,17 @@ _KEY = {
 }
 
 
-def timeline(trace, title: str = "") -> Picture:
+def timeline(
+    trace, title: str = "", *, between: tuple[str, str] | None = None
+) -> Picture:
     """Draw what every rank did over time, rank 0 on top.
 
     Arrows go from the start of a send to the end of its recv. Marks are ticks; a label
     that several ranks wrote is written once, and left out where it would collide.
 
     trace: a `Trace`, or anything with a `.trace`, such as a report or a failure.
+    between: two marks that all ranks have set. The time from one to the other is drawn,
+        without arrows and marks, and how long each rank waited in the whole run.
 
     Of workers it draws their tasks: see `tasks`; of nodes their messages: see `nodes`.
 
@@ -51,28 +55,33 @@ def timeline(trace, title: str = "") -> Picture:
         return nodes(trace, title)
     if trace.who != "rank":
         return tasks(trace, title)
-    reading = Reading(trace)
+    whole = reading = Reading(trace)
     ranks, notes = _chosen(reading.trace.world_size)
     count = len(reading.messages)
-    if count > _MOST_ARROWS:
+    if between:
+        reading = whole.between(*between)
+        notes.append(f"Drawn: from {between[0]} to {between[1]}.")
+    elif count > _MOST_ARROWS:
         notes.append(f"Arrows are left out: {plural(count, 'message')}.")
     clock = Clock(reading)
-    lanes = Lanes(reading, ranks, clock.edge_s)
+    if between:
+        clock.caption = f"time since {between[0]}, {clock.unit}"
+    lanes = Lanes(reading, ranks, clock.edge_s, totals=bool(between))
     left, right = MARGIN + lanes.name_width + 0.15, PAGE_WIDTH - MARGIN
     clock.spread(left, right - lanes.stuck_width)
     labels, skipped = place_marks(reading.trace, ranks, clock.inch, right)
 
     above = 0.12 + _ROW * len({label.row for label in labels})
     room = above + lanes.height + 0.5
-    subtitle = " ".join([f"{headline(reading)}.", *notes])
+    subtitle = " ".join([f"{headline(whole)}.", *notes])
     sheet = Sheet(room, title=title, subtitle=subtitle, key=_key(lanes))
     top = sheet.top + above
     _draw_labels(sheet.page, top, labels)
-    if reading.trace.events:
+    if whole.trace.events:
         clock.draw(sheet.page, top, lanes.height)
     size = clock.right - clock.left, lanes.height
     panel = sheet.panel(left, top, *size, x=clock.limits, y=(lanes.height, 0))
-    lanes.draw(panel, clock, arrows=count <= _MOST_ARROWS)
+    lanes.draw(panel, clock, arrows=count <= _MOST_ARROWS and not between)
     lanes.name(sheet.page, MARGIN, top, clock.right)
     if not lanes.spans:
         middle = (clock.left + clock.right) / 2, top + lanes.height / 2
@@ -80,7 +89,7 @@ def timeline(trace, title: str = "") -> Picture:
         underlay(write(sheet.page, *middle, "no messages were sent", **words))
     if skipped:
         notes.append(f"{plural(skipped, 'label')} of marks left out for lack of room.")
-    said = [f"Timeline of {headline(reading)}.", *sentences(reading), *notes]
+    said = [f"Timeline of {headline(whole)}.", *sentences(whole), *notes]
     return Picture(sheet.figure, " ".join(said))
 
 

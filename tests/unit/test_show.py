@@ -226,6 +226,22 @@ def test_timeline_says_its_numbers():
     assert f"Rank {longest} waited longest for its partners, {waited}" in alt
 
 
+def test_a_part_of_a_timeline_lies_between_two_marks_and_has_the_totals_of_all():
+    trace, phase = ring_trace(), "reduce-scatter, step"
+    picture = timeline(trace, between=(f"{phase} 2 of 3", f"{phase} 3 of 3"))
+    assert not drawn(picture, "arrow")
+    ends = [edge for a, _, b, _ in boxes(picture, "moving") for edge in (a, b)]
+    assert (min(ends), max(ends)) == pytest.approx((3, 19))  # 31 to 47 ms, from 28
+    written = {text.get_text(): text for text in texts(picture)}
+    totals = [f"waited {trace.waited_s(rank) / MS:.3g} ms" for rank in range(4)]
+    assert {*totals} <= written.keys()
+    least = totals[min(range(4), key=trace.waited_s)]
+    assert written[least].get_fontweight() == "bold"
+    for wrong in (("nothing", f"{phase} 2 of 3"), (f"{phase} 2 of 3",) * 2):
+        with pytest.raises(InvalidArgument, match="mark"):
+            timeline(trace, between=wrong)
+
+
 def test_what_never_ended_reaches_the_edge_dashed_and_in_words():
     picture = timeline(DEADLOCK)
     bars = drawn(picture, "stuck")
