@@ -55,15 +55,10 @@ def timeline(
         return nodes(trace, title)
     if trace.who != "rank":
         return tasks(trace, title)
-    whole = reading = Reading(trace)
-    ranks, notes = _chosen(reading.trace.world_size)
-    count = len(reading.messages)
-    if between:
-        reading = whole.between(*between)
-        notes.append(f"Drawn: from {between[0]} to {between[1]}.")
-    elif count > _MOST_ARROWS:
-        notes.append(f"Arrows are left out: {plural(count, 'message')}.")
-    clock = Clock(reading)
+    whole = Reading(trace)
+    reading = whole.between(*between) if between else whole
+    ranks, notes = _chosen(trace.world_size)
+    arrows, clock = _arrows(whole, between, notes), Clock(reading)
     if between:
         clock.caption = f"time since {between[0]}, {clock.unit}"
     lanes = Lanes(reading, ranks, clock.edge_s, totals=bool(between))
@@ -81,12 +76,10 @@ def timeline(
         clock.draw(sheet.page, top, lanes.height)
     size = clock.right - clock.left, lanes.height
     panel = sheet.panel(left, top, *size, x=clock.limits, y=(lanes.height, 0))
-    lanes.draw(panel, clock, arrows=count <= _MOST_ARROWS and not between)
+    lanes.draw(panel, clock, arrows=arrows)
     lanes.name(sheet.page, MARGIN, top, clock.right)
     if not lanes.spans:
-        middle = (clock.left + clock.right) / 2, top + lanes.height / 2
-        words = {"size": 10, "color": MUTED, "align": "center"}
-        underlay(write(sheet.page, *middle, "no messages were sent", **words))
+        _draw_emptiness(sheet.page, clock, top + lanes.height / 2)
     if skipped:
         notes.append(f"{plural(skipped, 'label')} of marks left out for lack of room.")
     said = [f"Timeline of {headline(whole)}.", *sentences(whole), *notes]
@@ -99,6 +92,21 @@ def _chosen(world_size):
         return list(range(world_size)), []
     ranks = [*range(_MOST_LANES - 1), world_size - 1]
     return ranks, [left_out("rank", _MOST_LANES - 1, world_size - 2)]
+
+
+def _arrows(reading, between, notes):
+    """Return whether arrows are drawn; add to the notes what is left out."""
+    count = len(reading.messages)
+    if between:
+        notes.append(f"Drawn: from {between[0]} to {between[1]}.")
+    elif count > _MOST_ARROWS:
+        notes.append(f"Arrows are left out: {plural(count, 'message')}.")
+    return not between and count <= _MOST_ARROWS
+
+
+def _draw_emptiness(page, clock, y):
+    x, said = (clock.left + clock.right) / 2, "no messages were sent"
+    underlay(write(page, x, y, said, size=10, color=MUTED, align="center"))
 
 
 def _key(lanes):

@@ -14,6 +14,7 @@ from distlab.show import scaling, timeline
 from distlab.show.marks import place_marks
 from distlab.show.theme import RANK_COLORS, WAITING, WARNING, rank_color
 from distlab.trace import Event, Trace
+from distlab.units import readable_seconds
 
 MS = 1e-3
 
@@ -233,7 +234,7 @@ def test_a_part_of_a_timeline_lies_between_two_marks_and_has_the_totals_of_all()
     ends = [edge for a, _, b, _ in boxes(picture, "moving") for edge in (a, b)]
     assert (min(ends), max(ends)) == pytest.approx((3, 19))  # 31 to 47 ms, from 28
     written = {text.get_text(): text for text in texts(picture)}
-    totals = [f"waited {trace.waited_s(rank) / MS:.3g} ms" for rank in range(4)]
+    totals = [f"waited {readable_seconds(trace.waited_s(r))}" for r in range(4)]
     assert {*totals} <= written.keys()
     least = totals[min(range(4), key=trace.waited_s)]
     assert written[least].get_fontweight() == "bold"
