@@ -3,9 +3,11 @@
 solutions/NN_name/NN_name.ipynb    what instructors edit
 solutions/NN_name/variants/        answers that prove its checks; never copied
 exercises/NN_name/NN_name.ipynb    what `nbgrader generate_assignment` makes of it
-submitted/WHO/NN_name/...          what students hand in
+exercises/AGENTS.md                goes into each of these: how an assistant helps
+submitted/WHO/NN_name/...          what students submit
 """
 
+import shutil
 from pathlib import Path
 
 c = get_config()  # noqa: F821
@@ -26,7 +28,17 @@ c.CourseDirectory.ignore = [
     "variants",
 ]
 
-# Files that students hand in are named ada_10_ring_all_reduce.ipynb.
+
+def _add_agents(notebooks, **_):
+    """Put how a learner's assistant should help beside the exercise it generated."""
+    exercises = Path(__file__).absolute().with_name("exercises")
+    stem = Path(notebooks[0]).parent.name
+    shutil.copyfile(exercises / "AGENTS.md", exercises / stem / "AGENTS.md")
+
+
+c.GenerateAssignment.post_convert_hook = _add_agents
+
+# Files that students submit are named ada_10_ring_all_reduce.ipynb.
 c.FileNameCollectorPlugin.named_regexp = (
     r".*/(?P<student_id>[^/]+?)_(?P<file_id>\d\d_\w+)"
 )

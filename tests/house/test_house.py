@@ -329,6 +329,24 @@ def test_a_term_without_its_definition_would_be_noticed(tmp_path):
     assert definitions(lesson) == {"rank": "A rank is a number."}
 
 
+def without_agents(exercise, agents=ROOT / "exercises" / "AGENTS.md"):
+    """Yield what is wrong with the advice to assistants in an exercise folder."""
+    path = exercise / "AGENTS.md"
+    if not path.is_file() or path.read_text() != agents.read_text():
+        yield "AGENTS.md is not the one of exercises/"
+
+
+def test_every_exercise_tells_a_learners_assistant_to_teach():
+    exercises = [path for path in (ROOT / "exercises").iterdir() if path.is_dir()]
+    assert len(exercises) >= 15 and not offenders(without_agents, exercises)
+    text = (ROOT / "exercises" / "AGENTS.md").read_text()
+    assert all(word in text for word in ("hint()", "`solutions/`", "Never"))
+
+
+def test_an_exercise_without_its_advice_would_be_noticed(tmp_path):
+    assert list(without_agents(tmp_path))
+
+
 PHRASES = [
     line.partition(" = ")[::2]
     for line in Path(__file__).with_name("phrases.txt").read_text().splitlines()

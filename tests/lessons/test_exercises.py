@@ -47,6 +47,8 @@ def released(tmp_path_factory):
         course = courses / solution.name
         shutil.copytree(solution, course / "solutions" / solution.name)
         shutil.copy(ROOT / "nbgrader_config.py", course)
+        (course / "exercises").mkdir()
+        shutil.copy(ROOT / "exercises" / "AGENTS.md", course / "exercises")
     in_forks(courses, "nbgrader", "generate_assignment")
     return courses
 
@@ -54,9 +56,10 @@ def released(tmp_path_factory):
 @stems
 def test_the_committed_exercise_is_what_nbgrader_generates(solution, released):
     made = released / solution.name / "exercises" / solution.name
-    assert [path.name for path in made.iterdir()] == [f"{solution.name}.ipynb"]
     committed = ROOT / "exercises" / solution.name / f"{solution.name}.ipynb"
-    assert (made / committed.name).read_text() == committed.read_text()
+    assert {path.name for path in made.iterdir()} == {"AGENTS.md", committed.name}
+    for path in made.iterdir():
+        assert path.read_text() == committed.with_name(path.name).read_text()
     text = committed.read_text()
     assert "SOLUTION" not in text and "HIDDEN" not in text
     assert "write this step" in text
