@@ -165,8 +165,8 @@ HINTS = [
         "Write down for rank 1: what do I wait for, and what do I do when I have "
         "finished? Then for rank 0, which no rank comes before."]),
     Hint(lambda f: f["why"] == "next round", [
-        "A round overtakes the one before it: rank 0 goes on as soon as its own turn "
-        "is over. From whom can it learn that all have spoken?",
+        "A round starts before the last one has ended: rank 0 goes on as soon as its "
+        "own turn is over. From whom can it learn that all have spoken?",
         "Three ranks, two rounds: write down the six turns in order, and between each "
         "two who sends to whom. Which of these five messages do you not send?"]),
     Hint(lambda f: f["why"] == "another rank", [

@@ -183,7 +183,7 @@ HINTS = [
         "The work is not shared: one rank does everything, or every rank does. Which "
         "tasks are those of rank r alone?"]),
     Hint(lambda f: f["tasks"] and f["n"] == 1, [
-        "With one rank there is nobody else: rank 0 does every task itself."]),
+        "With one rank there is no other: rank 0 does every task itself."]),
     Hint(lambda f: f["tasks"] and f["sized"], [
         "Some tasks are lost or done twice. Do all ranks work out the same assignment? "
         "What a rank draws at random, or takes from a set, another one need not."]),

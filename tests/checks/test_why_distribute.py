@@ -121,7 +121,7 @@ FAR = 1, 16, 10_000, "exact"
     [
         ("shared_work", by_hash, (4, "abcdefghijk"), "Some tasks are lost"),
         ("shared_work", own_parts, FOUR, "What a rank learns has to arrive"),
-        ("shared_work", without_rank_0, (1, "abc"), "there is nobody else"),
+        ("shared_work", without_rank_0, (1, "abc"), "there is no other"),
         ("shared_work", without_rank_0, (2, "abc"), "is not shared"),
         ("balanced_work", breaks_ties_at_random, TIES, "the same assignment"),
         ("fit_usl", undivided, (2, 16, 10, "exact"), "What is sigma"),

@@ -1,7 +1,7 @@
 """Repeats the one round, and does not tell rank 0 that it has ended."""
 
 POINTS = 6.0
-HINT = "A round overtakes the one before it"
+HINT = "A round starts before the last one has ended"
 
 
 def speak_in_rounds(comm, speak, rounds):
