@@ -39,7 +39,7 @@ _CLIENTS_PER_NODE = 2
 _KEYS = 2
 _ONE_WAY_S = 0.01
 _SPLIT_S = (0.1, 2.5)
-_TOLD_S = (0.1, 2.0)  # what begins then gives up, if it does, before the split heals
+_TOLD_S = (0.1, 2.0)  # what begins then gives up, if it does, before it heals
 _ROUGH = Delivery((0.001, 0.1), loss=0.2, duplicate=0.1)
 _HURRY_S = 0.005  # between calls: so short that messages are reordered
 _ROUGH_KEYS = 4
@@ -133,11 +133,11 @@ def _answered(operation):
 class Measured:
     """What was found about one store.
 
-    sides: which nodes were together in the split, the majority first.
-    quiet, split: the run without a fault, and that with the split.
+    sides: which nodes were together in the partition, the majority first.
+    quiet, split: the run without a fault, and that with the partition.
     one_way_s: how long every message took in those two.
     ladder: what the checkers said about all runs.
-    stale_s: of every read in the run with the split, how old its value was
+    stale_s: of every read in the run with the partition, how old its value was
         (see `staleness`).
     """
 
@@ -169,7 +169,7 @@ class Measured:
         return statistics.median(seconds) if seconds else None
 
     def availability(self, nodes: Sequence[int] | None = None) -> float:
-        """Return the share of calls answered during the split, at these nodes.
+        """Return the share of calls answered during the partition, at these nodes.
 
         Reads and writes count the same. Without `nodes`: at all of them.
         """
@@ -220,7 +220,7 @@ def measured(make, name, nodes, seeds, on, progress: Progress) -> Measured:
     """Do what `measure` does, and say how far it is."""
     if nodes < 3:
         raise InvalidArgument(
-            f"nodes={nodes}: a split with a majority on one side takes 3 nodes or more."
+            f"nodes={nodes}: a partition with a majority takes 3 nodes or more."
         )
     majority = nodes // 2 + 1
     sides = tuple(range(majority)), tuple(range(majority, nodes))
@@ -259,7 +259,7 @@ def _clients(nodes, operations, keys, seed):
 
 
 def _rough(nodes, seed):
-    """Return clients, faults and delivery of a run with a split and a crash."""
+    """Return clients, faults and delivery of a run with a partition and a crash."""
     dice = random.Random(f"rough run {seed}")
     alone, dies = dice.randrange(nodes), dice.randrange(nodes)
     at_s, dies_s = dice.uniform(0, 0.3), dice.uniform(0, 0.6)

@@ -103,8 +103,8 @@ class Survey(tuple):
             f"Consistency: the strongest model that none of {one.ladder.judged} runs "
             "violated, among them such with dropped, duplicated and late messages, a "
             "partition and a crash. It is no proof.",
-            "A read is stale if another write began after the one it saw was answered, "
-            "and was answered before the read began.",
+            "A read is stale if another write began after the one it saw was "
+            "acknowledged, and was acknowledged before the read began.",
         ]
 
 

@@ -57,7 +57,7 @@ class History:
         counts = [
             f"{sum(o.outcome == outcome for o in self)} {word}"
             for outcome, word in zip(
-                _OUTCOMES, ("answered", "refused", "never answered"), strict=True
+                _OUTCOMES, ("answered", "refused", "of unknown outcome"), strict=True
             )
         ]
         times = [time for o in self for time in (o.start, o.end) if time is not None]
@@ -140,7 +140,7 @@ class History:
         `history.of(0, 1).between(0.5, 1.5).share_answered()`.
         """
         if not self.operations:
-            raise InvalidArgument("No operation was called: there is no share of none.")
+            raise InvalidArgument("There is no operation, and so no share of them.")
         return sum(o.outcome == "ok" for o in self) / len(self)
 
     @property

@@ -51,9 +51,9 @@ class Pairing:
         if client in self._open:
             before = self._open[client][0]
             raise line.wrong(
-                f"{called(client)} calls again while its call of line {before.number} "
-                "is open. A client makes one call after another.",
-                "Write how that call ended before this line; if nobody knows, its "
+                f"{called(client)} invokes an operation while that of line "
+                f"{before.number} has no response. A client makes one after another.",
+                "Write how that call ended before this line; if that is not known, its "
                 'event is "unknown". Calls at the same time need clients of their own.',
             )
         self._open[client] = line, call, self._moment(line, time)
@@ -69,14 +69,14 @@ class Pairing:
         """Take note of how a client's open call ended."""
         if client not in self._open:
             raise line.wrong(
-                f"{called(client)} gets an answer, and has not called.",
-                "Every answer needs an invocation of the same client in a line before.",
+                f"{called(client)} gets a response, and has invoked nothing.",
+                "A response needs an invocation of the same client in a line before.",
             )
         called_at, call, start = self._open.pop(client)
         end = self._moment(line, time)
         if end < start:
             raise line.wrong(
-                f"the answer's time, {end}, is before the call's, {start} "
+                f"the response's time, {end}, is before the invocation's, {start} "
                 f"(line {called_at.number}).",
                 "Take all times from one clock.",
             )

@@ -33,7 +33,7 @@ def told(operation: Operation) -> str:
     elif key is not None:
         words += f" of {shown(key)}"
     if outcome != "ok":
-        return words + (" (refused)" if outcome == "failed" else " (never answered)")
+        return words + (" (refused)" if outcome == "failed" else " (unknown outcome)")
     return (
         words if result is None and value is not None else f"{words} → {shown(result)}"
     )

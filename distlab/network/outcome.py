@@ -12,7 +12,7 @@ from distlab.units import readable_seconds
 __all__ = ["Outcome"]
 
 _MOST_PLAYED = 1500  # events; for more, ask for show.player
-_TOLD = {"ok": "answered", "failed": "refused", "unknown": "without an answer"}
+_TOLD = {"ok": "answered", "failed": "refused", "unknown": "of unknown outcome"}
 
 
 @dataclass(repr=False)

@@ -157,14 +157,14 @@ class _History:
         """Return what the bars mean that are there."""
         lanes, key = self.lanes, key_of(self.lanes.drawn, rank_color(0))
         judged = self.read.judged
-        when = "when it can take effect, in that order"
+        when = "a linearization point, in that order"
         if not (judged.witness and judged.real_time):
-            when = "its place in an order that explains the answers"
+            when = "its place in an order that explains the responses"
         if lanes.moments:
             key.append((None, f"{'number' if lanes.numbered else 'tick'}: {when}"))
         arrows = judged.real_time and answered_before(self.strong)
         if arrows:
-            key.append((None, "arrow: answered before the other was called"))
+            key.append((None, "arrow: response before the other's invocation"))
         if self.strong and len(self.strong) < len(self.drawn):
             key.append((None, "pale: the other operations"))
         return key

@@ -9,7 +9,7 @@ _KINDS = {
     "write": "filled: a write",
     "read": "pale: a read",
     "other": "hatched: another operation",
-    "open": "pointed: no answer; it may take effect later, or never",
+    "open": "pointed: unknown outcome; it may take effect later, or never",
     "failed": "crossed: refused, not done",
 }
 

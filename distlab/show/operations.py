@@ -20,7 +20,7 @@ from distlab.units import readable_seconds
 __all__ = ["Histories", "Judged", "answered_before", "effects", "names_of"]
 
 _VALUE = 14
-_OUTCOMES = {"ok": "answered", "failed": "refused", "unknown": "without an answer"}
+_OUTCOMES = {"ok": "answered", "failed": "refused", "unknown": "of unknown outcome"}
 
 
 class Judged(NamedTuple):
@@ -108,13 +108,13 @@ class Histories:
                 f"{n} {names_of(one)[0]} ({self.name(one.client)})"
                 for n, one in enumerate(judged.witness, 1)
             ]
-            said.append(f"An order that explains every answer: {listed(order, 40)}.")
+            said.append(f"An order that explains every response: {listed(order, 40)}.")
         if judged.real_time:
             for one, other in answered_before(judged.smallest)[:12]:
                 said.append(
-                    f"{names_of(one)[0]} of {self.name(one.client)} was answered "
-                    f"before {names_of(other)[0]} of {self.name(other.client)} was "
-                    "called."
+                    f"{names_of(one)[0]} of {self.name(one.client)} had its "
+                    f"response before {names_of(other)[0]} of "
+                    f"{self.name(other.client)} was invoked."
                 )
         return said
 

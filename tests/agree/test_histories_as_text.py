@@ -101,8 +101,8 @@ def test_lines_of_different_clients_come_in_any_order_of_their_times():
 @pytest.mark.parametrize(
     ("text", "line", "words"),
     [
-        (f"{INVOKE}\n{INVOKE}", 2, "calls again while its call of line 1 is open"),
-        (f"{INVOKE}\n{OK}\n{OK}", 3, "has not called"),
+        (f"{INVOKE}\n{INVOKE}", 2, "invokes an operation while that of line 1"),
+        (f"{INVOKE}\n{OK}\n{OK}", 3, "has invoked nothing"),
         (f"{INVOKE}\n\n{OK[:-9]}", 3, "torn"),
         (f"{INVOKE}\n{OK[:-9]}\n{INVOKE}", 2, "no JSON"),
         ("[1]", 1, "no object"),
@@ -139,7 +139,7 @@ def test_a_line_that_cannot_be_is_told_with_its_number(tmp_path, text, line, wor
 
 def test_an_answer_before_its_call_is_told():
     text = INVOKE[:-1] + ', "time": 5}\n' + OK[:-1] + ', "time": 4}'
-    with pytest.raises(HistoryError, match=r"line 2.*4, is before the call's, 5"):
+    with pytest.raises(HistoryError, match=r"line 2.*4, is before the invocation's, 5"):
         History.parse(text)
 
 
@@ -186,7 +186,7 @@ def test_parts_and_numbers_of_a_history():
     )
     assert repr(history) == (
         "History: 4 operations by 2 clients on 2 keys in 2.25 s: "
-        "2 answered, 1 refused, 1 never answered."
+        "2 answered, 1 refused, 1 of unknown outcome."
     )
     assert history.share_answered() == 0.5
     assert history.of(0).share_answered() == 1
@@ -199,7 +199,7 @@ def test_parts_and_numbers_of_a_history():
     }
     assert repr(History()) == "History: no operations."
     assert "text/plain" in history._repr_mimebundle_()
-    with pytest.raises(InvalidArgument, match="share of none"):
+    with pytest.raises(InvalidArgument, match="no share of them"):
         History().share_answered()
 
 
@@ -265,8 +265,12 @@ def test_maps_of_jepsen_are_read(tmp_path):
     ("text", "line", "words"),
     [
         ("hello\n", 1, "any other is an event"),
-        ("x - 0 :invoke :read nil\nx - 0 :invoke :read nil\n", 2, "calls again"),
-        ("x - 0 :ok :read nil\n", 1, "has not called"),
+        (
+            "x - 0 :invoke :read nil\nx - 0 :invoke :read nil\n",
+            2,
+            "invokes an operation while",
+        ),
+        ("x - 0 :ok :read nil\n", 1, "has invoked nothing"),
         ("x - 0 :invoke :cas [1 2\n", 1, "not closed"),
         ("{:process 0, :type :invoke, :f}\n", 1, "without a value"),
         ("{:process 0, :type :invoke}\n", 1, ":f is missing"),

@@ -16,8 +16,8 @@ ASKED = [
 def test_the_summary_counts_operations_messages_and_drops():
     outcome = Outcome(History(ASKED), SPLIT, [], [], 15.0)
     assert repr(outcome) == (
-        "3 nodes and 2 clients; 4 operations: 2 answered, 1 refused, 1 without an "
-        "answer; 11 messages between nodes, 2 dropped; 15 s"
+        "3 nodes and 2 clients; 4 operations: 2 answered, 1 refused, 1 of "
+        "unknown outcome; 11 messages between nodes, 2 dropped; 15 s"
     )
 
 

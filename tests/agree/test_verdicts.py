@@ -100,7 +100,8 @@ def test_a_value_that_nobody_wrote_is_violated_everywhere():
         assert verdict.violated
         assert list(verdict.smallest) == [history[1]]
     assert (
-        "which nobody had ever put there" in check_linearizable(history, Register()).why
+        "which no operation had put there"
+        in check_linearizable(history, Register()).why
     )
 
 
@@ -114,7 +115,7 @@ def test_what_was_never_answered_may_take_effect_late_or_never():
     again = [*late, done(2, "read", None, 9, 10, 2)]
     assert linear(*writes, *again).violated, "it takes effect once at most"
     before = [done(2, "read", None, -5, -4, 1)]
-    assert linear(*writes, *before).violated, "and not before it was called"
+    assert linear(*writes, *before).violated, "and not before it was invoked"
 
 
 def test_what_was_refused_never_took_effect():
@@ -128,8 +129,8 @@ def test_why_names_both_operations_and_the_time_between_them():
         done(2, "read", None, 0.006, 0.009, 1),
     )
     assert verdict.why == (
-        "client 2's read of x returned 1 after client 1's write of 2 to x had been "
-        "answered, 3 ms before it began."
+        "client 2's read of x returned 1 after client 1's write of 2 to x had "
+        "completed, 3 ms before it began."
     )
     untimed = History.parse(
         """

@@ -162,7 +162,7 @@ def check_accesses(
     if found is None:
         why = (
             f"{within_s:g} s were too short: {accesses.ambiguous} reads returned a "
-            "value that was written several times, and nobody can say which they saw. "
+            "value that was written several times, and it is open which they saw. "
             "Have clients write different values."
         )
         return Verdict("inconclusive", name, why, history)
@@ -192,7 +192,7 @@ def _judged(accesses, explain, deadline):
     """
     if accesses.unseen:
         returned = accesses.returned(accesses.unseen[0])
-        return Explained(f"{returned}, which nobody wrote.")
+        return Explained(f"{returned}, which was never written.")
     found = None
     for seen in accesses.choices():
         found = explain(accesses, seen)

@@ -1,4 +1,4 @@
-"""`check_causal`: nobody sees an effect before its cause.
+"""`check_causal`: no client sees an effect before its cause.
 
     client 0   write x 1                       x 1 is a cause of y 2: it was read
     client 1              read x 1  write y 2                    before y 2

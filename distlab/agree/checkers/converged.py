@@ -1,4 +1,4 @@
-"""`check_converged`: once nobody writes any more, everybody reads the same."""
+"""`check_converged`: some time after the last write all clients read the same."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -50,7 +50,7 @@ def check_converged(history: History, *, quiet_s: float = 1.0) -> Verdict:
             agreed += last
     if not agreed:
         why = (
-            "Nobody wrote."
+            "There is no write."
             if not written
             else (
                 "No two clients read the same key later than "
@@ -91,7 +91,7 @@ def _disagreement(key, last, writes):
             certain = any(o.outcome == "ok" and o.op == "write" for o in writes)
             if lost and not certain:
                 continue
-            return f"{told(read)}, which nobody wrote.", [read]
+            return f"{told(read)}, which was never written.", [read]
     return None
 
 

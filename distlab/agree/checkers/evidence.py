@@ -150,7 +150,7 @@ def nothing_to_judge(history: History) -> str | None:
     if not len(history):
         return "The history is empty."
     if not any(operation.outcome == "ok" for operation in history):
-        return f"None of {len(history)} operations was done and answered."
+        return f"None of {len(history)} operations completed."
     return None
 
 
@@ -162,6 +162,6 @@ def nothing_told(answered: Sequence[Operation], model: Model) -> str | None:
         if after_of(operation, model.initial, model) is None:
             return None
     return (
-        "No answer tells of an operation before it: a store that forgets everything "
-        "would have answered the same."
+        "No response depends on an operation before it: a store that forgets "
+        "everything would have given the same responses."
     )

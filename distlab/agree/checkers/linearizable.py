@@ -1,4 +1,4 @@
-"""`check_linearizable`: as if there were one copy, and every call one moment."""
+"""`check_linearizable`: one copy, and a linearization point for each operation."""
 
 import graphlib
 import heapq
@@ -32,7 +32,7 @@ __all__ = ["check_linearizable", "explains_in_time"]
 def check_linearizable(
     history: History, model: Model, *, within_s: float = 10
 ) -> Verdict:
-    """Return whether every operation can have taken effect at one moment of its own.
+    """Return whether there is a linearization point for every operation.
 
     The moment is between its call and its answer; in the order of these moments, one
     after another, the operations must give the answers of the model. An operation
@@ -72,7 +72,7 @@ def check_linearizable(
         return Verdict("inconclusive", name, why, history)
     witness = _merged(orders, history)
     if witness is None or not explains_in_time(witness, history, model):
-        why = "The times are too coarse: at one moment clients end several calls."
+        why = "The times are too coarse: operations of one client overlap in them."
         return Verdict("inconclusive", name, why, history)
     if why := nothing_told(witness, model):
         return Verdict("inconclusive", name, why, history)
@@ -163,18 +163,18 @@ def _why_no_order(
         for value in found:
             givers = [o for o in everything if value in given_by(o, model)]
             if not givers:
-                return f"{_answer(last)}, which nobody had ever put there."
+                return f"{_answer(last)}, which no operation had put there."
             if all(giver.start > last.end for giver in givers):
-                return f"{_answer(last)} before {told(givers[0])} was called."
+                return f"{_answer(last)} before {told(givers[0])} was invoked."
     before = [o for o in answered if o.end < last.start]
     # What it should have seen is not what gave it its value, if there is anything else.
     other = [o for o in before if not set(found) & set(given_by(o, model))]
     if len(kept) == 1:
         return f"{_answer(last)}, and nothing before it explains that."
     if not before:
-        return f"No order explains these {len(kept)} operations, all at the same time."
+        return f"No order explains these {len(kept)} operations, which all overlap."
     latest = max(other or before, key=lambda operation: operation.end)
-    sentence = f"{_answer(last)} after {told(latest)} had been answered"
+    sentence = f"{_answer(last)} after {told(latest)} had completed"
     if isinstance(last.start, float):
         gap = readable_seconds(last.start - latest.end)
         sentence += f", {gap} before it began"

@@ -24,7 +24,7 @@ __all__ = ["check_sequential"]
 def check_sequential(
     history: History, model: Model, *, within_s: float = 10
 ) -> Verdict:
-    """Return whether one order of all operations, on all keys, explains every answer.
+    """Return whether one order of all operations, on all keys, explains every response.
 
     In that order each client's operations are as it made them; when they were made does
     not count otherwise. An operation of unknown outcome comes anywhere after what its
@@ -73,10 +73,10 @@ def _refuted(model):
 
 def _why(kept):
     if len(kept) == 1:
-        return f"No store of one copy can have answered {told(kept[0])}."
+        return f"No single copy can have given {told(kept[0])}."
     clients = len({operation.client for operation in kept})
     whose = "the client's" if clients == 1 else "each client's"
     return (
         f"No order of these {len(kept)} operations that keeps {whose} own order "
-        f"explains every answer."
+        f"explains every response."
     )

@@ -72,14 +72,14 @@ def check_monotonic_reads(
 def check_monotonic_writes(
     history: History, *, initial: Any = None, within_s: float = 10
 ) -> Verdict:
-    """Return whether nobody saw a client's write without those that it made before."""
+    """Return whether a client's write is seen only after those it made before."""
     return _check("monotonic writes", _before(writes=True), history, initial, within_s)
 
 
 def check_writes_follow_reads(
     history: History, *, initial: Any = None, within_s: float = 10
 ) -> Verdict:
-    """Return whether nobody saw a write without what its client had read before."""
+    """Return whether a write is seen only after what its client had read before."""
     return _check(
         "writes follow reads", _before(writes=False), history, initial, within_s
     )

@@ -57,6 +57,6 @@ def _told(one, node):
     said = " ".join(map(str, words))
     if one.op == "read" and one.outcome == "ok":
         said += f" → {one.result!r}"
-    said += {"ok": "", "failed": ", refused"}.get(one.outcome, ", never answered")
+    said += {"ok": "", "failed": ", refused"}.get(one.outcome, ", unknown outcome")
     when = f"{one.start:.3f} to {one.end:.3f}" if one.end else f"from {one.start:.3f}"
     return f"  {when} s  client {one.client} at node {node}: {said}"

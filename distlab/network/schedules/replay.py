@@ -274,7 +274,7 @@ class _ReplayRun(Simulation):
         sides = [side.split() for side in step.words.split("|")]
         side_of = {int(node): k for k, side in enumerate(sides) for node in side}
         if set(side_of) != set(range(self.nodes)) or self._side_of is not None:
-            return "the network cannot split so now"
+            return "the network cannot be partitioned so now"
         self._split(step.words)
         self._side_of = side_of
         self._drop([m for m in self._pending if side_of[m[0]] != side_of[m[1]]])

@@ -26,7 +26,7 @@ _SENTENCES = {
     "time_out": "client {a} times out",
     "crash": "node {a} crashes",
     "restart": "node {a} starts again",
-    "split": "the network splits into {words}",
+    "split": "the network is partitioned into {words}",
     "heal": "the network is whole again",
 }
 
