@@ -11,6 +11,8 @@
     ratios(rows, unit="B")      # predicted beside measured, and their ratio
     traffic(runs, ...)          # bytes that each rank sent, against a lower bound
     memory(ranks, ...)          # memory of each rank by kind, against a limit
+    shards(layouts, kinds)      # which rank owns which shard of what
+    streams(report, calls)      # what a rank computes beside what it communicates
     pipeline(cells)             # stages over time, and their bubble
     tasks(output)               # what every worker of a data job did, try by try
     dataflow(splits, runs, parts)  # a small job, pair by pair, from splits to output
@@ -51,8 +53,10 @@ from distlab.show.quorums import quorums
 from distlab.show.rates import rates
 from distlab.show.ratios import ratios
 from distlab.show.scaling import scaling
+from distlab.show.shards import shards
 from distlab.show.shuffle import shuffle
 from distlab.show.source import source
+from distlab.show.streams import streams
 from distlab.show.suspicion import suspicion
 from distlab.show.tasks import tasks
 from distlab.show.timeline import timeline
@@ -84,8 +88,10 @@ __all__ = [
     "ratios",
     "save",
     "scaling",
+    "shards",
     "shuffle",
     "source",
+    "streams",
     "suspicion",
     "tasks",
     "timeline",

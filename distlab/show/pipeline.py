@@ -54,7 +54,7 @@ def pipeline(
     Raises: InvalidArgument naming the cell that cannot be drawn.
     """
     given = [cells] if beside is None else [cells, beside]
-    schedules = [Schedule(each, literal(unit, 24)) for each in given]
+    schedules = [Schedule.of(each, literal(unit, 24)) for each in given]
     return _picture(schedules, title, names, memory)
 
 
@@ -88,7 +88,7 @@ def _picture(schedules, title, names, memory):
     write(sheet.page, x, y, axis, color=MUTED, align="right")
     said = [f"{literal(title)}:"] if title else []
     for head, schedule in zip(heads, schedules, strict=True):
-        said += [f"Pipeline, {head}", *schedule.sentences()]
+        said += [f"{schedule.WHAT.capitalize()}, {head}", *schedule.sentences()]
         said += schedule.held_sentences() if memory else []
     return Picture(sheet.figure, " ".join([*said, *notes]))
 
@@ -108,7 +108,7 @@ def _key(kinds, marks, schedules, memory):
         mark = "".join(marks[kind])
         key.append((look.swatch, f"{mark}{': ' * bool(mark)}{literal(kind, 30)}"))
     if any(any(schedule.bubbles.values()) for schedule in schedules):
-        key.append((_BUBBLE, "bubble: the stage does nothing"))
+        key.append((_BUBBLE, schedules[0].IDLE))
     if memory:
         key.append((_HELD, f"{schedules[0].holds} held; left, the most"))
     return key
@@ -124,12 +124,13 @@ class _Chart:
         self.schedule, self.looks, self.pitch, self.most = schedule, looks, pitch, most
         self.stages, self.hidden = selected(schedule.stages, _MOST_STAGES)
         self.size = 8.5 if self.pitch > 0.25 else 6.5
-        names = [width_of(f"stage {stage}", self.size) for stage in self.stages]
+        names = [width_of(schedule.name(stage), self.size) for stage in self.stages]
         scale = Scale(list(ends), log=False)
         scale.low, scale.high = ends
         left, right = MARGIN + max(names) + 0.15, PAGE_WIDTH - MARGIN - 0.1
         self.ruler = Ruler(scale, (left, right), self._tick)
-        rows = len(self.stages) * (2 if most else 1)
+        self.holding = [s for s in self.stages if most and schedule.most_held(s)]
+        rows = len(self.stages) + len(self.holding)
         self.height = self.pitch * rows + (0.2 if most else 0)
         shown = self.hidden and left_out("stage", self.hidden[0], self.hidden[-1])
         self.notes = [shown] if shown else []
@@ -155,7 +156,7 @@ class _Chart:
     def _draw_held(self, top):
         """Draw for each stage how many microbatches it holds, as high as they are."""
         outlines, high = [], 0.86 * self.pitch
-        for row, stage in enumerate(self.stages):
+        for row, stage in enumerate(self.holding):
             floor = top + (row + 0.93) * self.pitch
             steps = [
                 (self.ruler.inch(time), floor - high * count / self.most)
@@ -175,7 +176,7 @@ class _Chart:
     def _draw_names(self):
         for row, stage in enumerate(self.stages):
             y = self.top + (row + 0.5) * self.pitch
-            write(self.page, MARGIN, y, f"stage {stage}", size=self.size)
+            write(self.page, MARGIN, y, self.schedule.name(stage), size=self.size)
 
     def _draw_bubbles(self):
         boxes = [

@@ -38,6 +38,8 @@ class Schedule:
     Raises: InvalidArgument naming the cell that cannot be drawn.
     """
 
+    WHAT, IDLE = "pipeline", "bubble: the stage does nothing"
+
     def __init__(self, cells, unit: str):
         self.unit = unit
         given = sorted(_checked(cells), key=lambda cell: (cell.start, cell.stage))
@@ -56,6 +58,15 @@ class Schedule:
         busy = [cell for cell in given if cell.kind.lower() != _IDLE]
         self.kinds = list(dict.fromkeys(cell.kind for cell in busy))
         self.microbatches = {cell.microbatch for cell in busy} - {""}
+
+    @classmethod
+    def of(cls, cells, unit: str) -> "Schedule":
+        """Return a schedule of these cells; one that is given stays what it is."""
+        return cells if isinstance(cells, cls) else cls(cells, unit)
+
+    def name(self, stage: int) -> str:
+        """Return what a row is called."""
+        return f"stage {stage}"
 
     @property
     def bubble(self) -> float:
@@ -108,6 +119,15 @@ class Schedule:
         """Return how many microbatches a stage holds at most."""
         return max((count for *_, count in self.held(stage)), default=0)
 
+    def moment(self, does: list[str], held: list[int]) -> str:
+        """Return in words what stages do at a moment, and what they hold."""
+        if len(does) > _MOST_STAGES:
+            work = f"{sum(map('idle'.__ne__, does))} of {len(does)} stages work"
+            held = [f"{min(held)} to {max(held)}"]
+        else:
+            work = f"Stages do {', '.join(map('{}: {}'.format, self.stages, does))}"
+        return f"{work}. They hold {', '.join(map(str, held))} {self.holds}."
+
     def held_sentences(self) -> list[str]:
         """Return in words how many microbatches stages hold at most."""
         each = ", ".join(str(self.most_held(s)) for s in self.stages[:_MOST_STAGES])
@@ -135,7 +155,7 @@ class Schedule:
         more = len(self.cells[stage]) - len(shown)
         words = listed(work, _MOST_CELLS, "; ") + (f"; and {more} more" if more else "")
         idle = self._time(self._idle(stage))
-        return f"Stage {stage}: {words or 'nothing'}; idle {idle}."
+        return f"{self.name(stage).capitalize()}: {words or 'nothing'}; idle {idle}."
 
     def _check_apart(self, cells):
         """Raises: InvalidArgument if two cells of one stage overlap."""

@@ -17,7 +17,7 @@ from distlab.trace import Trace
 
 __all__ = ["PipelineFilm"]
 
-_MOST_FRAMES, _MOST_TOLD = 2000, 8
+_MOST_FRAMES = 2000
 
 
 class PipelineFilm(Film):
@@ -66,14 +66,15 @@ class PipelineFilm(Film):
         }
         marks = {kind: self.letters[kind] + primes_of(kind) for kind in kinds}
         self.key = [[k, f"{marks[k]}: {k}" if marks[k] else k] for k in kinds]
-        self.key += [["box", "bubble"], ["waiting", f"{self.schedule.holds} held"]]
+        idle, held = self.schedule.IDLE.split(":")[0], f"{self.schedule.holds} held"
+        self.key += [["box", idle], ["waiting", held]]
 
     def _words(self, cell):
         return self.letters[cell.kind] + cell.microbatch + primes_of(cell.kind)
 
     def name(self, rank):
         """Return what a lane is called."""
-        return f"stage {rank}"
+        return self.schedule.name(rank)
 
     def _frames(self, every):
         """Return a frame for each moment at which a work begins, and the end."""
@@ -89,20 +90,15 @@ class PipelineFilm(Film):
     def _frame(self, at, does, holds):
         now = [step(at) or "idle" for step in does]
         held = [step(at) or 0 for step in holds]
-        if len(now) > _MOST_TOLD:
-            work = f"{sum(map('idle'.__ne__, now))} of {len(now)} stages work"
-            held = [f"{min(held)} to {max(held)}"]
-        else:
-            each = map("{}: {}".format, self.schedule.stages, now)
-            work = f"Stages do {', '.join(each)}"
-        text = f"{work}. They hold {', '.join(map(str, held))} {self.schedule.holds}."
+        text = self.schedule.moment(now, held)
         title, sent = f"At {at:.4g} {self.unit}", [0] * self.world_size
         return Frame(title, f"{at:.4g}", text, [], sent, {}, at, [])
 
     def alt(self):
         """Return in words what the film shows."""
         said = [f"{self.title}."] if self.title else []
-        said += [f"Player of a pipeline, {self.subtitle}.", *self.schedule.sentences()]
+        what = self.schedule.WHAT
+        said += [f"Player of a {what}, {self.subtitle}.", *self.schedule.sentences()]
         return " ".join([*said, *self.schedule.held_sentences(), *self.notes])
 
 

@@ -95,7 +95,7 @@ class PipelinePlayer(Player):
 
     def __init__(self, schedules, title="", unit="slot", names=("", "")):
         chart = pipeline(*schedules, title=title, unit=unit, names=names, memory=True)
-        given = [Schedule(cells, literal(unit, 24)) for cells in schedules]
+        given = [Schedule.of(cells, literal(unit, 24)) for cells in schedules]
         self.films = [PipelineFilm(each, title, given) for each in given]
         super().__init__(self.films[0])
         self.alt, self._chart = chart.alt, chart

@@ -182,7 +182,7 @@ function lanes(film, svg) {
     }
     const at = Math.min(right, x(moment));
     light(moment);
-    counts.forEach((text, row) => { text.textContent = `holds ${film.held[row].find(([a, b]) => a <= moment && moment < b)?.[2] ?? 0}`; });
+    counts.forEach((text, row) => { text.textContent = film.held[row].length ? `holds ${film.held[row].find(([a, b]) => a <= moment && moment < b)?.[2] ?? 0}` : ""; });
     veil.setAttribute("x", at);
     veil.setAttribute("width", Math.max(0, right + 8 - at));
     now.setAttribute("d", `M${at.toFixed(1)} ${top - 6}V${bottom + 6}`);
