@@ -9,8 +9,7 @@
                                                        comparison of that question
 
 Nothing here waits for an answer: a notebook that runs without a learner goes on, and
-its comparisons say "guess first" instead of the numbers. Importing is light; ipywidgets
-loads with the first form.
+its comparisons say "guess first" instead of the numbers. Importing is light.
 
 `stub` marks a function that the learner writes, and names one to use until then.
 """

@@ -1,5 +1,7 @@
 """One line below an experiment: what was guessed, and what came out."""
 
+import json
+from base64 import b64encode
 from html import escape
 
 from distlab.predictions.listeners import tell
@@ -51,5 +53,15 @@ class Comparison:
         tell(self._guess, self._measured)
         line = repr(self)
         color = _MUTED if line == _GUESS_FIRST else _INK
-        html = f'<div style="{_STYLE}{color}">{escape(line)}</div>'
+        hidden = f' data-result="{self._result()}"' if color == _MUTED else ""
+        html = (
+            f'<div class="distlab-compared" data-guess="{escape(self._guess.key)}"'
+            f'{hidden} style="{_STYLE}{color}">{escape(line)}</div>'
+        )
         return {"text/html": html, "text/plain": line}
+
+    def _result(self):
+        """Return what came out, for a page without a kernel, unreadable at sight."""
+        result = {"measured": self._measured, "formula": self._formula}
+        result["unit"] = getattr(self._guess.answer, "unit", "")
+        return b64encode(json.dumps(result).encode()).decode()

@@ -4,10 +4,12 @@ from collections.abc import Sequence
 
 from distlab.errors import InvalidArgument
 from distlab.predictions.answers import Choice, Number
+from distlab.predictions.bridge import open_bridge
 from distlab.predictions.comparison import Comparison
+from distlab.predictions.form import Form
 from distlab.predictions.guesses import guesses_of_learner
 from distlab.predictions.listeners import tell
-from distlab.predictions.notebook import cell_number, show
+from distlab.predictions.notebook import cell_number
 
 __all__ = ["Guess", "predict"]
 
@@ -37,13 +39,13 @@ class Guess:
     """A question, and what the learner said to it.
 
     Made by `predict`. As the last line of a cell it shows its form once more, and in
-    words where there are no forms.
+    words where there are no forms. key: what it is kept under.
     """
 
     def __init__(self, question: str, answer: Choice | Number, *, key: str):
         self.question = question
         self.answer = answer
-        self._key = key
+        self.key = key
         self._guesses = guesses_of_learner()
         self._asked_in = cell_number()
         if self._asked_in is not None:
@@ -53,7 +55,7 @@ class Guess:
     @property
     def value(self) -> float | str | None:
         """The number in the question's unit, or the choice; None until there is one."""
-        return self.answer.stored(self._guesses.get(self._key))
+        return self.answer.stored(self._guesses.get(self.key))
 
     def keep(self, value: object) -> None:
         """Keep `value` as the guess, as the button of the form does.
@@ -62,7 +64,7 @@ class Guess:
 
         Raises: InvalidArgument for what does not answer the question.
         """
-        self._guesses.put(self._key, self.answer.entry(self.answer.read(value)))
+        self._guesses.put(self.key, self.answer.entry(self.answer.read(value)))
         tell(self)
 
     def compare(self, measured: object, formula: object = None) -> Comparison:
@@ -80,12 +82,12 @@ class Guess:
 
     def watch(self, changed) -> None:
         """Call `changed()` whenever this question is answered."""
-        self._guesses.watch(self._key, changed)
+        self._guesses.watch(self.key, changed)
 
     @property
     def note(self) -> str:
         """What the learner should know about where this guess is kept; mostly ""."""
-        return self._guesses.note(self._key)
+        return self._guesses.note(self.key)
 
     def __repr__(self):
         value = self.value
@@ -101,11 +103,8 @@ class Guess:
             self._show_form()
 
     def _show_form(self):
-        from distlab.predictions.form import Form
-
-        form = Form(self)
-        show(form.keys())
-        show(form.bundle())
+        open_bridge()
+        Form(self).show()
 
 
 def _check_text(name, given):

@@ -2,7 +2,7 @@
 
 import sys
 
-__all__ = ["cell_number", "show"]
+__all__ = ["cell_number", "person_is_there", "show"]
 
 
 def cell_number() -> int | None:
@@ -16,6 +16,18 @@ def cell_number() -> int | None:
 
     shell = get_ipython()
     return shell.execution_count if hasattr(shell, "kernel") else None
+
+
+def person_is_there() -> bool:
+    """Return whether a person runs this notebook, who could answer a question.
+
+    nbclient, papermill and nbgrader say that nobody is there for a question.
+    """
+    if cell_number() is None:
+        return False
+    from IPython import get_ipython
+
+    return bool(getattr(get_ipython().kernel, "_allow_stdin", False))
 
 
 def show(bundle: dict):

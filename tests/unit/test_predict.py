@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -10,7 +11,7 @@ import pytest
 
 from distlab import predict
 from distlab.errors import InvalidArgument
-from distlab.predictions import form as form_module
+from distlab.predictions import bridge as bridge_module
 from distlab.predictions import guesses as guesses_module
 from distlab.predictions.form import Form
 
@@ -325,121 +326,85 @@ def test_only_the_guess_that_creates_the_file_says_where_it_is(home):
 # ---- the form -------------------------------------------------------------------
 
 
-def widgets_of(form, kind):
-    """Return the widgets of a kind in a form, by the name of their class."""
-    found, left = [], [form._box]
-    while left:
-        widget = left.pop(0)
-        left += getattr(widget, "children", ())
-        if type(widget).__name__ == kind:
-            found.append(widget)
-    return found
+def html_of(form):
+    return form.bundle()["text/html"]
 
 
-def parts(form, field="Text"):
-    """Return a form's field and button, and a function that reads what it says."""
-    said = widgets_of(form, "HTML")[-1]
-    [entry], [button] = widgets_of(form, field), widgets_of(form, "Button")
-    return entry, button, lambda: said.value
-
-
-def press_enter(entry):
-    entry._handle_custom_msg({"event": "submit"}, [])
-
-
-def test_the_button_keeps_what_is_in_the_field():
+def test_what_the_page_sends_is_kept_and_said():
     guess = predict(QUESTION, unit="MB")
-    entry, button, said = parts(Form(guess))
-    assert button.description == "Keep my guess" and "You said" not in said()
-    entry.value = "2/3 MB"
-    assert guess.value is None
-    button.click()
-    assert guess.value == 2 / 3 and "You said 0.6667 MB." in said()
-    entry.value = "9"
-    button.click()
-    assert guess.value == 9.0 and "You said 9 MB." in said()
+    form = Form(guess)
+    assert "Keep my guess" in html_of(form) and "You said" not in said_by(form)
+    form.given("2/3 MB")
+    assert guess.value == 2 / 3 and said_by(form) == "You said 0.6667 MB."
+    form.given("9")
+    assert guess.value == 9.0 and said_by(form) == "You said 9 MB."
+    assert 'value="9"' in html_of(form) and "Change my guess" in html_of(form)
 
 
-def test_enter_keeps_a_value_that_the_browser_sends_after_it():
+def said_by(form):
+    return re.search(r'role="status">(.*?)</span>', html_of(form))[1]
+
+
+def test_a_page_reaches_the_form_that_it_shows():
     guess = predict(QUESTION)
-    entry, _, _ = parts(Form(guess))
-    press_enter(entry)
-    assert guess.value is None
-    entry.value = "12"
+    form = Form(guess)
+    [key] = re.findall(r'id="(guess-\w+)"', html_of(form))
+    bridge_module._heard({"to": key, "value": "12"})
+    assert guess.value == 12.0
+    bridge_module._heard({"to": "guess-of-another-kernel", "value": "13"})
+    bridge_module._heard({})
     assert guess.value == 12.0
 
 
-def test_enter_keeps_a_value_that_was_there_before_it():
-    guess = predict(QUESTION)
-    entry, _, _ = parts(Form(guess))
-    entry.value = "12"
-    press_enter(entry)
-    assert guess.value == 12.0
-
-
-def test_leaving_the_field_long_after_the_button_keeps_nothing(monkeypatch):
-    guess = predict(QUESTION)
-    entry, button, _ = parts(Form(guess))
-    entry.value = "8"
-    button.click()
-    monkeypatch.setattr(form_module, "_TOGETHER_S", 0)  # the half second is over
-    entry.value = "12"
-    assert guess.value == 8.0
-
-
-def test_choices_are_offered_none_is_chosen_and_the_button_keeps_one():
+def test_choices_are_offered_and_only_the_kept_one_is_checked():
     guess = predict("With n it", choices=GROWTH)
-    entry, button, said = parts(Form(guess), "RadioButtons")
-    assert entry.options == GROWTH and entry.value is None
-    button.click()
-    assert guess.value is None and "Choose one first" in said()
-    entry.value = "shrinks"
-    button.click()
-    assert guess.value == "shrinks" and "You said shrinks." in said()
+    form = Form(guess)
+    assert html_of(form).count('type="radio"') == 3 and " checked" not in fields(form)
+    form.given("shrinks")
+    assert guess.value == "shrinks" and said_by(form) == "You said shrinks."
+    assert fields(form).count(" checked") == 1
+    assert 'value="shrinks" checked' in fields(form)
 
 
-def test_what_was_not_understood_is_said_and_quoted_safely():
+def fields(form):
+    """Return the form's own HTML, without its style and script."""
+    return re.sub(
+        "<style>.*</style>|<script>.*</script>", "", html_of(form), flags=re.S
+    )
+
+
+def test_what_was_not_understood_is_said_quoted_safely_and_stays_in_the_field():
     guess = predict(QUESTION, unit="MB")
-    entry, button, said = parts(Form(guess))
-    button.click()
-    assert "Write a number first" in said()
-    entry.value = "<b>12</b>"
-    button.click()
-    assert "&lt;b&gt;12&lt;/b&gt;&#x27; is not a number in MB" in said()
-    assert "<b>" not in said() and guess.value is None
+    form = Form(guess)
+    form.given("<b>12</b>")
+    assert "&lt;b&gt;12&lt;/b&gt;&#x27; is not a number in MB" in said_by(form)
+    assert 'value="&lt;b&gt;12&lt;/b&gt;"' in fields(form)
+    assert "<b>" not in fields(form) and guess.value is None
 
 
 def test_every_form_of_a_question_shows_a_guess_that_was_made_elsewhere():
     guess, again = predict(QUESTION, unit="MB"), predict(QUESTION, unit="MB")
-    shown = [parts(Form(guess)), parts(Form(again))]
+    shown = [Form(guess), Form(again)]
     guess.keep(12)
-    for entry, _, said in shown:
-        assert entry.value == "12" and "You said 12 MB." in said()
     restart()
-    entry, _, said = parts(Form(predict(QUESTION, unit="MB")))
-    assert entry.value == "12" and "You said 12 MB." in said()
+    for form in (*shown, Form(predict(QUESTION, unit="MB"))):
+        assert 'value="12"' in fields(form) and said_by(form) == "You said 12 MB."
 
 
 def test_hostile_texts_reach_no_html():
     guess = predict(HOSTILE, choices=[HOSTILE, "other"], key=HOSTILE)
     form = Form(guess)
     guess.keep(HOSTILE)
-    for widget in widgets_of(form, "HTML")[1:]:
-        assert "<img" not in widget.value
-    assert "&lt;img" in parts(form, "RadioButtons")[2]()
-    assert not widgets_of(form, "RadioButtons")[0].description_allow_html
+    assert "<img" not in fields(form) and "&lt;img" in said_by(form)
 
 
 def test_the_form_says_where_guesses_are_and_when_they_are_not_on_disk(home):
-    guess = predict(QUESTION)
-    entry, button, said = parts(Form(guess))
-    entry.value = "8"
-    button.click()
-    assert f"Your guesses are kept in {home}/guesses.json." in said()
+    form = Form(predict(QUESTION))
+    form.given("8")
+    assert f"Your guesses are kept in {home}/guesses.json." in html_of(form)
     (home / "guesses.json").write_text("{")
-    entry.value = "9"
-    button.click()
-    assert "is damaged" in said() and "You said 9." in said()
+    form.given("9")
+    assert "is damaged" in html_of(form) and said_by(form) == "You said 9."
 
 
 # ---- without a learner ----------------------------------------------------------
@@ -492,9 +457,9 @@ def test_a_notebook_without_a_learner_never_waits_and_gives_nothing_away(
     )
     asked, bare, compared, again = (cell.outputs for cell in notebook.cells)
     for outputs in (asked, bare, again):
-        [keys, output] = outputs
-        assert keys.data["text/plain"] == "" and "<script>" in keys.data["text/html"]
-        assert "application/vnd.jupyter.widget-view+json" in output.data
+        [output] = outputs
+        assert "application/vnd.jupyter.widget-view+json" not in output.data
+        assert '<form class="distlab-guess"' in output.data["text/html"]
         assert "No guess yet" in output.data["text/plain"]
     [line] = compared
     assert "Guess first, above" in line.data["text/plain"]
@@ -514,11 +479,9 @@ def test_a_comparison_that_stands_already_fills_in_when_the_guess_is_kept(tmp_pa
         f"{ASK}\nguess.keep('8 MB')",
     )
     asked, compared, other, _ = (cell.outputs for cell in notebook.cells)
-    assert len(asked) == 2  # the form, and what keeps its keys from the notebook
+    assert len(asked) == 1
     line = "measured 12 MB: your guess was 0.67 of it"
     assert line in compared[0].data["text/plain"]
     assert line in compared[0].data["text/html"]
-    assert "Guess first, above" in other[2].data["text/plain"]
-    [state] = notebook.metadata.widgets.values()
-    said = [model["state"].get("value", "") for model in state["state"].values()]
-    assert any("You said 8 MB." in str(value) for value in said)
+    assert "Guess first, above" in other[1].data["text/plain"]
+    assert "You said 8 MB." in asked[0].data["text/html"]
