@@ -1,4 +1,4 @@
-"""`distlab film`: a short animation of one algorithm, from a run of it on this machine."""
+"""`distlab film`: an animation of one algorithm, from a run of it on this machine."""
 
 import inspect
 from pathlib import Path

@@ -11,6 +11,7 @@ for it.
 import sys
 from collections.abc import Callable
 from functools import cache
+from importlib import import_module
 
 from distlab.predictions.notebook import person_is_there, show
 
@@ -62,8 +63,7 @@ def _widget():
 
 @cache
 def _colab():
-    from google.colab import output
-
+    output = import_module("google.colab.output")  # there, and nowhere else
     output.register_callback("distlab.tell", _heard)
 
 
