@@ -27,7 +27,7 @@ def never_wrong(make, case):
 
 @check("a store: {}")
 def always_answers(make, case):
-    """Every call is answered at once, and all nodes agree some time after a split."""
+    """Every call is answered at once, and all nodes agree after a partition."""
     with kit.on_nodes(make, 5, without=_LACKED) as nodes:
         _STORE[case](nodes)
 
@@ -72,19 +72,19 @@ def _splits(plans, nodes):
         rows = [("all nodes after it", True, later)]
         for side in sides:
             some = [one for one in split if clients[one.client].node in side]
-            rows.append((f"nodes {side} in the split", 2 * len(side) > n, some))
+            rows.append((f"nodes {side}, partitioned", 2 * len(side) > n, some))
         _require_outcomes(run, rows[::-1])
-        _require_one_copy(run, f"{n} nodes in a split, and messages come twice")
+        _require_one_copy(run, f"{n} nodes in a partition, and messages come twice")
 
 
 def _require_outcomes(run, rows):
     """Raise unless those with a majority are answered, and others refused, soon."""
-    table, wrong = f"{'':28}expected  answered  refused  never answered", []
+    table, wrong = f"{'':30}expected  answered  refused  unknown", []
     for name, majority, some in rows:
         wanted, word = ("ok", "answered") if majority else ("failed", "refused")
         outcomes = [one.outcome for one in some]
         counts = [outcomes.count(each) for each in ("ok", "failed", "unknown")]
-        table += "\n{:28}{:8}  {:8}  {:7}  {:14}".format(name, word, *counts)
+        table += "\n{:30}{:8}  {:8}  {:7}  {:7}".format(name, word, *counts)
         late = [o for o in some if o.outcome != wanted or o.end - o.start > 0.5]
         wrong += [(one, majority) for one in late]
     for one, majority in wrong:
@@ -95,7 +95,7 @@ def _losses(nodes):
     for version, plan, *cuts in _IN_TURN:
         faults = [Split(at_s, *sides, until_s=end) for at_s, end, *sides in cuts]
         how = {"faults": faults, "delivery": Delivery((0.005, 0.005))}
-        head = f"3 nodes, splits as (from, to, sides): {cuts}"
+        head = f"3 nodes, partitions as (from, to, sides): {cuts}"
         _require_one_copy(_run(nodes, 3, _clients(plan), **how), head, version=version)
     for n in range(12):
         rough = Delivery((0.01, 0.04), loss=n % 2 / 20, duplicate=n % 2 / 4)
@@ -229,10 +229,10 @@ _LOOK = Call("read", "cart")  # what it reads, the remove that follows has seen
 _ONE_BY_ONE = "0 0 write x 1, 1 1 read x, 2 2 write x 2, 3 0 read x, 4 1 read y"
 _AT_ONCE = ("0.1 0 write x 1, 0.1 0 write x 2, 0.1 0 write x 3, 0.6 0 read x, "
             "0.6 1 read x, 0.6 2 read x")
-_AROUND = (  # a split from 0.2 to 1.2, at each node
+_AROUND = (  # a partition from 0.2 to 1.2, at each node
     "0 {0} write x {0}, 0.23 {0} write x {1}, 0.35 {0} read x, 0.5 {0} write x {2}, "
     "1.8 {0} read x")
-_IN_TURN = (  # whether a version is missed; calls; (from, to, sides) of each split
+_IN_TURN = (  # whether a version is missed; calls; (from, to, sides) of each partition
     (False, "0.1 0 write x 1, 0.32 1 read x, 0.62 2 read x, 0.9 0 read x",
      (0.111, 0.2, [0], [1, 2]), (0.3, 0.5, [0, 1], [2]), (0.6, 0.8, [1, 2], [0])),
     (True, "0.62 2 write x 2, 0.1 0 write x 1, 0.9 0 read x, 1.2 1 read x",
@@ -244,20 +244,21 @@ _WRITES = (
 _ALONE = ((  # calls, and what is left
     "0 0 add cart tea, 1 0 remove cart tea, 2 0 add cart tea, 0 0 add cart milk, "
     "1 0 add cart milk, 2 0 remove cart milk, 3 0 remove cart jam", "tea"),)
-_PARTED = (  # in the split node 2 is cut off, from 0.5 to 1.2
+_PARTED = (  # in the partition node 2 is cut off, from 0.5 to 1.2
     ("0.1 0 add cart milk, 0.2 0 add cart tea, 0.8 1 remove cart milk, "
      "0.8 1 add cart egg, 0.8 2 add cart jam", "tea", "egg", "jam"),
     ("0.1 0 add cart milk, 0.8 1 remove cart milk, 0.8 2 add cart milk, "
      "0.1 1 add cart tea, 0.8 1 remove cart tea, 0.9 1 add cart tea, "
      "0.8 2 remove cart tea", "milk", "tea"))
 _REGISTER = {
-    "nothing is broken": _one_by_one, "losses": _losses, "searched": _searched,
-    "splits of three": partial(_splits, ((3, [0, 1], [2]), (3, [1, 2], [0]))),
-    "splits of more": partial(_splits, ((5, [0, 2, 4], [1, 3]), (4, [0, 1], [2, 3])))}
-_STORE = {"at once": _at_once, "after a split": _after, "losses": _rough,
+    "nothing is broken": _one_by_one, "drops": _losses, "searched": _searched,
+    "partitions of three": partial(_splits, ((3, [0, 1], [2]), (3, [1, 2], [0]))),
+    "partitions of more": partial(
+        _splits, ((5, [0, 2, 4], [1, 3]), (4, [0, 1], [2, 3])))}
+_STORE = {"at once": _at_once, "after a partition": _after, "drops": _rough,
           "much later": _later}
 _CART = {"one node": partial(_planned, 1, _ALONE), "many runs": _many,
-         "a split": partial(_planned, 3, _PARTED)}
+         "a partition": partial(_planned, 3, _PARTED)}
 
 HINTS = [
     Hint(lambda f: not f["majority"], [

@@ -189,7 +189,7 @@ def _each_read_alone(history):
 
 
 def _ties(history):
-    """Return whether it is linearizable only if equal moments leave the order open."""
+    """Return whether it is linearizable only if equal times leave the order open."""
     ends = {one.end for one in history}
     moved = [o._replace(start=o.start + (o.start in ends) / 2) for o in history]
     return _order(sorted(moved, key=lambda one: one.start)) is None
@@ -264,8 +264,8 @@ HINTS = [
         "A write of 1 ends at 2, a write of 2 ends at 4, a read at 5 returns 1. Each "
         "value was written. Which order is there?"]),
     Hint(_wrong("said no", _ties), [
-        "An end and a start at one and the same moment leave the order open: one is "
-        "before another only if its end is smaller than the other's start.",
+        "An end and a start at the same time leave the order open: one precedes "
+        "another only if its end is smaller than the other's start.",
         "Find the two numbers that are equal. Does your function compare with < or "
         "<=?"]),
     Hint(lambda f: f["end"] == "said no" and f["memory"], [
