@@ -13,7 +13,7 @@ from distlab.collectives.chunks import split
 _THERE = "arguments", "chunks", "reductions"
 WITHOUT = kit.modules_of("distlab.collectives", but=_THERE)
 FLOAT32, IN_REAL_TIME = 4, 8  # with more ranks, a message takes one second
-LEGEND = "(a number is the rank whose piece is there; ? is no rank's piece)"
+LEGEND = "(a number is the rank whose chunk is there; ? is no rank's chunk)"
 
 
 @check("{} ranks")
@@ -52,9 +52,9 @@ def _broadcast(call, n, length, root):
     run.check_rounds(n)
 
 
-@check("{} ranks, pieces of {} elements")
+@check("{} ranks, chunks of {} elements")
 def all_gather(function, n, length):
-    """Every rank fills its list in ceil(log2 n) rounds, and sends n - 1 pieces."""
+    """Every rank fills its list in ceil(log2 n) rounds, and sends n - 1 chunks."""
     pieces, garbage = _drawn(n, length), _garbage(n * n, length)
     inputs = [garbage[n * rank : n * (rank + 1)] for rank in range(n)]
     for rank, piece in enumerate(pieces):
@@ -74,7 +74,7 @@ def all_gather(function, n, length):
             raise run.wrong("\n".join([*table, LEGEND]), lost=lost, **facts)
     sent, enough = [*map(run.trace.bytes_sent, range(n))], (n - 1) * length * FLOAT32
     if {*sent} != {enough}:
-        found = f"Bytes sent, by rank: {sent}. The other pieces are {enough} bytes."
+        found = f"Bytes sent, by rank: {sent}. The other chunks are {enough} bytes."
         raise run.wrong(found, again=max(sent) > enough, rounds=True)
     run.check_rounds(n)
 
@@ -180,20 +180,20 @@ HINTS = [
         "tensor; tensor = ... gives its name to a new one."]),
     Hint(lambda f: f["lost"], [
         "What a rank has from the start, or was sent, is changed. The root and an own "
-        "piece are never received into, and NaN plus anything is NaN."]),
+        "chunk are never received into, and NaN plus anything is NaN."]),
     Hint(lambda f: f["there"] != "?", [
-        "Pieces stand in other places. In the order in which they come they begin with "
-        "the rank itself; pieces[0] is for the piece of rank 0 on all ranks.",
+        "Chunks stand in other places. In the order in which they come they begin with "
+        "the rank itself; pieces[0] is for the chunk of rank 0 on all ranks.",
         "By how many places is the row of rank 1 turned in the table? And of rank 2?"]),
     Hint(lambda f: f["there"], [
-        "A piece never came, or garbage was sent in its place. Which pieces has a rank "
+        "A chunk never came, or garbage was sent in its place. Which chunks has a rank "
         "after one, two and three rounds, and how many are missing in the last?",
-        "Six ranks: 1, 2, 4 pieces, and then? Which two are missing on rank 0?"]),
+        "Six ranks: 1, 2, 4 chunks, and then? Which two are missing on rank 0?"]),
     Hint(lambda f: f["rounds"], [
         "After each round twice as many ranks can have the tensor, or each rank twice "
-        "as many pieces. Which rank stands idle, or sends less than it has?",
-        "In the player see the second round. To which rank are both of a rank's pieces "
-        "new? torch.stack and torch.cat make one message of several pieces."]),
+        "as many chunks. Which rank stands idle, or sends less than it has?",
+        "In the player see the second round. To which rank are both of a rank's chunks "
+        "new? torch.stack and torch.cat make one message of several chunks."]),
     Hint(lambda f: f["together"], [
         "Messages that a rank begins together leave one after another all the same: it "
         "has one NIC. Which of the busiest rank's messages could another rank send?"]),

@@ -67,7 +67,7 @@ def own_place(comm, pieces):
         (checks.broadcast, adds_to_zero, (2,), "NaN plus anything is NaN"),
         (checks.all_gather, new_list, (4, 3), "What was given is unchanged"),
         (checks.all_gather, garbage_first, (4, 3), "garbage was sent in its place"),
-        (checks.all_gather, own_place, (2, 3), "an own piece are never received into"),
+        (checks.all_gather, own_place, (2, 3), "an own chunk are never received into"),
     ],
 )
 def test_a_mistake_meets_its_hint(check, wrong, case, hint):

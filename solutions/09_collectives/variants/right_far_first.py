@@ -1,4 +1,4 @@
-"""Sends far away first; collects the pieces in a list, and turns it at the end."""
+"""Sends far away first; collects the chunks in a list, and turns it at the end."""
 
 POINTS = 10.0
 HINT = ""

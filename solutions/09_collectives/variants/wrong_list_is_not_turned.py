@@ -1,7 +1,7 @@
-"""Collects the pieces in the order in which they come, and leaves them so."""
+"""Collects the chunks in the order in which they come, and leaves them so."""
 
 POINTS = 7.0
-HINT = "Pieces stand in other places"
+HINT = "Chunks stand in other places"
 
 
 def all_gather(comm, pieces):
