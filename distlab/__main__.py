@@ -14,7 +14,7 @@ __all__ = ["app", "main"]
 
 # Each is a function of a module of its own name in distlab.commands.
 _COMMANDS = ("lab", "run", "doctor", "launch", "explain", "film", "export")
-_COMMANDS += ("collect", "grade", "progress", "prove", "glossary")
+_COMMANDS += ("collect", "grade", "progress", "review", "prove", "glossary")
 
 
 class _Commands(TyperGroup):

@@ -7,7 +7,7 @@ from distlab.predictions.answers import Choice, Number
 from distlab.predictions.bridge import open_bridge
 from distlab.predictions.comparison import Comparison
 from distlab.predictions.form import Form
-from distlab.predictions.guesses import guesses_of_learner
+from distlab.predictions.kept import kept_by_learner
 from distlab.predictions.listeners import tell
 from distlab.predictions.notebook import cell_number
 
@@ -46,7 +46,7 @@ class Guess:
         self.question = question
         self.answer = answer
         self.key = key
-        self._guesses = guesses_of_learner()
+        self._guesses = kept_by_learner("guesses")
         self._asked_in = cell_number()
         if self._asked_in is not None:
             self._show_form()

@@ -4,6 +4,7 @@
 
     ask(10)                     # as last line of a cell: answer, then compare
     ask(10, level="senior")
+    review()                    # today's cards of all lessons, one at a time
 
 The cards of a lesson are in a text file of its name in this folder, in a format that
 `distlab.quiz.card` describes.
@@ -11,6 +12,7 @@ The cards of a lesson are in a text file of its name in this folder, in a format
 
 from distlab.quiz.card import Card
 from distlab.quiz.deck import Deck, ask
+from distlab.quiz.review import review
 from distlab.quiz.shelf import cards
 
-__all__ = ["Card", "Deck", "ask", "cards"]
+__all__ = ["Card", "Deck", "ask", "cards", "review"]

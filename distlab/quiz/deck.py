@@ -4,14 +4,19 @@
       <section data-card="10-walk">  question, <details> with the key points
       <script>  puts a field for the answer before each <details>
 
-No kernel and no network; without scripts the key points are in the <details>.
+No network; without scripts the key points are in the <details>. In a notebook answers
+go to the learner's cards.json, in a page without a kernel they stay in the browser.
 """
 
+import json
 from dataclasses import dataclass
 from html import escape
 from importlib.resources import files
 from textwrap import TextWrapper
 
+from distlab.predictions.bridge import open_bridge, receive
+from distlab.predictions.kept import kept_by_learner
+from distlab.predictions.notebook import cell_number, show
 from distlab.quiz.card import Card
 from distlab.quiz.shelf import cards
 
@@ -23,8 +28,11 @@ class Deck:
     """Cards that ask, as the last line of a cell; in a terminal only the questions."""
 
     cards: tuple[Card, ...]
+    one_at_a_time: bool = False
 
     def __repr__(self):
+        if not self.cards:
+            return "No card is due today."
         questions = (
             f"{number}. ({card.level}, {card.topic}) {card.question}"
             for number, card in enumerate(self.cards, 1)
@@ -33,29 +41,48 @@ class Deck:
         return "\n".join(map(page.fill, questions))
 
     def _repr_mimebundle_(self, include=None, exclude=None):
-        return {"text/html": _page(self.cards), "text/plain": repr(self)}
+        return {"text/html": self._page(), "text/plain": repr(self)}
+
+    def _ipython_display_(self):
+        if cell_number() is None:
+            raise NotImplementedError  # IPython then takes what is above
+        open_bridge()
+        receive("cards", _heard)
+        show(self._repr_mimebundle_())
+
+    def _page(self):
+        web = files("distlab.quiz") / "web"
+        style = (web / "cards.css").read_text(encoding="utf-8")
+        script = (web / "cards.js").read_text(encoding="utf-8")
+        sections = "".join(map(_section, self.cards)) or f"<p>{self!r}</p>"
+        review = " data-review" if self.one_at_a_time else ""
+        # Without the attribute JupyterLab takes letters typed here for its shortcuts.
+        return (
+            f'<div class="distlab-cards"{review} data-lm-suppress-shortcuts="true">'
+            f"<style>{style}</style>{sections}<script>{script}</script></div>"
+        )
 
 
 def ask(lesson: str | int, level: str | None = None) -> Deck:
     """Return the cards of a lesson, to be answered where they are shown.
 
-    What is written and ticked stays in the browser, and survives a reload there.
+    What is written and ticked is kept in cards.json in DISTLAB_HOME, or in ~/.distlab.
 
     Raises: InvalidArgument for a lesson without cards or a level that is not there.
     """
     return Deck(tuple(cards(lesson, level)))
 
 
-def _page(shown):
-    web = files("distlab.quiz") / "web"
-    style = (web / "cards.css").read_text(encoding="utf-8")
-    script = (web / "cards.js").read_text(encoding="utf-8")
-    # Without the attribute JupyterLab takes letters typed here for its shortcuts.
-    return (
-        '<div class="distlab-cards" data-lm-suppress-shortcuts="true">'
-        f"<style>{style}</style>{''.join(map(_section, shown))}"
-        f"<script>{script}</script></div>"
-    )
+def _heard(value):
+    """Keep what the page sends of a card: an answer with its ticks, or a rating."""
+    from distlab.quiz.review import rate
+
+    if "rating" in value:
+        rate(value["id"], value["rating"])
+    else:
+        kept = kept_by_learner("cards")
+        new = {name: value[name] for name in ("answer", "ticked")}
+        kept.put(value["id"], {**(kept.get(value["id"]) or {}), **new})
 
 
 def _section(card):
@@ -63,8 +90,9 @@ def _section(card):
     # With the file's name JupyterLab takes it for a place in a notebook; an exported
     # page has the place itself, and the script finds it there.
     place = escape(f"{card.lesson}.ipynb#cell-id={card.cell}")
+    kept = escape(json.dumps(kept_by_learner("cards").get(card.id) or {}))
     return (
-        f'<section data-card="{escape(card.id)}">'
+        f'<section data-card="{escape(card.id)}" data-kept="{kept}">'
         f'<p class="about">{escape(card.level)} · {escape(card.topic)}</p>'
         f'<p class="question">{escape(card.question)}</p>'
         f"<details><summary>Key points</summary><ul>{points}</ul>"

@@ -5,7 +5,7 @@ from pathlib import Path
 from distlab.errors import InvalidArgument
 from distlab.quiz.card import LEVELS, Card, parse_cards
 
-__all__ = ["cards"]
+__all__ = ["cards", "lessons"]
 
 _FOLDER = Path(__file__).parent
 
@@ -23,6 +23,11 @@ def cards(lesson: str | int, level: str | None = None) -> list[Card]:
     file = _file_of(lesson)
     found = parse_cards(file.read_text(encoding="utf-8"), lesson=file.stem, file=file)
     return [card for card in found if level in (None, card.level)]
+
+
+def lessons() -> list[str]:
+    """Return the stems of all lessons that have cards."""
+    return sorted(file.stem for file in _FOLDER.glob("*.txt"))
 
 
 def _file_of(lesson):

@@ -125,3 +125,19 @@ def test_hostile_texts_do_nothing_in_a_browser(opened):
         reload(page)
         assert page.get_by_label("Your answer").input_value() == HOSTILE
         assert page.title() == ""
+
+
+def test_a_review_shows_one_card_at_a_time_and_tells_the_kernel(opened):
+    listen = "window.heard = []; window.distlabTell = (m) => window.heard.push(m)"
+    deck = Deck((card(1), card(2)), one_at_a_time=True)
+    with opened(deck, before=listen) as page:
+        assert section(page, 1).is_visible() and not section(page, 2).is_visible()
+        for number, rating in ((1, "hard"), (2, "easy")):
+            section(page, number).get_by_label("Your answer").fill("mine")
+            section(page, number).get_by_role("button").first.click()
+            section(page, number).get_by_role("button", name=rating).click()
+        assert page.get_by_text("the last card for today").is_visible()
+        page.wait_for_timeout(500)
+        heard = [m["value"] for m in page.evaluate("heard") if m["to"] == "cards"]
+        assert {"id": "card-1", "rating": "hard"} in heard
+        assert {"id": "card-2", "answer": "mine", "ticked": [], "of": 3} in heard

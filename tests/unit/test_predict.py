@@ -12,7 +12,7 @@ import pytest
 from distlab import predict
 from distlab.errors import InvalidArgument
 from distlab.predictions import bridge as bridge_module
-from distlab.predictions import guesses as guesses_module
+from distlab.predictions import kept as kept_module
 from distlab.predictions.form import Form
 
 QUESTION = "How many megabytes does rank 0 send?"
@@ -29,7 +29,7 @@ def home(tmp_path, monkeypatch):
 
 def restart():
     """Forget what is in memory, as a new kernel does."""
-    guesses_module._opened.cache_clear()
+    kept_module._opened.cache_clear()
 
 
 def python(code, **options):

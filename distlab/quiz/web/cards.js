@@ -3,19 +3,53 @@
   for (const cards of document.querySelectorAll(".distlab-cards"))
     cards.onkeydown = (event) => event.stopPropagation();
 
+  // A notebook keeps answers with the learner's others; a page keeps them in the browser.
+  const isPage = !document.getElementById("jupyter-config-data");
+  const tell = (value) => {
+    const colab = window.google?.colab?.kernel;
+    if (window.distlabTell) window.distlabTell({ to: "cards", value });
+    else if (colab) colab.invokeFunction("distlab.tell", [{ to: "cards", value }], {});
+    else return false;
+    return true;
+  };
   // Storage can be forbidden, full, or hold something else: then nothing is remembered.
-  const recall = (id) => {
+  const recall = (card) => {
     try {
-      const kept = JSON.parse(localStorage.getItem("distlab.card." + id));
-      return { answer: String(kept.answer), ticked: Array.from(kept.ticked) };
+      const stored = isPage && localStorage.getItem("distlab.card." + card.dataset.card);
+      const kept = JSON.parse(stored || card.dataset.kept);
+      return { answer: String(kept.answer ?? ""), ticked: Array.from(kept.ticked ?? []) };
     } catch {
       return { answer: "", ticked: [] };
     }
   };
+  const waiting = {};
   const remember = (id, kept) => {
+    clearTimeout(waiting[id]);
+    waiting[id] = setTimeout(() => tell({ id, ...kept }), 400);
+    if (!isPage) return;
     try {
       localStorage.setItem("distlab.card." + id, JSON.stringify(kept));
     } catch {}
+  };
+
+  // One card at a time: how well it was known decides when it comes back.
+  const rated = (card, ticks) => {
+    const row = make("div", "", { className: "ratings" });
+    row.append(make("span", "How well did you know it? "));
+    for (const rating of ["again", "hard", "good", "easy"]) {
+      const button = make("button", rating, { type: "button" });
+      button.onclick = () => {
+        tell({ id: card.dataset.card, rating });
+        const next = card.nextElementSibling;
+        card.hidden = true;
+        if (next?.dataset.card) {
+          next.hidden = false;
+          next.querySelector("textarea").focus();
+        } else card.after(make("p", "That was the last card for today."));
+      };
+      row.append(button);
+    }
+    ticks.append(row);
   };
   const make = (tag, text, fields) =>
     Object.assign(document.createElement(tag), { textContent: text, ...fields });
@@ -62,7 +96,7 @@
 
   const upgrade = (card) => {
     const id = card.dataset.card;
-    const kept = recall(id);
+    const kept = recall(card);
     const save = () => remember(id, { ...kept, of: points.length });
     const details = card.querySelector("details");
     const points = Array.from(details.querySelectorAll("li"), (li) => li.textContent);
@@ -99,6 +133,11 @@
     };
     settle();
     details.replaceWith(label, button, hint, ticks);
+    if ("review" in card.parentNode.dataset) {
+      field.value = "";
+      rated(card, ticks);
+      card.hidden = card.previousElementSibling?.dataset.card !== undefined;
+    }
   };
 
   for (const card of document.querySelectorAll(".distlab-cards [data-card]")) {

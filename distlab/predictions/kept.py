@@ -1,8 +1,10 @@
-"""The guesses of one learner: in memory, in one file, and who wants to hear of them.
+"""What a learner has guessed or answered: in memory, in one file, and who hears of it.
 
-The file is a JSON object, a question (with its key, if it has one) to its answer:
+The file is a JSON object. Of guesses it has each question (with its key, if it has
+one), of cards each card's id:
 
-    {"How many megabytes does rank 0 send?": {"value": 8.0, "unit": "MB"}}
+    guesses.json    {"How many MB does rank 0 send?": {"value": 8.0, "unit": "MB"}}
+    cards.json      {"10-walk": {"answer": "Chunk 2 ...", "ticked": [], "fsrs": {}}}
 """
 
 import json
@@ -16,25 +18,25 @@ from pathlib import Path
 
 from distlab.files import write_whole
 
-__all__ = ["Guesses", "guesses_of_learner"]
+__all__ = ["Kept", "kept_by_learner"]
 
 
-def guesses_of_learner() -> "Guesses":
-    """Return the guesses in the folder DISTLAB_HOME, or in ~/.distlab."""
+def kept_by_learner(what: str) -> "Kept":
+    """Return the "guesses" or "cards" in the folder DISTLAB_HOME, or in ~/.distlab."""
     try:
         folder = Path(os.environ.get("DISTLAB_HOME") or "~/.distlab").expanduser()
-    except RuntimeError:  # nobody knows where home is: the guesses stay in memory
+    except RuntimeError:  # the home is unknown: what is kept stays in memory
         folder = Path(os.devnull)
-    return _opened(folder.absolute() / "guesses.json")
+    return _opened(folder.absolute() / f"{what}.json")
 
 
 @cache
 def _opened(path):
-    return Guesses(path)
+    return Kept(path)
 
 
-class Guesses:
-    """All guesses kept in the file `path`, and those that could only be remembered.
+class Kept:
+    """All entries of the file `path`, and those that could only be remembered.
 
     problem: a sentence on why the file is not used, "" while it is.
 
@@ -47,7 +49,7 @@ class Guesses:
         self._watchers = defaultdict(list)
         # The buttons of a notebook may be served by a thread beside the cells' own.
         self._lock = threading.Lock()
-        self._first = None  # the key whose guess created the file
+        self._first = None  # the key whose entry created the file
         self._entries = {}
         with self._noting_problems("read"):
             self._entries = self._read()
@@ -65,13 +67,13 @@ class Guesses:
             changed()
 
     def note(self, key: str) -> str:
-        """Return a sentence on where guesses are, if `key` is the one to say it."""
+        """Return a sentence on where entries are, if `key` is the one to say it."""
         if self.problem or key != self._first:
             return self.problem
-        return f"Your guesses are kept in {self._readable_path()}."
+        return f"Your {self.path.stem} are kept in {self._readable_path()}."
 
     def watch(self, key: str, changed: Callable[[], None]) -> None:
-        """Call `changed` after each guess that is kept for `key`."""
+        """Call `changed` after each entry that is kept for `key`."""
         self._watchers[key].append(changed)
 
     def _read(self):
@@ -85,7 +87,7 @@ class Guesses:
         return entries
 
     def _write(self, key):
-        """Add a guess to what the file holds now: other notebooks write there, too."""
+        """Add an entry to what the file holds now: other notebooks write there, too."""
         with self._noting_problems("written"):
             merged = {**self._read(), key: self._entries[key]}
             there = self.path.exists()
@@ -105,8 +107,8 @@ class Guesses:
         except (ValueError, RecursionError):
             why = "is damaged"
         self.problem = why and (
-            f"{self._readable_path()} {why}, so guesses are kept only until the "
-            "kernel stops."
+            f"{self._readable_path()} {why}, so {self.path.stem} are kept only until "
+            "the kernel stops."
         )
 
     def _readable_path(self):

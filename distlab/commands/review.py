@@ -1,0 +1,83 @@
+"""`distlab review`: today's cards, one at a time."""
+
+from html import escape
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from distlab.errors import DistlabError
+from distlab.quiz.card import Card
+from distlab.quiz.review import RATINGS, due, rate, selected
+
+__all__ = ["review"]
+
+_KEYS = {rating[0]: rating for rating in RATINGS}
+
+
+def review(
+    lesson: Annotated[
+        str | None, typer.Argument(help="Number or stem of a lesson; all if left out.")
+    ] = None,
+    level: Annotated[str | None, typer.Option(help="mid, senior or principal.")] = None,
+    topic: Annotated[str | None, typer.Option(help="Such as quorum.")] = None,
+    new: Annotated[int, typer.Option(help="New cards today, at most.")] = 10,
+    anki: Annotated[
+        Path | None, typer.Option(help="Write all cards to this file, for Anki.")
+    ] = None,
+) -> None:
+    """Go through the cards that are due today; each comes back when FSRS says."""
+    cards = selected(lesson=lesson, level=level, topic=topic)
+    console = Console(highlight=False)
+    if anki:
+        _write(anki, cards)
+        console.print(f"{len(cards)} cards in {anki}. In Anki: File, Import.")
+        return
+    today = due(cards, new=new)
+    if not today:
+        console.print(f"None of {len(cards)} cards is due today.")
+    try:
+        for number, card in enumerate(today, 1):
+            _ask(console, card, f"{number} of {len(today)}")
+    except (EOFError, KeyboardInterrupt):
+        console.print("\nWhat is rated is kept; the same command goes on.")
+
+
+def _ask(console, card, where):
+    """Show a card's question, then its key points; keep how well it was known."""
+    console.rule(f"{where} · lesson {card.lesson[:2]} · {card.level} · {card.topic}")
+    console.print(card.question, style="bold", markup=False)
+    input("\nSay your answer, then press Enter. ")
+    for point in card.key_points:
+        console.print(f"  - {point}", markup=False)
+    while True:
+        said = input("\nagain, hard, good or easy (a, h, g, e)? ").strip().lower()
+        if said[:1] in _KEYS and _KEYS[said[:1]].startswith(said):
+            break
+    when = rate(card.id, _KEYS[said[:1]])
+    console.print(f"Comes back on {when.astimezone():%d %B, %H:%M}.\n")
+
+
+def _write(path: Path, cards: list[Card]):
+    """Write a text file that Anki imports: id, question, key points, tags."""
+    head = ["#separator:tab", "#html:true", "#guid column:1", "#tags column:4"]
+    lines = [
+        "\t".join(
+            [
+                f"distlab-{card.id}",
+                _html(card.question),
+                f"<ul>{''.join(f'<li>{_html(p)}</li>' for p in card.key_points)}</ul>",
+                f"distlab::{card.lesson} {card.level} {card.topic.replace(' ', '-')}",
+            ]
+        )
+        for card in cards
+    ]
+    try:
+        path.write_text("\n".join([*head, *lines, ""]), encoding="utf-8")
+    except OSError as error:
+        raise DistlabError(f"{path} cannot be written: {error.strerror}.")
+
+
+def _html(text):
+    return escape(text).replace("\t", " ")
