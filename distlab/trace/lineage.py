@@ -3,9 +3,9 @@
     textFile ──narrow──▶ flatMap ──narrow──▶ map ══wide══▶ reduceByKey ──▶ ...
     └────────────────── stage 0 ──────────────┘   └────── stage 1 ──────
 
-A narrow dependency needs a few partitions of its parent; a wide one needs a piece of
-every one of them, which is a shuffle and the border between two stages. Who draws them
-needs nothing but this.
+"narrow" and "wide" are those of Spark's code: the one needs whole partitions of its
+parent, the other a piece of every one, which is a shuffle and the border between two
+stages. Who draws them needs nothing but this.
 
 Source: Zaharia et al., "Resilient Distributed Datasets" (2012), section 4.
 """

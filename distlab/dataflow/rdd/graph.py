@@ -1,7 +1,10 @@
-"""The lineage: data sets, what each is made from, and how that travels to a worker.
+"""The lineage: data sets, what each is made from, and how workers get to know it.
 
-    narrow   a partition needs a few of its parent's: computed in one go, in one task
-    wide     it needs a piece of every one: a shuffle, and a new stage
+    Narrow   a partition needs whole partitions of its parent: one task, no shuffle
+    Wide     it needs a piece of every one: a shuffle, and a new stage
+
+As in Spark's code. The paper calls a dependency narrow if each partition of the parent
+is used by at most one of the child, which leaves out `cartesian`.
 
     textFile ─▶ flatMap ─▶ map ══▶ reduceByKey      ─▶ narrow   ══▶ wide
     └────── one chain ───────┘
@@ -256,5 +259,7 @@ def serialize(thing: object, functions: Iterable = (), what: str = "this") -> by
     except Exception as error:
         each = [fn for given in functions for fn in functions_in(given)]
         pack_functions(each, "a worker")
-        raise CannotTravel(f"{what} cannot travel to a worker: {error}") from None
+        raise CannotTravel(
+            f"{what} cannot be serialized for a worker: {error}"
+        ) from None
     return file.getvalue()

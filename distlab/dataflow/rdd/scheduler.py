@@ -30,7 +30,7 @@ __all__ = ["Action"]
 _TICK_S = 0.05
 _MOST_DEATHS = 3  # of workers at one task
 _NO_MEMORY = (
-    "Where memory runs out, that happens. What is short of it goes to disk, but all "
+    "Where memory runs out, that happens. Tables of keys are spilled to disk, but all "
     "values of one key are in memory at once after groupByKey, cogroup and the joins, "
     "and so is what a function makes of one record or partition. reduceByKey and "
     "aggregateByKey hold one result for each key instead."

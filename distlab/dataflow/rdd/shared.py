@@ -79,8 +79,8 @@ class Accumulator(Generic[T]):
         """What has been added up by now; not to be read in a task."""
         if self._in_task:
             raise RuntimeError(
-                "the value of an accumulator cannot be read in a task, which knows "
-                "only its own share. Read it in the notebook, after an action."
+                "the value of an accumulator cannot be read in a task, which sees "
+                "only its own additions. Read it in the notebook, after an action."
             )
         return self._value
 

@@ -172,7 +172,7 @@ def called(f: object, operation: str) -> Callable:
     if not callable(f):
         raise InvalidArgument(
             f"{operation} takes a function, and got {reprlib.repr(f)}. If you wrote "
-            f"{operation}(f(x)), leave the brackets away: {operation}(f)."
+            f"{operation}(f(x)), drop the parentheses: {operation}(f)."
         )
     return f
 
