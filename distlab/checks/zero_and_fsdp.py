@@ -1,4 +1,4 @@
-"""Exercise 12: ZeRO 1 and ZeRO 3, judged by their numbers, memory, messages and time.
+"""Exercise 12: ZeRO 1 and ZeRO 3, judged by values, memory, messages and time.
 
 The learner's class trains on ranks, each with data of its own; one process trains the
 same with the data of all. Layers note what they are called with, and whose parameters
@@ -295,7 +295,7 @@ def _check_overlap(trace, count, gathered, gather_s):
         waits = {b.label: (b.start - a.end) / gather_s for a, b in pairwise(works)}
         first = "forward, layer 0", f"backward, layer {count - 1}"
         waits = {at: w for at, w in waits.items() if w > 0.25 and at not in first}
-        lines = ["The numbers are right. It took {:.1f} ms, and {:.1f} are enough."]
+        lines = ["The values are right. It took {:.1f} ms, and {:.1f} are enough."]
         lines[0] = lines[0].format(1e3 * trace.duration_s(), 1e3 * target_s)
         lines += [f"Rank 0 waited, in times of {1e3 * gather_s:.2f} ms, before"]
         lines += [f"{at:>18}  {waited:5.2f}" for at, waited in [*waits.items()][:9]]
