@@ -64,23 +64,7 @@ def tradeoff(stores, *, title: str = "") -> Picture:
     write(page, MARGIN, top - 0.2, "the minority answers", **heading)
     under = "latency without a partition, median of reads and of writes, mean of both"
     write(page, ends[0], top + tall + 0.4, under, **heading)
-    y = top
-    for share in sorted(bands, reverse=True):
-        strokes(page, [(MARGIN, y, PAGE_WIDTH - MARGIN, y)])
-        middle = y + (_PITCH * len(bands[share]) + _APART) / 2
-        write(page, MARGIN, middle, f"{share:.0%}", size=_SIZE + 2, bold=True)
-        y += _APART / 2
-        for name, latency_s, _, group in bands[share]:
-            number, x = groups.index(group), ruler.inch(latency_s)
-            at = y + _PITCH / 2
-            points(page, [x], [at], number, size=10, gid="store")
-            words = {"size": _SIZE, "bold": True}
-            short = fitted(name, _WIDEST, _SIZE, bold=True)
-            underlay(write(page, x + 0.17, at - 0.08, short, **words))
-            short = fitted(group, _WIDEST, _SMALL)
-            underlay(write(page, x + 0.17, at + 0.1, short, **heading))
-            y += _PITCH
-        y += _APART / 2
+    _draw_bands(page, top, ruler, bands, groups)
     said = [f"{literal(title)}:"] if title else []
     said.append("Latency without a partition, and calls that the minority answers.")
     said += [
@@ -89,6 +73,25 @@ def tradeoff(stores, *, title: str = "") -> Picture:
         for name, latency_s, share, group in rows
     ]
     return Picture(sheet.figure, " ".join(said))
+
+
+def _draw_bands(page, y, ruler, bands, groups):
+    """Draw the bands from `y` down, and in each a row for each of its stores."""
+    for share in sorted(bands, reverse=True):
+        strokes(page, [(MARGIN, y, PAGE_WIDTH - MARGIN, y)])
+        middle = y + (_PITCH * len(bands[share]) + _APART) / 2
+        write(page, MARGIN, middle, f"{share:.0%}", size=_SIZE + 2, bold=True)
+        y += _APART / 2
+        for name, latency_s, _, group in bands[share]:
+            x, at = ruler.inch(latency_s), y + _PITCH / 2
+            points(page, [x], [at], groups.index(group), size=10, gid="store")
+            short = fitted(name, _WIDEST, _SIZE, bold=True)
+            underlay(write(page, x + 0.17, at - 0.08, short, size=_SIZE, bold=True))
+            short = fitted(group, _WIDEST, _SMALL)
+            words = {"size": _SMALL, "color": MUTED}
+            underlay(write(page, x + 0.17, at + 0.1, short, **words))
+            y += _PITCH
+        y += _APART / 2
 
 
 def _checked(stores):
