@@ -11,6 +11,9 @@ import pytest
 import torch
 from exported import notebook, script, under_torchrun
 from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (
+    checkpoint_wrapper,
+)
 
 from distlab import run
 from distlab.collectives import naive_all_reduce, ring_all_reduce, tree_all_reduce
@@ -21,7 +24,6 @@ from distlab.train.data import windows
 from distlab.train.data_parallel import OverlappedDataParallel
 from distlab.train.fsdp import FullySharded
 from distlab.train.models import GPT, Block, spell
-from distlab.train.recompute import Recomputed
 from distlab.train.shards import mean_part
 from distlab.train.steps import MasterWeights
 from distlab.train.watch import Watch
@@ -94,7 +96,7 @@ def fully_sharded(comm, gpt):
 
 def recomputed(comm, gpt):
     for place, block in enumerate(gpt.blocks):
-        gpt.blocks[place] = Recomputed(nn.Sequential(block, nn.Dropout(0.0)))
+        gpt.blocks[place] = checkpoint_wrapper(nn.Sequential(block, nn.Dropout(0.0)))
     return overlapped(comm, gpt)
 
 
@@ -188,23 +190,6 @@ def some_meet_first(comm):
 def test_two_ranks_may_exchange_messages_before_the_others_do(n):
     results = run(some_meet_first, n, backend="nccl").results
     assert results == [[1.0] * 5, [0.0] * 5, [0.0] * 5]
-
-
-def dropped_twice(comm):
-    torch.manual_seed(0)
-    layer = nn.Sequential(nn.Linear(8, 8), nn.Dropout(0.5)).to(comm.device)
-    x = torch.ones(4, 8, device=comm.device, requires_grad=True)
-    state = torch.cuda.get_rng_state(comm.device)
-    layer(x).square().sum().backward()
-    expected, x.grad = x.grad, None
-    torch.cuda.set_rng_state(state, comm.device)
-    Recomputed(layer)(x).square().sum().backward()
-    return torch.equal(x.grad, expected)
-
-
-@ranks(1)
-def test_recomputed_dropout_draws_the_same_on_a_gpu(n):
-    assert run(dropped_twice, n, backend="nccl").results == [True]
 
 
 def sampled(comm):

@@ -3,13 +3,11 @@
 import pytest
 import torch
 from torch import nn
-from torch.utils.checkpoint import checkpoint
 
 from distlab import run
 from distlab.train.batch_norm import SyncBatchNorm
 from distlab.train.horovod import DistributedOptimizer, broadcast_parameters
-from distlab.train.memory import SavedForBackward, optimizer_bytes, storage_bytes
-from distlab.train.recompute import Recomputed
+from distlab.train.memory import optimizer_bytes, storage_bytes
 from distlab.train.steps import MasterWeights, clip_gradients, scaled_rate
 
 FEATURES = 5
@@ -74,29 +72,6 @@ def layers():
     return nn.Sequential(
         nn.Linear(FEATURES, 40), nn.Tanh(), nn.Dropout(0.3), nn.Linear(40, FEATURES)
     ).double()
-
-
-@pytest.mark.parametrize("needs", [True, False])
-def test_recomputing_gives_the_gradients_of_torchs_checkpoint(needs):
-    ours, theirs = layers(), layers()
-    x, y = (samples().requires_grad_(needs) for _ in range(2))
-    torch.manual_seed(5)
-    Recomputed(ours)(x).sum().backward()
-    torch.manual_seed(5)
-    checkpoint(theirs, y, use_reentrant=False).sum().backward()
-    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
-        assert torch.equal(a.grad, b.grad)
-    assert (x.grad is None and y.grad is None) or torch.equal(x.grad, y.grad)
-
-
-def test_a_recomputed_layer_keeps_its_input_and_no_more():
-    plain, x = layers(), samples().requires_grad_()
-    with SavedForBackward([*plain.parameters(), x]) as kept:
-        plain(x).sum()
-    assert kept.nbytes >= 2 * 11 * 40 * 8
-    with SavedForBackward([*plain.parameters(), x]) as kept:
-        Recomputed(plain)(x).sum()
-    assert kept.nbytes == 0
 
 
 def test_bytes_count_storages_once_and_optimizer_state_by_the_formula():

@@ -3,13 +3,15 @@
 import pytest
 import torch
 from torch import nn
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (
+    checkpoint_wrapper,
+)
 
 from distlab import InvalidArgument, cost
 from distlab.train.fsdp import FullySharded
 from distlab.train.memory import SavedForBackward, measured
 from distlab.train.models import GPT, Block
 from distlab.train.offload import Offloaded
-from distlab.train.recompute import Recomputed
 from distlab.train.steps import MasterWeights, clip_gradients
 from distlab.train.zero import ZeroOptimizer
 
@@ -142,7 +144,7 @@ def test_recomputed_blocks_keep_their_inputs_and_no_more():
     inputs = layers * batch * length * width * 4
     parameters = [p for block in blocks for p in block.parameters()]
     with SavedForBackward(parameters) as kept:
-        nn.Sequential(*[Recomputed(block) for block in blocks])(x)
+        nn.Sequential(*map(checkpoint_wrapper, blocks))(x)
     assert kept.nbytes == pytest.approx(inputs, rel=0.02)
     with SavedForBackward(parameters) as kept:
         nn.Sequential(*blocks)(x)
@@ -338,7 +340,7 @@ def test_what_is_offloaded_is_not_on_the_gpu():
 def with_blocks_recomputed(comm, stage, recompute):
     gpt = model()
     if recompute:
-        gpt.blocks = nn.ModuleList(Recomputed(block) for block in gpt.blocks)
+        gpt.blocks = nn.ModuleList(map(checkpoint_wrapper, gpt.blocks))
     trained = Trained(comm, stage, adam, gpt)
     began = comm.recorder.step
     for step in range(STEPS):
@@ -346,7 +348,8 @@ def with_blocks_recomputed(comm, stage, recompute):
         trained.step()
     calls = comm.recorder.step - began
     whole = trained.whole().items()
-    return calls, {tuple(n.replace("module.", "") for n in k): v for k, v in whole}
+    inside = "_checkpoint_wrapped_module."
+    return calls, {tuple(n.replace(inside, "") for n in k): v for k, v in whole}
 
 
 def unused_on_one_rank(comm, stage):
