@@ -34,7 +34,8 @@ CONTRASTS = """root => {
     for (const element of root.querySelectorAll('*')) {
         const texts = [...element.childNodes].filter(n => n.nodeType === 3);
         const own = texts.filter(n => n.data.trim());
-        if (!own.length || !element.checkVisibility()) continue;
+        const seen = element.checkVisibility({ visibilityProperty: true });
+        if (!own.length || !seen) continue;
         const style = getComputedStyle(element), svg = element instanceof SVGElement;
         const [a, b] = [light(svg ? style.fill : style.color), light(behind(element))];
         const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);

@@ -5,15 +5,15 @@ import pytest
 from distlab.show import player
 from distlab.trace import Event, Trace
 
-FILLED = """root => [...root.querySelectorAll('.film svg:first-of-type path')]
+FILLED = """root => [...root.querySelectorAll('.graph svg:first-of-type path')]
     .filter(path => !path.closest('[clip-path]'))
     .filter(path => /^f\\d$/.test(path.getAttribute('class')))
     .map(path => path.getAttribute('d').split(/h[\\d.]+v/).length - 1)
     .reduce((sum, boxes) => sum + boxes, 0)"""
-CROSSES = "root => root.querySelectorAll('.film svg:first-of-type .cross').length"
+CROSSES = "root => root.querySelectorAll('.graph svg:first-of-type .cross').length"
 COUNTS = "r => [...r.querySelectorAll('[data-sent]')].map(e => e.textContent)"
 LANES = "r => [...r.querySelectorAll('svg')].find(s => !s.closest('button') && " + (
-    "s.querySelector('.gap')).textContent"
+    "s.matches('.lanes')).textContent"
 )
 
 

@@ -119,7 +119,7 @@ def test_without_scripts_the_last_frame_and_its_words_are_there(show, ring):
     assert page.locator(".film svg .pill").count() == 4
     assert not page.locator(".bar").is_visible()
     assert not page.locator(".views").is_visible()
-    assert "Every rank sends 240 B" in page.locator(".film svg").first.get_attribute(
+    assert "Every rank sends 240 B" in page.locator(".stage").get_attribute(
         "aria-label"
     )
 

@@ -37,6 +37,12 @@ CUT = """root => [...root.querySelectorAll('.film svg:not(.off) text')]
     }).map(text => text.textContent)"""
 
 
+# whether it has not been laid out anew yet for a page of this width
+WIDER = """(root, width) => Math.abs(root.getBoundingClientRect().width
+    - Math.min(width - 16, 1120)) > 20 || [...root.querySelectorAll('.lanes, .space')]
+    .some(svg => svg.viewBox.baseVal.width > svg.parentElement.clientWidth + 1)"""
+
+
 def job():
     work = [(0, 0, 2, "map 0, attempt 1"), (1, 0, 1, "map 1, attempt 1")]
     work += [(0, 2, 4, "map 2, attempt 1"), (1, 5, 6, "reduce 0, attempt 1")]
@@ -47,6 +53,19 @@ def job():
 def pair():
     ring = follow(ring_all_reduce, 4)
     return compare(ring, Trace(4, ring.trace.events[:-4], shares=ring.trace.shares))
+
+
+# how high the player is, and whether its caption is cut or scrolls
+HEIGHT = "root => Math.round(root.getBoundingClientRect().height)"
+CLIPPED = """root => [...root.querySelectorAll('.said, .said *')]
+    .filter(box => box.scrollHeight > box.clientHeight + 1 && box.clientHeight
+        || box.getBoundingClientRect().bottom
+            > box.closest('.said').getBoundingClientRect().bottom + 1)
+    .map(box => box.textContent)"""
+# labels of the slider: cut by its edge, or on each other
+LABELS = """root => [...root.querySelectorAll('.scrub i')]
+    .map(label => [label.textContent, label.getBoundingClientRect()])
+    .map(([words, box]) => [words, box.left, box.top, box.right, box.bottom])"""
 
 
 PLAYERS = {
@@ -73,7 +92,7 @@ def too_small(screen):
 def test_no_word_is_below_eleven_pixels_at_any_width(show, name):
     screen = show(PLAYERS[name](), viewport={"width": 1120, "height": 900})
     screen.keys("Tab", "ArrowRight", "ArrowRight", "ArrowRight")
-    for width in (360, 480, 720, 1120):
+    for width in (360, 480, 700, 1280):
         screen.page.set_viewport_size({"width": width, "height": 900})
         for view in "123":
             screen.keys(view)
@@ -83,6 +102,57 @@ def test_no_word_is_below_eleven_pixels_at_any_width(show, name):
             assert not overlapping(screen.ask(TEXTS)), (width, view)
             assert not screen.ask(CUT), (width, view)
             assert screen.page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("name", PLAYERS)
+def test_nothing_moves_when_the_view_or_the_step_changes(show, name):
+    made = PLAYERS[name]()
+    screen = show(made, viewport={"width": 360, "height": 900})
+    screen.keys("Tab")
+    for width in (360, 700, 1280):
+        screen.page.set_viewport_size({"width": width, "height": 900})
+        wait_until(lambda width=width: not screen.ask(WIDER, width))
+        seen = set()
+        for key in ("Home", *["ArrowRight"] * min(6, len(made.film.frames)), "End"):
+            screen.keys(key)
+            for view in "123":
+                screen.keys(view)
+                seen.add(screen.ask(HEIGHT))
+            assert not screen.ask(CLIPPED)
+        assert len(seen) == 1, (width, seen)
+
+
+def test_the_slider_names_every_phase_in_full_and_its_steps(show):
+    screen = show(PLAYERS["shares"](), viewport={"width": 360, "height": 900})
+    for width in (360, 700, 1280):
+        screen.page.set_viewport_size({"width": width, "height": 900})
+        wait_until(lambda width=width: not screen.ask(WIDER, width))
+        labels = screen.ask(LABELS)
+        words = [words for words, *_ in labels]
+        assert sorted(words) == sorted(
+            ["reduce-scatter", "all-gather", *"0123", *"123"]
+        )
+        assert not overlapping(labels)
+        ends = screen.ask("r => r.querySelector('.scrub').getBoundingClientRect()")
+        assert all(
+            ends["left"] - 1 <= left and right <= ends["right"] + 1
+            for _, left, _, right, _ in labels
+        )
+
+
+def test_what_was_dropped_is_drawn_in_the_lanes_and_told_below_them(show):
+    screen = show(PLAYERS["split"]())
+    screen.keys("Tab", "2", "End")
+    crosses = "r => r.querySelectorAll('.lanes .small').length"
+    dropped = player(SPLIT).film.reading.trace.lost()
+    assert dropped == 2 and screen.ask(crosses) == dropped + 1  # one in the legend
+    told = screen.ask("r => r.querySelector('.lanes').textContent")
+    assert "message, from its send to its receive" in told
+    assert "message dropped by the network" in told
+    whole = show(PLAYERS["ring of 8"]())
+    whole.keys("Tab", "2", "End")
+    assert whole.ask(crosses) == 0
+    assert "dropped" not in whole.ask("r => r.querySelector('.lanes').textContent")
 
 
 def test_the_panel_goes_below_the_graph_where_the_page_is_narrow(show):

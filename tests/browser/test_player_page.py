@@ -7,7 +7,7 @@ from distlab import follow
 from distlab.collectives import ring_all_reduce
 from distlab.show import player
 
-SHARES = """root => [...root.querySelectorAll('.film svg:first-of-type path')]
+SHARES = """root => [...root.querySelectorAll('.graph svg:first-of-type path')]
     .filter(path => !path.closest('[clip-path]'))
     .filter(path => /^f\\d$/.test(path.getAttribute('class')))
     .map(path => path.getAttribute('d').split(/h[\\d.]+v/).length - 1)
@@ -122,37 +122,33 @@ def test_messages_travel_and_arrive_while_it_plays(show, ring):
 def test_one_two_three_are_the_views(show, ring):
     screen = show(player(ring))
     seen = (
-        "root => [...root.querySelectorAll('.film svg')].map(e => e.checkVisibility())"
+        "root => [...root.querySelectorAll('.graph>svg:first-child, .lanes, .space, "
+        ".panel')].map(e => e.checkVisibility({ visibilityProperty: true }))"
     )
     screen.keys("Tab", "ArrowRight", "ArrowRight")
     for key, name in (("2", "lanes"), ("3", "space"), ("1", "graph")):
         screen.keys(key)
         assert screen.ask("root => root.dataset.view") == name
-        number = ["graph", "lanes", "space"].index(name)
         panel = name == "graph"
-        assert screen.ask(seen) == [*(k == number for k in range(3)), panel]
+        assert screen.ask(seen) == [panel, panel, name == "lanes", name == "space"]
         assert (
             screen.ask("r => r.querySelector('[aria-selected=true]').dataset.view")
             == name
         )
-        zoom = "root => root.querySelector('.zoom').checkVisibility()"
+        zoom = "root => root.querySelector('.zoom').checkVisibility("
+        zoom += "{ visibilityProperty: true })"
         assert screen.ask(zoom) == (name == "lanes")
         screen.picture(f"-{name}")
-        before = screen.ask(
-            "(r, k) => r.querySelectorAll('.film svg')[k].innerHTML", number
-        )
+        drawn = f"r => r.querySelector('.{name}').innerHTML"
+        before = screen.ask(drawn)
         screen.keys("ArrowRight")
-        after = screen.ask(
-            "(r, k) => r.querySelectorAll('.film svg')[k].innerHTML", number
-        )
+        after = screen.ask(drawn)
         assert before != after
 
 
 def test_plus_and_minus_zoom_the_lanes_around_now(show):
     screen = show(player(ring_trace(4, 40)))
-    ticks = (
-        "root => [...root.querySelectorAll('.film svg')[1].querySelectorAll('text')]"
-    )
+    ticks = "root => [...root.querySelectorAll('.lanes text')]"
     ticks += ".map(e => Number(e.textContent)).filter(x => !isNaN(x))"
     screen.keys("Tab", "2", *["ArrowRight"] * 20)
     whole = screen.ask(ticks)
@@ -160,8 +156,7 @@ def test_plus_and_minus_zoom_the_lanes_around_now(show):
     near = screen.ask(ticks)
     assert max(near) - min(near) < (max(whole) - min(whole)) / 5
     assert min(near) < 20 < max(near)
-    now = "root => root.querySelectorAll('.film svg')[1]"
-    now += ".querySelector('.now').getBBox().x"
+    now = "root => root.querySelector('.lanes .now').getBBox().x"
     assert 76 <= screen.ask(now) <= 1104
     screen.keys("-", "-", "-", "-", "-")
     assert screen.ask(ticks) == whole
@@ -236,7 +231,7 @@ def test_every_button_does_what_its_label_says(show, ring):
 def test_a_click_into_the_lanes_goes_to_that_moment(show):
     screen = show(player(ring_trace(4, 10)))
     screen.keys("Tab", "2")
-    svg = screen.page.locator(".film svg").nth(1).bounding_box()
+    svg = screen.page.locator(".lanes").bounding_box()
     x = svg["x"] + (76 + 0.5 * (1104 - 76)) / 1120 * svg["width"]
     screen.page.mouse.click(x, svg["y"] + 60)
     assert screen.position == pytest.approx(5, abs=0.7)

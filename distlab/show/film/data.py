@@ -6,10 +6,11 @@ Times are shares of the run, 0 at its start and 1 at its end; positions count st
 from collections import defaultdict
 
 from distlab.show.film.painter import MOST_PILLS, Painter
-from distlab.show.film.panel import BAR_WIDTH
+from distlab.show.film.panel import BAR_WIDTH, BARS_LEFT, PANEL_LEFT
 from distlab.show.film.svg import color_of
 from distlab.show.film.weave import LEFT
 from distlab.show.lettering import literal
+from distlab.trace import is_lost
 
 __all__ = ["film_data"]
 
@@ -38,6 +39,7 @@ def film_data(film) -> dict:
         "shown": painter.shown,
         "pills": MOST_PILLS,
         "bar": BAR_WIDTH,
+        "panel": [PANEL_LEFT, BARS_LEFT],
         "full": film.full_scale,
         "rows": film.rows,
         "names": [film.name(rank) for rank in film.rows],
@@ -45,10 +47,9 @@ def film_data(film) -> dict:
         "weave": _weave(film),
         "bytes": int(film.who == "rank"),
         "words": _words(film),
-        "legend": film.legend(),
         "unit": film.unit,
         "looks": film.looks,
-        "key": film.key,
+        "key": film.key or film.legend(),
         "held": [
             [[_share(film, start), _share(film, end), n] for start, end, n in row]
             for row in film.held
@@ -181,12 +182,16 @@ def _words(film):
 
 
 def _arrows(film):
-    """Return [from, to, sent, arrived] for each message between rows, unless many."""
+    """Return [from, to, sent, ended, dropped] of messages between rows, unless many."""
     rows, arrows = set(film.rows), []
     for send, recv in film.reading.messages:
-        if send and recv and recv.end is not None and {send.rank, recv.rank} <= rows:
-            times = _share(film, send.start), _share(film, recv.end)
-            arrows.append([send.rank, recv.rank, *times])
+        if send is None or not {send.rank, send.peer} <= rows:
+            continue
+        dropped = is_lost(send)
+        end_s = send.end if dropped else recv and recv.end
+        if end_s is not None:
+            times = _share(film, send.start), _share(film, end_s)
+            arrows.append([send.rank, send.peer, *times, int(dropped)])
     if len(arrows) > _MOST_ARROWS:
         return [], [f"The lanes leave out the arrows of {len(arrows):,} messages."]
     return arrows, []

@@ -1,6 +1,7 @@
 """`Film`: everything that a player shows of one trace, as plain data."""
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from distlab.show.film.explain import explain, fault_told, title_of
 from distlab.show.film.geometry import MOST_CHUNKS, Geometry
@@ -9,7 +10,7 @@ from distlab.show.lettering import literal
 from distlab.show.reading import Reading
 from distlab.show.rounds import in_common
 from distlab.show.telling import headline, left_out, plural
-from distlab.trace import members_of
+from distlab.trace import is_lost, members_of
 from distlab.units import readable_bytes
 
 __all__ = ["Film", "Frame"]
@@ -55,12 +56,13 @@ class Film:
     """
 
     BARS, LANES = "Bytes sent so far", "Who waited"
-    COLORS = ("colour: its message moves", "grey: it waits for its partner")
-    MORE = (
-        ("stuck", "red: it never ended"),
-        ("together", "dark: they are together"),
-        ("working", "strip: its own work"),
-    )
+    STATES: ClassVar = {
+        "moving": "its message moves",
+        "waiting": "waits for its peer",
+        "together": "in a barrier or collective",
+        "stuck": "never ended",
+        "working": "its own work",
+    }
     VIEWS = ("graph", "lanes", "space")
     OPENS = "graph"
     unit = ""  # of time, if it is not seconds
@@ -92,9 +94,16 @@ class Film:
         self.subtitle = headline(self.reading)
         self.notes = self._notes()
 
-    def legend(self) -> str:
-        """Return what the colours of the lanes mean, if it is not what is usual."""
-        return ""
+    def legend(self) -> list:
+        """Return (state, what it means) of each colour and mark in the lanes."""
+        there = {span.state for span in self.spans}
+        key = [(state, said) for state, said in self.STATES.items() if state in there]
+        messages = self.reading.messages
+        if any(send and recv for send, recv in messages):
+            key.append(("arrow", "message, from its send to its receive"))
+        if any(send and is_lost(send) for send, _ in messages):
+            key.append(("dropped", "message dropped by the network"))
+        return key
 
     def name(self, rank: int) -> str:
         """Return what a node is called in the lanes."""

@@ -8,6 +8,7 @@ job's table when it is done, on a worker's as long as its output lies on that di
 """
 
 from collections import Counter
+from typing import ClassVar
 
 from distlab.show.attempts import Attempts
 from distlab.show.film.film import MOST_ROWS, Film, Frame
@@ -28,8 +29,12 @@ class JobFilm(Film):
     """The film of a trace of workers; see `Film` for what there is."""
 
     BARS, LANES = "Tasks done so far", "Who did what"
-    COLORS = ("colour: done", "grey: another was first")
-    MORE = (("stuck", "red: lost, failed"), ("undone", "pale: done, lost later"))
+    STATES: ClassVar = {
+        "moving": "done",
+        "waiting": "done, another attempt was first",
+        "stuck": "lost or failed",
+        "undone": "done, its output lost later",
+    }
     VIEWS = ("graph", "lanes")
     WHOLE = True
 
@@ -67,14 +72,6 @@ class JobFilm(Film):
         pairs = {pair for w in workers for pair in ((0, w), (w, 0))}
         shape = "tree" if workers else "ring"
         return Geometry.of(pairs, self.world_size, self.chunks, shape)
-
-    def legend(self):
-        """Return what the colours of the lanes mean."""
-        states = {span.state for span in self.spans}
-        colors = dict(zip(("moving", "waiting"), self.COLORS, strict=True))
-        return " · ".join(
-            w for s, w in (colors | dict(self.MORE)).items() if s in states
-        )
 
     def name(self, rank):
         """Return what a node is called: "worker 0"."""

@@ -4,6 +4,8 @@ Every stop is something that happens to one node or client, and what it does the
 a crash, a restart, a split. The space-time view opens first: see `weave`.
 """
 
+from typing import ClassVar
+
 from distlab.show.film.film import MOST_ROWS, Film, Frame
 from distlab.show.film.geometry import Geometry
 from distlab.show.film.node_words import NodeWords
@@ -28,8 +30,10 @@ class NodeFilm(Film):
     """
 
     BARS, LANES = "Messages sent so far", "Who was at what"
-    COLORS = ("colour: a client waits", "red: a node is down")
-    MORE = ()
+    STATES: ClassVar = {
+        "moving": "client waits for its response",
+        "stuck": "node is down",
+    }
     OPENS = "space"
 
     def __init__(self, trace, title=""):
@@ -54,13 +58,6 @@ class NodeFilm(Film):
         self.spans = self._waits() + self._deaths()
         self.subtitle = headline(trace)
         self.notes = self._notes()
-
-    def legend(self):
-        """Return what the colours of the lanes mean."""
-        return (
-            "bars: a client waits for its answer, or a node is down (red) · "
-            "arrows: messages, on the run's own clock"
-        )
 
     def name(self, rank):
         """Return what a rank is called: "node 0" or "client 1"."""

@@ -53,6 +53,7 @@ def fragment(films, *, names=(), differs=0, verdict="", wrong=False, image="") -
         for number, film in enumerate(films)
     )
     shown = films[0]
+    kind = " two" if pair and "graph" in shown.VIEWS else ""
     data = [film_data(film) for film in films]
     notes = " ".join(dict.fromkeys(note for film in data for note in film["notes"]))
     label = escape(f"Player: {shown.title or shown.subtitle}")
@@ -61,7 +62,7 @@ def fragment(films, *, names=(), differs=0, verdict="", wrong=False, image="") -
     hidden = " hidden" if image else ""
     return (
         f"<style>{_style()}</style>"
-        f'<div class="distlab-player{" two" if pair else ""}" data-distlab="{key}" '
+        f'<div class="distlab-player{kind}" data-distlab="{key}" '
         f'data-lm-suppress-shortcuts="true" tabindex="0" role="group" '
         f'aria-label="{label}">'
         f"{_head(shown)}{_verdict(verdict, differs, wrong)}"
@@ -91,8 +92,8 @@ def _head(film):
     )
     return (
         f'<div class="head"><b>{escape(film.title)}</b><span>{escape(film.subtitle)}'
-        f'</span><div class="views{" off" * (len(film.VIEWS) < 2)}" role="tablist" '
-        f"hidden>{tabs}</div></div>"
+        '</span><div class="views" role="tablist" '
+        f"hidden>{tabs if len(film.VIEWS) > 1 else ''}</div></div>"
     )
 
 
@@ -107,17 +108,21 @@ def _verdict(words, differs, wrong):
 def _film(film, key, name, pair):
     painter, last = Painter(film), len(film.frames) - 1
     frame = film.frames[last]
-    graph = "graph" in film.VIEWS
-    drawn = f'{painter.base()}<g class="still">{painter.dynamic(last)}</g>' * graph
-    stage = f'<g transform="translate(14 4)">{drawn}</g>'
+    graph = ""
+    if "graph" in film.VIEWS:
+        drawn = f'{painter.base()}<g class="still">{painter.dynamic(last)}</g>'
+        box = f'viewBox="0 0 {WIDTH + 20} {film.geometry.height + 8:g}"'
+        graph = f'<svg {box}><g transform="translate(14 4)">{drawn}</g></svg>'
+        graph += "" if pair else Panel(film).svg(last, clip=f"c{key}")
     over = f"<div><b>{escape(name)}</b></div>" if name else ""
-    box = f'viewBox="0 0 {WIDTH + 20} {film.geometry.height + 8:g}"'
-    beside = "" if pair or not graph else Panel(film).svg(last, clip=f"c{key}")
+    others = [view for view in film.VIEWS if view != "graph"]
     return (
         f'<div class="film">{over}<div class="said" aria-live="polite">'
         f"<b>{escape(frame.title)}</b><span>{escape(frame.text)}</span></div>"
-        f'<svg {box} role="img" aria-label="{escape(film.alt())}">{stage}</svg>'
-        f'<svg class="off"></svg><svg class="off"></svg>{beside}</div>'
+        f'<div class="stage" role="img" aria-label="{escape(film.alt())}">'
+        f'<div class="graph">{graph}</div>'
+        + "".join(f'<svg class="{view} off"></svg>' for view in others)
+        + "</div></div>"
     )
 
 

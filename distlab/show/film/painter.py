@@ -137,7 +137,7 @@ class Painter:
             "black frame: it has just changed",
         )
         return "".join(
-            text("muted", x, y - 12 + 17 * row, line, 11, "middle")
+            text("muted told", x, y - 12 + 17 * row, line, 11, "middle")
             for row, line in enumerate(lines)
         )
 

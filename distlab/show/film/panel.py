@@ -5,30 +5,36 @@ from collections import defaultdict
 from distlab.show.film.svg import box, color_of, paths, rect, text
 from distlab.units import readable_bytes
 
-__all__ = ["BAR_WIDTH", "PAGE_WIDTH", "Panel"]
+__all__ = ["BARS_LEFT", "BAR_WIDTH", "PAGE_WIDTH", "PANEL_LEFT", "Panel"]
 
 PAGE_WIDTH, _LEFT = 1120, 640
-BAR_WIDTH = 256
-_BARS, _COUNTS = _LEFT + 84, _LEFT + 84 + BAR_WIDTH + 12
+PANEL_LEFT = _LEFT - 14
+BAR_WIDTH, BARS_LEFT = 256, _LEFT + 84
+_COUNTS = BARS_LEFT + BAR_WIDTH + 12
 _FIRST_ROW, _LINE = 42, 17
 
 
 class Panel:
     """The panel of one film. Scripts find its bars by `data-bar`, words by `data-sent`.
 
-    pitches: the heights of a row of bytes and of a row of waiting.
+    What is in a group "stretch" is as wide as the page has room. pitches: the heights
+    of a row of bytes and of a row of waiting.
     """
 
     def __init__(self, film):
         self.film = film
         rows, height = max(1, len(film.rows)), film.geometry.height
-        self.pitches = min(30, 0.46 * height / rows), min(18, 0.23 * height / rows)
+        self.pitches = (
+            min(24, max(15, 0.46 * height / rows)),
+            min(18, max(13, 0.23 * height / rows)),
+        )
+        self.legend = [each for each in film.legend() if each[0] in film.STATES]
+        lines = _LINE * len(self.legend)
+        self.height = _FIRST_ROW + rows * sum(self.pitches) + 92 + lines
 
     def svg(self, number: int, clip: str) -> str:
         """Return the panel as a picture of its own, beside the stage or below it."""
-        rows, (bars, waits) = max(1, len(self.film.rows)), self.pitches
-        bottom = _FIRST_ROW + rows * (bars + waits) + 56 + 14 + 16 + 3 * _LINE
-        box = f"{_LEFT - 14} 0 {PAGE_WIDTH - _LEFT + 14} {bottom:.0f}"
+        box = f"{PANEL_LEFT} 0 {PAGE_WIDTH - PANEL_LEFT} {self.height:.0f}"
         drawn = self.drawn(number, clip)
         return f'<svg class="panel" viewBox="{box}" aria-hidden="true">{drawn}</svg>'
 
@@ -43,25 +49,26 @@ class Panel:
         film, pitch = self.film, self.pitches[0]
         scale = BAR_WIDTH / film.full_scale
         tall, size = min(16, 0.66 * pitch), min(12, 0.72 * pitch)
-        drawn = [text("ink strong", _LEFT, 22, film.BARS, 14)]
+        drawn, bars = [text("ink strong", _LEFT, 22, film.BARS, 14)], []
         for row, rank in enumerate(film.rows):
             y = _FIRST_ROW + row * pitch
             wide, color = sent[rank] * scale, f"f{color_of(rank)}"
             words, line = film.amount(sent[rank]), y + tall - 3
             drawn += [
                 text("muted", _LEFT, line, film.name(rank), size),
-                box("track", _BARS, y, BAR_WIDTH, tall, 3),
-                box(color, _BARS, y, wide, tall, 3, ' data-bar=""'),
                 text("mono ink", _COUNTS, line, words, size, extra=' data-sent=""'),
             ]
+            bars += [
+                box("track", BARS_LEFT, y, BAR_WIDTH, tall, 3),
+                box(color, BARS_LEFT, y, wide, tall, 3, ' data-bar=""'),
+            ]
         if film.bound:
-            x = _BARS + film.bound[0] * scale
+            x = BARS_LEFT + film.bound[0] * scale
             bottom = _FIRST_ROW + len(film.rows) * pitch + 4
             words = f"{film.bound[1]}: {readable_bytes(film.bound[0])}"
-            drawn.append(paths({"bound": [f"M{x:.1f} 34V{bottom:.1f}"]}))
-            at = min(x, _BARS + BAR_WIDTH)
-            drawn.append(text("muted", at, bottom + 16, words, 11, "middle"))
-        return "".join(drawn)
+            bars.append(paths({"bound": [f"M{x:.1f} 34V{bottom:.1f}"]}))
+            drawn.append(text("muted", _COUNTS, bottom + 16, words, 11, "end"))
+        return "".join([*drawn, _stretched("".join(bars))])
 
     def _waiting(self, number, clip):
         """Draw who moved and who waited until a frame, on the run's clock."""
@@ -76,22 +83,12 @@ class Panel:
             text("muted", _LEFT, top + 13 + (row + 0.66) * pitch, film.name(rank), size)
             for row, rank in enumerate(film.rows)
         ]
-        return "".join(
-            [
-                text("ink strong", _LEFT, top, film.LANES, 14),
-                *names,
-                bars,
-                *(
-                    text("muted", _BARS, bottom + _LINE * line, words, 11)
-                    for line, words in enumerate([*film.COLORS, self._more_colors()])
-                ),
-            ]
-        )
-
-    def _more_colors(self):
-        """Say what the other colours mean that are there."""
-        states = {span.state for span in self.film.spans}
-        return " · ".join(told for state, told in self.film.MORE if state in states)
+        heading = text("ink strong", _LEFT, top, film.LANES, 14)
+        for line, (state, words) in enumerate(self.legend):
+            y = bottom + 6 + _LINE * line
+            names.append(_swatch(state, y))
+            names.append(text("muted", _LEFT + 22, y, words, 11))
+        return "".join([heading, *names, _stretched(bars)])
 
     def _spans(self, top, until_s):
         """Return the path data of each state's spans up to a moment."""
@@ -101,7 +98,7 @@ class Panel:
         for span in film.spans:
             if span.rank not in rows or span.start >= until_s:
                 continue
-            x = _BARS + (span.start - film.begin_s) * scale
+            x = BARS_LEFT + (span.start - film.begin_s) * scale
             wide = max(0.3, (min(span.end, until_s) - span.start) * scale)
             moving = span.state == "moving"
             name = f"f{color_of(span.rank)}" if moving else span.state
@@ -112,6 +109,17 @@ class Panel:
         return groups
 
 
+def _stretched(drawn):
+    return f'<g class="stretch">{drawn}</g>'
+
+
+def _swatch(state, y):
+    """Draw what a state looks like, beside its meaning."""
+    name, thin = "f0" if state == "moving" else state, state == "working"
+    tall = 3 if thin else 10
+    return paths({name: [rect(_LEFT, y + 1 - tall, 14, tall)]})
+
+
 def _clip(name, top):
-    opening = f'x="{_BARS}" y="{top:.1f}" width="{BAR_WIDTH}" height="999"'
+    opening = f'x="{BARS_LEFT}" y="{top:.1f}" width="{BAR_WIDTH}" height="999"'
     return f'<clipPath id="{name}"><rect {opening}/></clipPath>'

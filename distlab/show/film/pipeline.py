@@ -28,7 +28,7 @@ class PipelineFilm(Film):
     such count. over: when this schedule starts and ends.
     """
 
-    LANES, COLORS, MORE = "Who does what", ("", ""), ()
+    LANES = "Who does what"
     VIEWS, OPENS = ("lanes",), "lanes"
 
     def __init__(self, schedule: Schedule, title="", beside=()):

@@ -44,10 +44,10 @@ def frame_svg(film, number: int, part: float = 1.0) -> str:
         body.append(f'<g transform="translate(14 {top})">{view}</g>')
         bottom = top + film.weave.bottom
     else:
-        stage, panel = painter.stage(number, part), Panel(film).drawn(shown)
+        stage, panel = painter.stage(number, part), Panel(film)
         body.append(f'<g transform="translate(14 {top})">{stage}</g>')
-        body.append(f'<g transform="translate(0 {top})">{panel}</g>')
-        bottom = top + painter.height
+        body.append(f'<g transform="translate(0 {top})">{panel.drawn(shown)}</g>')
+        bottom = top + max(painter.height, panel.height)
     body.append(_ruler(film, number, part, bottom + 14))
     return _svg(PAGE_WIDTH, bottom + 54, "".join(body), film.alt())
 

@@ -9,15 +9,14 @@ function mount(root, films, differs) {
   const clocked = films[0].held.length > 0, pace = Math.max(1, count / 40);  // a schedule plays evenly, within a minute
   const scrub = find(".scrub input"), play = find(".play");
   const views = { graph: [], lanes: [], space: [] };
-  let p = 0, playing = false, speed = 2, zoom = 1, view = "graph", last = 0, held = false;
+  let p = 0, playing = false, speed = 2, zoom = 1, view = films[0].opens, last = 0, held = false;
 
   films.forEach((film, k) => {
-    const box = all(".film")[k], svgs = box.querySelectorAll("svg");
-    film.box = box;
-    views.graph.push([graph(film, svgs[0], svgs[3]), svgs[0], svgs[3]]);
-    views.lanes.push([lanes(film, svgs[1]), svgs[1]]);
-    views.space.push([(film.weave ? weave : space)(film, svgs[2]), svgs[2]]);
-    svgs[1].addEventListener("moment", event => seek(position(film, event.detail)));
+    const box = film.box = all(".film")[k], part = name => box.querySelector(name);
+    const draws = { graph: svg => graph(film, svg, part(".panel")), lanes: svg => lanes(film, svg), space: svg => (film.weave ? weave : space)(film, svg) };
+    for (const [name, svg] of [["graph", part(".graph>svg")], ["lanes", part(".lanes")], ["space", part(".space")]])
+      if (svg) views[name].push([draws[name](svg), svg, ...name === "graph" && part(".panel") ? [part(".panel")] : []]);
+    box.addEventListener("moment", event => seek(position(film, event.detail)));
   });
 
   // A moment is a share of the run's time, from 0 to 1; a position counts stops.
@@ -75,16 +74,28 @@ function mount(root, films, differs) {
     find(".speed").textContent = `${SPEEDS[speed]}×`;
   }
   function look(name) {
-    if (!find(`.views [data-view=${name}]`)) return;
+    if (!views[name].length) return;
     view = root.dataset.view = name;
     for (const button of all(".views button")) button.setAttribute("aria-selected", button.dataset.view === name);
-    for (const key in views) for (const [, ...svgs] of views[key]) for (const svg of svgs) svg?.classList.toggle("off", key !== name);
+    for (const key in views) for (const [, ...svgs] of views[key]) for (const svg of svgs) svg.classList.toggle("off", key !== name);
     find(".zoom").classList.toggle("off", name !== "lanes");
-    fit();
-  }
-  function fit() {
-    for (const [drawn] of views[view]) drawn.fit();
     draw();
+  }
+  let fitted = 0;
+  function fit() {
+    if (fitted === root.clientWidth || !root.clientWidth) return;
+    fitted = root.clientWidth;
+    for (const key in views) views[key].forEach(([drawn], k) => drawn.fit(films[k].box.querySelector(".graph").offsetHeight));
+    reserve();
+    draw();
+  }
+  function reserve() {  // as much room for words as the longest need: nothing below them moves
+    const parts = films.map(film => [...film.box.querySelectorAll(".said b, .said span")]);
+    const needed = films.map((film, k) => ["t", "x"].map((key, part) => {
+      const box = parts[k][part], words = [...new Set(film.frames.map(frame => frame[key]))].sort((a, b) => b.length - a.length);
+      return Math.max(...words.slice(0, 6).map(each => { box.textContent = each; return box.offsetHeight; }));
+    }));
+    for (const film of films) film.box.querySelector(".said").style.minHeight = `${Math.max(...needed.map(([title, text]) => title + text))}px`;
   }
   function closer(by) { zoom = Math.min(4096, Math.max(1, zoom * by)); draw(); }
 
@@ -114,17 +125,20 @@ function mount(root, films, differs) {
   function ruler() {
     const box = find(".scrub"), wide = box.clientWidth - 16, frames = films[0].frames;
     if (wide < 0) return;
-    const taken = [], every = Math.ceil(frames.length / 300);
-    const names = frames.map((frame, k) => k).filter(k => k % every === 0 || frames[k].s.length > 3).sort((a, b) => (frames[b].s.length > 3) - (frames[a].s.length > 3) || a - b);
-    const marks = names.flatMap(k => {
-      const words = frames[k].s, half = words.length * 3.2, at = 8 + wide * k / Math.max(1, count);
-      const from = Math.min(Math.max(0, at - half), 16 + wide - 2 * half), to = from + 2 * half + 8;
-      if (taken.some(([a, b]) => from < b && to > a)) return [];
-      taken.push([from, to]);
-      const mark = document.createElement("i");
-      mark.textContent = words;
-      mark.style.left = `${from}px`;
-      return [mark];
+    const free = { name: 0, number: 0 }, every = Math.ceil(frames.length / 300);
+    const marks = frames.flatMap((frame, k) => {  // above, where a phase begins; below, its steps
+      const [, name, number = ""] = frame.s.match(/^(.*?),? ?(\d*\.?\d+)?$/), at = 8 + wide * k / Math.max(1, count);
+      const words = k ? [name, number] : ["", "0"];
+      return [["name", words[0], 6.4 * words[0].length], ["number", words[1], 7 * words[1].length]].flatMap(([row, words, long]) => {
+        const from = Math.max(0, Math.min(row === "name" ? at - 4 : at - long / 2, 16 + wide - long));
+        if (!words || from < free[row] || row === "number" && k % every) return [];
+        free[row] = from + long + 8;
+        const mark = document.createElement("i");
+        mark.className = row;
+        mark.textContent = words;
+        mark.style.left = `${from}px`;
+        return [mark];
+      });
     });
     box.querySelectorAll("i").forEach(mark => mark.remove());
     box.prepend(...marks);
@@ -142,6 +156,7 @@ function mount(root, films, differs) {
   scrub.max = count;
   for (const part of all("[hidden]")) part.hidden = false;
   find(".strip")?.remove();
+  fit();
   look(films[0].opens);
   set(false);
   root.dataset.ready = Math.round(performance.now());

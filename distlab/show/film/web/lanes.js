@@ -6,12 +6,10 @@ const HATCHES = { "////": "M0 6L6 0", "....": "M2 3h2", "\\\\\\\\": "M0 0L6 6", 
 
 function lanes(film, svg) {
   const left = 76, top = 40, rows = film.rows, holds = film.held.length > 0;
-  let wide = 1120, right = 1104;
-  const pitch = Math.min(holds ? 64 : 46, Math.max(holds ? 28 : 16, 400 / rows.length)), tall = (holds ? 0.5 : 0.56) * pitch;
-  const bottom = top + rows.length * pitch;
+  let wide = 1120, right = 1104, pitch, tall, bottom;
   const rowOf = new Map(rows.map((rank, row) => [rank, row]));
   const y = rank => top + rowOf.get(rank) * pitch + (holds ? 0.1 * pitch : (pitch - tall) / 2);
-  const fixed = tag("g"), lit = tag("g", { class: "lit" }), counts = film.held.map(() => tag("text", { class: "ink", "font-size": 11 })), veil = tag("rect", { class: "future", y: top - 4, height: bottom - top + 8 });
+  const fixed = tag("g"), lit = tag("g", { class: "lit" }), counts = film.held.map(() => tag("text", { class: "ink", "font-size": 11 })), veil = tag("rect", { class: "future", y: top - 4 });
   const now = tag("path", { class: "now" });
   const id = `look${Math.random()}-`, looks = Object.keys(film.looks), defs = tag("defs");
   for (const [k, [fill, stroke, , hatch]] of Object.values(film.looks).entries()) {
@@ -82,19 +80,26 @@ function lanes(film, svg) {
     for (const [state, words] of film.key) {
       const long = 6.6 * words.length + 34;
       if (x0 > 4 && x0 + long > wide) { x0 = 4; line++; }
-      parts.push(tag("rect", { ...look(state), x: x0, y: at + 17 * line - 9, width: 14, height: 10 }));
-      parts.push(tag("text", { class: "muted", x: x0 + 19, y: at + 17 * line, "font-size": 11 }, words));
+      const y0 = at + 17 * line - 4, thin = state === "working";
+      if (state === "arrow") parts.push(tag("path", { class: "arrow sign", d: `M${x0} ${y0}h9` }), tag("path", { class: "muted", d: head(x0 + 15, y0, 0, 8) }));
+      else if (state === "dropped") parts.push(...lost(x0, y0, x0 + 10, y0, "sign"));
+      else parts.push(tag("path", { ...look(state, 0), d: rectangle(x0, thin ? y0 + 1 : y0 - 5, 14, thin ? 3 : 10) }));
+      parts.push(tag("text", { class: "muted", x: x0 + 19, y: y0 + 4, "font-size": 11 }, words));
       x0 += long;
     }
     return line + 1;
   }
 
+  const lost = (x0, y0, x1, y1, name) => [tag("path", { class: `arrow ${name}`, d: `M${x0.toFixed(1)} ${y0}L${x1.toFixed(1)} ${y1}` }),
+    tag("path", { class: "cross small", d: `M${x1 - 4} ${y1 - 4}l8 8m0 -8l-8 8` })];
+
   function arrows(parts) {
     const seen = film.arrows.filter(a => a[3] >= from && a[2] <= until);
-    if (seen.length > 3000) return `${seen.length.toLocaleString("en")} arrows are left out: zoom in with + to see them.`;
+    if (seen.length > 3000) return `${seen.length.toLocaleString("en")} arrows left out: zoom in with +`;
     const lines = {}, heads = {};
-    for (const [src, dst, sent, got] of seen) {
+    for (const [src, dst, sent, got, dropped] of seen) {
       const x0 = x(sent), x1 = x(got), y0 = y(src) + tall / 2, y1 = y(dst) + tall / 2;
+      if (dropped) { parts.push(...lost(x0, y0, Math.max(x1, x0 + 6), (y0 + y1) / 2, "s" + src % 6)); continue; }
       (lines[src % 6] ||= []).push(`M${x0.toFixed(1)} ${y0.toFixed(1)}L${x1.toFixed(1)} ${y1.toFixed(1)}`);
       if (seen.length <= 400) (heads[src % 6] ||= []).push(head(x1, y1, Math.atan2(y1 - y0, x1 - x0), 8));
     }
@@ -151,18 +156,9 @@ function lanes(film, svg) {
     parts.push(tag("rect", { class: "paper", x: 0, y: top - 8, width: left - 2, height: bottom - top + 16 }));
     for (const rank of rows) parts.push(tag("text", { class: "muted", x: 4, y: y(rank) + tall / 2 + 4, "font-size": 12 }, film.names[rowOf.get(rank)]));
     labels(parts);
-    const kinds = new Set(film.lanes.flatMap(Object.keys));
     if (film.words.length) words(parts);
-    const legend = film.legend ? [film.legend] : [kinds.has("moving") && "colour: its message moves", kinds.has("waiting") && "grey: it waits for its partner",
-      kinds.has("together") && "dark: a barrier or collective", kinds.has("stuck") && "red: it never ended", kinds.has("working") ? "strip: its own work" : "empty: its own work"].filter(Boolean).join(" · ");
-    const told = String(left_out || legend), below = 6.4 * told.length > wide - left - 190 ? 58 : 40, lines = [""];
-    for (const word of told.split(" ")) {
-      const longer = lines.at(-1) + (lines.at(-1) && " ") + word;
-      if (6.6 * longer.length < wide - 12) lines[lines.length - 1] = longer; else lines.push(word);
-    }
-    if (!holds) lines.forEach((line, k) => parts.push(tag("text", { class: "muted", x: below > 40 ? 4 : left, y: bottom + below + 17 * k, "font-size": 11 }, line)));
-    const end = holds ? bottom + 64 + 17 * key(parts, bottom + 64) : bottom + below + 17 * lines.length;
-    svg.setAttribute("viewBox", `0 0 ${wide} ${end - 3}`);
+    key(parts, bottom + 64);
+    if (left_out) parts.push(tag("text", { class: "bad", x: 4, y: top - 28, "font-size": 11 }, left_out));
     counts.forEach((text, row) => { text.setAttribute("x", right + 6); text.setAttribute("y", y(rows[row]) + tall + 0.36 * pitch); });
     fixed.replaceChildren(...parts);
   }
@@ -187,11 +183,16 @@ function lanes(film, svg) {
     veil.setAttribute("width", Math.max(0, right + 8 - at));
     now.setAttribute("d", `M${at.toFixed(1)} ${top - 6}V${bottom + 6}`);
   };
-  draw.fit = () => {
+  draw.fit = room => {  // rows are as high as the graph leaves room for
     wide = roomOf(svg);
     right = wide - (holds ? 66 : 16);
+    const rest = top + 56 + 17 * key([], 0), least = Math.min(holds ? 64 : 46, Math.max(holds ? 28 : 16, 400 / rows.length));
+    pitch = Math.max(least, Math.min(76, (room - rest) / rows.length));
+    tall = (holds ? 0.5 : 0.56) * pitch;
+    bottom = top + rows.length * pitch;
+    veil.setAttribute("height", bottom - top + 8);
+    svg.setAttribute("viewBox", `0 0 ${wide} ${rest + rows.length * pitch}`);
     window_();
   };
-  draw.fit();
   return draw;
 }

@@ -3,10 +3,9 @@
 
 function space(film, svg) {
   const left = 76, top = 46, rows = film.rows, count = film.frames.length - 1;
-  const pitch = Math.min(70, Math.max(20, 420 / rows.length)), bottom = top + rows.length * pitch;
   const rowOf = new Map(rows.map((rank, row) => [rank, row]));
   const y = rank => top + (rowOf.get(rank) + 0.5) * pitch;
-  let wide, unit, seen;
+  let wide, unit, seen, pitch, bottom;
 
   function life(parts, x, p) {
     for (const rank of rows) {
@@ -70,19 +69,20 @@ function space(film, svg) {
       for (const move of frame.m) if (budget-- > 0) message(parts, x, k, p, move);
     }
     if (budget < 0) parts.push(tag("text", { class: "bad", x: left, y: bottom + 18, "font-size": 11 }, `${(-budget).toLocaleString("en")} more arrows in this part are left out.`));
-    else parts.push(tag("text", { class: "muted", x: left, y: bottom + 18, "font-size": 11 }, wide < 700 ? "one stop after another, not time" : "to the right: what comes after what, one stop after another; distances are not time"));
+    else parts.push(tag("text", { class: "muted", x: left, y: bottom + 18, "font-size": 11 }, wide < 700 ? "order of events, not time" : "to the right: the order of events; distances are not time"));
     parts.push(tag("path", { class: "now", d: `M${x(p).toFixed(1)} ${top - 6}V${bottom}` }));
     parts.push(tag("rect", { class: "paper", x: 0, y: 0, width: left - 4, height: bottom }));
     for (const rank of rows) parts.push(tag("text", { class: "muted", x: 4, y: y(rank) + 4, "font-size": 12 }, `rank ${rank}`));
     svg.replaceChildren(...parts);
   };
-  draw.fit = () => {
+  draw.fit = height => {
     wide = roomOf(svg);
+    pitch = Math.max(Math.min(70, Math.max(20, 280 / rows.length)), Math.min(76, (height - top - 34) / rows.length));
+    bottom = top + rows.length * pitch;
     const room = wide - 16 - left;
     unit = Math.min(220, Math.max(84, room / Math.max(1, count)));
     seen = room / unit;
     svg.setAttribute("viewBox", `0 0 ${wide} ${bottom + 34}`);
   };
-  draw.fit();
   return draw;
 }

@@ -53,14 +53,28 @@ function legible(svg, radius) {
     const { x, y, width, height } = text.getBBox();
     const gap = least / 4, near = b => x < b.x + b.width + gap && b.x < x + width + gap && y + gap < b.y + b.height && b.y + gap < y + height;
     const lies = kept.some(near) || text.matches(".num") && width > 2.1 * radius;
-    text.setAttribute("visibility", lies ? "hidden" : "visible");
+    text.setAttribute("visibility", lies ? "hidden" : "inherit");
     if (!lies) kept.push({ x, y, width, height });
   }
+  if (least > LEAST) for (const text of svg.querySelectorAll(".told")) text.setAttribute("visibility", "hidden");  // it fills its place
   return least;
 }
 
 // Views that are drawn anew have as many units as there are pixels.
 const roomOf = svg => Math.min(1120, Math.max(280, svg.parentElement.clientWidth || 1120));
+
+function spread(panel, film) {
+  // The panel is as wide as there is room; its bars take what its words leave of it.
+  const wide = panel.clientWidth, [, , , tall] = panel.getAttribute("viewBox").split(" ");
+  if (!wide) return;
+  const [left, bars] = film.panel, part = (wide - bars + left - 80) / film.bar, at = x => bars + Math.min(film.bar, x - bars) * part + Math.max(0, x - bars - film.bar);
+  panel.setAttribute("viewBox", `${left} 0 ${wide} ${tall}`);
+  for (const group of panel.querySelectorAll(".stretch")) group.setAttribute("transform", `translate(${bars} 0)scale(${part} 1)translate(${-bars} 0)`);
+  for (const text of panel.querySelectorAll("text")) {
+    text.dataset.x ||= text.getAttribute("x");
+    if (text.dataset.x > bars) text.setAttribute("x", at(+text.dataset.x));
+  }
+}
 
 function graph(film, svg, panel) {
   const tables = tablesAt(film), still = svg.querySelector(".still");
@@ -161,7 +175,11 @@ function graph(film, svg, panel) {
     words.forEach((word, row) => { word.textContent = film.bytes ? readable(sent[film.rows[row]]) : sent[film.rows[row]]; });
     if (clip) clip.setAttribute("width", Math.max(0, film.bar * moment));
   };
-  draw.fit = () => { least = Math.max(LEAST, legible(svg, film.radius)); if (panel) legible(panel); };
+  draw.fit = () => {
+    if (panel) spread(panel, film);
+    least = Math.max(LEAST, legible(svg, film.radius));
+    if (panel) legible(panel);
+  };
   return draw;
 }
 

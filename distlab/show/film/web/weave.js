@@ -4,11 +4,12 @@
 
 function weave(film, svg) {
   const w = film.weave, left = w.left, count = film.frames.length - 1, top = w.top, bottom = w.bottom;
-  let wide = 1120;
+  let wide = 1120, unit = w.unit, taken = [];
 
   function words(parts, name, x, y, text, anchor = "middle") {
-    const from = anchor === "middle" ? x - 3.4 * text.length : x;
-    if (from < left - 4 || from + 6.8 * text.length > wide) return;
+    const from = anchor === "middle" ? x - 3.4 * text.length : x, to = from + 6.8 * text.length;
+    if (from < left - 4 || to > wide || taken.some(([a, b, at]) => from < b && a < to && Math.abs(at - y) < 12)) return;
+    taken.push([from, to, y]);
     parts.push(tag("text", { class: name, x, y, "font-size": 11, "text-anchor": anchor }, text));
   }
 
@@ -59,11 +60,12 @@ function weave(film, svg) {
   }
 
   function draw(p) {
-    const seen = (wide - 16 - left) / w.unit, parts = [], texts = [];
+    const seen = (wide - 16 - left) / unit, parts = [], texts = [];
+    taken = [];
     const offset = Math.min(Math.max(0, p - seen * 0.6), Math.max(0, count - seen));
-    const x = place => left + (place - offset) * w.unit, inside = (a, b) => b >= offset && a <= offset + seen;
+    const x = place => left + (place - offset) * unit, inside = (a, b) => b >= offset && a <= offset + seen;
     const now = Math.ceil(p);
-    if (now > 0) parts.push(tag("rect", { class: "track", x: x(now - 1), y: top, width: w.unit, height: bottom - top }));
+    if (now > 0) parts.push(tag("rect", { class: "track", x: x(now - 1), y: top, width: unit, height: bottom - top }));
     walls(parts, x, p);
     lives(parts, x, p);
     for (const each of w.strands) if (inside(each[0], each[2])) strand(parts, texts, x, p, each);
@@ -78,16 +80,15 @@ function weave(film, svg) {
       parts.push(client ? tag("rect", { class: "f" + c, x: 4, y: y - 4, width: 8, height: 8 }) : tag("circle", { class: "f" + c, cx: 8, cy: y, r: 5 }));
       parts.push(tag("text", { class: client ? "muted" : "ink", x: 19, y: y + 4, "font-size": 12 }, name));
     }
-    const told = wide < 700 ? "one stop after another, not time"
-      : "to the right: what comes after what, one stop after another; distances are not time, the lanes have the clock";
+    const told = wide < 700 ? "order of events, not time" : "to the right: the order of events; distances are not time, the lanes have the clock";
     parts.push(tag("text", { class: "muted", x: wide < 700 ? 4 : left, y: bottom + 22, "font-size": 11 }, told));
     svg.replaceChildren(...parts);
   }
 
   draw.fit = () => {
     wide = roomOf(svg);
+    unit = w.unit * Math.min(1, Math.max(0.55, wide / 800));
     svg.setAttribute("viewBox", `0 0 ${wide} ${w.height}`);
   };
-  draw.fit();
   return draw;
 }
