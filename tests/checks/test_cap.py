@@ -78,6 +78,7 @@ def test_a_majority_that_refuses_is_shown_in_the_table():
     source = "class Strict(Refusing):\n    def on_answer(self, request, work):\n"
     source += "        if len(dict(work.answers)) > len(self.peers):\n"
     source += "            yield from super().on_answer(request, work)\n"
-    verdict = judge(cap.never_wrong, learner(source)["Strict"], ("partitions of three",))
+    make = learner(source)["Strict"]
+    verdict = judge(cap.never_wrong, make, ("partitions of three",))
     assert "[0, 1], partitioned     answered" in verdict.found
     assert "How many are a majority" in verdict.hints[0] and verdict.drawn()
