@@ -143,7 +143,7 @@ class Split:
 
     sides: the numbers of the nodes on each; a node on none of them is alone.
     until_s: when the network is whole again; None for never.
-    Messages under way between two sides at that moment are lost, too.
+    Messages under way between two sides at that time are dropped, too.
     """
 
     at_s: float

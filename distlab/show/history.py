@@ -1,7 +1,7 @@
 """`history`: one lane per client, and in it what it asked, and what it was told.
 
     client 0   █ write x 1 █        █ cas 1→2 ✓ █
-    client 1        ░ read x → 1 ░        █ write x 3 ▷     never answered
+    client 1        ░ read x → 1 ░        █ write x 3 ▷     unknown outcome
 
 A verdict adds the order that explains the answers, as numbers, or the few operations
 that no order explains.
@@ -17,14 +17,14 @@ from distlab.show.rounds import selected
 from distlab.show.sheet import MARGIN, PAGE_WIDTH, Sheet, write
 from distlab.show.strips import clock_strips, ranked_strips
 from distlab.show.telling import plural
-from distlab.show.theme import INK, MUTED, WARNING, rank_color
+from distlab.show.theme import INK, MUTED, RIGHT, WARNING, rank_color
 
 __all__ = ["history"]
 
 _MOST_LANES, _MOST_STRIPS, _TALLEST = 24, 6, 10.0
 _FEW, _SHOWN_WHOLE, _MOST_TOLD = 24, 12, 8
 _SAID, _LINE = 10, 0.21
-_VERDICT = {"ok": "#00734F", "violated": WARNING, "inconclusive": INK}
+_VERDICT = {"ok": RIGHT, "violated": WARNING, "inconclusive": INK}
 
 
 def history(history_or_verdict, title: str = "", key=None) -> Picture:

@@ -159,7 +159,7 @@ class Cluster:
         self._ask(Supervisor.change_links, Partitions.split, self._sides(sides))
 
     def heal(self) -> None:
-        """End every split."""
+        """End every network partition."""
         self._ask(Supervisor.change_links, Partitions.heal)
 
     def kill(self, node: int) -> None:
@@ -240,7 +240,7 @@ class Cluster:
             self._supervisor.leave(copying)
 
     def _sides(self, sides):
-        """Return the sides of a split, each a tuple."""
+        """Return the sides of a partition, each a tuple."""
         if not sides:
             raise InvalidArgument("who is on which side? split([0], [1, 2])")
         for side in sides:

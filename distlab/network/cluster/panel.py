@@ -27,7 +27,7 @@ _METHODS = (
     ("restart(1)", "start it again, from what it had saved"),
     ("pause(1), resume(1)", "stop it, and let it go on: slow, or dead?"),
     ("split([0], [1, 2])", "let no message pass between sides"),
-    ("heal()", "end every split"),
+    ("heal()", "end every partition"),
     ("delivery = Delivery(loss=0.1)", "how messages travel from now on"),
     ("call(0, 'read', 'x')", "ask a node"),
 )
@@ -193,7 +193,7 @@ class Panel:
         split = widgets.Button(
             description="split", tooltip="let no message pass between the sides"
         )
-        heal = widgets.Button(description="heal", tooltip="end every split")
+        heal = widgets.Button(description="heal", tooltip="end every partition")
         split.on_click(lambda _: self._do(self._split))
         heal.on_click(lambda _: self._do(self._cluster.heal))
         delivery = self._cluster.delivery

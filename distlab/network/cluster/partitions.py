@@ -1,4 +1,4 @@
-"""`Partitions`: how the network is split at the moment, and since when."""
+"""`Partitions`: how the network is partitioned now, and since when."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple

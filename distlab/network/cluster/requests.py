@@ -72,7 +72,7 @@ class Requests:
             future.set_result(result)
 
     def close(self) -> None:
-        """Let nobody wait any more: `error` is set."""
+        """End all waiting: `error` is set."""
         for sock in (self._ours, self._bell):
             sock.close()
         for future in {*self._promised, *(future for future, *_ in self._asked)}:

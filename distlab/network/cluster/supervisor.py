@@ -447,7 +447,7 @@ class Supervisor:
         error.trace = merge_logs(self._kept[0])
 
     def _shut(self):
-        """End every process, and let nobody wait."""
+        """End every process and all waiting."""
         with self._requests.lock:
             try:
                 if self._processes is not None:

@@ -49,7 +49,7 @@ class Step(NamedTuple):
         again), "drop", "timer", "time_out" (of a client), "crash", "restart", "split"
         or "heal".
     a, b: whom it is about: the client and its node, or the sender and the receiver.
-    words: of the call, message or timer; the sides of a split, such as "0 | 1 2".
+    words: of the call, message or timer; the sides of a partition, such as "0 | 1 2".
     """
 
     kind: str

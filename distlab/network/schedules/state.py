@@ -42,7 +42,7 @@ class State(NamedTuple):
     timers: of each node, (round, number of name), in order.
     pending: messages under way, in the default order.
     clients: (index of its call, whether it waits for it, numbers of results).
-    sides: the side of each node, if the network is split.
+    sides: the side of each node, if the network is partitioned.
     crashes, drops, duplicates, splits, fired: how often that has happened.
     past: the clients' calls (0, client) and answers (1, client, outcome, number), in
         order. Of calls with no answer between them none is the first.

@@ -114,7 +114,7 @@ class _Successor:
         self.start(node)
 
     def split(self, way: tuple) -> None:
-        """Let the network split; what is under way between two sides is dropped."""
+        """Partition the network; what is under way between two sides is dropped."""
         self._count("splits")
         self.changed["sides"] = way
         self.pending = [p for p in self.pending if way[p.src] == way[p.dst]]
@@ -335,7 +335,7 @@ class Transitions:
 
 
 def _describe_sides(side_of: tuple) -> str:
-    """Return the sides of a split in words, such as "0 | 1 2"."""
+    """Return the sides of a partition in words, such as "0 | 1 2"."""
     sides = {}
     for node, side in enumerate(side_of):
         sides.setdefault(side, []).append(str(node))
