@@ -18,7 +18,7 @@ from distlab.show.theme import MUTED, rank_color
 
 __all__ = ["histogram"]
 
-_NAME, _SIZE, _WIDEST_NAME = 8.5, 8, 2.0
+_NAME, _SIZE, _WIDEST_NAME = 8.5, 8.25, 2.0
 _PITCH, _HEAD, _FOOT = 0.8, 0.3, 0.36
 _HIGH, _WIDEST_BAR = 0.62, 0.5
 _BINS, _INTEGERS = 61, 300

@@ -6,11 +6,10 @@ are those of no rank, also for an eye that mixes up red and green.
 
 from typing import NamedTuple
 
-from distlab.show.theme import INK, PAPER
+from distlab.show.theme import INK, KIND_COLORS, PAPER
 
-__all__ = ["KIND_COLORS", "Look", "looks_of"]
+__all__ = ["Look", "looks_of"]
 
-KIND_COLORS = ("#2A271B", "#574E3F", "#886C38", "#B8A15A", "#EADCB0")
 _DARK, _STRONG, _MIDDLE, _LIGHT, _PALE = KIND_COLORS
 _WITH_WHITE = (_DARK, _STRONG, _MIDDLE)
 _CHUNKS = (None, "....", "xxxx", "----", "||||")  # the hatching of chunk 0, 1, ...

@@ -10,7 +10,7 @@ from distlab.units import readable_seconds
 
 __all__ = ["Lanes"]
 
-_SIZE, _SMALL, _STUCK_WIDTH, _STRIP = 8, 6.5, 1.8, 0.8
+_SIZE, _SMALL, _STUCK_WIDTH, _STRIP = 8.25, 8.25, 1.8, 0.8
 
 
 class Lanes:

@@ -25,7 +25,7 @@ from distlab.show.theme import GRID, INK, PAPER, WARNING, rank_color
 
 __all__ = ["Lanes"]
 
-_SIZE, _NAME, _GAP, _NUMBER = 8, 8.5, 0.1, 6.5
+_SIZE, _NAME, _GAP, _NUMBER = 8.25, 8.5, 0.1, 8.25
 _BAR, _WORDS, _BETWEEN, _FOOT, _HEAD = 0.17, 0.19, 0.1, 0.42, 0.06
 _DOT = 0.17  # how far apart numbers have to be
 

@@ -16,7 +16,7 @@ from distlab.units import readable_seconds
 
 __all__ = ["lifeline"]
 
-_NAME, _SIZE, _WIDEST_NAME = 8.5, 8, 2.3
+_NAME, _SIZE, _WIDEST_NAME = 8.5, 8.25, 2.3
 _PITCH, _HEAD, _FOOT = 0.62, 0.36, 0.36
 _LOOKS = {
     "compute": ("work that was kept", RANK_COLORS[2]),

@@ -42,7 +42,7 @@ from distlab.trace import Lineage
 
 __all__ = ["lineage"]
 
-_SIZE, _SMALL, _HEAD = 8.5, 7.5, 8.5
+_SIZE, _SMALL, _HEAD = 8.5, 8.25, 8.5
 _SQUARE, _STEP = 0.13, 0.175  # of a partition, and from one to the next
 _BOX, _GAP = 0.62, 0.24  # height of a data set, and between two of them
 _TOP, _BOTTOM, _BETWEEN = 0.46, 0.14, 0.22  # of a stage around them, and between stages
@@ -205,7 +205,7 @@ class _Drawing:
                 bars(self.page, boxes, gid=f"partition: {state}", zorder=4, **look)
         if count < node.partitions:
             words, x = f"of {node.partitions}", x + count * _STEP + 0.04
-            write(self.page, x, y + _SQUARE / 2, words, size=6.5, color=MUTED)
+            write(self.page, x, y + _SQUARE / 2, words, size=_SMALL, color=MUTED)
 
     def _join(self, stage, node, parent):
         """Draw a dependency, if both ends are there."""

@@ -15,7 +15,7 @@ from distlab.show.lettering import literal, width_of
 
 __all__ = ["LABEL_SIZE", "Label", "place_marks", "split_label"]
 
-LABEL_SIZE = 8
+LABEL_SIZE = 8.25
 _GAP = 0.12
 
 

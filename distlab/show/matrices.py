@@ -23,7 +23,7 @@ _CUTS = {
     "sums": "a partial sum on each rank",
 }
 _GAP, _LEAST, _TALL = 0.16, 0.3, 1.9  # inches
-_NAME, _SMALL = 9.5, 8
+_NAME, _SMALL = 9.5, 8.25
 _EXAMPLE = (
     'For example: matrices([("x", 64, 32, ""), "·", ("W", 32, 128, "columns")], 4)'
 )

@@ -22,7 +22,7 @@ from distlab.units import readable_bytes
 
 __all__ = ["memory"]
 
-_NAME, _SIZE, _WIDEST_NAME = 8.5, 8, 2.3
+_NAME, _SIZE, _WIDEST_NAME = 8.5, 8.25, 2.3
 _PITCH, _HALF, _HEAD, _FOOT, _APART = 0.34, 0.1, 0.15, 0.36, 0.22
 _LIMIT = 0.27  # room for the word over the limit
 _MOST, _MOST_TOLD = 24, 8

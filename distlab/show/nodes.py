@@ -32,7 +32,7 @@ from distlab.trace import words_of
 __all__ = ["nodes"]
 
 _MOST_LANES, _MOST_ARROWS, _MOST_NAMED = 24, 600, 80
-_HEAD, _FOOT, _SIZE, _LETTERS = 0.3, 0.5, 8.5, 7.5
+_HEAD, _FOOT, _SIZE, _LETTERS = 0.3, 0.5, 8.5, 8.25
 _FINE = 100  # labels are laid out in hundredths of an inch
 
 

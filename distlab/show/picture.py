@@ -3,6 +3,8 @@
 import warnings
 
 from distlab.errors import InvalidArgument
+from distlab.show.theme import PAPER
+from distlab.show.themed import themed
 
 __all__ = ["Picture"]
 
@@ -53,7 +55,7 @@ class Picture:
                 target,
                 format=kind,
                 dpi=2 * _SCREEN_DPI,
-                facecolor="white",
+                facecolor=PAPER,
                 transparent=False,
                 metadata={described: self.alt},
                 **({"pil_kwargs": {"compress_level": 4}} if kind == "png" else {}),
@@ -65,10 +67,9 @@ class Picture:
         from html import escape
 
         data = b64encode(self._drawn("png")).decode()
-        width = round(self.figure.get_figwidth() * _SCREEN_DPI)
         image = (
-            f'<img alt="{escape(self.alt)}" width="{width}" '
-            f'src="data:image/png;base64,{data}" style="max-width:100%;height:auto;'
-            'background:#FFFFFF;border-radius:8px;padding:6px;box-sizing:border-box">'
+            f'<img alt="{escape(self.alt)}" src="data:image/png;base64,{data}" '
+            'style="max-width:100%">'
         )
-        return {"text/html": image, "image/png": data, "text/plain": self.alt}
+        html = themed(self.figure, lambda: self._drawn("svg"), self.alt, image)
+        return {"text/html": html, "image/png": data, "text/plain": self.alt}

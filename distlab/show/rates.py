@@ -21,7 +21,7 @@ from distlab.units import readable_seconds
 
 __all__ = ["rates"]
 
-_SIZE, _NAME = 8, 9.5
+_SIZE, _NAME = 8.25, 9.5
 _HEIGHT, _ROW_GAP, _COLUMN_GAP = 1.15, 0.38, 0.3
 _HEAD, _FOOT = 0.62, 0.45
 _MOST_RUNS, _MOST_ROWS = 4, 5

@@ -21,7 +21,7 @@ from distlab.show.theme import INK, MUTED, PAPER, tint
 
 __all__ = ["ratios"]
 
-_NAME, _SIZE, _WIDEST_NAME = 8.5, 8, 2.3
+_NAME, _SIZE, _WIDEST_NAME = 8.5, 8.25, 2.3
 _PITCH, _HEAD, _FOOT, _APART = 0.46, 0.34, 0.36, 0.3
 _MOST, _LOG_FROM = 24, 50
 _SPOKEN = ("B", "s")  # units that stand beside each number; others stand above all

@@ -7,7 +7,7 @@ from distlab.show.theme import MUTED
 
 __all__ = ["Ruler"]
 
-_SIZE, _APART = 8, 0.15
+_SIZE, _APART = 8.25, 0.15
 
 
 class Ruler:

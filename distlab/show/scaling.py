@@ -17,7 +17,7 @@ from distlab.show.theme import GRID, MUTED
 
 __all__ = ["scaling"]
 
-_NAME, _TICK, _LINE = 8.5, 8, 0.18
+_NAME, _TICK, _LINE = 8.5, 8.25, 0.18
 _HEIGHT, _WIDEST_NAME = 3.3, 2.4
 _HEAD, _FOOT = 0.42, 0.5
 

@@ -16,7 +16,7 @@ from distlab.show.theme import MUTED, PAPER, TRACK, rank_color
 
 __all__ = ["shards"]
 
-_NAME, _SIZE = 9, 8
+_NAME, _SIZE = 9, 8.25
 _ROW, _APART, _BETWEEN, _HEAD = 0.13, 0.2, 0.25, 0.3  # inches
 _EXAMPLE = 'shards({"ZeRO 1": ["state"]}, {"parameters": 4, "state": 8}, ranks=4)'
 

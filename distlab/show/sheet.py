@@ -21,7 +21,7 @@ __all__ += ["points", "shapes", "strokes", "underlay", "write"]
 
 PAGE_WIDTH = 9.8
 MARGIN = 0.25
-_TITLE, _SUBTITLE, _KEY = 13.5, 9.5, 8
+_TITLE, _SUBTITLE, _KEY = 13.5, 9.5, 8.25
 _DASHES = (0, (3, 2))
 _MANY = 200
 
@@ -90,7 +90,9 @@ def _key_rows(key, inner):
     return rows
 
 
-def write(ax, x, y, text, *, size=8, color=INK, bold=False, mono=False, align="left"):
+def write(
+    ax, x, y, text, *, size=8.25, color=INK, bold=False, mono=False, align="left"
+):
     """Write `text` with its middle at height y, and return it.
 
     It is drawn as it stands: a dollar sign is a dollar sign.

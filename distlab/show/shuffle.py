@@ -21,7 +21,7 @@ from distlab.units import readable_bytes
 __all__ = ["shuffle"]
 
 _MOST, _TOLD, _SHADES = 64, 16, 24
-_SIZE, _SMALL = 8, 6.5
+_SIZE, _SMALL = 8.25, 8.25
 _WIDEST, _TALLEST, _HEIGHT = 0.95, 0.34, 5.2
 _MARGINAL, _SIDE = 0.8, 1.35  # room for the bars of the sums: above, and at the right
 _EXAMPLE = "shuffle([[120, 80], [90, 110]])"

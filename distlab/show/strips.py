@@ -15,7 +15,7 @@ from distlab.units import readable_seconds
 
 __all__ = ["Ranked", "clock_strips", "ranked_strips"]
 
-_SIZE, _APART = 8, 0.14
+_SIZE, _APART = 8.25, 0.14
 _NEAR = 0.1  # inches: nearer to each other not all lines are drawn
 
 

@@ -8,7 +8,6 @@ What came of an attempt shows in its hatching and rim, and what it was for in it
 
 from distlab.show.attempts import FATES, Attempts
 from distlab.show.clock import Clock
-from distlab.show.kinds import KIND_COLORS
 from distlab.show.lettering import literal, width_of
 from distlab.show.picture import Picture
 from distlab.show.reading import trace_of
@@ -23,7 +22,16 @@ from distlab.show.sheet import (
     write,
 )
 from distlab.show.telling import left_out, listed
-from distlab.show.theme import GRID, INK, MUTED, PAPER, WAITING, WARNING, tint
+from distlab.show.theme import (
+    GRID,
+    INK,
+    KIND_COLORS,
+    MUTED,
+    PAPER,
+    WAITING,
+    WARNING,
+    tint,
+)
 
 __all__ = ["tasks"]
 

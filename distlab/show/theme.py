@@ -1,12 +1,15 @@
 """One colour and one shape per rank, everywhere."""
 
 __all__ = [
+    "DARK",
     "GRID",
     "INK",
+    "KIND_COLORS",
     "MUTED",
     "PAPER",
     "RANK_COLORS",
     "RANK_MARKERS",
+    "RIGHT",
     "TRACK",
     "WAITING",
     "WARNING",
@@ -20,8 +23,26 @@ __all__ = [
 RANK_COLORS = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00")
 RANK_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 
-INK, MUTED, GRID, PAPER = "#1F2933", "#6B7785", "#D5DBE1", "#FFFFFF"
-WAITING, TRACK, WARNING = "#E3E8ED", "#EEF2F6", "#B42318"
+INK, MUTED, GRID, PAPER = "#1F2933", "#5F6B78", "#D5DBE1", "#FFFFFF"
+WAITING, TRACK, WARNING = "#CFD7DF", "#EEF2F6", "#B42318"
+
+# Source of the five: as far apart in lightness as ink and paper allow; browns of no
+# rank, also for an eye that mixes up red and green. See `kinds`.
+KIND_COLORS = ("#2A271B", "#574E3F", "#886C38", "#B8A15A", "#EADCB0")
+RIGHT = "#00734F"  # words that say that all is well
+
+# What these are in a dark theme; the colours of ranks are the same in both.
+DARK = {
+    INK: "#E8ECF0",
+    MUTED: "#A3AFBB",
+    GRID: "#414C57",
+    PAPER: "#14181D",
+    TRACK: "#232B33",
+    WAITING: "#4C5864",
+    WARNING: "#FF8E7F",
+    RIGHT: "#35C08F",
+    KIND_COLORS[0]: "#464130",
+}
 
 
 def rank_color(rank: int) -> str:

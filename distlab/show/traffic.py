@@ -35,7 +35,7 @@ from distlab.units import readable_bytes
 
 __all__ = ["traffic"]
 
-_TICK, _RANK, _NAME = 8, 6.5, 9
+_TICK, _RANK, _NAME = 8.25, 8.25, 9
 _SMALL = {"size": _TICK, "color": MUTED}
 _HEAD, _HEIGHT, _FOOT = 0.5, 2.4, 0.62
 _MOST_RANKS, _MOST_RUNS, _MOST_TOLD = 16, 8, 8

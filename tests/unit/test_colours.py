@@ -9,9 +9,10 @@ import itertools
 import numpy as np
 import pytest
 
-from distlab.show.kinds import KIND_COLORS, looks_of
+from distlab.show.kinds import looks_of
 from distlab.show.theme import (
     INK,
+    KIND_COLORS,
     MUTED,
     PAPER,
     RANK_COLORS,

@@ -130,7 +130,7 @@ def test_figures_are_legible_silent_and_on_white(name, capfd):
     assert_legible(picture)
     edges = (image[0], image[-1], image[:, 0], image[:, -1])
     assert all((edge == 255).all() for edge in edges)
-    assert "background:#FFFFFF" in picture._repr_mimebundle_()["text/html"]
+    assert "background:var(--dFFFFFF)" in picture._repr_mimebundle_()["text/html"]
     assert not any(text.get_parse_math() for text in texts(picture))
     assert "\n" not in picture.alt
     readable = {INK, MUTED, WARNING} | ({PAPER} if "pipeline" in name else set())
