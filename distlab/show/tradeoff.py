@@ -50,7 +50,7 @@ def tradeoff(stores, *, title: str = "") -> Picture:
     groups = list(dict.fromkeys(group for *_, group in rows))
     bands = defaultdict(list)
     for row in sorted(rows, key=lambda row: row[1]):
-        bands[row[2]].append(row)
+        bands[round(row[2], 2)].append(row)
     tall = sum(_PITCH * len(some) + _APART for some in bands.values())
     sheet = Sheet(_HEAD + tall + _FOOT, title=title)
     page, top = sheet.page, sheet.top + _HEAD

@@ -98,6 +98,17 @@ def test_the_table_has_a_row_for_each_store_and_a_number_in_each_cell(measured):
     assert all(name in text and name in page for name in STORES)
 
 
+def test_a_picture_of_stores_has_their_latency_and_what_the_minority_answers(measured):
+    drawn = Survey(measured.values()).tradeoff()
+    numbers = {name: pytest.approx(drawn[name][:2]) for name in drawn}
+    assert numbers["majority"] == (0.04, 0.0)
+    assert numbers["primary, synchronous, read any"] == (0.02, 0.5)
+    assert numbers["any replica, version vectors"] == (0.0, 1.0)
+    assert {name: row[2] for name, row in drawn.items()} == {
+        one.name: one.consistency for one in measured.values()
+    }
+
+
 def test_a_store_that_never_answers_is_told_so_and_not_called_consistent():
     class Silent(Quorum):
         def serve(self, request, call):
