@@ -35,6 +35,7 @@ def themed(figure, draw, alt: str, fallback: str) -> str:
         text.set_color(_nudged(text.get_color()))
     svg = re.sub(r'<g id="[^"]*">', "<g>", drawn[drawn.index("<svg") :])
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"(\d\.\d\d)\d+", r"\1", svg)
     svg = re.sub(r"#[0-9a-fA-F]{6}\b", lambda m: _variable(m[0].upper()), svg)
     wide = figure.get_figwidth() * _SCREEN_DPI
     sizes = [float(size) for size in re.findall(r"\b([\d.]+)px", svg)]
