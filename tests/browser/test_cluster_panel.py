@@ -108,14 +108,27 @@ def test_the_panel_splits_kills_and_mends_while_clients_ask(page, tmp_path):
         panel.screenshot(path=folder / f"cluster-{name}.png")
 
     until(page, "nodes 0 1 2: ")
+    rates = (
+        "[...document.querySelectorAll('.distlab-cluster svg text')]"
+        ".filter(text => /^[1-9]\\d* ok.s$/.test(text.textContent)).length"
+    )
+    page.wait_for_function(f"() => {rates} === 3")  # each node's clients are answered
     keep("whole")
-    panel.get_by_role("button", name="split", exact=True).click()
+    panel.get_by_role("button", name="partition", exact=True).click()
     until(page, "cut off from 1, 2")
+    links = panel.locator("svg path.cut")
+    page.wait_for_function(
+        "() => document.querySelectorAll('.distlab-cluster svg path.cut').length === 2"
+    )
+    assert links.count() == 2  # node 0 from nodes 1 and 2
     until(page, "nodes 1 2: ")
     panel.get_by_title("kill node 2").focus()
     page.keyboard.press("Enter")  # as without a mouse; the notebook does not hear it
     until(page, "killed")
     until(page, "restart")
+    # two on the links, one on the node
+    crosses = "document.querySelectorAll('.distlab-cluster svg .cross').length"
+    page.wait_for_function(f"() => {crosses} === 3")
     keep("broken")
     panel.get_by_title("restart node 2").click()
     panel.get_by_role("button", name="heal", exact=True).click()

@@ -2,7 +2,7 @@
 
     ● node 0   running             [kill] [pause]    side (A) (B)
     ■ node 1   killed              [restart]         side (A) (B)
-    [split A from B] [heal]   loss ──●──── 10 %   delay ─●──── 20 ms
+    [partition] [heal]    dropped ──●──── 10 %   delay ─●──── 20 ms
     node 0: 212 answered, 0 refused, 3 unanswered in the last second
 
 Buttons work while no cell runs, as the kernel does one thing at a time; clients that
@@ -15,6 +15,7 @@ from dataclasses import replace
 from html import escape
 
 from distlab.errors import DistlabError
+from distlab.network.cluster.drawing import cluster_svg
 from distlab.show.theme import GRID, INK, MUTED, rank_color
 
 __all__ = ["Panel"]
@@ -52,7 +53,7 @@ _STYLE = f"""<style>
 .distlab-cluster .widget-toggle-button, .distlab-cluster
   .widget-toggle-buttons button {{ min-width: 2.6em; width: auto; }}
 .distlab-cluster .widget-slider {{ width: 20em; margin: 0; }}
-.distlab-cluster .widget-slider > label {{ width: 5.5em; }}
+.distlab-cluster .widget-slider > label {{ width: 6.5em; }}
 .distlab-cluster-live {{ border-top: 1px solid var(--jp-border-color2, {GRID});
   padding-top: 6px; font-variant-numeric: tabular-nums; }}
 </style>"""
@@ -86,7 +87,7 @@ class Panel:
         return _table_text(self._rows(), self._live())
 
     def _repr_html_(self):
-        return _table_html(self._rows(), self._live())
+        return _table_html(self._drawn(), self._rows(), self._live())
 
     def _ipython_display_(self):
         from IPython.display import display
@@ -114,17 +115,30 @@ class Panel:
             told.append(state)
         return told
 
+    def _drawn(self):
+        """Return nodes, links and answers of the last second, drawn."""
+        supervisor = self._supervisor
+        severed = supervisor.partitions.severed()
+        return cluster_svg(supervisor.states, severed, self._counted())
+
+    def _counted(self):
+        """Return (node, outcome) -> operations of the last second."""
+        supervisor = self._supervisor
+        if supervisor.over:
+            return Counter()
+        since = supervisor.now() - _LIVE_S
+        return Counter(
+            (node, outcome)
+            for at, node, outcome in list(supervisor.clients.recent)
+            if at > since
+        )
+
     def _live(self):
         """Return what clients were told in the last second, on each side."""
-        supervisor, counted = self._supervisor, Counter()
+        supervisor, counted, lines = self._supervisor, self._counted(), []
         if supervisor.over:
             first = str(supervisor.failure or "").split("\n")[0]
             return [f"The cluster has ended{': ' + first if first else '.'}"]
-        since = supervisor.now() - _LIVE_S
-        for at, node, outcome in list(supervisor.clients.recent):
-            if at > since:
-                counted[node, outcome] += 1
-        lines = []
         for side in supervisor.partitions.sides():
             answered, refused, unanswered = (
                 sum(counted[node, outcome] for node in side)
@@ -148,6 +162,7 @@ class Panel:
             word = "resume" if state == "paused" else "pause"
             self._label(self._pause[node], word, node, over or dead)
         self._show(self._line, "<br>".join(map(escape, self._live())))
+        self._show(self._picture, self._drawn())
         if self._supervisor.over:
             for widget in (*self._sides, *self._network_parts):
                 widget.disabled = True
@@ -173,7 +188,7 @@ class Panel:
         self._kill = [self._button(widgets, self._kill_one, n) for n in range(count)]
         self._pause = [self._button(widgets, self._pause_one, n) for n in range(count)]
         self._sides = [self._side(widgets, node) for node in range(count)]
-        self._line, self._said = widgets.HTML(), widgets.HTML()
+        self._picture, self._line, self._said = (widgets.HTML() for _ in range(3))
         rows = []
         for node in range(count):
             name = widgets.HTML(_swatch(node))
@@ -183,7 +198,14 @@ class Panel:
         style.add_class("distlab-cluster-style")
         self._line.add_class("distlab-cluster-live")
         box = widgets.VBox(
-            [style, *rows, self._network(widgets), self._line, self._said]
+            [
+                style,
+                self._picture,
+                *rows,
+                self._network(widgets),
+                self._line,
+                self._said,
+            ]
         )
         box.add_class("distlab-cluster")
         return box
@@ -191,7 +213,7 @@ class Panel:
     def _network(self, widgets):
         """Return the row of what is done to the network."""
         split = widgets.Button(
-            description="split", tooltip="let no message pass between the sides"
+            description="partition", tooltip="drop every message between the sides"
         )
         heal = widgets.Button(description="heal", tooltip="end every partition")
         split.on_click(lambda _: self._do(self._split))
@@ -199,7 +221,7 @@ class Panel:
         delivery = self._cluster.delivery
         how = {"continuous_update": False}
         self._loss = widgets.IntSlider(
-            round(100 * delivery.loss), 0, 50, description="loss, %", **how
+            round(100 * delivery.loss), 0, 50, description="dropped, %", **how
         )
         delay_ms = round(500 * sum(delivery.delay_s))
         self._delay = widgets.IntSlider(
@@ -284,7 +306,7 @@ def _table_text(states: Sequence[str], live: Sequence[str]) -> str:
     return "\n".join([*lines, "Its methods do what the panel's buttons do."])
 
 
-def _table_html(states: Sequence[str], live: Sequence[str]) -> str:
+def _table_html(drawn: str, states: Sequence[str], live: Sequence[str]) -> str:
     """Return the panel as a table that needs no kernel, and what to call instead."""
     rows = "".join(
         f"<tr><th scope='row' style='text-align:left'>{_swatch(node)}</th>"
@@ -299,7 +321,7 @@ def _table_html(states: Sequence[str], live: Sequence[str]) -> str:
     told = "<br>".join(map(escape, live))
     return (
         f"<div class='distlab-cluster-table'><table><caption style='text-align:left'>"
-        f"The cluster as this cell ran</caption>{rows}</table><p>{told}</p>"
+        f"The cluster as this cell ran</caption>{rows}</table>{drawn}<p>{told}</p>"
         f"<p style='color:{MUTED}'>Here are no buttons, as nothing runs behind this "
         f"page. In a notebook of your own these do the same:</p>"
         f"<table>{calls}</table></div>"
