@@ -87,7 +87,7 @@ class _Nodes:
         said += [f"Timeline of {film.subtitle}.", *self.notes]
         said += [f"{frame.text}" for frame in film.frames[1:25]]
         more = len(film.frames) - 25
-        said += [f"And {plural(more, 'more stop')}."] if more > 0 else []
+        said += [f"And {plural(more, 'more frame')}."] if more > 0 else []
         return Picture(sheet.figure, " ".join(said))
 
     def _key(self):
@@ -97,7 +97,7 @@ class _Nodes:
         if "moving" in spans:
             key.append(({"color": tint(color, 0.3)}, "bar: a client waits"))
         if self.trace.lost():
-            key.append((None, "cross on an arrow: lost"))
+            key.append((None, "cross on an arrow: dropped"))
         if self.film.happenings.splits:
             wall = {"color": WARNING}
             key.append((wall, "wall: nothing passes between the two sides"))
@@ -139,7 +139,7 @@ class _Nodes:
             heights = [self._y(row) + self.pitch / 2 for row in self._at_walls(split)]
             lines = [(begin, y, end, y) for y in heights]
             strokes(self.page, lines, WARNING, width=5, gid="wall", zorder=1)
-            words = literal(split.event.label.replace("partition", "split:"), 60)
+            words = literal(split.event.label.replace("partition", "partition:"), 60)
             x = min(begin, self.clock.right - width_of(words, _LETTERS))
             write(self.page, x, self.top - 0.1, words, size=_LETTERS, color=WARNING)
 

@@ -31,7 +31,7 @@ def sentences(reading) -> list[str]:
     if waited_s:
         longest = max(waited_s, key=waited_s.get)
         lasted = readable_seconds(waited_s[longest])
-        said.append(f"Rank {longest} waited longest for its partners, {lasted}.")
+        said.append(f"Rank {longest} waited longest for its peers, {lasted}.")
     if stuck:
         where = [f"rank {rank} in {listed(stuck[rank], 3)}" for rank in sorted(stuck)]
         said.append(f"Never ended: {listed(where, 8, '; ')}.")

@@ -27,7 +27,7 @@ _TOGETHER = {"color": _PALE, "edge": _EDGE, "hatch": "////"}
 _STUCK = {"color": tint(WARNING, 0.1), "edge": WARNING, "dashed": True}
 _KEY = {
     "moving": ({"color": rank_color(0)}, "colour: a message moves"),
-    "waiting": ({"color": WAITING}, "grey: waiting for the partner"),
+    "waiting": ({"color": WAITING}, "grey: waiting for its peer"),
     "stuck": (_STUCK, "dashed: never ended"),
     "together": (_TOGETHER, "hatched: barrier or collective"),
     "working": ({"color": INK}, "dark strip: its own work"),

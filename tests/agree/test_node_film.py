@@ -120,7 +120,7 @@ def test_nobody_is_a_rank_and_the_data_is_plain(name):
 def test_stops_are_told_in_terms_of_nodes_and_clients():
     assert [frame.text for frame in player(ONE_LOST).film.frames[1:]] == [
         "Client 0 calls write x 1 at node 0. Node 0 takes it, and sends 'store x 1' to "
-        "nodes 1 and 2 (lost to node 2).",
+        "nodes 1 and 2 (dropped to node 2).",
         "Node 1 takes 'store x 1' from node 0, and sends 'stored x 1' to node 0.",
         "Node 0 takes 'stored x 1' from node 1, and answers client 0: 'ok'.",
     ]
@@ -133,8 +133,8 @@ def test_a_split_is_a_wall_between_the_sides_while_it_lasts():
     film = player(SPLIT).film
     titles = [frame.title for frame in film.frames]
     begin, end = (
-        titles.index("The network splits: 0 | 1 2"),
-        titles.index("The network is whole again"),
+        titles.index("Network partition: 0 | 1 2"),
+        titles.index("The partition is over"),
     )
     cut = [bool(frame.cuts) for frame in film.frames]
     assert [at for at, there in enumerate(cut) if there] == [*range(begin, end)]
@@ -170,9 +170,9 @@ def test_death_and_return_are_told_and_drawn():
 def test_what_is_doubled_or_overtaken_is_said():
     text = player(CRASHED).alt
     assert "Node 2 takes 'store x 2' from node 0, a second time." in text
-    assert "'store x 2' from node 0 to node 1 is lost on its way." in text
+    assert "'store x 2' from node 0 to node 1 is dropped on its way." in text
     late = nodes(sent(0, 1, 1, 0, 5, "a"), sent(0, 1, 2, 1, 3, "b"), size=2)
-    assert "takes 'b' from node 0. It has overtaken 'a'" in player(late).alt
+    assert "takes 'b' from node 0. It was reordered: 'a'" in player(late).alt
 
 
 def test_a_lost_message_ends_short_of_its_receiver_and_on_no_other_lane():
@@ -215,8 +215,8 @@ def test_runs_of_nodes_are_not_compared_step_by_step():
 def test_a_long_run_is_drawn_in_lines_and_the_rest_is_counted():
     talk = [sent(n % 2, 1 - n % 2, n, n, n + 0.5, f"m{n}") for n in range(400)]
     played = player(nodes(*talk, size=2))
-    assert "more stops, which the player shows" in played.strip()
-    assert "And 377 more stops." in played.alt
+    assert "more frames, which the player shows" in played.strip()
+    assert "And 377 more frames." in played.alt
 
 
 # ---- the timeline ---------------------------------------------------------------
@@ -236,5 +236,5 @@ def test_a_timeline_shows_messages_losses_walls_and_deaths():
     assert len(drawn(split, "lost")[0].get_xdata()) == 2
     assert len(drawn(crashed, "fault")) == 2
     assert len(boxes(crashed, "waits")) == 2
-    assert "3 nodes and 1 client, 13 messages, 1 lost, 1 crash, 12 s" in crashed.alt
+    assert "3 nodes and 1 client, 13 messages, 1 dropped, 1 crash, 12 s" in crashed.alt
     assert "rank" not in " ".join(words(split)) + split.alt

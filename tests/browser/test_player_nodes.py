@@ -23,7 +23,7 @@ def test_the_space_time_view_opens_and_follows_the_film(show, scheme, width):
         assert screen.text(".said b") == frame.title
         assert screen.text(".said span") == frame.text
         assert not overlapping(screen.ask(TEXTS))
-        split = bool(frame.cuts) or "whole again" in frame.title
+        split = bool(frame.cuts) or "is over" in frame.title
         if split or number < 6:
             assert screen.ask(COUNT, ".wall") == int(split)
         screen.keys("ArrowRight")

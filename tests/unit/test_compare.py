@@ -143,15 +143,15 @@ PARTS = {
     "lost share": (
         held_after(3, 2, 3, (0, 1, 1, 0)),
         3,
-        "chunk 3 of rank 2 holds the shares 1.2, and in the ideal the shares 0.1.2.3",
+        "chunk 3 of rank 2 holds the contributions 1.2, and in the ideal the contributions 0.1.2.3",
     ),
     "double share": (
         held_after(2, 0, 2, (1, 0, 1, 2)),
         2,
-        "chunk 2 of rank 0 holds the shares 0.2.3.3, and in the ideal the shares 0.2.3",
+        "chunk 2 of rank 0 holds the contributions 0.2.3.3, and in the ideal the contributions 0.2.3",
     ),
     "no sum": (held_after(4, 1, 1, None), 4, "chunk 1 of rank 1 holds no whole sum"),
-    "nothing": (held_after(5, 1, 0, (0,) * 4), 5, "chunk 0 of rank 1 holds nobody's"),
+    "nothing": (held_after(5, 1, 0, (0,) * 4), 5, "chunk 0 of rank 1 holds no rank's"),
     "died earlier": (died, 4, "yours goes no further.*[Rr]ank 3 was killed"),
     "goes on longer": (longer, 7, "the ideal has ended here; yours goes on.*2 sends"),
     "a barrier": (meets, 4, "All ranks wait.*The ideal: Every rank r sends"),
@@ -187,7 +187,7 @@ def test_equal_runs_agree_whatever_their_clocks(n, shares):
     assert found.same and found.stop == 0 and found.difference == ""
     steps, messages = 2 * (n - 1), 2 * n * (n - 1)
     assert f"agree in all {steps} steps: the same {messages} messages" in found.verdict
-    assert ("the same shares everywhere" in found.verdict) == shares
+    assert ("the same contributions everywhere" in found.verdict) == shares
 
 
 def test_without_shares_chunks_and_tables_are_not_compared():

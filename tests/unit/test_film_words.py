@@ -73,11 +73,14 @@ def test_tables_of_a_round_are_those_after_the_last_call_in_it():
 
 
 MISTAKES = {
-    "double": ((1, 2, 0), "Rank 0 counts the share of rank 1 more than once."),
-    "lost": ((0, 1, 0), "Rank 0 loses the share of rank 0."),
-    "lost to more than there was": ((0, 1, 1), "Rank 0 loses the share of rank 0."),
-    "nothing left": ((0, 0, 0), "Rank 0 loses the share of rank 0."),
-    "no sum": (None, "Rank 0 is no sum of whole shares any more."),
+    "double": ((1, 2, 0), "Rank 0 counts the contribution of rank 1 more than once."),
+    "lost": ((0, 1, 0), "Rank 0 loses the contribution of rank 0."),
+    "lost to more than there was": (
+        (0, 1, 1),
+        "Rank 0 loses the contribution of rank 0.",
+    ),
+    "nothing left": ((0, 0, 0), "Rank 0 loses the contribution of rank 0."),
+    "no sum": (None, "Rank 0 is no sum of whole contributions any more."),
 }
 
 
@@ -136,14 +139,14 @@ def test_only_ranks_that_are_gone_are_crossed_out():
 
 def test_a_message_that_the_network_lost_is_said_and_counts_as_sent():
     (_, frame) = Film(Trace(2, message(0, 1, 0, 1, 9, 1, "dropped")[:1])).frames
-    assert frame.text == "1 message lost on the way."
+    assert frame.text == "1 message dropped on the way."
     assert frame.sent == [9, 0] and frame.moves[0].fate == "dropped"
 
 
 def test_a_partition_is_told_with_its_sides():
     split = point(0, 0.5, "partition 0 | 1", "fault", 3)
     film = Film(Trace(2, [*message(0, 1, 0, 1), split, *message(1, 0, 4, 5)]))
-    assert "The network splits, partition 0 | 1." in film.frames[1].text
+    assert "The network is partitioned 0 | 1." in film.frames[1].text
     assert not film.frames[-1].broken
 
 

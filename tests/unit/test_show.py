@@ -224,7 +224,7 @@ def test_timeline_says_its_numbers():
     assert "240 B by each rank" in alt
     longest = max(range(4), key=trace.waited_s)
     waited = f"{trace.waited_s(longest) / MS:.3g} ms"
-    assert f"Rank {longest} waited longest for its partners, {waited}" in alt
+    assert f"Rank {longest} waited longest for its peers, {waited}" in alt
 
 
 def test_a_part_of_a_timeline_lies_between_two_marks_and_has_the_totals_of_all():

@@ -27,8 +27,8 @@ def test_a_lost_share_is_named_where_it_is_lost():
 
     first, second = frames_of(loses)[1:]
     assert "What arrives replaces what was there." in first.text
-    assert "Rank 1 loses the share of rank 1." in first.text
-    assert "Rank 0 loses the share of rank 0." in second.text
+    assert "Rank 1 loses the contribution of rank 1." in first.text
+    assert "Rank 0 loses the contribution of rank 0." in second.text
     assert second.tables == {(r, 0): (0, 0, 1) for r in range(3)}
     assert "At the end 0 of 3 tensors are complete." in second.text
 
@@ -40,7 +40,7 @@ def test_a_share_that_is_lost_to_a_larger_sum_is_named_too():
 
     _, second = frames_of(loses)[1:]
     assert second.tables[0, 0] == (0, 1, 1)
-    assert "Rank 0 loses the share of rank 0." in second.text
+    assert "Rank 0 loses the contribution of rank 0." in second.text
 
 
 def test_a_share_that_counts_twice_is_named_with_its_rank():
@@ -48,7 +48,7 @@ def test_a_share_that_counts_twice_is_named_with_its_rank():
         chain(comm, tensor, lambda here, arrived: here.add_(arrived, alpha=2))
 
     first, second = frames_of(doubles)[1:]
-    assert "Rank 1 counts the share of rank 2 more than once." in first.text
+    assert "Rank 1 counts the contribution of rank 2 more than once." in first.text
     assert "Rank 0 counts the shares of ranks 1, 2 more than once." in second.text
     assert second.tables[0, 0] == (1, 2, 4)
 
@@ -59,7 +59,10 @@ def test_a_chunk_in_the_wrong_place_is_no_sum_and_not_complete():
 
     frames = frames_of(misplaces, 2, numbers=10)
     assert frames[-1].tables[0, 0] is None and frames[-1].tables[0, 1] == (1, 0)
-    assert "Chunk 0 on rank 0 is no sum of whole shares any more." in frames[-1].text
+    assert (
+        "Chunk 0 on rank 0 is no sum of whole contributions any more."
+        in frames[-1].text
+    )
     assert "At the end 0 of 4 chunks are complete." in frames[-1].text
 
 
@@ -70,7 +73,7 @@ def test_an_average_is_no_sum_of_whole_shares():
 
     last = frames_of(averages)[-1]
     assert set(last.tables.values()) == {None}
-    assert "is no sum of whole shares any more" in last.text
+    assert "is no sum of whole contributions any more" in last.text
     assert (
         "At the end 0 of 9 chunks are complete." in last.text
         and "is now complete" not in last.text
@@ -87,4 +90,4 @@ def test_what_was_left_in_memory_is_no_sum_of_whole_shares(garbage):
     if garbage == 3e-41:  # too little to change a sum: nothing is wrong yet
         assert tables == [(1, 1)]
     else:
-        assert tables == [None] and "no sum of whole shares" in last.text
+        assert tables == [None] and "no sum of whole contributions" in last.text

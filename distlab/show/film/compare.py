@@ -37,7 +37,7 @@ class Comparison(Player):
         where = f" ({title})" if self.stop <= steps else ""
         told = f"First difference at step {self.stop}{where}: {self.difference}"
         if self.equal_end:
-            told += " In the end every rank holds the same shares in both."
+            told += " In the end every rank holds the same contributions in both."
         return told
 
     @property
@@ -55,7 +55,7 @@ class Comparison(Player):
         size, shares = f"{self.film.world_size} ranks", ""
         if self._shares:
             size += f" and {self.film.bounds[-1]} numbers"
-            shares = ", and the same shares everywhere"
+            shares = ", and the same contributions everywhere"
         told = f"agree in all {steps} steps: the same {sent} messages{shares}"
         return f"With {size} both runs {told}."
 

@@ -103,7 +103,7 @@ class _Pair:
         if known.count > 1:
             size = f"{known.count} messages, {size},"
         if known.fate != "arrived":
-            size += ", lost" if known.fate == "dropped" else ", stuck"
+            size += ", dropped" if known.fate == "dropped" else ", stuck"
         if not known.numbers or film.chunks == 1:
             return size
         first, end = known.numbers[0]
@@ -159,11 +159,11 @@ def _chunk_at(film, place):
 
 def _shares(counts):
     if counts is None:
-        return "no whole sum of shares"
+        return "no whole sum of contributions"
     named = shares_named(counts)
     if sum(counts) == 1:
-        return f"the share of {named}"
-    return f"the shares {named}" if named else "nobody's share"
+        return f"the contribution of {named}"
+    return f"the contributions {named}" if named else "no rank's contribution"
 
 
 def _capital(words):

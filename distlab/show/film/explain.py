@@ -80,7 +80,7 @@ def _who_sends(stop, n, whole):
     moves = [move for move in stop.moves if move.fate != "dropped"]
     dropped = [move for move in stop.moves if move.fate == "dropped"]
     count = sum(move.count for move in dropped)
-    lost = [f"{plural(count, 'message')} lost on the way."] if dropped else []
+    lost = [f"{plural(count, 'message')} dropped on the way."] if dropped else []
     if not moves:
         return " ".join(lost)
     sizes = {move.bytes for move in moves}
@@ -169,7 +169,7 @@ def _mistakes(stop, before, after, whole):
     for (rank, chunk), new in stop.tables.items():
         old, where = before[rank, chunk], _place(rank, chunk, whole)
         if new is None:
-            said.append(f"{where} is no sum of whole shares any more")
+            said.append(f"{where} is no sum of whole contributions any more")
             continue
         was = old or (0,) * len(new)
         double = [
@@ -187,9 +187,9 @@ def _mistakes(stop, before, after, whole):
 
 def _shares_of(ranks):
     return (
-        f"the share of rank {ranks[0]}"
+        f"the contribution of rank {ranks[0]}"
         if len(ranks) == 1
-        else (f"the shares of ranks {listed(ranks, 6)}")
+        else (f"the contributions of ranks {listed(ranks, 6)}")
     )
 
 
@@ -212,7 +212,7 @@ def _standing(stop, before, after, complete):
         most = max(sum(map(bool, counts or ())) for counts in after.values())
         what = "tensor" if whole else "chunk"
         there = max(map(sum, complete.values()))
-        return [f"The fullest {what} holds {most} of {plural(there, 'share')}."]
+        return [f"The fullest {what} holds {most} of {plural(there, 'contribution')}."]
     return []
 
 
@@ -233,7 +233,7 @@ def _place(rank, chunk, whole):
 def fault_told(event) -> str:
     """Return what a fault did, as "rank 2 was killed"."""
     if event.label.startswith("partition"):
-        return f"the network splits, {literal(event.label, 40)}"
+        return f"the network is partitioned{literal(event.label, 40)[9:]}"
     verb = _VERBS.get(event.label)
     rank = f"rank {event.rank}"
     if event.label.startswith("raised "):

@@ -169,7 +169,7 @@ class Film:
             return "Nothing has been sent yet."
         shares = self.reading.trace.shares
         starts = [counts for tables in shares.held for counts in tables[0][1]]
-        stripe = "A stripe in a cell is one rank's share of that chunk"
+        stripe = "A stripe in a cell is one rank's contribution to that chunk"
         if all(map(any, starts)):
             return f"Every rank holds its own tensor. {stripe}."
         return f"{stripe}; an empty cell holds nothing yet."
@@ -185,7 +185,7 @@ class Film:
         if any(stop.rounds[0] < stop.rounds[1] for stop in self.stops):
             notes.append(
                 f"{self.reading.rounds:,} rounds are shown in {len(self.stops):,} "
-                "stops, neighbours together."
+                "frames, neighbours together."
             )
         backwards = sum(map(_backwards, self.reading.messages))
         if backwards:
@@ -223,7 +223,7 @@ class Film:
         for frame in self.frames[1:13]:
             said.append(f"{frame.title}: {frame.text}")
         if len(self.frames) > 13:
-            said.append(f"And {len(self.frames) - 13} more stops.")
+            said.append(f"And {len(self.frames) - 13} more frames.")
         return " ".join([*said, *self.notes])
 
 

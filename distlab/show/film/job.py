@@ -186,7 +186,7 @@ class JobFilm(Film):
             )
         if any(moment.merged > 1 for moment in self.stops):
             count = sum(moment.merged for moment in self.stops)
-            notes.append(f"{count:,} moments are shown in {len(self.stops):,} stops.")
+            notes.append(f"{count:,} moments are shown in {len(self.stops):,} frames.")
         return notes
 
     @property
@@ -200,7 +200,7 @@ class JobFilm(Film):
         said.append(f"Player of {self.subtitle}.")
         said += [f"{frame.title}: {frame.text}" for frame in self.frames[1:13]]
         if len(self.frames) > 13:
-            said.append(f"And {plural(len(self.frames) - 13, 'more stop')}.")
+            said.append(f"And {plural(len(self.frames) - 13, 'more frame')}.")
         return " ".join([*said, *self.notes])
 
 

@@ -90,7 +90,7 @@ def _ended(each, attempts):
     if each.fate == "failed":
         return f"fails at {each.task}"
     if each.fate == "given up":
-        return f"is still at {each.task}, which nobody waits for any more"
+        return f"is still at {each.task}, whose result is no longer needed"
     return f"finishes {each.task}"
 
 

@@ -182,7 +182,7 @@ class NodeFilm(Film):
         said += [f"{number}. {frame.text}" for number, frame in enumerate(shown, 1)]
         more = len(self.frames) - 1 - _MOST_TOLD
         if more > 0:
-            said.append(f"And {plural(more, 'more stop')}.")
+            said.append(f"And {plural(more, 'more frame')}.")
         return " ".join([*said, *self.notes])
 
 
@@ -191,9 +191,9 @@ def headline(trace) -> str:
     sends = [event for event in trace.events if event.kind == "send"]
     parts = [trace.actors(), plural(len(sends), "message")]
     if trace.lost():
-        parts.append(f"{trace.lost():,} lost")
+        parts.append(f"{trace.lost():,} dropped")
     faults = [e.label.partition(" ")[0] for e in trace.events if e.kind == "fault"]
-    told = {"crash": "crash", "kill": "kill", "partition": "split"}
+    told = {"crash": "crash", "kill": "kill", "partition": "partition"}
     for label, noun in told.items():
         count = faults.count(label)
         if count:
@@ -204,5 +204,5 @@ def headline(trace) -> str:
 
 
 def _move(src, dst, message, fate):
-    words = literal(words_of(message), 20) + " lost" * (fate == "dropped")
+    words = literal(words_of(message), 20) + " dropped" * (fate == "dropped")
     return Move(src, dst, 0, 0, 1, (), (), fate, words)

@@ -43,16 +43,16 @@ class NodeWords:
         sides = (stop.split or stop.heals).sides
         told = " | ".join(" ".join(map(str, side)) for side in sides)
         if stop.heals:
-            said = "The network is whole again: every message passes."
-            return "The network is whole again", "heal", said
+            said = "The partition is over: every message passes again."
+            return "The partition is over", "heal", said
         between = " and ".join(_nodes(side) for side in sides if side)
         said = f"From now on no message passes between {between}."
-        return f"The network splits: {told}", "split", said
+        return f"Network partition: {told}", "partition", said
 
     def _title(self, turn):
         name, cause = _capital(self.name(turn.rank)), turn.cause
         if turn.lost is not None:
-            return f"{_capital(self._words(turn.lost))} is lost", "lost"
+            return f"{_capital(self._words(turn.lost))} is dropped", "dropped"
         if cause is None:
             if turn.sends and self.all.is_client(turn.rank):
                 return f"{name} calls {self._sent(turn.sends[0])}", ""
@@ -70,13 +70,15 @@ class NodeWords:
         """Return what happens in a turn; `before` is the one that it answers."""
         if turn.lost is not None:
             send = turn.lost.send
-            return f"'{self._words(turn.lost)}' {self._way(send)} is lost on its way."
+            return (
+                f"'{self._words(turn.lost)}' {self._way(send)} is dropped on its way."
+            )
         name, cause = _capital(self.name(turn.rank)), turn.cause
         client = self.all.is_client(turn.rank)
         does = self._does(turn)
         if client and cause is None and turn.sends:
             send = turn.sends[0]
-            lost = ", and the call is lost" if is_lost(send) else ""
+            lost = ", and the request is dropped" if is_lost(send) else ""
             called = f"{name} calls {self._sent(send)} at {self.name(send.peer)}{lost}."
             return " ".join([called, *self._notes(turn)])
         if cause is None:
@@ -105,7 +107,7 @@ class NodeWords:
         said = f"{name} takes {what}{again}{ending}."
         passed = self._overtaken(message)
         if passed:
-            said += f" It has overtaken '{passed}', which was sent before it."
+            said += f" It was reordered: '{passed}' was sent before it."
         return said
 
     def _overtaken(self, message):
@@ -145,7 +147,7 @@ class NodeWords:
             gone = ""
             if lost:
                 which = "" if len(lost) == len(sends) else f" to {_nodes(lost)}"
-                gone = f" (lost{which})"
+                gone = f" (dropped{which})"
             said.append(f"sends '{words}' to {peers}{gone}")
         if len(to) > 3:
             said.append(f"sends {len(to) - 3} more messages")

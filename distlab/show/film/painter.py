@@ -86,7 +86,7 @@ class Painter:
         if move.label:
             return move.label
         if move.fate in ("dropped", "awaited"):
-            return "lost" if move.fate == "dropped" else "awaited"
+            return "dropped" if move.fate == "dropped" else "awaited"
         size = readable_bytes(move.bytes)
         if move.count > 1:
             return f"{move.count}× {size}"
@@ -132,7 +132,7 @@ class Painter:
         shares = self.film.reading.trace.shares
         most = max(sum(shares.complete(chunk)) for chunk in range(self.film.chunks))
         lines = (
-            "each stripe in a cell is one rank's share",
+            "each stripe in a cell is one rank's contribution",
             f"{plural(most, 'stripe')}: the chunk is complete",
             "black frame: it has just changed",
         )

@@ -85,7 +85,7 @@ def _woven(film):
         y += film.weave.bottom + 14
     hidden = film.weave.count - shown
     if hidden > 0:
-        words = f"and {plural(hidden, 'more stop')}, which the player shows"
+        words = f"and {plural(hidden, 'more frame')}, which the player shows"
         body.append(text("muted", 24, y + 10, words, 13))
         y += 20
     return _svg(PAGE_WIDTH, y + 12, "".join(body), film.alt())

@@ -126,7 +126,7 @@ class Weave:
                 if split.parts(self.node_of(above), self.node_of(below)):
                     walls.append((*ends, self.y[above] + self.pitch / 2))
             told = " | ".join(" ".join(map(str, side)) for side in split.sides)
-            sides.append((*ends, f"split: {told}"))
+            sides.append((*ends, f"partition: {told}"))
         return walls, sides
 
     def _lives(self):

@@ -136,7 +136,7 @@ function lanes(film, svg) {
       if (text.startsWith("partition") && end >= from && time <= until) {
         const a = Math.max(left, x(time)), b = Math.min(right, x(end));
         parts.unshift(tag("rect", { class: "split", x: a, y: top - 4, width: Math.max(1, b - a), height: bottom - top + 8 }));
-        parts.push(tag("text", { class: "bad", x: Math.min(a + 4, right - 140), y: top - 8, "font-size": 11 }, text.replace("partition", "split:")));
+        parts.push(tag("text", { class: "bad", x: Math.min(a + 4, right - 150), y: top - 8, "font-size": 11 }, text.replace("partition", "partition:")));
         continue;
       }
       if (!rowOf.has(rank) || time < from || time > until) continue;
