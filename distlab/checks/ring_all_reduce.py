@@ -8,7 +8,7 @@ from random import SystemRandom
 from distlab import collectives
 from distlab.checks import kit
 from distlab.checks.kit import Hint, Played, Wrong, check
-from distlab.collectives.chunks import chunk_edges, split
+from distlab.collectives.chunks import chunk_edges, chunk_lengths, split
 from distlab.links import LINKS
 from distlab.simulated import Nodes
 from distlab.trace import counts_in
@@ -27,12 +27,12 @@ def reduce_scatter(function, n, world, length):
     """Each rank of a ring ends with one complete chunk, and returns its index."""
     ring = _drawn_ring(n, world)
     run = _Run(partial(_called, function, ring, True), ring, kit.draws(world, length))
+    spans = [slice(*ends) for ends in pairwise(chunk_edges(length, n))]
     owners = [run.returned[rank] for rank in ring]
     if {*owners} != {*range(n)}:
         found = f"Ranks {ring} returned {', '.join(map(str, owners))}."
-        raise run.wrong(found, index=True)
-    spans = [slice(*ends) for ends in pairwise(chunk_edges(length, n))]
-    run.compare({rank: spans[run.returned[rank]] for rank in ring})
+        raise run.wrong(found, index=True, complete=run.is_complete(spans))
+    run.compare({rank: spans[run.returned[rank]] for rank in ring}, spans)
     run.check_traffic(n - 1)
 
 
@@ -118,10 +118,34 @@ class _Run:
         """Return `Wrong` with what was found, the picture, and facts."""
         found += f"\nThe ring was {self.ring}." * (self.fabric is None)
         facts |= {"in_chunks": self.call.args[2], "cluster": self.fabric is not None}
-        facts |= {"n": len(self.ring), "apart": len(self.ring) < len(self.held)}
-        return Wrong(found, picture=self.picture(), **facts)
+        facts |= {"n": len(self.ring), "by_rank": self._takes_ranks_for_places()}
+        facts |= {"sent": any(map(self.trace.messages_sent, self.ring))}
+        picture = self.picture()
+        facts |= {"again": picture is not None and _sends_again(picture.trace)}
+        return Wrong(found, picture=picture, **facts)
 
-    def compare(self, spans):
+    def _takes_ranks_for_places(self):
+        """Return whether it sends past neighbors, or chunks cut for the world."""
+        ring, n, world = self.ring, len(self.ring), len(self.held)
+        if n == world:
+            return False
+        sends = [event for event in self.trace.events if event.kind == "send"]
+        next_to = {(a, b) for a, b in pairwise([*ring, ring[0]])}
+        past = (
+            {(e.rank, e.peer) for e in sends} - next_to - {(b, a) for a, b in next_to}
+        )
+        sizes = {event.bytes // FLOAT32 for event in sends}
+        of_ring, of_world = (set(chunk_lengths(len(self.total), k)) for k in (n, world))
+        return bool(past) or (sizes <= of_world and not sizes <= of_ring)
+
+    def is_complete(self, spans):
+        """Return whether every rank of the ring has one of these chunks complete."""
+        return all(
+            any(self.held[rank][span] == self.total[span] for span in spans)
+            for rank in self.ring
+        )
+
+    def compare(self, spans, chunks=()):
         """Raise at the first element in `spans`, by rank, that is not the sum."""
         at = [spans.get(rank, slice(0)) for rank in range(len(self.held))]
         found, facts = self._difference(at) or ("", {})
@@ -132,7 +156,7 @@ class _Run:
             found = (told._difference(at, told=True) or [found + _RAW])[0]
             facts = self._facts(place, told)
         if found:
-            raise self.wrong(found, **facts)
+            raise self.wrong(found, complete=self.is_complete(chunks), **facts)
 
     def _difference(self, at, **how):
         both = zip(at, self.held, strict=True)
@@ -170,7 +194,19 @@ class _Run:
         elif self.trace.rounds() > hops:
             found = f"It took {self.trace.rounds()} rounds; {hops} are enough."
         if found:
-            raise self.wrong(found, **{"traffic" if any(sent) else "silent": True})
+            many = max(map(self.trace.messages_sent, ring)) > hops
+            what = {"many" if many else "traffic" if any(sent) else "silent": True}
+            raise self.wrong(found, **what)
+
+
+def _sends_again(trace):
+    """Return whether a rank sends one and the same partial sum twice in a row."""
+    sent = trace.shares.sent.values() if trace.shares else ()
+    return any(
+        first == second and first.chunks
+        for payloads in sent
+        for first, second in pairwise(payloads)
+    )
 
 
 def _ideals(ring, length, in_chunks):
@@ -184,19 +220,36 @@ def _ideals(ring, length, in_chunks):
 
 # fmt: off
 HINTS = [
-    Hint(lambda f: f.get("apart") or any(
+    Hint(lambda f: f.get("by_rank") or any(
         said in str(f["failure"].cause) for said in ASTRAY), [
         "Is this rank in the ring that the function got? Then count by places, not by "
         "ranks: at which place is it, who is at the next, how many places are there?",
         "ring[rank + 1] is to the right of *place* `rank`. There are len(ring) places, "
         "maybe fewer than comm.world_size, and after the last one comes place 0."]),
-    Hint(lambda f: f.get("index") or (f["in_chunks"] and f["elsewhere"]), [
+    Hint(lambda f: f["complete"] and (f.get("index") or f["elsewhere"]), [
         "Return the index of the chunk that is complete on this rank.",
         "In the player at the end, find on each rank the chunk with all stripes. In "
         "which chunk did that rank add in its last step?"]),
+    Hint(lambda f: not f["sent"] and (f.get("index") or f["kept"]), [
+        "No rank sent anything. How many steps does your loop make for this ring?",
+        "A chunk starts on one rank and has to visit the n - 1 others: with 2 ranks "
+        "that is one step."]),
+    Hint(lambda f: f["again"] and not f["complete"] and f["n"] > 2, [
+        "A rank sends the same chunk in two steps, one after the other. In each step "
+        "send the chunk that you added to in the step before.",
+        "In the player read the label on one rank's arrow, such as c1, from step to "
+        "step. With 4 ranks a chunk starts on one and has to visit the other three."]),
+    Hint(lambda f: f.get("index"), [
+        "Return the index of the chunk that is complete on this rank, a number from 0 "
+        "to n - 1. In this run no such chunk is on every rank yet.",
+        "In the player at the end, which chunk has the most stripes on a rank, and "
+        "which contribution does it lack?"]),
     Hint(lambda f: f["kept"], [
         "Every rank ends as it began. chunk += arrived writes into the tensor; chunk = "
         "chunk + arrived, or chunks[i] = ..., makes another one beside it."]),
+    Hint(lambda f: f["still"] and f["in_chunks"], [
+        "This chunk is on every rank what it was: it was never sent, or never added "
+        "to. Which chunk does a rank send in its first step, and which in the next?"]),
     Hint(lambda f: f["still"], [
         "This element never travelled: on every rank it is what it was. Into how many "
         "chunks did you cut, and does the ring pass all of them on?",
@@ -208,23 +261,23 @@ HINTS = [
         "A contribution is counted twice. Complete chunks replace what is there; and "
         "what is received into a chunk must not be added to it again.",
         "In the player go to the first step with a red frame. What came in there?"]),
-    Hint(lambda f: f["most"] == 2 < f["n"] or not (
-        f["mixed"] or f["elsewhere"] or f["cluster"]), [
+    Hint(lambda f: not f["cluster"] and (f["most"] == 2 < f["n"] or not (
+        f["mixed"] or f["elsewhere"])), [
         "A contribution is missing. In each step send the chunk that you added to in "
-        "the step before. Do you send the same one again, stop early, or skip one?",
+        "the step before. Do you stop early, or skip one?",
         "With 4 ranks a chunk starts on one and has to visit the other three. Write "
         "down for one rank what it sends in each step, and count the steps."]),
     Hint(lambda f: f["mixed"], [
         "This sum has something in it from another chunk, or from a buffer before it "
         "was filled. Which chunk does your left neighbor send in this step?",
-        "It sends chunk _, you add it into chunk _ and send that on: is it one number? "
+        "It sends chunk _, you add it into chunk _ and send that on: is it one index? "
         "Do your indices count places, and go the same way as the chunk?"]),
     Hint(lambda f: f["elsewhere"], [
         "This sum is complete, but only on other ranks. Are complete chunks passed on "
         "often enough, and is what arrives written into the tensor?",
         "In the player, what does a rank send after it completes a chunk? (chunks[i] = "
         "... puts another tensor into the list, and the one that was cut stays.)"]),
-    Hint(lambda f: f["cluster"], [
+    Hint(lambda f: f["cluster"] and "most" in f, [
         "Whose contributions are in it? If another node's are missing, look at your "
         "step between nodes: does each rank bring the chunk that it completed?",
         "Rank 1 of a node of 4 ends the reduce-scatter with one chunk of the node's "
@@ -234,6 +287,10 @@ HINTS = [
         "How could each of a node's k ranks carry 1/k of it?",
         "One of your functions leaves each rank of a ring with a complete chunk of its "
         "own. For which ring does that help, before anything leaves a node?"]),
+    Hint(lambda f: f["many"], [
+        "The sums are right, and a rank sends more often than it has to. How many "
+        "other ranks does a chunk have to visit in a phase?",
+        "n - 1 steps in each phase. What does your last step bring to whom?"]),
     Hint(lambda f: f["traffic"], [
         "In each round every rank sends one chunk, S/n, to its neighbor in `ring`, and "
         "passes on what came. What of yours is longer, goes elsewhere, or has to wait?",

@@ -86,6 +86,13 @@ def sends_nothing(comm, tensor, ring):
     """Return at once."""
 
 
+def goes_round_once_more(comm, tensor, ring):
+    ring_all_reduce(comm, tensor, ring)
+    place, chunk = ring.index(comm.rank), split(tensor, len(ring))[0]
+    peers = {"dst": ring[(place + 1) % len(ring)], "src": ring[place - 1]}
+    comm.sendrecv(chunk, torch.empty_like(chunk), **peers)
+
+
 def shortens(comm, tensor, ring):
     ring_all_reduce(comm, tensor, ring)
     tensor.resize_(3)
@@ -104,7 +111,8 @@ def shortens(comm, tensor, ring):
         (one_length_of_buffer, 10, "receive into a buffer as long as the message"),
         (one_chunk_at_a_time, 8, "or has to wait"),
         (calls_torchs, 8, "the algorithm is the exercise"),
-        (sends_nothing, 8, "Every rank ends as it began"),
+        (sends_nothing, 8, "No rank sent anything"),
+        (goes_round_once_more, 8, "a rank sends more often than it has to"),
         (shortens, 8, "leave its length and type as they are"),
     ],
 )
@@ -122,6 +130,36 @@ def by_rank(comm, chunks, ring):
         room = torch.empty_like(target)
         target += comm.sendrecv(chunks[(rank - step) % n], room, **peers)
     return (rank + 1) % n
+
+
+def the_same_chunk(comm, chunks, ring):
+    n, place = len(ring), ring.index(comm.rank)
+    peers = {"dst": ring[(place + 1) % n], "src": ring[place - 1]}
+    for _ in range(n - 1):
+        target = chunks[place - 1]
+        target += comm.sendrecv(chunks[place], torch.empty_like(target), **peers)
+    return place
+
+
+def test_hints_agree_with_the_run_that_is_played():
+    for case in ((4, 4, 8), (3, 5, 9)):  # also where ranks are left out of the ring
+        verdict = judge(checks.reduce_scatter, the_same_chunk, case)
+        assert "sends the same chunk" in verdict.hints[0]
+        sent = verdict.picture.trace.shares.sent.values()
+        assert all(len({each.chunks for each in payloads}) == 1 for payloads in sent)
+    right = judge(checks.reduce_scatter, names_none, (4, 4, 8))
+    assert "with all stripes" in right.hints[1]  # there is one on every rank
+    wrong = judge(checks.reduce_scatter, sends_nothing, (4, 4, 8))
+    assert "No rank sent anything" in wrong.hints[0]
+
+
+def names_none(comm, chunks, ring):
+    n, place = len(ring), ring.index(comm.rank)
+    peers = {"dst": ring[(place + 1) % n], "src": ring[place - 1]}
+    for step in range(n - 1):
+        target = chunks[(place - step - 1) % n]
+        outgoing = chunks[(place - step) % n]
+        target += comm.sendrecv(outgoing, torch.empty_like(target), **peers)
 
 
 def test_a_ring_is_never_in_order_so_that_ranks_are_not_taken_for_places():

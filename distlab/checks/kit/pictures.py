@@ -38,7 +38,7 @@ class Played:
     """
 
     def __init__(self, trace: Trace, title: str, ideals: Iterable[Trace] = ()):
-        self._trace, self._title, self._ideals = trace, title, ideals
+        self.trace, self._title, self._ideals = trace, title, ideals
 
     @cached_property
     def player(self):
@@ -56,13 +56,13 @@ class Played:
             if both.stop > 1:
                 break
         if best is None:
-            return player(self._trace, self._title)
+            return player(self.trace, self._title)
         return self._cut(*best)
 
     def _beside(self, ideal):
-        shares = ideal.shares if self._trace.shares else None
+        shares = ideal.shares if self.trace.shares else None
         ideal = Trace(ideal.world_size, ideal.events, shares=shares)
-        return compare(self._trace, ideal, self._title, names=_NAMES)
+        return compare(self.trace, ideal, self._title, names=_NAMES)
 
     def _cut(self, both, ideal):
         """Return both, the library's up to where they differ, in the same words."""
