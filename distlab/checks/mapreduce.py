@@ -161,20 +161,20 @@ def _compare(plan, right, job, **facts):
 HINTS = [
     Hint(lambda f: f.get("moved") or "partitioner" in f["story"], [
         "All keys of a file go to one reducer, numbered from 0 on, whichever Python "
-        "asks. hash() of a string is another number in every Python that is started."]),
+        "asks. hash() of a string is another number in every new Python."]),
     Hint(lambda f: f["combined"] if "combined" in f
          else f["combiner"] and "write this step" not in f["story"], [
         "What the combiner returns takes the place of values, and it is given its own "
-        "results, too: the same kind of value, short, without the key, which stands "
-        "for several lines. A mean of means is not the mean.",
+        "results, too. So it returns a value of the same kind, short and without the "
+        "key, that stands for several lines. A mean of means is not the mean.",
         "One value stands for four lines of 10 characters, another for one of 20. "
         "Their mean is 12. Which two numbers does the reducer need of each?"]),
     Hint(lambda f: f.get("again") or f["left"], [
         "A task may run twice, on any worker. What a function remembers from one call "
-        "to the next stays in its own process, and other workers know nothing of it; "
-        "what it writes is then there twice.",
+        "to the next stays in its own process, where no other worker sees it; a file "
+        "that it writes is then there twice.",
         "Look for a name that is made outside of your functions and filled inside, or "
-        "a default argument that is a list. All that has to meet travels as pairs."]),
+        "a default argument that is a list. All that has to meet is sent as pairs."]),
     Hint(lambda f: f["index"], [
         "The key is a word as words(line) gives it. Its value is the sorted list of "
         "the names that the mapper was given; in the list each name stands once."]),
@@ -184,16 +184,16 @@ HINTS = [
     Hint(lambda f: f["uneven"], [
         "Large files meet in one reducer. The sizes are known before the job begins: "
         "which file do you place first, and where?",
-        "Files of 7, 6, 3 and 2 for two reducers: place each with whoever has least "
-        "so far. Then do it in the order 2, 3, 6, 7, and compare the loads."]),
+        "Files of 7, 6, 3 and 2 for two reducers: place each with the reducer that has "
+        "least so far. Then do it in the order 2, 3, 6, 7, and compare the loads."]),
     Hint(lambda f: f["drawn"], [
         "The value of a file is a list of KEEP of its different lines, or of all of "
         "them if there are fewer: whole, as they stand, none of them blank."]),
     Hint(lambda f: f["chance"], [
         "Whether a line is drawn follows from the line itself: the same in every "
         "Python, but nothing to do with where it stands or how it looks.",
-        "Imagine a machine into which you put a line, and that gives a number; for "
-        "two similar lines they are far apart. Which of the imports is such a one?"]),
+        "You need a function from a line to a number that looks random, also for two "
+        "similar lines, and is the same everywhere. Which import has one?"]),
     Hint(lambda f: f["left_out"], [
         "What the combiner leaves out no reducer gets back. Five are wanted, by the "
         "smallest number: can the sixth smallest of a split be among them?"]),

@@ -245,8 +245,8 @@ def _job(job):
 # fmt: off
 HINTS = [
     Hint(lambda f: f["early"], [
-        "A transformation only adds to the lineage. Leave the work to the workers, and "
-        "the time of it to an action. For what did you need a result at this time?"]),
+        "A transformation only adds to the lineage, and runs nothing. An action of the "
+        "caller starts the work. For what did you need a result before that?"]),
     Hint(lambda f: f["operation"] and f["by_key"], [
         "groupByKey sends every value as it is, and the engine's other ways by key are "
         "the exercise. Which part of the work can be done before the shuffle?",
@@ -262,8 +262,8 @@ HINTS = [
         "dictionary, and not whether its value is true.",
         "What does your question answer for a key that was met, with the value 0?"]),
     Hint(lambda f: "falsy" in f, [
-        "A key's first value is what it has so far, and function brings in each other "
-        "one once. An iterator over a partition can be walked through only once.",
+        "A key starts with its first value, and function adds each other value once. "
+        "An iterator over a partition can be read only once.",
         "Which pairs went into what the table shows as yours, and which did not?"]),
     Hint(lambda f: f["sent"], [
         "Every pair crosses the network as it is, or twice. What can a partition do "
@@ -277,7 +277,7 @@ HINTS = [
         "pairs keeps one. What should it hold for a key?",
         "The rows (k, 1) and (k, 0) go into the table. What should be there for k?"]),
     Hint(lambda f: f.get("travels") or "Broadcast' object" in str(f["failure"]), [
-        "What a function uses from outside travels with it to every task. A broadcast "
+        "What a function uses from outside is sent with it to every task. A broadcast "
         "is a handle, whose value a worker fetches once. Where must .value be read?",
         "Is .value read while the lineage is written, or when a record is at hand?"]),
     Hint(lambda f: f["gone"], [

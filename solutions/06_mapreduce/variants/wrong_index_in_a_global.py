@@ -1,7 +1,7 @@
 """Collects the index in a global, as if all ran in one process."""
 
 POINTS = 6.0
-HINT = "other workers know nothing of it"
+HINT = "where no other worker sees it"
 REPLACE = {
     "yield word, name": (
         "INDEX.setdefault(word, set()).add(name)\n        yield word, 1"

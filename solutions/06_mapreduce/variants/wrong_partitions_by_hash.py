@@ -1,7 +1,7 @@
 """Sends a file to the reducer that hash() says, which every Python says otherwise."""
 
 POINTS = 7.0
-HINT = "another number in every Python that is started"
+HINT = "another number in every new Python"
 
 
 def make_partitioner(sizes, reducers):
