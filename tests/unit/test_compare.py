@@ -143,12 +143,14 @@ PARTS = {
     "lost share": (
         held_after(3, 2, 3, (0, 1, 1, 0)),
         3,
-        "chunk 3 of rank 2 holds the contributions 1.2, and in the ideal the contributions 0.1.2.3",
+        "chunk 3 of rank 2 holds the contributions 1.2, and in the ideal the "
+        "contributions 0.1.2.3",
     ),
     "double share": (
         held_after(2, 0, 2, (1, 0, 1, 2)),
         2,
-        "chunk 2 of rank 0 holds the contributions 0.2.3.3, and in the ideal the contributions 0.2.3",
+        "chunk 2 of rank 0 holds the contributions 0.2.3.3, and in the ideal the "
+        "contributions 0.2.3",
     ),
     "no sum": (held_after(4, 1, 1, None), 4, "chunk 1 of rank 1 holds no whole sum"),
     "nothing": (held_after(5, 1, 0, (0,) * 4), 5, "chunk 0 of rank 1 holds no rank's"),
