@@ -13,6 +13,7 @@ __all__ = [
     "TRACK",
     "WAITING",
     "WARNING",
+    "named_colors",
     "rank_color",
     "rank_marker",
     "tint",
@@ -43,6 +44,14 @@ DARK = {
     RIGHT: "#35C08F",
     KIND_COLORS[0]: "#464130",
 }
+
+
+def named_colors(dark: bool) -> dict[str, str]:
+    """Return the colours of a page's style, by what they are for."""
+    names = {"ink": INK, "muted": MUTED, "line": GRID, "paper": PAPER, "track": TRACK}
+    names |= {"wait": WAITING, "warn": WARNING, "right": RIGHT}
+    colors = {name: DARK[color] if dark else color for name, color in names.items()}
+    return colors | {"focus": RANK_COLORS[4 if dark else 0]}
 
 
 def rank_color(rank: int) -> str:

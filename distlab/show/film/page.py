@@ -19,6 +19,7 @@ from distlab.show.film.painter import Painter
 from distlab.show.film.panel import Panel
 from distlab.show.film.shape import WIDTH
 from distlab.show.film.svg import rank_style
+from distlab.show.theme import named_colors
 
 __all__ = ["document", "fragment"]
 
@@ -165,4 +166,9 @@ def _style():
         ",".join(f"{_ROOT} {part.strip()}" for part in names.split(",")) + body
         for names, body in rules
     )
-    return _read("page.css").replace("ROOT", _ROOT) + scoped
+    light, dark = (
+        ";".join(f"--{name}:{color}" for name, color in named_colors(dark).items())
+        for dark in (False, True)
+    )
+    page = _read("page.css").replace("LIGHT", light).replace("DARK", dark)
+    return page.replace("ROOT", _ROOT) + scoped

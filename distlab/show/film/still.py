@@ -15,14 +15,10 @@ from distlab.show.film.svg import circle, paths, rank_style, text
 from distlab.show.film.weave_still import stops_wide, weave_lines, weave_window
 from distlab.show.lettering import wrapped
 from distlab.show.telling import plural
-from distlab.show.theme import GRID, INK, MUTED, PAPER, TRACK, WAITING, WARNING
+from distlab.show.theme import named_colors
 
 __all__ = ["filmstrip", "frame_svg", "gif", "key_frames", "pair_strip", "png"]
 
-_LIGHT = {
-    "ink": INK, "muted": MUTED, "line": GRID, "paper": PAPER, "track": TRACK,
-    "wait": WAITING, "warn": WARNING,
-}  # fmt: skip
 _STRIP_COLUMNS, _MOST_KEYS = 3, 6
 _GIF_COLORS, _PNG_COLORS = 64, 128
 
@@ -185,7 +181,8 @@ def _fonts():
 def light_style() -> str:
     """Return the stage's style with the colours of the light theme written in."""
     style = files("distlab.show.film").joinpath("web", "stage.css").read_text("utf-8")
-    return re.sub(r"var\(--(\w+)\)", lambda m: _LIGHT[m[1]], style) + rank_style()
+    colors = named_colors(dark=False)
+    return re.sub(r"var\(--(\w+)\)", lambda m: colors[m[1]], style) + rank_style()
 
 
 def _svg(wide, tall, body, alt):
