@@ -132,12 +132,13 @@ class Painter:
         shares = self.film.reading.trace.shares
         most = max(sum(shares.complete(chunk)) for chunk in range(self.film.chunks))
         lines = (
-            "each stripe in a cell is one rank's contribution",
+            "a stripe in a cell:",
+            "one rank's contribution",
             f"{plural(most, 'stripe')}: the chunk is complete",
             "black frame: it has just changed",
         )
         return "".join(
-            text("muted told", x, y - 12 + 17 * row, line, 11, "middle")
+            text("muted told", x, y - 20 + 17 * row, line, 11, "middle")
             for row, line in enumerate(lines)
         )
 
