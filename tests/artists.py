@@ -94,7 +94,7 @@ def assert_legible(picture):
 
 
 # The words on the open view of a player, and where they are on the screen.
-TEXTS = """root => [...root.querySelectorAll('.film svg:not(.off) text:not(.lit text)')]
+TEXTS = """root => [...root.querySelectorAll('.run svg:not(.off) text:not(.lit text)')]
     .map(text => [text.textContent, text.getBoundingClientRect(), text])
     .filter(([words, , text]) => words
         && text.checkVisibility({ visibilityProperty: true }))

@@ -115,8 +115,8 @@ def test_without_scripts_the_last_frame_and_its_words_are_there(show, ring):
     page, last = screen.page, made.film.frames[-1]
     assert page.locator(".said b").inner_text() == last.title
     assert page.locator(".said span").inner_text() == last.text
-    assert page.locator(".film svg").first.is_visible()
-    assert page.locator(".film svg .pill").count() == 4
+    assert page.locator(".run svg").first.is_visible()
+    assert page.locator(".run svg .pill").count() == 4
     assert not page.locator(".bar").is_visible()
     assert not page.locator(".views").is_visible()
     assert "Every rank sends 240 B" in page.locator(".stage").get_attribute(
@@ -130,7 +130,7 @@ def test_in_a_notebook_a_strip_stands_in_where_scripts_do_not_run(show, ring, sc
     screen = show(html=html, java_script_enabled=scripts)
     page = screen.page
     assert page.locator("img").count() == (0 if scripts else 1)
-    assert page.locator(".film svg").first.is_visible() == scripts
+    assert page.locator(".run svg").first.is_visible() == scripts
     if not scripts:
         assert page.locator("img").bounding_box()["width"] > 500
 

@@ -27,7 +27,7 @@ SIZES = """root => [...root.querySelectorAll('text, i, b, span, button, .keys')]
     })"""
 
 # words that reach over the edge of their picture
-CUT = """root => [...root.querySelectorAll('.film svg:not(.off) text')]
+CUT = """root => [...root.querySelectorAll('.run svg:not(.off) text')]
     .filter(text => text.textContent)
     .filter(text => text.checkVisibility({ visibilityProperty: true }))
     .filter(text => {
@@ -124,20 +124,22 @@ def test_nothing_moves_when_the_view_or_the_step_changes(show, name):
 
 def test_the_slider_names_every_phase_in_full_and_its_steps(show):
     screen = show(PLAYERS["shares"](), viewport={"width": 360, "height": 900})
+    ends = "r => r.querySelector('.scrub').getBoundingClientRect()"
+    every = sorted(["reduce-scatter", "all-gather", *"0123", *"123"])
+
+    def whole():
+        labels, box = screen.ask(LABELS), screen.ask(ends)
+        inside = all(
+            box["left"] - 1 <= left and right <= box["right"] + 1
+            for _, left, _, right, _ in labels
+        )
+        names = sorted(words for words, *_ in labels)
+        return inside and names == every and not overlapping(labels)
+
     for width in (360, 700, 1280):
         screen.page.set_viewport_size({"width": width, "height": 900})
         wait_until(lambda width=width: not screen.ask(WIDER, width))
-        labels = screen.ask(LABELS)
-        words = [words for words, *_ in labels]
-        assert sorted(words) == sorted(
-            ["reduce-scatter", "all-gather", *"0123", *"123"]
-        )
-        assert not overlapping(labels)
-        ends = screen.ask("r => r.querySelector('.scrub').getBoundingClientRect()")
-        assert all(
-            ends["left"] - 1 <= left and right <= ends["right"] + 1
-            for _, left, _, right, _ in labels
-        )
+        wait_until(whole)  # labels follow a moment later
 
 
 def test_what_was_dropped_is_drawn_in_the_lanes_and_told_below_them(show):
@@ -157,7 +159,7 @@ def test_what_was_dropped_is_drawn_in_the_lanes_and_told_below_them(show):
 
 def test_the_panel_goes_below_the_graph_where_the_page_is_narrow(show):
     screen = show(PLAYERS["shares"](), viewport={"width": 1120, "height": 900})
-    tops = "root => [...root.querySelectorAll('.film svg:not(.off)')]"
+    tops = "root => [...root.querySelectorAll('.run svg:not(.off)')]"
     tops += ".map(svg => svg.getBoundingClientRect().top)"
     stage, panel = screen.ask(tops)
     assert abs(stage - panel) < 60

@@ -8,7 +8,7 @@ from traces import CRASHED, SPLIT
 
 from distlab.show import player
 
-COUNT = "(root, s) => root.querySelectorAll('.film svg:not(.off) ' + s).length"
+COUNT = "(root, s) => root.querySelectorAll('.run svg:not(.off) ' + s).length"
 SENT = ".strand:not(.later)"
 
 
@@ -49,7 +49,7 @@ def test_names_are_those_of_nodes_and_clients_in_every_view(show):
     for key in "123":
         screen.keys(key)
         said = screen.ask(
-            "root => [...root.querySelectorAll('.film svg:not(.off)')]"
+            "root => [...root.querySelectorAll('.run svg:not(.off)')]"
             ".map(svg => svg.textContent).join()"
         )
         assert "node 0" in said and "client 1" in said

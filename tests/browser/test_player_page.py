@@ -12,7 +12,7 @@ SHARES = """root => [...root.querySelectorAll('.graph svg:first-of-type path')]
     .filter(path => /^f\\d$/.test(path.getAttribute('class')))
     .map(path => path.getAttribute('d').split(/h[\\d.]+v/).length - 1)
     .reduce((sum, boxes) => sum + boxes, 0)"""
-PILLS = "root => root.querySelectorAll('.film svg .pill').length"
+PILLS = "root => root.querySelectorAll('.run svg .pill').length"
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def test_at_every_stop_the_page_shows_what_the_film_says(show, ring):
 
 def test_back_and_forth_ends_in_the_same_picture(show, ring):
     screen = show(player(ring))
-    stage = "root => root.querySelector('.film svg').innerHTML"
+    stage = "root => root.querySelector('.run svg').innerHTML"
     screen.keys("Tab", "ArrowRight", "ArrowRight")
     second = screen.ask(stage)
     screen.keys("End", "ArrowLeft", "Home", "ArrowRight")

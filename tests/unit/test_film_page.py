@@ -105,7 +105,7 @@ class Page(HTMLParser):
 
 def data_of(html):
     (script,) = Page(html).scripts
-    text = re.search(r"const films=(\[.*\]);for\(", script).group(1)
+    text = re.search(r"const runs=(\[.*\]);for\(", script).group(1)
     return json.loads(text, parse_constant=pytest.fail)
 
 

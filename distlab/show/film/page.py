@@ -67,12 +67,12 @@ def fragment(films, *, names=(), differs=0, verdict="", wrong=False, image="") -
         f'data-lm-suppress-shortcuts="true" tabindex="0" role="group" '
         f'aria-label="{label}">'
         f"{_head(shown)}{_verdict(verdict, differs, wrong)}"
-        f'{still}<div class="films"{hidden}>{blocks}</div>'
+        f'{still}<div class="runs"{hidden}>{blocks}</div>'
         f'{_bar()}<div class="keys" hidden>{_KEYS}</div>'
         f'<div class="notes">{escape(notes)}</div></div>'
-        f"<script>(()=>{{{_script()}\nconst films={_literal(data)};"
+        f"<script>(()=>{{{_script()}\nconst runs={_literal(data)};"
         f'for(const root of document.querySelectorAll(\'[data-distlab="{key}"]:not('
-        f"[data-ready])'))mount(root,films,{differs})}})()</script>"
+        f"[data-ready])'))mount(root,runs,{differs})}})()</script>"
     )
 
 
@@ -118,7 +118,7 @@ def _film(film, key, name, pair):
     over = f"<div><b>{escape(name)}</b></div>" if name else ""
     others = [view for view in film.VIEWS if view != "graph"]
     return (
-        f'<div class="film">{over}<div class="said" aria-live="polite">'
+        f'<div class="run">{over}<div class="said" aria-live="polite">'
         f"<b>{escape(frame.title)}</b><span>{escape(frame.text)}</span></div>"
         f'<div class="stage" role="img" aria-label="{escape(film.alt())}">'
         f'<div class="graph">{graph}</div>'

@@ -12,7 +12,7 @@ function mount(root, films, differs) {
   let p = 0, playing = false, speed = 2, zoom = 1, view = films[0].opens, last = 0, held = false;
 
   films.forEach((film, k) => {
-    const box = film.box = all(".film")[k], part = name => box.querySelector(name);
+    const box = film.box = all(".run")[k], part = name => box.querySelector(name);
     const draws = { graph: svg => graph(film, svg, part(".panel")), lanes: svg => lanes(film, svg), space: svg => (film.weave ? weave : space)(film, svg) };
     for (const [name, svg] of [["graph", part(".graph>svg")], ["lanes", part(".lanes")], ["space", part(".space")]])
       if (svg) views[name].push([draws[name](svg), svg, ...name === "graph" && part(".panel") ? [part(".panel")] : []]);
@@ -152,7 +152,7 @@ function mount(root, films, differs) {
   new MutationObserver(theme).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"] });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
   new ResizeObserver(ruler).observe(find(".scrub"));
-  new ResizeObserver(fit).observe(find(".films"));
+  new ResizeObserver(fit).observe(find(".runs"));
   scrub.max = count;
   for (const part of all("[hidden]")) part.hidden = false;
   find(".strip")?.remove();
