@@ -1,4 +1,4 @@
-"""What surrounds a step: one norm for all gradients, learning rates, master weights."""
+"""What surrounds a step: one norm for all gradients, master weights."""
 
 from collections.abc import Callable, Iterable
 
@@ -8,7 +8,7 @@ from torch import nn
 from distlab.collectives import ring_all_reduce
 from distlab.train.watch import about_to_step, stepped
 
-__all__ = ["MasterWeights", "clip_gradients", "clip_over", "scaled_rate"]
+__all__ = ["MasterWeights", "clip_gradients", "clip_over"]
 
 
 def clip_gradients(parameters: Iterable[nn.Parameter], most: float, comm=None) -> float:
@@ -43,18 +43,6 @@ def clip_over(
         for gradient in gradients:
             gradient *= scale
     return norm
-
-
-def scaled_rate(rate: float, times: float, step: int, warmup: int) -> float:
-    """Return the learning rate of a step: `times` as much as `rate`, after a warm-up.
-
-    With a batch `times` as large a step stands for as many of before, so it may go as
-    far. In the first `warmup` steps the rate rises from `rate` to that in a line.
-
-    Source: Goyal et al., "Accurate, large minibatch SGD" (2017), section 2.
-    """
-    part = min(1.0, step / warmup) if warmup else 1.0
-    return rate * (1 + (times - 1) * part)
 
 
 class MasterWeights:

@@ -8,7 +8,7 @@ from distlab import run
 from distlab.train.batch_norm import SyncBatchNorm
 from distlab.train.horovod import DistributedOptimizer, broadcast_parameters
 from distlab.train.memory import optimizer_bytes, storage_bytes
-from distlab.train.steps import MasterWeights, clip_gradients, scaled_rate
+from distlab.train.steps import MasterWeights, clip_gradients
 
 FEATURES = 5
 
@@ -105,9 +105,3 @@ def test_master_weights_add_up_steps_that_bfloat16_would_lose():
     for _ in range(20):
         alone -= 1e-3
     assert alone.item() == 1.0
-
-
-def test_the_rate_rises_in_a_line_to_as_many_times_as_the_batch():
-    rates = [scaled_rate(0.1, 8, step, 10) for step in (0, 5, 10, 100)]
-    assert rates == pytest.approx([0.1, 0.45, 0.8, 0.8])
-    assert scaled_rate(0.1, 8, 0, 0) == pytest.approx(0.8)
