@@ -1,10 +1,38 @@
-"""Files that are whole at every moment."""
+"""Files that are whole at every moment, and the course's own notebooks."""
 
 import os
 import tempfile
+from importlib.metadata import PackageNotFoundError, files
 from pathlib import Path
 
-__all__ = ["write_whole"]
+__all__ = ["course_files", "write_whole"]
+
+
+def course_files() -> dict[str, Path]:
+    """Return lessons, exercises and what lies beside them, by their place in a course.
+
+    Such as "lessons/10_ring.ipynb" and "exercises/10_ring/10_ring.ipynb". They are
+    those of the clone that this package is in, else those installed with it.
+    """
+    root = Path(__file__).parents[1]
+    found = [*root.glob("lessons/*.ipynb"), *root.glob("exercises/*/*.ipynb")]
+    found += root.glob("exercises/AGENTS.md")
+    if not found:
+        try:
+            listed = files("distlab") or []
+        except PackageNotFoundError:
+            listed = []
+        found = [Path(f.locate()) for f in listed if "share/distlab/" in f.as_posix()]
+    return {_place(path): path for path in sorted(found)}
+
+
+def _place(path):
+    """Return where a file is in a course; a wheel has all exercises in one folder."""
+    if path.parent.name == "lessons":
+        return f"lessons/{path.name}"
+    if path.suffix == ".ipynb":
+        return f"exercises/{path.stem}/{path.name}"
+    return f"exercises/{path.name}"
 
 
 def write_whole(path: Path, text: str) -> None:

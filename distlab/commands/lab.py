@@ -9,7 +9,9 @@ from urllib.parse import quote
 import typer
 from rich.console import Console
 
+from distlab.commands.copy import update
 from distlab.commands.lessons import find_lessons
+from distlab.files import course_files
 
 __all__ = ["lab", "lab_command"]
 
@@ -27,10 +29,22 @@ def lab(
         int | None, typer.Option(help="Port on this machine; a free one if left out.")
     ] = None,
     browser: Annotated[bool, typer.Option(help="Open the browser.")] = True,
+    folder: Annotated[
+        Path, typer.Option(help="Your copy of the course; made if it is not there.")
+    ] = Path("~/distlab-course"),
 ) -> None:
-    """Open JupyterLab on the lessons. Ctrl-C ends it."""
+    """Open JupyterLab on your own copy of the lessons. Ctrl-C ends it.
+
+    A newer version of the course is copied there, too, and what you edited stays.
+    """
     notebook = find_lessons([lesson] if lesson else [])[0]
     console = Console(highlight=False)
+    place = f"lessons/{notebook.name}"
+    course = course_files()
+    if course.get(place, notebook).samefile(notebook) and place in course:
+        folder = folder.expanduser().absolute()
+        _tell(console, folder, update(folder, course))
+        notebook = folder / place
     console.print(f"JupyterLab opens {notebook.name}. Ctrl-C ends it.", soft_wrap=True)
     sys.stdout.flush()
     # A python3 kernel in the user's home must not win over this environment's.
@@ -38,6 +52,16 @@ def lab(
     os.environ["JUPYTER_CONFIG_PATH"] = _with_own_settings()
     # This process becomes the server: nothing stands between it and Ctrl-C.
     os.execv(sys.executable, lab_command(notebook, port=port, browser=browser))
+
+
+def _tell(console, folder, done):
+    """Say where the copy is, what is new in it, and where the learner has a choice."""
+    console.print(f"Your copy of the course is in {folder}.", soft_wrap=True)
+    if done.updated:
+        console.print(f"Updated, as you had not edited them: {len(done.updated)}.")
+    for place, beside in done.kept.items():
+        said = f"You edited {place}, so it stays; the new version is {beside}."
+        console.print(said, soft_wrap=True)
 
 
 def _with_own_settings():

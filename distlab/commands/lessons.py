@@ -5,6 +5,7 @@ from pathlib import Path
 
 import distlab
 from distlab.errors import DistlabError, UnknownLesson
+from distlab.files import course_files
 
 __all__ = ["UnknownLesson", "find_exercises", "find_lessons", "lessons_folder"]
 
@@ -17,7 +18,9 @@ def lessons_folder() -> Path:
 
     Raises: DistlabError, saying how to get the lessons, if there is none.
     """
-    return _folder("lessons", (_BESIDE / "lessons", Path.cwd() / "lessons"))
+    installed = {path.parent for path in course_files().values()}
+    places = [_BESIDE / "lessons", Path.cwd() / "lessons"]
+    return _folder("lessons", [*places, *(p for p in installed if p.name == "lessons")])
 
 
 def _folder(name, places):

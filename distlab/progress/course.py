@@ -1,14 +1,13 @@
 """What there is to do: the lessons' cells and questions, the exercises' steps.
 
-Read from the notebooks: the project's, where they are beside the package, else those in
-which the learner has worked.
+Read from the notebooks: those in which the learner has worked, and the course's.
 """
 
 import json
 from dataclasses import dataclass, field
 from pathlib import Path
 
-import distlab
+from distlab.files import course_files
 
 __all__ = ["Exercise", "Lesson", "find_course"]
 
@@ -37,13 +36,15 @@ def find_course(held: dict) -> tuple[dict[str, Lesson], dict[str, Exercise]]:
 
     held: the record, which names the notebooks that were open.
     """
-    root = Path(distlab.__file__).parents[1]
+    ours = [(place.split("/")[0], path) for place, path in course_files().items()]
     worked = {
         kind: [Path(entry["path"]) for entry in held[kind].values()]
         for kind in ("lessons", "exercises")
     }
-    lessons = [*worked["lessons"], *sorted(root.glob("lessons/*.ipynb"))]
-    exercises = [*worked["exercises"], *sorted(root.glob("exercises/*/*.ipynb"))]
+    lessons, exercises = (
+        [*worked[kind], *(path for of, path in ours if of == kind)]
+        for kind in ("lessons", "exercises")
+    )
     return _by_stem(lessons, _lesson), _by_stem(exercises, _exercise)
 
 

@@ -352,6 +352,7 @@ def test_lab_opens_the_lesson_and_one_ctrl_c_ends_it(tmp_path):
             shown += os.read(terminal, 65536).decode()
         server, page, token = found.groups()
         assert page == "/lab/tree/lessons/10_ring.ipynb"
+        assert (tmp_path / "distlab-course/lessons/10_ring.ipynb").is_file()
         assert ask(server + "/api/contents/lessons/10_ring.ipynb", token)["content"]
         kernels = ask(server + "/api/kernelspecs", token)["kernelspecs"]
         assert kernels["python3"]["spec"]["argv"][0] in ("python", sys.executable)

@@ -1,0 +1,103 @@
+"""A learner's own copy of the course, and how a newer version comes into it.
+
+    the course, in a clone or a wheel
+      ├─▶ ~/distlab-course/lessons/10_ring.ipynb            what the learner edits
+      └─▶ ~/distlab-course/.distlab/lessons/10_ring.ipynb   as it was given
+
+A file as it was given, outputs aside, becomes the new version. One that the learner
+edited stays, and the new version lies beside it, as 10_ring.new.ipynb.
+"""
+
+import json
+import shutil
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+
+from distlab.errors import DistlabError
+
+__all__ = ["Update", "update"]
+
+_GIVEN = ".distlab"
+
+
+@dataclass
+class Update:
+    """What an update did, by places in the course.
+
+    kept: what the learner edited, to the name of the new version beside it.
+    """
+
+    copied: list[str] = field(default_factory=list)
+    updated: list[str] = field(default_factory=list)
+    kept: dict[str, str] = field(default_factory=dict)
+
+
+def update(folder: Path, course: dict[str, Path]) -> Update:
+    """Bring `course` into a learner's folder; overwrite nothing that they wrote.
+
+    Raises: DistlabError if the folder cannot be written.
+    """
+    done = Update()
+    try:
+        for place, source in course.items():
+            _bring(folder, place, source, done)
+    except OSError as error:
+        raise DistlabError(
+            f"the course cannot be copied to {folder}: {error}. Name another folder: "
+            "distlab lab --folder somewhere"
+        )
+    return done
+
+
+def _bring(folder, place, source, done):
+    mine, given = folder / place, folder / _GIVEN / place
+    new = _content(source)
+    if not mine.exists():
+        done.copied.append(place)
+    elif given.exists() and _content(given) == new:
+        return
+    elif _content(mine) in (new, given.exists() and _content(given)):
+        done.updated.append(place)
+    else:
+        beside = _free(folder, place, new)
+        done.kept[place] = beside.name
+        _copy(source, beside)
+        _copy(source, folder / _GIVEN / beside.relative_to(folder))
+        _copy(source, given)
+        return
+    _copy(source, mine)
+    _copy(source, given)
+
+
+def _free(folder, place, new):
+    """Return a name beside a file that is free, or holds a version as it was given."""
+    path = folder / place
+    for number in count(1):
+        mark = ".new" if number == 1 else f".new{number}"
+        beside = path.with_name(f"{path.stem}{mark}{path.suffix}")
+        given = folder / _GIVEN / beside.relative_to(folder)
+        if not beside.exists() or (
+            given.exists() and _content(beside) in (new, _content(given))
+        ):
+            return beside
+
+
+def _content(path):
+    """Return what of a file is written by people: of a notebook its cells' sources."""
+    text = path.read_bytes()
+    if path.suffix == ".ipynb":
+        try:
+            cells = json.loads(text)["cells"]
+            return [(c["cell_type"], "".join(c["source"])) for c in cells]
+        except (ValueError, KeyError, TypeError):
+            pass  # no notebook any more, so all of it is the learner's
+    return text
+
+
+def _copy(source, target):
+    """Copy a file whole, so that a stop in between leaves the old one."""
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_name(f".{target.name}.part")
+    shutil.copyfile(source, draft)
+    draft.replace(target)
