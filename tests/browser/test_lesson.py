@@ -24,7 +24,10 @@ STATUS = "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.sta
 PROMPTS = "[...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]"
 BEGUN = f"() => {PROMPTS}.some(p => /\\[[\\d*]+\\]/.test(p.textContent))"
 DONE = "p => /\\[\\d+\\]/.test(p.textContent)"
-RAN = f"() => {PROMPTS}.every({DONE}) && {STATUS} === 'idle'"
+# A cell whose source is collapsed shows no prompt.
+RAN = (
+    f"() => {PROMPTS}.every(p => !p.textContent || ({DONE})(p)) && {STATUS} === 'idle'"
+)
 
 
 @pytest.fixture(scope="module")

@@ -50,7 +50,7 @@ def stub(key, values):
 def test_a_combiner_that_is_a_stub_or_of_another_kind_is_told_so():
     assert "Nothing of your own is written yet" in means(combiner=stub).hints[0]
     verdict = means(combiner=lambda key, values: len(list(values)))
-    assert "the same kind of value" in verdict.hints[0]
+    assert "a value of the same kind" in verdict.hints[0]
 
 
 def test_a_fault_that_did_not_happen_gives_no_verdict():

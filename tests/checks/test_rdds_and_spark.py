@@ -73,8 +73,8 @@ def test_the_notebooks_own_context_does_not_travel():
 @pytest.mark.parametrize(
     ("check", "answer", "case", "words"),
     [
-        (SUMS, lambda rdd, *_: rdd.collect(), "one key", "the time of it"),
-        (SUMS, last_one, "one key", "A key's first value"),
+        (SUMS, lambda rdd, *_: rdd.collect(), "one key", "An action of the caller"),
+        (SUMS, last_one, "one key", "starts with its first value"),
         (SUMS, lambda r, f, n: r.partitionBy(n), "one key", "have met"),
         (checks.join_small, drops_zero, "a table of 600 rows", "first difference"),
         (checks.k_means, collects, "three clusters", "The points stay with the"),
