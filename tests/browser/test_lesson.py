@@ -91,6 +91,10 @@ def lesson(browser, lab):
     page.goto(lab[0])
     page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
     page.wait_for_function(f"() => {STATUS} === 'idle'", timeout=60_000)
+    # On a busy machine JupyterLab may not know its kernels yet, and asks for one.
+    page.add_locator_handler(
+        page.locator(".jp-Dialog button.jp-mod-accept"), lambda button: button.click()
+    )
     run_all(page)
     try:
         page.wait_for_function(RAN, timeout=150_000)
