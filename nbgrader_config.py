@@ -1,4 +1,4 @@
-"""nbgrader's layout for this course; see "For instructors" in README.md.
+"""nbgrader's layout for this course; see docs/instructors.md.
 
 solutions/NN_name/NN_name.ipynb    what instructors edit
 solutions/NN_name/variants/        answers that prove its checks; never copied

@@ -61,7 +61,7 @@ To add an exercise:
 5. `nbgrader generate_assignment 99_total --no-db` makes `exercises/99_total`, which is
    committed.
 6. `pytest tests/house tests/lessons/test_exercises.py` proves it as CI does, with the
-   linter. A lesson of the same name and its line in README belong to it.
+   linter. A lesson of the same name and its row in README.md belong to it.
 '''
 
 from distlab.checks.kit.hints import hint

@@ -1,7 +1,7 @@
-"""An instructor's day: the README's commands, word for word, and formgrader.
+"""An instructor's day: docs/instructors.md word for word, and the Formgrader.
 
 Four students, one of whom is graded with nbgrader's own commands, too. The exercise has
-the README's name and is a small one. Nothing here has a network.
+the page's name and is a small one. Nothing here has a network.
 Screenshots are kept in the folder that DISTLAB_SCREENSHOTS names, if it names one.
 """
 
@@ -39,8 +39,8 @@ COMMENT = "Each chunk is complete by then. What does yours do with it?"
 
 
 def commands(mark):
-    """Return the README's commands under a mark, each by its first words."""
-    text = (ROOT / "README.md").read_text()
+    """Return the commands of docs/instructors.md under a mark, each by its first words."""
+    text = (ROOT / "docs" / "instructors.md").read_text()
     block = re.search(rf"<!-- {mark} -->\s*```sh\n(.*?)```", text, re.DOTALL)[1]
     return block.splitlines()
 
@@ -68,14 +68,14 @@ class Day:
         self.environment = os.environ | own
 
     def command(self, start):
-        """Note that the README's command with this start is typed; return all of it."""
+        """Note that the command with this start is typed; return all of it."""
         lines = commands("instructor") + commands("instructor, nbgrader alone")
         [line] = [line for line in lines if line.startswith(start)]
         self.typed.append(line)
         return line
 
     def type(self, start):
-        """Run the README's command with this start; return what it printed."""
+        """Run the command with this start; return what it printed."""
         done = subprocess.run(
             self.command(start),
             shell=True,
@@ -88,7 +88,7 @@ class Day:
         return done.stdout
 
     def submit(self):
-        """Put what students made of the exercise where the README says, and late."""
+        """Put what students made of the exercise where the page says, and late."""
         released = json.loads(
             (self.folder / "exercises" / STEM / f"{STEM}.ipynb").read_text()
         )
@@ -138,7 +138,7 @@ def day(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def address(day):
-    """Start Jupyter as the README says; return where its pages are."""
+    """Start Jupyter as the page says; return where its pages are."""
     server = subprocess.Popen(
         f"exec {day.command('jupyter lab')}",
         shell=True,

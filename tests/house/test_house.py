@@ -165,11 +165,15 @@ def test_linter_and_formatter_have_nothing_to_say():
         assert done.returncode == 0, done.stdout
 
 
-def test_paths_that_the_readme_names_exist():
-    text = (ROOT / "README.md").read_text()
-    named = set(re.findall(r"`((?:[\w.-]+/)+[\w.-]*)`", text))
-    missing = [name for name in named if not (ROOT / name).exists()]
-    assert named and not missing
+def test_paths_that_readme_and_docs_name_exist():
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        text = page.read_text()
+        named = {ROOT / n for n in re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.\w+)`", text)}
+        linked = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
+        named |= {page.parent / name for name in linked}
+        missing = [n for n in named if "NN_" not in n.name and not n.exists()]
+        assert not missing, page
+    assert len((ROOT / "README.md").read_text().split()) <= 700
 
 
 def test_ci_runs_the_readmes_test_command_word_for_word():
