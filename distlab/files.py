@@ -35,15 +35,16 @@ def _place(path):
     return f"exercises/{path.name}"
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:
     """Write the whole file, or leave it as it was.
 
     Raises: OSError, as writing in the file's folder does.
     """
     handle, draft = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
-        with open(handle, "w", encoding="utf-8") as file:
-            file.write(text)
+        with open(handle, "wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
+        os.chmod(draft, mode)
         os.replace(draft, path)
     except BaseException:
         os.unlink(draft)

@@ -9,12 +9,12 @@ edited stays, and the new version lies beside it, as 10_ring.new.ipynb.
 """
 
 import json
-import shutil
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 
 from distlab.errors import DistlabError
+from distlab.files import write_whole
 
 __all__ = ["Update", "update"]
 
@@ -96,8 +96,5 @@ def _content(path):
 
 
 def _copy(source, target):
-    """Copy a file whole, so that a stop in between leaves the old one."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_name(f".{target.name}.part")
-    shutil.copyfile(source, draft)
-    draft.replace(target)
+    write_whole(target, source.read_bytes(), mode=0o644)

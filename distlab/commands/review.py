@@ -1,6 +1,6 @@
 """`distlab review`: today's cards, one at a time."""
 
-from html import escape
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +9,7 @@ from rich.console import Console
 
 from distlab.errors import DistlabError
 from distlab.quiz.card import Card
+from distlab.quiz.page import anki
 from distlab.quiz.review import RATINGS, due, rate, selected
 
 __all__ = ["review"]
@@ -37,6 +38,7 @@ def review(
     today = due(cards, new=new)
     if not today:
         console.print(f"None of {len(cards)} cards is due today.")
+    import_module("fsrs")  # missed now, not after the first answer
     try:
         for number, card in enumerate(today, 1):
             _ask(console, card, f"{number} of {len(today)}")
@@ -60,24 +62,8 @@ def _ask(console, card, where):
 
 
 def _write(path: Path, cards: list[Card]):
-    """Write a text file that Anki imports: id, question, key points, tags."""
-    head = ["#separator:tab", "#html:true", "#guid column:1", "#tags column:4"]
-    lines = [
-        "\t".join(
-            [
-                f"distlab-{card.id}",
-                _html(card.question),
-                f"<ul>{''.join(f'<li>{_html(p)}</li>' for p in card.key_points)}</ul>",
-                f"distlab::{card.lesson} {card.level} {card.topic.replace(' ', '-')}",
-            ]
-        )
-        for card in cards
-    ]
+    """Write what Anki imports."""
     try:
-        path.write_text("\n".join([*head, *lines, ""]), encoding="utf-8")
+        path.write_text(anki(cards), encoding="utf-8")
     except OSError as error:
         raise DistlabError(f"{path} cannot be written: {error.strerror}.")
-
-
-def _html(text):
-    return escape(text).replace("\t", " ")

@@ -9,44 +9,34 @@ from html import escape
 
 from distlab.flight.matching import Fault, Job
 from distlab.flight.telling import described, ranks_in_words
-from distlab.show.theme import GRID, INK, MUTED, PAPER, TRACK, WARNING
+from distlab.show.assets import document, style
 
 __all__ = ["page"]
 
 _LANES, _GROUPS, _BEFORE = 24, 4, 6
 _MARKS = {"done": "✓", "waits": "…", "odd": "≠", "never": "✗", "unknown": "?", "": ""}
-_STYLE = f"""
-:root {{ --ink: {INK}; --muted: {MUTED}; --line: {GRID}; --paper: {PAPER};
-  --track: {TRACK}; --warning: {WARNING}; color-scheme: light dark; }}
-@media (prefers-color-scheme: dark) {{ :root {{ --ink: #E8ECF0; --muted: #A3AFBB;
-  --line: #414C57; --paper: #14181D; --track: #232B33; --warning: #F2786B; }} }}
-body {{ margin: 24px; background: var(--paper); color: var(--ink);
-  font: 14px/1.5 system-ui, sans-serif; }}
-h1 {{ font-size: 18px; }} pre {{ white-space: pre-wrap; }}
-div {{ overflow-x: auto; }}
-table {{ border-collapse: separate; border-spacing: 4px; }}
-th {{ font-weight: 400; color: var(--muted); text-align: left; white-space: nowrap; }}
-tbody th {{ color: var(--ink); font-weight: 600; }}
-tbody th:first-child {{ white-space: normal; max-width: 200px; }}
-td {{ padding: 3px 8px; border-radius: 4px; font-size: 12px; max-width: 150px; }}
-.done {{ background: var(--track); color: var(--muted); }}
-.waits {{ border: 2px dashed var(--ink); }}
-.odd {{ border: 3px solid var(--warning); color: var(--warning); font-weight: 600; }}
-.never {{ border: 3px dotted var(--warning); color: var(--warning); }}
-.unknown {{ color: var(--muted); }}
+_STYLE = """
+h1 { font-size: 18px; } pre { white-space: pre-wrap; }
+.lanes { overflow-x: auto; }
+table { border-collapse: separate; border-spacing: 4px; }
+th { font-weight: 400; color: var(--muted); text-align: left; white-space: nowrap; }
+tbody th { color: var(--ink); font-weight: 600; }
+tbody th:first-child { white-space: normal; max-width: 200px; }
+td { padding: 3px 8px; border-radius: 4px; font-size: 12px; max-width: 150px; }
+.done { background: var(--track); color: var(--muted); }
+.waits { border: 2px dashed var(--ink); }
+.odd { border: 3px solid var(--warn); color: var(--warn); font-weight: 600; }
+.never { border: 3px dotted var(--warn); color: var(--warn); }
+.unknown { color: var(--muted); }
 """
 
 
 def page(job: Job, faults: list[Fault], text: str) -> str:
     """Return the page as HTML that needs nothing else; text: the explanation."""
     verdict, _, rest = text.partition("\n")
-    return (
-        '<!doctype html><html lang="en"><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>distlab: what hangs</title><style>{_STYLE}</style><body>"
-        f"<h1>{escape(verdict)}</h1>{_lanes(job, faults[0]) if faults else ''}"
-        f"<pre>{escape(rest)}</pre></body></html>\n"
-    )
+    lanes = _lanes(job, faults[0]) if faults else ""
+    body = f"<h1>{escape(verdict)}</h1>{lanes}<pre>{escape(rest)}</pre>"
+    return document(style(_STYLE) + body, "distlab: what hangs") + "\n"
 
 
 def _lanes(job, fault):
@@ -74,9 +64,10 @@ def _lanes(job, fault):
     )
     left = f"{len(order) - _LANES} more lanes are left out. " if order[_LANES:] else ""
     return (
-        f"<div><table><thead><tr><th></th>{over}</tr><tr><th>collective</th>{heads}"
-        f"</tr></thead><tbody>{rows}</tbody></table></div><p>{left}✓ finished, … waits,"
-        " ≠ another call than most, ✗ never called, ? not in the dump</p>"
+        f"<div class=lanes><table><thead><tr><th></th>{over}</tr><tr><th>collective"
+        f"</th>{heads}</tr></thead><tbody>{rows}</tbody></table></div><p>{left}"
+        "✓ finished, … waits, ≠ another call than most, ✗ never called, "
+        "? not in the dump</p>"
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 
+from distlab.errors import ExtraMissing
 from distlab.predictions.notebook import person_is_there, show
 
 __all__ = ["open_bridge", "receive"]
@@ -51,6 +52,7 @@ def _widget():
     try:
         from anywidget import AnyWidget
     except ImportError:
+        print(ExtraMissing.of("predict", ["anywidget"], "notebook"))  # once
         return None
 
     class Bridge(AnyWidget):

@@ -4,18 +4,13 @@ import json
 from base64 import b64encode
 from html import escape
 
+from distlab.predictions.assets import said_style
 from distlab.predictions.listeners import tell
 from distlab.predictions.notebook import cell_number, show
 
 __all__ = ["Comparison"]
 
 _GUESS_FIRST = "Guess first, above: this line then tells what came out."
-_STYLE = (
-    "border-left:3px solid var(--jp-border-color1,#D5DBE1);padding:2px 0 2px 12px;"
-    "margin:4px 0;line-height:1.5;font-size:var(--jp-ui-font-size1,13px);"
-    "font-family:var(--jp-ui-font-family,system-ui,sans-serif);color:"
-)
-_INK, _MUTED = "var(--jp-ui-font-color1,#1F2933)", "var(--jp-ui-font-color2,#6B7785)"
 
 
 class Comparison:
@@ -52,16 +47,17 @@ class Comparison:
     def _bundle(self):
         tell(self._guess, self._measured)
         line = repr(self)
-        color = _MUTED if line == _GUESS_FIRST else _INK
-        hidden = f' data-result="{self._result()}"' if color == _MUTED else ""
         html = (
-            f'<div class="distlab-compared" data-guess="{escape(self._guess.key)}"'
-            f'{hidden} style="{_STYLE}{color}">{escape(line)}</div>'
+            f'{said_style()}<div class="distlab-said distlab-compared'
+            f'{" first" * (line == _GUESS_FIRST)}" role="status" '
+            f'data-guess="{escape(self._guess.key)}" data-result="{self._result()}">'
+            f"{escape(line)}</div>"
         )
         return {"text/html": html, "text/plain": line}
 
     def _result(self):
         """Return what came out, for a page without a kernel, unreadable at sight."""
         result = {"measured": self._measured, "formula": self._formula}
+        result["first"] = _GUESS_FIRST
         result["unit"] = getattr(self._guess.answer, "unit", "")
         return b64encode(json.dumps(result).encode()).decode()

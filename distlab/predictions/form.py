@@ -8,17 +8,18 @@ It is plain HTML with what is kept already in it, so that a saved notebook and a
 exported page show it without a kernel. A page without one keeps guesses in the browser.
 """
 
-from functools import cache
 from html import escape
-from importlib.resources import files
 from uuid import uuid4
 
 from distlab.errors import InvalidArgument
 from distlab.predictions.answers import Choice
+from distlab.predictions.assets import form_script, form_style
 from distlab.predictions.bridge import receive
 from distlab.predictions.notebook import show
 
 __all__ = ["Form"]
+
+_PACKAGE = "distlab.predictions"
 
 
 class Form:
@@ -64,22 +65,25 @@ class Form:
         fields = self._choices if isinstance(guess.answer, Choice) else self._number
         # Without the attribute JupyterLab takes letters typed here for its shortcuts.
         return (
+            f"{form_style('.distlab-guess', _PACKAGE, 'guess.css')}"
             f'<form class="distlab-guess" id="{self._id}" autocomplete="off" '
             f'data-lm-suppress-shortcuts="true" data-guess="{escape(guess.key)}" '
-            f'data-unit="{escape(getattr(guess.answer, "unit", ""))}">'
-            f"<style>{_web('guess.css')}</style>{fields(value)}"
-            f'<p><span role="status">{escape(said)}</span> '
-            f'<span class="note">{escape(guess.note)}</span></p></form>'
-            f"<script>{_web('guess.js')}</script>"
+            f'data-unit="{escape(getattr(guess.answer, "unit", ""))}">{fields(value)}'
+            f'<p id="{self._id}-said"><span role="status">{escape(said)}</span>'
+            f'<span class="note">{escape(guess.note and f" {guess.note}")}</span></p>'
+            f"</form>{form_script(_PACKAGE, 'guess.js')}"
         )
 
     def _number(self, value):
         text = "" if value is None else repr(value).removesuffix(".0")
         text = text if self._refused is None else self._refused
+        unit = escape(self._guess.answer.unit)
         return (
-            f'<label><span class="question">{escape(self._guess.question)}</span>'
-            f'<span class="given"><input type="text" value="{escape(text)}"> '
-            f"{escape(self._guess.answer.unit)} {self._button(value)}</span></label>"
+            f'<label class="question" for="{self._id}-field">'
+            f'{escape(self._guess.question)}</label><div class="given">'
+            f'<input type="text" id="{self._id}-field" value="{escape(text)}" '
+            f'aria-describedby="{self._id}-unit {self._id}-said">'
+            f'<span id="{self._id}-unit">{unit}</span>{self._buttons(value)}</div>'
         )
 
     def _choices(self, value):
@@ -90,13 +94,11 @@ class Form:
             for choice in self._guess.answer.choices
         )
         question = f'<legend class="question">{escape(self._guess.question)}</legend>'
-        row = f'<div class="given">{boxes}{self._button(value)}</div>'
+        row = f'<div class="given">{boxes}{self._buttons(value)}</div>'
         return f"<fieldset>{question}{row}</fieldset>"
 
-    def _button(self, value):
-        return f"<button>{'Keep' if value is None else 'Change'} my guess</button>"
-
-
-@cache
-def _web(name):
-    return (files("distlab.predictions") / "web" / name).read_text(encoding="utf-8")
+    def _buttons(self, value):
+        return (
+            f"<button>{'Keep' if value is None else 'Change'} my guess</button>"
+            '<button type="button" hidden>Clear my guess</button>'
+        )

@@ -58,6 +58,10 @@ class Kept:
         """Return what was kept for `key`, whatever it is, or None."""
         return self._entries.get(key)
 
+    def names(self) -> list[str]:
+        """Return every key that something is kept for."""
+        return list(self._entries)
+
     def put(self, key: str, entry: dict) -> None:
         """Keep `entry`, and tell those who watch `key`."""
         with self._lock:

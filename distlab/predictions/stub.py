@@ -16,18 +16,12 @@ from collections.abc import Callable
 from html import escape
 
 from distlab.errors import InvalidArgument
+from distlab.predictions.assets import said_style
 from distlab.predictions.notebook import cell_number, show
 
 __all__ = ["stub"]
 
 _EMPTY = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
-_STYLE = (
-    "border-left:3px solid {};padding:2px 0 2px 12px;margin:4px 0;line-height:1.5;"
-    "font-size:var(--jp-ui-font-size1,13px);color:var(--jp-ui-font-color1,#1F2933);"
-    "font-family:var(--jp-ui-font-family,system-ui,sans-serif)"
-)
-_WRITTEN = "var(--jp-success-color1,#2E8540)"
-_NOT_YET = "var(--jp-border-color1,#D5DBE1)"
 
 
 def stub(*, fallback: Callable) -> Callable:
@@ -53,7 +47,7 @@ def stub(*, fallback: Callable) -> Callable:
         if cell_number() is None:
             print(said)
         else:
-            show(_bundle(said, fallback, _WRITTEN if written else _NOT_YET))
+            show(_bundle(said, fallback, " written" * written))
         return function if written else fallback
 
     return chosen
@@ -67,11 +61,10 @@ def _is_empty(function):
     )
 
 
-def _bundle(said, fallback, color):
+def _bundle(said, fallback, kind):
     source = escape(textwrap.dedent(inspect.getsource(fallback)))
     html = (
-        f'<details style="{_STYLE.format(color)}"><summary>{escape(said)} '
-        f"<u>Show distlab's</u></summary>"
-        f'<pre style="overflow-x:auto;margin:6px 0">{source}</pre></details>'
+        f'{said_style()}<details class="distlab-said{kind}"><summary>{escape(said)} '
+        f"<u>Show distlab's</u></summary><pre>{source}</pre></details>"
     )
     return {"text/html": html, "text/plain": said}

@@ -1,20 +1,23 @@
 """The page of progress: in words for a terminal, as HTML for a cell or a file."""
 
 import io
+from collections import Counter
 from html import escape
-from importlib.resources import files
 
 from rich.console import Console, Group
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from distlab.predictions.kept import kept_by_learner
 from distlab.progress.standing import Standing
+from distlab.show.assets import document, read, style, themed
 from distlab.show.theme import RANK_COLORS, WARNING
 
 __all__ = ["Page"]
 
 _DONE = RANK_COLORS[2]
+_HEADS = ("lesson", "cells", "guesses", "steps", "tries", "hints", "cards", "last")
 _WIDE, _NAMED = 92, 56  # columns from which there is room for all, and for names
 
 
@@ -70,39 +73,21 @@ class Page:
 
     def fragment(self) -> str:
         """Return the page as HTML that can stand in a cell."""
-        web = files("distlab.progress") / "web"
-        style = (web / "progress.css").read_text(encoding="utf-8")
-        script = (web / "progress.js").read_text(encoding="utf-8")
-        rows = "".join(map(_row_html, self.shown.rows))
-        heads = "".join(
-            f'<th scope="col">{head}</th>'
-            for head in (
-                "lesson",
-                "cells",
-                "guesses",
-                "steps",
-                "tries",
-                "hints",
-                "last",
-            )
-        )
+        css = read("distlab.progress", "progress.css")
+        cards = Counter(key[:2] for key in kept_by_learner("cards").names())
+        rows = "".join(_row_html(row, cards[row.number]) for row in self.shown.rows)
+        heads = "".join(f'<th scope="col">{head}</th>' for head in _HEADS)
         notes = "".join(f'<p class="note">{escape(n)}</p>' for n in self.shown.notes)
         return (
-            f'<div class="distlab-progress"><style>{style}</style><table><thead><tr>'
-            f'{heads}<th scope="col" class="cards" hidden>cards</th></tr></thead>'
+            f"{style(themed('.distlab-progress'), css)}"
+            f'<div class="distlab-progress"><table><thead><tr>{heads}</tr></thead>'
             f"<tbody>{rows}</tbody></table>{notes}"
-            f'<p class="next">{escape(self.shown.next)}</p>'
-            f"<script>{script}</script></div>"
+            f'<p class="next">{escape(self.shown.next)}</p></div>'
         )
 
     def html(self) -> str:
         """Return a whole page, for a browser without a notebook."""
-        return (
-            '<!doctype html><html lang="en"><meta charset="utf-8">'
-            '<meta name="viewport" content="width=device-width">'
-            f"<title>distlab: progress</title><body><h1>Progress</h1>"
-            f"{self.fragment()}</body></html>"
-        )
+        return document(f"<h1>Progress</h1>{self.fragment()}", "distlab: progress")
 
 
 def _share(part, whole):
@@ -142,7 +127,7 @@ def _sign(step):
     return ("◐", RANK_COLORS[1]) if step.attempts else ("○", "dim")
 
 
-def _row_html(row):
+def _row_html(row, cards):
     share = 100 * min(1, row.run / row.cells) if row.cells else 0
     best, most = row.points
     steps = "".join(_step_html(n, step) for n, step in enumerate(row.steps, 1))
@@ -155,7 +140,7 @@ def _row_html(row):
         f'<td class="steps">{steps}{points}</td>'
         f"<td>{_number(sum(s.attempts for s in row.steps))}</td>"
         f"<td>{_number(sum(s.hints for s in row.steps))}</td>"
-        f'<td>{escape(row.last[:10])}</td><td class="cards" hidden></td></tr>'
+        f"<td>{_number(cards)}</td><td>{escape(row.last[:10])}</td></tr>"
     )
 
 

@@ -12,7 +12,8 @@ The cards of a lesson are in a text file of its name in this folder, in a format
 
 from distlab.quiz.card import Card
 from distlab.quiz.deck import Deck, ask
+from distlab.quiz.page import anki, review_page
 from distlab.quiz.review import review
 from distlab.quiz.shelf import cards
 
-__all__ = ["Card", "Deck", "ask", "cards", "review"]
+__all__ = ["Card", "Deck", "anki", "ask", "cards", "review", "review_page"]

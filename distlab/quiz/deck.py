@@ -1,8 +1,9 @@
 """Cards in a cell: answer first, and only then compare with the key points.
 
-    <div class="distlab-cards">  <style>
+    <style>
+    <div class="distlab-cards">
       <section data-card="10-walk">  question, <details> with the key points
-      <script>  puts a field for the answer before each <details>
+    <script>  puts a field for the answer before each <details>
 
 No network; without scripts the key points are in the <details>. In a notebook answers
 go to the learner's cards.json, in a page without a kernel they stay in the browser.
@@ -11,16 +12,20 @@ go to the learner's cards.json, in a page without a kernel they stay in the brow
 import json
 from dataclasses import dataclass
 from html import escape
-from importlib.resources import files
 from textwrap import TextWrapper
 
+from distlab.predictions.assets import form_script, form_style
 from distlab.predictions.bridge import open_bridge, receive
 from distlab.predictions.kept import kept_by_learner
 from distlab.predictions.notebook import cell_number, show
 from distlab.quiz.card import Card
 from distlab.quiz.shelf import cards
 
-__all__ = ["Deck", "ask"]
+__all__ = ["Deck", "ask", "deck_html", "section"]
+
+# With the file's name JupyterLab takes it for a place in a notebook; an exported page
+# has the place itself, and the script finds it there.
+_PLACE = "{lesson}.ipynb#cell-id={cell}"
 
 
 @dataclass(frozen=True)
@@ -51,16 +56,22 @@ class Deck:
         show(self._repr_mimebundle_())
 
     def _page(self):
-        web = files("distlab.quiz") / "web"
-        style = (web / "cards.css").read_text(encoding="utf-8")
-        script = (web / "cards.js").read_text(encoding="utf-8")
-        sections = "".join(map(_section, self.cards)) or f"<p>{self!r}</p>"
-        review = " data-review" if self.one_at_a_time else ""
-        # Without the attribute JupyterLab takes letters typed here for its shortcuts.
-        return (
-            f'<div class="distlab-cards"{review} data-lm-suppress-shortcuts="true">'
-            f"<style>{style}</style>{sections}<script>{script}</script></div>"
+        sections = "".join(
+            section(card, kept_by_learner("cards").get(card.id), self.one_at_a_time)
+            for card in self.cards
         )
+        return deck_html(sections or f"<p>{self!r}</p>", review=self.one_at_a_time)
+
+
+def deck_html(inner: str, *scripts: str, review: bool = False) -> str:
+    """Return the HTML of a deck with `inner` in it; scripts: files beside cards.js."""
+    mark = " data-review" * review
+    # Without the attribute JupyterLab takes letters typed here for its shortcuts.
+    return (
+        f"{form_style('.distlab-cards', 'distlab.quiz', 'cards.css')}"
+        f'<div class="distlab-cards"{mark} data-lm-suppress-shortcuts="true">'
+        f"{inner}</div>{form_script('distlab.quiz', 'cards.js', *scripts)}"
+    )
 
 
 def ask(lesson: str | int, level: str | None = None) -> Deck:
@@ -85,16 +96,21 @@ def _heard(value):
         kept.put(value["id"], {**(kept.get(value["id"]) or {}), **new})
 
 
-def _section(card):
+def section(card: Card, kept: object, review: bool, place: str = _PLACE) -> str:
+    """Return a card as HTML.
+
+    kept: what cards.json has of it. place: where its link leads; see _PLACE.
+    """
     points = "".join(f"<li>{escape(point)}</li>" for point in card.key_points)
-    # With the file's name JupyterLab takes it for a place in a notebook; an exported
-    # page has the place itself, and the script finds it there.
-    place = escape(f"{card.lesson}.ipynb#cell-id={card.cell}")
-    kept = escape(json.dumps(kept_by_learner("cards").get(card.id) or {}))
+    link = escape(place.format(lesson=card.lesson, cell=card.cell))
+    about = f"{card.level} · {card.topic}"
+    about = f"lesson {card.lesson[:2]} · {about}" if review else about
     return (
-        f'<section data-card="{escape(card.id)}" data-kept="{kept}">'
-        f'<p class="about">{escape(card.level)} · {escape(card.topic)}</p>'
+        f'<section data-card="{escape(card.id)}" data-lesson="{escape(card.lesson)}" '
+        f'data-level="{card.level}" data-topic="{escape(card.topic)}" '
+        f'data-kept="{escape(json.dumps(kept or {}))}">'
+        f'<p class="about">{escape(about)}</p>'
         f'<p class="question">{escape(card.question)}</p>'
         f"<details><summary>Key points</summary><ul>{points}</ul>"
-        f'<p><a href="{place}">The cell that shows it</a></p></details></section>'
+        f'<p><a href="{link}">The cell that shows it</a></p></details></section>'
     )

@@ -90,8 +90,10 @@ def rate(card_id: str, rating: str, *, now: datetime | None = None) -> datetime:
     kept = kept_by_learner("cards")
     entry = kept.get(card_id) or {}
     state = State.from_dict(entry["fsrs"]) if _due(entry) else State()
-    state, _ = Scheduler().review_card(state, Rating(1 + RATINGS.index(rating)), now)
-    kept.put(card_id, {**entry, "fsrs": state.to_dict()})
+    # Without chance a page, which has FSRS in JavaScript, gives the same dates.
+    fsrs = Scheduler(enable_fuzzing=False)
+    state, _ = fsrs.review_card(state, Rating(1 + RATINGS.index(rating)), now)
+    kept.put(card_id, {**entry, "rating": rating, "fsrs": state.to_dict()})
     return state.due
 
 

@@ -9,6 +9,8 @@ import re
 import warnings
 from html import escape
 
+from distlab.show import assets
+from distlab.show.assets import style
 from distlab.show.theme import DARK, PAPER
 
 __all__ = ["themed"]
@@ -49,9 +51,7 @@ def themed(figure, draw, alt: str, fallback: str) -> str:
     svg = re.sub(r'<svg (?:width|height)="[^"]*"', "<svg", svg, count=1)
     svg = re.sub(r' (?:width|height)="[\d.]+pt"', "", svg, count=2)
     svg = svg.replace("<svg ", opening, 1)
-    return (
-        f'<style>{_style()}</style><div class="distlab-picture">{fallback}{svg}</div>'
-    )
+    return f'{_style()}<div class="distlab-picture">{fallback}{svg}</div>'
 
 
 def _variable(color):
@@ -64,14 +64,12 @@ def _nudged(color):
 
 
 def _style():
-    light = ";".join(f"--d{color[1:]}:{color}" for color in DARK)
-    dark = ";".join(f"--d{color[1:]}:{other}" for color, other in DARK.items())
+    light = {f"d{color[1:]}": color for color in DARK}
+    dark = {f"d{color[1:]}": other for color, other in DARK.items()}
     box = f"overflow-x:auto;background:var(--d{PAPER[1:]});border-radius:8px"
-    return (
-        f"{_BOX}{{{light};{box};padding:6px}}{_BOX} img{{display:none}}"
-        f'[data-jp-theme-light="false"] {_BOX}{{{dark}}}'
-        "@media (prefers-color-scheme:dark)"
-        f"{{body:not([data-jp-theme-light]) {_BOX}{{{dark}}}}}"
+    return style(
+        assets.themed(_BOX, light, dark),
+        f"{_BOX}{{{box};padding:6px}}{_BOX} img{{display:none}}",
     )
 
 

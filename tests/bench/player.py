@@ -11,7 +11,7 @@ from pathlib import Path
 
 from distlab import Event, Trace, follow, show
 from distlab.collectives import ring_all_reduce
-from distlab.show.film.page import document
+from distlab.show.assets import document
 
 _FRAMES_JS = """async () => {
   const counted = await new Promise(done => {

@@ -9,7 +9,7 @@ import pytest
 from leaks import left_since, what_there_is
 from stores import wait_until
 
-from distlab.show.film.page import document
+from distlab.show.assets import document
 
 NO_BROWSER = "no chromium: apt-get install chromium"
 NAMES = ("chromium", "chromium-browser", "google-chrome")

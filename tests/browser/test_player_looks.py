@@ -37,7 +37,7 @@ def ring():
 def test_every_word_stands_out_from_what_is_behind_it(show, ring, scheme, trace):
     made = player(ring if trace == "ring" else KILLED, "A title", bound_bytes=300)
     screen = show(made, color_scheme=scheme)
-    assert screen.ask("root => root.dataset.theme") == scheme
+    assert screen.ask("root => getComputedStyle(root).colorScheme") == scheme
     screen.keys("Tab", "End")
     for view in "123":
         screen.keys(view)
@@ -56,10 +56,10 @@ def test_dark_and_light_differ_and_the_notebooks_own_theme_wins(show, ring):
     light, dark = (screen.ask(paper) for screen in screens)
     assert light != dark
     screens[1].ask("root => { document.body.dataset.jpThemeLight = 'true' }")
-    screens[1].until("root.dataset.theme === 'light'")
+    screens[1].until("getComputedStyle(root).colorScheme === 'light'")
     assert screens[1].ask(paper) == light
     screens[0].ask("root => { document.body.dataset.vscodeThemeKind = 'vscode-dark' }")
-    screens[0].until("root.dataset.theme === 'dark'")
+    screens[0].until("getComputedStyle(root).colorScheme === 'dark'")
     assert screens[0].ask(paper) == dark
 
 

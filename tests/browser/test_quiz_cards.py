@@ -121,7 +121,7 @@ def test_hostile_texts_do_nothing_in_a_browser(opened):
     with opened(Deck((hostile,))) as page:
         page.get_by_label("Your answer").fill(HOSTILE)
         page.get_by_role("button").click()
-        page.get_by_label(HOSTILE).check()
+        page.get_by_role("checkbox", name=HOSTILE).check()
         reload(page)
         assert page.get_by_label("Your answer").input_value() == HOSTILE
         assert page.title() == ""

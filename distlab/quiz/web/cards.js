@@ -1,148 +1,173 @@
-(() => {
-  // The notebook has its own plans for most keys: x would cut the cell.
-  for (const cards of document.querySelectorAll(".distlab-cards"))
-    cards.onkeydown = (event) => event.stopPropagation();
+const RATINGS = ["again", "hard", "good", "easy"];
+const tellCard = (value) => tell({ to: "cards", value });
+const make = (tag, text, fields) =>
+  Object.assign(document.createElement(tag), { textContent: text, ...fields });
+const onDay = (time) =>
+  new Date(time).toLocaleDateString("en-GB", { day: "numeric", month: "long" });
 
-  // A notebook keeps answers with the learner's others; a page keeps them in the browser.
-  const isPage = !document.getElementById("jupyter-config-data");
-  const tell = (value) => {
-    const colab = window.google?.colab?.kernel;
-    if (window.distlabTell) window.distlabTell({ to: "cards", value });
-    else if (colab) colab.invokeFunction("distlab.tell", [{ to: "cards", value }], {});
-    else return false;
-    return true;
-  };
-  // Storage can be forbidden, full, or hold something else: then nothing is remembered.
-  const recall = (card) => {
-    try {
-      const stored = isPage && localStorage.getItem("distlab.card." + card.dataset.card);
-      const kept = JSON.parse(stored || card.dataset.kept);
-      return { answer: String(kept.answer ?? ""), ticked: Array.from(kept.ticked ?? []) };
-    } catch {
-      return { answer: "", ticked: [] };
-    }
-  };
-  const waiting = {};
-  const remember = (id, kept) => {
-    clearTimeout(waiting[id]);
-    waiting[id] = setTimeout(() => tell({ id, ...kept }), 400);
-    if (!isPage) return;
-    try {
-      localStorage.setItem("distlab.card." + id, JSON.stringify(kept));
-    } catch {}
-  };
-
-  // One card at a time: how well it was known decides when it comes back.
-  const rated = (card, ticks) => {
-    const row = make("div", "", { className: "ratings" });
-    row.append(make("span", "How well did you know it? "));
-    for (const rating of ["again", "hard", "good", "easy"]) {
-      const button = make("button", rating, { type: "button" });
-      button.onclick = () => {
-        tell({ id: card.dataset.card, rating });
-        const next = card.nextElementSibling;
-        card.hidden = true;
-        if (next?.dataset.card) {
-          next.hidden = false;
-          next.querySelector("textarea").focus();
-        } else card.after(make("p", "That was the last card for today."));
-      };
-      row.append(button);
-    }
-    ticks.append(row);
-  };
-  const make = (tag, text, fields) =>
-    Object.assign(document.createElement(tag), { textContent: text, ...fields });
-
-  // A page that was exported is named after its notebook, and has the cell's id in it.
-  const follow = (event) => {
-    const cell = document.getElementById(event.currentTarget.hash.slice(1));
-    if (!cell) return;
-    event.preventDefault();
-    event.stopPropagation();
-    cell.tabIndex = -1;
-    cell.focus({ preventScroll: true });
-    cell.scrollIntoView();
-  };
-
-  const checklist = (points, kept, save) => {
-    const list = make("ul", "");
-    const count = make("p", "", { className: "count" });
-    count.setAttribute("role", "status");
-    const say = () => {
-      const had = list.querySelectorAll(":checked").length;
-      count.textContent = `You had ${had} of ${points.length}.`;
-    };
-    for (const point of points) {
-      const box = make("input", "", { type: "checkbox" });
-      box.checked = kept.ticked.includes(point);
-      box.onchange = () => {
-        kept.ticked = kept.ticked.filter((other) => other !== point);
-        if (box.checked) kept.ticked.push(point);
-        save();
-        say();
-      };
-      const label = make("label", "");
-      label.append(box, make("span", point));
-      const item = make("li", "");
-      item.append(label);
-      list.append(item);
-    }
-    say();
-    const ticks = make("div", "", { className: "ticks", hidden: true });
-    ticks.append(make("p", "Tick what your answer had."), list, count);
-    return ticks;
-  };
-
-  const upgrade = (card) => {
-    const id = card.dataset.card;
-    const kept = recall(card);
-    const save = () => remember(id, { ...kept, of: points.length });
-    const details = card.querySelector("details");
-    const points = Array.from(details.querySelectorAll("li"), (li) => li.textContent);
-    const link = details.querySelector("a");
-    link.onclick = follow;
-
-    const field = make("textarea", "", { value: kept.answer });
-    const label = make("label", "Your answer");
-    label.append(field);
-    // JupyterLab refuses line breaks to whatever is in a cell and hears of them.
-    const unheard = (event) => event.stopPropagation();
-    label.addEventListener("beforeinput", unheard, { capture: true });
-    const button = make("button", "Compare with the key points", { type: "button" });
-    const hint = make("span", "Write your answer first.", { className: "hint" });
-    const ticks = checklist(points, kept, save);
-    ticks.append(link.parentNode);
-    const settle = () => {
-      const empty = !field.value.trim();
-      button.disabled = empty && ticks.hidden;
-      hint.hidden = !button.disabled;
-      button.setAttribute("aria-expanded", String(!ticks.hidden));
-      button.textContent = ticks.hidden
-        ? "Compare with the key points"
-        : "Hide the key points";
-    };
-    field.oninput = () => {
-      kept.answer = field.value;
-      save();
-      settle();
-    };
-    button.onclick = () => {
-      ticks.hidden = !ticks.hidden;
-      settle();
-    };
-    settle();
-    details.replaceWith(label, button, hint, ticks);
-    if ("review" in card.parentNode.dataset) {
-      field.value = "";
-      rated(card, ticks);
-      card.hidden = card.previousElementSibling?.dataset.card !== undefined;
-    }
-  };
-
-  for (const card of document.querySelectorAll(".distlab-cards [data-card]")) {
-    if ("ready" in card.dataset) continue;
-    card.dataset.ready = "";
-    upgrade(card);
+// What a card has had: in this browser, or in the file of whoever ran the notebook.
+const recall = (card) => {
+  let kept = stored("distlab.card." + card.dataset.card);
+  try {
+    kept = Object(kept ?? JSON.parse(card.dataset.kept));
+  } catch {
+    kept = {};
   }
-})();
+  const list = (value) => (Array.isArray(value) ? value : []);
+  const { answer, fsrs } = kept;
+  const all = [...list(kept.ratings), [kept.rating, Date.parse(fsrs?.last_review)]];
+  const ratings = all.filter((each) => RATINGS.includes(each?.[0]) && each[1] > 0);
+  const text = typeof answer === "string" ? answer : "";
+  return { answer: text, ticked: list(kept.ticked), ratings };
+};
+const waiting = {};
+const remember = (card, change) => {
+  const id = card.dataset.card;
+  const name = "distlab.card." + id;
+  store(name, { ...Object(stored(name)), ...recall(card), ...change });
+  if ("ratings" in change) return;
+  clearTimeout(waiting[id]);
+  waiting[id] = setTimeout(() => tellCard({ id, ...change }), 400);
+};
+
+// One card at a time: how well it was known decides when it comes back.
+const turn = (deck, queue) => {
+  deck.queue = queue;
+  const cards = deck.querySelectorAll("[data-card]");
+  for (const card of cards) card.hidden = card !== queue[0];
+  queue[0]?.beginAgain();
+  let end = deck.querySelector(".end");
+  if (!end) {
+    end = make("p", "", { className: "end", tabIndex: -1 });
+    [...cards].at(-1)?.after(end);
+  }
+  end.hidden = !cards.length || queue.length > 0;
+  end.textContent = "That was the last card for today.";
+  return queue[0]?.querySelector("textarea") ?? end;
+};
+const ratingsOf = (card, deck) => {
+  const row = make("div", "", { className: "row" });
+  row.setAttribute("role", "group");
+  row.setAttribute("aria-label", "How well did you know it?");
+  const said = make("span", "", { className: "note" });
+  said.setAttribute("role", "status");
+  const [last, time] = recall(card).ratings.at(-1) ?? [];
+  if (last) said.textContent = `You rated it ${last} on ${onDay(time)}.`;
+  row.append(make("span", "How well did you know it?"));
+  RATINGS.forEach((rating, at) => {
+    const button = make("button", rating, { type: "button", title: `key ${at + 1}` });
+    button.setAttribute("aria-keyshortcuts", at + 1);
+    button.onclick = () => {
+      tellCard({ id: card.dataset.card, rating });
+      remember(card, { ratings: [...recall(card).ratings, [rating, Date.now()]] });
+      if (!deck.queue) return said.textContent = `You rated it ${rating} today.`;
+      turn(deck, deck.queue.slice(1)).focus();
+      deck.rated?.(card);
+    };
+    row.append(button);
+  });
+  if (!("review" in deck.dataset)) row.append(said);
+  return row;
+};
+
+// A page that was exported is named after its notebook, and has the cell's id in it.
+const follow = (event) => {
+  const cell = document.getElementById(event.currentTarget.hash.slice(1));
+  if (!cell) return;
+  event.preventDefault();
+  event.stopPropagation();
+  cell.tabIndex = -1;
+  cell.focus({ preventScroll: true });
+  cell.scrollIntoView();
+};
+
+const checklist = (points, kept, save) => {
+  const list = make("ul", "");
+  const count = make("p", "");
+  count.setAttribute("role", "status");
+  const say = () => {
+    const had = list.querySelectorAll(":checked").length;
+    count.textContent = `You had ${had} of ${points.length}.`;
+  };
+  for (const point of points) {
+    const box = make("input", "", { type: "checkbox" });
+    box.checked = kept.ticked.includes(point);
+    box.onchange = () => {
+      kept.ticked = kept.ticked.filter((other) => other !== point);
+      if (box.checked) kept.ticked.push(point);
+      save();
+      say();
+    };
+    const label = make("label", "");
+    label.append(box, make("span", point));
+    const item = make("li", "");
+    item.append(label);
+    list.append(item);
+  }
+  say();
+  const ticks = make("div", "", { className: "ticks", hidden: true });
+  ticks.append(make("p", "Tick what your answer had."), list, count);
+  ticks.clear = () => {
+    kept.ticked = [];
+    for (const box of list.querySelectorAll("input")) box.checked = false;
+    say();
+  };
+  return ticks;
+};
+
+const upgradeCard = (card) => {
+  const deck = card.closest(".distlab-cards");
+  const kept = recall(card);
+  const save = () =>
+    remember(card, { answer: kept.answer, ticked: kept.ticked, of: points.length });
+  const details = card.querySelector("details");
+  const points = Array.from(details.querySelectorAll("li"), (li) => li.textContent);
+  const link = details.querySelector("a");
+  link.onclick = follow;
+  card.setAttribute("role", "group");
+  card.setAttribute("aria-label", card.querySelector(".question").textContent);
+
+  const field = make("textarea", "", { value: kept.answer });
+  const label = make("label", "Your answer", { className: "answer" });
+  label.append(field);
+  const button = make("button", "Compare with the key points", { type: "button" });
+  const hint = make("span", "Write your answer first.", { className: "hint" });
+  const ticks = checklist(points, kept, save);
+  ticks.append(link.parentNode, ratingsOf(card, deck));
+  const settle = () => {
+    const empty = !field.value.trim();
+    button.disabled = empty && ticks.hidden;
+    hint.hidden = !button.disabled;
+    button.setAttribute("aria-expanded", String(!ticks.hidden));
+    button.textContent = ticks.hidden
+      ? "Compare with the key points"
+      : "Hide the key points";
+  };
+  field.oninput = () => {
+    kept.answer = field.value;
+    save();
+    settle();
+  };
+  button.onclick = () => {
+    ticks.hidden = !ticks.hidden;
+    settle();
+  };
+  card.beginAgain = () => {
+    field.value = kept.answer = "";
+    ticks.hidden = true;
+    ticks.clear();
+    settle();
+  };
+  card.addEventListener("keydown", (event) => {
+    const rating = event.target !== field && !ticks.hidden && Number(event.key);
+    if (RATINGS[rating - 1]) ticks.querySelectorAll("button")[rating - 1].click();
+  });
+  settle();
+  details.replaceWith(label, button, hint, ticks);
+};
+
+forEach(".distlab-cards [data-card]", upgradeCard);
+forEach(".distlab-cards", (deck) => {
+  unheard(deck);
+  if ("review" in deck.dataset) turn(deck, [...deck.querySelectorAll("[data-card]")]);
+});

@@ -2,7 +2,7 @@
 
     <style> scoped to the player's class
     <div class="distlab-player" data-distlab="id">   head, films, differences, controls
-    <script> the data, then the parts in web/, in one function
+    <script> the parts in web/, which all players of a page share; <script> the data
 
 Without scripts the last frame is there to look at, as SVG, or a given image instead.
 """
@@ -12,16 +12,15 @@ import re
 import secrets
 from functools import lru_cache
 from html import escape
-from importlib.resources import files
 
+from distlab.show.assets import read, script, style, themed
 from distlab.show.film.data import film_data
 from distlab.show.film.painter import Painter
 from distlab.show.film.panel import Panel
 from distlab.show.film.shape import WIDTH
 from distlab.show.film.svg import rank_style
-from distlab.show.theme import named_colors
 
-__all__ = ["document", "fragment"]
+__all__ = ["fragment"]
 
 _ROOT = ".distlab-player"
 _SCRIPTS = ("stage.js", "lanes.js", "space.js", "weave.js", "controls.js")
@@ -62,7 +61,7 @@ def fragment(films, *, names=(), differs=0, verdict="", wrong=False, image="") -
     still = f'<img class="strip" alt="{alt}" src="{image}">' if image else ""
     hidden = " hidden" if image else ""
     return (
-        f"<style>{_style()}</style>"
+        f"{_style()}"
         f'<div class="distlab-player{kind}" data-distlab="{key}" '
         f'data-lm-suppress-shortcuts="true" tabindex="0" role="group" '
         f'aria-label="{label}">'
@@ -70,18 +69,9 @@ def fragment(films, *, names=(), differs=0, verdict="", wrong=False, image="") -
         f'{still}<div class="runs"{hidden}>{blocks}</div>'
         f'{_bar()}<div class="keys" hidden>{_KEYS}</div>'
         f'<div class="notes">{escape(notes)}</div></div>'
-        f"<script>(()=>{{{_script()}\nconst runs={_literal(data)};"
+        f"{_script()}<script>(()=>{{const runs={_literal(data)};"
         f'for(const root of document.querySelectorAll(\'[data-distlab="{key}"]:not('
-        f"[data-ready])'))mount(root,runs,{differs})}})()</script>"
-    )
-
-
-def document(body: str, title: str) -> str:
-    """Return `body` as a page of its own."""
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width,initial-scale=1">'
-        f"<title>{escape(title)}</title></head><body>{body}</body></html>"
+        f"[data-ready])'))distlabPlayer(root,runs,{differs})}})()</script>"
     )
 
 
@@ -149,26 +139,22 @@ def _literal(data):
     return text.replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _read(name):
-    return files("distlab.show.film").joinpath("web", name).read_text("utf-8")
-
-
 @lru_cache(maxsize=1)
 def _script():
-    return "\n".join(map(_read, _SCRIPTS))
+    parts = (read("distlab.show.film", name) for name in _SCRIPTS)
+    return script(*parts, "globalThis.distlabPlayer=mount")
 
 
 @lru_cache(maxsize=1)
 def _style():
     """Return the style with every rule kept to the player."""
-    rules = re.findall(r"([^{}]+)(\{[^}]*\})", _read("stage.css") + rank_style())
+    package = "distlab.show.film"
+    rules = re.findall(
+        r"([^{}]+)(\{[^}]*\})", read(package, "stage.css") + rank_style()
+    )
     scoped = "".join(
         ",".join(f"{_ROOT} {part.strip()}" for part in names.split(",")) + body
         for names, body in rules
     )
-    light, dark = (
-        ";".join(f"--{name}:{color}" for name, color in named_colors(dark).items())
-        for dark in (False, True)
-    )
-    page = _read("page.css").replace("LIGHT", light).replace("DARK", dark)
-    return page.replace("ROOT", _ROOT) + scoped
+    page = read(package, "page.css").replace("ROOT", _ROOT)
+    return style(themed(_ROOT), page, scoped)

@@ -11,10 +11,11 @@ from bisect import bisect_left
 from functools import cached_property
 
 from distlab.errors import InvalidArgument
+from distlab.show.assets import document
 from distlab.show.film.film import Film
 from distlab.show.film.job import JobFilm
 from distlab.show.film.node import NodeFilm
-from distlab.show.film.page import document, fragment
+from distlab.show.film.page import fragment
 from distlab.show.film.pipeline import PipelineFilm
 from distlab.show.film.still import filmstrip, gif, png
 from distlab.show.lettering import literal

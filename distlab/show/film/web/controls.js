@@ -143,14 +143,6 @@ function mount(root, films, differs) {
     box.querySelectorAll("i").forEach(mark => mark.remove());
     box.prepend(...marks);
   }
-  function theme() {
-    const body = document.body, jupyter = body.dataset.jpThemeLight, code = body.dataset.vscodeThemeKind;
-    const dark = jupyter ? jupyter === "false" : code ? code.includes("dark") : matchMedia("(prefers-color-scheme: dark)").matches;
-    root.dataset.theme = dark ? "dark" : "light";
-  }
-  theme();
-  new MutationObserver(theme).observe(document.body, { attributes: true, attributeFilter: ["data-jp-theme-light", "data-vscode-theme-kind"] });
-  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", theme);
   new ResizeObserver(ruler).observe(find(".scrub"));
   new ResizeObserver(fit).observe(find(".runs"));
   scrub.max = count;

@@ -1,0 +1,51 @@
+// The page of all cards: those that are due, longest first, then a few new ones.
+const NEW_CARDS = 10;
+const dueAt = (card) => {
+  const again = (state, [rating, time]) =>
+    reviewed(state, 1 + RATINGS.indexOf(rating), time);
+  return recall(card).ratings.reduce(again, null)?.due;
+};
+const atTime = (time) => {
+  const clock = { hour: "2-digit", minute: "2-digit" };
+  return `${onDay(time)}, ${new Date(time).toLocaleTimeString("en-GB", clock)}`;
+};
+
+forEach("form.choose", (form) => {
+  const deck = form.closest(".distlab-cards");
+  const said = deck.querySelector(".today");
+  const chosen = () => {
+    const { lesson, level, topic } = form.elements;
+    return [...deck.querySelectorAll("[data-card]")].filter(
+      ({ dataset }) =>
+        (!lesson.value || dataset.lesson === lesson.value) &&
+        (!level.value || dataset.level === level.value) &&
+        dataset.topic.toLowerCase().includes(topic.value.trim().toLowerCase()),
+    );
+  };
+  const start = () => {
+    const cards = chosen().map((card) => [dueAt(card), card]);
+    const old = cards.filter(([due]) => due <= Date.now()).sort((a, b) => a[0] - b[0]);
+    const fresh = cards.filter(([due]) => due === undefined).slice(0, NEW_CARDS);
+    const [seen, unseen] = [old.length, fresh.length];
+    turn(deck, [...old, ...fresh].map(([, card]) => card));
+    said.textContent = seen + unseen
+      ? `Today: ${seen} due, ${unseen} new, of ${cards.length} cards.`
+      : `None of ${cards.length} cards is due today.`;
+    if (!(seen + unseen)) tellNext(cards);
+  };
+  const tellNext = (cards) => {
+    const end = deck.querySelector(".end");
+    const next = cards.map(([due]) => due).filter(Boolean).sort((a, b) => a - b)[0];
+    end.hidden = !next;
+    end.textContent = `The next card comes back on ${atTime(next)}.`;
+  };
+  deck.rated = (card) => {
+    const left = deck.queue.length;
+    said.textContent =
+      `Comes back on ${atTime(dueAt(card))}.` + (left ? ` ${left} left today.` : "");
+  };
+  form.onsubmit = (event) => event.preventDefault();
+  form.oninput = start;
+  form.hidden = false;
+  start();
+});

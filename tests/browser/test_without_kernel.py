@@ -1,0 +1,192 @@
+"""Pages without a kernel: guesses, cards and the review are kept in the browser."""
+
+import random
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import nbformat
+import pytest
+from guesses import LINES, NO_NUMBERS, NUMBERS
+
+from distlab import predict
+from distlab.commands.execute import execute, hushed
+from distlab.quiz import cards, review_page
+from distlab.quiz.review import RATINGS, rate
+from distlab.show.assets import document, read
+
+NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
+CELLS = (
+    "from distlab import predict; from distlab.quiz import ask\n"
+    "sent = predict('How much does rank 0 send?', unit='MB')",
+    "sent.compare(12, formula=12)",
+    "reads = predict('With n, reads', choices=['slow down', 'stay'])",
+    "reads.compare('stay')",
+    "ask(10)",
+)
+FIRST = cards(10)[0]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with the page of a lesson that ran, and the page of all cards."""
+    folder = tmp_path_factory.mktemp("site")
+    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]
+    lesson = tmp_path_factory.mktemp("lessons") / "10_ring.ipynb"
+    nbformat.write(nbformat.v4.new_notebook(cells=cells), lesson)
+    with pytest.MonkeyPatch.context() as patch, hushed():
+        patch.setenv("DISTLAB_HOME", str(folder / "nobody"))
+        assert not execute(lesson, folder, 60, lambda: None).failure
+    page = document(f"<main><h1>Review</h1>{review_page()}</main>", "Review")
+    (folder / "review.html").write_text(page)
+    return folder
+
+
+@pytest.fixture
+def site(browser, folder, tmp_path, monkeypatch):
+    """Return a page of a browser, to which the folder is a site."""
+    monkeypatch.setenv("DISTLAB_HOME", str(tmp_path))
+    context = browser.new_context(base_url="http://course.test/")
+
+    def serve(route):
+        file = folder / Path(route.request.url).name
+        route.fulfill(path=file) if file.exists() else route.abort()
+
+    context.route("**/*", serve)
+    yield context.new_page()
+    context.close()
+
+
+def shown(page):
+    return page.locator(".distlab-compared").all_inner_texts()
+
+
+def test_a_guess_opens_what_was_recorded_is_kept_changed_and_cleared(site):
+    site.goto("10_ring.html")
+    text = site.content()
+    assert text.count("const upgradeForm =") == text.count(".distlab-said pre {") == 1
+    first = "Guess first, above: this line then tells what came out."
+    assert shown(site) == [first, first]
+    site.get_by_label("How much does rank 0 send?").fill("8 MB")
+    site.keyboard.press("Enter")
+    site.get_by_role("radio", name="slow down").check()
+    site.get_by_role("button", name="Keep my guess").click()
+    formula = "the formula says 12 MB · measured 12 MB"
+    compared = [
+        f"you said 8 MB · {formula}: your guess was 0.67 of it",
+        "you said slow down · measured: stay",
+    ]
+    assert shown(site) == compared
+    site.reload()
+    assert shown(site) == compared
+    assert site.get_by_role("radio", name="slow down").is_checked()
+    site.get_by_label("How much does").fill("twelve")
+    site.keyboard.press("Enter")
+    assert site.get_by_text("'twelve' is not a number in MB").is_visible()
+    site.get_by_label("How much does").fill("12")
+    site.keyboard.press("Enter")
+    assert shown(site)[0] == f"you said 12 MB · {formula}: just as you said"
+    site.get_by_role("button", name="Clear my guess").first.click()
+    site.reload()
+    assert shown(site) == [first, compared[1]]
+
+
+def test_a_page_reads_and_judges_a_guess_as_the_kernel_does(site):
+    names = ("tell.js", "guess.js")
+    script = "\n".join(read("distlab.predictions", name) for name in names)
+    guess, rows = predict("MB?", unit="MB"), []
+    for said, measured, formula, _ in LINES:
+        guess.keep(said)
+        rows.append([str(said), repr(guess.compare(measured, formula))])
+        rows[-1].append({"measured": measured, "formula": formula, "unit": "MB"})
+    lines = f"rows => {{ {script}; return rows.map(r => line(r[0], r[2])) }}"
+    assert site.evaluate(lines, rows) == [row[1] for row in rows]
+    texts = [*NUMBERS, *(each for each in NO_NUMBERS if isinstance(each, str))]
+    numbers = (
+        "texts => { %s; return texts.map(t => [numberIn(t, 'MB')].filter(isFinite)) }"
+    )
+    found = site.evaluate(numbers % script, texts)
+    assert found == [[NUMBERS[text]] if text in NUMBERS else [] for text in texts]
+
+
+def test_a_card_rated_in_a_lesson_is_due_in_the_review_on_the_next_day(site):
+    site.clock.set_fixed_time(NOON)
+    site.goto("10_ring.html")
+    card = site.locator(f"[data-card='{FIRST.id}']")
+    card.get_by_label("Your answer").fill("mine")
+    card.get_by_role("button", name="Compare").click()
+    site.keyboard.press("3")
+    site.reload()
+    assert card.get_by_label("Your answer").input_value() == "mine"
+    assert "You rated it good on 1 June." in card.text_content()
+    site.goto("review.html")
+    assert "Today: 0 due, 10 new" in site.locator(".today").inner_text()
+    site.clock.set_fixed_time(NOON + timedelta(days=1))
+    site.reload()
+    assert "Today: 1 due, 10 new" in site.locator(".today").inner_text()
+    assert card.is_visible() and site.locator("[data-card]:visible").count() == 1
+    site.get_by_role("combobox", name="Level").select_option("mid")
+    site.get_by_role("combobox", name="Topic").fill(FIRST.topic[:9])
+    card.get_by_label("Your answer").fill("again mine")
+    card.get_by_role("button", name="Compare").click()
+    card.get_by_role("button", name="easy").click()
+    assert "Comes back on" in site.locator(".today").inner_text()
+    assert not card.is_visible()
+
+
+def test_browser_and_kernel_give_a_card_the_same_dates(site):
+    chance, ours, histories = random.Random(24), [], []
+    for number in range(40):
+        now, history, dates = NOON, [], []
+        for _ in range(chance.randint(1, 9)):
+            rating = chance.choice(RATINGS)
+            due = rate(f"card-{number}", rating, now=now)
+            history.append([1 + RATINGS.index(rating), 1000 * now.timestamp()])
+            dates.append(1000 * due.timestamp())
+            late = chance.choice([0, 40, 3600, 90_000, 300_000])
+            now = (due if chance.random() < 0.8 else now) + timedelta(seconds=late)
+        histories.append(history)
+        ours.append(dates)
+    names = ("ts-fsrs.min.js", "schedule.js")
+    script = "\n".join(read("distlab.quiz", name) for name in names)
+    states = (
+        "let s = null; return history.map(([r, at]) => (s = reviewed(s, r, at)).due)"
+    )
+    each = f"histories.map(history => {{ {states} }})"
+    theirs = site.evaluate(f"histories => {{ {script}; return {each} }}", histories)
+    assert theirs == ours
+
+
+SMALL = """() => [...document.querySelectorAll(':is(.distlab-guess, .distlab-cards) ' +
+  ':is(button, label:has([type=radio], [type=checkbox]), select, [type=text])')]
+  .filter(e => e.offsetHeight && e.offsetHeight < 44).map(e => e.outerHTML)"""
+TINY = """() => [...document.querySelectorAll(
+  ':is(.distlab-guess, .distlab-cards, .distlab-said) *')]
+  .filter(e => parseFloat(getComputedStyle(e).fontSize) < 11).map(e => e.outerHTML)"""
+OURS = [[".distlab-guess"], [".distlab-said"], [".distlab-cards"]]
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_forms_and_cards_are_accessible_in_both_themes(browser, folder, theme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
+    other = {"light": "dark", "dark": "light"}[theme]
+    phone = {"viewport": {"width": 360, "height": 800}, "has_touch": True}
+    context = browser.new_context(color_scheme=other, is_mobile=True, **phone)
+    page = context.new_page()
+    for name in ("10_ring", "review"):
+        page.goto((folder / f"{name}.html").as_uri())
+        page.evaluate(
+            "theme => { document.documentElement.dataset.theme = theme;"
+            "delete document.body.dataset.jpThemeLight; document.body.style.background"
+            " = getComputedStyle(document.querySelector('section')).backgroundColor }",
+            theme,
+        )
+        page.locator("textarea:visible").first.fill("mine")
+        page.get_by_role("button", name="Compare").locator("visible=true").first.click()
+        ours = {"include": OURS} if name == "10_ring" else None
+        found = axe.run(page, context=ours).response["violations"]
+        assert not [(v["help"], n["html"], n["any"]) for v in found for n in v["nodes"]]
+        assert page.evaluate(SMALL) == page.evaluate(TINY) == []
+        paper = "getComputedStyle(document.querySelector('section')).backgroundColor"
+        assert (page.evaluate(paper) == "rgb(20, 24, 29)") == (theme == "dark")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 360
+    context.close()
