@@ -1,6 +1,7 @@
 """`run` on a fabric: the ranks are simulated, the report and the story are the same."""
 
 import copy
+import gc
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
@@ -11,10 +12,14 @@ from distlab.launch.report import Report
 from distlab.launch.story import tell
 from distlab.launch.waits import stuck_ranks
 from distlab.peers import Disagreement
+from distlab.processes.memory import resident_bytes, return_free_memory
 from distlab.simulated import Engine, Fabric, SimulatedBoard, SimulatedComm
 from distlab.simulated.own_state import one_thread
+from distlab.units import MB
 
 __all__ = ["Simulated", "run_simulated", "simulate"]
+
+_KEPT_BYTES = 16 * MB  # of a run that is over, without looking for what can go
 
 
 class Simulated(NamedTuple):
@@ -76,13 +81,19 @@ def simulate(
 
     Each rank gets its own copy of the arguments, as a process would. A world that only
     waits for a rank that hangs has waited `timeout_s` as soon as nobody else can go on;
-    nothing ends a rank that computes for ever.
+    nothing but Ctrl-C ends a rank that computes for ever.
+
+    Raises: KeyboardInterrupt, with the same story.
     """
+    before_bytes = resident_bytes()
     engine = Engine(world_size, fabric, faults)
     with one_thread():
         engine.run([_body(engine, rank, fn, args) for rank in range(world_size)])
     board = SimulatedBoard(engine)
     failure = _failure(engine, board, timeout_s)
+    _forget_ranks(before_bytes)
+    if engine.interrupted:
+        raise tell(failure, board, faults, [""] * world_size)
     return Simulated(engine.values, engine.ended_s, board, failure)
 
 
@@ -97,6 +108,13 @@ def _body(engine, rank, fn, args):
     return body
 
 
+def _forget_ranks(before_bytes):
+    """Free what simulated ranks have made, as the end of a process would."""
+    for free in (return_free_memory, gc.collect, return_free_memory):
+        if resident_bytes() > before_bytes + _KEPT_BYTES:
+            free()
+
+
 def _failure(engine, board, timeout_s):
     """Return why the run could not finish, or None."""
     outcomes = {
@@ -106,6 +124,8 @@ def _failure(engine, board, timeout_s):
     }
     failed = [o for o in outcomes.values() if o.how != "returned"]
     facts = {"outcomes": outcomes, "stacks": engine.stacks}
+    if engine.interrupted:
+        return Failure("interrupted", **facts)
     if failed:
         disagreed = isinstance(failed[0].value, Disagreement)
         how = "disagreement" if disagreed else failed[0].how

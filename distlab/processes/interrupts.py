@@ -10,8 +10,9 @@ class Interrupts:
     """Hold SIGINT back while the body runs; `pending` says that it came.
 
     On the way out the signal is raised again under the handler that was there before,
-    so that a notebook, a script and a debugger each react in their own way. Outside the
-    main thread, where Python delivers no signals, this does nothing.
+    so that a notebook, a script and a debugger each react in their own way; but the
+    body's own KeyboardInterrupt, which tells more, is what leaves it. Outside the main
+    thread, where Python delivers no signals, this does nothing.
     """
 
     def __init__(self):
@@ -29,8 +30,13 @@ class Interrupts:
     def _note(self, signum, frame):
         self.pending = True
 
-    def __exit__(self, *_):
-        if self._before is not None:
-            signal.signal(signal.SIGINT, self._before)
+    def __exit__(self, kind, error, _):
+        if self._before is None:
+            return
+        signal.signal(signal.SIGINT, self._before)
+        try:
             if self.pending:
                 signal.raise_signal(signal.SIGINT)
+        except KeyboardInterrupt:
+            if not isinstance(error, KeyboardInterrupt):
+                raise

@@ -1,4 +1,4 @@
-"""Memory without a name in any folder, and memory in large pages."""
+"""Memory: without a name in any folder, in large pages, given back to the system."""
 
 import ctypes
 import mmap
@@ -8,6 +8,8 @@ import tempfile
 
 __all__ = [
     "anonymous_file",
+    "resident_bytes",
+    "return_free_memory",
     "use_large_pages",
 ]
 
@@ -41,3 +43,19 @@ def use_large_pages() -> None:
             for place in range(begin, end - _LARGE_BYTES + 1, _LARGE_BYTES):
                 length = ctypes.c_size_t(_LARGE_BYTES)
                 libc.madvise(ctypes.c_void_p(place), length, _COLLAPSE)
+
+
+def resident_bytes(pid: int | str = "self") -> int:
+    """Return what is resident in a process; 0 if it has ended, or nothing tells."""
+    try:
+        with open(f"/proc/{pid}/statm") as file:
+            return int(file.read().split()[1]) * mmap.PAGESIZE
+    except (OSError, IndexError):
+        return 0
+
+
+def return_free_memory() -> None:
+    """Return to the system what malloc keeps of freed memory, where it can."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
+    if trim is not None:
+        trim(0)

@@ -1,11 +1,11 @@
 """How much of the machine a submission may use, and who looks."""
 
-import os
 import re
 import resource
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from distlab.processes.memory import resident_bytes
 from distlab.units import MiB
 
 __all__ = ["Limits", "exceeded", "set_limits"]
@@ -50,19 +50,11 @@ def exceeded(limits: Limits, pids: Iterable[int], baseline_bytes: int) -> str:
     pids = list(pids)
     if len(pids) > limits.processes:
         return f"it started more than {limits.processes} processes"
-    bound = sum(max(0, _resident_bytes(pid) - baseline_bytes) for pid in pids)
+    bound = sum(max(0, resident_bytes(pid) - baseline_bytes) for pid in pids)
     most = limits.memory_bytes
     if bound > most and sum(map(_own_bytes, pids)) > most:  # exact, and takes longer
         return f"it used more than {most / (1024 * MiB):.3g} GiB of memory"
     return ""
-
-
-def _resident_bytes(pid):
-    try:
-        with open(f"/proc/{pid}/statm") as file:
-            return int(file.read().split()[1]) * resource.getpagesize()
-    except (OSError, IndexError):
-        return 0  # it has ended
 
 
 def _own_bytes(pid):
@@ -73,8 +65,3 @@ def _own_bytes(pid):
         return 1024 * (int(kept.get("Anon", 0)) + int(kept.get("Shmem", 0)))
     except OSError:
         return 0
-
-
-def own_resident_bytes() -> int:
-    """Return what is resident in this process."""
-    return _resident_bytes(os.getpid())

@@ -13,9 +13,10 @@ import signal
 import socket
 import sys
 
+from distlab.processes.memory import resident_bytes
 from distlab.processes.server import Place, Server
 from distlab.sandbox import pristine
-from distlab.sandbox.limits import Limits, exceeded, own_resident_bytes, set_limits
+from distlab.sandbox.limits import Limits, exceeded, set_limits
 from distlab.sandbox.namespaces import become_nobody, enter_own, fork_in_own_pids
 
 __all__ = ["InOwnNamespaces", "main"]
@@ -40,7 +41,7 @@ class _Notebooks(InOwnNamespaces):
 
     def __init__(self, limits, *, isolated):
         super().__init__(limits, isolated=isolated)
-        self.server, self._common_bytes = None, own_resident_bytes()
+        self.server, self._common_bytes = None, resident_bytes()
 
     def fork(self, request):
         """Fork a notebook."""

@@ -16,6 +16,7 @@ from math import inf
 
 from greenlet import getcurrent, greenlet
 
+from distlab.calls.progress import Progress
 from distlab.errors import MessageMismatch
 from distlab.faults import corrupted
 from distlab.peers import Disagreement
@@ -24,6 +25,7 @@ from distlab.simulated.clock import Clock
 from distlab.simulated.flows import Flows
 from distlab.simulated.own_state import Own
 from distlab.simulated.table import Table, message_row
+from distlab.units import readable_seconds
 
 __all__ = ["AnyOp", "Engine", "Op"]
 
@@ -89,10 +91,11 @@ class Engine:
     running: the coroutine that runs. besides: (rank, group) -> what it has started.
     ahead_s: the moment to which a rank has computed, perhaps later than the clock's.
     is_ahead: rank -> whether that may be so.
+    progress: says how far it is.
     current: coroutine -> the Op that it stands still for, if any.
     meetings: (rank, group) -> the words of those it has entered.
-    stacks: rank -> its frames, outermost first, where a rank that did not finish stood
-    at the end.
+    stacks: rank -> its frames, innermost first, where a rank that did not finish stood
+    at the end. interrupted: whether Ctrl-C was that end.
     """
 
     def __init__(self, world_size, fabric, faults=()):
@@ -118,6 +121,7 @@ class Engine:
         self.recvs_any = {}
         self.meetings, self._meeting = defaultdict(list), defaultdict(list)
         self.stacks = {}
+        self.interrupted, self.progress, self._stops = False, None, 0
         self._main = self._own = None
         self._coroutines, self._over = [], set()
 
@@ -130,8 +134,15 @@ class Engine:
             self._coroutines.append(coroutine)
             coroutine.switch(rank, body)  # started from here, so that none nests
             self.clock.wake(rank, 0.0)
-        self._next()
-        self.stacks = self._frames_of_all()
+        stopped = {}
+        try:
+            with Progress() as self.progress:
+                self._next()
+        except KeyboardInterrupt as interrupt:
+            self.interrupted = True
+            below = traceback.walk_tb(interrupt.__traceback__)
+            stopped = {self.running: _frames(below)[::-1]}
+        self.stacks, self.progress = stopped | self._frames_of_all(), None
         for coroutine in self._coroutines:
             if not coroutine.dead:
                 coroutine.throw()  # ends what is left standing
@@ -190,6 +201,9 @@ class Engine:
         """
         who, clock = op.who, self.clock
         self.current[who], saved = op, self._own.save()
+        self._stops += 1
+        if not self._stops & 255:
+            self.progress.show(self._how_far)
         while True:
             other = clock.next()
             if other is None:
@@ -202,6 +216,10 @@ class Engine:
         self.running, self.current[who], self.ended_s = who, None, clock.now
         if op.round > self.rounds[op.rank]:
             self.rounds[op.rank] = op.round
+
+    def _how_far(self):
+        now = readable_seconds(self.clock.now)
+        return f"{self.world_size} simulated ranks, {now} on their clock"
 
     def give_way(self, op: Op | None = None) -> None:
         """Let others go on until this coroutine is woken; `op` is what it waits for."""
@@ -235,7 +253,7 @@ class Engine:
 
     def _frames_of_all(self):
         return {
-            rank: _frames(coroutine.gr_frame)
+            rank: _frames(traceback.walk_stack(coroutine.gr_frame))
             for rank, coroutine in enumerate(self._coroutines[: self.world_size])
             if coroutine.gr_frame is not None
         }
@@ -363,9 +381,5 @@ class Engine:
         return [op for inside in self._meeting.values() for op, _ in inside]
 
 
-def _frames(frame):
-    found = [
-        (at.f_code.co_filename, line, at.f_code.co_name)
-        for at, line in traceback.walk_stack(frame)
-    ]
-    return found[::-1]
+def _frames(walked):
+    return [(at.f_code.co_filename, line, at.f_code.co_name) for at, line in walked]

@@ -83,7 +83,6 @@ class SavedForBackward:
     def __init__(self, but: Iterable[torch.Tensor] = ()):
         self._known = {tensor.untyped_storage().data_ptr() for tensor in but}
         self._kept = {}
-        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._keep, _same)
 
     @property
     def nbytes(self) -> int:
@@ -91,17 +90,19 @@ class SavedForBackward:
         return sum(storage.nbytes() for storage in self._kept.values())
 
     def __enter__(self):
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._keep, _same)
         self._hooks.__enter__()
         return self
 
     def __exit__(self, *exception):
         self._hooks.__exit__(*exception)
+        del self._hooks  # they hold this: a cycle, and all that was kept
 
     def _keep(self, tensor):
         storage = tensor.untyped_storage()
         if storage.data_ptr() not in self._known:
             self._kept[storage.data_ptr()] = storage  # held, so that no address returns
-        return tensor
+        return tensor.detach()  # an output itself would be in a cycle with its graph
 
 
 def _same(tensor):

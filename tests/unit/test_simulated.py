@@ -22,6 +22,7 @@ from distlab import (
 from distlab.collectives import naive_all_reduce, ring_all_reduce, tree_all_reduce
 from distlab.launch.simulate import simulate
 from distlab.links import Link
+from distlab.processes.memory import resident_bytes
 from distlab.simulated import (
     FatTree,
     Jittered,
@@ -33,7 +34,7 @@ from distlab.simulated import (
     Wires,
 )
 from distlab.simulated.clock import Clock
-from distlab.units import GB
+from distlab.units import GB, MB
 
 LINK = Link(latency_s=5e-6, bytes_per_s=12.5 * GB)
 EVEN = Uniform(LINK)
@@ -312,6 +313,17 @@ def test_arguments_are_each_ranks_own():
 
     report = run(change, 3, args=([],), fabric=EVEN)
     assert report.results == [[0], [1], [2]]
+
+
+def test_ranks_that_are_over_leave_no_memory_behind():
+    def hoards(comm):
+        cycle = [np.ones(30_000)]
+        cycle.append(cycle)
+        comm.barrier()
+
+    before = resident_bytes()
+    run(hoards, 500, fabric=EVEN)
+    assert resident_bytes() < before + 32 * MB  # 120 MB were in use
 
 
 def test_a_message_without_content_takes_the_time_of_its_bytes():

@@ -1,5 +1,8 @@
 """Held and moved by sharded training: bytes by kind, mixed precision, accumulation."""
 
+import gc
+import weakref
+
 import pytest
 import torch
 from torch import nn
@@ -149,6 +152,20 @@ def test_recomputed_blocks_keep_their_inputs_and_no_more():
     with SavedForBackward(parameters) as kept:
         nn.Sequential(*blocks)(x)
     assert kept.nbytes > 10 * inputs
+
+
+def test_what_was_kept_for_backward_goes_with_the_last_who_holds_it():
+    x = torch.ones(4, requires_grad=True)
+    gc.disable()
+    try:
+        with SavedForBackward() as kept:
+            output = x.exp()  # saved by its own node of the graph
+        assert kept.nbytes == output.nbytes
+        there = [weakref.ref(kept), weakref.ref(output)]
+        del kept, output
+        assert [ref() for ref in there] == [None, None]
+    finally:
+        gc.enable()
 
 
 def in_bfloat16(comm, stage, name):
