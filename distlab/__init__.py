@@ -24,6 +24,7 @@ _HOME = {
         "DistlabError",
         "EngineFailed",
         "EngineMissing",
+        "ExtraMissing",
         "HistoryError",
         "InvalidArgument",
         "InvalidSchedule",
@@ -62,17 +63,23 @@ _HOME = {
     "distlab.mesh": ("Mesh",),
     "distlab.dataflow": ("Context", "MapReduce"),
     "distlab.predictions": ("predict", "stub"),
+    "distlab.quiz": ("ask",),
+    "distlab.links": ("LINKS", "Link"),
+    "distlab.simulated": ("Nodes", "Payload", "Slowed", "Uniform"),
+    "distlab.units": ("GB", "KB", "MB", "MiB", "readable_bytes", "readable_seconds"),
+    "distlab.launch.machine": ("usable_cores",),
+    "distlab.commands.doctor": ("doctor",),
 }
-_WHERE = {name: module for module, names in _HOME.items() for name in names}
+WHERE = {name: module for module, names in _HOME.items() for name in names}
 
-__all__ = sorted(_WHERE)
+__all__ = sorted(WHERE)
 __version__ = "0.1.0"
 
 
 def __getattr__(name):
-    if name not in _WHERE:
+    if name not in WHERE:
         raise AttributeError(f"module 'distlab' has no attribute {name!r}")
-    value = getattr(import_module(_WHERE[name]), name)
+    value = getattr(import_module(WHERE[name]), name)
     globals()[name] = value
     return value
 

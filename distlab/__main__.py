@@ -8,13 +8,19 @@ from rich.console import Console
 from rich.text import Text
 from typer.core import TyperGroup
 
-from distlab.errors import CourseUnusable, DistlabError, UnknownLesson
+from distlab.errors import CourseUnusable, DistlabError, ExtraMissing, UnknownLesson
+from distlab.imports import extra_of
 
 __all__ = ["app", "main"]
 
 # Each is a function of a module of its own name in distlab.commands.
-_COMMANDS = ("lab", "run", "doctor", "launch", "explain", "film", "export")
-_COMMANDS += ("collect", "grade", "progress", "review", "prove", "glossary")
+_COMMANDS = {
+    "Learners": ("lab", "run", "doctor", "progress", "review", "export", "film"),
+    "Scripts of your own": ("launch", "explain"),
+    "Instructors": ("collect", "grade"),
+    "Authors": ("prove", "glossary", "notebooks", "site"),
+}
+_PANELS = {name: panel for panel, names in _COMMANDS.items() for name in names}
 
 
 class _Commands(TyperGroup):
@@ -22,11 +28,20 @@ class _Commands(TyperGroup):
 
     def invoke(self, ctx):
         try:
-            return super().invoke(ctx)
+            return self._invoke(ctx)
         except DistlabError as error:
             Console(stderr=True).print(Text(str(error), "red"), soft_wrap=True)
             bad_usage = isinstance(error, UnknownLesson | CourseUnusable)
             raise typer.Exit(2 if bad_usage else 1)
+
+    def _invoke(self, ctx):
+        try:
+            return super().invoke(ctx)
+        except ModuleNotFoundError as error:
+            if not (extra := extra_of(error.name or "")):
+                raise
+            user = f"distlab {ctx.invoked_subcommand}"
+            raise ExtraMissing.of(user, [error.name], extra)
 
 
 def app(*asked: str) -> typer.Typer:
@@ -39,15 +54,15 @@ def app(*asked: str) -> typer.Typer:
         pretty_exceptions_show_locals=False,
     )
     made.callback()(lambda: None)  # one command alone is a subcommand still
-    for name in asked or _COMMANDS:
+    for name in asked or _PANELS:
         module = import_module(f"distlab.commands.{name}")
-        made.command(name)(getattr(module, name))
+        made.command(name, rich_help_panel=_PANELS[name])(getattr(module, name))
     return made
 
 
 def main() -> None:
     """Run the command that the command line names, and exit with its status."""
-    app(*(set(sys.argv[1:2]) & set(_COMMANDS)))()
+    app(*(set(sys.argv[1:2]) & set(_PANELS)))()
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ __all__ = [
     "DistlabError",
     "EngineFailed",
     "EngineMissing",
+    "ExtraMissing",
     "HistoryError",
     "InvalidArgument",
     "InvalidSchedule",
@@ -39,6 +40,7 @@ __all__ = [
     "WorldFailed",
     "WorldTimeout",
     "brief_traceback",
+    "interrupted",
 ]
 
 
@@ -112,7 +114,17 @@ class SandboxFailed(DistlabError, RuntimeError):
     """A sandbox that could not be made; nothing was started in it."""
 
 
-class EngineMissing(DistlabError, ImportError):
+class ExtraMissing(DistlabError, ImportError):
+    """Packages that an extra of distlab brings, and that are not installed here."""
+
+    @classmethod
+    def of(cls, user: str, packages: list[str], extra: str) -> "ExtraMissing":
+        """Return the error that says what `user` needs and which extra brings it."""
+        needs = " and ".join(packages)
+        return cls(f'{user} needs {needs}: pip install "distlab[{extra}]"')
+
+
+class EngineMissing(ExtraMissing):
     """A real system, such as MPI, that is not installed here; nothing was started."""
 
 
@@ -277,6 +289,18 @@ class WorldTimeout(WorldFailed):
 def _rebuild(kind, story, fields):
     error = kind.__new__(kind, story)
     error.__dict__.update(fields)
+    return error
+
+
+def interrupted(story: str, trace: object) -> KeyboardInterrupt:
+    """Return what Ctrl-C raises, with what ranks or workers were doing then.
+
+    It is no class of its own: of those, a script would not end as by the signal.
+    `trace` holds what they did up to there.
+    """
+    error = KeyboardInterrupt(story)
+    error.trace = trace
+    error._render_traceback_ = lambda: brief_traceback(error)
     return error
 
 

@@ -1,8 +1,24 @@
-"""Imports that other packages make, and that nobody here needs."""
+"""Imports that nobody here needs, and those that only an extra brings."""
 
+import re
 import sys
+from importlib import metadata
 
-__all__ = ["leave_out_grammars"]
+__all__ = ["extra_of", "leave_out_grammars"]
+
+
+def extra_of(module: str) -> str | None:
+    """Return the extra of distlab that brings a module, such as "lab"; else None."""
+    package = module.partition(".")[0].lower().replace("_", "-")
+    try:
+        lines = metadata.requires("distlab") or []
+    except metadata.PackageNotFoundError:  # run from its folder, not installed
+        return None
+    for line in lines:
+        found = re.match(rf"{package}\b[^-].*extra == ['\"](\w+)", line)
+        if found:
+            return found[1]
+    return None
 
 
 def leave_out_grammars() -> None:

@@ -1,6 +1,5 @@
 """Stores side by side: what each of them gives, and what that costs."""
 
-import html
 import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -15,6 +14,7 @@ from distlab.agree.stores import (
 )
 from distlab.calls.progress import Progress
 from distlab.network import Node, Outcome, simulate
+from distlab.show.table import html_report, text_report
 
 __all__ = ["STORES", "Survey", "survey"]
 
@@ -64,31 +64,14 @@ class Survey(tuple):
         }
 
     def __repr__(self):
+        title = "Latency without a partition, and in it; answered in it; stale reads"
         rows = [_HEAD, *self.rows()]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = ["Latency without a partition, and in it; answered in it; stale reads"]
-        for row in rows:
-            cells = zip(row, widths, strict=True)
-            lines.append("  ".join(cell.ljust(width) for cell, width in cells).rstrip())
-        return "\n".join([*lines, *self._notes()])
+        return text_report(title, rows, "<" * len(_HEAD), self._notes())
 
     def _repr_html_(self):
-        cell = "style='padding:2px 14px 2px 0;text-align:left'"
-        groups = "".join(
-            f"<th scope='colgroup' colspan='{wide}' {cell}>{name}</th>"
-            for name, wide in _GROUPS
-        )
-        heads = "".join(f"<th scope='col' {cell}>{name}</th>" for name in _HEAD)
-        body = ""
-        for first, *rest in self.rows():
-            texts = (html.escape(each).replace(" ms", "&nbsp;ms") for each in rest)
-            cells = "".join(f"<td {cell}>{text}</td>" for text in texts)
-            body += f"<tr><th scope='row' {cell}>{html.escape(first)}</th>{cells}</tr>"
-        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self._notes())
-        return (
-            f"<div><table style='margin:4px 0'><thead><tr>{groups}</tr>"
-            f"<tr>{heads}</tr></thead><tbody>{body}</tbody></table>{notes}</div>"
-        )
+        rows = [_HEAD, *self.rows()]
+        sides = "<" * len(_HEAD)
+        return html_report("", rows, sides, self._notes(), groups=_GROUPS)
 
     def _notes(self):
         if not self:

@@ -2,6 +2,8 @@
 
 import sys
 
+from distlab.calls.progress import Progress
+
 __all__ = ["Console"]
 
 _SHOWN_LINES = 500
@@ -41,6 +43,7 @@ class Console:
         self._shown += len(visible)
         self._hidden += len(lines) - len(visible)
         if visible:
+            Progress.make_room()
             sys.stdout.write(
                 "".join(f"[{self._who} {rank}] {line}\n" for line in visible)
             )

@@ -1,39 +1,96 @@
 """How far something is: one line, once it takes longer than one likes to wait."""
 
 import sys
+import threading
 import time
+import traceback
 from collections.abc import Callable
+
+from distlab.calls.places import source_lines
+from distlab.errors import brief_traceback
 
 __all__ = ["Progress"]
 
 _AFTER_S, _EVERY_S = 2.0, 0.25
+_WIDE = 20
+_open = []  # the outermost, whose line it is, first
+_GREEN, _GREY, _PLAIN = "\x1b[32m", "\x1b[90m", "\x1b[0m"
 
 
 class Progress:
     """A line that is written over and over, in a notebook or a terminal.
 
     It comes after two seconds, and is gone when the body ends. Where nobody looks, as
-    in a file or a pipe, there is none.
+    in a file, a pipe, or a notebook that is executed without a reader, there is none.
+    Progress within progress shares the line. Ctrl-C in the body says how far it was.
+
+    words: what a thread says while the body waits in one place.
     """
 
-    def __init__(self):
-        self._next_s = time.monotonic() + _AFTER_S
-        self._write = None
+    _words, _share, _write, _thread = str, None, None, None
+
+    def __init__(self, words: str = ""):
+        self._begun_s = time.monotonic()
+        self._next_s = self._begun_s + _AFTER_S
+        if words:
+            self._words, self._over = lambda: words, threading.Event()
+            self._thread = threading.Thread(target=self._tick)
 
     def __enter__(self):
+        _open.append(self)
+        if self._thread is not None:
+            self._thread.start()
         return self
 
-    def show(self, words: Callable[[], str]) -> None:
-        """Write what `words` returns, if it is time to."""
-        if time.monotonic() < self._next_s:
-            return
-        self._next_s = time.monotonic() + _EVERY_S
-        self._write = self._write or _writer()
-        self._write(words())
+    def show(self, words: Callable[[], str], share: float | None = None) -> None:
+        """Write what `words` returns, if it is time to; share: how much is done."""
+        self._words, self._share = words, share
+        first = _open[0]
+        if time.monotonic() >= first._next_s:
+            first._update()
 
-    def __exit__(self, *_):
+    def _tick(self):
+        while not self._over.wait(_EVERY_S):
+            self.show(self._words)
+
+    def _update(self):
+        now = time.monotonic()
+        self._next_s = now + _EVERY_S
+        self._write = self._write or _writer()
+        said = ", ".join(filter(None, (each._words() for each in _open)))
+        self._write(f"{_bar(self._share)}{said} ({now - self._begun_s:.0f} s)")
+
+    @staticmethod
+    def make_room() -> None:
+        """Take the line off a terminal, where something else is printed now."""
+        for first in _open[:1]:
+            if first._write is _in_terminal:
+                first._write("")
+
+    def __exit__(self, kind, error, _):
+        if self._thread is not None:
+            self._over.set()
+            self._thread.join()
+        _open.remove(self)
         if self._write is not None:
             self._write("")
+        if isinstance(error, KeyboardInterrupt) and not error.args:
+            error.args = (self._words(),)
+            error._render_traceback_ = lambda: _brief(error)
+
+
+def _brief(error):
+    """Return how far it was, and where in the learner's code, for a notebook."""
+    walked = traceback.walk_tb(error.__traceback__)
+    frames = [(at.f_code.co_filename, line, at.f_code.co_name) for at, line in walked]
+    return [*brief_traceback(error), "", *source_lines(frames)]
+
+
+def _bar(share):
+    if share is None:
+        return ""
+    done = round(_WIDE * min(1.0, share))
+    return f"{_GREEN}{'━' * done}{_GREY}{'━' * (_WIDE - done)}{_PLAIN} "
 
 
 def _writer():
@@ -41,6 +98,8 @@ def _writer():
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     if hasattr(shell, "kernel"):
+        if not getattr(shell.kernel, "_allow_stdin", False):
+            return lambda text: None  # see distlab/progress/watch.py
         return _in_notebook(
             ipython.display.display({"text/plain": ""}, raw=True, display_id=True)
         )
@@ -52,5 +111,5 @@ def _in_notebook(handle):
 
 
 def _in_terminal(text):
-    # The cursor is left at the beginning, so what a worker prints takes the line over.
+    # The cursor is left at the beginning, so what is printed next takes the line over.
     print(f"\r\x1b[K{text}\r", end="", flush=True)

@@ -1,13 +1,25 @@
-"""The one progress bar of whatever grades submissions."""
+"""Progress bars in a terminal, in the look of `distlab.calls.progress`."""
 
 import time
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+)
 
-__all__ = ["GradingBar"]
+__all__ = ["GradingBar", "bar_columns"]
 
 _SHOWN_NAMES = 3
+
+
+def bar_columns(unit: str) -> list[ProgressColumn]:
+    """Return a bar, and how many of how many; unit: of what, or what was done."""
+    bar = BarColumn(20, complete_style="green", finished_style="green")
+    return [bar, MofNCompleteColumn(), TextColumn(unit)]
 
 
 class GradingBar:
@@ -19,9 +31,7 @@ class GradingBar:
 
     def __init__(self, console: Console, doing: str = "", *, stays: bool = True):
         self._progress = Progress(
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("graded"),
+            *bar_columns("graded"),
             TextColumn("{task.fields[left]}"),
             TextColumn("{task.description}"),
             console=console,

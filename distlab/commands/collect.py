@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from distlab.calls.progress import Progress
 from distlab.commands.grade import meant, open_course
 from distlab.errors import CourseUnusable
 
@@ -27,7 +28,7 @@ def collect(
     status is 1 if something could not be collected.
     """
     console = Console(highlight=False)
-    with console.status("Loading nbgrader"):
+    with Progress("loading nbgrader"):
         course = open_course()
         from distlab.instructor import collecting
         from distlab.instructor.marks import students_of

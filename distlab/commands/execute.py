@@ -21,6 +21,7 @@ from papermill.exceptions import PapermillExecutionError
 
 from distlab.commands.kernel import Kernel
 from distlab.errors import DistlabError
+from distlab.show.assets import once
 
 __all__ = ["LessonRun", "count_cells", "execute", "hushed"]
 
@@ -201,5 +202,5 @@ def _write_page(notebook, executed):
     exporter = HTMLExporter(log=logging.getLogger("nbconvert"))
     name = {"metadata": {"name": executed.stem}}
     body, _ = exporter.from_notebook_node(notebook, resources=name)
-    page.write_text(body, encoding="utf-8")
+    page.write_text(once(body), encoding="utf-8")
     return page

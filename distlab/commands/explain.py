@@ -7,6 +7,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from distlab.calls.progress import Progress
 from distlab.flight import explain as explained
 
 __all__ = ["explain"]
@@ -23,7 +24,7 @@ def explain(
 ) -> None:
     """Tell which rank a job of torch.distributed waits for, from its dumps."""
     console = Console()
-    with console.status(f"reading {dump} ..."):
+    with Progress(f"reading {dump}"):
         found = explained(dump)
     verdict, _, rest = str(found).partition("\n")
     console.print(Text(verdict, "bold"), soft_wrap=True)

@@ -1,6 +1,7 @@
 """`distlab film`: an animation of one algorithm, from a run of it on this machine."""
 
 import inspect
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
@@ -8,12 +9,13 @@ import typer
 from rich.console import Console
 
 from distlab import collectives, cost
+from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
-from distlab.launch import follow
-from distlab.show import save
+from distlab.launch import Report, follow
+from distlab.show import Player, player
 from distlab.units import readable_bytes
 
-__all__ = ["film"]
+__all__ = ["film", "filmed"]
 
 
 def film(
@@ -29,16 +31,21 @@ def film(
             f"{', '.join(algorithms)}."
         )
     console = Console()
-    with console.status(f"{algorithm} on {ranks} processes, then its animation ..."):
-        report = follow(algorithms[algorithm], ranks)
-        bound = cost.all_reduce_bound_bytes(
-            ranks, 10 * ranks * (4 if ranks <= 8 else 8)
-        )
-        title = algorithm.replace("all_reduce", "all-reduce").replace("_", " ")
-        title = title[0].upper() + title[1:]
-        save(report, path, title, bound_bytes=bound, bound_label="bound 2(n-1)/n S")
+    with Progress(f"{algorithm} on {ranks} processes, then its animation"):
+        report, animation = filmed(algorithms[algorithm], ranks)
+        animation.save(path)
     size = readable_bytes(path.stat().st_size)
     console.print(f"{path}: {report.trace.rounds()} rounds, {size}", highlight=False)
+
+
+def filmed(all_reduce: Callable, ranks: int) -> tuple[Report, Player]:
+    """Run an all-reduce on real processes; return the run and its animation."""
+    report = follow(all_reduce, ranks)
+    bound = cost.all_reduce_bound_bytes(ranks, 10 * ranks * (4 if ranks <= 8 else 8))
+    title = all_reduce.__name__.replace("all_reduce", "all-reduce").replace("_", " ")
+    title = title[0].upper() + title[1:]
+    label = "bound 2(n-1)/n S"
+    return report, player(report, title, bound_bytes=bound, bound_label=label)
 
 
 def _filmable():

@@ -1,7 +1,6 @@
 """`distlab grade`: every submission of an assignment, many at a time."""
 
 import re
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +8,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from distlab.calls.progress import Progress
 from distlab.commands.bar import GradingBar
 from distlab.commands.lessons import UnknownLesson
 from distlab.errors import CourseUnusable
@@ -46,7 +46,7 @@ def grade(
     not be graded.
     """
     console = Console(highlight=False)
-    with console.status("Loading nbgrader"):
+    with Progress("loading nbgrader"):
         course = open_course()
         from distlab.instructor.grade import Grading
 
@@ -59,7 +59,7 @@ def grade(
     graded = [one for one in submissions if one.student not in failed]
     _tell_all(grading, graded, troubles, to_csv, console)
     if feedback and graded:
-        with console.status("Writing feedback"):
+        with Progress("writing feedback"):
             grading.write_feedback(graded)
         console.print(f"Feedback is in {course.folder('feedback')}")
     if troubles:
@@ -69,10 +69,8 @@ def grade(
 def open_course():
     """Return the course in the working directory.
 
-    Raises: CourseUnusable, if there is none, or if nbgrader is not installed.
+    Raises: CourseUnusable, if there is none.
     """
-    if find_spec("nbgrader") is None:
-        raise CourseUnusable("nbgrader is not here: pip install nbgrader")
     from distlab.instructor.course import Course
 
     return Course()

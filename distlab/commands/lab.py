@@ -1,7 +1,9 @@
 """`distlab lab`: JupyterLab, with a lesson open."""
 
+import json
 import os
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 from urllib.parse import quote
@@ -11,6 +13,7 @@ from rich.console import Console
 
 from distlab.commands.copy import update
 from distlab.commands.lessons import find_lessons
+from distlab.errors import ExtraMissing
 from distlab.files import course_files
 
 __all__ = ["lab", "lab_command"]
@@ -37,13 +40,16 @@ def lab(
 
     A newer version of the course is copied there, too, and what you edited stays.
     """
+    if not find_spec("jupyterlab"):
+        raise ExtraMissing.of("distlab lab", ["JupyterLab"], "lab")
     notebook = find_lessons([lesson] if lesson else [])[0]
     console = Console(highlight=False)
     place = f"lessons/{notebook.name}"
     course = course_files()
     if course.get(place, notebook).samefile(notebook) and place in course:
         folder = folder.expanduser().absolute()
-        _tell(console, folder, update(folder, course))
+        _tell(console, folder, done := update(folder, course))
+        _trust(folder / place for place in [*done.copied, *done.updated])
         notebook = folder / place
     console.print(f"JupyterLab opens {notebook.name}. Ctrl-C ends it.", soft_wrap=True)
     sys.stdout.flush()
@@ -64,8 +70,24 @@ def _tell(console, folder, done):
         console.print(said, soft_wrap=True)
 
 
+def _trust(copies):
+    """Sign what was copied, or Jupyter distrusts it and says so at each start."""
+    from nbformat import from_dict
+    from nbformat.sign import NotebookNotary
+
+    notary = NotebookNotary()
+    for path in copies:
+        if path.suffix == ".ipynb":
+            notary.sign(from_dict(json.loads(path.read_text(encoding="utf-8"))))
+    notary.store.close()
+
+
 def _with_own_settings():
-    """Return the path of settings, ours first: no question whether to fetch news."""
+    """Return the path of settings, ours first.
+
+    No question whether to fetch news, and none of nbgrader, which is for instructors;
+    no pings over websockets either: Jupyter gives tornado milliseconds for seconds.
+    """
     own = Path(__file__).parent / "jupyter"
     others = os.environ.get("JUPYTER_CONFIG_PATH")
     return os.pathsep.join([str(own), *([others] if others else [])])

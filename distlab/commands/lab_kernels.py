@@ -19,5 +19,7 @@ class LabKernel(ServerKernelManager):
 
     async def start_kernel(self, *args, **options):
         """Start it; a restart has the same options."""
+        if self.has_trait("transport_encryption"):  # else each kernel warns of it
+            self.transport_encryption = "auto"
         options["preexec_fn"] = partial(die_with, os.getpid())
         return await super().start_kernel(*args, **options)

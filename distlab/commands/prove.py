@@ -6,6 +6,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from distlab.calls.progress import Progress
 from distlab.commands.bar import GradingBar
 from distlab.commands.lessons import find_exercises
 
@@ -24,7 +25,7 @@ def prove(
     """
     solutions = find_exercises(exercise or [])
     console = Console(highlight=False)
-    with console.status("Loading"):
+    with Progress("loading the checks"):
         from distlab.checks.kit.proof import prove as prove_exercise
     faults = 0
     for solution in solutions:

@@ -6,16 +6,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
+from distlab.calls.progress import Progress as Waiting
+from distlab.commands.bar import bar_columns
 from distlab.commands.lesson_process import LessonProcesses
 from distlab.commands.lessons import find_lessons
 from distlab.errors import DistlabError
@@ -25,7 +21,7 @@ from distlab.units import MB
 if TYPE_CHECKING:
     from distlab.commands.execute import LessonRun
 
-__all__ = ["run"]
+__all__ = ["run", "run_all"]
 
 _SHOWN_LINES = 40
 _LESSON_BYTES = 1200 * MB  # what one may take, with all its processes
@@ -58,8 +54,7 @@ def run(
     _refuse_overwriting(lessons, to)
     to.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
-    jobs = min(jobs or _affordable_jobs(), len(lessons))
-    runs = _run_all(lessons, to.absolute(), cell_timeout, jobs, console)
+    runs = run_all(lessons, to.absolute(), console, cell_timeout, jobs)
     console.print(_table(runs))
     console.print(
         f"The executed notebook (.ipynb) is beside each page, in {to}", soft_wrap=True
@@ -90,11 +85,21 @@ def _affordable_jobs():
     return 2 if usable_cores() >= 2 and free else 1
 
 
-def _run_all(lessons, folder, cell_timeout_s, jobs, console):
-    """Run the lessons, each with a line of its own, and report each as it ends."""
-    processes, lines = LessonProcesses(jobs), {}
+def run_all(
+    lessons: list[Path],
+    folder: Path,
+    console: Console,
+    cell_timeout_s: int = 300,
+    jobs: int | None = None,
+) -> list["LessonRun"]:
+    """Run the lessons, each with a line of its own, and report each as it ends.
+
+    Raises: typer.Exit after Ctrl-C; as `LessonProcesses.run`.
+    """
+    processes = LessonProcesses(min(jobs or _affordable_jobs(), len(lessons)))
+    lines = {}
     try:
-        with console.status("Loading papermill"):
+        with Waiting("loading papermill"):
             from distlab.commands.execute import count_cells
         cells = {path: count_cells(path) for path in lessons}
         with _progress(console) as progress:
@@ -122,9 +127,7 @@ def _run_all(lessons, folder, cell_timeout_s, jobs, console):
 def _progress(console):
     return Progress(
         TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("cells"),
+        *bar_columns("cells"),
         TimeElapsedColumn(),
         console=console,
         disable=not console.is_terminal,

@@ -11,6 +11,8 @@ import ast
 import symtable
 from dataclasses import dataclass
 
+import distlab
+
 __all__ = ["Import", "Statement", "imported_path", "statements_of", "without_stubs"]
 
 _AT_ONCE = ("listcomp", "setcomp", "dictcomp", "genexpr")
@@ -138,7 +140,9 @@ def _imports(node):
     elif isinstance(node, ast.ImportFrom):
         module = "." * node.level + (node.module or "")
         for each in node.names:
-            yield Import(module, each.name, each.asname or each.name, each.asname)
+            home = distlab.WHERE.get(each.name) if module == "distlab" else None
+            bound = each.asname or each.name
+            yield Import(home or module, each.name, bound, each.asname)
 
 
 def _names(text, nodes):

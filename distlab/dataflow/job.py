@@ -60,6 +60,7 @@ class Job:
         self._workers = workers
         self._folder = folder
         self._reducers, self._memory_bytes = reducers, memory_bytes
+        self._tasks = len(splits) + reducers
         self._skip_most = skip_bad_records
         self._at = {}  # worker -> its attempt
         self._results = {}  # task -> Mapped or Reduced, of its first attempt
@@ -67,16 +68,19 @@ class Job:
         self._failures = Counter()
 
     def run(self, interrupts: Interrupts) -> None:
-        """Do all tasks; return early if there is an interrupt.
+        """Do all tasks.
 
-        Raises: TaskFailed, WorkdirError.
+        Raises: TaskFailed, WorkdirError, KeyboardInterrupt.
         """
         with Progress() as progress:
             while not self.schedule.finished and not interrupts.pending:
                 self._hand_out()
                 for what in self._workers.wait(_TICK_S):
                     self._take_in(what)
-                progress.show(self._how_far)
+                done, tasks = len(self.schedule.completed), self._tasks
+                progress.show(self._how_far, done / tasks)
+        if not self.schedule.finished:
+            raise self._workers.interrupted(self._how_far())
 
     def _take_in(self, what):
         if isinstance(what, Lost):

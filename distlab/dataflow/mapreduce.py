@@ -151,14 +151,11 @@ def _done(start_pool, make_job, workdir):
         try:
             job = make_job(workers=pool)
             job.run(interrupts)
-            if not interrupts.pending:
-                output = _output(job, pool)
-                if workdir is not None:
-                    output.paths = _moved(job.parts, workdir)
+            output = _output(job, pool)
+            if workdir is not None:
+                output.paths = _moved(job.parts, workdir)
         finally:
             pool.close()
-    if interrupts.pending:
-        raise KeyboardInterrupt
     return output
 
 

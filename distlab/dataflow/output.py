@@ -1,6 +1,5 @@
 """What a job gives back: its pairs, read from the parts, and a summary to look at."""
 
-import html
 import os
 import reprlib
 import weakref
@@ -9,8 +8,8 @@ from itertools import islice
 
 from distlab.dataflow.counters import Counters
 from distlab.dataflow.runs import read
-from distlab.dataflow.tables import html_table, text_table
 from distlab.show import folded
+from distlab.show.table import html_report, text_report
 from distlab.trace import Trace
 from distlab.units import readable_seconds
 
@@ -71,15 +70,13 @@ class Output:
                 yield key, value
 
     def __repr__(self):
-        rows = text_table([_HEAD, *self.counters.rows()], _SIDES)
-        return "\n".join([self._headline(), *rows, *self._footnotes()])
+        rows = [_HEAD, *self.counters.rows()]
+        return text_report(self._headline(), rows, _SIDES, self._footnotes())
 
     def _repr_html_(self):
-        table = html_table([_HEAD, *self.counters.rows()], _SIDES)
-        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self._footnotes())
-        played = folded(self.trace, _MOST_PLAYED)
-        title = f"<b>{html.escape(self._headline())}</b>"
-        return f"<div>{title}{table}{notes}{played}</div>"
+        rows = [_HEAD, *self.counters.rows()]
+        table = html_report(self._headline(), rows, _SIDES, self._footnotes())
+        return table + folded(self.trace, _MOST_PLAYED)
 
     def _headline(self):
         counted = self.counters

@@ -14,6 +14,7 @@ Source: Dean and Ghemawat, "MapReduce" (2004), sections 3.3, 3.6 and 5.
 import heapq
 from collections.abc import Iterable
 
+from distlab.calls.progress import Progress
 from distlab.dataflow.machines import Machines
 from distlab.dataflow.schedule import Schedule
 from distlab.dataflow.simulated import Ran, Simulated
@@ -83,13 +84,15 @@ class _Run:
 
     def to_the_end(self):
         """Go from event to event, handing out after each what can be."""
-        while not self._schedule.finished:
-            self._hand_out()
-            self.now = max(self.now, self._next_s())
-            while self._ends and self._ends[0][0] <= self.now:
-                self._done(heapq.heappop(self._ends)[1])
-            while self._deaths and self._deaths[-1][0] <= self.now:
-                self._lost(self._deaths.pop()[1])
+        with Progress() as progress:
+            while not self._schedule.finished:
+                progress.show(lambda: f"simulated: {self.now:.0f} s on the clock")
+                self._hand_out()
+                self.now = max(self.now, self._next_s())
+                while self._ends and self._ends[0][0] <= self.now:
+                    self._done(heapq.heappop(self._ends)[1])
+                while self._deaths and self._deaths[-1][0] <= self.now:
+                    self._lost(self._deaths.pop()[1])
         for attempt in list(self._takes_s):
             self._end(attempt, "given up")
 

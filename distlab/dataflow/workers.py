@@ -19,7 +19,8 @@ from typing import NamedTuple
 import cloudpickle
 
 from distlab.calls.console import Console
-from distlab.calls.places import source_lines
+from distlab.calls.places import source_lines, whereabouts
+from distlab.errors import interrupted
 from distlab.faults import KillWorker, SlowWorker, WorkerFault
 from distlab.processes import Ended, Frame, Lines, Processes, Pulse
 from distlab.trace import Event, Trace
@@ -211,6 +212,16 @@ class Workers:
             e._replace(start=e.start - since_s, end=e.end - since_s) for e in events
         ]
         return Trace(self.count, events, who="worker")
+
+    def interrupted(self, how_far: str) -> KeyboardInterrupt:
+        """Return what Ctrl-C raises, with what each worker was doing."""
+        self._pulse.release()
+        stacks = self._processes.stacks(self._doing)
+        story = [how_far, "", "  What each worker was doing:"]
+        for worker in sorted(self._doing):
+            at = whereabouts(stacks.get(worker, ()))
+            story.append(f"    worker {worker} was at {self._doing[worker][1]}{at}")
+        return interrupted("\n".join(story), self.trace())
 
     def close(self) -> None:
         """End every worker, whatever it does; remove their folder."""

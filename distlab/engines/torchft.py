@@ -107,4 +107,4 @@ def manager(
 
 def _require():
     if not is_installed():
-        raise EngineMissing("torchft is missing; this adds it: pip install torchft")
+        raise EngineMissing.of("engines.torchft", ["torchft"], "torchft")

@@ -52,7 +52,7 @@ class Outcome:
 class Failure(Exception):
     """Why a call cannot finish; the story is written from it.
 
-    kind: "raised", "died", "stuck", "disagreement" or "timeout".
+    kind: "raised", "died", "stuck", "disagreement", "timeout" or "interrupted".
     first: the outcome to tell of, where a rank raised or died.
     stuck: rank -> the ranks that it waits for, where ranks are stuck.
     outcomes: rank -> its outcome, for all that have ended.
@@ -104,6 +104,15 @@ class Call:
             self._next_look = now + TICK_S
             self._board.drain()
             self._look_for_stuck()
+
+    def how_far(self) -> str:
+        """Return in words how many ranks are at work, and how far by their notes."""
+        size = self._board.world_size
+        steps = [self._board.now(rank).step for rank in range(size)]
+        least, most = min(steps), max(steps)
+        made = f"{least}" if least == most else f"{least} to {most}"
+        ranks = f"{size - len(self.outcomes)} of {size} ranks at work"
+        return f"{ranks}, Comm calls: {made}" if most else ranks
 
     def _take(self, happened):
         for what in happened:
@@ -194,17 +203,17 @@ class Call:
         """Return a Failure with all that its story needs, also the ranks' stacks."""
         self._pulse.release()
         busy = set(range(self._board.world_size)) - set(self.outcomes)
-        stacks = self._stacks(busy)
+        stacks = self._stacks(busy, 1.0 if kind == "interrupted" else 0.2)
         self._take(self._processes.poll(0))
         return Failure(
             kind, first, outcomes=dict(self.outcomes), stacks=stacks, **facts
         )
 
-    def _stacks(self, busy):
+    def _stacks(self, busy, wait_s):
         """Return where these ranks are, asked again while one of them goes on."""
         for _ in range(_LOOKS):
             before = [self._board.now(rank) for rank in busy]
-            stacks = self._processes.stacks(busy)
+            stacks = self._processes.stacks(busy, wait_s)
             time.sleep(_STILL_S)
             if before == [self._board.now(rank) for rank in busy]:
                 break

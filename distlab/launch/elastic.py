@@ -23,6 +23,7 @@ from functools import partial
 from pathlib import Path
 
 from distlab.calls.console import Console
+from distlab.calls.progress import Progress
 from distlab.calls.travel import check_function, pack_task
 from distlab.errors import InvalidArgument, WorldFailed
 from distlab.faults import Fault, Kill, Slow, check_faults
@@ -123,19 +124,20 @@ def run_elastic(
     plan = faults if callable(faults) else _once(check_faults(faults, world_size))
     console = Console(world_size, quiet)
     deadline = time.monotonic() + check_timeout(timeout_s)
-    with Interrupts() as interrupts:
+    with Interrupts() as interrupts, Progress() as progress:
         run = _Elastic(world_size, console, plan, partial(pack_task, fn, args))
         run.least, run.restarts, run.suspect_after_s = least, restarts, suspect_after_s
         try:
             while not interrupts.pending and not run.go_on():
+                progress.show(run.how_far)
                 if time.monotonic() > deadline:
                     raise run.failed(Failure("timeout", timeout_s=timeout_s))
+            if interrupts.pending:
+                raise run.failed(Failure("interrupted"))
             report = run.report()
         finally:
             run.close()
             console.close()
-    if interrupts.pending:
-        raise KeyboardInterrupt
     return report
 
 
@@ -218,6 +220,10 @@ class _Elastic:
             self.board.drain()
             self._look()
         return bool(self.results) and not (self.inside or self._over)
+
+    def how_far(self) -> str:
+        """Return in words which world it is, and of how many ranks."""
+        return f"world {len(self.worlds)}, {len(self.inside)} ranks at work"
 
     def _hear(self, frame):
         process = frame.index

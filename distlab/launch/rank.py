@@ -109,6 +109,8 @@ def pin_loopback() -> None:
 def join(rank: int, world_size: int, backend: str, place: str) -> None:
     """Join the process group: meet in the file `place`, talk over loopback only."""
     pin_loopback()
+    if backend == "gloo":  # FSDP2, DeepSpeed and others would move to a GPU unasked
+        os.environ["CUDA_VISIBLE_DEVICES"] = ""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         dist.init_process_group(

@@ -17,6 +17,7 @@ from itertools import permutations
 from pathlib import Path
 
 from distlab.calls.console import Console
+from distlab.calls.progress import Progress
 from distlab.errors import WorldFailed
 from distlab.faults import Fault
 from distlab.launch.call import TICK_S, Call, Failure, Outcome
@@ -96,22 +97,26 @@ class Ranks:
     def wait_ready(self, interrupts: Interrupts) -> None:
         """Wait until every rank has joined the process group.
 
-        Raises: Failure if one cannot; KeyboardInterrupt is left to `interrupts`.
+        Raises: Failure if one cannot, or if there is an interrupt.
         """
         console = Console(self.world_size, quiet=True)
         ready, deadline = set(), time.monotonic() + _START_S
-        while len(ready) < self.world_size and not interrupts.pending:
-            for what in self.processes.poll(TICK_S):
-                if isinstance(what, Frame):
-                    ready.add(what.index)
-                elif isinstance(what, Lines):
-                    console.add(what.index, what.text)
-                elif isinstance(what, Ended):
-                    said = {"starting": console.output()[what.index]}
-                    died = Outcome(what.index, "died", 0, what.status, said)
-                    raise Failure("died", died)
-            if time.monotonic() > deadline:
-                raise Failure("timeout", timeout_s=_START_S)
+        with Progress() as progress:
+            while len(ready) < self.world_size and not interrupts.pending:
+                progress.show(lambda: f"starting {self.world_size} ranks")
+                for what in self.processes.poll(TICK_S):
+                    if isinstance(what, Frame):
+                        ready.add(what.index)
+                    elif isinstance(what, Lines):
+                        console.add(what.index, what.text)
+                    elif isinstance(what, Ended):
+                        said = {"starting": console.output()[what.index]}
+                        died = Outcome(what.index, "died", 0, what.status, said)
+                        raise Failure("died", died)
+                if time.monotonic() > deadline:
+                    raise Failure("timeout", timeout_s=_START_S)
+        if interrupts.pending:
+            raise Failure("interrupted")
 
     def call(
         self,
@@ -126,17 +131,21 @@ class Ranks:
 
         tasks: one for all ranks, or one for each.
 
-        Raises: Failure as soon as the call cannot finish any more.
+        Raises: Failure as soon as the call cannot finish any more, or is interrupted.
         """
         call = self._begin(console, faults)
         for rank in range(self.world_size):
             self.processes.send(rank, b"C" + tasks[rank % len(tasks)])
         deadline = time.monotonic() + timeout_s
-        while len(call.outcomes) < self.world_size and not interrupts.pending:
-            call.go_on()
-            if time.monotonic() > deadline and len(call.outcomes) < self.world_size:
-                raise call.failure("timeout", timeout_s=timeout_s)
+        with Progress() as progress:
+            while len(call.outcomes) < self.world_size and not interrupts.pending:
+                call.go_on()
+                progress.show(call.how_far)
+                if time.monotonic() > deadline and len(call.outcomes) < self.world_size:
+                    raise call.failure("timeout", timeout_s=timeout_s)
         self.board.drain()
+        if len(call.outcomes) < self.world_size:
+            raise call.failure("interrupted")
         grouped = all(o.details.get("group") for o in call.outcomes.values())
         alive = len(self.processes.alive) == self.world_size
         self.intact = alive and grouped and not self.loose_ends()
@@ -149,7 +158,7 @@ class Ranks:
 
     def story(
         self, failure: Failure, faults: Sequence[Fault], output: list[str]
-    ) -> WorldFailed:
+    ) -> WorldFailed | KeyboardInterrupt:
         """Return the exception that tells the story of a `Failure` of these ranks."""
         how = {"noted": self.noted, "script": self.script}
         return tell(failure, self.board, faults, output, **how)

@@ -1,10 +1,10 @@
 """What a run gives back: results, trace, output, and a summary to look at."""
 
-import html
 import reprlib
 from dataclasses import dataclass, field
 
 from distlab.show import folded
+from distlab.show.table import html_report, text_report
 from distlab.show.theme import rank_color
 from distlab.trace import Trace
 from distlab.units import readable_bytes, readable_seconds
@@ -12,6 +12,7 @@ from distlab.units import readable_bytes, readable_seconds
 __all__ = ["Report"]
 
 _COLUMNS = ("rank", "result", "sent", "messages", "waited")
+_SIDES = "<<>>>"
 _ROWS = 16
 _MOST_PLAYED = 3000  # events; for more, ask for show.player
 
@@ -37,36 +38,14 @@ class Report:
 
     def __repr__(self):
         rows = [_COLUMNS, *self._rows()]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = [self._headline()]
-        for row in rows:
-            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
-            lines.append("  " + "  ".join(cells).rstrip())
-        return "\n".join([*lines, *self._footnotes()])
+        return text_report(self._headline(), rows, _SIDES, self._footnotes())
 
     def _repr_html_(self):
-        cell = "padding:2px 14px 2px 0;text-align:left"
-        head = "".join(
-            f"<th scope='col' style='{cell}'>{name}</th>" for name in _COLUMNS
-        )
-        body = ""
-        for number, row in enumerate(self._rows()):
-            dot = (
-                f"<span style='color:{rank_color(number)}' aria-hidden='true'>"
-                "&#9679;</span> "
-            )
-            rank, *rest = map(html.escape, row)
-            cells = "".join(
-                f"<td style='{cell}'>{value}</td>" for value in (dot + rank, *rest)
-            )
-            body += f"<tr>{cells}</tr>"
-        notes = "".join(f"<div>{html.escape(note)}</div>" for note in self._footnotes())
-        played = folded(self.trace, _MOST_PLAYED)
-        return (
-            f"<div><b>{html.escape(self._headline())}</b>"
-            f"<table style='margin:4px 0'><thead><tr>{head}</tr></thead>"
-            f"<tbody>{body}</tbody></table>{notes}{played}</div>"
-        )
+        rows = [_COLUMNS, *self._rows()]
+        signs = [("●", rank_color(rank)) for rank in range(len(rows) - 1)]
+        notes = self._footnotes()
+        table = html_report(self._headline(), rows, _SIDES, notes, signs=signs)
+        return table + folded(self.trace, _MOST_PLAYED)
 
     def _headline(self):
         count = len(self.results)

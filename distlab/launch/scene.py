@@ -207,8 +207,10 @@ def group_in_words(group: str, world_size: int) -> str:
 
 
 def ranks_in_words(ranks: Iterable[int]) -> str:
-    """Return "rank 2", or "ranks 0, 1 and 3"."""
+    """Return "rank 2", "ranks 0, 1 and 3", or "ranks 0 to 63"."""
     ranks = list(ranks)
     if len(ranks) == 1:
         return f"rank {ranks[0]}"
+    if len(ranks) > 8 and ranks == list(range(ranks[0], ranks[-1] + 1)):
+        return f"ranks {ranks[0]} to {ranks[-1]}"
     return f"ranks {', '.join(map(str, ranks[:-1]))} and {ranks[-1]}"

@@ -10,6 +10,7 @@ from distlab.errors import (
     RankRaised,
     WorldFailed,
     WorldTimeout,
+    interrupted,
 )
 from distlab.faults import Fault
 from distlab.launch.call import Failure
@@ -56,7 +57,7 @@ def tell(
     *,
     noted: bool = True,
     script: bool = False,
-) -> WorldFailed:
+) -> WorldFailed | KeyboardInterrupt:
     """Return the exception that tells the story of a `Failure`.
 
     board: the ranks' notes at the moment of failure.
@@ -106,6 +107,8 @@ class _Story:
             return self._mismatch() or self._deadlock()
         if kind == "timeout":
             return self._timeout()
+        if kind == "interrupted":
+            return self._interrupted()
         crashed = kind == "died" and first.value < 0 and not self.scene.planned()
         if crashed and disagreement(self.board):  # gloo aborts on unequal sizes
             return self._mismatch()
@@ -240,20 +243,22 @@ class _Story:
         lines = [cause, "", f"    It is collective {number}{among}. {doing}."]
         return self._write(CollectiveMismatch, lines, missing[0], cause)
 
-    def _timeout(self):
+    def _unfinished(self):
+        """Return which ranks are at work, a verb, and who waits for them in words."""
         busy = [r for r in self.scene.everyone if r not in self.failure.outcomes]
         notes = {rank: self.board.now(rank) for rank in busy}
         at_work = [r for r in busy if not waits_for(self.board, r, notes[r])] or busy
         waiting = [r for r in busy if r not in at_work]
         starting = all(now.state == "starting" for now in notes.values())
-        cause = (
-            f"{ranks_in_words(at_work)} did not {'start' if starting else 'return'} "
-            f"within {self.failure.timeout_s:g} s"
-        )
-        if waiting:
-            wait = "waits" if len(waiting) == 1 else "wait"
-            them = "it" if len(at_work) == 1 else "them"
-            cause += f", and {ranks_in_words(waiting)} {wait} for {them}"
+        wait = "waits" if len(waiting) == 1 else "wait"
+        them = "it" if len(at_work) == 1 else "them"
+        also = f", and {ranks_in_words(waiting)} {wait} for {them}" if waiting else ""
+        return at_work, "start" if starting else "return", also
+
+    def _timeout(self):
+        at_work, verb, also = self._unfinished()
+        within = f"within {self.failure.timeout_s:g} s"
+        cause = f"{ranks_in_words(at_work)} did not {verb} {within}{also}"
         lines = [
             cause,
             "",
@@ -261,23 +266,37 @@ class _Story:
         ]
         return self._write(WorldTimeout, lines, at_work[0], cause)
 
+    def _interrupted(self):
+        at_work, verb, also = self._unfinished()
+        if verb == "start":
+            said = "before the ranks had begun"
+        else:
+            have = "has" if len(at_work) == 1 else "have"
+            said = f"{ranks_in_words(at_work)} {have} not returned{also}"
+        story = self._told([said], self.scene.everyone if verb == "return" else ())
+        return interrupted(story, self.scene.trace)
+
     def _write(self, kind, lines, rank, cause):
         """Return the exception: these lines, then what the other ranks were doing."""
         told = {rank} if kind in (RankRaised, RankDied) else set()
         others = [r for r in self.scene.everyone if r not in told]
-        while lines[-1] == "":
-            lines.pop()
-        first = self.failure.first
-        starting = first is not None and first.details.get("starting")
-        if others and not starting:
-            lines += ["", "  Meanwhile:" if told else "  What each rank was doing:"]
-            lines += _doings(self.scene, others)
-            lines += ["", f"  {self.see_it}"] if self.noted else []
         scene = self.scene
         return kind(
-            "\n".join(lines),
+            self._told(lines, others, "  Meanwhile:" if told else ""),
             rank=rank,
             cause=cause,
             trace=scene.trace,
             output=scene.output,
         )
+
+    def _told(self, lines, others, title=""):
+        """Return the story: these lines, then what the other ranks were doing."""
+        while lines[-1] == "":
+            lines.pop()
+        first = self.failure.first
+        starting = first is not None and first.details.get("starting")
+        if others and not starting:
+            lines += ["", title or "  What each rank was doing:"]
+            lines += _doings(self.scene, others)
+            lines += ["", f"  {self.see_it}"] if self.noted else []
+        return "\n".join(lines)

@@ -21,6 +21,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 
+import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
@@ -66,6 +67,7 @@ _NEW = {
 _FUNCTIONS = {function for function, _ in _METHODS.values()}
 _FUNCTIONS |= {"all_gather_single", "reduce_scatter_single", *OBJECTS}
 _SHOWN_SHAPES = 4
+_kept = deque(maxlen=100)  # an older C++ waits for ever for a work that Python let go
 _Plain = distributed_c10d.ProcessGroup
 _OF_BOTH = ("_register_backend", "_set_default_backend", "_set_group_name")
 _OF_BOTH += ("_set_group_desc",)
@@ -224,6 +226,8 @@ class SeenWork(dist.Work):
     def begun(self, real):
         """Follow torch's own work from here on; return what the caller is to have."""
         self.real = real
+        if torch.__version__ < (2, 8):
+            _kept.append(self)
         if real is None:  # it has ended, or torch collects several before they begin
             self.end()
             self._comm.recorder.running()

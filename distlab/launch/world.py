@@ -32,7 +32,7 @@ def run(
     world_size: int = 4,
     *,
     args: Sequence = (),
-    backend: str = "auto",
+    backend: str = "gloo",
     timeout_s: float = 60,
     faults: Fault | Sequence[Fault] = (),
     quiet: bool = False,
@@ -45,7 +45,8 @@ def run(
     Each rank is a process of its own with a `Comm`, and torch's default process group
     is up. What ranks print appears as they print it, unless `quiet`.
 
-    backend: "gloo", "nccl", or "auto": NCCL if there is a GPU for every rank.
+    backend: "gloo", on CPUs, which then see no GPU; "nccl", a GPU for every rank; or
+        "auto": NCCL where there are enough GPUs. Tensors must be on `comm.device`.
     timeout_s: how long the function may take once all ranks are up.
     faults: `Kill`, `Hang`, `Slow` and `Corrupt`, to break the run on purpose.
     fabric: simulate the ranks on it instead, on a virtual clock; hundreds are fine.
@@ -67,7 +68,7 @@ def in_turn(
     world_size: int,
     arguments: Sequence[Sequence],
     *,
-    backend: str = "auto",
+    backend: str = "gloo",
     timeout_s: float = 60,
     faults: Fault | Sequence[Fault] = (),
     quiet: bool = False,
@@ -147,7 +148,7 @@ class World:
     Raises: as `run` does; WorldClosed for a call after `close`.
     """
 
-    def __init__(self, world_size: int, *, backend: str = "auto"):
+    def __init__(self, world_size: int, *, backend: str = "gloo"):
         refuse_nested("World")
         self.world_size = check_world_size(world_size)
         self.backend, self._notes = choose_backend(backend, self.world_size)
@@ -248,7 +249,7 @@ def _ready(ranks, interrupts):
 
 
 def _call(ranks, tasks, timeout_s, faults, quiet, interrupts, notes):
-    """Run one call; return its report, or None if it was interrupted."""
+    """Run one call; return its report."""
     console = Console(ranks.world_size, quiet)
     try:
         outcomes = ranks.call(
@@ -262,8 +263,6 @@ def _call(ranks, tasks, timeout_s, faults, quiet, interrupts, notes):
         raise ranks.story(failure, faults, console.output()) from None
     finally:
         console.close()
-    if interrupts.pending:
-        return None
     return Report(
         results=[outcome.value for outcome in outcomes],
         trace=ranks.board.trace(),

@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from distlab.units import readable_seconds
+
 __all__ = ["Call", "Operation"]
 
 
@@ -43,3 +45,13 @@ class Operation(NamedTuple):
     def call(self) -> Call:
         """What was asked."""
         return Call(self.op, self.key, self.value)
+
+    def _repr_pretty_(self, printer, cycle):
+        who = f"client {self.client}" if isinstance(self.client, int) else self.client
+        about = "".join(f" {part!r}" for part in self.call[1:] if part is not None)
+        told = self.outcome == "ok" and (self.value is None or self.result is not None)
+        answer = f" → {self.result!r}" if told else ""
+        ended = f", {self.outcome}"
+        ended += "" if self.end is None else f" at {readable_seconds(self.end)}"
+        called = f"called at {readable_seconds(self.start)}"
+        printer.text(f"{who}: {self.op}{about}{answer} ({called}{ended})")

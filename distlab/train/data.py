@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-from distlab.errors import InvalidArgument
+from distlab.errors import ExtraMissing, InvalidArgument
 from distlab.train.sameness import judged_by_rank_0
 
 __all__ = ["ShardedSampler", "check_sharing", "digits", "library_text", "windows"]
@@ -36,14 +36,12 @@ def windows(text: torch.Tensor, starts: torch.Tensor, length: int) -> torch.Tens
 def digits() -> tuple[torch.Tensor, torch.Tensor]:
     """Return scikit-learn's 1797 digits: pixels [1797, 64] from 0 to 1, and labels.
 
-    Raises: InvalidArgument, saying how to add it, if scikit-learn is not there.
+    Raises: ExtraMissing if scikit-learn is not there.
     """
     try:
         from sklearn.datasets import load_digits
     except ImportError:
-        raise InvalidArgument(
-            "the digits come with scikit-learn: pip install scikit-learn"
-        )
+        raise ExtraMissing.of("digits", ["scikit-learn"], "notebook")
     found = load_digits()
     pixels = torch.tensor(found.data, dtype=torch.float32) / 16
     return pixels, torch.tensor(found.target)

@@ -39,7 +39,7 @@ COMMENT = "Each chunk is complete by then. What does yours do with it?"
 
 
 def commands(mark):
-    """Return the commands of docs/instructors.md under a mark, each by its first words."""
+    """Return the commands of docs/instructors.md under a mark."""
     text = (ROOT / "docs" / "instructors.md").read_text()
     block = re.search(rf"<!-- {mark} -->\s*```sh\n(.*?)```", text, re.DOTALL)[1]
     return block.splitlines()

@@ -61,7 +61,9 @@ def lab(tmp_path_factory):
     yield found[0], folder
     everything += everything[0].children(recursive=True)
     server.terminate()
-    server.communicate(timeout=30)
+    said += server.communicate(timeout=30)[0]
+    warned = [line for line in said.splitlines() if re.match(r"\[W |.*WARNING", line)]
+    assert not [line for line in warned if "is not trusted" not in line]
     assert not psutil.wait_procs(everything, timeout=10)[1]
 
 
@@ -131,6 +133,13 @@ def test_no_cell_fails_and_the_console_has_nothing_to_say(lesson):
     )
     assert lesson.locator(".jp-OutputArea-output .distlab-player").count() >= 4
     assert lesson.troubles == []
+
+
+def test_a_learner_sees_nothing_of_an_instructors(lesson):
+    menus = lesson.locator(".lm-MenuBar-itemLabel").all_inner_texts()
+    assert "Kernel" in menus and "Nbgrader" not in menus
+    assert lesson.get_by_text("Create Assignment").count() == 0
+    assert lesson.get_by_text("Validate", exact=True).count() == 0
 
 
 def test_a_result_is_told_once_the_prediction_is_made(lesson, lab, keep):
@@ -233,6 +242,7 @@ def test_both_themes_are_legible(lesson, keep):
     lesson.get_by_text("Theme", exact=True).hover()
     lesson.get_by_text("JupyterLab Dark", exact=True).click()
     lesson.wait_for_function("document.body.dataset.jpThemeLight === 'false'")
-    assert shown.get_attribute("data-theme") == "dark"
     assert shown.evaluate(paper) != light
+    card = cell(lesson, "ask(10)").locator("section").first
+    assert card.evaluate("e => getComputedStyle(e).colorScheme") == "dark"
     keep(shown, "dark")

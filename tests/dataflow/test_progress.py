@@ -68,9 +68,37 @@ for output in notebook.cells[0].outputs:
 """
 
 
-def test_a_notebook_has_one_display_that_is_empty_in_the_end():
-    command = [sys.executable, "-c", NOTEBOOK, LONG]
+READER = "get_ipython().kernel._allow_stdin = True\n"
+
+
+def left_in_a_notebook(code):
+    """Return what a cell has shown, and what is left of that."""
+    command = [sys.executable, "-c", NOTEBOOK, code]
     done = subprocess.run(command, capture_output=True, text=True)
-    assert "4 of 6 maps done, 0 of 2 reduces done" in done.stdout
-    left = [line for line in done.stdout.splitlines() if line.startswith("left:")]
+    lines = done.stdout.splitlines()
+    return done.stdout, [line for line in lines if line.startswith("left:")]
+
+
+def test_a_notebook_has_one_display_that_is_empty_in_the_end():
+    shown, left = left_in_a_notebook(READER + LONG)
+    assert "4 of 6 maps done, 0 of 2 reduces done" in shown
     assert left == ["left: display_data {'text/plain': ''}"]
+
+
+def test_a_notebook_without_a_reader_gets_nothing():
+    shown, left = left_in_a_notebook(LONG)
+    assert ("maps done" in shown, left) == (False, [])
+
+
+WITHIN = """
+from distlab.calls import progress
+progress._AFTER_S, progress._EVERY_S = 0, 0
+with progress.Progress("outside"), progress.Progress() as inner:
+    inner.show(lambda: "inside")
+"""
+
+
+def test_progress_within_progress_shares_its_line():
+    written = in_a_terminal(WITHIN)
+    assert "outside, inside (0 s)" in written
+    assert written.endswith("\r\x1b[K\r")

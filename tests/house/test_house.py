@@ -5,10 +5,12 @@ import json
 import re
 import subprocess
 import sys
+import tomllib
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
+from pins import pins_of
 
 from distlab.commands.glossary import definitions, page, terms
 from distlab.errors import DistlabError
@@ -166,13 +168,13 @@ def test_linter_and_formatter_have_nothing_to_say():
 
 
 def test_paths_that_readme_and_docs_name_exist():
-    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
-        text = page.read_text()
+    for told in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        text = told.read_text()
         named = {ROOT / n for n in re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.\w+)`", text)}
         linked = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
-        named |= {page.parent / name for name in linked}
+        named |= {told.parent / name for name in linked}
         missing = [n for n in named if "NN_" not in n.name and not n.exists()]
-        assert not missing, page
+        assert not missing, told
     assert len((ROOT / "README.md").read_text().split()) <= 700
 
 
@@ -208,18 +210,12 @@ def test_every_import_is_a_declared_dependency():
 
 
 def test_every_requirement_is_pinned():
-    pins = {}
-    for line in (ROOT / "binder" / "requirements.txt").read_text().splitlines():
-        if line and not line.startswith(("#", "-")):
-            name, _, version = line.partition("==")
-            assert version, line
-            pins[name.lower().replace("_", "-").replace(".", "-")] = version
+    pins = pins_of(ROOT / "constraints.txt")
     assert pins["torch"] == "2.13.0"
-    text = (ROOT / "pyproject.toml").read_text()
-    wanted = re.findall(r'^    "([\w-]+)(?:>=|\[|")', text, re.MULTILINE)
-    wanted = [name for name in wanted if name not in ("setuptools", "distlab")]
-    assert len(wanted) > 10
-    assert not [name for name in wanted if name.lower() not in pins]
+    project = tomllib.loads(PROJECT.read_text())["project"]
+    lists = [project["dependencies"], *project["optional-dependencies"].values()]
+    wanted = {re.match(r"[\w-]+", each)[0].lower() for some in lists for each in some}
+    assert len(wanted) > 30 and wanted - {"distlab"} <= set(pins)
 
 
 NOTEBOOKS = sorted(
@@ -288,6 +284,17 @@ def without_skeleton_or_prose(path):
         yield "the median code cell has more than 8 lines"
     if "!" in re.sub(r"!\[|`[^`]*`|\$[^$]*\$", "", prose):
         yield "an exclamation mark"
+
+
+def long_imports(path):
+    cell = next(cell for cell in cells_of(path) if cell["cell_type"] == "code")
+    lines = re.findall(r"^(?:import|from) .*", cell["source"], re.MULTILINE)
+    if len(lines) > 8 or max(map(len, lines)) > 88:
+        yield f"{len(lines)} lines of imports, the longest of {max(map(len, lines))}"
+
+
+def test_import_cells_are_short():
+    assert not offenders(long_imports, LESSONS)
 
 
 def test_lessons_follow_the_skeleton_and_are_half_code():

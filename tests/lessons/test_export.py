@@ -94,7 +94,7 @@ def test_a_lessons_script_trains_as_one_process_does(lesson, ranks, options, tmp
         assert (float(loss), float(norm)) == pytest.approx(right[::2], rel=near)
         assert float(rate) == pytest.approx(right[1], rel=0.002)
         used = float(tokens.replace(",", "")) * job.flops_per_token / (ranks * 1e9)
-        assert float(mfu) == pytest.approx(100 * used, rel=0.01, abs=0.051), "one decimal"
+        assert float(mfu) == pytest.approx(100 * used, abs=0.06)  # one decimal
     assert float(rows[0][1]) > float(rows[-1][1]), "the loss goes down"
 
 

@@ -431,5 +431,5 @@ def test_a_missing_deepspeed_and_another_stage_are_told_before_anything_starts(
     with pytest.raises(InvalidArgument, match="1, 2 or 3, and got 4"):
         deepspeed.engine(nn.Linear(2, 2), torch.optim.SGD, 4)
     monkeypatch.setattr(deepspeed, "find_spec", lambda name: None)
-    with pytest.raises(EngineMissing, match="pip install deepspeed"):
+    with pytest.raises(EngineMissing, match=r"distlab\[deepspeed\]"):
         deepspeed.engine(nn.Linear(2, 2), torch.optim.SGD, 1)

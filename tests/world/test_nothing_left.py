@@ -15,7 +15,7 @@ from leaks import left_since, what_there_is
 from soaks import repeats
 from stores import is_gone, wait_until
 
-from distlab import World, run
+from distlab import run
 from distlab.processes.folders import new_folder
 
 
@@ -77,17 +77,6 @@ def test_interrupts_at_random_moments_leave_nothing(count):
         timer.join()
     assert held()[:2] == (descriptors, processes)
     assert run(exchange, 4).results == [1000.0] * 4
-
-
-def test_an_interrupted_world_goes_on_with_fresh_ranks():
-    with World(3) as world:
-        for _ in range(5):
-            timer = interrupt_after(0.15)
-            with pytest.raises(KeyboardInterrupt):
-                timer.start()
-                world.run(exchange, 10**9)
-            timer.join()
-            assert world.run(exchange).results == [1000.0] * 3
 
 
 def test_an_interrupt_finds_the_handler_that_was_there_before():

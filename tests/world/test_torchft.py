@@ -91,7 +91,10 @@ def test_a_group_is_killed_and_a_new_one_takes_over_the_state_of_those_that_went
 
 def test_a_missing_torchft_is_told_before_anything_starts(monkeypatch):
     monkeypatch.setattr(torchft, "find_spec", lambda name: None)
-    with pytest.raises(EngineMissing, match="install torchft"), torchft.lighthouse():
+    with (
+        pytest.raises(EngineMissing, match=r"install .distlab.torchft"),
+        torchft.lighthouse(),
+    ):
         pass
 
 

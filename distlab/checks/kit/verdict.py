@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from functools import wraps
 from typing import Any
 
+from distlab.calls.progress import Progress
 from distlab.checks.kit.hints import COMMON, in_lines, remember
 from distlab.launch import kept_ranks
 
@@ -99,6 +100,7 @@ class Sheet:
 
     def show(self, verdict: Verdict, hidden: bool) -> None:
         """Show a verdict; hidden: of a case that learners do not see."""
+        Progress.make_room()
         print(verdict)
         drawn = {} if verdict.outcome == "pass" else verdict.drawn()
         if drawn and "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
@@ -155,11 +157,10 @@ def grade(
     hidden: further cases, which only the instructor's notebook has.
     """
     verdicts = []
-    with kept_ranks():
-        for case, is_hidden in _marked(cases, hidden):
-            verdicts.append(_shown(check, function, case, is_hidden))
-            if verdicts[-1].outcome != "pass":
-                break
+    for verdict in _verdicts(check, function, cases, hidden):
+        verdicts.append(verdict)
+        if verdict.outcome != "pass":
+            break
     passed = bool(verdicts) and verdicts[-1].outcome == "pass"
     earned = float(points) if passed else 0.0
     _sheet.get().total(f"{earned:g} of {points:g} points")
@@ -170,11 +171,7 @@ def grade_each(
     points: int, check: Callable, function: Any, cases: Iterable, hidden: Iterable = ()
 ) -> float:
     """Check all cases; return the part of the points that they earned, rounded down."""
-    with kept_ranks():
-        verdicts = [
-            _shown(check, function, case, is_hidden)
-            for case, is_hidden in _marked(cases, hidden)
-        ]
+    verdicts = list(_verdicts(check, function, cases, hidden))
     passed = sum(verdict.outcome == "pass" for verdict in verdicts)
     earned = float(points * passed // max(1, len(verdicts)))
     told = f"{passed} of {len(verdicts)}: {earned:g} of {points:g} points"
@@ -186,6 +183,16 @@ def _marked(cases, hidden):
     """Return (case as a tuple, whether it is hidden), in order."""
     both = [(case, False) for case in cases] + [(case, True) for case in hidden]
     return [(c if isinstance(c, tuple) else (c,), marked) for c, marked in both]
+
+
+def _verdicts(check, function, cases, hidden):
+    """Yield the verdict on each case, and say how far it is."""
+    all_cases = _marked(cases, hidden)
+    with kept_ranks(), Progress() as progress:
+        for number, (case, is_hidden) in enumerate(all_cases, 1):
+            said = f"case {number} of {len(all_cases)}"
+            progress.show(lambda said=said: said, (number - 1) / len(all_cases))
+            yield _shown(check, function, case, is_hidden)
 
 
 def _shown(check, function, case, hidden):

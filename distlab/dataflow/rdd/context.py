@@ -195,8 +195,6 @@ class Context:
             finally:
                 self._busy = False
                 self.jobs.append(report_of(action, operation, len(self.jobs)))
-        if interrupts.pending:
-            raise KeyboardInterrupt
         return [action.results[partition] for partition in wanted]
 
     def accumulator(self, value: complex) -> Accumulator:

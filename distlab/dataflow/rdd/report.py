@@ -1,11 +1,10 @@
 """What an action did: its stages, what was computed, and what moved between them."""
 
-import html
 from dataclasses import dataclass
 
 from distlab.dataflow.rdd.graph import Node, Wide, within
 from distlab.dataflow.rdd.stages import Stage
-from distlab.dataflow.tables import html_table, text_table
+from distlab.show.table import html_report, text_report
 from distlab.trace import Lineage, Trace
 from distlab.trace.lineage import LineageNode, Parent, StageRun
 from distlab.units import readable_bytes, readable_seconds
@@ -68,13 +67,12 @@ class JobReport:
         return f"{records:,}", readable_bytes(size)
 
     def __repr__(self):
-        rows = text_table([_HEAD, *self.rows()], _SIDES)
-        return "\n".join([self._headline(), *rows, self._footnote()])
+        rows = [_HEAD, *self.rows()]
+        return text_report(self._headline(), rows, _SIDES, [self._footnote()])
 
     def _repr_html_(self):
-        table = html_table([_HEAD, *self.rows()], _SIDES)
-        title = f"<b>{html.escape(self._headline())}</b>"
-        return f"<div>{title}{table}<div>{self._footnote()}</div></div>"
+        rows = [_HEAD, *self.rows()]
+        return html_report(self._headline(), rows, _SIDES, [self._footnote()])
 
     def _headline(self):
         stages = _plural(len(self.stages), "stage")

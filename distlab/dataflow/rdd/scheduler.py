@@ -16,6 +16,7 @@ import os
 import time
 from collections import Counter
 
+from distlab.calls.progress import Progress
 from distlab.calls.travel import unpack
 from distlab.dataflow.notes import Deaths
 from distlab.dataflow.rdd.executor import Executor, Order
@@ -60,9 +61,9 @@ class Action:
         self._deaths = Deaths(cluster.folder, _MOST_DEATHS)
 
     def run(self, interrupts: Interrupts) -> None:
-        """Do what is needed; return early if there is an interrupt.
+        """Do what is needed.
 
-        Raises: TaskFailed, WorkdirError.
+        Raises: TaskFailed, WorkdirError, KeyboardInterrupt.
         """
         try:
             self._program(self.stages[-1])  # what cannot travel is told before all else
@@ -74,15 +75,26 @@ class Action:
 
     def _loop(self, interrupts):
         pool, wanted = self.cluster.pool, set(self.stages[-1].tasks)
-        while self.results.keys() != wanted and not interrupts.pending:
-            self._hand_out()
-            for what in pool.wait(_TICK_S):
-                if isinstance(what, Lost):
-                    self._lost(what)
-                elif isinstance(what, Raised):
-                    raise self._failure(self._at.pop(what.worker), what)
-                else:
-                    self._returned(what)
+        with Progress() as progress:
+            while self.results.keys() != wanted and not interrupts.pending:
+                self._hand_out()
+                for what in pool.wait(_TICK_S):
+                    if isinstance(what, Lost):
+                        self._lost(what)
+                    elif isinstance(what, Raised):
+                        raise self._failure(self._at.pop(what.worker), what)
+                    else:
+                        self._returned(what)
+                progress.show(self._how_far)
+        if self.results.keys() != wanted:
+            raise pool.interrupted(self._how_far())
+
+    def _how_far(self):
+        begun = [stage for stage in self.stages if stage.attempts]
+        return ", ".join(
+            f"{stage}: {len(stage.ran)} of {len(stage.tasks)} tasks done"
+            for stage in begun[-2:]
+        )
 
     def _hand_out(self):
         if not self._ready:

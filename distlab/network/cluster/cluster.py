@@ -13,6 +13,7 @@ import weakref
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from distlab.calls.progress import Progress
 from distlab.calls.travel import pack_functions
 from distlab.errors import InvalidArgument
 from distlab.faults import NodeFault, Split, check_node_faults
@@ -65,7 +66,8 @@ def run(
     with Cluster(make, nodes, delivery=delivery, seed=seed) as cluster:
         cluster._ask(Supervisor.plan, faults)
         cluster._ask(Supervisor.start_clients, clients, 0.0)
-        cluster._ask(Supervisor.finish, timeout_s)
+        with Progress(f"{nodes} nodes and their clients at work"):
+            cluster._ask(Supervisor.finish, timeout_s)
     return cluster.outcome()
 
 
@@ -100,7 +102,8 @@ class Cluster:
             with Interrupts():
                 self._supervisor = Supervisor(packed, nodes, delivery, seed)
                 weakref.finalize(self, self._supervisor.leave, wait=False)
-            self._supervisor.opened()
+            with Progress(f"starting {nodes} nodes"):
+                self._supervisor.opened()
         except BaseException:
             self.close()
             raise

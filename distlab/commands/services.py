@@ -1,0 +1,104 @@
+"""Notebook services: how each is recognized, how it opens a notebook, what is best."""
+
+import os
+import tomllib
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+
+import distlab
+from distlab.errors import DistlabError
+
+__all__ = ["SERVICES", "Service", "here", "open_in", "ready", "repository"]
+
+
+@dataclass(frozen=True)
+class Service:
+    """A notebook service, recognized by a variable in the environment of its kernels.
+
+    opens: the address that opens a notebook, with {slug}, such as owner/name, and
+        {place}, such as lessons/10_ring.ipynb. Where notebooks are made for the
+        service, they are on a branch of its name.
+    accelerator: what GPUs there are, and how to get them.
+    home: a folder that outlives the session, if it is there. keep: how to get one.
+    """
+
+    name: str
+    variable: str
+    opens: str
+    accelerator: str
+    keep: str
+    home: str = ""
+
+    def address(self, place: str) -> str:
+        """Return the address at which the service opens a notebook of the course."""
+        slug = repository().removeprefix("https://github.com/")
+        return self.opens.format(slug=slug, place=place)
+
+
+# Kaggle's image is made from Colab's, so Kaggle comes first.
+SERVICES = {
+    "kaggle": Service(
+        "Kaggle",
+        "KAGGLE_KERNEL_RUN_TYPE",
+        "https://kaggle.com/kernels/welcome"
+        "?src=https://github.com/{slug}/blob/kaggle/{place}",
+        "Settings, Accelerator, GPU T4 x2",
+        "Files end with the session, unless Settings, Persistence is Files only.",
+        "/kaggle/working",
+    ),
+    "colab": Service(
+        "Colab",
+        "COLAB_RELEASE_TAG",
+        "https://colab.research.google.com/github/{slug}/blob/colab/{place}",
+        "Runtime, Change runtime type gives one. For two, take Kaggle.",
+        "Files end with the session. To keep your progress, mount Google Drive before "
+        'the first cell: from google.colab import drive; drive.mount("/content/drive")',
+        "/content/drive/MyDrive",
+    ),
+    "binder": Service(
+        "Binder",
+        "BINDER_LAUNCH_HOST",
+        "https://mybinder.org/v2/gh/{slug}/HEAD?urlpath=lab/tree/{place}",
+        "For two, take Kaggle.",
+        "Files end with the session. Download what you want to keep.",
+    ),
+}
+
+
+def repository() -> str:
+    """Return the project's address, from the clone that this package is in.
+
+    Raises: DistlabError if it is in none.
+    """
+    project = Path(distlab.__file__).parents[1] / "pyproject.toml"
+    if not project.is_file():
+        raise DistlabError("only a clone of the project knows its address.")
+    return tomllib.loads(project.read_text())["project"]["urls"]["Repository"]
+
+
+def open_in(place: str) -> str:
+    """Return the line of links that opens a notebook in each service, in Markdown."""
+    services = (SERVICES[name] for name in ("colab", "kaggle", "binder"))
+    links = [f"[{s.name}]({s.address(place)})" for s in services]
+    return f"Open in: {' · '.join(links)}"
+
+
+def here() -> Service | None:
+    """Return the service that this process runs on, None on any other machine."""
+    known = (s for s in SERVICES.values() if s.variable in os.environ)
+    return next(known, None)
+
+
+def ready() -> None:
+    """Keep the learner's record where it lasts, and say what is there, in one line."""
+    from distlab.launch.machine import count_gpus
+
+    service, gpus = here(), count_gpus()
+    if service and os.path.isdir(service.home):
+        os.environ.setdefault("DISTLAB_HOME", f"{service.home}/distlab")
+    kept = os.environ.get("DISTLAB_HOME", "this session only")
+    print(
+        f"distlab {metadata.version('distlab')}, torch {metadata.version('torch')}, "
+        f"{gpus or 'no'} GPU{'s' * (gpus != 1)}; your progress: {kept}"
+    )

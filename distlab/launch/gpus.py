@@ -1,0 +1,56 @@
+"""The same function on two GPUs, and where there are fewer, on two ranks of a CPU.
+
+    report = on_two_gpus(race, on_gpu=(256 * MB,), on_cpu=(MB,))
+
+Only the sizes differ. Where a tensor has to be, `comm.device` says on both.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+
+import torch
+
+from distlab.launch.machine import count_gpus
+from distlab.launch.report import Report
+from distlab.launch.world import run
+
+__all__ = ["on_two_gpus", "timed_s"]
+
+_NCCL = "Two ranks on NCCL, a GPU each."
+_GLOO = (
+    "Two ranks on gloo, on CPUs, at small sizes: compare no times. With two GPUs the "
+    "same cell takes NCCL and large sizes."
+)
+
+
+def on_two_gpus(
+    fn: Callable, *, on_gpu: Sequence, on_cpu: Sequence, **options
+) -> Report:
+    """Call `fn(comm, *args)` on two ranks; unless `quiet`, say what they run on.
+
+    on_gpu: the arguments on two GPUs, with NCCL. on_cpu: those with gloo, without.
+    options: as of `run`, whose exceptions this raises.
+    """
+    enough = count_gpus() >= 2
+    if not options.get("quiet"):
+        print(_NCCL if enough else _GLOO)
+    options = {"timeout_s": 300, "backend": "nccl" if enough else "gloo"} | options
+    return run(fn, 2, args=on_gpu if enough else on_cpu, **options)
+
+
+def timed_s(comm, work: Callable[[], object], *, times: int = 3) -> float:
+    """Return the seconds of the fastest of some calls, which all ranks begin together.
+
+    What the device has still to do counts. A first call is not timed: it sets up
+    connections, kernels and memory.
+    """
+    device, took = torch.get_device_module(comm.device), []
+    work()
+    for _ in range(times):
+        comm.barrier()
+        device.synchronize()
+        start = time.perf_counter()
+        work()
+        device.synchronize()
+        took.append(time.perf_counter() - start)
+    return min(took)
