@@ -1,13 +1,8 @@
 """Notebook services: how each is recognized, how it opens a notebook, what is best."""
 
 import os
-import tomllib
 from dataclasses import dataclass
 from importlib import metadata
-from pathlib import Path
-
-import distlab
-from distlab.errors import DistlabError
 
 __all__ = ["SERVICES", "Service", "here", "open_in", "ready", "repository"]
 
@@ -67,14 +62,11 @@ SERVICES = {
 
 
 def repository() -> str:
-    """Return the project's address, from the clone that this package is in.
-
-    Raises: DistlabError if it is in none.
-    """
-    project = Path(distlab.__file__).parents[1] / "pyproject.toml"
-    if not project.is_file():
-        raise DistlabError("only a clone of the project knows its address.")
-    return tomllib.loads(project.read_text())["project"]["urls"]["Repository"]
+    """Return the project's address, which its metadata name."""
+    urls = dict(
+        u.split(", ", 1) for u in metadata.metadata("distlab").get_all("Project-URL")
+    )
+    return urls["Repository"]
 
 
 def open_in(place: str) -> str:

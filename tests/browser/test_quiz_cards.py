@@ -4,6 +4,7 @@ from contextlib import contextmanager
 
 import pytest
 from decks import HOSTILE, card, html
+from pages import reload_until
 
 from distlab.quiz import Deck
 
@@ -32,12 +33,6 @@ def opened(browser, tmp_path):
         context.close()
 
     return opened
-
-
-def reload(page):
-    """Reload the page as a person would: Chromium stores by and by what was kept."""
-    page.wait_for_timeout(500)
-    page.reload()
 
 
 def section(page, number, nth=0):
@@ -81,9 +76,9 @@ def test_answers_and_ticks_survive_a_reload_and_the_key_points_close(opened):
         section(page, 1).get_by_label("Your answer").fill("mine")
         section(page, 1).get_by_role("button").click()
         section(page, 1).get_by_label("third").check()
-        reload(page)
         first = section(page, 1)
-        assert first.get_by_label("Your answer").input_value() == "mine"
+        answer = first.get_by_label("Your answer")
+        reload_until(page, lambda: answer.input_value() == "mine")
         assert not first.get_by_text("third").is_visible()
         first.get_by_role("button").click()
         assert first.get_by_text("You had 1 of 3.").is_visible()
@@ -122,8 +117,8 @@ def test_hostile_texts_do_nothing_in_a_browser(opened):
         page.get_by_label("Your answer").fill(HOSTILE)
         page.get_by_role("button").click()
         page.get_by_role("checkbox", name=HOSTILE).check()
-        reload(page)
-        assert page.get_by_label("Your answer").input_value() == HOSTILE
+        answer = page.get_by_label("Your answer")
+        reload_until(page, lambda: answer.input_value() == HOSTILE)
         assert page.title() == ""
 
 
@@ -137,7 +132,9 @@ def test_a_review_shows_one_card_at_a_time_and_tells_the_kernel(opened):
             section(page, number).get_by_role("button").first.click()
             section(page, number).get_by_role("button", name=rating).click()
         assert page.get_by_text("the last card for today").is_visible()
-        page.wait_for_timeout(500)
+        page.wait_for_function(
+            "heard.some((m) => m.value.id == 'card-2' && m.value.answer)"
+        )
         heard = [m["value"] for m in page.evaluate("heard") if m["to"] == "cards"]
         assert {"id": "card-1", "rating": "hard"} in heard
         assert {"id": "card-2", "answer": "mine", "ticked": [], "of": 3} in heard

@@ -1,0 +1,191 @@
+"""The site of two executed lessons in a real browser: no kernel, no network."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+from pages import reload_until
+
+from distlab.commands.lessons import find_lessons
+
+Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
+
+pytestmark = pytest.mark.timeout(300)  # the first test builds the site
+
+START, LESSON, RING = "index", "lessons/00_start_here", "lessons/10_ring_all_reduce"
+
+
+def made(to, *lessons):
+    """Build the site of some lessons with the command; return its folder."""
+    command = [sys.executable, "-m", "distlab", "site", *map(str, lessons)]
+    done = subprocess.run(
+        [*command, "--to", to / "site", "--executed", to / "executed"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return to / "site"
+
+
+@pytest.fixture(scope="module")
+def site(browser, tmp_path_factory):
+    """Build the site of lesson 00 and of the beginning of lesson 10, with its cards."""
+    to = tmp_path_factory.mktemp("site")
+    notebook = json.loads(find_lessons(["10"])[0].read_text())
+    ids = [cell["id"] for cell in notebook["cells"]]
+    cells = notebook["cells"][: ids.index("follow-ring") + 1]
+    notebook["cells"] = cells + [c for c in notebook["cells"] if c["id"] == "ask-cards"]
+    (to / "10_ring_all_reduce.ipynb").write_text(json.dumps(notebook))
+    return made(to, "00", to / "10_ring_all_reduce.ipynb")
+
+
+@pytest.fixture
+def opened(browser, site):
+    """Return a function that opens a page of the site; fail if it asks or complains."""
+    contexts, troubles = [], []
+
+    def opened(name, width=1280, theme="light", address=None):
+        screen = {"width": width, "height": 900}
+        contexts.append(browser.new_context(viewport=screen, color_scheme=theme))
+        address = address or site.as_uri()
+        page = contexts[-1].new_page()
+        page.on("request", lambda asked: check(asked.url, address))
+        page.on("pageerror", lambda error: troubles.append(str(error)))
+        page.on("console", said)
+        page.goto(f"{address}/{name}.html")
+        if kept := os.environ.get("DISTLAB_SCREENSHOTS"):
+            shot = f"site-{name.replace('/', '-')}-{width}-{theme}.png"
+            page.screenshot(path=Path(kept) / shot)
+        return page
+
+    def said(line):
+        if line.type in ("error", "warning"):
+            troubles.append(line.text)
+
+    def check(url, address):
+        if not url.startswith((address, "data:")):
+            troubles.append(f"a request to {url}")
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert troubles == []
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture
+def server(site):
+    """Serve the site; return its address."""
+    quiet = partial(Quiet, directory=site)
+    with ThreadingHTTPServer(("127.0.0.1", 0), quiet) as server:
+        Thread(target=server.serve_forever).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("name", [START, RING, "docs/glossary"])
+def test_a_page_asks_nobody_and_complains_of_nothing(opened, server, name):
+    for address in (None, server):
+        page = opened(name, address=address)
+        assert page.locator("h1").count() == 1
+
+
+def test_the_start_page_weighs_less_than_300_kb_before_its_player(opened, server, site):
+    page, loaded = opened("search", address=server), []
+    page.on("response", lambda answer: loaded.append(len(answer.body())))
+    page.goto(f"{server}/{START}.html", wait_until="networkidle")
+    assert 50_000 < sum(loaded) < 300_000
+
+
+def test_players_step_without_a_kernel(opened):
+    for name in (START, LESSON):
+        player = opened(name).locator(".distlab-player").last
+        player.get_by_label("one step forward").click()
+        assert re.match(r"1 of \d+", player.locator(".count").inner_text())
+
+
+def test_a_guess_opens_the_comparison_with_the_recorded_run_and_is_kept(opened):
+    page = opened(LESSON)
+    form = page.locator("form.distlab-guess", has_text="four ranks send").first
+    told = page.locator(".distlab-compared[data-guess*='four']").first
+    assert "Guess first" in told.inner_text()
+    form.get_by_role("textbox").fill("12")
+    form.get_by_role("button").click()
+    assert "measured 6" in told.inner_text()
+    reload_until(page, lambda: "measured 6" in told.inner_text())
+
+
+def test_a_card_keeps_its_answer_and_leads_to_its_cell(opened):
+    page = opened(LESSON)
+    card = page.locator("[data-card]").first
+    card.get_by_label("Your answer").fill("rank 9")
+    answer = card.get_by_label("Your answer")
+    reload_until(page, lambda: answer.input_value() == "rank 9")
+    for link in page.locator("[data-card] a").all():
+        cell = link.get_attribute("href").partition("#")[2]
+        assert page.locator(f"[id='{cell}']").count() == 1, cell
+
+
+def test_search_finds_a_term(opened):
+    page = opened(START)
+    page.get_by_placeholder("Search").fill("happened-before")
+    page.keyboard.press("Enter")
+    page.get_by_role("link", name="Start here").first.wait_for()
+
+
+def test_a_lesson_says_that_it_was_recorded_where_and_when(opened):
+    note = opened(LESSON).locator(".recorded").inner_text()
+    assert re.search(r"\d+ \w+ 20\d\d, \d+ cores?, Linux, Python 3\S+, PyTorch 2", note)
+
+
+def test_formulas_are_drawn_by_the_browser_itself(opened):
+    page = opened(RING)
+    assert page.locator("math").count() > 3
+    assert "\\frac" not in page.locator("article").inner_text()
+
+
+@pytest.mark.parametrize("name", [START, LESSON, RING, "review", "api"])
+def test_no_page_scrolls_sideways(opened, name):
+    page = opened(name, 360)
+    for width in (360, 820, 1280):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate("document.scrollingElement.scrollWidth") <= width
+
+
+def test_outputs_follow_the_theme_that_the_reader_chooses(opened):
+    page = opened(LESSON)
+    parts = ".distlab-player, form.distlab-guess, .distlab-cards section"
+    colors = f"""() => [...document.querySelectorAll('{parts}')].map(
+        part => getComputedStyle(part).backgroundColor)"""
+    light = set(page.evaluate(colors))
+    for _ in range(3):
+        page.locator(".theme-toggle:visible").click()
+        if page.evaluate("document.body.dataset.theme") == "dark":
+            break
+    assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+    assert light and light.isdisjoint(page.evaluate(colors))
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("name", [START, RING])
+def test_axe_finds_nothing_that_shuts_a_reader_out(opened, server, name, theme):
+    found = Axe().run(opened(name, theme=theme, address=server))
+    assert found.violations_count == 0, found.generate_report()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(1800)
+def test_the_site_of_all_lessons_is_built(tmp_path):
+    site = made(tmp_path)
+    assert len(list((site / "lessons").glob("*.html"))) == len(find_lessons([]))
