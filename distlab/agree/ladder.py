@@ -17,8 +17,11 @@ from distlab.history import History
 __all__ = ["Ladder"]
 
 _WITHIN_S = 0.5  # is plenty where there is an answer at all
+_LINEARIZABLE_S = 10  # takes longer, and all that is weaker follows
 _MODELS = {
-    "linearizable": lambda h: check_linearizable(h, KeyValue(), within_s=4 * _WITHIN_S),
+    "linearizable": lambda h: check_linearizable(
+        h, KeyValue(), within_s=_LINEARIZABLE_S
+    ),
     "sequential": lambda h: check_sequential(h, KeyValue(), within_s=_WITHIN_S),
     "causal": lambda h: check_causal(h, within_s=_WITHIN_S),
 }

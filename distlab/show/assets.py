@@ -29,7 +29,7 @@ _SAYS_NOTHING = (
     "body:not([data-theme=light],[data-jp-theme-light],[data-vscode-theme-kind])"
 )
 _PAGE = """body{margin:0}
-.distlab-page{box-sizing:border-box;min-height:100vh;padding:12px;
+.distlab-page{box-sizing:border-box;min-height:100vh;padding:8px;
 background:var(--paper);color:var(--ink);font:14px/1.5 system-ui,sans-serif}"""
 
 

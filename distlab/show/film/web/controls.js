@@ -129,7 +129,7 @@ function mount(root, films, differs) {
     const marks = frames.flatMap((frame, k) => {  // above, where a phase begins; below, its steps
       const [, name, number = ""] = frame.s.match(/^(.*?),? ?(\d*\.?\d+)?$/), at = 8 + wide * k / Math.max(1, count);
       const words = k ? [name, number] : ["", "0"];
-      return [["name", words[0], 6.4 * words[0].length], ["number", words[1], 7 * words[1].length]].flatMap(([row, words, long]) => {
+      return [["name", words[0], 6 * words[0].length], ["number", words[1], 7 * words[1].length]].flatMap(([row, words, long]) => {
         const from = Math.max(0, Math.min(row === "name" ? at - 4 : at - long / 2, 16 + wide - long));
         if (!words || from < free[row] || row === "number" && k % every) return [];
         free[row] = from + long + 8;
