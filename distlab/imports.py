@@ -1,4 +1,4 @@
-"""Imports that nobody here needs, and those that only an extra brings."""
+"""Imports that distlab does not need, and those that only an extra brings."""
 
 import re
 import sys

@@ -64,7 +64,7 @@ def site(
 
 
 def _execute(lessons, folder, console):
-    """Run the lessons that are not in `folder` yet, as nobody in particular."""
+    """Run the lessons that are not in `folder` yet, without a learner's record."""
     keys = {path: _key(path) for path in lessons}
     stale = [p for p in lessons if _recorded(folder / p.name).get("key") != keys[p]]
     if not stale:
