@@ -6,6 +6,8 @@ import cloudpickle
 import pytest
 from leaks import left_since, what_there_is
 
+from distlab import cells
+
 LIGHT = {"house", "unit"}  # folders whose tests start no process of ours
 
 
@@ -13,6 +15,12 @@ def pytest_collection_modifyitems(items):
     """Send the tests' functions to ranks by value: ranks cannot import test modules."""
     for module in {item.module for item in items if hasattr(item, "module")}:
         cloudpickle.register_pickle_by_value(module)
+
+
+@pytest.fixture(autouse=True)
+def no_cells_of_others(monkeypatch):
+    """Forget the cells of a submission that a test graded in this process."""
+    monkeypatch.setattr(cells, "_told", {})
 
 
 @pytest.fixture(autouse=True)

@@ -75,7 +75,7 @@ def test_acknowledged_writes_that_the_replica_never_heard_of_are_lost(wait, stor
     before = store.drive([Client(0, writes(range(30)))], wait=1)
     store.cut(1)
     calls = writes(range(20, 40), 2)
-    after = store.drive([Client(0, calls, timeout_s=0.02)], wait=wait)
+    after = store.drive([Client(0, calls, timeout_s=0.1)], wait=wait)
     assert outcomes(before) == ["ok"] * 30
     assert outcomes(after) == (["unknown"] if wait else ["ok"]) * 20
     assert ask(store, 0, Call("read", 39)).result == 2  # the primary has it

@@ -13,6 +13,7 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
+from pages import accept_dialogs
 from stores import wait_until
 
 TooLate = pytest.importorskip("playwright.sync_api").TimeoutError
@@ -83,6 +84,7 @@ def open_and_run(page, url):
     page.wait_for_selector(".jp-Notebook .jp-CodeCell")
     indicator = ".jp-Notebook-ExecutionIndicator[data-status='idle']"
     page.wait_for_selector(indicator)
+    accept_dialogs(page)
     for _ in range(5):
         page.locator(".jp-CodeCell .cm-content").first.click()
         page.keyboard.press("Shift+Enter")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from pages import accept_dialogs
 
 TooLate = pytest.importorskip("playwright.sync_api").TimeoutError
 
@@ -97,10 +98,7 @@ def lesson(browser, lab):
     page.goto(lab[0])
     page.wait_for_selector(".jp-Notebook .jp-CodeCell", timeout=60_000)
     page.wait_for_function(f"() => {STATUS} === 'idle'", timeout=60_000)
-    # On a busy machine JupyterLab may not know its kernels yet, and asks for one.
-    page.add_locator_handler(
-        page.locator(".jp-Dialog button.jp-mod-accept"), lambda button: button.click()
-    )
+    accept_dialogs(page)
     run_all(page)
     try:
         page.wait_for_function(RAN, timeout=150_000)
