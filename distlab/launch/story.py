@@ -140,8 +140,9 @@ class _Story:
             lines.append(f"    {last}")
         elif self.noted and not first.details:
             lines.append("    It had not finished any Comm call.")
-        said = self.scene.last_words().strip().splitlines()[-5:]
-        lines += [f"    It said: {line}" for line in said]
+        said = filter(str.strip, self.scene.last_words().splitlines())
+        said = [line for line in said if not line.startswith("frame #")]  # of C++
+        lines += [f"    It said: {line}" for line in said[-6:]]
         return self._write(RankDied, lines, first.rank, how)
 
     def _deadlock(self):

@@ -83,20 +83,32 @@ def watch(comm_of: Callable[[], Comm]) -> None:
 
     @functools.wraps(make)
     def new_group(size, rank, ranks, *args, **kwargs):
-        distributed_c10d.ProcessGroup = seen
-        try:
+        with _called_plain(seen):
             made = make(size, rank, ranks, *args, **kwargs)
-        finally:
-            distributed_c10d.ProcessGroup = _Plain
         if isinstance(made[0], seen):
             made[0].made_of(ranks)
         return made
 
     distributed_c10d._new_process_group_helper = new_group
+    _replace("batch_isend_irecv", lambda call: _called_plain(seen)(call))
     _replace("_new_group_with_tag", lambda call: _meet_for_group(comm_of, call))
     for name in ("send", "recv", "isend", "irecv"):
         _replace(name, lambda call, n=name: _message(comm_of, call, n))
     _replace("destroy_process_group", lambda call: _destroy(comm_of, call))
+
+
+@contextlib.contextmanager
+def _called_plain(seen):
+    """Have torch take a SeenGroup for its own class, which it looks for by identity.
+
+    It groups a send and a receive only for that class, and NCCL deadlocks on them, or
+    worse, where they are not grouped.
+    """
+    distributed_c10d.ProcessGroup = seen
+    try:
+        yield
+    finally:
+        distributed_c10d.ProcessGroup = _Plain
 
 
 def refuse(comm_of: Callable[[], Comm]) -> None:

@@ -109,6 +109,18 @@ def test_a_rank_killed_from_outside_is_named(number):
     assert error.trace.messages_sent(2) > 100
 
 
+def test_what_a_crash_of_cpp_said_is_told_without_its_frames():
+    def crash(comm):
+        frames = "".join(f"frame #{n}: c10::Error + 0x9d\n" for n in range(9))
+        print(f"CUDA error: illegal memory access\n\n{frames}", file=sys.stderr)
+        os.abort()
+
+    story = str(failed(RankDied, crash, 1))
+    assert "It said: CUDA error: illegal memory access" in story
+    assert "frame #" not in story
+
+
+
 def test_os_exit_is_a_death_with_its_status():
     error = failed(RankDied, lambda c: os._exit(7) if c.rank == 1 else c.barrier(), 3)
     assert error.rank == 1 and "exit status 7" in str(error)

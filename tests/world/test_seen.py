@@ -1,6 +1,7 @@
 """Collectives that torch's own wrappers issue are in the trace, and named in a hang."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -46,6 +47,24 @@ def test_ddps_buckets_are_in_the_trace_with_their_bytes_and_times():
         "2.bias to 0.weight",
         *["2.bias to 1.weight", "0.bias to 0.weight"] * 2,
     ]
+
+
+def a_batch_of_messages(comm):
+    """Tell what torch asks of a group whose backend groups messages, as NCCL does."""
+    group, asked = dist.group.WORLD, []
+    backend = SimpleNamespace(supports_coalescing=True)
+    group._get_backend = lambda device: backend
+    for name in ("_start_coalescing", "send", "recv", "_end_coalescing"):
+        setattr(group, name, lambda *_, name=name: asked.append(name))
+    number, peer = torch.zeros(1), 1 - comm.rank
+    ways = dist.isend, dist.irecv
+    dist.batch_isend_irecv([dist.P2POp(way, number, peer, tag=1) for way in ways])
+    return asked
+
+
+def test_torch_groups_a_send_and_a_receive_on_nccl():
+    together = ["_start_coalescing", "send", "recv", "_end_coalescing"]
+    assert run(a_batch_of_messages, 2).results == [together] * 2
 
 
 def one_batch_fewer(comm):
