@@ -120,7 +120,6 @@ def test_what_a_crash_of_cpp_said_is_told_without_its_frames():
     assert "frame #" not in story
 
 
-
 def test_os_exit_is_a_death_with_its_status():
     error = failed(RankDied, lambda c: os._exit(7) if c.rank == 1 else c.barrier(), 3)
     assert error.rank == 1 and "exit status 7" in str(error)
