@@ -83,32 +83,21 @@ def watch(comm_of: Callable[[], Comm]) -> None:
 
     @functools.wraps(make)
     def new_group(size, rank, ranks, *args, **kwargs):
-        with _called_plain(seen):
+        distributed_c10d.ProcessGroup = seen
+        try:
             made = make(size, rank, ranks, *args, **kwargs)
+        finally:
+            distributed_c10d.ProcessGroup = _Plain
         if isinstance(made[0], seen):
             made[0].made_of(ranks)
         return made
 
     distributed_c10d._new_process_group_helper = new_group
-    _replace("batch_isend_irecv", lambda call: _called_plain(seen)(call))
+    _replace("batch_isend_irecv", _batch)
     _replace("_new_group_with_tag", lambda call: _meet_for_group(comm_of, call))
     for name in ("send", "recv", "isend", "irecv"):
         _replace(name, lambda call, n=name: _message(comm_of, call, n))
     _replace("destroy_process_group", lambda call: _destroy(comm_of, call))
-
-
-@contextlib.contextmanager
-def _called_plain(seen):
-    """Have torch take a SeenGroup for its own class, which it looks for by identity.
-
-    It groups a send and a receive only for that class, and NCCL deadlocks on them, or
-    worse, where they are not grouped.
-    """
-    distributed_c10d.ProcessGroup = seen
-    try:
-        yield
-    finally:
-        distributed_c10d.ProcessGroup = _Plain
 
 
 def refuse(comm_of: Callable[[], Comm]) -> None:
@@ -438,6 +427,23 @@ def _message(comm_of, call, name, ready=_in_group):
         return comm.ranks[peer] if name == "recv" else done
 
     return watched
+
+
+def _batch(call):
+    """Group messages as NCCL wants them, which torch does for its own class alone."""
+
+    def batched(p2p_op_list):
+        distributed_c10d._check_p2p_op_list(p2p_op_list)
+        first = p2p_op_list[0]
+        group, device = first.group or dist.group.WORLD, first.tensor.device
+        if not group._get_backend(device).supports_coalescing:
+            return call(p2p_op_list)
+        group._start_coalescing(device)
+        for each in p2p_op_list:
+            each.op(each.tensor, each.peer, each.group, each.tag)
+        return [group._end_coalescing(device)]
+
+    return batched
 
 
 def _comm_in(group, comm):
