@@ -1,11 +1,13 @@
 """A small course in a folder: one exercise of two steps, about rings."""
 
 import copy
+import functools
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -77,6 +79,22 @@ def exercise():
     return v4.new_notebook(cells=cells, metadata={"kernelspec": kernel})
 
 
+def in_environment():
+    """Return os.environ as where ours is activated: nbgrader calls alembic by name."""
+    beside = str(Path(sys.executable).parent)
+    return os.environ | {"PATH": os.pathsep.join([beside, os.environ["PATH"]])}
+
+
+@functools.cache
+def empty_gradebook():
+    """Return a gradebook's file; to make it takes nbgrader seconds, for alembic."""
+    code = "from nbgrader.api import Gradebook; Gradebook('sqlite:///gradebook.db')"
+    with tempfile.TemporaryDirectory() as folder:
+        command = [sys.executable, "-c", code]
+        subprocess.run(command, cwd=folder, env=in_environment(), check=True)
+        return Path(folder, "gradebook.db").read_bytes()
+
+
 class SmallCourse:
     """A course folder with that exercise, and what students submit to it."""
 
@@ -108,10 +126,8 @@ class SmallCourse:
         return place
 
     def environment(self):
-        """Return the environment of a command: nbgrader finds alembic by its name."""
-        beside = str(Path(sys.executable).parent)
-        path = os.pathsep.join([beside, os.environ["PATH"]])
-        return os.environ | {"PATH": path, "COLUMNS": "150"}
+        """Return the environment of a command."""
+        return in_environment() | {"COLUMNS": "150"}
 
     def begin_grading(self, **how):
         """Start `distlab grade`; return the process once it has graded something."""

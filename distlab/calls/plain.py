@@ -84,17 +84,17 @@ def _not_plain(name):
 
 def _check_plain(thing):
     """Look at everything: also what is there twice costs whoever reads it twice."""
-    left, level = [(thing, 0)], 0
-    for _ in range(_MOST_THINGS):
-        if not left:
-            return
-        thing, level = left.pop()
+    left, looked = [(thing, 0)], 0
+    while left:
+        (thing, level), looked = left.pop(), looked + 1
         kind = type(thing)
         if kind in _LEAVES or (kind is int and thing.bit_length() <= _MOST_DIGITS_BITS):
             continue
-        if level > _DEEPEST:
-            break
-        if kind in _MANY:
+        if level > _DEEPEST or looked > _MOST_THINGS:
+            raise CannotTravel("more, or deeper, than anybody could read")
+        if kind in _MANY and _LEAVES.issuperset(map(type, thing)):
+            looked += len(thing)
+        elif kind in _MANY:
             left += [(each, level + 1) for each in thing]
         elif kind is dict:
             left += [(each, level + 1) for pair in thing.items() for each in pair]
@@ -102,4 +102,3 @@ def _check_plain(thing):
             left += [(each, level + 1) for each in (*thing.args, vars(thing))]
         else:
             raise _not_plain(kind.__name__)
-    raise CannotTravel("more, or deeper, than anybody could read")

@@ -24,14 +24,16 @@ def difference(
         if len(mine) != len(right):
             found = f"Rank {rank} ends with {len(mine)} elements, not {len(right)}."
             return found, {"rank": rank, "n": n, "misshapen": True}
-        both = enumerate(zip(right, mine, strict=True))
-        place = next((i for i, (a, b) in both if a != b), None)
-        if place is None:
+        if mine == right:
             continue
+        both = enumerate(zip(right, mine, strict=True))
+        place = next(i for i, (a, b) in both if a != b)
+        near = slice(max(0, place - _WIDEST), place + _WIDEST)  # more is not shown
         words = [
-            tuple([_in_words(v, n, told) for v in half] for half in r) for r in rows
+            tuple([_in_words(v, n, told) for v in half[near]] for half in r)
+            for r in rows
         ]
-        lines = side_by_side(words, rank, place)
+        lines = side_by_side(words, rank, place - near.start)
         facts = {"rank": rank, "place": place, "n": n}
         if told:
             lines.append("(0+1: the contributions of ranks 0 and 1 are in this sum)")
