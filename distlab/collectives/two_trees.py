@@ -31,9 +31,11 @@ def double_tree_all_reduce(
 ) -> None:
     """Add up along two trees and send back, half of the tensor on each; in place.
 
-    All chunks go up, then all come down, as in NCCL's runTreeUpDown (its runTreeSplit
-    does both at once). In a step a rank sends one message and receives one, in the same
-    order of steps everywhere, so that no two ranks wait for each other.
+    All chunks go up, then all come down. NCCL overlaps the two (runTreeSplit), which
+    fills the trees sooner; each rank still sends up to 2 S. Its runTreeUpDown, in our
+    order, is compiled only for CUDA 11.2 and 11.3. In a step a rank sends one message
+    and receives one, in the same order of steps everywhere, so that no two ranks wait
+    for each other.
 
     chunks_per_half: c; where it is None, as many as suit the tensor's size and n.
 

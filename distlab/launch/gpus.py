@@ -39,10 +39,10 @@ def on_two_gpus(
 
 
 def timed_s(comm, work: Callable[[], object], *, times: int = 3) -> float:
-    """Return the seconds of the fastest of some calls, which all ranks begin together.
+    """Return the seconds that this rank takes, in the fastest of some calls.
 
-    What the device has still to do counts. A first call is not timed: it sets up
-    connections, kernels and memory.
+    All ranks begin a call together. What the device has still to do counts. A first
+    call is not timed: it sets up connections, kernels and memory.
     """
     device, took = torch.get_device_module(comm.device), []
     work()

@@ -34,9 +34,7 @@ class Ranked:
     begin_s, end_s: its ends. Every moment in it has its own place.
     """
 
-    caption = (
-        "what comes after what: calls and answers in order; distances are not time"
-    )
+    caption = "invocations and responses in order; distances are not time"
 
     def __init__(self, moments: list[float], last: bool):
         self.moments = moments
