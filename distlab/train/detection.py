@@ -51,8 +51,8 @@ class PhiAccrual:
     """How unusual it is that no heartbeat has come for so long.
 
     phi = -log10 P(an interval is longer than the time since the last heartbeat), with
-    intervals normal, their mean and deviation those of the last `window`. At phi 1 one
-    suspicion in 10 is false, at phi 8 one in 100 million, if intervals are normal.
+    intervals normal, their mean and deviation those of the last `window`. Phi 1
+    suspects a healthy rank at one heartbeat in 10, phi 8 at one in 100 million.
 
     least_std_s: a floor, without which a very regular network makes every delay
         unusual; Akka has 0.1 s. Cassandra takes intervals as exponential instead.
