@@ -1,10 +1,10 @@
 """From pip to the first picture, beside JupyterLab, torch and matplotlib alone.
 
-    python tests/bench/install.py
+    python tests/bench/install.py [TURNS]
 
 Each makes an environment, installs, and draws: we play what four ranks did, the peer
 plots a line. Both install the same versions from one folder of wheels, fetched before.
-They take turns; each figure is the median of three.
+They take turns; each figure is the median of three, or of TURNS.
 """
 
 import subprocess
@@ -54,7 +54,7 @@ def main():
         pip("download", "-q", "-d", wheels, "-c", ROOT / "constraints.txt", ours)
         jobs = ([ours], OURS), (["jupyterlab", "torch", "matplotlib"], PEERS)
         turns = [[], []]
-        for _ in range(3):
+        for _ in range(int(*sys.argv[1:]) or 3):
             for job, took in zip(jobs, turns, strict=True):
                 with tempfile.TemporaryDirectory(dir=place) as folder:
                     took.append(seconds_to_picture(Path(folder), wheels, *job))
