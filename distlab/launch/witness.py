@@ -255,13 +255,12 @@ class SeenWork(dist.Work):
 
     def end(self, at=None):
         """Write its event, once. at: when it ended, nan if it was broken off."""
-        with self._once:
-            if self.ended:
-                return
-            self.ended = True
         at = time.monotonic() if at is None else at
         what = -1, self.size, self._label, self._step, self._group
-        self._comm.recorder.event("collective", self._start, at, *what)
+        with self._once:  # who comes second finds it written
+            if not self.ended:
+                self._comm.recorder.event("collective", self._start, at, *what)
+                self.ended = True
 
     def wait(self, *timeout) -> bool:
         """Wait until it has ended; meanwhile this rank is blocked in it."""
