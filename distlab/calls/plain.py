@@ -88,13 +88,16 @@ def _check_plain(thing):
     while left:
         (thing, level), looked = left.pop(), looked + 1
         kind = type(thing)
-        if kind in _LEAVES or (kind is int and thing.bit_length() <= _MOST_DIGITS_BITS):
-            continue
-        if level > _DEEPEST or looked > _MOST_THINGS:
+        leaf = kind in _LEAVES or (
+            kind is int and thing.bit_length() <= _MOST_DIGITS_BITS
+        )
+        flat = kind in _MANY and _LEAVES.issuperset(map(type, thing))
+        looked += len(thing) if flat else 0
+        if looked >= _MOST_THINGS or (level > _DEEPEST and not leaf):
             raise CannotTravel("more, or deeper, than anybody could read")
-        if kind in _MANY and _LEAVES.issuperset(map(type, thing)):
-            looked += len(thing)
-        elif kind in _MANY:
+        if leaf or flat:
+            continue
+        if kind in _MANY:
             left += [(each, level + 1) for each in thing]
         elif kind is dict:
             left += [(each, level + 1) for pair in thing.items() for each in pair]

@@ -2,6 +2,7 @@
 
 import json
 import os
+import pickle
 import socket
 import struct
 
@@ -10,6 +11,7 @@ import pytest
 import torch
 
 from distlab import Deadlock, Kill, RankDied, RankRaised, collectives, run
+from distlab.calls import plain
 from distlab.calls.travel import unpack_plain
 from distlab.errors import CannotTravel, CollectiveMismatch
 from distlab.launch import Relaying
@@ -122,6 +124,14 @@ def test_a_rank_that_sends_garbage_is_blamed(name):
         comm.barrier()
 
     assert failure(RankRaised, liar, args=(SAID[name],)).rank == 1
+
+
+@pytest.mark.parametrize("what", [[1.0] * 100, [1] * 100, [[1.0] * 50, (2,) * 50]])
+def test_more_than_anybody_could_read_is_refused(what, monkeypatch):
+    assert unpack_plain(pickle.dumps(what)) == what
+    monkeypatch.setattr(plain, "_MOST_THINGS", 100)
+    with pytest.raises(CannotTravel, match="anybody could read"):
+        unpack_plain(pickle.dumps(what))
 
 
 def test_what_would_run_when_it_is_opened_is_refused(tmp_path, monkeypatch):
