@@ -47,6 +47,7 @@ def seconds_to_picture(folder, wheels, packages, code):
 
 
 def main():
+    count = int(sys.argv[1]) if sys.argv[1:] else 3
     with tempfile.TemporaryDirectory() as place:
         wheels = Path(place, "wheels")
         pip("wheel", "-q", "--no-deps", "-w", wheels, ROOT)
@@ -54,7 +55,7 @@ def main():
         pip("download", "-q", "-d", wheels, "-c", ROOT / "constraints.txt", ours)
         jobs = ([ours], OURS), (["jupyterlab", "torch", "matplotlib"], PEERS)
         turns = [[], []]
-        for _ in range(int(*sys.argv[1:]) or 3):
+        for _ in range(count):
             for job, took in zip(jobs, turns, strict=True):
                 with tempfile.TemporaryDirectory(dir=place) as folder:
                     took.append(seconds_to_picture(Path(folder), wheels, *job))

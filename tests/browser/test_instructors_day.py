@@ -19,7 +19,7 @@ from pathlib import Path
 import nbformat
 import psutil
 import pytest
-from courses import ONE, ROOT, TWO, exercise
+from courses import ONE, ROOT, TWO, exercise, in_environment
 from nbgrader.api import Gradebook
 
 assert_that = pytest.importorskip("playwright.sync_api").expect
@@ -62,10 +62,9 @@ class Day:
             "c.ServerApp.open_browser = False\nc.ServerApp.port = 0\n"
             "c.ServerApp.allow_root = True\n"
         )
-        tools = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
-        own = {"HOME": str(home), "JUPYTER_CONFIG_DIR": str(home), "PATH": tools}
+        own = {"HOME": str(home), "JUPYTER_CONFIG_DIR": str(home)}
         own["PYTHONPATH"] = os.pathsep.join(sys.path)
-        self.environment = os.environ | own
+        self.environment = in_environment() | own
 
     def command(self, start):
         """Note that the command with this start is typed; return all of it."""
