@@ -56,6 +56,8 @@ def lab(
     # A python3 kernel in the user's home must not win over this environment's.
     os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
     os.environ["JUPYTER_CONFIG_PATH"] = _with_own_settings()
+    # An older ipykernel warns at each start that debuggers miss Python's own modules.
+    os.environ.setdefault("PYDEVD_DISABLE_FILE_VALIDATION", "1")
     # This process becomes the server: nothing stands between it and Ctrl-C.
     os.execv(sys.executable, lab_command(notebook, port=port, browser=browser))
 

@@ -15,6 +15,7 @@ from importlib import import_module
 
 from distlab.errors import ExtraMissing
 from distlab.predictions.notebook import person_is_there, show
+from distlab.show.assets import widget_view
 
 __all__ = ["open_bridge", "receive"]
 
@@ -43,7 +44,7 @@ def open_bridge() -> None:
     if "google.colab" in sys.modules:
         _colab()
     elif bridge := _widget():
-        _shown.append(show(bridge._repr_mimebundle_()[0] | _GONE))
+        _shown.append(show(widget_view(bridge) | _GONE))
 
 
 @cache

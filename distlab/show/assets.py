@@ -11,7 +11,7 @@ from importlib.resources import files
 
 from distlab.show.theme import named_colors
 
-__all__ = ["document", "once", "read", "script", "style", "themed"]
+__all__ = ["document", "once", "read", "script", "style", "themed", "widget_view"]
 
 # nbconvert, which reads and writes what it exports, gives the attribute a value.
 _ONCE = re.compile(r'<(style|script) data-once(?:="")?>.*?</\1>', re.DOTALL)
@@ -85,6 +85,12 @@ def once(html: str) -> str:
         return "" if again else found[0]
 
     return _ONCE.sub(kept, html)
+
+
+def widget_view(widget) -> dict[str, dict]:
+    """Return the bundle that shows a widget; ipywidgets 7 has no function for it."""
+    view = {"version_major": 2, "version_minor": 0, "model_id": widget.model_id}
+    return {"application/vnd.jupyter.widget-view+json": view}
 
 
 def document(body: str, title: str) -> str:

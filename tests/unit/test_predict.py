@@ -371,6 +371,17 @@ def test_the_form_says_where_guesses_are_and_when_they_are_not_on_disk(home):
     assert "is damaged" in html_of(form) and said_by(form) == "You said 9."
 
 
+def test_a_page_of_ipywidgets_7_gets_the_widget_that_forms_send_through(monkeypatch):
+    shown = []
+    monkeypatch.setattr(bridge_module, "person_is_there", lambda: True)
+    monkeypatch.setattr(bridge_module, "show", shown.append)
+    for owner in ("anywidget.AnyWidget", "ipywidgets.Widget"):  # with 7 none has it
+        monkeypatch.delattr(f"{owner}._repr_mimebundle_")
+    bridge_module.open_bridge()
+    view = shown[0]["application/vnd.jupyter.widget-view+json"]
+    assert view["model_id"] == bridge_module._widget().model_id
+
+
 # ---- without a learner ----------------------------------------------------------
 
 

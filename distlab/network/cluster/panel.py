@@ -16,6 +16,7 @@ from html import escape
 
 from distlab.errors import DistlabError
 from distlab.network.cluster.drawing import cluster_svg
+from distlab.show.assets import widget_view
 from distlab.show.theme import GRID, INK, MUTED, rank_color
 
 __all__ = ["Panel"]
@@ -98,7 +99,7 @@ class Panel:
             self._supervisor.watchers.append(self.look)
         self.look()
         words = {"text/html": self._repr_html_(), "text/plain": repr(self)}
-        display({**self._box._repr_mimebundle_(), **words}, raw=True)
+        display(widget_view(self._box) | words, raw=True)
 
     # what there is to see
 
