@@ -13,6 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 from pages import accept_dialogs
+from stores import wait_until
 
 TooLate = pytest.importorskip("playwright.sync_api").TimeoutError
 
@@ -154,6 +155,9 @@ def test_a_result_is_told_once_the_prediction_is_made(lesson, lab, keep):
     assert "the formula says 12 MB" in result.inner_text()
     assert "8.0" in (lab[1] / "home" / ".distlab" / "guesses.json").read_text()
     keep(cell(lesson, "guess_rank_0.compare"), "prediction")
+    form.get_by_role("button", name="Change my guess").press("Control+s")
+    saved = lab[1] / "lessons" / LESSON.name  # and is seen tomorrow without a kernel
+    wait_until(lambda: "You said 8 MB." in saved.read_text())
 
 
 def position(player):

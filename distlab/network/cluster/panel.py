@@ -60,13 +60,14 @@ _STYLE = f"""<style>
 </style>"""
 
 # The notebook has its own plans for most keys: with a button in focus, x would cut the
-# cell. Widgets cannot run scripts, so this stands beside the panel.
+# cell; Ctrl+S saves it. Widgets cannot run scripts, so this stands beside the panel.
 _KEYS = """<script>
 if (!window.distlabClusterKeys) {
   window.distlabClusterKeys = true;
   window.addEventListener("focusin", event => {
     const panel = event.target.closest?.(".distlab-cluster");
-    if (panel) panel.onkeydown = key => key.stopPropagation();
+    const saves = key => (key.ctrlKey || key.metaKey) && key.key === "s";
+    if (panel) panel.onkeydown = key => saves(key) || key.stopPropagation();
   });
 }
 </script>"""

@@ -23,9 +23,12 @@ const store = (name, value) => {
   } catch {}
 };
 // The notebook has its own plans for most keys, x would cut the cell; and JupyterLab
-// refuses line breaks to whatever is in a cell and hears of them.
+// refuses line breaks to whatever is in a cell and hears of them. Ctrl+S saves it.
 const unheard = (root) => {
-  const stop = (event) => event.stopPropagation();
+  const stop = (event) => {
+    const saves = (event.ctrlKey || event.metaKey) && event.key === "s";
+    if (!saves) event.stopPropagation();
+  };
   root.addEventListener("keydown", stop);
   root.addEventListener("beforeinput", stop, { capture: true });
 };
