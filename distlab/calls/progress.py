@@ -11,17 +11,19 @@ from distlab.errors import brief_traceback
 
 __all__ = ["Progress"]
 
-_AFTER_S, _EVERY_S = 2.0, 0.25
+_AFTER_S, _EVERY_S, _PAUSE_S = 2.0, 0.25, 0.5
 _WIDE = 20
 _open = []  # the outermost, whose line it is, first
+_waited_s = 0.0, 0.0  # begin and end of the last wait
 _GREEN, _GREY, _PLAIN = "\x1b[32m", "\x1b[90m", "\x1b[0m"
 
 
 class Progress:
     """A line that is written over and over, in a notebook or a terminal.
 
-    It comes after two seconds, and is gone when the body ends. Where nobody looks, as
-    in a file, a pipe, or a notebook that is executed without a reader, there is none.
+    It comes after two seconds, and is gone when the body ends; short ones with little
+    between them are one wait. Where nobody looks, as in a file, a pipe, or a notebook
+    that is executed without a reader, there is none.
     Progress within progress shares the line. Ctrl-C in the body says how far it was.
 
     words: what a thread says while the body waits in one place.
@@ -30,7 +32,8 @@ class Progress:
     _words, _share, _write, _thread = str, None, None, None
 
     def __init__(self, words: str = ""):
-        self._begun_s = time.monotonic()
+        now, (begun_s, ended_s) = time.monotonic(), _waited_s
+        self._begun_s = begun_s if now - ended_s < _PAUSE_S else now
         self._next_s = self._begun_s + _AFTER_S
         if words:
             self._words, self._over = lambda: words, threading.Event()
@@ -68,10 +71,12 @@ class Progress:
                 first._write("")
 
     def __exit__(self, kind, error, _):
+        global _waited_s
         if self._thread is not None:
             self._over.set()
             self._thread.join()
         _open.remove(self)
+        _waited_s = self._begun_s, time.monotonic()
         if self._write is not None:
             self._write("")
         if isinstance(error, KeyboardInterrupt) and not error.args:

@@ -22,6 +22,7 @@ from distlab.errors import CannotTravel, InvalidArgument
 
 __all__ = [
     "Arrivals",
+    "Pickler",
     "check_function",
     "pack",
     "pack_functions",
@@ -170,10 +171,18 @@ def _main_globals():
     return sys.modules["__main__"].__dict__
 
 
-class _Pickler(cloudpickle.CloudPickler):
-    """Knows two of functools' decorators, which cloudpickle looks up by name."""
+class Pickler(cloudpickle.CloudPickler):
+    """cloudpickle's, with code that knows its cell, and two decorators of functools.
+
+    cloudpickle 3.1.3 forgets the file that code is from, so failures have no lines;
+    and it looks the decorators up by name.
+    """
 
     def reducer_override(self, obj):
+        """Return how `obj` travels; Source: pickle.Pickler.reducer_override."""
+        if isinstance(obj, types.CodeType):
+            _, arguments = self.dispatch_table[types.CodeType](obj)
+            return _code, (arguments, obj.co_filename)
         if isinstance(obj, functools._lru_cache_wrapper) and _is_own(obj):
             return _cached, (obj.__wrapped__, obj.cache_parameters())
         if isinstance(obj, functools.cached_property):  # has a lock before Python 3.12
@@ -185,6 +194,10 @@ def _is_own(thing):
     """Return whether something was defined in a notebook, or in a file beside it."""
     module = getattr(thing, "__module__", None)
     return module == "__main__" or module in cloudpickle.list_registry_pickle_by_value()
+
+
+def _code(arguments, file):
+    return types.CodeType(*arguments).replace(co_filename=file)
 
 
 def _cached(fn, parameters):
@@ -199,7 +212,7 @@ def _cached_property(fn, name):
 
 def _dump(thing):
     file = io.BytesIO()
-    pickler = _Pickler(file)
+    pickler = Pickler(file)
     # cloudpickle gives functions that shared their globals one new dict on arrival,
     # and looks up which in this table; it must not be empty, or it would be filled.
     pickler.globals_ref[id(_main_globals())] = _MainGlobals(__name__="__main__")

@@ -9,6 +9,7 @@ edited stays, and the new version lies beside it, as 10_ring.new.ipynb.
 """
 
 import json
+import re
 from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
@@ -26,11 +27,13 @@ class Update:
     """What an update did, by places in the course.
 
     kept: what the learner edited, to the name of the new version beside it.
+    left: what is no longer part of the course; it stays.
     """
 
     copied: list[str] = field(default_factory=list)
     updated: list[str] = field(default_factory=list)
     kept: dict[str, str] = field(default_factory=dict)
+    left: list[str] = field(default_factory=list)
 
 
 def update(folder: Path, course: dict[str, Path]) -> Update:
@@ -42,6 +45,7 @@ def update(folder: Path, course: dict[str, Path]) -> Update:
     try:
         for place, source in course.items():
             _bring(folder, place, source, done)
+        done.left = _left(folder, course)
     except OSError as error:
         raise DistlabError(
             f"the course cannot be copied to {folder}: {error}. Name another folder: "
@@ -68,6 +72,18 @@ def _bring(folder, place, source, done):
         return
     _copy(source, mine)
     _copy(source, given)
+
+
+def _left(folder, course):
+    """Return what came with an earlier version only; said once, and then forgotten."""
+    found, given = [], folder / _GIVEN
+    tops = sorted({place.split("/")[0] for place in course})
+    for path in (path for top in tops for path in sorted((given / top).rglob("*.*"))):
+        place = path.relative_to(given).as_posix()
+        if place not in course and not re.search(r"\.new\d*\.\w+$", place):
+            path.unlink()
+            found += [place] if (folder / place).exists() else []
+    return found
 
 
 def _free(folder, place, new):

@@ -48,7 +48,7 @@ def lab(
     course = course_files()
     if course.get(place, notebook).samefile(notebook) and place in course:
         folder = folder.expanduser().absolute()
-        _tell(console, folder, done := update(folder, course))
+        _tell(console, folder, course, done := update(folder, course))
         _trust(folder / place for place in [*done.copied, *done.updated])
         notebook = folder / place
     console.print(f"JupyterLab opens {notebook.name}. Ctrl-C ends it.", soft_wrap=True)
@@ -62,11 +62,16 @@ def lab(
     os.execv(sys.executable, lab_command(notebook, port=port, browser=browser))
 
 
-def _tell(console, folder, done):
+def _tell(console, folder, course, done):
     """Say where the copy is, what is new in it, and where the learner has a choice."""
     console.print(f"Your copy of the course is in {folder}.", soft_wrap=True)
-    if done.updated:
-        console.print(f"Updated, as you had not edited them: {len(done.updated)}.")
+    told = {"Updated, as you had not edited it": done.updated}
+    if len(done.copied) < len(course):
+        told["New"] = done.copied
+    told["No longer part of the course, and left as it is"] = done.left
+    for what, places in told.items():
+        if places:
+            console.print(f"{what}: {', '.join(places)}.", soft_wrap=True)
     for place, beside in done.kept.items():
         said = f"You edited {place}, so it stays; the new version is {beside}."
         console.print(said, soft_wrap=True)

@@ -24,7 +24,8 @@ def form_script(package: str, *names: str) -> str:
     """Return files as a script that can reach the kernel, or keep things in a page."""
     from distlab.show.assets import read, script
 
-    return script(read(_PACKAGE, "tell.js"), *(read(package, name) for name in names))
+    shared = read("distlab.show.film", "save.js"), read(_PACKAGE, "tell.js")
+    return script(*shared, *(read(package, name) for name in names))
 
 
 @cache

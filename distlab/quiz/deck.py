@@ -17,7 +17,7 @@ from textwrap import TextWrapper
 from distlab.predictions.assets import form_script, form_style
 from distlab.predictions.bridge import open_bridge, receive
 from distlab.predictions.kept import kept_by_learner
-from distlab.predictions.notebook import cell_number, show
+from distlab.predictions.notebook import cell_number, person_is_there, show
 from distlab.quiz.card import Card
 from distlab.quiz.shelf import cards
 
@@ -26,6 +26,7 @@ __all__ = ["Deck", "ask", "deck_html", "section"]
 # With the file's name JupyterLab takes it for a place in a notebook; an exported page
 # has the place itself, and the script finds it there.
 _PLACE = "{lesson}.ipynb#cell-id={cell}"
+_above = {}  # ids of cards that are shown -> the handle of their answers
 
 
 @dataclass(frozen=True)
@@ -53,6 +54,9 @@ class Deck:
             raise NotImplementedError  # IPython then takes what is above
         open_bridge()
         receive("cards", _heard)
+        if person_is_there():
+            ids = tuple(card.id for card in self.cards)
+            _above[ids] = show(_answers(ids))
         show(self._repr_mimebundle_())
 
     def _page(self):
@@ -94,6 +98,20 @@ def _heard(value):
         kept = kept_by_learner("cards")
         new = {name: value[name] for name in ("answer", "ticked")}
         kept.put(value["id"], {**(kept.get(value["id"]) or {}), **new})
+    for ids, shown in _above.items():
+        if value["id"] in ids:
+            shown.update(_answers(ids), raw=True)
+
+
+def _answers(ids):
+    """Return an output without words: what cards.json has, for a notebook saved now.
+
+    To write it into the cards themselves would draw them anew under the cursor.
+    """
+    kept = {each: kept_by_learner("cards").get(each) for each in ids}
+    held = escape(json.dumps(kept))
+    html = f'<div class="distlab-kept" data-kept="{held}" hidden></div>'
+    return {"text/html": html, "text/plain": ""}
 
 
 def section(card: Card, kept: object, review: bool, place: str = _PLACE) -> str:

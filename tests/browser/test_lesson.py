@@ -21,7 +21,11 @@ pytestmark = pytest.mark.timeout(400)  # the first test opens JupyterLab and run
 
 ROOT = Path(__file__).parents[2]
 LESSON = ROOT / "lessons" / "10_ring_all_reduce.ipynb"
-TRACKER = "@jupyterlab/notebook-extension/tracker.jupyterlab-settings"
+SETTINGS = {
+    # All cells are on the page, also those far from what is seen.
+    "notebook-extension/tracker": '{"windowingMode": "none"}',
+    "docmanager-extension/plugin": '{"autosave": false}',
+}
 STATUS = "document.querySelector('.jp-Notebook-ExecutionIndicator')?.dataset.status"
 PROMPTS = "[...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]"
 BEGUN = f"() => {PROMPTS}.some(p => /\\[[\\d*]+\\]/.test(p.textContent))"
@@ -39,11 +43,12 @@ def lab(tmp_path_factory):
     (folder / "lessons").mkdir()
     notebook = shutil.copy(LESSON, folder / "lessons")
     command = [sys.executable, "-m", "distlab", "lab", str(notebook), "--no-browser"]
-    # Jupyter keeps what was open last in the user's home, and the user's settings:
-    # here that all cells are on the page, also those far from what is seen.
-    settings = folder / "home" / ".jupyter" / "lab" / "user-settings" / TRACKER
-    settings.parent.mkdir(parents=True)
-    settings.write_text('{"windowingMode": "none"}')
+    # Jupyter keeps what was open last in the user's home, and the user's settings.
+    home = folder / "home" / ".jupyter" / "lab" / "user-settings" / "@jupyterlab"
+    for place, text in SETTINGS.items():
+        settings = home / f"{place}.jupyterlab-settings"
+        settings.parent.mkdir(parents=True)
+        settings.write_text(text)
     environment = os.environ | {"HOME": str(folder / "home")}
     environment.pop("DISTLAB_HOME", None)
     server = subprocess.Popen(

@@ -1,6 +1,8 @@
 """Cards in a real browser: an answer first, then the key points; it is kept."""
 
+import json
 from contextlib import contextmanager
+from html import escape
 
 import pytest
 from decks import HOSTILE, card, html
@@ -13,15 +15,15 @@ from distlab.quiz import Deck
 def opened(browser, tmp_path):
     """Return a function that opens decks with the cell they lead to, as one page.
 
-    before: script that runs before the page's own.
+    before: script that runs before the page's own. above: HTML above the decks.
     """
 
     @contextmanager
-    def opened(*decks, before=""):
+    def opened(*decks, before="", above=""):
         bodies = "".join(html(deck) for deck in decks)
         far = '<div style="height:3000px"></div><div id="cell-id=the-cell">here</div>'
         file = tmp_path / "10_ring.html"
-        file.write_text(f"<!DOCTYPE html><body>{bodies}{far}</body>")
+        file.write_text(f"<!DOCTYPE html><body>{above}{bodies}{far}</body>")
         context, errors = browser.new_context(offline=True), []
         page = context.new_page()
         page.on("pageerror", lambda error: errors.append(str(error)))
@@ -138,3 +140,27 @@ def test_a_review_shows_one_card_at_a_time_and_tells_the_kernel(opened):
         heard = [m["value"] for m in page.evaluate("heard") if m["to"] == "cards"]
         assert {"id": "card-1", "rating": "hard"} in heard
         assert {"id": "card-2", "answer": "mine", "ticked": [], "of": 3} in heard
+
+
+def test_a_notebook_opened_again_shows_what_was_answered_and_says_what_it_cannot_keep(
+    opened,
+):
+    kept = {"answer": "mine", "ticked": [card(1).key_points[0]]}
+    held = escape(json.dumps({"card-1": kept | {"rating": "good"}, "card-2": None}))
+    above = (
+        '<script id="jupyter-config-data" type="application/json"></script>'
+        f'<div class="jp-OutputArea"><div class="distlab-kept" data-kept="{held}">'
+        "</div>"
+    )
+    with opened(Deck((card(1), card(2))), above=above) as page:
+        first, second = section(page, 1), section(page, 2)
+        assert first.get_by_label("Your answer").input_value() == "mine"
+        first.get_by_role("button", name="Compare").click()
+        assert first.get_by_text("You had 1 of 3.").is_visible()
+        second.get_by_label("Your answer").fill("no kernel")
+        second.get_by_text("Not kept. Run this cell first.").first.wait_for()
+        second.get_by_role("button", name="Compare").click()
+        second.get_by_role("button", name="easy").click()
+        assert second.locator("[role=status]").last.text_content() == (
+            "Not kept. Run this cell first."
+        )

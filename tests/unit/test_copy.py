@@ -136,6 +136,20 @@ def written_in(path):
         return {path.read_text()}
 
 
+def test_a_lesson_that_left_the_course_stays_and_is_told_once(course, mine):
+    update(mine, course(1))
+    edited = mine / "lessons" / "10_ring.ipynb"
+    edited.write_text(notebook("10_ring", "my answer"))
+    update(mine, course(2))  # its offer is no lesson that left
+    renamed = course(3, ("00_start", "10_rings"))
+    done = update(mine, renamed)
+    assert done.left == ["lessons/10_ring.ipynb"]
+    assert done.copied == ["lessons/10_rings.ipynb"]
+    assert "my answer" in edited.read_text() and not update(mine, renamed).left
+    [(place, beside)] = update(mine, course(4)).kept.items()
+    assert (place, beside) == ("lessons/10_ring.ipynb", "10_ring.new.ipynb")
+
+
 def test_a_folder_that_cannot_be_written_is_named(course, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(DistlabError, match=r"--folder"):

@@ -21,9 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-import cloudpickle
-
-from distlab.calls.travel import pack_functions
+from distlab.calls.travel import Pickler, pack_functions
 from distlab.dataflow.rdd.cache import StorageLevel
 from distlab.errors import CannotTravel, DistlabError, NestedRDD
 
@@ -253,7 +251,7 @@ def serialize(thing: object, functions: Iterable = (), what: str = "this") -> by
     """
     file = io.BytesIO()
     try:
-        cloudpickle.CloudPickler(file).dump(thing)
+        Pickler(file).dump(thing)
     except DistlabError:
         raise
     except Exception as error:

@@ -60,14 +60,13 @@ _STYLE = f"""<style>
 </style>"""
 
 # The notebook has its own plans for most keys: with a button in focus, x would cut the
-# cell; Ctrl+S saves it. Widgets cannot run scripts, so this stands beside the panel.
+# cell. Widgets cannot run scripts, so this stands beside the panel.
 _KEYS = """<script>
 if (!window.distlabClusterKeys) {
   window.distlabClusterKeys = true;
   window.addEventListener("focusin", event => {
     const panel = event.target.closest?.(".distlab-cluster");
-    const saves = key => (key.ctrlKey || key.metaKey) && key.key === "s";
-    if (panel) panel.onkeydown = key => saves(key) || key.stopPropagation();
+    if (panel) panel.onkeydown = key => key.stopPropagation();
   });
 }
 </script>"""

@@ -23,13 +23,11 @@ const store = (name, value) => {
   } catch {}
 };
 // The notebook has its own plans for most keys, x would cut the cell; and JupyterLab
-// refuses line breaks to whatever is in a cell and hears of them. Ctrl+S saves it.
+// refuses line breaks to whatever is in a cell and hears of them.
 const unheard = (root) => {
-  const stop = (event) => {
-    const saves = (event.ctrlKey || event.metaKey) && event.key === "s";
-    if (!saves) event.stopPropagation();
-  };
+  const stop = (event) => event.stopPropagation();
   root.addEventListener("keydown", stop);
+  root.addEventListener("keydown", passOnSave);
   root.addEventListener("beforeinput", stop, { capture: true });
 };
 // A page has a script once, above most of what it is for.

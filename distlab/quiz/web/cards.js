@@ -5,11 +5,16 @@ const make = (tag, text, fields) =>
 const onDay = (time) =>
   new Date(time).toLocaleDateString("en-GB", { day: "numeric", month: "long" });
 
-// What a card has had: in this browser, or in the file of whoever ran the notebook.
+// What a card has had: in this browser, or in the file of whoever ran the notebook. What
+// came in since then the kernel has written into an output of its own, above the cards.
+const later = (card) => {
+  const above = card.closest(".jp-OutputArea")?.querySelector(".distlab-kept");
+  return above && JSON.parse(above.dataset.kept)[card.dataset.card];
+};
 const recall = (card) => {
   let kept = stored("distlab.card." + card.dataset.card);
   try {
-    kept = Object(kept ?? JSON.parse(card.dataset.kept));
+    kept = Object(kept ?? later(card) ?? JSON.parse(card.dataset.kept));
   } catch {
     kept = {};
   }
@@ -27,8 +32,10 @@ const remember = (card, change) => {
   store(name, { ...Object(stored(name)), ...recall(card), ...change });
   if ("ratings" in change) return;
   clearTimeout(waiting[id]);
-  waiting[id] = setTimeout(() => tellCard({ id, ...change }), 400);
+  const say = () => tellCard({ id, ...change }) || isPage || card.unkept();
+  waiting[id] = setTimeout(say, 400);
 };
+const UNKEPT = "Not kept. Run this cell first.";
 
 // One card at a time: how well it was known decides when it comes back.
 const turn = (deck, queue) => {
@@ -58,8 +65,9 @@ const ratingsOf = (card, deck) => {
     const button = make("button", rating, { type: "button", title: `key ${at + 1}` });
     button.setAttribute("aria-keyshortcuts", at + 1);
     button.onclick = () => {
-      tellCard({ id: card.dataset.card, rating });
+      const told = tellCard({ id: card.dataset.card, rating });
       remember(card, { ratings: [...recall(card).ratings, [rating, Date.now()]] });
+      if (!told && !isPage) return said.textContent = UNKEPT;
       if (!deck.queue) return said.textContent = `You rated it ${rating} today.`;
       turn(deck, deck.queue.slice(1)).focus();
       deck.rated?.(card);
@@ -152,6 +160,7 @@ const upgradeCard = (card) => {
     ticks.hidden = !ticks.hidden;
     settle();
   };
+  card.unkept = () => Object.assign(hint, { textContent: UNKEPT, hidden: false });
   card.beginAgain = () => {
     field.value = kept.answer = "";
     ticks.hidden = true;

@@ -23,7 +23,14 @@ from distlab.show.film.svg import rank_style
 __all__ = ["fragment"]
 
 _ROOT = ".distlab-player"
-_SCRIPTS = ("stage.js", "lanes.js", "space.js", "weave.js", "controls.js")
+_SCRIPTS = (
+    "stage.js",
+    "lanes.js",
+    "space.js",
+    "weave.js",
+    "save.js",
+    "controls.js",
+)
 _VIEWS = (("graph", "graph"), ("lanes", "lanes"), ("space", "space-time"))
 # drawn and not written: not every font has these letters
 _BUTTONS = (

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import torch
 
+from distlab.calls.progress import Progress
 from distlab.simulated.own_state import one_thread
 from distlab.trace import Trace
 from distlab.train.asynchronous.rules import Rule
@@ -69,15 +70,17 @@ def replay(
     rule.begin({gradient.worker for gradient in gradients})
     uses = Counter(gradient.computed_on for gradient in gradients)
     kept = {0: rule.values.clone()}
-    for gradient in gradients:
-        old, before = gradient.computed_on, rule.version
-        rule.push(gradient.worker, old, compute(kept[old], gradient.worker))
-        uses[old] -= 1
-        if not uses[old]:
-            del kept[old]
-        if rule.version == before:
-            continue
-        if uses[rule.version]:
-            kept[rule.version] = rule.values.clone()
-        if after and after(rule.version, gradient.at_s):
-            return
+    with Progress() as progress:
+        for number, gradient in enumerate(gradients):
+            progress.show(lambda n=number: f"{n} of {len(gradients)} gradients")
+            old, before = gradient.computed_on, rule.version
+            rule.push(gradient.worker, old, compute(kept[old], gradient.worker))
+            uses[old] -= 1
+            if not uses[old]:
+                del kept[old]
+            if rule.version == before:
+                continue
+            if uses[rule.version]:
+                kept[rule.version] = rule.values.clone()
+            if after and after(rule.version, gradient.at_s):
+                return

@@ -114,9 +114,9 @@ function mount(root, films, differs) {
     if (button.dataset.view) look(button.dataset.view); else actions[button.dataset.do]?.();
   });
   root.addEventListener("keydown", event => {
-    const accel = event.ctrlKey || event.metaKey;
-    if (!accel || event.key !== "s") event.stopPropagation();  // the notebook has its own plans for most keys, but Ctrl+S saves it
-    if (accel || event.altKey) return;
+    event.stopPropagation();  // the notebook has its own plans for most keys
+    passOnSave(event);
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     if (event.key === " " && event.target.closest("button")) return;
     const act = keys[event.key];
     if (act) { event.preventDefault(); act(); }
