@@ -179,7 +179,7 @@ class Pickler(cloudpickle.CloudPickler):
     """
 
     def reducer_override(self, obj):
-        """Return how `obj` travels; Source: pickle.Pickler.reducer_override."""
+        """Return how `obj` travels, if not as cloudpickle says."""
         if isinstance(obj, types.CodeType):
             _, arguments = self.dispatch_table[types.CodeType](obj)
             return _code, (arguments, obj.co_filename)

@@ -65,10 +65,10 @@ def lab(
 def _tell(console, folder, course, done):
     """Say where the copy is, what is new in it, and where the learner has a choice."""
     console.print(f"Your copy of the course is in {folder}.", soft_wrap=True)
-    told = {"Updated, as you had not edited it": done.updated}
+    told = {"Updated, as you had not edited them": done.updated}
     if len(done.copied) < len(course):
         told["New"] = done.copied
-    told["No longer part of the course, and left as it is"] = done.left
+    told["No longer part of the course, and left as they are"] = done.left
     for what, places in told.items():
         if places:
             console.print(f"{what}: {', '.join(places)}.", soft_wrap=True)

@@ -46,6 +46,23 @@ def test_a_long_job_shows_one_line_in_a_terminal_and_it_is_gone_in_the_end():
     assert written.endswith("\r\x1b[K\r")
 
 
+SHORT = """
+import time
+from distlab.calls import progress
+progress._AFTER_S, progress._EVERY_S, progress._PAUSE_S = 1.0, 0, 0.5
+for number in range({number}):
+    with progress.Progress() as short:
+        time.sleep(0.1)
+        short.show(lambda: f"at {{number}}")
+    time.sleep({pause_s})
+"""
+
+
+def test_short_waits_in_a_row_show_their_line_and_those_far_apart_do_not():
+    assert "at 19" in in_a_terminal(SHORT.format(number=20, pause_s=0))
+    assert in_a_terminal(SHORT.format(number=4, pause_s=0.6)) == ""
+
+
 def test_a_pipe_gets_nothing():
     done = subprocess.run([sys.executable, "-c", LONG], capture_output=True)
     assert (done.stdout, done.stderr) == (b"", b"")

@@ -1,7 +1,10 @@
 """Cards come back when they are due; answers are kept with the learner."""
 
 import json
+import re
 from datetime import UTC, datetime, timedelta
+from html import unescape
+from types import SimpleNamespace
 
 import pytest
 from decks import card, html
@@ -10,7 +13,7 @@ from typer.testing import CliRunner
 from distlab.__main__ import app
 from distlab.errors import InvalidArgument
 from distlab.predictions import kept
-from distlab.quiz import Deck, cards, review
+from distlab.quiz import Deck, cards, deck, review
 from distlab.quiz.deck import _heard
 from distlab.quiz.review import due, rate, selected
 
@@ -48,6 +51,16 @@ def test_what_a_page_sends_is_kept_beside_the_rating_and_shown_again(home):
     entry = json.loads((home / "cards.json").read_text())["card-1"]
     assert entry["answer"] == "mine & yours" and entry["fsrs"]["due"]
     assert "mine &amp; yours" in html(Deck((card(1),)))
+
+
+def test_an_answer_reaches_the_output_that_a_notebook_is_saved_with(monkeypatch):
+    saved = []
+    handle = SimpleNamespace(update=lambda bundle, raw: saved.append(bundle))
+    monkeypatch.setattr(deck, "_above", {("card-1", "card-2"): handle, ("x",): None})
+    _heard({"id": "card-1", "answer": "mine & yours", "ticked": []})
+    [bundle] = saved
+    held = re.search('data-kept="(.*?)"', bundle["text/html"])[1]
+    assert json.loads(unescape(held))["card-1"]["answer"] == "mine & yours"
 
 
 def test_cards_are_selected_by_lesson_level_and_topic():
