@@ -14,26 +14,28 @@ __all__ = ["Progress"]
 _AFTER_S, _EVERY_S, _PAUSE_S = 2.0, 0.25, 0.5
 _WIDE = 20
 _open = []  # the outermost, whose line it is, first
-_waited_s = 0.0, 0.0  # begin and end of the last wait
+_last = None, 0.0, 0.0, None  # the last wait: its cell, begin, end, and what wrote
 _GREEN, _GREY, _PLAIN = "\x1b[32m", "\x1b[90m", "\x1b[0m"
 
 
 class Progress:
     """A line that is written over and over, in a notebook or a terminal.
 
-    It comes after two seconds, and is gone when the body ends; short ones with little
-    between them are one wait. Where nobody looks, as in a file, a pipe, or a notebook
-    that is executed without a reader, there is none.
+    It comes after two seconds, and is gone when the body ends; short ones of a cell
+    with little between them are one wait. Where nobody looks, as in a file, a pipe, or
+    a notebook that is executed without a reader, there is none.
     Progress within progress shares the line. Ctrl-C in the body says how far it was.
 
     words: what a thread says while the body waits in one place.
     """
 
-    _words, _share, _write, _thread = str, None, None, None
+    _words, _share, _write, _earlier, _thread = str, None, None, None, None
 
     def __init__(self, words: str = ""):
-        now, (begun_s, ended_s) = time.monotonic(), _waited_s
-        self._begun_s = begun_s if now - ended_s < _PAUSE_S else now
+        self._begun_s, self._cell = time.monotonic(), _cell()
+        cell, begun_s, ended_s, write = _last
+        if cell == self._cell and self._begun_s - ended_s < _PAUSE_S:
+            self._begun_s, self._earlier = begun_s, write
         self._next_s = self._begun_s + _AFTER_S
         if words:
             self._words, self._over = lambda: words, threading.Event()
@@ -59,7 +61,7 @@ class Progress:
     def _update(self):
         now = time.monotonic()
         self._next_s = now + _EVERY_S
-        self._write = self._write or _writer()
+        self._write = self._write or self._earlier or _writer()
         said = ", ".join(filter(None, (each._words() for each in _open)))
         self._write(f"{_bar(self._share)}{said} ({now - self._begun_s:.0f} s)")
 
@@ -71,12 +73,13 @@ class Progress:
                 first._write("")
 
     def __exit__(self, kind, error, _):
-        global _waited_s
+        global _last
         if self._thread is not None:
             self._over.set()
             self._thread.join()
         _open.remove(self)
-        _waited_s = self._begun_s, time.monotonic()
+        write = self._write or self._earlier
+        _last = self._cell, self._begun_s, time.monotonic(), write
         if self._write is not None:
             self._write("")
         if isinstance(error, KeyboardInterrupt) and not error.args:
@@ -98,16 +101,24 @@ def _bar(share):
     return f"{_GREEN}{'━' * done}{_GREY}{'━' * (_WIDE - done)}{_PLAIN} "
 
 
+def _shell():
+    ipython = sys.modules.get("IPython")
+    return ipython.get_ipython() if ipython else None
+
+
+def _cell():
+    """Return the number of the cell that runs, None outside of IPython."""
+    return getattr(_shell(), "execution_count", None)
+
+
 def _writer():
     """Return a function that shows a text in the place of the one before."""
-    ipython = sys.modules.get("IPython")
-    shell = ipython.get_ipython() if ipython else None
-    if hasattr(shell, "kernel"):
-        if not getattr(shell.kernel, "_allow_stdin", False):
+    kernel = getattr(_shell(), "kernel", None)
+    if kernel is not None:
+        if not getattr(kernel, "_allow_stdin", False):
             return lambda text: None  # see distlab/progress/watch.py
-        return _in_notebook(
-            ipython.display.display({"text/plain": ""}, raw=True, display_id=True)
-        )
+        display = sys.modules["IPython"].display.display
+        return _in_notebook(display({"text/plain": ""}, raw=True, display_id=True))
     return _in_terminal if sys.stdout.isatty() else lambda text: None
 
 

@@ -77,20 +77,20 @@ class Client(NotebookClient):
         print(message["content"].get("data", {}).get("text/plain"))
         return super().process_message(message, *rest)
 
-cell = nbformat.v4.new_code_cell(sys.argv[1])
-notebook = nbformat.v4.new_notebook(cells=[cell])
-Client(notebook, timeout=60).execute()
-for output in notebook.cells[0].outputs:
-    print("left:", output.output_type, output.get("data"))
+cells = [nbformat.v4.new_code_cell(code) for code in sys.argv[1:]]
+Client(nbformat.v4.new_notebook(cells=cells), timeout=60).execute()
+for cell in cells:
+    for output in cell.outputs:
+        print("left:", output.output_type, output.get("data"))
 """
 
 
 READER = "get_ipython().kernel._allow_stdin = True\n"
 
 
-def left_in_a_notebook(code):
-    """Return what a cell has shown, and what is left of that."""
-    command = [sys.executable, "-c", NOTEBOOK, code]
+def left_in_a_notebook(*cells):
+    """Return what cells have shown, and what is left of that."""
+    command = [sys.executable, "-c", NOTEBOOK, *cells]
     done = subprocess.run(command, capture_output=True, text=True)
     lines = done.stdout.splitlines()
     return done.stdout, [line for line in lines if line.startswith("left:")]
@@ -99,6 +99,13 @@ def left_in_a_notebook(code):
 def test_a_notebook_has_one_display_that_is_empty_in_the_end():
     shown, left = left_in_a_notebook(READER + LONG)
     assert "4 of 6 maps done, 0 of 2 reduces done" in shown
+    assert left == ["left: display_data {'text/plain': ''}"]
+
+
+def test_short_waits_in_a_row_share_one_display_and_the_next_cell_has_none():
+    row, few = (SHORT.format(number=number, pause_s=0) for number in (20, 2))
+    shown, left = left_in_a_notebook(READER + row, few)
+    assert "at 19" in shown
     assert left == ["left: display_data {'text/plain': ''}"]
 
 
