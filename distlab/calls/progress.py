@@ -6,6 +6,7 @@ import time
 import traceback
 from collections.abc import Callable
 
+from distlab.calls.notebook import cell_number, person_is_there, show
 from distlab.calls.places import source_lines
 from distlab.errors import brief_traceback
 
@@ -22,8 +23,8 @@ class Progress:
     """A line that is written over and over, in a notebook or a terminal.
 
     It comes after two seconds, and is gone when the body ends; short ones of a cell
-    with little between them are one wait. Where nobody looks, as in a file, a pipe, or
-    a notebook that is executed without a reader, there is none.
+    with little between them are one wait. In a file, a pipe, or a notebook that is
+    executed without a reader, there is none.
     Progress within progress shares the line. Ctrl-C in the body says how far it was.
 
     words: what a thread says while the body waits in one place.
@@ -32,7 +33,7 @@ class Progress:
     _words, _share, _write, _earlier, _thread = str, None, None, None, None
 
     def __init__(self, words: str = ""):
-        self._begun_s, self._cell = time.monotonic(), _cell()
+        self._begun_s, self._cell = time.monotonic(), cell_number()
         cell, begun_s, ended_s, write = _last
         if cell == self._cell and self._begun_s - ended_s < _PAUSE_S:
             self._begun_s, self._earlier = begun_s, write
@@ -101,25 +102,13 @@ def _bar(share):
     return f"{_GREEN}{'━' * done}{_GREY}{'━' * (_WIDE - done)}{_PLAIN} "
 
 
-def _shell():
-    ipython = sys.modules.get("IPython")
-    return ipython.get_ipython() if ipython else None
-
-
-def _cell():
-    """Return the number of the cell that runs, None outside of IPython."""
-    return getattr(_shell(), "execution_count", None)
-
-
 def _writer():
     """Return a function that shows a text in the place of the one before."""
-    kernel = getattr(_shell(), "kernel", None)
-    if kernel is not None:
-        if not getattr(kernel, "_allow_stdin", False):
-            return lambda text: None  # see distlab/progress/watch.py
-        display = sys.modules["IPython"].display.display
-        return _in_notebook(display({"text/plain": ""}, raw=True, display_id=True))
-    return _in_terminal if sys.stdout.isatty() else lambda text: None
+    if cell_number() is None:
+        return _in_terminal if sys.stdout.isatty() else lambda text: None
+    if not person_is_there():
+        return lambda text: None
+    return _in_notebook(show({"text/plain": ""}))
 
 
 def _in_notebook(handle):

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 import distlab
+from distlab.calls.notebook import cell_number, show
 from distlab.calls.progress import Progress
 from distlab.errors import DistlabError, InvalidArgument
 from distlab.imports import extra_of
@@ -67,8 +68,7 @@ def _show(sections):
             word = "ok" if state == GOOD and console.options.ascii_only else state
             table.add_row(Text(word, _STYLES[state]), what, Text(found))
         table.add_section()
-    ipython = sys.modules.get("IPython")
-    if not hasattr(ipython and ipython.get_ipython(), "kernel"):
+    if cell_number() is None:
         console.print(table)
         return
     with console.capture() as text:
@@ -77,8 +77,7 @@ def _show(sections):
     colors = {True: "var(--right)", False: "var(--warn)"}
     signs = [(row.state, colors[row.state == GOOD]) for row in found]
     html = html_report("", [("", ""), *(row[1:] for row in found)], "<<", signs=signs)
-    bundle = {"text/plain": text.get(), "text/html": html}
-    ipython.display.display(bundle, raw=True)
+    show({"text/plain": text.get(), "text/html": html})
 
 
 def findings() -> Iterator[list[Row]]:

@@ -13,8 +13,8 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 
+from distlab.calls.notebook import person_is_there, show
 from distlab.errors import ExtraMissing
-from distlab.predictions.notebook import person_is_there, show
 from distlab.show.assets import widget_view
 
 __all__ = ["open_bridge", "receive"]

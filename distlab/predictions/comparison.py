@@ -4,9 +4,9 @@ import json
 from base64 import b64encode
 from html import escape
 
+from distlab.calls.notebook import cell_number, show
 from distlab.predictions.assets import said_style
 from distlab.predictions.listeners import tell
-from distlab.predictions.notebook import cell_number, show
 
 __all__ = ["Comparison"]
 

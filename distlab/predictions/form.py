@@ -11,11 +11,11 @@ exported page show it without a kernel. A page without one keeps guesses in the 
 from html import escape
 from uuid import uuid4
 
+from distlab.calls.notebook import show
 from distlab.errors import InvalidArgument
 from distlab.predictions.answers import Choice
 from distlab.predictions.assets import form_script, form_style
 from distlab.predictions.bridge import receive
-from distlab.predictions.notebook import show
 
 __all__ = ["Form"]
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from distlab.calls.notebook import cell_number
 from distlab.errors import InvalidArgument
 from distlab.predictions.answers import Choice, Number
 from distlab.predictions.bridge import open_bridge
@@ -9,7 +10,6 @@ from distlab.predictions.comparison import Comparison
 from distlab.predictions.form import Form
 from distlab.predictions.kept import kept_by_learner
 from distlab.predictions.listeners import tell
-from distlab.predictions.notebook import cell_number
 
 __all__ = ["Guess", "predict"]
 

@@ -15,9 +15,9 @@ import textwrap
 from collections.abc import Callable
 from html import escape
 
+from distlab.calls.notebook import cell_number, show
 from distlab.errors import InvalidArgument
 from distlab.predictions.assets import said_style
-from distlab.predictions.notebook import cell_number, show
 
 __all__ = ["stub"]
 

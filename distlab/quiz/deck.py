@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from html import escape
 from textwrap import TextWrapper
 
+from distlab.calls.notebook import cell_number, person_is_there, show
 from distlab.predictions.assets import form_script, form_style
 from distlab.predictions.bridge import open_bridge, receive
 from distlab.predictions.kept import kept_by_learner
-from distlab.predictions.notebook import cell_number, person_is_there, show
 from distlab.quiz.card import Card
 from distlab.quiz.shelf import cards
 

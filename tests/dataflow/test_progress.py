@@ -1,4 +1,4 @@
-"""A job that takes long says how far it is, where somebody looks, and nowhere else."""
+"""A long job says how far it is, where a person sees it, and nowhere else."""
 
 import os
 import pty

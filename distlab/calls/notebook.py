@@ -21,7 +21,7 @@ def cell_number() -> int | None:
 def person_is_there() -> bool:
     """Return whether a person runs this notebook, who could answer a question.
 
-    nbclient, papermill and nbgrader say that nobody is there for a question.
+    nbclient, papermill and nbgrader say that no question can be asked.
     """
     if cell_number() is None:
         return False
