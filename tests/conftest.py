@@ -1,12 +1,18 @@
 """What holds for every test: it cannot hang for ever, and leaves nothing behind."""
 
+import os
 import time
+from collections import Counter
+from pathlib import Path
 
 import cloudpickle
 import pytest
 from leaks import left_since, what_there_is
 
 from distlab import cells
+
+# Beside other tests, and on a machine that does something else, all takes longer.
+os.environ.setdefault("DISTLAB_PATIENCE", "3")
 
 LIGHT = {"house", "unit"}  # folders whose tests start no process of ours
 
@@ -38,3 +44,27 @@ def nothing_left(request):
     while (left := left_since(before)) and time.monotonic() < deadline:
         time.sleep(0.02)
     assert not left, f"left behind: {left}"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_sessionfinish(session):
+    """Keep what failed, and how: `.ci/again.py` runs it once more."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter and not hasattr(session.config, "workerinput"):
+        bad = reporter.stats.get("failed", []) + reporter.stats.get("error", [])
+        first = {each.nodeid: each.longreprtext for each in reversed(bad)}
+        session.config.cache.set("distlab/failed", first)
+    return (yield)
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Print the seconds of each folder, so that a rise is seen when it comes."""
+    seconds = Counter()
+    for reports in terminalreporter.stats.values():
+        for each in reports:
+            if isinstance(each, pytest.TestReport):
+                folder = Path(each.nodeid.partition("::")[0]).parent
+                seconds[str(folder)] += each.duration
+    terminalreporter.section("seconds of each folder")
+    for folder, took in seconds.most_common():
+        terminalreporter.line(f"{took:7.0f} {folder}")
