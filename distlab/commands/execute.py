@@ -20,6 +20,7 @@ from nbconvert.filters import strip_ansi
 from papermill.exceptions import PapermillExecutionError
 
 from distlab.commands.kernel import Kernel
+from distlab.commands.lesson_process import Settings
 from distlab.errors import DistlabError
 from distlab.show.assets import once
 
@@ -30,6 +31,7 @@ __all__ = ["LessonRun", "count_cells", "execute", "hushed"]
 class LessonRun:
     """What became of one lesson.
 
+    page: what it shows; the executed notebook itself, where no pages are written.
     total, passed: its code cells, and how many of them ended well.
     failure: what stopped it, "" if nothing did. It happened in code cell `passed + 1`,
     or before the first one if not `started`.
@@ -61,7 +63,7 @@ def count_cells(lesson: Path) -> int:
 
 
 def execute(
-    lesson: Path, folder: Path, cell_timeout_s: int, on_cell: Callable[[], None]
+    lesson: Path, folder: Path, settings: Settings, on_cell: Callable[[], None]
 ) -> LessonRun:
     """Execute `lesson` in its own folder; write notebook and page into `folder`.
 
@@ -77,7 +79,7 @@ def execute(
     executed.with_suffix(".html").unlink(missing_ok=True)  # of an earlier run
     nbformat.write(nbformat.read(lesson, as_version=4), executed)
     start_time = time.monotonic()
-    begun, stopped = _run_cells(lesson, executed, cell_timeout_s, on_cell)
+    begun, stopped = _run_cells(lesson, executed, settings, on_cell)
     seconds = time.monotonic() - start_time
     notebook = nbformat.read(executed, as_version=4)
     failure = stopped or _raised(notebook)
@@ -90,30 +92,32 @@ def execute(
         passed=len(begun) - bool(failure and begun),
         started=bool(begun),
         seconds=seconds,
-        page=_write_page(notebook, executed),
+        page=_write_page(notebook, executed) if settings.pages else executed,
         failure=failure,
         noise=next(iter(noise.values()), ""),
         noisy=list(noise),
     )
 
 
-def _run_cells(lesson, executed, cell_timeout_s, on_cell):
-    """Have papermill run the cells and write `executed` after each.
+def _run_cells(lesson, executed, settings, on_cell):
+    """Have papermill run the cells and write `executed` at their end.
 
     Returns the positions of the cells that began; and if the last of them was stopped,
     or none could begin, why.
     """
-    begun = []
-    with Kernel(lesson.parent) as kernel:
+    begun, cell_timeout_s = [], settings.cell_timeout_s
+    with Kernel(lesson.parent, forked=settings.forked) as kernel:
         try:
             kernel.start()
             papermill.execute_notebook(
                 lesson,
                 executed,
+                parameters=settings.parameters.get(lesson.stem),
                 km=kernel.manager,
                 kernel_name="python3",
                 execution_timeout=cell_timeout_s,  # without it papermill waits forever
                 progress_bar=False,
+                engine_name="saved at the end",
                 store_widget_state=False,  # a page without a kernel shows the words
                 on_cell_execute=lambda cell, cell_index: begun.append(cell_index),
                 on_cell_executed=lambda **_: on_cell(),
@@ -130,6 +134,25 @@ def _run_cells(lesson, executed, cell_timeout_s, on_cell):
                 raise
             return begun, kernel.obituary("did not start")
     return begun, ""
+
+
+class _SavedAtTheEnd(papermill.engines.NBClientEngine):
+    """Writes the notebook at its end, whatever that is, not twice for each cell.
+
+    A lesson has many pictures: to write them took a sixth of its time.
+    """
+
+    @classmethod
+    def execute_managed_notebook(cls, nb_man, *args, **kwargs):
+        """Execute the cells."""
+        path, nb_man.output_path = nb_man.output_path, None
+        try:
+            return super().execute_managed_notebook(nb_man, *args, **kwargs)
+        finally:
+            nb_man.output_path = path
+
+
+papermill.engines.papermill_engines.register("saved at the end", _SavedAtTheEnd)
 
 
 @contextmanager

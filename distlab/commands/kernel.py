@@ -9,6 +9,7 @@ from pathlib import Path
 from jupyter_client import AsyncKernelManager
 from jupyter_core.utils import run_sync
 
+from distlab.commands.forked_kernel import ForkedKernel
 from distlab.processes import Interrupts
 from distlab.processes.folders import new_folder
 
@@ -22,9 +23,10 @@ class Kernel:
     on the terminal. It is reached through sockets in a private folder, not by ports.
 
     manager: what papermill takes.
+    forked: whether it is a fork of a process that has imported torch.
     """
 
-    def __init__(self, folder: Path):
+    def __init__(self, folder: Path, *, forked: bool = False):
         # A python3 kernel in the user's home must not win over this environment's.
         os.environ["JUPYTER_PREFER_ENV_PATH"] = "1"
         self._folder = folder
@@ -35,6 +37,9 @@ class Kernel:
             kernel_name="python3", transport="ipc", connection_file=meeting
         )
         self.manager.clients = []
+        if forked:
+            how = {"kernel_id": self._private, "kernel_spec": self.manager.kernel_spec}
+            self.manager.provisioner = ForkedKernel(parent=self.manager, **how)
 
     def __enter__(self):
         return self

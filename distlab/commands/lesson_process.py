@@ -9,10 +9,10 @@ LessonProcesses ─ session ─▶ fork() ────────────�
 
 import json
 import signal
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from distlab.errors import DistlabError
 from distlab.processes import Child, Ended, Frame, Interrupts, Processes
@@ -20,10 +20,27 @@ from distlab.processes import Child, Ended, Frame, Interrupts, Processes
 if TYPE_CHECKING:
     from distlab.commands.execute import LessonRun
 
-__all__ = ["LessonProcesses", "main"]
+__all__ = ["LessonProcesses", "Settings", "main"]
 
 _TICK_S = 0.2
 _END_S = 20  # for the kernels; papermill gives one 5 s
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How lessons are run.
+
+    cell_timeout_s: how long a cell may take.
+    parameters: the stem of a lesson -> values that take the place of those in its cell
+    with the tag `parameters`, as papermill does it.
+    forked: whether kernels are forks of a process that has imported torch.
+    pages: whether each lesson is also written as a web page.
+    """
+
+    cell_timeout_s: int = 300
+    parameters: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    forked: bool = False
+    pages: bool = True
 
 
 class LessonProcesses:
@@ -44,7 +61,7 @@ class LessonProcesses:
         self,
         lessons: Sequence[Path],
         folder: Path,
-        cell_timeout_s: int,
+        settings: Settings,
         on_news: Callable[[Path, "LessonRun | None"], None],
     ) -> list["LessonRun"]:
         """Run the lessons and return what came of each, in their order.
@@ -59,7 +76,7 @@ class LessonProcesses:
         with Interrupts() as interrupts:
             while (waiting or self._busy) and not interrupts.pending:
                 while waiting and self._idle:
-                    self._begin(waiting.pop(0), folder, cell_timeout_s, on_news)
+                    self._begin(waiting.pop(0), folder, settings, on_news)
                 for what in self._processes.poll(_TICK_S):
                     lesson = self._busy.get(what.index)
                     if isinstance(what, Frame):
@@ -78,10 +95,10 @@ class LessonProcesses:
                 self._end_kernels()
         return [runs[lesson] for lesson in lessons]
 
-    def _begin(self, lesson, folder, cell_timeout_s, on_news):
+    def _begin(self, lesson, folder, settings, on_news):
         index = self._idle.pop(0)
         order = {"lesson": str(lesson), "folder": str(folder)}
-        order["cell_timeout_s"] = cell_timeout_s
+        order["settings"] = asdict(settings)
         self._processes.send(index, json.dumps(order).encode())
         self._busy[index] = lesson
         on_news(lesson, None)
@@ -117,7 +134,7 @@ def main(child: Child) -> None:
                 ran = execute(
                     Path(order["lesson"]),
                     Path(order["folder"]),
-                    order["cell_timeout_s"],
+                    Settings(**order["settings"]),
                     lambda: child.send(b"null"),
                 )
                 told = asdict(ran) | {"page": str(ran.page)}

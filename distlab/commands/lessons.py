@@ -1,5 +1,7 @@
 """Where lessons and exercises are, and which a word on the command line means."""
 
+import ast
+import json
 import re
 from pathlib import Path
 
@@ -7,7 +9,13 @@ import distlab
 from distlab.errors import DistlabError, UnknownLesson
 from distlab.files import course_files
 
-__all__ = ["UnknownLesson", "find_exercises", "find_lessons", "lessons_folder"]
+__all__ = [
+    "UnknownLesson",
+    "find_exercises",
+    "find_lessons",
+    "lesson_parameters",
+    "lessons_folder",
+]
 
 
 _BESIDE = Path(distlab.__file__).parents[1]
@@ -89,3 +97,17 @@ def _called(word, paths, what):
 def _is_number(word, stem):
     number = re.match(r"\d+", stem)
     return word.isdecimal() and number is not None and int(word) == int(number[0])
+
+
+def lesson_parameters(lesson: Path) -> list[str]:
+    """Return the names that the lesson's cell with the tag `parameters` defines."""
+    names = []
+    for cell in json.loads(lesson.read_text("utf-8"))["cells"]:
+        if "parameters" in cell["metadata"].get("tags", ()):
+            for node in ast.parse("".join(cell["source"])).body:
+                names += [each.id for each in ast.walk(node) if _is_new(each)]
+    return names
+
+
+def _is_new(node):
+    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)

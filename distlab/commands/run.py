@@ -1,5 +1,6 @@
 """`distlab run`: lessons from the first cell to the last, without a browser."""
 
+import json
 from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -12,8 +13,8 @@ from rich.text import Text
 
 from distlab.calls.progress import Progress as Waiting
 from distlab.commands.bar import bar_columns
-from distlab.commands.lesson_process import LessonProcesses
-from distlab.commands.lessons import find_lessons
+from distlab.commands.lesson_process import LessonProcesses, Settings
+from distlab.commands.lessons import find_lessons, lesson_parameters
 from distlab.errors import DistlabError
 from distlab.launch.machine import available_bytes, usable_cores
 from distlab.units import MB
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
 __all__ = ["run", "run_all"]
 
 _SHOWN_LINES = 40
+_PARAMETERS = typer.Option(
+    help="JSON file: the stem of a lesson -> values for its cell `parameters`."
+)
+_FORKED = typer.Option(
+    "--forked",
+    help="Start kernels as forks of a process that has imported torch: faster, but an "
+    "import that a lesson lacks is not missed.",
+)
 _LESSON_BYTES = 1200 * MB  # what one may take, with all its processes
 
 
@@ -45,6 +54,9 @@ def run(
             help="How many run at a time; 2 if cores and memory are there for it.",
         ),
     ] = None,
+    parameters: Annotated[Path | None, _PARAMETERS] = None,
+    forked: Annotated[bool, _FORKED] = False,
+    pages: Annotated[bool, typer.Option(help="Write each as a web page, too.")] = True,
 ) -> None:
     """Run lessons; keep each as a notebook and as a web page.
 
@@ -54,11 +66,13 @@ def run(
     _refuse_overwriting(lessons, to)
     to.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
-    runs = run_all(lessons, to.absolute(), console, cell_timeout, jobs)
+    values = _read_parameters(parameters, lessons)
+    settings = Settings(cell_timeout, values, forked=forked, pages=pages)
+    runs = run_all(lessons, to.absolute(), console, settings, jobs)
     console.print(_table(runs))
-    console.print(
-        f"The executed notebook (.ipynb) is beside each page, in {to}", soft_wrap=True
-    )
+    if pages:
+        beside = f"The executed notebook (.ipynb) is beside each page, in {to}"
+        console.print(beside, soft_wrap=True)
     if any(each.failure for each in runs):
         raise typer.Exit(1)
 
@@ -79,6 +93,32 @@ def _refuse_overwriting(lessons, folder):
             )
 
 
+def _read_parameters(path, lessons):
+    """Return the values of the lessons that run: stem -> name -> value.
+
+    Raises: DistlabError if the file can't be read, or names what a lesson doesn't have.
+    """
+    if path is None:
+        return {}
+    try:
+        values = json.loads(path.read_text("utf-8"))
+        values = {each.stem: dict(values.get(each.stem, {})) for each in lessons}
+    except (OSError, ValueError, AttributeError, TypeError) as error:
+        raise DistlabError(
+            f"{path} gives no parameters: {error}. It must be JSON such as "
+            '{"11_data_parallel": {"steps": 5}}.'
+        )
+    for each in lessons:
+        known = lesson_parameters(each)
+        for name in values[each.stem]:
+            if name not in known:
+                raise DistlabError(
+                    f"{each.stem} has no parameter {name!r}; its cell `parameters` "
+                    f"defines {', '.join(known) or 'none'}."
+                )
+    return values
+
+
 def _affordable_jobs():
     """Return 2 if there are cores and memory for two lessons at a time, else 1."""
     free = available_bytes() >= 2 * _LESSON_BYTES
@@ -89,7 +129,7 @@ def run_all(
     lessons: list[Path],
     folder: Path,
     console: Console,
-    cell_timeout_s: int = 300,
+    settings: Settings,
     jobs: int | None = None,
 ) -> list["LessonRun"]:
     """Run the lessons, each with a line of its own, and report each as it ends.
@@ -114,7 +154,7 @@ def run_all(
                     progress.update(lines[lesson], completed=cells[lesson])
                     _tell(console, ran)
 
-            return processes.run(lessons, folder, cell_timeout_s, news)
+            return processes.run(lessons, folder, settings, news)
     except KeyboardInterrupt:
         at = ", ".join(path.stem for path in processes.under_way) or "the start"
         said = f"Interrupted at {at}. No kernel is left; what ran is in {folder}"

@@ -21,6 +21,7 @@ import typer
 from rich.console import Console
 
 import distlab
+from distlab.commands.lesson_process import Settings
 from distlab.commands.lessons import find_lessons, lessons_folder
 from distlab.commands.run import run_all
 from distlab.errors import DistlabError
@@ -72,7 +73,7 @@ def _execute(lessons, folder, console):
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory() as home:  # without the guesses of whoever builds it
         os.environ["DISTLAB_HOME"] = home
-        runs = run_all(stale, folder, console)
+        runs = run_all(stale, folder, console, Settings(pages=False))
     if failed := [run.name for run in runs if run.failure]:
         raise DistlabError(f"no site was made, since these failed: {', '.join(failed)}")
     for path in stale:

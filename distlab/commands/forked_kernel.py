@@ -1,0 +1,109 @@
+"""Kernels that are forks of a process which has imported what most lessons import.
+
+lesson process              process server            kernel
+──────────────              ──────────────            ──────
+ForkedKernel ── session ──▶ imports WARM, fork() ───▶ main(child) ─▶ ipykernel
+                                                          └ forks a server for its ranks
+
+They start in milliseconds, and so do their ranks: twelve seconds less for a lesson. But
+they hide an import that a lesson forgot, and that parts 1 and 2 have no torch.
+"""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+
+from jupyter_client.provisioning import LocalProvisioner
+
+from distlab.processes import Child, Ended, Processes, on_its_own
+from distlab.processes.server_handle import ServerHandle
+
+__all__ = ["ForkedKernel", "main"]
+
+WARM = (
+    "ipykernel.kernelapp",
+    "torch._dynamo",
+    "torch.distributed.fsdp",
+    "matplotlib.backends.backend_svg",
+    "sklearn.datasets",
+    "anywidget",
+    "distlab.show",
+    "distlab.train",
+    "distlab.collectives",
+    "distlab.predictions",
+    "distlab.quiz",
+    "distlab.launch",
+)
+
+
+class ForkedKernel(LocalProvisioner):
+    """What Jupyter starts, signals and ends a kernel with; it forks this one."""
+
+    async def launch_kernel(self, cmd, *, cwd, env, stderr, **_):
+        """Fork the kernel; what it writes outside its cells goes to `stderr`."""
+        self.process = _Fork(cmd, cwd, env, stderr)
+        self.pid = self.pgid = self.process.pid
+        self.cwd = cwd
+        return self.connection_info
+
+
+class _Fork:
+    """A kernel that was forked, with the face of a `subprocess.Popen`."""
+
+    stdin = stdout = stderr = None
+
+    def __init__(self, cmd, cwd, env, log):
+        entry = f"{__name__}:main"
+        surroundings = {"preload": WARM, "environment": env, "shared": [log.fileno()]}
+        self._processes = Processes(1, entry, **surroundings)
+        self._status = None
+        arguments = cmd[cmd.index("-f") :]
+        order = {"arguments": arguments, "directory": cwd}
+        self._processes.send(0, json.dumps(order).encode())
+        while self._processes.pids[0] is None:
+            self._look(0.1)
+        self.pid = self._processes.pids[0]
+
+    def _look(self, timeout_s):
+        for what in self._processes.poll(timeout_s):
+            if isinstance(what, Ended):
+                self._status = what.status
+                self._processes.stop()
+
+    def poll(self):
+        """Return the exit status, None as long as it runs."""
+        if self._status is None:
+            self._look(0)
+        return self._status
+
+    def wait(self, timeout=None):
+        """Wait until it has ended; return the exit status."""
+        if self._status is None and not self._processes.wait_ended(timeout or 1e9):
+            raise subprocess.TimeoutExpired("the kernel", timeout)
+        return self.poll()
+
+    def send_signal(self, number):
+        """Send it a signal."""
+        self._processes.signal(0, number)
+
+    def kill(self):
+        """Kill it."""
+        self.send_signal(signal.SIGKILL)
+
+
+def main(child: Child) -> None:
+    """Be the kernel that the owner describes."""
+    on_its_own()
+    order = json.loads(child.receive())
+    os.setsid()  # interrupts go to the kernel's process group
+    for descriptor in (1, 2):
+        os.dup2(child.shared[0], descriptor)
+    ServerHandle.one_for_all()  # its ranks are forks of what is here now
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    os.chdir(order["directory"])
+    sys.path.insert(0, "")
+    from ipykernel.kernelapp import IPKernelApp
+
+    IPKernelApp.launch_instance(order["arguments"])
