@@ -5,6 +5,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from distlab.checks.kit.proof import prove
+from distlab.checks.kit.variants import concerned
 from distlab.errors import DistlabError
 
 IMPORTS = """from distlab.checks import grade
@@ -30,16 +31,17 @@ VARIANT = '"""About."""\n\nPOINTS = {}\nHINT = "{}"\n{}'
 def exercise(tmp_path, monkeypatch):
     """Return what writes an exercise of one step, and proves it."""
 
-    def written(solved=SOLVED, graded=GRADED, variant=None):
+    def written(solved=SOLVED, graded=GRADED, variant=None, more="", **how):
         roles = {"locked": IMPORTS, "solution": solved, "grade": graded}
         cells = [new_markdown_cell("# Words, not Python", metadata=_about("locked"))]
         cells += [new_code_cell(each, metadata=_about(r)) for r, each in roles.items()]
+        cells += [new_code_cell(more, metadata=_about("grade"))] if more else []
         folder = tmp_path / "99_total"
-        (folder / "variants").mkdir(parents=True)
+        (folder / "variants").mkdir(parents=True, exist_ok=True)
         nbformat.write(new_notebook(cells=cells), folder / "99_total.ipynb")
         if variant:
             (folder / "variants" / "wrong_one.py").write_text(variant)
-        return prove(folder)
+        return prove(folder, **how)
 
     return written
 
@@ -87,3 +89,31 @@ def test_a_variant_that_cannot_be_what_it_says_is_refused(exercise, rest, words)
 
 def test_too_few_variants_prove_nothing(exercise):
     check_says(exercise(), "0 right variants and 0 wrong ones")
+
+
+def test_a_step_is_concerned_by_what_it_uses_through_other_cells():
+    cells = {
+        "imports": "import torch",
+        "sum": "def add(a, b):\n    return a + b",
+        "sum-check": "grade(1, checks.add, add)",
+        "mean": "class Mean:\n    def of(self, a, b):\n        return add(a, b) / 2",
+        "mean-check": "grade(1, checks.mean, Mean)",
+        "least": "def least(a, b):\n    return min(a, b)",
+        "least-check": "grade(1, checks.least, least)",
+    }
+    both = {"mean", "mean-check"}
+    assert concerned(cells, {"mean"}) == both
+    assert concerned(cells, {"sum"}) == {"sum", "sum-check", *both}
+    assert concerned(cells, {"imports"}) == {"imports"}
+
+
+def test_a_wrong_answer_is_graded_until_it_has_met_its_hint(exercise):
+    """Then points of later steps are open; those lost already are not."""
+    again = GRADED.replace("[(2,)]", "[(3,)]")
+    mute = "def take_turns(comm, speak):\n    pass"
+    for points, proven in ((0, True), (4, True), (8, False)):
+        variant = VARIANT.format(points, "How often does the rank", mute)
+        proof = exercise(more=again, variant=variant, every_step=False)
+        row = proof.rows[-1]
+        assert (row.points, row.open_points, not row.fault) == (0, 4, proven), row.fault
+    assert exercise(more=again, variant=variant).rows[-1].open_points == 0

@@ -13,7 +13,7 @@ import json
 import re
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -22,7 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 from distlab.cells import learn
-from distlab.checks.kit.variants import read_variants
+from distlab.checks.kit.variants import concerned, read_variants
 from distlab.checks.kit.verdict import Sheet, Verdict, showing_on
 from distlab.errors import DistlabError
 
@@ -37,8 +37,8 @@ _HIDDEN = re.compile(r"^### BEGIN HIDDEN TESTS\n.*?^### END HIDDEN TESTS$", re.M
 class _Kept(Sheet):
     """Keeps the verdicts that do not pass."""
 
-    def __init__(self):
-        self.verdicts: list[Verdict] = []
+    def __init__(self, verdicts: list[Verdict]):
+        self.verdicts = verdicts
 
     def show(self, verdict, hidden):
         if verdict.outcome != "pass":
@@ -54,6 +54,7 @@ class Row:
 
     hint: words that a hint of its verdicts must have, "" where it meets none.
     broken: which cell of it could not be run, and why.
+    open_points: of the steps that were not graded, since it had met its hint before.
     """
 
     name: str
@@ -63,6 +64,7 @@ class Row:
     verdicts: list[Verdict] = field(default_factory=list)
     seconds: float = 0.0
     broken: str = ""
+    open_points: float = 0.0
 
     @property
     def met(self) -> str:
@@ -79,7 +81,7 @@ class Row:
         unclear = [v.found for v in self.verdicts if v.outcome == "inconclusive"]
         if unclear:
             return f"inconclusive: {unclear[0]}"
-        if self.points != self.expected:
+        if not self.points <= self.expected <= self.points + self.open_points:
             found = self.verdicts[0] if self.verdicts else ""
             return f"got {self.points:g} points, not {self.expected:g}\n{found}"
         if self.hint and self.hint not in self.met:
@@ -114,11 +116,18 @@ class Proof:
         return table
 
 
-def prove(solution: Path, show: Callable[[int, int, str], None] = lambda *_: None):
+def prove(
+    solution: Path,
+    show: Callable[[int, int, str], None] = lambda *_: None,
+    *,
+    every_step: bool = True,
+):
     """Grade the solution in a folder, its stubs and every variant; return a `Proof`.
 
     show: told how many answers are graded, of how many, and which is next. The stubs
     are graded as they are released, without the hidden cases.
+    every_step: whether a variant is graded on all steps. Else only on those that use
+    what it changes, and a wrong one no further than where it meets its hint.
 
     Raises: DistlabError if the notebook or a variant cannot be read.
     """
@@ -131,16 +140,19 @@ def prove(solution: Path, show: Callable[[int, int, str], None] = lambda *_: Non
     most = sum(c["metadata"]["nbgrader"]["points"] for c in cells if _is(c, "grade"))
     stubs = {name: _SOLUTION.sub(_STUB, source) for name, source in answers.items()}
     stubs |= {_name(c): _HIDDEN.sub("", _source(c)) for c in cells if _is(c, "grade")}
-    rows = [(Row("solution", most, ""), answers), (Row("stubs", 0.0, ""), stubs)]
-    rows += [(Row(v.name, v.points, v.hint), v.cells) for v in variants]
+    sources = {_name(cell): _source(cell) for cell in cells if _is_run(cell)}
+    rows = [(Row("solution", most, ""), answers, None)]
+    rows += [(Row("stubs", 0.0, ""), stubs, None)]
+    for v in variants:
+        steps = None if every_step else concerned(sources | v.cells, v.changed)
+        rows.append((Row(v.name, v.points, v.hint), v.cells, steps))
     proof = Proof(solution.name, faults=_contradictions(variants, most))
     hints = {}
-    for row, filled in rows:
+    for row, filled, steps in rows:
         show(len(proof.rows), len(rows), row.name)
         began = time.monotonic()
         try:
-            row.points, row.verdicts, space = grade_notebook(cells, filled)
-            hints |= _hints_of(space)
+            hints |= _hints_of(grade_notebook(cells, filled, row, steps))
         except _Broken as broken:
             row.broken = str(broken)
         row.seconds = time.monotonic() - began
@@ -158,27 +170,39 @@ def _hints_of(space):
     return dict.fromkeys(hint.levels[0] for each in checks for hint in each.HINTS)
 
 
-def faults(solution: Path) -> list[str]:
+def faults(solution: Path, *, every_step: bool = True) -> list[str]:
     """Return what is wrong with an exercise's checks, as sentences."""
-    return prove(solution).faults
+    return prove(solution, every_step=every_step).faults
 
 
-def grade_notebook(cells: list[dict], filled: dict[str, str]):
+def grade_notebook(
+    cells: list[dict], filled: dict[str, str], row: Row, steps: Set[str] | None = None
+) -> dict:
     """Run a notebook's locked cells and its solution and grade cells, some as `filled`.
 
-    Returns: the points, the verdicts that did not pass, and the notebook's names.
+    row: gets the points, and the verdicts that do not pass.
+    steps: the grade cells to run, until one has met the row's hint. None: run them all.
+
+    Returns: the notebook's names.
     """
-    space, sheet, points = {"__name__": "__main__"}, _Kept(), 0.0
+    space, sheet = {"__name__": "__main__"}, _Kept(row.verdicts)
     with showing_on(sheet):
-        for cell in cells:
-            if not any(_is(cell, role) for role in ("grade", "solution", "locked")):
-                continue
-            earned = _value(filled.get(_name(cell), _source(cell)), space, _name(cell))
+        for cell in filter(_is_run, cells):
+            name = _name(cell)
+            if _is(cell, "grade") and steps is not None:
+                points = cell["metadata"]["nbgrader"]["points"]
+                if name not in steps:  # there it does what the solution does
+                    row.points += points
+                    continue
+                if row.hint and row.hint in row.met:
+                    row.open_points += points
+                    continue
+            earned = _value(filled.get(name, _source(cell)), space, name)
             if _is(cell, "grade"):
                 if not isinstance(earned, float):
-                    raise _Broken(f"cell {_name(cell)} must end with grade(...).")
-                points += earned
-    return points, sheet.verdicts, space
+                    raise _Broken(f"cell {name} must end with grade(...).")
+                row.points += earned
+    return space
 
 
 class _Broken(Exception):
@@ -209,6 +233,10 @@ def _value(source, space, name):
 def _is(cell, role):
     is_code = cell["cell_type"] == "code"
     return is_code and bool(cell["metadata"].get("nbgrader", {}).get(role))
+
+
+def _is_run(cell):
+    return any(_is(cell, role) for role in ("grade", "solution", "locked"))
 
 
 def _name(cell):

@@ -17,12 +17,13 @@ All the code of a variant goes into the first cell in which it replaces somethin
 
 import ast
 import re
+from collections.abc import Set
 from dataclasses import dataclass
 from pathlib import Path
 
 from distlab.errors import DistlabError
 
-__all__ = ["Variant", "read_variants"]
+__all__ = ["Variant", "concerned", "read_variants"]
 
 _MARKERS = re.compile(r"^[ \t]*### (BEGIN|END) SOLUTION\n?", re.MULTILINE)
 _SETTINGS = {"POINTS": None, "HINT": None, "REPLACE": {}}
@@ -33,6 +34,7 @@ class Variant:
     """One answer, the points it should get, and words of the hint that it should meet.
 
     cells: the `grade_id` of each solution cell -> its source in this answer.
+    changed: those whose source is not the solution's.
     """
 
     name: str
@@ -40,6 +42,7 @@ class Variant:
     points: float
     hint: str
     cells: dict[str, str]
+    changed: frozenset[str]
 
     @property
     def right(self) -> bool:
@@ -56,6 +59,19 @@ def read_variants(folder: Path, solution: dict[str, str]) -> list[Variant]:
     """
     bare = {name: _MARKERS.sub("", source) for name, source in solution.items()}
     return [_read(path, bare) for path in sorted(folder.glob("*.py"))]
+
+
+def concerned(cells: dict[str, str], changed: Set[str]) -> set[str]:
+    """Return which of a notebook's cells could do something else after a change.
+
+    cells: name -> source, in order. changed: the names of those with another source.
+    """
+    affected, found = set(), set(changed)
+    for name, source in cells.items():
+        if name in changed or _names(source) & affected:
+            found.add(name)
+            affected.update(*map(_defined, ast.parse(source).body))
+    return found
 
 
 def _read(path, solution):
@@ -83,13 +99,10 @@ def _read(path, solution):
                 f"{path}: with it cell {name}, line {error.lineno}, is no Python: "
                 f"{error.msg}."
             ) from None
-    return Variant(
-        path.stem,
-        about,
-        float(settings["POINTS"]),
-        settings["HINT"],
-        _placed(path, cells, source, code),
-    )
+    placed = _placed(path, cells, source, code)
+    changed = frozenset(name for name in placed if placed[name] != solution[name])
+    points, words = float(settings["POINTS"]), settings["HINT"]
+    return Variant(path.stem, about, points, words, placed, changed)
 
 
 def _settings(path, statements):
