@@ -18,24 +18,38 @@ from distlab.checks.kit.variants import read_variants
 ROOT = Path(__file__).parents[2]
 SOLUTIONS = [path for path in sorted((ROOT / "solutions").iterdir()) if path.is_dir()]
 
-stems = pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda path: path.name)
+each = pytest.mark.parametrize("solution", SOLUTIONS, ids=lambda path: path.name)
 
 
 @pytest.fixture(scope="module")
 def proofs(request):
-    """The proof of each exercise that is asked for, two at a time: stem -> a future."""
-    asked = [item for item in request.session.items if "proofs" in item.fixturenames]
+    """The proofs that are asked for, two at a time: (stem, every step) -> a future."""
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as two:
-        solutions = [item.callspec.params["solution"] for item in asked]
-        yield {each.name: two.submit(faults, each) for each in solutions}
+        asked = [
+            (each.callspec.params["solution"], each.callspec.params["every_step"])
+            for each in request.session.items
+            if "proofs" in each.fixturenames
+        ]
+        yield {
+            (solution.name, every): two.submit(faults, solution, every_step=every)
+            for solution, every in asked
+        }
 
 
-@stems
-@pytest.mark.timeout(600)
+every_step = pytest.mark.parametrize(
+    "every_step",
+    [False, pytest.param(True, marks=pytest.mark.nightly)],
+    ids=["steps that it changes", "every step"],
+)
+
+
+@each
+@every_step
+@pytest.mark.timeout(900)
 def test_right_answers_get_all_points_and_wrong_ones_the_hint_that_fits(
-    solution, proofs
+    solution, every_step, proofs
 ):
-    found = proofs[solution.name].result()
+    found = proofs[solution.name, every_step].result()
     assert not found, "\n".join(found)
 
 
@@ -50,11 +64,12 @@ def released(tmp_path_factory):
         (course / "exercises").mkdir()
         shutil.copy(ROOT / "exercises" / "AGENTS.md", course / "exercises")
         (course / "gradebook.db").write_bytes(empty_gradebook())
-    in_forks(courses, "nbgrader", "generate_assignment")
+    stems = [solution.name for solution in SOLUTIONS]
+    in_forks(courses, "nbgrader", "generate_assignment", stems)
     return courses
 
 
-@stems
+@each
 def test_the_committed_exercise_is_what_nbgrader_generates(solution, released):
     made = released / solution.name / "exercises" / solution.name
     committed = ROOT / "exercises" / solution.name / f"{solution.name}.ipynb"
@@ -76,36 +91,51 @@ def _answered(solution, cells):
     return notebook
 
 
-@pytest.mark.timeout(600)
-def test_a_right_or_a_wrong_answer_to_each_passes_through_the_whole_of_nbgrader(
-    released,
-):
+OF_EACH_KIND = ("02_cap", "06_mapreduce", "10_ring_all_reduce")
+parts = [
+    pytest.param(OF_EACH_KIND, id="nodes, workers and ranks"),
+    pytest.param(
+        [each.name for each in SOLUTIONS if each.name not in OF_EACH_KIND],
+        id="all others",
+        marks=pytest.mark.nightly,
+    ),
+]
+
+
+@pytest.mark.parametrize("stems", parts)
+@pytest.mark.timeout(900)
+def test_a_right_and_a_wrong_answer_pass_through_the_whole_of_nbgrader(stems, released):
     from nbgrader.api import Gradebook
 
-    expected = {}
-    for number, solution in enumerate(SOLUTIONS):
-        source = nbformat.read(solution / f"{solution.name}.ipynb", as_version=4)
-        known = [c for c in source.cells if "nbgrader" in c.metadata]
-        answers = {
-            c.metadata["nbgrader"]["grade_id"]: c.source
-            for c in known
-            if c.metadata["nbgrader"]["solution"]
-        }
-        most = sum(c.metadata["nbgrader"].get("points", 0) for c in known)
-        variants = read_variants(solution / "variants", answers)
-        wrong = next(each for each in variants if not each.right)
-        cells, points = (wrong.cells, wrong.points) if number % 2 else ({}, most)
-        folder = released / solution.name / "submitted" / "ada" / solution.name
-        folder.mkdir(parents=True)
-        notebook = _answered(solution, cells)
-        nbformat.write(notebook, folder / f"{solution.name}.ipynb")
-        expected[solution.name] = points
-    in_forks(released, "distlab", "grade")
-    found = {}
-    for stem in expected:
+    expected, found = {}, {}
+    for stem in stems:
+        for student, cells, points in _answers_to(ROOT / "solutions" / stem):
+            folder = released / stem / "submitted" / student / stem
+            folder.mkdir(parents=True)
+            notebook = _answered(ROOT / "solutions" / stem, cells)
+            nbformat.write(notebook, folder / f"{stem}.ipynb")
+            expected[stem, student] = points
+    in_forks(released, "distlab", "grade", stems)
+    for stem, student in expected:
         with Gradebook(f"sqlite:///{released}/{stem}/gradebook.db") as gradebook:
-            found[stem] = gradebook.find_submission(stem, "ada").score
+            score = gradebook.find_submission(stem, student).score
+            found[stem, student] = score
     assert found == expected
+
+
+def _answers_to(solution):
+    """Return the solution and the first wrong answer: student, cells, points."""
+    source = nbformat.read(solution / f"{solution.name}.ipynb", as_version=4)
+    known = [c for c in source.cells if "nbgrader" in c.metadata]
+    answers = {
+        c.metadata["nbgrader"]["grade_id"]: c.source
+        for c in known
+        if c.metadata["nbgrader"]["solution"]
+    }
+    most = sum(c.metadata["nbgrader"].get("points", 0) for c in known)
+    variants = read_variants(solution / "variants", answers)
+    wrong = next(each for each in variants if not each.right)
+    return ("ada", {}, most), ("bob", wrong.cells, wrong.points)
 
 
 FORKS = """
@@ -125,9 +155,8 @@ for number, stem in enumerate([*stems, None]):
 """
 
 
-def in_forks(courses, program, command):
+def in_forks(courses, program, command, stems):
     """Run a command in the course of each exercise, two at a time, in forks of one."""
-    stems = [solution.name for solution in SOLUTIONS]
     done = subprocess.run(
         [sys.executable, "-c", FORKS, program, command, *stems],
         cwd=courses,

@@ -1,4 +1,8 @@
-"""Every lesson runs from top to bottom, quietly, and shows its pictures."""
+"""Every lesson runs from top to bottom, quietly, and shows its pictures.
+
+By default with the small values of `small.json` in its cell `parameters`, in kernels
+that are forks of one process; nightly as a learner runs it.
+"""
 
 import json
 import subprocess
@@ -7,23 +11,40 @@ from pathlib import Path
 
 import pytest
 
+from distlab.commands.lessons import lesson_parameters
+
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "lessons").glob("*.ipynb"))
+SMALL = Path(__file__).with_name("small.json")
+HOW = {
+    "small": ["--forked", "--no-pages", "--parameters", str(SMALL)],
+    "at full length": [],
+}
 
-pytestmark = pytest.mark.timeout(1200)  # all lessons run in what is set up
+pytestmark = pytest.mark.timeout(3600)  # all lessons run in what is set up
 
 
 @pytest.fixture(scope="module")
-def executed(tmp_path_factory):
+def executed(request, tmp_path_factory):
     """Run all lessons as a learner would from a terminal; return the folder."""
     folder = tmp_path_factory.mktemp("runs")
     command = [sys.executable, "-m", "distlab", "run", "--to", str(folder)]
+    command += HOW[request.param]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+lengths = pytest.mark.parametrize(
+    "executed",
+    ["small", pytest.param("at full length", marks=pytest.mark.nightly)],
+    indirect=True,
+)
+each = pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+
+
+@lengths
+@each
 def test_a_lesson_runs_without_an_error_or_a_word_on_stderr(executed, lesson):
     notebook = json.loads((executed / lesson.name).read_text())
     code = [cell for cell in notebook["cells"] if cell["cell_type"] == "code"]
@@ -34,7 +55,8 @@ def test_a_lesson_runs_without_an_error_or_a_word_on_stderr(executed, lesson):
             assert output.get("name") != "stderr", (cell["id"], output["text"])
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+@lengths
+@each
 def test_every_picture_of_a_lesson_has_words_and_an_image(executed, lesson):
     notebook = json.loads((executed / lesson.name).read_text())
     shown = [
@@ -50,7 +72,16 @@ def test_every_picture_of_a_lesson_has_words_and_an_image(executed, lesson):
         assert 'alt="' in "".join(data["text/html"]), name
 
 
-@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+@pytest.mark.nightly
+@pytest.mark.parametrize("executed", ["at full length"], indirect=True)
+@each
 def test_a_lesson_is_also_written_as_a_page(executed, lesson):
     page = (executed / f"{lesson.stem}.html").read_text()
     assert page.lstrip().startswith("<!DOCTYPE html>") and len(page) > 100_000
+
+
+@each
+def test_small_values_take_the_place_of_every_parameter_that_has_one(lesson):
+    small = json.loads(SMALL.read_text()).get(lesson.stem, {})
+    assert bool(small) == bool(lesson_parameters(lesson))
+    assert set(small) <= set(lesson_parameters(lesson))
