@@ -74,6 +74,7 @@ c.GenerateFeedback.preprocessors = [
 
 # Seconds for a cell of the submission, for one step's checks, and for all together. One
 # run of a check may take 30 s; the environment's DISTLAB_CHECK_SECONDS changes that.
+# DISTLAB_PATIENCE=3 makes all of these three times as long, on a busy machine.
 # c.InSandbox.cell_timeout, c.InSandbox.step_timeout = 60, 180
 # c.InSandbox.exercise_timeout = 600
 

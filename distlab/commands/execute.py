@@ -5,6 +5,7 @@ lesson.ipynb ─▶ papermill ─▶ kernel, one code cell after the other
 """
 
 import logging
+import math
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -22,9 +23,12 @@ from papermill.exceptions import PapermillExecutionError
 from distlab.commands.kernel import Kernel
 from distlab.commands.lesson_process import Settings
 from distlab.errors import DistlabError
+from distlab.patience import limit_in_words, patience
 from distlab.show.assets import once
 
 __all__ = ["LessonRun", "count_cells", "execute", "hushed"]
+
+_STARTS_S = 60  # a kernel
 
 
 @dataclass
@@ -115,7 +119,9 @@ def _run_cells(lesson, executed, settings, on_cell):
                 parameters=settings.parameters.get(lesson.stem),
                 km=kernel.manager,
                 kernel_name="python3",
-                execution_timeout=cell_timeout_s,  # without it papermill waits forever
+                start_timeout=_whole_seconds(_STARTS_S),
+                # without one papermill waits for ever
+                execution_timeout=_whole_seconds(cell_timeout_s),
                 progress_bar=False,
                 engine_name="saved at the end",
                 store_widget_state=False,  # a page without a kernel shows the words
@@ -125,8 +131,8 @@ def _run_cells(lesson, executed, settings, on_cell):
         except PapermillExecutionError:
             pass  # the notebook says which cell raised, and whether it was meant to
         except CellTimeoutError:
-            limit = f"{cell_timeout_s} s; --cell-timeout gives it longer"
-            return begun, f"not done after {limit}"
+            limit = limit_in_words(cell_timeout_s, "--cell-timeout")
+            return begun, f"not done after {limit}; --cell-timeout gives it longer"
         except DeadKernelError:
             return begun, kernel.obituary("died")
         except RuntimeError:
@@ -134,6 +140,10 @@ def _run_cells(lesson, executed, settings, on_cell):
                 raise
             return begun, kernel.obituary("did not start")
     return begun, ""
+
+
+def _whole_seconds(seconds):
+    return math.ceil(patience(seconds))
 
 
 class _SavedAtTheEnd(papermill.engines.NBClientEngine):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from distlab.errors import DistlabError
+from distlab.patience import patience
 from distlab.processes import Child, Ended, Frame, Interrupts, Processes
 
 if TYPE_CHECKING:
@@ -107,7 +108,7 @@ class LessonProcesses:
         """Interrupt each process, which then ends its kernel, and wait for them."""
         for index in list(self._processes.alive):
             self._processes.signal(index, signal.SIGTERM)
-        self._processes.wait_ended(_END_S)
+        self._processes.wait_ended(patience(_END_S))
 
     def close(self) -> None:
         """End the processes."""

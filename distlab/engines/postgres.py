@@ -31,6 +31,7 @@ from distlab.errors import EngineMissing
 from distlab.faults import NodeFault
 from distlab.history import History
 from distlab.network import Client
+from distlab.patience import patience
 
 __all__ = ["LEVELS", "Server", "is_installed", "server"]
 
@@ -91,7 +92,7 @@ class Server(Servers):
 
         isolation: one of `postgres.LEVELS`.
         """
-        return connection(self.folder, isolation, 10)
+        return connection(self.folder, isolation, patience(10))
 
     def kill(self, member: int = 0) -> None:
         """Kill the server and all its processes, with SIGKILL."""

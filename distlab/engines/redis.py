@@ -32,6 +32,7 @@ from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
 from distlab.faults import NodeFault
 from distlab.history import History
 from distlab.network import Client
+from distlab.patience import patience
 from distlab.trace import Operation
 
 __all__ = ["Replicated", "is_installed", "replicated"]
@@ -114,7 +115,9 @@ class Replicated(Servers):
         self._name(member)
         once = Retry(NoBackoff(), 0)  # a command is sent once, or not
         path = self._socket(member)
-        return Redis(unix_socket_path=path, retry=once, socket_timeout=_ANSWERS_S)
+        return Redis(
+            unix_socket_path=path, retry=once, socket_timeout=patience(_ANSWERS_S)
+        )
 
     def failover(self, to: int | None = None) -> int:
         """Make a replica the primary, and the others that run its replicas.

@@ -26,6 +26,7 @@ from distlab.errors import EngineFailed, InvalidArgument
 from distlab.faults import NodeFault
 from distlab.history import History
 from distlab.network import Client
+from distlab.patience import limit_in_words, more_patience, patience
 from distlab.processes import Ended, Frame, Processes
 
 __all__ = ["Servers"]
@@ -63,7 +64,7 @@ class Servers:
             # The keeper makes it: whoever has made it is known to who removes it.
             order = {"user": user, "folder": self.folder}
             self._processes.send(0, json.dumps(order).encode())
-            if why := self._answer(0):
+            if why := self._answer(0, "start"):
                 raise cannot_write(place, why)
         except BaseException:
             self.stop()
@@ -206,17 +207,17 @@ class Servers:
 
         Raises: EngineFailed if it fails.
         """
-        deadline = time.monotonic() + _STARTS_S
+        deadline = time.monotonic() + patience(_STARTS_S)
         with Progress(f"waiting for {self.title} {name}"):
             while (status := self._ask("states")[name][1]) is None:
                 if time.monotonic() > deadline:
-                    raise self._failure(name, f"did not end within {_STARTS_S:.0f} s")
+                    raise self._late(name, "end")
                 time.sleep(0.01)
         if status:
             raise self._failure(name, "failed")
 
     def _until(self, done, members, what):
-        deadline = time.monotonic() + _STARTS_S
+        deadline = time.monotonic() + patience(_STARTS_S)
         while not done():
             for member in members:
                 if member not in self.alive:
@@ -224,9 +225,12 @@ class Servers:
                         self._name(member), f"ended before it could {what}"
                     )
                 if time.monotonic() > deadline:
-                    how = f"did not {what} within {_STARTS_S:.0f} s"
-                    raise self._failure(self._name(member), how)
+                    raise self._late(self._name(member), what)
             time.sleep(0.01)
+
+    def _late(self, name, what):
+        limit = limit_in_words(_STARTS_S)
+        return self._failure(name, f"did not {what} within {limit}. {more_patience()}")
 
     def _failure(self, name, how):
         _, status = self._ask("states").get(name, (None, None))
@@ -250,15 +254,10 @@ class Servers:
             number = self._requests
             request = {"number": number, "what": what, "args": args}
             self._processes.send(0, json.dumps(request).encode())
-            try:
-                return self._answer(number)
-            except TimeoutError as error:
-                raise EngineFailed(
-                    f"the servers of {self.title} have not answered {what!r}."
-                ) from error
+            return self._answer(number, what)
 
-    def _answer(self, number):
-        deadline = time.monotonic() + _ANSWERS_S
+    def _answer(self, number, what):
+        deadline = time.monotonic() + patience(_ANSWERS_S)
         said = ""
         while time.monotonic() < deadline:
             for happened in self._processes.poll(0.5):
@@ -276,7 +275,10 @@ class Servers:
                 if "error" in answer:
                     raise EngineFailed(f"{self.title}: {answer['error']}")
                 return answer["answer"]
-        raise TimeoutError
+        raise EngineFailed(
+            f"the servers of {self.title} have not answered {what!r} within "
+            f"{limit_in_words(_ANSWERS_S)}. {more_patience()}."
+        )
 
     def _over(self):
         return EngineFailed(

@@ -42,6 +42,7 @@ from distlab.calls.progress import Progress
 from distlab.engines import spark_jvm
 from distlab.engines.environment import environment
 from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
+from distlab.patience import limit_in_words, more_patience, patience
 from distlab.processes import Ended, Processes
 from distlab.processes.folders import new_folder
 
@@ -195,14 +196,14 @@ class _Spark:
         }
         self._processes.send(0, json.dumps(order).encode())
         door = Path(self._folder, "door")
-        deadline = time.monotonic() + _STARTS_S
+        deadline = time.monotonic() + patience(_STARTS_S)
         while not door.exists():
             ended = [w for w in self._processes.poll(0.02) if isinstance(w, Ended)]
             if ended or time.monotonic() > deadline:
                 raise self._failure(ended)
 
     def _failure(self, ended):
-        how = f"has not answered for {_STARTS_S:.0f} s"
+        how = f"has not answered for {limit_in_words(_STARTS_S)}. {more_patience()}"
         if ended:
             how = f"ended before it could answer, with status {ended[0].status}"
         said = [f"    It said: {line}" for line in self.log().splitlines()[-12:]]

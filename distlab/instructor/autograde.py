@@ -28,6 +28,7 @@ from distlab.checks.kit.ranks import until
 from distlab.checks.kit.verdict import showing_on
 from distlab.errors import DistlabError, SandboxFailed
 from distlab.instructor.outputs import Paper, clean, score, text, trouble
+from distlab.patience import patience
 from distlab.sandbox import Named, Sandbox, why_no_sandbox
 from distlab.sandbox.sandbox import Lost
 from distlab.sandbox.shell import defined
@@ -66,7 +67,7 @@ class InSandbox(NbGraderPreprocessor):
         with contextlib.ExitStack() as closing:
             box = self.sandbox or closing.enter_context(self.open_sandbox(cells))
             files = _files_beside(resources)
-            self._deadline = time.monotonic() + self.exercise_timeout
+            self._deadline = time.monotonic() + patience(self.exercise_timeout)
             runner = closing.enter_context(_Runner(box, files, self))
             space = _Space()
             for number, cell in enumerate(cells, 1):
@@ -134,7 +135,7 @@ class InSandbox(NbGraderPreprocessor):
         cell.outputs = [from_dict(each) for each in [*paper.outputs, score(earned)]]
 
     def _step_s(self):
-        return max(0.0, min(self.step_timeout, self.left()))
+        return max(0.0, min(patience(self.step_timeout), self.left()))
 
 
 def checks_of(cells) -> list:
@@ -211,7 +212,7 @@ class _Runner:
 
     def run(self, source, number):
         """Return the outputs of a cell."""
-        seconds = min(self._settings.cell_timeout, self._settings.left())
+        seconds = min(patience(self._settings.cell_timeout), self._settings.left())
         if not source.strip():
             return []
         if self._submission is None or seconds <= 0:
@@ -254,7 +255,7 @@ class _Runner:
             self._submission = self._box.submission(self._files)
             for cell in list(self._good):
                 try:
-                    seconds = min(20.0, self._settings.left())
+                    seconds = min(patience(20.0), self._settings.left())
                     self._submission.run(*cell, seconds, self._lost)
                 except (Lost, TimeoutError):
                     self._good.remove(cell)

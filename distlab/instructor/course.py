@@ -15,6 +15,7 @@ from nbgrader.converters import GenerateAssignment, GenerateFeedback
 from nbgrader.converters.base import NbGraderException
 
 from distlab.errors import CourseUnusable
+from distlab.patience import patience
 
 __all__ = ["Course"]
 
@@ -150,4 +151,4 @@ def _patient(url):
     """Return the url with a time to wait while another one writes."""
     if not url.startswith("sqlite:") or "timeout=" in url:
         return url
-    return f"{url}{'&' if '?' in url else '?'}timeout={_BUSY_S}"
+    return f"{url}{'&' if '?' in url else '?'}timeout={patience(_BUSY_S):g}"

@@ -42,6 +42,7 @@ from distlab.instructor.marks import (
 )
 from distlab.instructor.reading import Unreadable
 from distlab.instructor.submissions import Submission, find_submissions, timestamp_of
+from distlab.patience import patience
 from distlab.processes.child import die_with
 
 __all__ = ["Done", "Grading"]
@@ -144,7 +145,7 @@ class Grading:
         except SandboxFailed as error:
             raise CourseUnusable(str(error)) from None
         waiting, busy = list(todo), {}
-        limit_s = settings.exercise_timeout + _MARGIN_S
+        limit_s = patience(settings.exercise_timeout + _MARGIN_S)
         try:
             while waiting or busy:
                 while waiting and len(busy) < jobs:

@@ -52,11 +52,13 @@ class Outcome:
 class Failure(Exception):
     """Why a call cannot finish; the story is written from it.
 
-    kind: "raised", "died", "stuck", "disagreement", "timeout" or "interrupted".
+    kind: "raised", "died", "stuck", "disagreement", "timeout", "late start" or
+        "interrupted".
     first: the outcome to tell of, where a rank raised or died.
     stuck: rank -> the ranks that it waits for, where ranks are stuck.
     outcomes: rank -> its outcome, for all that have ended.
     stacks: rank -> its main thread's stack, for all that have not.
+    timeout_s: the limit that was met, before `patience` of it.
     """
 
     kind: str

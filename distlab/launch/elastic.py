@@ -40,6 +40,7 @@ from distlab.launch.scene import how_it_died
 from distlab.launch.story import tell
 from distlab.launch.waits import stuck_ranks
 from distlab.launch.world import check_timeout, refuse_nested
+from distlab.patience import patience
 from distlab.processes import (
     Frame,
     Interrupts,
@@ -123,7 +124,7 @@ def run_elastic(
         raise InvalidArgument(f"least={least}: between 1 rank and all {world_size}.")
     plan = faults if callable(faults) else _once(check_faults(faults, world_size))
     console = Console(world_size, quiet)
-    deadline = time.monotonic() + check_timeout(timeout_s)
+    deadline = time.monotonic() + patience(check_timeout(timeout_s))
     with Interrupts() as interrupts, Progress() as progress:
         run = _Elastic(world_size, console, plan, partial(pack_task, fn, args))
         run.least, run.restarts, run.suspect_after_s = least, restarts, suspect_after_s

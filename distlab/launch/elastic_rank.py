@@ -31,6 +31,7 @@ from distlab.errors import InvalidArgument, WorldChanged
 from distlab.launch.outcome import outcome_of
 from distlab.launch.rank import END, describe, join, torchrun_names
 from distlab.launch.witness import watch
+from distlab.patience import patience
 from distlab.processes import Child
 from distlab.recorder import Recorder
 
@@ -160,7 +161,7 @@ class _Member:
 
         def told(error):
             facts = describe(error)
-            broken = facts["communication"] and self.over.wait(_HEAR_S)
+            broken = facts["communication"] and self.over.wait(patience(_HEAR_S))
             left = self.over.is_set() or broken
             if left and dist.is_initialized():
                 dist.destroy_process_group()

@@ -24,6 +24,7 @@ from distlab.launch.call import TICK_S, Call, Failure, Outcome
 from distlab.launch.machine import FOR_TRAINING, PRELOAD, usable_cores
 from distlab.launch.scene import group_in_words
 from distlab.launch.story import tell
+from distlab.patience import patience
 from distlab.processes import (
     Ended,
     Frame,
@@ -100,7 +101,7 @@ class Ranks:
         Raises: Failure if one cannot, or if there is an interrupt.
         """
         console = Console(self.world_size, quiet=True)
-        ready, deadline = set(), time.monotonic() + _START_S
+        ready, deadline = set(), time.monotonic() + patience(_START_S)
         with Progress() as progress:
             while len(ready) < self.world_size and not interrupts.pending:
                 progress.show(lambda: f"starting {self.world_size} ranks")
@@ -114,7 +115,7 @@ class Ranks:
                         died = Outcome(what.index, "died", 0, what.status, said)
                         raise Failure("died", died)
                 if time.monotonic() > deadline:
-                    raise Failure("timeout", timeout_s=_START_S)
+                    raise Failure("late start", timeout_s=_START_S)
         if interrupts.pending:
             raise Failure("interrupted")
 
@@ -136,7 +137,7 @@ class Ranks:
         call = self._begin(console, faults)
         for rank in range(self.world_size):
             self.processes.send(rank, b"C" + tasks[rank % len(tasks)])
-        deadline = time.monotonic() + timeout_s
+        deadline = time.monotonic() + patience(timeout_s)
         with Progress() as progress:
             while len(call.outcomes) < self.world_size and not interrupts.pending:
                 call.go_on()

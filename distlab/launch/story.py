@@ -21,6 +21,7 @@ from distlab.launch.scene import (
     ranks_in_words,
 )
 from distlab.launch.waits import cycle_among, disagreement, waits_for
+from distlab.patience import limit_in_words, more_patience
 from distlab.recorder import DESTROYED, Blackboard, agreed, shown
 from distlab.trace import members_of
 
@@ -106,7 +107,10 @@ class _Story:
         if kind in ("stuck", "disagreement"):
             return self._mismatch() or self._deadlock()
         if kind == "timeout":
-            return self._timeout()
+            how = "If the work needs longer, give it longer: run(..., timeout_s=600)"
+            return self._timeout("timeout_s", how)
+        if kind == "late start":
+            return self._timeout("", more_patience())
         if kind == "interrupted":
             return self._interrupted()
         crashed = kind == "died" and first.value < 0 and not self.scene.planned()
@@ -256,15 +260,11 @@ class _Story:
         also = f", and {ranks_in_words(waiting)} {wait} for {them}" if waiting else ""
         return at_work, "start" if starting else "return", also
 
-    def _timeout(self):
+    def _timeout(self, limit, longer):
         at_work, verb, also = self._unfinished()
-        within = f"within {self.failure.timeout_s:g} s"
-        cause = f"{ranks_in_words(at_work)} did not {verb} {within}{also}"
-        lines = [
-            cause,
-            "",
-            "    If the work needs longer, give it longer: run(..., timeout_s=600).",
-        ]
+        within = limit_in_words(self.failure.timeout_s, limit)
+        cause = f"{ranks_in_words(at_work)} did not {verb} within {within}{also}"
+        lines = [cause, "", f"    {longer}."]
         return self._write(WorldTimeout, lines, at_work[0], cause)
 
     def _interrupted(self):

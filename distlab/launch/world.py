@@ -21,6 +21,7 @@ from distlab.launch.ranks import Ranks
 from distlab.launch.relayed import RelayedRanks, Relaying
 from distlab.launch.report import Report
 from distlab.launch.simulate import run_simulated
+from distlab.patience import patience
 from distlab.processes import Interrupts, inside
 from distlab.simulated import Fabric
 
@@ -47,7 +48,8 @@ def run(
 
     backend: "gloo", on CPUs, which then see no GPU; "nccl", a GPU for every rank; or
         "auto": NCCL where there are enough GPUs. Tensors must be on `comm.device`.
-    timeout_s: how long the function may take once all ranks are up.
+    timeout_s: how long the function may take once all ranks are up; DISTLAB_PATIENCE
+        in the environment multiplies it.
     faults: `Kill`, `Hang`, `Slow` and `Corrupt`, to break the run on purpose.
     fabric: simulate the ranks on it instead, on a virtual clock; hundreds are fine.
     own_args: for each rank its further arguments, after `args`, which no other gets.
@@ -291,7 +293,7 @@ def check_timeout(timeout_s: float) -> float:
     Raises: InvalidArgument if it is not a number of seconds above 0.
     """
     number = isinstance(timeout_s, int | float) and not isinstance(timeout_s, bool)
-    if not number or not timeout_s > 0 or math.isinf(timeout_s):
+    if not number or not timeout_s > 0 or math.isinf(patience(timeout_s)):
         raise InvalidArgument(
             f"timeout_s is a number of seconds above 0, and got {timeout_s!r}."
         )

@@ -6,8 +6,9 @@ tell the same story. A thread looks how long each call has taken, and makes one 
 takes too long raise `NeverReturned`, in the middle of its loop.
 
 The time is that of the processor, as a machine that is busy with other things makes no
-node slow. A node that sleeps uses none; it is given more, and by the clock. While a
-process is paused (SIGSTOP), so is its watchdog, and that time does not count.
+node slow. A node that sleeps uses none; it is given more, by the clock, and as much
+more as DISTLAB_PATIENCE says. While a process is paused (SIGSTOP), so is its watchdog,
+and that time does not count.
 """
 
 import ctypes
@@ -15,6 +16,8 @@ import signal
 import sys
 import threading
 import time
+
+from distlab.patience import patience
 
 __all__ = ["NeverReturned", "Watchdog"]
 
@@ -43,6 +46,7 @@ class Watchdog:
     def __enter__(self):
         self._ident = threading.get_ident()
         self._over = threading.Event()
+        self._clock_s = patience(_CLOCK_S)
         self._main = threading.current_thread() is threading.main_thread()
         if self._main:
             self._before = signal.signal(signal.SIGVTALRM, self._bite)
@@ -66,7 +70,7 @@ class Watchdog:
             if self.calls != seen or not self.inside or paused:
                 seen, since_cpu, since = self.calls, now_cpu, now
                 continue
-            late = now_cpu - since_cpu > _CPU_S or now - since > _CLOCK_S
+            late = now_cpu - since_cpu > _CPU_S or now - since > self._clock_s
             if late and not self._debugged():
                 self._interrupt()
 

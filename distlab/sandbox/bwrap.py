@@ -15,6 +15,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
+from distlab.patience import patience
 from distlab.sandbox.namespaces import users_of_root
 
 __all__ = ["bwrap", "command", "users", "why_not"]
@@ -42,7 +43,7 @@ def why_not() -> str:
         return 'bubblewrap is not installed: pip install "distlab[grading]"'
     with users() as (option, kept):
         asked = command([sys.executable, "-c", "pass"], option)
-        how = {"capture_output": True, "text": True, "timeout": 60}
+        how = {"capture_output": True, "text": True, "timeout": patience(60)}
         done = subprocess.run(asked, pass_fds=kept, **how)
     said = done.stderr.strip().splitlines()
     return said[-1] if done.returncode and said else "" if not done.returncode else "?"

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from distlab.errors import ProcessServerFailed, SandboxExceeded, SandboxFailed
+from distlab.patience import patience
 from distlab.processes import Ended, Frame, Processes, anonymous_file
 from distlab.processes.server_handle import ServerHandle, trusted_path
 from distlab.processes.wire import send_request
@@ -51,6 +52,12 @@ _ENVIRONMENT = {
 }
 
 why_no_sandbox = why_not
+
+
+def _environment():
+    """Return the environment of what is in a sandbox."""
+    ours = {k: v for k, v in os.environ.items() if k == "DISTLAB_PATIENCE"}
+    return _ENVIRONMENT | ours  # what runs there has limits, too
 
 
 class Lost(Exception):
@@ -100,7 +107,7 @@ class Sandbox:
                 stdout=errors,
                 stderr=errors,
                 pass_fds=[theirs.fileno(), *kept],
-                env=_ENVIRONMENT,
+                env=_environment(),
                 start_new_session=True,
             )
         theirs.close()
@@ -150,7 +157,7 @@ class Submission:
             self._process.send(0, name.encode("utf-8", "surrogateescape"))
             self._process.send(0, content)
         try:
-            self._answer(_STARTS_S if sandbox.handle.answered else _OPENS_S)
+            self._answer(patience(_STARTS_S if sandbox.handle.answered else _OPENS_S))
         except (Lost, TimeoutError, ProcessServerFailed) as error:
             said = sandbox.handle.said()[-1000:]
             self.close()
@@ -182,7 +189,7 @@ class Submission:
         self._process.signal(0, 2)
         said = f"it did not end within {timeout_s:g} s"
         try:
-            outputs = json.loads(self._answer(_INTERRUPT_S))
+            outputs = json.loads(self._answer(patience(_INTERRUPT_S)))
         except (TimeoutError, ValueError):
             raise Lost(f"{said}, nor when it was interrupted") from None
         raise TimeoutError(said, outputs)
@@ -233,7 +240,7 @@ class _Inside(ServerHandle):
         """Return what processes in the sandbox are given: nothing of this process's."""
         return {
             "group": None,
-            "environment": dict(_ENVIRONMENT),
+            "environment": _environment(),
             "path": trusted_path(),
             "directory": "/",
         }

@@ -16,7 +16,7 @@ from stores import (
 )
 
 from distlab import Call, EngineFailed, History, InvalidArgument
-from distlab.engines import redis
+from distlab.engines import redis, servers
 from distlab.errors import WorkdirError
 from distlab.network import Client
 
@@ -148,6 +148,19 @@ def test_a_server_that_cannot_start_is_told_with_its_own_words(store):
     with pytest.raises(EngineFailed, match=r"redis 1 ended before .*exit status 1"):
         store.restart(1)
     assert store.alive == [0] and "Bad file format" in store.log(1)
+
+
+def test_what_keeps_the_servers_is_given_up_after_a_limit_that_is_named(
+    store, monkeypatch
+):
+    monkeypatch.setattr(servers, "_ANSWERS_S", 1e-9)
+    monkeypatch.setenv("DISTLAB_PATIENCE", "2")
+    with pytest.raises(
+        EngineFailed, match=r"answered 'log' within 2e-09 s .*PATIENCE=6"
+    ):
+        store.log(0)
+    monkeypatch.setenv("DISTLAB_PATIENCE", "1e12")
+    assert "Ready to accept connections" in store.log(0)
 
 
 def test_a_folder_that_cannot_be_made_is_told_with_its_remedy(monkeypatch):

@@ -11,7 +11,7 @@ import psutil
 import pytest
 from stores import is_gone, wait_until
 
-from distlab import EngineMissing, InvalidArgument
+from distlab import EngineFailed, EngineMissing, InvalidArgument
 from distlab.engines import spark
 
 if not spark.is_installed():
@@ -108,6 +108,15 @@ def test_wrong_arguments_are_refused_in_one_line():
             spark.context(master)
     with pytest.raises(InvalidArgument, match=r"'driver\.memory'"):
         spark.context(settings={"driver.memory": "1g"})
+
+
+def test_a_jvm_that_does_not_answer_is_given_up_after_a_limit_that_is_named(
+    monkeypatch,
+):
+    monkeypatch.setattr(spark, "_STARTS_S", 1e-9)
+    monkeypatch.setenv("DISTLAB_PATIENCE", "2")
+    with pytest.raises(EngineFailed, match=r"for 2e-09 s .*=2\)\. If .*PATIENCE=6"):
+        spark._Spark("local[1]", {})
 
 
 def test_what_is_not_installed_is_told_in_one_line_with_its_remedy(monkeypatch):

@@ -18,7 +18,7 @@ for root in {roots!r}:
         inner[:] = [name for name in inner if name not in ("site-packages", "lib")]
         kinds = ".ipynb", "gradebook.db", "students.csv", "nbgrader_config.py"
         found += [name for name in names if name.endswith(kinds)]
-secrets = [name for name in os.environ if "SECRET" in name]
+secrets = [name for name in os.environ if "SECRET" in name or "PATIENCE" in name]
 own = [n for n in os.listdir("/tmp") if not sys.prefix.startswith("/tmp/" + n + "/")]
 print("SEEN", found, secrets, own)"""
 FAKE = "def all_reduce(comm, tensor, ring):\n    {}"
@@ -132,18 +132,19 @@ def graded(tmp_path_factory):
         course.submit(name, two=source)
     course.submit("zz_honest")
     text = (course.folder / "nbgrader_config.py").read_text()
-    limits = "c.InSandbox.cell_timeout, c.InSandbox.step_timeout = 10, 60\n"
+    limits = "c.InSandbox.cell_timeout, c.InSandbox.step_timeout = 4, 20\n"
     (course.folder / "nbgrader_config.py").write_text(text + limits)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("A_SECRET", "1")
-        patch.setenv("DISTLAB_CHECK_SECONDS", "8")
+        patch.setenv("DISTLAB_PATIENCE", "3")  # times the limits above
+        patch.setenv("DISTLAB_CHECK_SECONDS", "3")
         course.said = course.grade()
     return course
 
 
 def test_nothing_of_the_instructor_or_of_others_can_be_read(graded):
     seen = re.search(r"SEEN (.*)", graded.shown("aa_reads", "one"))[1]
-    assert seen == "[] [] ['home']"
+    assert seen == "[] ['DISTLAB_PATIENCE'] ['home']"
 
 
 @pytest.mark.parametrize("name", ATTACKS)

@@ -40,8 +40,10 @@ def as_pattern(expected):
 
 
 @pytest.mark.parametrize("path", TRANSCRIPTS, ids=lambda path: path.stem)
-def test_a_learner_is_told(path):
+def test_a_learner_is_told(path, monkeypatch):
     code, _, expected = path.read_text().partition("\n----\n")
+    if "timeout_s" in code:
+        monkeypatch.setenv("DISTLAB_PATIENCE", "1")
     said = perform(code + "\n")
     assert re.fullmatch(as_pattern(expected), said + "\n"), said
 

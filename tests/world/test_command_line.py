@@ -116,7 +116,8 @@ def mixed(tmp_path_factory):
     paths = [
         write_lesson(folder / f"{k}.ipynb", *cells) for k, cells in lessons.items()
     ]
-    done = run_distlab("run", *paths, "--to", folder / "out", "--cell-timeout", 3)
+    words = ["run", *paths, "--to", folder / "out", "--cell-timeout", 1]
+    done = run_distlab(*words, env=environment(DISTLAB_PATIENCE="3"))
     return done, folder / "out"
 
 
@@ -169,8 +170,9 @@ def test_a_cell_that_is_meant_to_raise_does_not_fail_the_lesson(mixed):
 
 def test_a_cell_that_takes_too_long_is_stopped_and_the_page_says_so(mixed):
     done, folder = mixed
-    assert "04_slow failed in code cell 1 of 1:\n    not done after 3 s" in done.stdout
-    assert "Stopped: not done after 3 s" in (folder / "04_slow.html").read_text()
+    limit = "not done after 3 s (--cell-timeout=1, DISTLAB_PATIENCE=3)"
+    assert f"04_slow failed in code cell 1 of 1:\n    {limit}" in done.stdout
+    assert f"Stopped: {limit}" in (folder / "04_slow.html").read_text()
 
 
 def test_a_kernel_that_dies_is_told_with_its_exit_status(mixed):

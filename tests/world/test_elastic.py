@@ -224,9 +224,10 @@ def sleeps(comm, kept):
     time.sleep(60)
 
 
-def test_time_runs_out():
-    with pytest.raises(WorldTimeout):
-        run_elastic(sleeps, 2, timeout_s=0.5)
+def test_time_runs_out(monkeypatch):
+    monkeypatch.setenv("DISTLAB_PATIENCE", "2")
+    with pytest.raises(WorldTimeout, match=r"0\.4 s \(timeout_s=0\.2, DISTLAB_PAT"):
+        run_elastic(sleeps, 2, timeout_s=0.2)
 
 
 def test_bad_arguments_are_told_before_anything_starts():

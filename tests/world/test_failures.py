@@ -21,6 +21,7 @@ from distlab import (
     WorldTimeout,
     run,
 )
+from distlab.launch import ranks
 
 
 def around(comm, steps=6):
@@ -301,19 +302,31 @@ def test_setting_the_process_group_up_again_says_that_it_is_up():
     assert "up already" in str(error)
 
 
-def test_time_runs_out_with_the_working_rank_named_and_its_line():
+def test_time_runs_out_with_the_working_rank_named_and_its_line(monkeypatch):
     def forever(comm):
         while comm.rank == 1:
             pass
         comm.barrier()
 
-    error = failed(WorldTimeout, forever, 3, timeout_s=0.5)
-    assert error.rank == 1
+    monkeypatch.setenv("DISTLAB_PATIENCE", "2")
+    error = failed(WorldTimeout, forever, 3, timeout_s=0.3)
+    limit = "within 0.6 s (timeout_s=0.3, DISTLAB_PATIENCE=2)"
+    assert error.rank == 1 and limit in str(error) and "timeout_s=600" in str(error)
     assert "rank 1 was running" in str(error) and "while comm.rank == 1" in str(error)
 
 
+def test_a_late_start_is_told_with_the_limit_that_only_patience_lengthens(monkeypatch):
+    monkeypatch.setattr(ranks, "_START_S", 1e-6)
+    monkeypatch.setenv("DISTLAB_PATIENCE", "2")
+    said = str(failed(WorldTimeout, around, 2))
+    assert "did not start within 2e-06 s (DISTLAB_PATIENCE=2)" in said
+    assert "DISTLAB_PATIENCE=6 in the environment" in said and "timeout_s" not in said
+    monkeypatch.setenv("DISTLAB_PATIENCE", "1e8")
+    assert run(around, 2).results
+
+
 def test_a_hung_rank_is_what_the_others_waited_for():
-    error = failed(WorldTimeout, around, 4, faults=[Hang(2, 3)], timeout_s=0.7)
+    error = failed(WorldTimeout, around, 4, faults=[Hang(2, 3)], timeout_s=0.4)
     assert error.rank == 2 and "rank 2 hung, as planned" in str(error)
 
 
@@ -323,7 +336,7 @@ def test_a_rank_that_holds_the_interpreter_in_compiled_code_can_be_ended():
 
         re.match(r"(a+)+$", "a" * 40 + "b")
 
-    error = failed(WorldTimeout, stuck, 2, timeout_s=0.5)
+    error = failed(WorldTimeout, stuck, 2, timeout_s=0.2)
     assert "re.match" in str(error)
 
 

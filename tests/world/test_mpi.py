@@ -30,6 +30,7 @@ from distlab import (
 )
 from distlab.collectives.chunks import chunk_edges
 from distlab.engines import mpi
+from distlab.patience import limit_in_words
 
 KINDS = ["int64", "float64", "float32"]
 COUNT = 23  # no multiple of 2, 3 or 4
@@ -249,8 +250,9 @@ def test_a_rank_that_hangs_is_shown_where_it_hangs():
             time.sleep(0.1)
         world.Barrier()
 
-    error = failed(WorldTimeout, hangs, 3, timeout_s=1)
-    assert "ranks 0, 1 and 2 did not return within 1 s" in str(error)
+    error = failed(WorldTimeout, hangs, 3, timeout_s=0.4)
+    limit = limit_in_words(0.4, "timeout_s")
+    assert f"ranks 0, 1 and 2 did not return within {limit}" in str(error)
     for line in ("time.sleep(0.1)", "world.Barrier()"):
         assert line in str(error)
 

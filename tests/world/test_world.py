@@ -158,7 +158,7 @@ def test_a_world_whose_process_group_was_destroyed_begins_anew():
 
 def test_a_call_may_be_given_its_own_time():
     with World(2) as world:
-        world.timeout_s = 0.3
+        world.timeout_s = 0.1
         with pytest.raises(WorldTimeout):
             world.run(lambda comm: time.sleep(5))
 

@@ -28,6 +28,7 @@ from distlab.checks.kit.verdict import Inconclusive, Wrong
 from distlab.errors import CannotTravel, SandboxExceeded, WorldFailed, WorldTimeout
 from distlab.launch import Relaying, Report, follow, kept_ranks, run
 from distlab.links import Link
+from distlab.patience import patience
 from distlab.processes.server_handle import ServerHandle
 from distlab.sandbox.withheld import files_of
 from distlab.simulated import Fabric, Uniform
@@ -54,14 +55,16 @@ _deadline = ContextVar("deadline", default=math.inf)
 
 
 def seconds() -> float:
-    """Return how long one run may take: 30 s, DISTLAB_CHECK_SECONDS, or what is left.
+    """Return how long one run may take: what is left of the step's time, at most.
+
+    Else 30 s, or DISTLAB_CHECK_SECONDS, times DISTLAB_PATIENCE.
 
     Raises: Inconclusive if nothing is left, see `until`.
     """
     left = _deadline.get() - time.monotonic()
     if left <= 0:
         raise Inconclusive("The time for this step was over before this case began.")
-    return min(left, float(os.environ.get("DISTLAB_CHECK_SECONDS", 30)))
+    return min(left, patience(float(os.environ.get("DISTLAB_CHECK_SECONDS", 30))))
 
 
 @contextmanager
@@ -147,7 +150,8 @@ def on_ranks(
     try:
         each = [(own_input,) for own_input in inputs]
         how = {"args": (function, *args), "own_args": each, "relayed": relaying}
-        report = run(probe, len(inputs), timeout_s=seconds(), quiet=True, **how)
+        how["timeout_s"] = seconds() / patience(1)  # since `run` is patient, too
+        report = run(probe, len(inputs), quiet=True, **how)
     except CannotTravel as error:
         raise Wrong(str(error), unsent=True) from None
     except SandboxExceeded as error:
@@ -215,6 +219,7 @@ def _too_much(why):
 def _story(failure):
     """Return the story without its advice to whoever called `run`, here the check."""
     lines = str(failure).splitlines()
+    lines[0] = re.sub(r" \(timeout_s=.*?\)", "", lines[0])
     kept = [line for line in lines if not any(words in line for words in _ADVICE)]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept).rstrip())
 

@@ -27,6 +27,7 @@ from distlab.network.copying import NotPlain, plain_copy
 from distlab.network.delivery import Delivery, check_delivery
 from distlab.network.node_host import check_nodes, make_node
 from distlab.network.outcome import Outcome
+from distlab.patience import patience
 from distlab.processes import Interrupts
 from distlab.trace import Call, Operation
 
@@ -67,7 +68,7 @@ def run(
         cluster._ask(Supervisor.plan, faults)
         cluster._ask(Supervisor.start_clients, clients, 0.0)
         with Progress(f"{nodes} nodes and their clients at work"):
-            cluster._ask(Supervisor.finish, timeout_s)
+            cluster._ask(Supervisor.finish, patience(timeout_s))
     return cluster.outcome()
 
 

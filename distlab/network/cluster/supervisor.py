@@ -42,6 +42,7 @@ from distlab.network.failures import (
     failure_from,
     switch_gone,
 )
+from distlab.patience import patience
 from distlab.processes import Ended, Lines, Processes
 from distlab.trace import Call
 
@@ -426,7 +427,8 @@ class Supervisor:
 
     def _copy_all(self):
         """Take last copies; a node that does not return meanwhile has failed."""
-        future, deadline = self.copy_nodes(last=True), time.monotonic() + _COPY_S
+        future = self.copy_nodes(last=True)
+        deadline = time.monotonic() + patience(_COPY_S)
         while not future.done() and time.monotonic() < deadline:
             self._turn()
         self.copies = future.result() if future.done() else None
