@@ -160,7 +160,7 @@ def test_what_keeps_the_servers_is_given_up_after_a_limit_that_is_named(
     ):
         store.log(0)
     monkeypatch.setenv("DISTLAB_PATIENCE", "1e12")
-    assert "Ready to accept connections" in store.log(0)
+    assert "Redis is starting" in store.log(0)
 
 
 def test_a_folder_that_cannot_be_made_is_told_with_its_remedy(monkeypatch):

@@ -132,7 +132,7 @@ def graded(tmp_path_factory):
         course.submit(name, two=source)
     course.submit("zz_honest")
     text = (course.folder / "nbgrader_config.py").read_text()
-    limits = "c.InSandbox.cell_timeout, c.InSandbox.step_timeout = 4, 20\n"
+    limits = "c.InSandbox.cell_timeout, c.InSandbox.step_timeout = 6, 20\n"
     (course.folder / "nbgrader_config.py").write_text(text + limits)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("A_SECRET", "1")
