@@ -211,8 +211,10 @@ def test_piped_output_has_no_control_codes_and_nothing_is_on_stderr(mixed):
 
 @pytest.mark.parametrize("jobs", [2, pytest.param(1, marks=pytest.mark.soak)])
 def test_each_lesson_has_a_line_that_counts_its_cells_on_a_terminal(tmp_path, jobs):
-    one = write_lesson(tmp_path / "one.ipynb", "1", "2")
-    two = write_lesson(tmp_path / "two.ipynb", "1 / 0", "2", "3")
+    os.mkfifo(tmp_path / "meeting")
+    meets = ["open('meeting').read()", "open('meeting', 'w')"] if jobs == 2 else "12"
+    one = write_lesson(tmp_path / "one.ipynb", "1", meets[0])
+    two = write_lesson(tmp_path / "two.ipynb", f"{meets[1]}\n1 / 0", "2", "3")
     words = ["run", one, two, "--to", tmp_path / "out", "--jobs", jobs]
     process, terminal = start_on_a_terminal(*words)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", read_to_end(terminal))

@@ -4,11 +4,12 @@ import os
 import pickle
 import signal
 import sys
-import time
 
 import pytest
 import torch
 import torch.distributed as dist
+from outcomes import after_the_outcome
+from stores import wait_until
 
 from distlab import (
     CollectiveMismatch,
@@ -56,17 +57,18 @@ def test_an_exception_is_told_with_the_learners_own_frames_only():
         assert f"rank {rank} waited in barrier for rank 2" in story
 
 
-def test_the_first_of_two_exceptions_is_told():
+def test_the_first_of_two_exceptions_is_told(tmp_path):
     def both(comm):
         if comm.rank == 1:
-            time.sleep(0.15)
-            raise ValueError("later")
-        if comm.rank == 0:
+            after_the_outcome((tmp_path / "raised").touch)
             raise TypeError("first")
+        if comm.rank == 0:
+            wait_until((tmp_path / "raised").exists)
+            raise ValueError("later")
         comm.barrier()
 
     error = failed(RankRaised, both, 3)
-    assert error.rank == 0 and isinstance(error.cause, TypeError)
+    assert error.rank == 1 and isinstance(error.cause, TypeError)
 
 
 def test_an_exception_that_does_not_pickle_still_arrives():
@@ -188,7 +190,8 @@ def test_long_computation_is_no_deadlock():
     def slow_partner(comm):
         if comm.rank == 0:
             return comm.recv(torch.zeros(1), 1).item()
-        time.sleep(1.0)
+        with comm.work("computation", seconds=1.0):
+            pass
         comm.send(torch.ones(1), 0)
 
     assert run(slow_partner, 2).results[0] == 1.0
@@ -270,7 +273,6 @@ def test_destroying_the_process_group_under_others_is_blamed_on_who_did_it():
     def destroyer(comm):
         if comm.rank == 1:
             dist.destroy_process_group()
-            time.sleep(1)
         else:
             dist.all_reduce(torch.ones(3))
 
