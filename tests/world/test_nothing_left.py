@@ -48,10 +48,14 @@ def test_the_look_for_what_is_left_sees_processes_and_files_and_no_server():
     assert not left_since(before)
 
 
+MANY = [pytest.param(40, marks=pytest.mark.nightly)]
+MANY += [pytest.param(500, marks=pytest.mark.soak)]
+
+
 @pytest.mark.timeout(400)
-@repeats(40, 500)
+@pytest.mark.parametrize("count", [8, *MANY])
 def test_many_runs_leave_no_descriptor_no_process_and_memory_flat(count):
-    for _ in range(20):
+    for _ in range(count // 2):
         run(exchange, 4)
     descriptors, processes, memory = held()
     for _ in range(count):
@@ -65,7 +69,7 @@ def interrupt_after(seconds):
     return threading.Timer(seconds, os.kill, (os.getpid(), signal.SIGINT))
 
 
-@repeats(8, 50)
+@repeats(4, 50)
 def test_interrupts_at_random_moments_leave_nothing(count):
     draw = random.Random(10)
     descriptors, processes, _ = held()
