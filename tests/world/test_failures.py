@@ -4,6 +4,7 @@ import os
 import pickle
 import signal
 import sys
+import time
 
 import pytest
 import torch
@@ -306,15 +307,15 @@ def test_setting_the_process_group_up_again_says_that_it_is_up():
 
 def test_time_runs_out_with_the_working_rank_named_and_its_line(monkeypatch):
     def forever(comm):
-        while comm.rank == 1:
-            pass
+        if comm.rank == 1:
+            time.sleep(60)
         comm.barrier()
 
     monkeypatch.setenv("DISTLAB_PATIENCE", "2")
-    error = failed(WorldTimeout, forever, 3, timeout_s=0.3)
-    limit = "within 0.6 s (timeout_s=0.3, DISTLAB_PATIENCE=2)"
+    error = failed(WorldTimeout, forever, 3, timeout_s=1.5)
+    limit = "within 3 s (timeout_s=1.5, DISTLAB_PATIENCE=2)"
     assert error.rank == 1 and limit in str(error) and "timeout_s=600" in str(error)
-    assert "rank 1 was running" in str(error) and "while comm.rank == 1" in str(error)
+    assert "rank 1 was running" in str(error) and "time.sleep(60)" in str(error)
 
 
 def test_a_late_start_is_told_with_the_limit_that_only_patience_lengthens(monkeypatch):
@@ -328,7 +329,7 @@ def test_a_late_start_is_told_with_the_limit_that_only_patience_lengthens(monkey
 
 
 def test_a_hung_rank_is_what_the_others_waited_for():
-    error = failed(WorldTimeout, around, 4, faults=[Hang(2, 3)], timeout_s=0.4)
+    error = failed(WorldTimeout, around, 4, faults=[Hang(2, 3)], timeout_s=1)
     assert error.rank == 2 and "rank 2 hung, as planned" in str(error)
 
 
@@ -338,7 +339,7 @@ def test_a_rank_that_holds_the_interpreter_in_compiled_code_can_be_ended():
 
         re.match(r"(a+)+$", "a" * 40 + "b")
 
-    error = failed(WorldTimeout, stuck, 2, timeout_s=0.2)
+    error = failed(WorldTimeout, stuck, 1, timeout_s=0.7)
     assert "re.match" in str(error)
 
 

@@ -256,7 +256,7 @@ def test_a_rank_that_hangs_is_shown_where_it_hangs():
             time.sleep(60)
         world.Barrier()
 
-error = failed(WorldTimeout, hangs, 3, timeout_s=1)
+    error = failed(WorldTimeout, hangs, 3, timeout_s=1)
     limit = limit_in_words(1, "timeout_s")
     assert f"ranks 0, 1 and 2 did not return within {limit}" in str(error)
     for line in ("time.sleep(60)", "world.Barrier()"):
