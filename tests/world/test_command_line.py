@@ -168,9 +168,9 @@ def test_a_cell_that_is_meant_to_raise_does_not_fail_the_lesson(mixed):
 
 def test_a_cell_that_takes_too_long_is_stopped_and_the_page_says_so(tmp_path):
     slow = write_lesson(tmp_path / "slow.ipynb", "while True:\n    pass")
-    words = ["run", slow, "--to", tmp_path / "out", "--cell-timeout", 0.5]
+    words = ["run", slow, "--to", tmp_path / "out", "--cell-timeout", 1]
     done = run_distlab(*words, env=environment(DISTLAB_PATIENCE="2"))
-    limit = "not done after 1 s (--cell-timeout=0.5, DISTLAB_PATIENCE=2)"
+    limit = "not done after 2 s (--cell-timeout=1, DISTLAB_PATIENCE=2)"
     assert f"slow failed in code cell 1 of 1:\n    {limit}" in done.stdout
     assert f"Stopped: {limit}" in (tmp_path / "out" / "slow.html").read_text()
 
@@ -210,6 +210,7 @@ def test_piped_output_has_no_control_codes_and_nothing_is_on_stderr(mixed):
 
 @pytest.mark.parametrize("jobs", [2, pytest.param(1, marks=pytest.mark.soak)])
 def test_each_lesson_has_a_line_that_counts_its_cells_on_a_terminal(tmp_path, jobs):
+    """Two run at a time: one waits for the other."""
     os.mkfifo(tmp_path / "meeting")
     meets = ["open('meeting').read()", "open('meeting', 'w')"] if jobs == 2 else "12"
     one = write_lesson(tmp_path / "one.ipynb", "1", meets[0])
@@ -223,6 +224,7 @@ def test_each_lesson_has_a_line_that_counts_its_cells_on_a_terminal(tmp_path, jo
     assert (bars.index(("two", "0/3")) < bars.index(("one", "2/2"))) == (jobs == 2)
 
 
+@pytest.mark.nightly
 def test_two_lessons_run_at_a_time_where_each_waits_for_the_other(tmp_path):
     os.mkfifo(tmp_path / "meeting")
     one = write_lesson(tmp_path / "one.ipynb", "open('meeting', 'w').write('here')")
