@@ -1,26 +1,27 @@
-"""Every collective on real ranks: results against one process, traces against cost.
+"""Every collective, on real and simulated ranks: results, and traces against cost.
 
 The ranks of a world play many cases in one call. A mark begins each case, so that the
 kernel can cut the trace into one for each, and compare it with what `cost` says.
 """
 
 import inspect
-import time
-from collections import defaultdict
+from bisect import bisect_left
+from contextlib import nullcontext
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
-import torch.distributed as dist
 
-from distlab import Trace, World, collectives, cost
+from distlab import Trace, World, collectives, cost, run
 from distlab.collectives import AVERAGE, MAX, MIN, PRODUCT, SUM
 from distlab.collectives.all_to_all import exchange_lengths
 from distlab.collectives.chunks import chunk_edges
+from distlab.links import LINKS
+from distlab.simulated import Uniform
 
-SIZES = [1, 2, 3, 4, 7]
-SIZES += [pytest.param(n, marks=pytest.mark.soak) for n in (5, 6, 8, 9, 16)]
+REAL = [2, 4, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 3, 7))]
+REAL += [pytest.param(n, marks=pytest.mark.soak) for n in (5, 6, 8, 9, 16)]
 SHAPES = [(), (0,), (1,), (3,), (5, 2), (0, 3), (23,)]
 TYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64]
 TYPES += [np.dtype(kind) for kind in ("float32", "float64", "int64")]
@@ -55,7 +56,7 @@ def cases_of(collective, n):
         takes = inspect.signature(algorithm).parameters
         ops = [SUM, MAX, MIN, PRODUCT, AVERAGE] if "op" in takes else [SUM]
         kinds = [(dtype, op) for op in ops for dtype in TYPES]
-        if n > 5:  # enough of them to see every type and every reduction
+        if n != 3:  # enough of them to see every type and every reduction
             kinds = kinds[:: len(kinds) // 7]
         tensors = [(shape, TYPES[n % 2 * 4], SUM) for shape in [*SHAPES, (2 * n,)]]
         tensors += [
@@ -77,9 +78,20 @@ def cases_of(collective, n):
     return cases
 
 
-@pytest.fixture(scope="module", params=SIZES)
+class Simulated(NamedTuple):
+    """What is like a `World` of simulated ranks."""
+
+    world_size: int
+
+    def run(self, fn, *args):
+        fabric = Uniform(LINKS["InfiniBand NDR"])
+        return run(fn, self.world_size, args=args, fabric=fabric)
+
+
+@pytest.fixture(scope="module", params=[*REAL, *map(Simulated, (1, 3, 7))], ids=str)
 def world(request):
-    with World(request.param) as world:
+    given = request.param
+    with World(given) if isinstance(given, int) else nullcontext(given) as world:
         yield world
 
 
@@ -183,13 +195,14 @@ PLAYS = {
 
 
 def traces_of(trace):
-    """Return the trace of each case."""
-    events, case = defaultdict(list), defaultdict(int)
+    """Return the trace of each case: what has a number of a call after its mark's."""
+    begun = (trace.of(rank, "mark") for rank in range(trace.world_size))
+    before = [[mark.step for mark in marks if mark.label == "case"] for marks in begun]
+    events = [[] for _ in before[0]]
     for event in trace.events:
-        if event.label == "case":
-            case[event.rank] += 1
-        events[case[event.rank]].append(event)
-    return [Trace(trace.world_size, events[number]) for number in sorted(events)]
+        if event.kind != "mark":
+            events[bisect_left(before[event.rank], event.step) - 1].append(event)
+    return [Trace(trace.world_size, each) for each in events]
 
 
 @pytest.mark.parametrize("collective", PLAYS)
@@ -248,15 +261,14 @@ def test_rows_of_unequal_number_cost_their_bytes_and_8_to_ask_for_a_length(world
 def test_all_ranks_end_with_the_same_bits_and_near_torchs_own_sum(world):
     def compare(comm):
         n = comm.world_size
-        share = torch.randn(n + 40, generator=torch.Generator().manual_seed(comm.rank))
-        expected = share.clone()
-        dist.all_reduce(expected)
+        draws = [torch.Generator().manual_seed(rank) for rank in range(n)]
+        shares = torch.stack([torch.randn(n + 40, generator=draw) for draw in draws])
         results = {}
         for name, function in collectives.variants("all_reduce").items():
             options = {"ranks_per_node": 3} if "hierarchical" in name else {}
-            tensor = share.clone()
+            tensor = shares[comm.rank].clone()
             function(comm, tensor, **options)
-            close = torch.allclose(tensor, expected, rtol=1e-5, atol=1e-5)
+            close = torch.allclose(tensor, shares.sum(0), rtol=1e-5, atol=1e-5)
             results[name] = close, tensor.tolist()
         return results
 
@@ -269,22 +281,21 @@ def test_all_ranks_end_with_the_same_bits_and_near_torchs_own_sum(world):
 @pytest.mark.parametrize("name", collectives.variants("barrier"))
 def test_nobody_leaves_a_barrier_before_the_last_has_come(world, name):
     def meet(comm, late):
-        if comm.rank == late:
-            time.sleep(0.01)
-        came = time.monotonic()
+        with comm.work("come", seconds=0.01 * (comm.rank == late)):
+            pass
         getattr(collectives, name)(comm)
-        return came, time.monotonic()
+        comm.mark("left")
 
     n = world.world_size
     expected = getattr(cost, name)(n)
     for late in range(n):
-        report = world.run(meet, late)
-        came, left = zip(*report.results, strict=True)
-        assert min(left) >= max(came)
-        messages = tuple(report.trace.messages_sent(rank) for rank in range(n))
+        trace = world.run(meet, late).trace
+        came = max(e.end for e in trace.events if e.kind == "work")
+        assert came <= min(e.start for e in trace.events if e.label == "left")
+        messages = tuple(trace.messages_sent(rank) for rank in range(n))
         assert messages == expected.messages
-        assert not any(report.trace.bytes_sent(rank) for rank in range(n))
-        assert report.trace.rounds() == expected.rounds
+        assert not any(trace.bytes_sent(rank) for rank in range(n))
+        assert trace.rounds() == expected.rounds
 
 
 def test_a_parameter_is_changed_in_place_like_any_tensor(world):

@@ -246,9 +246,9 @@ def test_sign_contracts_by_how_even_the_magnitudes_are():
 def test_stochastic_rounding_is_right_on_average(make):
     flat, compressor = drawn(300), make()
     compressor.generator = torch.Generator().manual_seed(1)
-    codes = torch.stack([alone(compressor, flat) for _ in range(4000)])
+    codes = torch.stack([alone(compressor, flat) for _ in range(1000)])
     noise = ((codes - flat) ** 2).sum(1).mean()
-    assert ((codes.mean(0) - flat) ** 2).sum() < 2 * noise / 4000
+    assert ((codes.mean(0) - flat) ** 2).sum() < 2 * noise / 1000
     if isinstance(compressor, QSGD):
         levels = compressor.most
         bound = min(300 / levels**2, 300**0.5 / levels) * flat.norm() ** 2
@@ -371,9 +371,10 @@ def test_very_small_and_very_large_elements_stay_in_proportion(make, size):
 def test_a_vote_on_zeros_has_no_side(worlds):
     def votes(comm):
         code = MajorityVote()
-        return sum(code.average(comm, torch.zeros(50), [])[0] for _ in range(200)) / 200
+        return sum(code.average(comm, torch.zeros(500), [])[0] for _ in range(20)) / 20
 
-    assert worlds[3].run(votes).results[0].abs().max() < 0.35
+    mean = worlds[3].run(votes).results[0]
+    assert mean.mean().abs() < 0.05 and mean.abs().max() < 1
 
 
 def test_an_empty_tensor_comes_back_empty():

@@ -6,6 +6,8 @@ import torch.distributed as dist
 from torch import nn
 
 from distlab import Deadlock, InvalidArgument, RankRaised, run
+from distlab.links import LINKS
+from distlab.simulated import Uniform
 from distlab.train.buckets import Bucket, in_buckets
 from distlab.train.data import ShardedSampler
 from distlab.train.data_parallel import (
@@ -170,23 +172,22 @@ def test_a_step_moves_the_gradients_twice_less_a_share_in_that_many_calls(
     assert moved == 2 * 3 * report.results[0]
 
 
-def when(comm):
-    model = OverlappedDataParallel(
-        comm, nn.Sequential(*[nn.Linear(256, 256) for _ in range(8)]), first_bytes=1,
-        bucket_bytes=1,
-    )  # fmt: skip
-    loss = mean_loss(model(torch.randn(64, 256)))
-    with comm.work("backward"):
+def when(comm, kind):
+    model = kind(comm, DigitReader(16), first_bytes=1, bucket_bytes=1)
+    loss = mean_loss(model(torch.randn(4, 64)))
+    with comm.work("backward", seconds=1.0):
         loss.backward()
     model.average_gradients()
 
 
-def test_communication_begins_before_backward_ends():
-    trace = run(when, 2).trace
+@pytest.mark.parametrize("kind", [BucketedDataParallel, OverlappedDataParallel])
+def test_communication_begins_before_backward_ends_if_it_overlaps(kind):
+    trace = run(when, 2, args=(kind,), fabric=Uniform(LINKS["NVLink 4"])).trace
     for rank in range(2):
         (backward,) = trace.of(rank, "work")
-        inside = [e for e in trace.of(rank, "send") if e.start > backward.start]
-        assert inside[0].start < backward.end
+        sends = [e for e in trace.of(rank, "send") if e.end > backward.start]
+        overlaps = sends[0].end < backward.end
+        assert overlaps == (kind is OverlappedDataParallel)
 
 
 def accumulates(comm, kind):

@@ -13,10 +13,12 @@ from distlab.collectives import (
     tree_broadcast,
 )
 from distlab.collectives.chunks import chunk_lengths, split
+from distlab.links import LINKS
 from distlab.show import compare, player
 from distlab.show.film.film import Film
+from distlab.simulated import Uniform
 
-SIZES = [1, 2, 3, 4, 7]
+FABRIC = Uniform(LINKS["InfiniBand NDR"])
 RIGHT = [naive_all_reduce, tree_all_reduce, ring_all_reduce]
 
 
@@ -29,11 +31,15 @@ def ranks_in(counts):
     return [rank for rank, count in enumerate(counts) for _ in range(count)]
 
 
-@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize(("n", "place"), [
+    *((n, {}) for n in (2, 4)),
+    *((n, {"fabric": FABRIC}) for n in (1, 3, 7)),
+    *(pytest.param(n, {}, marks=pytest.mark.nightly) for n in (1, 3, 7)),
+])  # fmt: skip
 @pytest.mark.parametrize("fn", RIGHT, ids=lambda fn: fn.__name__)
-def test_at_the_end_every_chunk_holds_every_share_once(fn, n):
+def test_at_the_end_every_chunk_holds_every_share_once(fn, n, place):
     for numbers in (1, 3, 10, 40):
-        trace = follow(fn, n, numbers=numbers).trace
+        trace = follow(fn, n, numbers=numbers, **place).trace
         film, bounds = Film(trace), trace.shares.bounds
         tables = film.frames[-1].tables
         assert set(tables.values()) == {(1,) * n}
@@ -133,7 +139,7 @@ def test_ranks_print_once_though_there_are_two_runs(capfd):
 
 
 def test_seventeen_ranks_are_told_apart():
-    trace = follow(naive_all_reduce, 17, numbers=2).trace
+    trace = follow(naive_all_reduce, 17, numbers=2, fabric=FABRIC).trace
     assert set(Film(trace).frames[-1].tables.values()) == {(1,) * 17}
     assert ranks_in(trace.shares.sent[0, 16][0].counts[0]) == list(range(17))
 

@@ -51,7 +51,7 @@ def goes_on_from_peers(comm, kept, victim, after_s):
     return state["x"].mean().item()
 
 
-@repeats(6, 200)
+@repeats(3, 200)
 @pytest.mark.timeout(1200)
 def test_a_new_process_goes_on_with_what_its_neighbour_has(count):
     """Wherever it is killed: one rank may be done with a save, and the next not."""

@@ -26,6 +26,7 @@ from distlab.train.pipeline import (
 )
 from distlab.train.pipeline.weights_later import WeightsLater
 
+SIZES = [1, 2, 3, 4]
 SCHEDULES = [naive, gpipe, one_f_one_b, interleaved, zero_bubble_h1, zero_bubble_h2]
 schedules = pytest.mark.parametrize("make", SCHEDULES, ids=lambda make: make.__name__)
 
@@ -91,17 +92,17 @@ def check_beside_the_whole(schedule, results, most=None):
 
 @schedules
 @pytest.mark.parametrize(("p", "m"), [(1, 3), (2, 4), (3, 2), (4, 8)])
-def test_gradients_are_those_of_the_whole_model(make, p, m):
+def test_gradients_are_those_of_the_whole_model(worlds, make, p, m):
     if make is interleaved and m % p:
         pytest.skip("microbatches in whole groups")
     schedule = make(p, m)
-    check_beside_the_whole(schedule, run(gradients, p, args=(schedule,)).results)
+    check_beside_the_whole(schedule, worlds[p].run(gradients, schedule).results)
 
 
-def test_recomputation_changes_no_gradient_and_clipping_counts_all_stages():
+def test_recomputation_changes_no_gradient_and_clipping_counts_all_stages(worlds):
     for make in (one_f_one_b, interleaved):
         schedule = make(4, 8)
-        found = run(gradients, 4, args=(schedule, True, 1e-2)).results
+        found = worlds[4].run(gradients, schedule, True, 1e-2).results
         check_beside_the_whole(schedule, found, 1e-2)
 
 
@@ -113,9 +114,9 @@ def frozen_first(comm, schedule):
 
 
 @pytest.mark.parametrize("make", [one_f_one_b, zero_bubble_h1])
-def test_a_first_stage_with_nothing_to_train_leaves_the_others_their_gradients(make):
+def test_a_first_stage_with_nothing_to_train_leaves_the_others_theirs(worlds, make):
     schedule = make(3, 4)
-    first, second, third = run(frozen_first, 3, args=(schedule,)).results
+    first, second, third = worlds[3].run(frozen_first, schedule).results
     assert first == [None, None] and second == []
     for mine, right in zip(third, whole(schedule)[1][2], strict=True):
         assert torch.allclose(mine, right, rtol=0, atol=1e-12)
@@ -189,11 +190,11 @@ def by_torch(comm, name, chunks):
 
 
 @pytest.mark.parametrize("name", OF_TORCH)
-def test_order_losses_and_gradients_are_those_of_torchs_schedules(name):
+def test_order_losses_and_gradients_are_those_of_torchs_schedules(worlds, name):
     ours = OF_TORCH[name]
-    theirs = run(by_torch, 4, args=(name, ours.chunks)).results
+    theirs = worlds[4].run(by_torch, name, ours.chunks).results
     assert str(theirs[0][2]) == str(ours)
-    mine = run(gradients, 4, args=(theirs[0][2],)).results
+    mine = worlds[4].run(gradients, theirs[0][2]).results
     assert sorted(mine[-1][0]) == pytest.approx(sorted(theirs[-1][0]), abs=1e-12)
     for (_, grads, _), (_, others, _) in zip(mine, theirs, strict=True):
         for chunk, other in zip(grads, others, strict=True):
@@ -248,8 +249,8 @@ def tied_beside_whole(comm, make, recompute):
 
 @pytest.mark.parametrize("recompute", [False, True])
 @pytest.mark.parametrize("make", [one_f_one_b, zero_bubble_h1])
-def test_tied_embeddings_have_the_gradient_of_the_whole_model(make, recompute):
-    for apart, norm in run(tied_beside_whole, 3, args=(make, recompute)).results:
+def test_tied_embeddings_have_the_gradient_of_the_whole_model(worlds, make, recompute):
+    for apart, norm in worlds[3].run(tied_beside_whole, make, recompute).results:
         assert apart < 1e-12 and norm < 1e-6
 
 
@@ -290,9 +291,9 @@ def held_by(comm, make, recompute):
 
 @pytest.mark.parametrize("recompute", [False, True])
 @pytest.mark.parametrize("make", [naive, gpipe, one_f_one_b])
-def test_bytes_kept_are_those_of_the_microbatches_held(make, recompute):
+def test_bytes_kept_are_those_of_the_microbatches_held(worlds, make, recompute):
     schedule = make(3, 6)
-    results = run(held_by, 3, args=(make, recompute)).results
+    results = worlds[3].run(held_by, make, recompute).results
     for stage, found in enumerate(results):
         each = found[0]  # after the first F one is held
         assert each > 0

@@ -1,14 +1,15 @@
 """`Comm.start`: collectives on the side, in one order, never lost, never hung."""
 
-import time
-
 import pytest
 import torch
+from stores import wait_until
 
 from distlab import Deadlock, Kill, RankDied, RankRaised, run
 from distlab.collectives import ring_all_reduce, tree_all_reduce
 from distlab.links import Link
 from distlab.simulated import Uniform
+
+SIZES = [1, 2, 3, 4]
 
 
 def sums(comm, count):
@@ -19,10 +20,10 @@ def sums(comm, count):
     return [tensor[0].item() for tensor in tensors]
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 4])
-def test_what_was_started_computes_what_it_would_have_at_once(n):
+@pytest.mark.parametrize("n", SIZES)
+def test_what_was_started_computes_what_it_would_have_at_once(worlds, n):
     total = n * (n - 1) / 2
-    assert run(sums, n, args=(3,)).results == [[total, total + n, total + 2 * n]] * n
+    assert worlds[n].run(sums, 3).results == [[total, total + n, total + 2 * n]] * n
 
 
 def test_a_simulated_rank_starts_collectives_too():
@@ -30,20 +31,21 @@ def test_a_simulated_rank_starts_collectives_too():
     assert results == [[10.0, 15.0]] * 5
 
 
-def test_the_rank_goes_on_while_a_collective_waits_for_the_others():
+def test_the_rank_goes_on_while_a_collective_waits_for_the_others(worlds, tmp_path):
+    gone_on = tmp_path / "gone on"
+
     def both(comm):
         if comm.rank == 0:
             request = comm.start(tree_all_reduce, torch.ones(10))
-            time.sleep(0.05)
-            return request.is_completed(), request.wait()
-        time.sleep(0.2)
-        tree_all_reduce(comm, torch.ones(10))
-        return None
+            gone_on.touch()
+            return request.wait()
+        wait_until(gone_on.exists)
+        return tree_all_reduce(comm, torch.ones(10))
 
-    assert run(both, 2).results[0] == (False, None)
+    assert worlds[2].run(both).results == [None, None]
 
 
-def test_what_is_started_later_runs_later():
+def test_what_is_started_later_runs_later(worlds):
     def in_order(comm):
         done = []
         for name in "abc":
@@ -51,26 +53,26 @@ def test_what_is_started_later_runs_later():
         comm.barrier()
         return done
 
-    assert run(in_order, 2).results == [["a", "b", "c"]] * 2
+    assert worlds[2].run(in_order).results == [["a", "b", "c"]] * 2
 
 
-def test_another_call_waits_for_what_was_started_before():
+def test_another_call_waits_for_what_was_started_before(worlds):
     def mixes(comm):
         tensor = torch.full((100_000,), float(comm.rank))
         comm.start(ring_all_reduce, tensor)
         comm.barrier()
         return tensor.unique().tolist()
 
-    assert run(mixes, 3).results == [[3.0]] * 3
+    assert worlds[3].run(mixes).results == [[3.0]] * 3
 
 
-def test_a_function_that_returns_has_its_collectives_ended_first():
+def test_a_function_that_returns_has_its_collectives_ended_first(worlds):
     def forgets(comm):
         tensor = torch.full((100_000,), float(comm.rank))
         comm.start(ring_all_reduce, tensor)
         return tensor
 
-    for tensor in run(forgets, 3).results:
+    for tensor in worlds[3].run(forgets).results:
         assert tensor.unique().tolist() == [3.0]
 
 
@@ -103,7 +105,7 @@ def test_a_rank_that_dies_is_named_while_the_others_wait_on_the_side():
         run(sums, 4, args=(3,), faults=[Kill(rank=1, step=4)])
 
 
-def test_steps_and_marks_of_both_threads_are_all_in_the_trace():
+def test_steps_and_marks_of_both_threads_are_all_in_the_trace(worlds):
     def marks(comm):
         requests = []
         for k in range(50):
@@ -112,7 +114,7 @@ def test_steps_and_marks_of_both_threads_are_all_in_the_trace():
         for request in requests:
             request.wait()
 
-    trace = run(marks, 2).trace
+    trace = worlds[2].run(marks).trace
     for rank in range(2):
         labels = [event.label for event in trace.of(rank, "mark")]
         assert [x for x in labels if x.startswith("layer")] == [
@@ -121,13 +123,12 @@ def test_steps_and_marks_of_both_threads_are_all_in_the_trace():
         assert trace.messages_sent(rank) == 100
 
 
-def test_work_is_an_event_that_can_overlap_with_messages():
+def test_work_is_an_event_that_can_overlap_with_messages(worlds):
     def overlaps(comm):
-        request = comm.start(ring_all_reduce, torch.ones(400_000))
         with comm.work("backward"):
-            request.wait()
+            comm.start(ring_all_reduce, torch.ones(400_000)).wait()
 
-    trace = run(overlaps, 2).trace
+    trace = worlds[2].run(overlaps).trace
     for rank in range(2):
         (work,) = trace.of(rank, "work")
         sends = trace.of(rank, "send")
@@ -145,7 +146,7 @@ def test_simulated_work_takes_the_time_of_the_virtual_clock():
 
 
 @pytest.mark.parametrize("count", [63, 64, 65, 200])
-def test_many_messages_may_be_under_way_together(count):
+def test_many_messages_may_be_under_way_together(worlds, count):
     def floods(comm):
         other, rooms = 1 - comm.rank, [torch.zeros(1 + k % 3) for k in range(count)]
         arriving = [comm.irecv(room, other) for room in rooms]
@@ -156,4 +157,4 @@ def test_many_messages_may_be_under_way_together(count):
             request.wait()
         return [room[0].item() for room in rooms]
 
-    assert run(floods, 2).results == [[float(k) for k in range(count)]] * 2
+    assert worlds[2].run(floods).results == [[float(k) for k in range(count)]] * 2

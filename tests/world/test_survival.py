@@ -16,7 +16,6 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed.checkpoint as dcp
-from soaks import repeats
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -25,7 +24,6 @@ from distlab import (
     Kill,
     RankDied,
     RankRaised,
-    World,
     run,
     run_elastic,
 )
@@ -35,6 +33,7 @@ from distlab.train.checkpoint import Checkpoints, Preemption, RandomState
 from distlab.train.position import Samples
 
 SAMPLES, STEPS = 40, 10
+SIZES = [1, 2, 3]
 
 
 class Noisy(torch.utils.data.Dataset):
@@ -92,7 +91,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path):
         assert all(map(torch.equal, ours, theirs))
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_on_another_number_of_ranks_each_sample_comes_once(ranks, tmp_path):
     run(train, 4, args=[tmp_path, 6])
     _, seen = run(train, ranks, args=[tmp_path, 8]).results[0]
@@ -100,17 +99,21 @@ def test_on_another_number_of_ranks_each_sample_comes_once(ranks, tmp_path):
         assert sorted(itertools.chain(*epoch)) == list(range(SAMPLES))
 
 
-def save_and_die(comm, folder, victim, after):
-    """Save again and again; somebody is killed, `after` saves from the third one on."""
-    checkpoints = Checkpoints(comm, folder, background=True)
-    x, began = torch.zeros(200_000), time.monotonic()
+def save_and_die(comm, folder, victim, at):
+    """Save again and again; somebody is killed once there is a file `at`."""
+    checkpoints, x = Checkpoints(comm, folder, background=True), torch.zeros(200_000)
+
+    def kills():
+        while not any(folder.glob(at)):
+            time.sleep(0.0005)
+        pid = checkpoints._writer._pid if victim >= 2 else os.getpid()
+        os.kill(pid, signal.SIGKILL)
+
+    if comm.rank == victim % 2:
+        threading.Thread(target=kills, daemon=True).start()
     for step in range(1, 9):
         x += 1
         checkpoints.save(step, {"x": x, "list": [step]}, {"mine": x + comm.rank})
-        if step == 3 and comm.rank == victim % 2:
-            took = (time.monotonic() - began) / 2  # two saves: the third has begun
-            pid = checkpoints._writer._pid if victim >= 2 else os.getpid()
-            threading.Timer(after * took, os.kill, [pid, signal.SIGKILL]).start()
     checkpoints.wait()
 
 
@@ -127,24 +130,29 @@ def what_is_loaded(comm, folder):
     return sorted(path.name for path in folder.iterdir()), step
 
 
-@repeats(4, 500)
+MANY = [pytest.param(40, marks=pytest.mark.nightly)]
+MANY += [pytest.param(2000, marks=pytest.mark.soak)]
+PARTS = ["", "shared.pt", "rank-1.pt", "rank-1.vote", "manifest.json"]
+
+
+@pytest.mark.parametrize("count", [8, *MANY])
 @pytest.mark.timeout(7200)
-def test_a_kill_at_any_point_of_a_save_leaves_the_newest_complete_one(count, tmp_path):
-    """Each `count` times: of rank 0, of rank 1, and of the writer of each."""
-    draw, reached = random.Random(count), set()
-    with World(2) as world:
-        for trial in range(4 * count):
-            folder, after = tmp_path / str(trial), 4 * draw.random() ** 2
-            try:
-                run(save_and_die, 2, args=[folder, trial % 4, after])
-            except RankDied:
-                pass
-            except RankRaised as error:
-                assert "the writer process was killed (SIGKILL)" in str(error)
-            names, step = world.run(what_is_loaded, folder).results[0]
-            reached.add(step)
-            assert names == ["lock", f"step-{step:08d}", "step-00000100"]
-    assert len(reached) > 2
+def test_a_kill_at_any_point_of_a_save_leaves_the_newest_complete_one(
+    worlds, count, tmp_path
+):
+    """Once each of its files is there: of rank 0, of rank 1, of the writer of each."""
+    for trial in range(count):
+        folder, least = tmp_path / str(trial), 2 + trial % 3
+        at = f"step-*[{least}-8]/{PARTS[trial % 5]}"
+        try:
+            run(save_and_die, 2, args=[folder, trial % 4, at])
+        except RankDied:
+            pass
+        except RankRaised as error:
+            assert "the writer process was killed (SIGKILL)" in str(error)
+        names, step = worlds[2].run(what_is_loaded, folder).results[0]
+        assert least - 1 <= step
+        assert names == ["lock", f"step-{step:08d}", "step-00000100"]
 
 
 def kill_a_writer(comm, folder, victim):
@@ -235,19 +243,19 @@ def cut(path):
     ],
 )
 def test_a_damaged_save_is_named_and_the_older_one_is_loaded(
-    name, damage, said, tmp_path
+    worlds, name, damage, said, tmp_path
 ):
-    run(three_saves, 2, args=[tmp_path])
+    worlds[2].run(three_saves, tmp_path)
     damage(tmp_path / "step-00000003" / name)
-    for rank, loaded in enumerate(run(load_model, 2, args=[tmp_path]).results):
+    for rank, loaded in enumerate(worlds[2].run(load_model, tmp_path).results):
         step, value, own, skipped, _ = loaded
         assert (step, value, own) == (2, 2.0, rank)
         (told,) = skipped
         assert all(words in told for words in said.split(".*"))
 
 
-def test_another_model_is_named_before_anything_has_changed(tmp_path):
-    run(three_saves, 2, args=[tmp_path])
+def test_another_model_is_named_before_anything_has_changed(worlds, tmp_path):
+    worlds[2].run(three_saves, tmp_path)
     said = r"model\.weight is float32\[2, 2\] in it, and float32\[3, 2\] here"
     with pytest.raises(RankRaised, match=said):
         run(load_model, 2, args=[tmp_path, nn.Linear(2, 3)])
@@ -272,9 +280,9 @@ def readable(content):
         return json.loads(content)
 
 
-def test_no_flipped_bit_of_a_manifest_is_believed(tmp_path):
-    run(three_saves, 1, args=[tmp_path])
-    (found,) = run(every_flip, 1, args=[tmp_path]).results
+def test_no_flipped_bit_of_a_manifest_is_believed(worlds, tmp_path):
+    worlds[1].run(three_saves, tmp_path)
+    (found,) = worlds[1].run(every_flip, tmp_path).results
     assert found <= {(False, 2), (True, 3)}
 
 
@@ -294,9 +302,9 @@ def loads_sgd(comm, folder):
         return str(error), model.weight.tolist() == before
 
 
-def test_another_optimizer_is_named_before_anything_has_changed(tmp_path):
-    run(saves_adam, 1, args=[tmp_path])
-    ((said, unchanged),) = run(loads_sgd, 1, args=[tmp_path]).results
+def test_another_optimizer_is_named_before_anything_has_changed(worlds, tmp_path):
+    worlds[1].run(saves_adam, tmp_path)
+    ((said, unchanged),) = worlds[1].run(loads_sgd, tmp_path).results
     assert "optimizer is Adam[2] in it, and SGD[2] here" in said and unchanged
 
 
@@ -309,8 +317,8 @@ def saves_a_number_of_numpy(comm, folder):
     return checkpoints.load(state)
 
 
-def test_what_could_not_be_loaded_is_refused_when_it_is_saved(tmp_path):
-    assert run(saves_a_number_of_numpy, 2, args=[tmp_path]).results == [1, 1]
+def test_what_could_not_be_loaded_is_refused_when_it_is_saved(worlds, tmp_path):
+    assert worlds[2].run(saves_a_number_of_numpy, tmp_path).results == [1, 1]
 
 
 def loads_more(comm, folder):
@@ -321,20 +329,20 @@ def loads_more(comm, folder):
     return checkpoints.load(found, {"rank": 0, "random": 0}), checkpoints.left_out
 
 
-def test_what_a_save_has_not_is_named_also_beside_a_job_that_saves_there(tmp_path):
-    run(three_saves, 2, args=[tmp_path])
+def test_what_a_save_has_not_is_named_also_beside_a_job_that_saves(worlds, tmp_path):
+    worlds[2].run(three_saves, tmp_path)
     with (tmp_path / "lock").open("w") as other_job:
         fcntl.flock(other_job, fcntl.LOCK_EX)
-        results = run(loads_more, 2, args=[tmp_path]).results
+        results = worlds[2].run(loads_more, tmp_path).results
     assert results == [(3, "schedule, random: not in the save.")] * 2
 
 
 def test_an_empty_folder_has_no_checkpoint_and_another_world_size_says_what_is_left_out(
-    tmp_path,
+    worlds, tmp_path
 ):
-    assert run(load_model, 2, args=[tmp_path]).results[0][0] is None
-    run(three_saves, 2, args=[tmp_path])
-    step, value, own, _, left_out = run(load_model, 3, args=[tmp_path]).results[2]
+    assert worlds[2].run(load_model, tmp_path).results[0][0] is None
+    worlds[2].run(three_saves, tmp_path)
+    step, value, own, _, left_out = worlds[3].run(load_model, tmp_path).results[2]
     assert (step, value, own) == (3, 3.0, None)
     assert left_out == "rank: of each of 2 ranks, and here are 3."
 
@@ -479,5 +487,5 @@ def beside_dcp(comm, folder):
     return all(map(torch.equal, ours.state_dict().values(), theirs["model"].values()))
 
 
-def test_the_same_state_comes_back_as_from_torchs_distributed_checkpoint(tmp_path):
-    assert run(beside_dcp, 2, args=[tmp_path]).results == [True, True]
+def test_the_same_state_comes_back_as_from_torchs_own_checkpoint(worlds, tmp_path):
+    assert worlds[2].run(beside_dcp, tmp_path).results == [True, True]

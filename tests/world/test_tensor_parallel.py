@@ -148,8 +148,8 @@ def all_of_it(comm):
 
 
 @pytest.mark.parametrize("n", SIZES)
-def test_outputs_and_gradients_are_those_of_the_unsplit_model(n):
-    found = run(all_of_it, n).results
+def test_outputs_and_gradients_are_those_of_the_unsplit_model(worlds, n):
+    found = worlds[n].run(all_of_it).results
     assert max(map(max, found)) < 1e-12, found
 
 
@@ -228,8 +228,8 @@ def beside_torch(comm, sequence):
 
 @pytest.mark.parametrize("sequence", [False, True])
 @pytest.mark.parametrize("n", [2, 3])
-def test_it_equals_what_parallelize_module_computes(n, sequence):
-    assert max(run(beside_torch, n, args=(sequence,)).results) < 1e-12
+def test_it_equals_what_parallelize_module_computes(worlds, n, sequence):
+    assert max(worlds[n].run(beside_torch, sequence).results) < 1e-12
 
 
 def kept_by_a_block(comm, sequence):
@@ -244,8 +244,8 @@ def kept_by_a_block(comm, sequence):
 
 @pytest.mark.parametrize("n", [1, 2, 4])
 @pytest.mark.parametrize("sequence", [False, True])
-def test_bytes_sent_and_kept_are_those_of_the_formulas(n, sequence):
-    report = run(kept_by_a_block, n, args=(sequence,))
+def test_bytes_sent_and_kept_are_those_of_the_formulas(worlds, n, sequence):
+    report = worlds[n].run(kept_by_a_block, sequence)
     kept = cost.block_activation_bytes(16, 3, 32, 4, tp=n, sequence=sequence)
     assert report.results == [kept] * n
     sent = cost.tensor_parallel_bytes(16, 3, 32, tp=n, itemsize=4)
@@ -297,8 +297,8 @@ def masks(comm):
     return [each.tolist() for each in found]
 
 
-def test_dropout_is_the_same_where_tensors_are_whole_and_differs_where_they_are_cut():
-    first, second, third = run(masks, 3).results
+def test_dropout_is_the_same_where_tensors_are_whole_and_differs_where_cut(worlds):
+    first, second, third = worlds[3].run(masks).results
     assert first[0::2] == second[0::2] == third[0::2]
     for cut in zip(first[1::2], second[1::2], third[1::2], strict=True):
         assert len(set(map(tuple, cut))) == 3

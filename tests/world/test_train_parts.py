@@ -4,13 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from distlab import run
 from distlab.train.batch_norm import SyncBatchNorm
 from distlab.train.horovod import DistributedOptimizer, broadcast_parameters
 from distlab.train.memory import optimizer_bytes, storage_bytes
 from distlab.train.steps import MasterWeights, clip_gradients
 
 FEATURES = 5
+SIZES = [1, 2, 4]
 
 
 def samples(count=11):
@@ -27,12 +27,12 @@ def normed(comm):
     return output.detach(), grads, norm.running_mean, norm.running_var
 
 
-@pytest.mark.parametrize("n", [1, 2, 4])
-def test_batch_norm_over_all_ranks_is_that_of_the_whole_batch(n):
+@pytest.mark.parametrize("n", SIZES)
+def test_batch_norm_over_all_ranks_is_that_of_the_whole_batch(worlds, n):
     norm, whole = nn.BatchNorm1d(FEATURES).double(), samples().requires_grad_()
     output = norm(whole)
     (output**3).sum().backward()
-    results = run(normed, n).results
+    results = worlds[n].run(normed).results
     for rank, (ours, (_, _, inputs), mean, variance) in enumerate(results):
         assert torch.allclose(ours, output.detach()[rank::n], atol=1e-12)
         assert torch.allclose(inputs, whole.grad[rank::n], atol=1e-12)
@@ -55,7 +55,7 @@ def horovods(comm):
     return model.weight.detach()
 
 
-def test_horovods_three_calls_train_one_model():
+def test_horovods_three_calls_train_one_model(worlds):
     torch.manual_seed(0)
     model = nn.Linear(FEATURES, 2).double()
     optimizer = torch.optim.SGD(model.parameters(), 0.1)
@@ -63,7 +63,7 @@ def test_horovods_three_calls_train_one_model():
         optimizer.zero_grad()
         model(samples(12)).pow(2).mean().backward()
         optimizer.step()
-    for weight in run(horovods, 3).results:
+    for weight in worlds[4].run(horovods).results:
         assert torch.allclose(weight, model.weight.detach(), atol=1e-13)
 
 

@@ -20,7 +20,7 @@ from distlab.train.zero import ZeroOptimizer
 
 N = 4
 SIZES = [2, N]
-STEPS = 3
+STEPS = 2
 LIMITS = {"first_bytes": 4_000, "group_bytes": 30_000}
 
 
@@ -105,7 +105,7 @@ def holds(comm, way, stage):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("stage", range(4))
-@pytest.mark.parametrize("n", [2, N])
+@pytest.mark.parametrize("n", [pytest.param(2, marks=pytest.mark.nightly), N])
 def test_what_a_rank_holds_is_what_the_paper_says(worlds, way, stage, n):
     kinds = ("parameter_bytes", "gradient_bytes", "state_bytes")
     bytes_each = dict(zip(kinds, WAYS[way][2], strict=True))
@@ -168,12 +168,12 @@ def test_what_was_kept_for_backward_goes_with_the_last_who_holds_it():
         gc.enable()
 
 
-def in_bfloat16(comm, stage, name):
+def in_bfloat16(comm, stage, name, steps):
     def make(parameters):
         return MasterWeights(parameters, OPTIMIZERS[name])
 
     trained = Trained(comm, stage, make, model(torch.bfloat16))
-    for step in range(20):
+    for step in range(steps):
         trained.gpt.loss(text(step, comm.rank, comm.world_size)).backward()
         trained.step()
     optimizer = trained.optimizer if stage == 3 else trained.optimizer.optimizer
@@ -184,24 +184,29 @@ def in_bfloat16(comm, stage, name):
 
 
 @pytest.mark.parametrize(
-    "name, bound", [("adam", 0.05), pytest.param("sgd", 0.02, marks=pytest.mark.soak)]
+    "name, steps, bound",
+    [
+        ("adam", 5, 0.05),
+        pytest.param("adam", 20, 0.05, marks=pytest.mark.nightly),
+        pytest.param("sgd", 20, 0.02, marks=pytest.mark.nightly),
+    ],
 )
 def test_masters_of_a_bfloat16_model_go_where_those_of_one_process_go(
-    world, name, bound
+    world, name, steps, bound
 ):
     """What gradients rounded to 8 bits make them differ, in parts of the way gone."""
     gpt = model(torch.bfloat16)
     names = [name for name, _ in gpt.named_parameters()]
     optimizer = MasterWeights(gpt.parameters(), OPTIMIZERS[name])
     start = [master.detach().clone() for master in optimizer.masters]
-    for step in range(20):
+    for step in range(steps):
         optimizer.zero_grad()
         gpt.loss(text(step)).backward()
         optimizer.step()
     expected = dict(zip(names, optimizer.masters, strict=True))
     gone = squared(zip(start, optimizer.masters, strict=True)) ** 0.5
     for stage in (1, 2, 3):
-        results = world.run(in_bfloat16, stage, name).results
+        results = world.run(in_bfloat16, stage, name, steps).results
         pairs = together(results, expected)
         assert squared(pairs) ** 0.5 < bound * gone
 

@@ -1,16 +1,16 @@
 """`World`: the same processes again and again, whole or clearly closed."""
 
 import os
-import signal
 import subprocess
 import sys
-import threading
 import time
 
 import psutil
 import pytest
 import torch
 import torch.distributed as dist
+from outcomes import after_the_outcome
+from stores import wait_until
 
 from distlab import (
     InvalidArgument,
@@ -128,8 +128,9 @@ def test_an_argument_error_costs_no_rank_its_life():
 def test_a_rank_killed_between_calls_is_named_at_the_next():
     with World(3) as world:
         pids = world.run(lambda comm: os.getpid()).results
-        os.kill(pids[1], signal.SIGKILL)
-        time.sleep(0.1)
+        victim = psutil.Process(pids[1])
+        victim.kill()
+        victim.wait()
         with pytest.raises(RankDied) as died:
             world.run(lambda comm: comm.rank)
         assert died.value.rank == 1
@@ -139,9 +140,11 @@ def test_a_rank_killed_between_calls_is_named_at_the_next():
 def test_a_rank_that_dies_after_its_return_is_replaced_before_the_next_call():
     def die_soon(comm):
         if comm.rank == 1:
-            threading.Timer(0.1, os._exit, (3,)).start()
+            comm.send_object(os.getpid(), 0)
+            after_the_outcome(os._exit, 3)
         else:
-            time.sleep(0.5)
+            pid = comm.recv_object(1)
+            wait_until(lambda: not psutil.pid_exists(pid))
 
     with World(2) as world:
         world.run(die_soon)
@@ -160,7 +163,7 @@ def test_a_call_may_be_given_its_own_time():
     with World(2) as world:
         world.timeout_s = 0.1
         with pytest.raises(WorldTimeout):
-            world.run(lambda comm: time.sleep(5))
+            world.run(lambda comm: time.sleep(60))
 
 
 def test_a_forgotten_world_is_closed_with_its_last_name():
