@@ -116,7 +116,7 @@ class _Member:
         self._worlds, self._sockets, self._number = queue.SimpleQueue(), set(), 0
         self._last_over = -1
         self._lock, self._tell, self.comm = threading.Lock(), child.send, None
-        watch(lambda: self.comm)
+        self._leave = watch(lambda: self.comm)
         threading.Thread(target=self._listen, args=[child], daemon=True).start()
 
     def _listen(self, child):
@@ -167,7 +167,8 @@ class _Member:
                 dist.destroy_process_group()
             return facts | {"left": left}
 
-        outcome = outcome_of(work, self._recorder, describe=told)
+        how = {"describe": told, "leave": self._leave}
+        outcome = outcome_of(work, self._recorder, **how)
         self._lived += self._recorder.step
         return outcome
 

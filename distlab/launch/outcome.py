@@ -18,20 +18,25 @@ def outcome_of(
     *,
     facts: Callable[[], dict] = dict,
     describe: Callable[[BaseException], dict] = described,
+    leave: Callable[[bool], None] = lambda returned: None,
 ) -> bytes:
     """Do one call's work; return its outcome: a line of JSON, then the pickled value.
 
     facts: what to report besides once it has returned.
     describe: what to report of an exception.
+    leave: called with whether it has returned, to complete this rank's notes.
     """
     recorder.begin()
     try:
-        payload = pack(work())
+        value = work()
+        leave(True)
+        payload = pack(value)
         report = {"outcome": "returned", **facts()}
         recorder.now("done")
     except BaseException as error:
         report = {"outcome": "raised", "time": time.monotonic(), **describe(error)}
         payload = _pack_error(error)
+        leave(False)
         recorder.now("raised")
     sys.stdout.flush()
     sys.stderr.flush()

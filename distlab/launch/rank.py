@@ -52,7 +52,7 @@ def main(child: Child) -> None:
         torch.cuda.set_device(device)
     place = settings["meeting_place"] or f"/proc/self/fd/{meeting_place}"
     comm = None
-    watch(lambda: comm)
+    leave = watch(lambda: comm)
     join(rank, world_size, settings["backend"], place)
     comm = Comm(rank, world_size, device=device, recorder=recorder)
     arrivals = Arrivals(settings["persistent"])
@@ -61,7 +61,8 @@ def main(child: Child) -> None:
         request = child.receive()
         if request[:1] == END:
             break
-        child.send(_outcome(comm, arrivals, memoryview(request)[1:]))
+        task = memoryview(request)[1:]
+        child.send(_outcome(comm, arrivals, task, leave=leave))
     if dist.is_initialized():
         dist.destroy_process_group()
 
@@ -125,7 +126,7 @@ def join(rank: int, world_size: int, backend: str, place: str) -> None:
             dist.barrier(device_ids=[rank])
 
 
-def _outcome(comm, arrivals, data):
+def _outcome(comm, arrivals, data, **how):
     """Run one call; return its outcome."""
 
     def work():
@@ -139,7 +140,7 @@ def _outcome(comm, arrivals, data):
         threads = threading.active_count()
         return {"group": dist.is_initialized(), "threads": threads}
 
-    return outcome_of(work, comm.recorder, facts=facts, describe=describe)
+    return outcome_of(work, comm.recorder, facts=facts, describe=describe, **how)
 
 
 def describe(error: BaseException) -> dict:

@@ -53,10 +53,10 @@ def main(child: Child) -> None:
     comm.faults = [_FAULTS[name](*which) for name, *which in settings["faults"]]
     pin_loopback()
     _meet_in_a_file(settings["meeting_place"] or f"/proc/self/fd/{meeting}", comm)
-    watch(_Present(comm).comm)
+    how = {"leave": watch(_Present(comm).comm), "describe": _described}
     child.send(json.dumps({"outcome": "ready"}).encode())
     child.receive()
-    outcome = outcome_of(lambda: _run(settings), comm.recorder, describe=_described)
+    outcome = outcome_of(lambda: _run(settings), comm.recorder, **how)
     for number in (signal.SIGTERM, signal.SIGINT):  # its handlers are done with
         signal.signal(number, signal.SIG_DFL)
     child.send(outcome)

@@ -12,7 +12,6 @@ learner's "own" all-reduce called a ready-made one. A message of a group is the 
 that it stands for, of the world's `Comm` or a subgroup's.
 """
 
-import contextlib
 import functools
 import inspect
 import math
@@ -21,13 +20,13 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable
 
-import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
 from distlab.comm import Comm
 from distlab.launch.bearings import OBJECTS, Bearings, in_backward
-from distlab.recorder import DESTROYED, THREADED, shown
+from distlab.launch.seen_work import SeenWork
+from distlab.recorder import DESTROYED, THREADED
 from distlab.trace import group_name
 
 __all__ = ["refuse", "watch"]
@@ -67,29 +66,32 @@ _NEW = {
 _FUNCTIONS = {function for function, _ in _METHODS.values()}
 _FUNCTIONS |= {"all_gather_single", "reduce_scatter_single", *OBJECTS}
 _SHOWN_SHAPES = 4
-_kept = deque(maxlen=100)  # an older C++ waits for ever for a work that Python let go
+_PATIENCE_S = 5.0  # with a collective that ends by itself, at the end of a call
 _Plain = distributed_c10d.ProcessGroup
 _OF_BOTH = ("_register_backend", "_set_default_backend", "_set_group_name")
 _OF_BOTH += ("_set_group_desc",)
 
 
-def watch(comm_of: Callable[[], Comm]) -> None:
+def watch(comm_of: Callable[[], Comm]) -> Callable[[bool], None]:
     """Have a Comm hear of all that this process does with torch.distributed.
 
     comm_of: returns the one that this process has at that moment, or None.
+
+    Returns: what is to be called at the end of each call: `Witness.leave`.
     """
-    seen = _seen_group(Witness(comm_of))
+    witness = Witness(comm_of)
+    seen = _seen_group(witness)
     make = distributed_c10d._new_process_group_helper
 
     @functools.wraps(make)
-    def new_group(size, rank, ranks, *args, **kwargs):
+    def new_group(*args, **kwargs):
         distributed_c10d.ProcessGroup = seen
         try:
-            made = make(size, rank, ranks, *args, **kwargs)
+            made = make(*args, **kwargs)
         finally:
             distributed_c10d.ProcessGroup = _Plain
         if isinstance(made[0], seen):
-            made[0].made_of(ranks)
+            made[0].made_of([*args, *kwargs.values()][2])
         return made
 
     distributed_c10d._new_process_group_helper = new_group
@@ -98,6 +100,7 @@ def watch(comm_of: Callable[[], Comm]) -> None:
     for name in ("send", "recv", "isend", "irecv"):
         _replace(name, lambda call, n=name: _message(comm_of, call, n))
     _replace("destroy_process_group", lambda call: _destroy(comm_of, call))
+    return witness.leave
 
 
 def refuse(comm_of: Callable[[], Comm]) -> None:
@@ -144,12 +147,15 @@ def _replace(name, wrap):
 
 
 class Witness:
-    """What is under way in this process: its collectives, and its backward pass."""
+    """What is under way in this process: its collectives, and its backward pass.
+
+    open: the collectives whose events are still to be written.
+    """
 
     def __init__(self, comm_of: Callable[[], Comm]):
         self.comm_of = comm_of
         self.bearings = Bearings(self.hold_at_end)
-        self.groups, self.on_gpu = Counter(), deque()
+        self.groups, self.on_gpu, self.open = Counter(), deque(), set()
         self._thread = threading.get_ident()
 
     def enter(self, group, method: str, args: tuple, kwargs: dict) -> "SeenWork | None":
@@ -165,8 +171,9 @@ class Witness:
         if here != self._thread and here in threading._active and not in_backward():
             comm.recorder.raise_flag(THREADED)  # a thread of C++ comes from a hook
         name, where = _METHODS[method]
-        options = kwargs.get("opts") or next(iter(args[-1:]), None)
-        tensors = [] if where is None else list(_tensors(args[where]))
+        given = [*args, *kwargs.values()]
+        options = kwargs.get("opts") or next(iter(given[-1:]), None)
+        tensors = [] if where is None else list(_tensors(given[where]))
         agreed = [_shapes(tensors), *_options(options, group.members)]
         words = f"{name}({', '.join(filter(None, agreed))})"
         own = self.bearings.take(comm.recorder, group, tensors)
@@ -199,95 +206,25 @@ class Witness:
 
         def over():
             for work in pending:
-                if work.real.is_completed():  # before gloo's thread comes to say so
-                    work.end()
+                work.settle()
             if pending:
                 self.comm_of().recorder.running()
 
         return over
 
+    def leave(self, returned: bool) -> None:
+        """Write the events that are still to be written: this rank's call is over.
 
-class SeenWork(dist.Work):
-    """A collective under way, and what of it goes into the notes.
-
-    size: bytes of its tensors. later: whether the caller goes on without waiting.
-    on_gpu: where those on a GPU are followed, None for another.
-    """
-
-    on_gpu, size, later = None, 0, False
-
-    def __init__(self, witness, comm, group, number, words, label):
-        super().__init__()
-        self._comm, self._group, self._number = comm, group, number
-        self._words, self._label = words, label
-        self._witness, self._step = witness, comm.recorder.step
-        self._start, self.real = time.monotonic(), None
-        self.ended, self._once = False, threading.Lock()
-
-    def begun(self, real):
-        """Follow torch's own work from here on; return what the caller is to have."""
-        self.real = real
-        if torch.__version__ < (2, 8):
-            _kept.append(self)
-        if real is None:  # it has ended, or torch collects several before they begin
-            self.end()
-            self._comm.recorder.running()
-            return None
-        if self.later:
-            self._witness.bearings.begun(self)
-            if self.on_gpu is None:
-                with contextlib.suppress(RuntimeError):  # some have none
-                    real.get_future().add_done_callback(self._done)
-            else:  # there a future ends as it begins, and a collective when it is asked
-                self.on_gpu.append(self)
-                self._comm.recorder.running()
-        return self
-
-    def _done(self, future):
-        self.end()
-
-    def block(self):
-        """Note that this rank waits for it."""
-        self._comm.recorder.now(
-            "blocked", "collective", call=self._number, group=self._group,
-            label=shown(self._words), since=self._start,
-        )  # fmt: skip
-
-    def end(self, at=None):
-        """Write its event, once. at: when it ended, nan if it was broken off."""
-        at = time.monotonic() if at is None else at
-        what = -1, self.size, self._label, self._step, self._group
-        with self._once:  # who comes second finds it written
-            if not self.ended:
-                self._comm.recorder.event("collective", self._start, at, *what)
-                self.ended = True
-
-    def wait(self, *timeout) -> bool:
-        """Wait until it has ended; meanwhile this rank is blocked in it."""
-        self.block()
-        try:
-            done = self.real.wait(*timeout)
-        except BaseException:
-            self.end(math.nan)
-            raise
-        finally:
-            self._comm.recorder.running()
-        self.end()
-        if not self.later:
-            self._comm.check_agreement(self._number, self._words, self._group)
-        return done
-
-
-def _of_torch(name):
-    def call(self, *args, **kwargs):
-        return getattr(self.real, name)(*args, **kwargs)
-
-    return functools.wraps(getattr(dist.Work, name))(call)
-
-
-for _name in vars(dist.Work):
-    if not _name.startswith("__") and _name not in vars(SeenWork):
-        setattr(SeenWork, _name, _of_torch(_name))
+        Once the function has returned, a collective that all have entered ends by
+        itself, and that is waited for, if not for long. Any other is broken off.
+        """
+        deadline = time.monotonic() + _PATIENCE_S * returned
+        for work in list(self.open):
+            while not work.settle():
+                if not work.is_met() or time.monotonic() >= deadline:
+                    work.end(math.nan)
+                    break
+                time.sleep(0.001)
 
 
 def _seen_group(witness):

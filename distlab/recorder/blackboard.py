@@ -5,6 +5,7 @@ import mmap
 import os
 import time
 from collections.abc import Callable, Container, Mapping, Sequence
+from itertools import chain
 
 from distlab.recorder.layout import (
     CELL_BYTES,
@@ -127,10 +128,12 @@ class Blackboard(Notes):
         self.drain()
         events = []
         for rank in range(self.world_size):
-            for piece in self._pieces[rank]:
-                rows = EVENT_ROW.iter_unpack(piece)
-                events += [self._event(rank, *row) for row in rows]
-            events += self._unfinished(rank)
+            rows = chain.from_iterable(map(EVENT_ROW.iter_unpack, self._pieces[rank]))
+            events += [self._event(rank, *row) for row in rows]
+            for each in self._unfinished(rank):
+                same = rank, each.start, each.kind  # broken off, and written as such
+                if all((e.rank, e.start, e.kind) != same for e in events):
+                    events.append(each)
         struck = {
             event.rank
             for event in events

@@ -1,8 +1,13 @@
 """Collectives that torch's own wrappers issue are in the trace, and named in a hang."""
 
+import mmap
+import os
+import socket
+import sys
 import time
 from types import SimpleNamespace
 
+import psutil
 import pytest
 import torch
 import torch.distributed as dist
@@ -38,15 +43,84 @@ def two_buckets(comm):
     train(DistributedDataParallel(layers(3), bucket_cap_mb=0.0005), 3)
 
 
-def test_ddps_buckets_are_in_the_trace_with_their_bytes_and_times():
-    trace = run(two_buckets, 2).trace
-    reduced = [e for e in trace.of(0, "collective") if "all_reduce" in e.label]
-    assert [e.bytes for e in reduced] == [1320, 880, 440, 880, 440]  # then rebuilt
-    assert all(e.start <= e.end for e in reduced)
-    assert [e.label.removeprefix("DDP's all_reduce of ") for e in reduced] == [
-        "2.bias to 0.weight",
-        *["2.bias to 1.weight", "0.bias to 0.weight"] * 2,
-    ]
+@repeats(1, 100)
+@pytest.mark.timeout(1800)
+def test_ddps_buckets_are_in_the_trace_with_their_bytes_and_times(count):
+    for trace in [run(two_buckets, 2).trace for _ in range(count)]:
+        reduced = [e for e in trace.of(0, "collective") if "all_reduce" in e.label]
+        assert [e.bytes for e in reduced] == [1320, 880, 440, 880, 440]  # then rebuilt
+        assert all(e.start <= e.end for e in reduced)
+        assert [e.label.removeprefix("DDP's all_reduce of ") for e in reduced] == [
+            "2.bias to 0.weight",
+            *["2.bias to 1.weight", "0.bias to 0.weight"] * 2,
+        ]
+
+
+class Travels:
+    """A result that marks the trace when it is pickled, and then waits."""
+
+    def __init__(self, comm, work, *kept):
+        self.comm, self.work, self.kept = comm, work, kept
+
+    def __reduce__(self):
+        self.comm.mark("travels")
+        return bool, (self.work.wait(),)
+
+
+def gloos_thread_is_held_back(comm, file):
+    """Return with Python's lock in hand since before a collective ended.
+
+    gloo's thread waits for that lock to tell of the end.
+    """
+    go = mmap.mmap(os.open(file, os.O_RDWR), 1)
+    if comm.rank == 1:
+        while not go[0]:
+            os.sched_yield()
+        return dist.all_reduce(torch.ones(3))
+    work = dist.all_reduce(torch.ones(3), async_op=True)
+    future = work.get_future()
+    sys.setswitchinterval(1000)
+    go[0] = 1
+    while not future.done():
+        pass
+    return Travels(comm, work, future, go)  # deleting one would let the lock go
+
+
+def test_a_collective_that_gloo_has_not_told_of_is_in_the_trace_once(tmp_path):
+    file = tmp_path / "go"
+    file.write_bytes(bytes(1))
+    trace = run(gloos_thread_is_held_back, 2, args=[file]).trace
+    (mark,), (reduced,) = trace.of(0, "mark"), trace.of(0, "collective")
+    assert reduced.start <= reduced.end <= mark.start
+
+
+def nobody_waits(comm):
+    dist.all_reduce(torch.ones(3_000_000), async_op=True)
+    comm.barrier()
+    if comm.rank == 0:
+        dist.broadcast(torch.ones(3), 0, async_op=True)
+
+
+def test_what_nobody_waits_for_has_an_end_if_all_entered_it():
+    reduced, sent = run(nobody_waits, 2).trace.of(0, "collective")
+    assert (reduced.bytes, sent.bytes) == (12_000_000, 12)
+    assert reduced.end is not None and sent.end is None
+
+
+def a_connection_breaks(comm):
+    if comm.rank == 0:
+        with pytest.raises(RuntimeError):
+            dist.all_reduce(torch.ones(3), async_op=True).get_future().wait()
+        return
+    for each in psutil.Process().net_connections("tcp"):
+        if each.status == psutil.CONN_ESTABLISHED:
+            with socket.socket(fileno=os.dup(each.fd)) as connection:
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+def test_a_collective_that_is_broken_off_has_no_end():
+    (reduced,) = run(a_connection_breaks, 2).trace.of(0, "collective")
+    assert reduced.end is None
 
 
 def a_batch_of_messages(comm):
