@@ -254,7 +254,7 @@ class _Story:
         notes = {rank: self.board.now(rank) for rank in busy}
         at_work = [r for r in busy if not waits_for(self.board, r, notes[r])] or busy
         waiting = [r for r in busy if r not in at_work]
-        starting = all(now.state == "starting" for now in notes.values())
+        starting = busy and all(now.state == "starting" for now in notes.values())
         wait = "waits" if len(waiting) == 1 else "wait"
         them = "it" if len(at_work) == 1 else "them"
         also = f", and {ranks_in_words(waiting)} {wait} for {them}" if waiting else ""
@@ -262,6 +262,9 @@ class _Story:
 
     def _timeout(self, limit, longer):
         at_work, verb, also = self._unfinished()
+        if not at_work:  # since then all have ended
+            ends = self.failure.outcomes.values()
+            at_work, also = [max(ends, key=lambda o: o.time).rank], ", but just after"
         within = limit_in_words(self.failure.timeout_s, limit)
         cause = f"{ranks_in_words(at_work)} did not {verb} within {within}{also}"
         lines = [cause, "", f"    {longer}."]
@@ -271,6 +274,8 @@ class _Story:
         at_work, verb, also = self._unfinished()
         if verb == "start":
             said = "before the ranks had begun"
+        elif not at_work:
+            said = "as the last rank ended"
         else:
             have = "has" if len(at_work) == 1 else "have"
             said = f"{ranks_in_words(at_work)} {have} not returned{also}"
