@@ -5,6 +5,7 @@ waits for them in C++ at the end of backward. So each is told from where it come
 Python frames above it, or that there are none between it and autograd.
 """
 
+import functools
 import itertools
 import sys
 import weakref
@@ -39,9 +40,10 @@ class Bearings:
         self._buckets = weakref.WeakKeyDictionary()  # DDP -> its parameters, their ends
         init = DistributedDataParallel.__init__
 
-        def known(module, *args, **kwargs):
-            init(module, *args, **kwargs)
-            self._learn_names(module)
+        @functools.wraps(init)
+        def known(made, /, *args, **kwargs):
+            init(made, *args, **kwargs)
+            self._learn_names(made)
 
         DistributedDataParallel.__init__ = known
 

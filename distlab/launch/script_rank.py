@@ -48,6 +48,7 @@ def main(child: Child) -> None:
         os.dup2(stdin, 0)
         sys.stdin = io.TextIOWrapper(open(0, "rb", closefd=False))  # noqa: SIM115
     torch.set_num_threads(settings["threads"])
+    torch.default_generator.seed()  # under torchrun each rank draws its own numbers
     comm = Comm(rank, world_size, recorder=Recorder(rank, world_size, block))
     comm.started.besides = sys.maxsize  # threads of a data loader free no collective
     comm.faults = [_FAULTS[name](*which) for name, *which in settings["faults"]]
