@@ -77,8 +77,7 @@ def test_a_guest_whose_first_process_is_killed_is_gone_with_it(guests):
     second = psutil.Process(guests.pids[1])
     second.parent().kill()
     assert ends(what_happens(guests, ends)) == {1: -signal.SIGKILL}
-    psutil.wait_procs([second], timeout=2)
-    assert not second.is_running()
+    wait_until(lambda: is_gone(second))
 
 
 @pytest.mark.parametrize(
