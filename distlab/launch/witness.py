@@ -26,6 +26,7 @@ from torch.distributed import distributed_c10d
 from distlab.comm import Comm
 from distlab.launch.bearings import OBJECTS, Bearings, in_backward
 from distlab.launch.seen_work import SeenWork
+from distlab.patience import patience
 from distlab.recorder import DESTROYED, THREADED
 from distlab.trace import group_name
 
@@ -66,7 +67,7 @@ _NEW = {
 _FUNCTIONS = {function for function, _ in _METHODS.values()}
 _FUNCTIONS |= {"all_gather_single", "reduce_scatter_single", *OBJECTS}
 _SHOWN_SHAPES = 4
-_PATIENCE_S = 5.0  # with a collective that ends by itself, at the end of a call
+_LAST_S = 5.0  # for a collective that ends by itself, at the end of a call
 _Plain = distributed_c10d.ProcessGroup
 _OF_BOTH = ("_register_backend", "_set_default_backend", "_set_group_name")
 _OF_BOTH += ("_set_group_desc",)
@@ -218,7 +219,7 @@ class Witness:
         Once the function has returned, a collective that all have entered ends by
         itself, and that is waited for, if not for long. Any other is broken off.
         """
-        deadline = time.monotonic() + _PATIENCE_S * returned
+        deadline = time.monotonic() + patience(_LAST_S) * returned
         for work in list(self.open):
             while not work.settle():
                 if not work.is_met() or time.monotonic() >= deadline:

@@ -33,8 +33,9 @@ RETURNED = [Outcome(0, "returned", 7.0), Outcome(1, "returned", 6.0)]
 
 def test_a_time_out_that_all_ranks_just_missed_says_so(notes):
     error = told(notes[0], "timeout", RETURNED)
-    assert error.cause == "rank 0 did not return within 5 s, but just after"
-    assert error.rank == 0 and "rank 1 had returned" in str(error)
+    assert error.cause.startswith("rank 0 did not return within ")
+    assert error.cause.endswith(", but just after") and error.rank == 0
+    assert "rank 1 had returned" in str(error)
 
 
 def test_an_interrupt_says_how_far_the_ranks_were(notes):
