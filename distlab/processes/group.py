@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from distlab.errors import ProcessServerFailed
+from distlab.patience import patience
 from distlab.processes.child import STACKS_SIGNAL
 from distlab.processes.memory import anonymous_file
 from distlab.processes.output import LineReader
@@ -248,14 +249,14 @@ class Processes:
         """Return the main thread's stack of each process, innermost frame first.
 
         A frame is (file name, line number, function name). A process that does not
-        answer in time has an empty stack.
+        answer in time has an empty stack. wait_s: which `patience` multiplies.
         """
         files = {i: self._stacks[i] for i in indices if i in self.alive}
         for index, file in files.items():
             os.ftruncate(file, 0)
             os.lseek(file, 0, os.SEEK_SET)
             self.signal(index, STACKS_SIGNAL)
-        return read_stacks(files, wait_s)
+        return read_stacks(files, patience(wait_s))
 
     def wait_ended(self, timeout_s: float) -> bool:
         """Wait for every process to end by itself; return whether all have."""

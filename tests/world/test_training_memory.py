@@ -21,6 +21,7 @@ from distlab.train.zero import ZeroOptimizer
 N = 4
 SIZES = [2, N]
 STEPS = 2
+STAGES = [1, pytest.param(2, marks=pytest.mark.nightly), 3]
 LIMITS = {"first_bytes": 4_000, "group_bytes": 30_000}
 
 
@@ -254,7 +255,7 @@ def accumulates_alone():
     return dict(gpt.named_parameters())
 
 
-@pytest.mark.parametrize("stage", [1, 2, 3])
+@pytest.mark.parametrize("stage", STAGES)
 def test_backwards_before_a_step_add_up_and_stage_1_is_quiet_until_then(world, stage):
     results = world.run(accumulates, stage).results
     assert_same([whole for whole, _ in results], accumulates_alone())
@@ -304,7 +305,7 @@ def clipped(comm, stage, most):
     return norms, trained.whole()
 
 
-@pytest.mark.parametrize("stage", [1, 2, 3])
+@pytest.mark.parametrize("stage", STAGES)
 def test_clipping_over_shards_is_torchs_of_the_whole_model(world, stage):
     gpt, norms, most = model(), [], 0.5
     optimizer = sgd(gpt.parameters())
@@ -403,7 +404,7 @@ def numbers(step, rank):
     return torch.randn(4, 3, generator=draw, dtype=torch.float64)
 
 
-@pytest.mark.parametrize("stage", [1, 2, 3])
+@pytest.mark.parametrize("stage", STAGES)
 def test_recomputed_blocks_train_as_plain_ones_do_with_as_many_messages(world, stage):
     gpt = model()
     optimizer = adam(gpt.parameters())
