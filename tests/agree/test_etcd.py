@@ -191,6 +191,7 @@ def test_a_member_that_is_cut_off_refuses_or_is_stale_as_it_is_asked(store):
 def test_planned_faults_happen_at_their_times_and_end_with_the_clients(broken):
     first = leader(broken)
     others = [m for m in range(3) if m != first]
+    until_ok(broken, first, write(1))
 
     def calls():
         while others[0] in broken.alive:

@@ -131,8 +131,7 @@ def test_what_is_not_installed_is_told_in_one_line_with_its_remedy(monkeypatch):
         spark.session()
 
 
-@pytest.mark.soak  # as does lesson 07, in tests/lessons
-@pytest.mark.nightly
+@pytest.mark.nightly  # as does lesson 07, in tests/lessons
 def test_a_notebook_shows_no_stderr_and_no_more_than_it_prints():
     cells = [
         "from distlab.engines import spark\nsc = spark.context()",
