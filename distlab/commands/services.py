@@ -88,7 +88,7 @@ def here() -> Service | None:
 
 def ready() -> None:
     """Keep the learner's record where it lasts, and say what is there, in one line."""
-    from distlab import __version__
+    import distlab
     from distlab.launch.machine import count_gpus
 
     service, gpus = here(), count_gpus()
@@ -96,6 +96,6 @@ def ready() -> None:
         os.environ.setdefault("DISTLAB_HOME", f"{service.home}/distlab")
     kept = os.environ.get("DISTLAB_HOME", "this session only")
     print(
-        f"distlab {__version__}, torch {metadata.version('torch')}, "
+        f"distlab {distlab.__version__}, torch {metadata.version('torch')}, "
         f"{gpus or 'no'} GPU{'s' * (gpus != 1)}; your progress: {kept}"
     )
