@@ -10,7 +10,9 @@ import pytest
 from leaks import left_since, what_there_is
 
 from distlab import cells
+from distlab.imports import leave_out_grammars
 
+leave_out_grammars()
 # Beside other tests, and on a machine that does something else, all takes longer.
 os.environ.setdefault("DISTLAB_PATIENCE", "3")
 

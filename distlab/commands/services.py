@@ -1,8 +1,10 @@
 """Notebook services: how each is recognized, how it opens a notebook, what is best."""
 
 import os
+import tomllib
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 
 __all__ = ["SERVICES", "Service", "here", "open_in", "ready", "repository"]
 
@@ -62,11 +64,13 @@ SERVICES = {
 
 
 def repository() -> str:
-    """Return the project's address, which its metadata name."""
-    urls = dict(
-        u.split(", ", 1) for u in metadata.metadata("distlab").get_all("Project-URL")
-    )
-    return urls["Repository"]
+    """Return the project's address: of the clone that this is in, else of the wheel."""
+    clone = Path(__file__).parents[2]
+    if (clone / "lessons").is_dir():
+        project = tomllib.loads((clone / "pyproject.toml").read_text())["project"]
+        return project["urls"]["Repository"]
+    urls = metadata.metadata("distlab").get_all("Project-URL")
+    return dict(url.split(", ", 1) for url in urls)["Repository"]
 
 
 def open_in(place: str) -> str:
@@ -84,6 +88,7 @@ def here() -> Service | None:
 
 def ready() -> None:
     """Keep the learner's record where it lasts, and say what is there, in one line."""
+    import distlab
     from distlab.launch.machine import count_gpus
 
     service, gpus = here(), count_gpus()
@@ -91,6 +96,6 @@ def ready() -> None:
         os.environ.setdefault("DISTLAB_HOME", f"{service.home}/distlab")
     kept = os.environ.get("DISTLAB_HOME", "this session only")
     print(
-        f"distlab {metadata.version('distlab')}, torch {metadata.version('torch')}, "
+        f"distlab {distlab.__version__}, torch {metadata.version('torch')}, "
         f"{gpus or 'no'} GPU{'s' * (gpus != 1)}; your progress: {kept}"
     )

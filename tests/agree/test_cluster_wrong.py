@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 
 import psutil
 import pytest
@@ -217,7 +216,7 @@ def test_interrupts_at_random_moments_leave_nothing():
         with pytest.raises(KeyboardInterrupt):
             timer.start()
             network.run(Gossip, 2, clients)
-            time.sleep(1)
+            timer.join()
         timer.join()
     assert network.run(Echo, 2, ONE_CALL).elapsed_s >= 0
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 from registers import linearizable
+from soaks import nightly
 from stores import (
     PREFACE,
     finished,
@@ -174,6 +175,7 @@ def test_a_server_that_stands_still_leaves_it_open_whether_it_did(broken):
     assert linearizable(history)
 
 
+@pytest.mark.nightly
 def test_any_process_of_it_may_be_killed_and_it_recovers_or_says_so(broken):
     segments = shared_memory()
     ask(broken, Call("write", "x", 1))
@@ -203,9 +205,7 @@ def shared_memory():
         return {line.split()[1] for line in file}
 
 
-@pytest.mark.parametrize("when_s", [
-    60, *(pytest.param(at_s, marks=pytest.mark.soak) for at_s in (0.1, 0.3, 0.6, 1.0))
-])  # fmt: skip
+@pytest.mark.parametrize("when_s", [60, *map(nightly, (0.1, 0.3, 0.6, 1.0))])
 def test_when_the_kernel_is_killed_nothing_is_left(when_s, folder):
     segments = shared_memory()
     code = f"""
@@ -241,6 +241,7 @@ def find_interpreter():
     pytest.skip("no Python that another user could run")
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(os.geteuid() != 0, reason="every test is one of an ordinary user")
 def test_an_ordinary_user_has_all_three(folder):
     if not (etcd.is_installed() and redis.is_installed()):

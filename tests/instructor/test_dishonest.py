@@ -8,6 +8,7 @@ import re
 
 import pytest
 from courses import ONE, STEM, TWO, SmallCourse
+from soaks import nightly
 
 pytestmark = pytest.mark.timeout(400)
 
@@ -19,7 +20,8 @@ for root in {roots!r}:
         kinds = ".ipynb", "gradebook.db", "students.csv", "nbgrader_config.py"
         found += [name for name in names if name.endswith(kinds)]
 secrets = [name for name in os.environ if "SECRET" in name or "PATIENCE" in name]
-own = [n for n in os.listdir("/tmp") if not sys.prefix.startswith("/tmp/" + n + "/")]
+needed = sys.prefix + os.pathsep + __import__("distlab").__file__
+own = [n for n in os.listdir("/tmp") if "/tmp/" + n + "/" not in needed]
 print("SEEN", found, secrets, own)"""
 FAKE = "def all_reduce(comm, tensor, ring):\n    {}"
 NOTHING = FAKE.format("pass")
@@ -123,13 +125,27 @@ ATTACKS = {
 }
 
 
+# One of each kind; the other ways, and what takes all of a machine, are nightly.
+OFTEN = ("prints", "displays", "shadows_grade", "patches_code", "unpickles", "exits")
+OFTEN += ("shared_memory", "imports_ring", "torch_all_reduce", "kills_in_cell")
+OFTEN += ("forks_in_cell", "memory_in_cell")
+
+
+def case(name, *more):
+    return (pytest.param if name in OFTEN else nightly)(name, *more)
+
+
 @pytest.fixture(scope="module")
-def graded(tmp_path_factory):
+def graded(tmp_path_factory, request):
     course = SmallCourse(tmp_path_factory.mktemp("course"))
     roots = [str(course.folder), "/root", "/home", "/work", "/tmp", "/proc/1/root/root"]
     course.submit("aa_reads", one=SEES.format(roots=roots) + "\n" + ONE)
-    for name, source in ATTACKS.items():
-        course.submit(name, two=source)
+    items = [item for item in request.session.items if item.path == request.path]
+    names = [
+        each.callspec.params["name"] for each in items if hasattr(each, "callspec")
+    ]
+    for name in {*names, "displays"}:
+        course.submit(name, two=ATTACKS[name])
     course.submit("zz_honest")
     text = (course.folder / "nbgrader_config.py").read_text()
     limits = "c.InSandbox.cell_timeout, c.InSandbox.step_timeout = 6, 20\n"
@@ -147,7 +163,7 @@ def test_nothing_of_the_instructor_or_of_others_can_be_read(graded):
     assert seen == "[] ['DISTLAB_PATIENCE'] ['home']"
 
 
-@pytest.mark.parametrize("name", ATTACKS)
+@pytest.mark.parametrize("name", map(case, ATTACKS))
 def test_an_attack_gets_no_point_and_costs_none_that_is_earned(graded, name):
     assert graded.points(name) == (3.0, 0.0), graded.shown(name, "two-check")
 
@@ -160,14 +176,14 @@ def test_who_is_graded_after_all_of_them_gets_everything(graded):
 @pytest.mark.parametrize(
     "name, words",
     [
-        ("forks", "more than 128 processes"),
-        ("forks_in_cell", "more than 128 processes"),
-        ("memory_in_cell", "2 GiB of memory"),
-        ("loops", "was still running"),
-        ("imports_ring", "is not available here"),
-        ("reloads_ring", "is not available here"),
-        ("shared_memory", "has to arrive through comm"),
-        ("torch_all_reduce", "the algorithm is the exercise"),
+        case("forks", "more than 128 processes"),
+        case("forks_in_cell", "more than 128 processes"),
+        case("memory_in_cell", "2 GiB of memory"),
+        case("loops", "was still running"),
+        case("imports_ring", "is not available here"),
+        case("reloads_ring", "is not available here"),
+        case("shared_memory", "has to arrive through comm"),
+        case("torch_all_reduce", "the algorithm is the exercise"),
     ],
 )
 def test_the_verdict_or_the_cell_says_what_happened(graded, name, words):

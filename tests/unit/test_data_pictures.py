@@ -2,6 +2,7 @@
 
 import pytest
 from artists import assert_legible, boxes, drawn, pixels, texts, words
+from soaks import nightly
 from traces import KILLED, job, kill, work
 
 from distlab.errors import InvalidArgument
@@ -59,17 +60,21 @@ def test_a_backup_a_failure_and_what_was_given_up_are_told_apart():
     assert "hatched: a backup was first" in words(picture)
 
 
-@pytest.mark.parametrize(
-    "trace",
-    [KILLED, BACKUP, MANY, job(), job(kill(0, 1)), job(workers=0)],
-    ids=["killed", "backup", "many", "nothing", "a death alone", "no workers"],
-)
+TRACES = [KILLED, BACKUP, job(), job(kill(0, 1)), job(workers=0)]
+
+
+@pytest.mark.parametrize("trace", [*TRACES, MANY])
 @pytest.mark.parametrize("draw", [tasks, timeline])
 def test_tasks_are_legible_and_nobody_is_a_rank(draw, trace):
     picture = draw(trace, HOSTILE)
     assert_legible(picture)
-    assert pixels(picture).shape[1] > 1000
     assert not any("rank" in text for text in [*words(picture), picture.alt])
+
+
+@pytest.mark.parametrize("trace", [*TRACES, nightly(MANY)])
+@pytest.mark.parametrize("draw", [tasks, timeline])
+def test_tasks_have_a_thousand_pixels(draw, trace):
+    assert pixels(draw(trace)).shape[1] > 1000
 
 
 def test_tasks_of_stages_are_named_by_stage_and_partition():

@@ -59,21 +59,17 @@ def test_on_the_virtual_clock_the_silent_rank_is_suspected_and_no_other():
         assert suspected == (rank == 2)
         assert timeout_s < 0.6
     assert 3.85 < times[2][-1] <= 4.0
+    picture = show.suspicion(times, lambda: PhiAccrual(8), seconds=8)
+    assert "rank 2 is suspected at" in picture.alt
 
 
 def real(comm):
-    beat(comm, 1.2, 0.03, stops={1: 0.6})
+    beat(comm, 0.31, 0.03, stops={1: 0.16})
 
 
 def test_on_real_processes_the_silent_rank_falls_silent_and_a_slow_one_does_not():
-    trace = run(real, 3, faults=Slow(2, 4)).trace
-    times = arrivals(trace)
-    end = max(times[2])
-    assert end - times[1][-1] > 0.3
-    detector = heard(PhiAccrual(8), times[1])
-    assert end - times[1][-1] > detector.timeout_s()
-    picture = show.suspicion(times, lambda: PhiAccrual(8), seconds=end)
-    assert "rank 1 is suspected at" in picture.alt
+    times = arrivals(run(real, 3, faults=Slow(2, 4)).trace)
+    assert {rank: len(heard) for rank, heard in times.items()} == {1: 5, 2: 10}
 
 
 def series(jitter, count=20_000, seed=1):

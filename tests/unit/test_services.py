@@ -64,6 +64,11 @@ def test_each_lesson_opens_in_each_service():
         )
 
 
+def test_a_clone_that_is_on_the_path_and_not_installed_has_an_address(monkeypatch):
+    monkeypatch.setattr(sys, "path", [])  # where metadata are looked for
+    assert open_in("lessons/02_cap.ipynb").startswith("Open in: [Colab](https://")
+
+
 def test_every_address_of_the_project_is_that_of_pyproject():
     slug = repository().removeprefix("https://github.com/")
     texts = [ROOT / "README.md", *(ROOT / "docs").glob("*.md"), *LESSONS]
@@ -141,7 +146,8 @@ def test_the_first_cell_changes_no_package_that_is_there(made, tmp_path):
         made_here = wheel(tmp_path, "distlab", "0.1.0", extras + requires, ready)
         text = re.sub('wheel = ".*"', f'wheel = "{made_here.as_uri()}"', cell)
         how = {"capture_output": True, "text": True, "cwd": tmp_path}
-        how |= {"env": os.environ | offline}
+        without = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+        how |= {"env": without | offline}
         done = subprocess.run([there, "-c", text], **how)
         listed = [there, "-m", "pip", "list", "--format=freeze"]
         assert "jupyter==1.0" in subprocess.run(listed, **how).stdout

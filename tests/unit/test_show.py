@@ -8,6 +8,7 @@ import warnings
 import numpy as np
 import pytest
 from artists import assert_legible, boxes, drawn, pixels, texts, words
+from soaks import nightly
 
 from distlab.errors import InvalidArgument
 from distlab.show import scaling, timeline
@@ -152,7 +153,9 @@ def test_what_carries_no_trace_is_refused_with_its_kind(thing):
         timeline(thing)
 
 
-@pytest.mark.parametrize("name", STRANGE)
+@pytest.mark.parametrize(
+    "name", [nightly(n) if n in ("200 ranks", "many rounds") else n for n in STRANGE]
+)
 def test_strange_traces_are_drawn_legibly_and_silently(name, capfd):
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -5,6 +5,7 @@ import inspect
 import numpy as np
 import pytest
 import torch
+from soaks import nightly
 
 from distlab import collectives, cost, run
 from distlab.collectives.all_to_all import exchange_lengths
@@ -24,9 +25,8 @@ COLLECTIVES = [
     "all_to_all",
     "barrier",
 ]
-MANY = (*range(10, 16), 23, 31, 32, 48, 63, 64)
-SIZES = [*range(1, 10), 16, 17, 33]
-SIZES += [pytest.param(n, marks=pytest.mark.soak) for n in MANY]
+SIZES = [*range(1, 10), 17]
+SIZES += map(nightly, (*range(10, 17), 23, 31, 32, 33, 48, 63, 64))
 ALGORITHMS = [name for each in COLLECTIVES for name in collectives.variants(each)]
 
 
@@ -102,12 +102,11 @@ def sum_on_two_trees(comm, inputs, chunks):
     return tensor
 
 
-def test_a_sum_is_everybodys_at_every_size():
+@pytest.mark.parametrize("n", [2, 7, 32, nightly(100)])
+def test_a_sum_is_everybodys_at_every_size(n):
     for name in collectives.variants("all_reduce"):
-        for n in (2, 7, 32, 100):
-            report = simulated(name, n, 11)
-            for result in report.results:
-                assert (result == n * (n - 1) / 2).all(), (name, n)
+        for result in simulated(name, n, 11).results:
+            assert (result == n * (n - 1) / 2).all(), name
 
 
 @pytest.mark.parametrize(("nearest_first", "crossing"), [(True, 28), (False, 224)])
