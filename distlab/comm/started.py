@@ -106,8 +106,8 @@ class StartedCalls:
 
     def others_run(self) -> bool:
         """Return whether this rank has more threads than those started here."""
-        ours = 1 + sum(each.threads() for each in self._of_rank)
-        return threading.active_count() > ours + self.besides
+        running = threading.active_count() - 1 - self.besides
+        return running > 0 and running > sum(each.threads() for each in self._of_rank)
 
     def threads(self) -> int:
         """Return how many threads there are because of these."""

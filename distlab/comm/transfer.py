@@ -56,6 +56,68 @@ class _Side(NamedTuple):
     bytes: int
 
 
+_NO_SIDE = _Side(-1, -1, 0)
+
+
+class _Waiting:
+    """Being blocked in `kind` while the body runs; then its events are written.
+
+    send, recv: a `_Side` each; the body sets `recv` anew if only the message itself
+    tells its size. What the body raises breaks the call off: its events have no end.
+
+    A class, not a generator, since each message passes here.
+    """
+
+    __slots__ = (
+        "_about",
+        "_lane",
+        "_recorder",
+        "_start",
+        "call",
+        "kind",
+        "recv",
+        "send",
+    )
+
+    def __init__(
+        self, comm, kind, *, send=None, recv=None, call=-1, group="", label="",
+        start=None,
+    ):  # fmt: skip
+        self.kind, self.send, self.recv, self.call = kind, send, recv, call
+        self._recorder, self._lane = comm.recorder, comm._lane()
+        self._about = label, comm.recorder.step, group or comm.group
+        self._start = start or time.monotonic()
+
+    def __enter__(self):
+        send, recv = self.send or _NO_SIDE, self.recv or _NO_SIDE
+        label, _, group = self._about
+        self._recorder.now(
+            "blocked",
+            self.kind,
+            send=send[:2],
+            recv=recv[:2],
+            call=self.call,
+            group=group,
+            sizes=(send.bytes, recv.bytes),
+            label=label,
+            since=self._start,
+            lane=self._lane,
+        )
+        return self
+
+    def __exit__(self, error, *_):
+        end = time.monotonic() if error is None else math.nan
+        sides = []
+        if self.send:
+            sides.append(("send", self.send.peer, self.send.bytes))
+        if self.recv:
+            sides.append(("recv", self.recv.peer, self.recv.bytes))
+        if self.call >= 0:
+            sides.append((self.kind, -1, 0))
+        self._recorder.events(sides, self._start, end, *self._about)
+        self._recorder.running(self._lane)
+
+
 class Transfers:
     """What `Comm` stands on: the steps of one rank, its messages and its meetings.
 
@@ -161,7 +223,7 @@ class Transfers:
         """
         number = self.recorder.enter_call(words, group)
         self.check_agreement(number, words, group)
-        with self._waiting(kind, call=number, group=group, label=label):
+        with _Waiting(self, kind, call=number, group=group, label=label):
             yield
         self.check_agreement(number, words, group)
 
@@ -178,7 +240,7 @@ class Transfers:
 
     def _transfer(self, kind, *, out=None, into=None, start=None):
         sides = self._offer_sides(out, into)
-        with self._waiting(kind, start=start, **sides):
+        with _Waiting(self, kind, start=start, **sides):
             self._await(self._post_sides(out, into))
             self._settle()
 
@@ -208,7 +270,7 @@ class Transfers:
             return waiting is not None and waiting.done()
 
         def finish():
-            with self._waiting(kind, start=start, **sides):
+            with _Waiting(self, kind, start=start, **sides):
                 waiting.result() if waiting else self._await(works)
                 self._settle()
             return tensor if into is None else filled(tensor, into[0])
@@ -271,19 +333,19 @@ class Transfers:
     def _give_object(self, data, dst):
         data = np.frombuffer(data, np.uint8)
         side = self._offer(dst, OUT, len(data), "object")
-        with self._waiting("send", send=side):
+        with _Waiting(self, "send", send=side):
             for part in (np.array([len(data)]), data):
                 moved = torch.from_numpy(part.copy()).to(self.device)
                 self._await([self._post(moved, dst, OUT)])
 
     def _take_object(self, src):
         side = self._offer(src, IN, UNKNOWN_SIZE, "object")._replace(bytes=0)
-        with self._waiting("recv", recv=side) as arrived:
+        with _Waiting(self, "recv", recv=side) as waiting:
             length = torch.zeros(1, dtype=torch.int64, device=self.device)
             self._await([self._post(length, src, IN)])
             data = torch.empty(int(length), dtype=torch.uint8, device=self.device)
             self._await([self._post(data, src, IN)])
-            arrived["bytes"] = len(data)
+            waiting.recv = side._replace(bytes=len(data))
         return data.cpu().numpy().tobytes()
 
     def _meet(self):
@@ -304,48 +366,6 @@ class Transfers:
         ranks = in_new_group(color, said, self.ranks)
         made = self._made.take(ranks, name, self.recorder.begun)
         return self.among(ranks, made.key, made)
-
-    @contextmanager
-    def _waiting(
-        self, kind, *, send=None, recv=None, call=-1, group="", label="", start=None
-    ):
-        """Be blocked in `kind` while the body runs; then write its events.
-
-        send, recv: a `_Side` each; the body sets `["bytes"]` of what it is given if
-        only the message itself tells. What the body raises breaks the call off: its
-        events have no end.
-        """
-        recorder, step = self.recorder, self.recorder.step
-        group = group or self.group
-        where = {"label": label, "step": step, "group": group}
-        lane = self._lane()
-        start = start or time.monotonic()
-        recorder.now(
-            "blocked",
-            kind,
-            send=send[:2] if send else (-1, -1),
-            recv=recv[:2] if recv else (-1, -1),
-            call=call,
-            group=group,
-            sizes=(send.bytes if send else 0, recv.bytes if recv else 0),
-            label=label,
-            since=start,
-            lane=lane,
-        )
-        end = math.nan
-        arrived = {}
-        try:
-            yield arrived
-            end = time.monotonic()
-        finally:
-            if send:
-                recorder.event("send", start, end, send.peer, send.bytes, **where)
-            if recv:
-                size = arrived.get("bytes", recv.bytes)
-                recorder.event("recv", start, end, recv.peer, size, **where)
-            if call >= 0:
-                recorder.event(kind, start, end, **where)
-            recorder.running(lane)
 
     def _offer_sides(self, out, into):
         """Post what is about to be sent and received, each a (tensor, peer)."""

@@ -66,7 +66,7 @@ class Recorder(Notes):
         self._written_cell = (self._base + WRITTEN) // CELL_BYTES
         self._read_cell = (self._base + READ) // CELL_BYTES
         self._places = {"": 0}
-        self._tags, self._slots = {}, {"": 0}
+        self._tags, self._slots, self._sides = {}, {"": 0}, {}
         self._words_end = 4
         self._written = 0
         self._version = 0
@@ -80,6 +80,7 @@ class Recorder(Notes):
         self.rank, self.world_size = rank, len(regions)
         self._layout = self._layout.among(regions)
         self._words, self._groups, self._slots = {}, {}, {"": 0}
+        self._sides = {}
 
     def begin(self) -> None:
         """Start a new call of the world: steps count from 1 again."""
@@ -144,13 +145,13 @@ class Recorder(Notes):
 
         A `size` of UNKNOWN_SIZE fits any other.
         """
-        slot = self._slots[group]
-        count = self._layout.count(self.rank, peer, way, slot)
-        number = self._cells[count] + 1
-        at = self._layout.post(self.rank, peer, way, number, slot)
-        self._cells[at] = size
-        self._cells[at + 1] = self._tag(type_)
-        self._cells[count] = number
+        cells = self._cells
+        count, posts = self._cells_of(self.rank, peer, way, self._slots[group])
+        number = cells[count] + 1
+        at = posts + 2 * (number % KEPT_POSTS)
+        cells[at] = size
+        cells[at + 1] = self._tags.get(type_) or self._tag(type_)
+        cells[count] = number
         return number
 
     def fits(self, peer: int, way: int, number: int, group: str = "") -> bool:
@@ -158,13 +159,16 @@ class Recorder(Notes):
 
         Of each side the last KEPT_POSTS are kept.
         """
-        cells, layout = self._cells, self._layout
-        ahead = self.posted(peer, self.rank, 1 - way, group) - number
+        cells, there = self._cells, self._slots_of(peer).get(group) if group else 0
+        if there is None:
+            return True
+        count, posts = self._cells_of(peer, self.rank, 1 - way, there)
+        ahead = cells[count] - number
         if not 0 <= ahead < KEPT_POSTS - 1:  # not there yet, or perhaps written over
             return True
-        there = self._slots_of(peer)[group] if group else 0
-        mine = layout.post(self.rank, peer, way, number, self._slots[group])
-        theirs = layout.post(peer, self.rank, 1 - way, number, there)
+        theirs = posts + 2 * (number % KEPT_POSTS)
+        _, posts = self._cells_of(self.rank, peer, way, self._slots[group])
+        mine = posts + 2 * (number % KEPT_POSTS)
         if cells[mine + 1] >> 32 != cells[theirs + 1] >> 32:
             return False
         sizes = {cells[mine], cells[theirs]}
@@ -172,11 +176,19 @@ class Recorder(Notes):
 
     def _tag(self, type_):
         """Return a number for a type: equal on every rank, and leading to its name."""
-        tag = self._tags.get(type_)
-        if tag is None:
-            tag = zlib.crc32(type_.encode()) << 32 | self.place(type_)
-            self._tags[type_] = tag
+        tag = zlib.crc32(type_.encode()) << 32 | self.place(type_)
+        self._tags[type_] = tag
         return tag
+
+    def _cells_of(self, *side):
+        """Return the cell that counts a side's messages, and the first of its posts."""
+        found = self._sides.get(side)
+        if found is None:
+            rank, peer, way, slot = side
+            first = self._layout.post(rank, peer, way, 0, slot)
+            found = self._layout.count(*side), first
+            self._sides[side] = found
+        return found
 
     def knows(self, group: str) -> bool:
         """Return whether a group has a place in the notes, given to it now."""
@@ -219,24 +231,37 @@ class Recorder(Notes):
 
         An `end` of nan says that it was broken off. A step below 0 is the present one.
         """
+        step = self.step if step < 0 else step
+        self.events([(kind, peer, size)], start, end, label, step, group)
+
+    def events(
+        self,
+        sides: Sequence[tuple[str, int, int]],
+        start: float,
+        end: float,
+        label: str,
+        step: int,
+        group: str,
+    ) -> None:
+        """Note events that began and ended together, each a (kind, peer, size)."""
         place = self.place(label) if label else 0
-        what = _KIND_CODES[kind] | self._slots[group] << GROUP_BITS
+        slot = self._slots[group] << GROUP_BITS
         with self._pen:
-            while self._written - self._cells[self._read_cell] >= KEPT_EVENTS:
-                time.sleep(0.001)
-            EVENT_ROW.pack_into(
-                self._memory,
-                self._events + self._written % KEPT_EVENTS * EVENT_ROW.size,
-                start, end, what, peer, size,
-                self.step if step < 0 else step, place,
-            )  # fmt: skip
-            self._written += 1
-            self._cells[self._written_cell] = self._written
+            for kind, peer, size in sides:
+                while self._written - self._cells[self._read_cell] >= KEPT_EVENTS:
+                    time.sleep(0.001)
+                EVENT_ROW.pack_into(
+                    self._memory,
+                    self._events + self._written % KEPT_EVENTS * EVENT_ROW.size,
+                    start, end, _KIND_CODES[kind] | slot, peer, size, step, place,
+                )  # fmt: skip
+                self._written += 1
+                self._cells[self._written_cell] = self._written
 
     def point(self, kind: str, label: str) -> None:
         """Note an event that takes no time."""
         now = time.monotonic()
-        self.event(kind, now, now, label=label)
+        self.events([(kind, -1, 0)], now, now, label, self.step, "")
 
     def place(self, text: str) -> int:
         """Return where `text` is kept in this rank's words, keeping it first if new."""
