@@ -1,25 +1,26 @@
-"""The site of two executed lessons in a real browser: no kernel, no network."""
+"""The site of an executed lesson in a real browser: no kernel, no network."""
 
-import json
-import os
 import re
 import subprocess
 import sys
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 
 import pytest
-from pages import reload_until
+from pages import cut_lesson, keep, reload_until
 
 from distlab.commands.lessons import find_lessons
 
 Axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe
 
-pytestmark = pytest.mark.timeout(300)  # the first test builds the site
+pytestmark = pytest.mark.timeout(900)  # the first test builds the site
 
-START, LESSON, RING = "index", "lessons/00_start_here", "lessons/10_ring_all_reduce"
+START, LESSON = "index", "lessons/10_ring_all_reduce"
+CELLS = ("title", "imports", "question", "first-run", "guess-naive", "run-naive")
+CELLS += ("compare-others", "explain-naive", "picture-naive", "naive-at-scale")
+CELLS += ("refuse", "guess-complete", "follow-ring", "picture-ring", "explain-ring")
+CELLS += ("build-indices", "cards")
 
 
 def made(to, *lessons):
@@ -35,48 +36,33 @@ def made(to, *lessons):
 
 
 @pytest.fixture(scope="module")
-def site(browser, tmp_path_factory):
-    """Build the site of lesson 00 and of the beginning of lesson 10, with its cards."""
+def site(tmp_path_factory):
+    """Build the site of the beginning of lesson 10, with its cards."""
     to = tmp_path_factory.mktemp("site")
-    notebook = json.loads(find_lessons(["10"])[0].read_text())
-    ids = [cell["id"] for cell in notebook["cells"]]
-    cells = notebook["cells"][: ids.index("follow-ring") + 1]
-    notebook["cells"] = cells + [c for c in notebook["cells"] if c["id"] == "ask-cards"]
-    (to / "10_ring_all_reduce.ipynb").write_text(json.dumps(notebook))
-    return made(to, "00", to / "10_ring_all_reduce.ipynb")
+    return made(to, cut_lesson(to, "10", CELLS))
 
 
 @pytest.fixture
-def opened(browser, site):
-    """Return a function that opens a page of the site; fail if it asks or complains."""
-    contexts, troubles = [], []
+def opened(page, site):
+    """Return a function that opens a page of the site; fail if it asks for others."""
+    allowed, asked = ["data:"], []
+
+    def note(request):
+        asked.append(request.url)
+
+    page.on("request", note)
 
     def opened(name, width=1280, theme="light", address=None):
-        screen = {"width": width, "height": 900}
-        contexts.append(browser.new_context(viewport=screen, color_scheme=theme))
-        address = address or site.as_uri()
-        page = contexts[-1].new_page()
-        page.on("request", lambda asked: check(asked.url, address))
-        page.on("pageerror", lambda error: troubles.append(str(error)))
-        page.on("console", said)
-        page.goto(f"{address}/{name}.html")
-        if kept := os.environ.get("DISTLAB_SCREENSHOTS"):
-            shot = f"site-{name.replace('/', '-')}-{width}-{theme}.png"
-            page.screenshot(path=Path(kept) / shot)
+        allowed.append(address or site.as_uri())
+        page.set_viewport_size({"width": width, "height": 900})
+        page.emulate_media(color_scheme=theme)
+        page.goto(f"{allowed[-1]}/{name}.html")
+        keep(page, f"site-{name.replace('/', '-')}-{width}-{theme}")
         return page
 
-    def said(line):
-        if line.type in ("error", "warning"):
-            troubles.append(line.text)
-
-    def check(url, address):
-        if not url.startswith((address, "data:")):
-            troubles.append(f"a request to {url}")
-
     yield opened
-    for context in contexts:
-        context.close()
-    assert troubles == []
+    page.remove_listener("request", note)
+    assert not [url for url in asked if not url.startswith(tuple(allowed))]
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -94,7 +80,7 @@ def server(site):
         server.shutdown()
 
 
-@pytest.mark.parametrize("name", [START, RING, "docs/glossary"])
+@pytest.mark.parametrize("name", [START, LESSON, "docs/glossary"])
 def test_a_page_asks_nobody_and_complains_of_nothing(opened, server, name):
     for address in (None, server):
         page = opened(name, address=address)
@@ -117,13 +103,13 @@ def test_players_step_without_a_kernel(opened):
 
 def test_a_guess_opens_the_comparison_with_the_recorded_run_and_is_kept(opened):
     page = opened(LESSON)
-    form = page.locator("form.distlab-guess", has_text="four ranks send").first
-    told = page.locator(".distlab-compared[data-guess*='four']").first
+    form = page.locator("form.distlab-guess", has_text="does rank 0 send").first
+    told = page.locator(".distlab-compared").first
     assert "Guess first" in told.inner_text()
-    form.get_by_role("textbox").fill("12")
-    form.get_by_role("button").click()
-    assert "measured 6" in told.inner_text()
-    reload_until(page, lambda: "measured 6" in told.inner_text())
+    form.get_by_role("textbox").fill("8")
+    form.get_by_role("button").first.click()
+    assert "measured 12 MB" in told.inner_text()
+    reload_until(page, lambda: "measured 12 MB" in told.inner_text())
 
 
 def test_a_card_keeps_its_answer_and_leads_to_its_cell(opened):
@@ -132,16 +118,17 @@ def test_a_card_keeps_its_answer_and_leads_to_its_cell(opened):
     card.get_by_label("Your answer").fill("rank 9")
     answer = card.get_by_label("Your answer")
     reload_until(page, lambda: answer.input_value() == "rank 9")
-    for link in page.locator("[data-card] a").all():
-        cell = link.get_attribute("href").partition("#")[2]
-        assert page.locator(f"[id='{cell}']").count() == 1, cell
+    links = page.locator("[data-card] a").all()
+    cells = {link.get_attribute("href").partition("#")[2] for link in links}
+    here = {cell for cell in cells if page.locator(f"[id='{cell}']").count() == 1}
+    assert here == {cell for cell in cells if cell.partition("=")[2] in CELLS} != set()
 
 
 def test_search_finds_a_term(opened):
     page = opened(START)
-    page.get_by_placeholder("Search").fill("happened-before")
+    page.get_by_placeholder("Search").fill("bottleneck")
     page.keyboard.press("Enter")
-    page.get_by_role("link", name="Start here").first.wait_for()
+    page.get_by_role("link", name="Ring all-reduce").first.wait_for()
 
 
 def test_a_lesson_says_that_it_was_recorded_where_and_when(opened):
@@ -150,12 +137,12 @@ def test_a_lesson_says_that_it_was_recorded_where_and_when(opened):
 
 
 def test_formulas_are_drawn_by_the_browser_itself(opened):
-    page = opened(RING)
+    page = opened(LESSON)
     assert page.locator("math").count() > 3
     assert "\\frac" not in page.locator("article").inner_text()
 
 
-@pytest.mark.parametrize("name", [START, LESSON, RING, "review", "api"])
+@pytest.mark.parametrize("name", [START, LESSON, "review", "api"])
 def test_no_page_scrolls_sideways(opened, name):
     page = opened(name, 360)
     for width in (360, 820, 1280):
@@ -177,11 +164,24 @@ def test_outputs_follow_the_theme_that_the_reader_chooses(opened):
     assert light and light.isdisjoint(page.evaluate(colors))
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("name", [START, RING])
+@pytest.mark.parametrize(("name", "theme"), [(START, "light"), (LESSON, "dark")])
 def test_axe_finds_nothing_that_shuts_a_reader_out(opened, server, name, theme):
     found = Axe().run(opened(name, theme=theme, address=server))
     assert found.violations_count == 0, found.generate_report()
+
+
+@pytest.mark.nightly
+@pytest.mark.timeout(1800)
+def test_whole_lessons_complain_of_nothing_scroll_down_only_and_are_open_to_all(
+    opened, tmp_path
+):
+    address = made(tmp_path, "00", "10").as_uri()
+    for name in (START, LESSON, "lessons/00_start_here"):
+        for theme in ("light", "dark"):
+            page = opened(name, 360, theme, address)
+            assert page.evaluate("document.scrollingElement.scrollWidth") <= 360
+            found = Axe().run(page)
+            assert found.violations_count == 0, found.generate_report()
 
 
 @pytest.mark.soak

@@ -115,7 +115,9 @@ def anchor(heading: str) -> str:
 def _formula(display):
     def visit(writer, node):
         formula = convert(node.astext(), display=display)
-        box = '<div class="formula">{}</div>' if display == "block" else "{}"
+        box = (
+            '<div class="formula" tabindex="0">{}</div>' if display == "block" else "{}"
+        )
         writer.body.append(box.format(formula))
         raise nodes.SkipNode
 

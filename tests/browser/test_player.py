@@ -1,23 +1,28 @@
-"""The player's page, opened from disk in a real browser, does what its keys say."""
+"""The player, opened from disk in a real browser, does what its keys say.
+
+One run, two runs side by side, a job of workers, nodes that agree.
+"""
+
+import re
 
 import pytest
-from traces import ring_trace
+from artists import CONTRASTS, TEXTS, overlapping
+from pages import FABRIC
+from traces import CRASHED, KILLED, SPLIT, ring_trace
 
 from distlab import follow
 from distlab.collectives import ring_all_reduce
-from distlab.show import player
+from distlab.show import compare, player
+from distlab.trace import Trace
 
 SHARES = """root => [...root.querySelectorAll('.graph svg:first-of-type path')]
     .filter(path => !path.closest('[clip-path]'))
     .filter(path => /^f\\d$/.test(path.getAttribute('class')))
     .map(path => path.getAttribute('d').split(/h[\\d.]+v/).length - 1)
     .reduce((sum, boxes) => sum + boxes, 0)"""
+SENT = "r => [...r.querySelectorAll('[data-sent]')].map(e => e.textContent)"
+COUNT = "(root, s) => root.querySelectorAll('.run svg:not(.off) ' + s).length"
 PILLS = "root => root.querySelectorAll('.run svg .pill').length"
-
-
-@pytest.fixture(scope="module")
-def ring():
-    return follow(ring_all_reduce, 4)
 
 
 # ---- keys -----------------------------------------------------------------------
@@ -55,8 +60,7 @@ def test_at_every_stop_the_page_shows_what_the_film_says(show, ring):
         assert screen.ask(PILLS) == len(frame.moves)
         shares = sum(sum(map(bool, counts)) for counts in frame.tables.values())
         assert screen.ask(SHARES) == shares
-        words = "r => [...r.querySelectorAll('[data-sent]')].map(e => e.textContent)"
-        assert screen.ask(words) == [f"{count} B" for count in frame.sent]
+        assert screen.ask(SENT) == [f"{count} B" for count in frame.sent]
         screen.picture(f"-{number}")
         screen.keys("ArrowRight")
 
@@ -76,20 +80,21 @@ def test_space_plays_and_pauses_and_plays_on(show, ring):
     screen = show(player(ring))
     screen.keys("Tab", "ArrowUp", "ArrowUp", " ")
     assert screen.playing
-    screen.until("p > 0.3")
+    screen.pass_s(0.5)
     screen.keys(" ")
     assert not screen.playing
     paused = screen.position
-    assert 0.3 < paused < 4 and paused != round(paused)
-    screen.page.wait_for_timeout(150)
+    assert paused == pytest.approx(4 * 0.5 / 1.4, abs=0.1)
+    screen.pass_s(0.5)
     assert screen.position == paused
     screen.keys("ArrowLeft")
     assert screen.position == int(paused)
     screen.keys(" ")
-    screen.until("p === 6")
-    assert not screen.playing
+    screen.pass_s(2)
+    assert screen.position == 6 and not screen.playing
     screen.keys(" ")  # from the end it begins again
-    screen.until("p > 0 && p < 4")
+    screen.pass_s(0.5)
+    assert 0 < screen.position < 2
 
 
 def test_it_plays_from_the_start_though_a_frame_began_before_the_key(show, ring):
@@ -100,8 +105,8 @@ def test_it_plays_from_the_start_though_a_frame_began_before_the_key(show, ring)
         "window.requestAnimationFrame = f => ask(t => { f(t - early); early = 0 }) }"
     )
     screen.keys("Tab", " ")
-    screen.until("p > 0.1")
-    assert screen.playing
+    screen.pass_s(0.2)
+    assert 0 < screen.position < 0.2 and screen.playing
 
 
 def test_messages_travel_and_arrive_while_it_plays(show, ring):
@@ -235,3 +240,160 @@ def test_a_click_into_the_lanes_goes_to_that_moment(show):
     x = svg["x"] + (76 + 0.5 * (1104 - 76)) / 1120 * svg["width"]
     screen.page.mouse.click(x, svg["y"] + 60)
     assert screen.position == pytest.approx(5, abs=0.7)
+
+
+# ---- two on a page, two in step --------------------------------------------------
+
+
+def test_two_players_of_one_page_work_apart(show, ring):
+    screen = show(player(ring), player(ring_trace(3, 4)))
+    where = "() => [...document.querySelectorAll('.distlab-player')]"
+    where += ".map(root => [root.dataset.position, root.dataset.view])"
+    screen.keys("Tab", "ArrowRight", "ArrowRight", "2")
+    assert screen.page.evaluate(where) == [["2", "lanes"], ["0", "graph"]]
+    screen.page.locator(".distlab-player").nth(1).focus()
+    screen.keys("ArrowRight", "3")
+    assert screen.page.evaluate(where) == [["2", "lanes"], ["1", "space"]]
+
+
+def test_two_runs_play_in_step_and_stop_where_they_part(show, ring):
+    def late(comm, tensor):
+        ring_all_reduce(comm, tensor)
+        if comm.rank == 0:
+            comm.send(tensor, 1)
+        if comm.rank == 1:
+            comm.recv(tensor, 0)
+
+    wrong = follow(late, 4, fabric=FABRIC)
+    events = [e._replace(bytes=48) if e.step == 4 else e for e in ring.trace.events]
+    parts = compare(Trace(4, events, shares=ring.trace.shares), wrong, "A comparison")
+    assert parts.stop == 4
+    screen = show(parts)
+    assert screen.text(".differs").startswith("First difference at step 4")
+    screen.keys("Tab", "ArrowUp", "ArrowUp", " ")
+    screen.pass_s(4)
+    assert screen.position == 4 and not screen.playing
+    titles = "root => [...root.querySelectorAll('.said b')].map(e => e.textContent)"
+    assert screen.ask(titles) == [
+        parts.film.frames[4].title,
+        parts.ideal.frames[4].title,
+    ]
+    screen.keys("Home", "d")
+    assert screen.position == 4
+    screen.keys("End")
+    assert screen.position == 7
+    assert screen.ask(titles)[0] == "It has ended after step 6"
+    for view in "231":
+        screen.keys(view)
+        screen.picture(f"-{view}")
+
+
+def test_runs_that_agree_play_to_the_end_and_have_nowhere_to_go(show, ring):
+    screen = show(compare(ring, ring))
+    assert screen.ask("root => !root.querySelector('.differs button')")
+    screen.keys("Tab", "ArrowUp", "ArrowUp", "d")
+    assert screen.position == 0
+    screen.keys("ArrowRight", "ArrowRight", "ArrowRight", "ArrowRight", " ")
+    screen.pass_s(2)
+    assert screen.position == 6
+
+
+# ---- a job of workers ----------------------------------------------------------
+
+CROSSES = "root => root.querySelectorAll('.graph svg:first-of-type .cross').length"
+LANES = "r => [...r.querySelectorAll('svg')].find(s => !s.closest('button') && " + (
+    "s.matches('.lanes')).textContent"
+)
+
+
+def test_at_every_stop_of_a_job_the_page_shows_what_the_film_says(show):
+    killed = player(KILLED, "A job")
+    screen = show(killed)
+    screen.keys("Tab")
+    for number, frame in enumerate(killed.film.frames):
+        assert screen.text(".said span") == frame.text
+        filled = sum(sum(counts) for counts in frame.tables.values())
+        assert screen.ask(SHARES) == filled
+        assert screen.ask(CROSSES) == len(frame.dead)
+        assert screen.ask(SENT) == [str(count) for count in frame.sent[1:]]
+        screen.picture(f"-{number}")
+        screen.keys("ArrowRight")
+
+
+def test_lanes_name_workers_and_tasks_and_there_is_no_third_view(show):
+    screen = show(player(KILLED, "A job"))
+    screen.keys("Tab", "2")
+    told = screen.ask(LANES)
+    assert "worker 0" in told and "map 1 ·2" in told and "rank" not in told
+    screen.keys("3")
+    assert screen.ask("root => root.dataset.view") == "lanes"
+
+
+# ---- nodes that agree ----------------------------------------------------------
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(600, "dark"), (1200, "light")])
+def test_the_space_time_view_opens_and_follows_the_film(show, scheme, width):
+    made = player(SPLIT, "A split")
+    screen = show(made, color_scheme=scheme, width=width)
+    assert screen.ask("root => root.dataset.view") == "space"
+    screen.keys("Tab")
+    for number, frame in enumerate(made.film.frames):
+        assert screen.text(".said b") == frame.title
+        assert screen.text(".said span") == frame.text
+        assert not overlapping(screen.ask(TEXTS))
+        split = bool(frame.cuts) or "is over" in frame.title
+        if split or number < 6:
+            assert screen.ask(COUNT, ".wall") == int(split)
+        screen.keys("ArrowRight")
+    wide = screen.page.evaluate("document.documentElement.scrollWidth")
+    assert wide <= width
+
+
+def test_what_has_been_sent_is_strong_and_the_rest_is_pale(show):
+    made = player(CRASHED)
+    screen = show(made, width=1300)
+    screen.keys("Tab")
+    for frame in made.film.frames:
+        assert screen.ask(COUNT, ".strand:not(.later)") >= sum(frame.sent)
+        screen.keys("ArrowRight")
+    # a message that arrives twice was sent once, and is two arrows
+    assert (
+        screen.ask(COUNT, ".strand:not(.later)") == sum(made.film.frames[-1].sent) + 1
+    )
+    assert screen.ask(COUNT, ".cross") == 2
+
+
+def test_names_are_those_of_nodes_and_clients_in_every_view(show):
+    screen = show(player(SPLIT))
+    screen.keys("Tab", "End")
+    for key in "123":
+        screen.keys(key)
+        said = screen.ask(
+            "root => [...root.querySelectorAll('.run svg:not(.off)')]"
+            ".map(svg => svg.textContent).join()"
+        )
+        assert "node 0" in said and "client 1" in said
+        assert not re.search(r"\brank\b", said)
+        screen.picture(f"-{key}")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_word_of_nodes_stands_out_from_what_is_behind_it(show, scheme):
+    screen = show(player(CRASHED, "A crash"), color_scheme=scheme)
+    screen.keys("Tab", "End")
+    for view in "123":
+        screen.keys(view)
+        found = screen.ask(CONTRASTS)
+        pale = [(n, words, r) for n, words, r in found if r < 4.5 and "num " not in n]
+        # words on the bars of the lanes are drawn as those of jobs are
+        assert not [each for each in pale if not each[0].startswith("n")]
+
+
+def test_a_split_cuts_the_ways_between_the_sides_of_the_graph(show):
+    made = player(SPLIT)
+    screen = show(made)
+    screen.keys("Tab", "1")
+    for frame in made.film.frames:
+        assert screen.ask(COUNT, ".cut") == bool(frame.cuts)
+        screen.keys("ArrowRight")
