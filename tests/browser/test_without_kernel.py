@@ -15,6 +15,7 @@ from pages import reload_until
 
 from distlab import predict
 from distlab.commands.execute import execute, hushed
+from distlab.commands.lesson_process import Settings
 from distlab.quiz import Deck, cards, review_page
 from distlab.quiz.review import RATINGS, rate
 from distlab.show.assets import document, read
@@ -191,7 +192,7 @@ def folder(tmp_path_factory):
     nbformat.write(nbformat.v4.new_notebook(cells=cells), lesson)
     with pytest.MonkeyPatch.context() as patch, hushed():
         patch.setenv("DISTLAB_HOME", str(folder / "nobody"))
-        assert not execute(lesson, folder, 60, lambda: None).failure
+        assert not execute(lesson, folder, Settings(), lambda: None).failure
     page = document(f"<main><h1>Review</h1>{review_page()}</main>", "Review")
     (folder / "review.html").write_text(page)
     return folder
