@@ -6,7 +6,8 @@ ForkedKernel ── session ──▶ imports WARM, fork() ───▶ main(chi
                                                           └ forks a server for its ranks
 
 They start in milliseconds, and so do their ranks: twelve seconds less for a lesson. But
-they hide an import that a lesson forgot, and that parts 1 and 2 have no torch.
+an import that a lesson forgot is not missed, and torch is there also where parts 1 and
+2 must do without it.
 """
 
 import json
@@ -100,7 +101,7 @@ def main(child: Child) -> None:
     os.setsid()  # interrupts go to the kernel's process group
     for descriptor in (1, 2):
         os.dup2(child.shared[0], descriptor)
-    sys.modules["torch"].set_num_threads(1)  # beside other lessons, two wait in turns
+    sys.modules["torch"].set_num_threads(1)  # beside other lessons, a second one waits in vain
     ServerHandle.one_for_all()  # its ranks are forks of what is here now
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(order["directory"])
