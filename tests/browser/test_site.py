@@ -3,8 +3,10 @@
 import re
 import subprocess
 import sys
+from contextlib import contextmanager
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from itertools import product
 from threading import Thread
 
 import pytest
@@ -70,14 +72,20 @@ class Quiet(SimpleHTTPRequestHandler):
         pass
 
 
-@pytest.fixture
-def server(site):
-    """Serve the site; return its address."""
+@contextmanager
+def served(site):
+    """Serve a site; yield its address."""
     quiet = partial(Quiet, directory=site)
     with ThreadingHTTPServer(("127.0.0.1", 0), quiet) as server:
         Thread(target=server.serve_forever).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
+
+
+@pytest.fixture
+def server(site):
+    with served(site) as address:
+        yield address
 
 
 @pytest.mark.parametrize("name", [START, LESSON, "docs/glossary"])
@@ -175,12 +183,12 @@ def test_axe_finds_nothing_that_shuts_a_reader_out(opened, server, name, theme):
 def test_whole_lessons_complain_of_nothing_scroll_down_only_and_are_open_to_all(
     opened, tmp_path
 ):
-    address = made(tmp_path, "00", "10").as_uri()
-    for name in (START, LESSON, "lessons/00_start_here"):
-        for theme in ("light", "dark"):
+    names = (START, LESSON, "lessons/00_start_here")
+    with served(made(tmp_path, "00", "10")) as address:
+        for name, theme in product(names, ("light", "dark")):
             page = opened(name, 360, theme, address)
             assert page.evaluate("document.scrollingElement.scrollWidth") <= 360
-            found = Axe().run(page)
+            found = Axe().run(opened(name, theme=theme, address=address))
             assert found.violations_count == 0, found.generate_report()
 
 
