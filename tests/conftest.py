@@ -52,10 +52,11 @@ def nothing_left(request):
 def pytest_sessionfinish(session):
     """Keep what failed, and how: `.ci/again.py` runs it once more."""
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter and not hasattr(session.config, "workerinput"):
+    cache = getattr(session.config, "cache", None)  # none with -p no:cacheprovider
+    if reporter and cache and not hasattr(session.config, "workerinput"):
         bad = reporter.stats.get("failed", []) + reporter.stats.get("error", [])
         first = {each.nodeid: each.longreprtext for each in reversed(bad)}
-        session.config.cache.set("distlab/failed", first)
+        cache.set("distlab/failed", first)
     return (yield)
 
 

@@ -101,7 +101,7 @@ def main(child: Child) -> None:
     os.setsid()  # interrupts go to the kernel's process group
     for descriptor in (1, 2):
         os.dup2(child.shared[0], descriptor)
-    sys.modules["torch"].set_num_threads(1)  # beside other lessons, a second one waits in vain
+    sys.modules["torch"].set_num_threads(1)  # a second one would spin
     ServerHandle.one_for_all()  # its ranks are forks of what is here now
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(order["directory"])
