@@ -1,6 +1,7 @@
 """What holds for every test: it cannot hang for ever, and leaves nothing behind."""
 
 import os
+import signal
 import time
 from collections import Counter
 from pathlib import Path
@@ -15,6 +16,9 @@ from distlab.imports import leave_out_grammars
 leave_out_grammars()
 # Beside other tests, and on a machine that does something else, all takes longer.
 os.environ.setdefault("DISTLAB_PATIENCE", "3")
+# What a shell starts in the background may ignore Ctrl-C, and so would what it starts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 LIGHT = {"house", "unit"}  # folders whose tests start no process of ours
 
