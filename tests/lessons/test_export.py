@@ -12,6 +12,7 @@ import psutil
 import pytest
 import torch
 from exported import in_the_notebook, notebook, script, under_torchrun
+from soaks import nightly
 from torch.utils.flop_counter import FlopCounterMode
 
 from distlab import InvalidArgument, run
@@ -66,7 +67,7 @@ def alone(job):
 
 RUNS = [
     ("11", 2, ["--accumulate", "2"]),
-    ("12", 2, ["--bf16"]),
+    nightly("12", 2, ["--bf16"]),
     ("14", 4, ["--schedule", "zb-h1", "--microbatches", "8"]),
     pytest.param("17", 2, [], marks=soak),
     pytest.param("11", 4, [], marks=soak),
@@ -98,7 +99,7 @@ def test_a_lessons_script_trains_as_one_process_does(lesson, ranks, options, tmp
     assert float(rows[0][1]) > float(rows[-1][1]), "the loss goes down"
 
 
-@pytest.mark.parametrize("lesson", ["11", "12", "17"])
+@pytest.mark.parametrize("lesson", ["11", nightly("12"), nightly("17")])
 def test_a_job_that_goes_on_with_other_ranks_trains_as_one_without_a_stop(
     lesson, tmp_path
 ):
