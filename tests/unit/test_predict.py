@@ -14,6 +14,7 @@ from distlab import predict
 from distlab.errors import InvalidArgument
 from distlab.predictions import bridge as bridge_module
 from distlab.predictions import kept as kept_module
+from distlab.predictions.answers import Number
 from distlab.predictions.form import Form
 
 QUESTION = "How many megabytes does rank 0 send?"
@@ -460,3 +461,10 @@ def test_a_comparison_that_stands_already_fills_in_when_the_guess_is_kept(tmp_pa
     assert line in compared[0].data["text/html"]
     assert "Guess first, above" in other[1].data["text/plain"]
     assert "You said 8 MB." in asked[0].data["text/html"]
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_a_guess_is_near_within_a_tenth_of_what_was_measured(sign):
+    guesses = {100: "right", 110: "near", 90: "near", 111: "off", 89: "off", 0: "off"}
+    found = {g: Number("MB").outcome(sign * float(g), sign * 100.0) for g in guesses}
+    assert found == guesses
