@@ -23,6 +23,12 @@ def test_counts_bytes_and_messages_per_rank():
     assert [RELAY.messages_sent(rank) for rank in range(3)] == [1, 1, 0]
 
 
+def test_bytes_that_never_came_are_not_received():
+    send, recv = message(0, 1, 0.0, None, 10)
+    assert Trace(2, [send, recv]).bytes_received(1) == 0
+    assert Trace(2, [send, recv]).bytes_sent(0) == 0
+
+
 def test_a_rank_outside_the_world_is_an_error():
     with pytest.raises(IndexError, match="rank 3 of a world of 3"):
         RELAY.bytes_sent(3)
