@@ -6,7 +6,9 @@ import pytest
 import torch
 
 from distlab import run
+from distlab.checks import hint as say_more
 from distlab.checks import ring_all_reduce as checks
+from distlab.checks.kit.hints import remember
 from distlab.checks.kit.verdict import judge
 from distlab.launch import Relaying, kept_ranks
 
@@ -69,3 +71,10 @@ def test_kept_ranks_serve_worlds_of_any_size_until_one_fails():
         assert pids(2) == three[:2] and pids(5)[:3] == three
         judge(checks.all_reduce, too_few, (2, 2, 6))
         assert not set(pids(2)) & set(three)
+
+
+def test_each_call_of_hint_says_the_next_level_once(capsys):
+    remember(False, ["a nudge", "more", "nearly all"])
+    for level in ("Hint 2 of 3: more", "Hint 3 of 3: nearly all", "That is all"):
+        say_more()
+        assert capsys.readouterr().out.strip().startswith(level)

@@ -251,3 +251,12 @@ def test_user_classes_and_functions_of_the_notebook_travel(sc):
     counts = points.map(lambda p: (p, offset)).reduceByKey(operator.add).collect()
     assert {p.x: count for p, count in counts} == dict.fromkeys(range(4), 15)
     assert all(isinstance(p, Point) for p, _ in counts)
+
+
+def test_a_partitioner_says_in_which_partition_a_key_is(sc):
+    kept = sc.parallelize([(n, n) for n in range(20)], 2).partitionBy(3)
+    found = [[key for key, _ in pairs] for pairs in kept.glom().collect()]
+    assert found == [
+        [key for key in range(20) if kept.partitioner(key) == index]
+        for index in range(3)
+    ]

@@ -99,8 +99,8 @@ def test_after_a_kill_the_same_command_goes_on_and_nothing_is_left(course):
 
 @pytest.mark.nightly
 def test_ctrl_c_ends_at_once_and_says_how_to_go_on(course):
-    for number in range(3):
-        course.submit(f"s{number}")
+    course.submit("ada")
+    course.submit("bob", one="while True:\n    pass")  # so it is not done by then
     running = course.begin_grading(stdout=subprocess.PIPE, text=True)
     assert "another `distlab grade`" in course.grade(check=False)
     running.send_signal(signal.SIGINT)
