@@ -128,7 +128,7 @@ ATTACKS = {
 # One of each kind; the other ways, and what takes all of a machine, are nightly.
 OFTEN = ("prints", "displays", "shadows_grade", "patches_code", "unpickles", "exits")
 OFTEN += ("shared_memory", "imports_ring", "torch_all_reduce", "kills_in_cell")
-OFTEN += ("forks_in_cell", "memory_in_cell")
+OFTEN += ("forks_in_cell", "memory_in_cell", "sockets")
 
 
 def case(name, *more):
