@@ -348,9 +348,9 @@ class _Elastic:
         late = time.monotonic() - self._over_at
         for process in self.inside:
             blocked = self.board.now(self.members.index(process)).state == "blocked"
-            patience = _LEAVE_S if blocked else self.suspect_after_s
-            if late > patience:
-                why = f"was still in the last world after {patience:g} s"
+            limit_s = _LEAVE_S if blocked else self.suspect_after_s
+            if late > limit_s:
+                why = f"was still in the last world after {limit_s:g} s"
                 self._suspect(process, why)
 
     def _suspect(self, process, why):

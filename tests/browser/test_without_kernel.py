@@ -12,6 +12,7 @@ import pytest
 from decks import HOSTILE, card, html
 from guesses import LINES, NO_NUMBERS, NUMBERS
 from pages import reload_until
+from soaks import nightly
 
 from distlab import predict
 from distlab.commands.execute import execute, hushed
@@ -322,9 +323,7 @@ TINY = """() => [...document.querySelectorAll(
 OURS = [[".distlab-guess"], [".distlab-said"], [".distlab-cards"]]
 
 
-@pytest.mark.parametrize(
-    "theme", [pytest.param("light", marks=pytest.mark.nightly), "dark"]
-)
+@pytest.mark.parametrize("theme", [nightly("light"), "dark"])
 def test_forms_and_cards_are_accessible_in_both_themes(new_page, folder, theme):
     axe = pytest.importorskip("axe_playwright_python.sync_playwright").Axe()
     other = {"light": "dark", "dark": "light"}[theme]

@@ -11,6 +11,7 @@ from pathlib import Path
 import nbformat
 import pytest
 from courses import empty_gradebook, in_environment
+from soaks import nightly
 
 from distlab.checks.kit.proof import faults
 from distlab.checks.kit.variants import read_variants
@@ -38,7 +39,7 @@ def proofs(request):
 
 every_step = pytest.mark.parametrize(
     "every_step",
-    [False, pytest.param(True, marks=pytest.mark.nightly)],
+    [False, nightly(True)],
     ids=["steps that it changes", "every step"],
 )
 

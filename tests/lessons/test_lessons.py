@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from soaks import nightly
 
 from distlab.commands.lessons import lesson_parameters
 
@@ -37,7 +38,7 @@ def executed(request, tmp_path_factory):
 
 lengths = pytest.mark.parametrize(
     "executed",
-    ["small", pytest.param("at full length", marks=pytest.mark.nightly)],
+    ["small", nightly("at full length")],
     indirect=True,
 )
 each = pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)

@@ -8,6 +8,7 @@ import psutil
 import pytest
 import torch
 import torch.distributed as dist
+from soaks import nightly
 from torch import nn
 from torch.distributed.device_mesh import init_device_mesh
 from torch.distributed.fsdp import fully_shard
@@ -275,9 +276,7 @@ def test_full_sharding_trains_as_fsdp2_does(world, name, optimizer):
     assert_equal(results(world, by_full_sharding, name, optimizer), expected, 1e-12)
 
 
-@pytest.mark.parametrize(
-    "name, optimizer", [CASES[0], pytest.param(*CASES[1], marks=pytest.mark.nightly)]
-)
+@pytest.mark.parametrize("name, optimizer", [CASES[0], nightly(*CASES[1])])
 def test_stages_1_2_and_3_train_as_deepspeeds_do(world, name, optimizer):
     for stage in (1, 2, 3):
         theirs = results(world, by_deepspeed, name, optimizer, stage)

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
+from soaks import nightly
 
 from distlab import Trace, World, collectives, cost, run
 from distlab.collectives import AVERAGE, MAX, MIN, PRODUCT, SUM
@@ -20,7 +21,7 @@ from distlab.collectives.chunks import chunk_edges
 from distlab.links import LINKS
 from distlab.simulated import Uniform
 
-REAL = [2, 4, *(pytest.param(n, marks=pytest.mark.nightly) for n in (1, 3, 7))]
+REAL = [2, 4, *(nightly(n) for n in (1, 3, 7))]
 REAL += [pytest.param(n, marks=pytest.mark.soak) for n in (5, 6, 8, 9, 16)]
 SHAPES = [(), (0,), (1,), (3,), (5, 2), (0, 3), (23,)]
 TYPES = [torch.float32, torch.float64, torch.bfloat16, torch.int64]

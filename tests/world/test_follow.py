@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.distributed as dist
+from soaks import nightly
 
 from distlab import Deadlock, InvalidArgument, RankRaised, follow
 from distlab.collectives import (
@@ -34,7 +35,7 @@ def ranks_in(counts):
 @pytest.mark.parametrize(("n", "place"), [
     *((n, {}) for n in (2, 4)),
     *((n, {"fabric": FABRIC}) for n in (1, 3, 7)),
-    *(pytest.param(n, {}, marks=pytest.mark.nightly) for n in (1, 3, 7)),
+    *(nightly(n, {}) for n in (1, 3, 7)),
 ])  # fmt: skip
 @pytest.mark.parametrize("fn", RIGHT, ids=lambda fn: fn.__name__)
 def test_at_the_end_every_chunk_holds_every_share_once(fn, n, place):

@@ -13,7 +13,7 @@ import time
 import numpy as np
 import psutil
 import pytest
-from soaks import repeats
+from soaks import nightly, repeats
 from stores import is_gone, wait_until
 
 from distlab import (
@@ -34,10 +34,6 @@ from distlab.patience import limit_in_words
 
 KINDS = ["int64", "float64", "float32"]
 COUNT = 23  # no multiple of 2, 3 or 4
-
-
-def nightly(value):
-    return pytest.param(value, marks=pytest.mark.nightly)
 
 
 def share_of(rank, kind):

@@ -12,7 +12,7 @@ import psutil
 import pytest
 import torch
 from leaks import left_since, what_there_is
-from soaks import repeats
+from soaks import nightly, repeats
 from stores import is_gone, wait_until
 
 from distlab import run
@@ -48,7 +48,7 @@ def test_the_look_for_what_is_left_sees_processes_and_files_and_no_server():
     assert not left_since(before)
 
 
-MANY = [pytest.param(40, marks=pytest.mark.nightly)]
+MANY = [nightly(40)]
 MANY += [pytest.param(500, marks=pytest.mark.soak)]
 
 

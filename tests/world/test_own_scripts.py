@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+from soaks import nightly
 
 from distlab import Hang, InvalidArgument, Kill, Slow
 from distlab.launch import script
@@ -184,9 +185,7 @@ def test_the_command_writes_trace_and_page_and_gives_torchruns_status(tmp_path):
     assert "<svg" in (tmp_path / "p.html").read_text()
 
 
-@pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.nightly)]
-)
+@pytest.mark.parametrize("number", [signal.SIGINT, nightly(signal.SIGTERM)])
 def test_a_signal_reaches_the_script_and_ends_it(tmp_path, number):
     path = tmp_path / "job.py"
     path.write_text(

@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 import torch.distributed.checkpoint as dcp
+from soaks import nightly
 from torch import nn
 from torch.utils.data import DataLoader
 
@@ -91,7 +92,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(tmp_path):
         assert all(map(torch.equal, ours, theirs))
 
 
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("ranks", [2, nightly(3)])
 def test_on_another_number_of_ranks_each_sample_comes_once(ranks, tmp_path):
     run(train, 4, args=[tmp_path, 6])
     _, seen = run(train, ranks, args=[tmp_path, 8]).results[0]
@@ -130,7 +131,7 @@ def what_is_loaded(comm, folder):
     return sorted(path.name for path in folder.iterdir()), step
 
 
-MANY = [pytest.param(40, marks=pytest.mark.nightly)]
+MANY = [nightly(40)]
 MANY += [pytest.param(2000, marks=pytest.mark.soak)]
 PARTS = ["", "shared.pt", "rank-1.pt", "rank-1.vote", "manifest.json"]
 

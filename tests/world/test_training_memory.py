@@ -5,6 +5,7 @@ import weakref
 
 import pytest
 import torch
+from soaks import nightly
 from torch import nn
 from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import (
     checkpoint_wrapper,
@@ -21,7 +22,7 @@ from distlab.train.zero import ZeroOptimizer
 N = 4
 SIZES = [2, N]
 STEPS = 2
-STAGES = [1, pytest.param(2, marks=pytest.mark.nightly), 3]
+STAGES = [1, nightly(2), 3]
 LIMITS = {"first_bytes": 4_000, "group_bytes": 30_000}
 
 
@@ -106,7 +107,7 @@ def holds(comm, way, stage):
 
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("stage", range(4))
-@pytest.mark.parametrize("n", [pytest.param(2, marks=pytest.mark.nightly), N])
+@pytest.mark.parametrize("n", [nightly(2), N])
 def test_what_a_rank_holds_is_what_the_paper_says(worlds, way, stage, n):
     kinds = ("parameter_bytes", "gradient_bytes", "state_bytes")
     bytes_each = dict(zip(kinds, WAYS[way][2], strict=True))
@@ -188,8 +189,8 @@ def in_bfloat16(comm, stage, name, steps):
     "name, steps, bound",
     [
         ("adam", 5, 0.05),
-        pytest.param("adam", 20, 0.05, marks=pytest.mark.nightly),
-        pytest.param("sgd", 20, 0.02, marks=pytest.mark.nightly),
+        nightly("adam", 20, 0.05),
+        nightly("sgd", 20, 0.02),
     ],
 )
 def test_masters_of_a_bfloat16_model_go_where_those_of_one_process_go(
