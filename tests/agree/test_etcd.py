@@ -90,7 +90,10 @@ def test_what_one_member_is_told_every_member_answers_with(store):
 
 
 def test_operations_lie_on_one_clock_and_none_of_a_client_overlap(store):
-    clients = [Client(m, [write(m, "o"), Call("read", "o")] * 5) for m in range(3)]
+    clients = [
+        Client(m, [write(m, "o"), Call("read", "o")] * 5, timeout_s=20)
+        for m in range(3)
+    ]
     first, second = store.drive(clients), store.drive(clients)
     assert max(each.end for each in first) < min(each.start for each in second)
     for client in range(3):
@@ -272,7 +275,7 @@ def test_an_interrupt_ends_the_clients_and_no_member(folder):
             print("begun", flush=True)
             store.drive([Client(m, calls * 100, pause_s=1) for m in range(3)])
         except KeyboardInterrupt:
-            store.drive([Client(m, calls, pause_s=0.05) for m in range(3)])
+            store.drive([Client(m, calls, pause_s=0.05, timeout_s=9) for m in range(3)])
             assert store.alive == [0, 1, 2]
     print("done")
     """

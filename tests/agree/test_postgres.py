@@ -108,7 +108,9 @@ def test_concurrent_clients_see_one_register(isolation, store):
             value = {"read": None, "write": new, "cas": (old, new)}[kind]
             yield Call(kind, isolation, value)
 
-    history = store.drive([Client(0, calls(n)) for n in range(4)], isolation=isolation)
+    history = store.drive(
+        [Client(0, calls(n), timeout_s=20) for n in range(4)], isolation=isolation
+    )
     assert set(outcomes(history)) <= {"ok", "failed"}  # 40001 is definite
     assert outcomes(history).count("ok") > 40
     assert linearizable(history)
@@ -119,7 +121,9 @@ def test_values_come_back_and_compare_and_set_says_whether_it_did(store):
         assert ask(store, Call("write", "v", value)).outcome == "ok"
         assert ask(store, Call("read", "v")).result == value
     pairs = (None, 1), (None, 2), (1, 3), (1, 4)
-    history = store.drive([Client(0, [Call("cas", "c", pair) for pair in pairs])])
+    history = store.drive(
+        [Client(0, [Call("cas", "c", pair) for pair in pairs], timeout_s=20)]
+    )
     assert [each.result for each in history] == [True, False, True, False]
 
 
@@ -156,7 +160,9 @@ def test_what_was_acknowledged_is_there_after_kill_9(broken):
     history = broken.drive([Client(0, calls, pause_s=0.01)], meanwhile=break_it)
     told = outcomes(history)
     assert told.count("ok") > 20
-    reads = broken.drive([Client(0, [Call("read", each.key) for each in history])])
+    reads = broken.drive(
+        [Client(0, [Call("read", each.key) for each in history], timeout_s=20)]
+    )
     for write, read in zip(history, reads, strict=True):
         if write.outcome != "unknown":
             assert read.result == (write.value if write.outcome == "ok" else None)
@@ -254,7 +260,7 @@ def test_an_ordinary_user_has_all_three(folder):
     for make in (lambda: etcd.cluster(1), lambda: redis.replicated(0), postgres.server):
         with make() as store:
             calls = [Call("write", "x", 1), Call("read", "x")]
-            assert store.drive([Client(0, calls)]).operations[1].result == 1
+            assert store.drive([Client(0, calls, timeout_s=9)]).operations[1].result == 1
             assert psutil.Process(store.pids[0]).uids().real == os.getuid() != 0
         assert not folders() and not family()
     print("done")

@@ -46,7 +46,9 @@ def ask(store, member, call):
 
 def test_what_is_written_to_the_primary_comes_to_every_replica():
     with redis.replicated(2) as store:
-        history = store.drive([Client(0, writes("abc", {"n": [1, None]}))], wait=2)
+        history = store.drive(
+            [Client(0, writes("abc", {"n": [1, None]}), timeout_s=20)], wait=2
+        )
         assert outcomes(history) == ["ok"] * 3
         for member in range(3):
             assert ask(store, member, Call("read", "b")).result == {"n": [1, None]}
@@ -64,7 +66,7 @@ def test_concurrent_clients_of_one_server_see_one_register(store):
             value = {"read": None, "write": new, "cas": (old, new)}[kind]
             yield Call(kind, "x", value)
 
-    history = store.drive([Client(0, calls(n)) for n in range(4)])
+    history = store.drive([Client(0, calls(n), timeout_s=20) for n in range(4)])
     assert outcomes(history) == ["ok"] * 160
     assert {each.result for each in history if each.op == "cas"} >= {False}
     assert linearizable(history)
@@ -72,7 +74,7 @@ def test_concurrent_clients_of_one_server_see_one_register(store):
 
 @pytest.mark.parametrize("wait", [0, 1])
 def test_acknowledged_writes_that_the_replica_never_heard_of_are_lost(wait, store):
-    before = store.drive([Client(0, writes(range(30)))], wait=1)
+    before = store.drive([Client(0, writes(range(30)), timeout_s=20)], wait=1)
     store.cut(1)
     calls = writes(range(20, 40), 2)
     after = store.drive([Client(0, calls, timeout_s=0.1)], wait=wait)
@@ -90,9 +92,9 @@ def test_acknowledged_writes_that_the_replica_never_heard_of_are_lost(wait, stor
 
 
 def test_a_stale_read_of_a_replica_that_is_cut_off_is_no_register(store):
-    told = list(store.drive([Client(0, writes("x", 1))], wait=1))
+    told = list(store.drive([Client(0, writes("x", 1), timeout_s=20)], wait=1))
     store.cut(1)
-    told += store.drive([Client(0, [*writes("x", 2), Call("read", "x")])])
+    told += store.drive([Client(0, [*writes("x", 2), Call("read", "x")], timeout_s=20)])
     assert linearizable(History(told))
     told.append(ask(store, 1, Call("read", "x")))
     assert told[-1].result == 1 and not linearizable(History(told))
@@ -102,10 +104,10 @@ def test_a_stale_read_of_a_replica_that_is_cut_off_is_no_register(store):
 
 def test_an_old_primary_comes_back_as_a_replica_and_forgets(store):
     store.cut(1)
-    store.drive([Client(0, writes("x", 1))])
+    store.drive([Client(0, writes("x", 1), timeout_s=20)])
     store.kill(0)
     store.failover()
-    store.drive([Client(1, writes("y", 2))])
+    store.drive([Client(1, writes("y", 2), timeout_s=20)])
     store.restart(0)
     assert ask(store, 0, Call("read", "x")).result == 1
     store.heal()
