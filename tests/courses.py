@@ -1,5 +1,6 @@
 """A small course in a folder: one exercise of two steps, about rings."""
 
+import atexit
 import copy
 import functools
 import json
@@ -87,6 +88,47 @@ def in_environment():
 
 
 @functools.cache
+def commands():
+    """Return a process that has imported what grading needs: it forks for a command."""
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    forks = subprocess.Popen([sys.executable, "-c", FORKS], text=True, **piped)
+    atexit.register(forks.communicate)
+    return forks
+
+
+# For each line of its input, which is a command, its place and the file of its output.
+FORKS = """
+import json, os, sys
+import distlab.__main__, distlab.commands.grade, distlab.instructor.grade
+for line in sys.stdin:
+    sys.argv, place, environment, output = json.loads(line)
+    child = os.fork()
+    if child == 0:
+        os.chdir(place)
+        os.environ.clear()
+        os.environ.update(environment)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(os.open(output, os.O_WRONLY | os.O_CREAT), 1)
+        os.dup2(1, 2)
+        sys.exit(distlab.__main__.main())
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+"""
+
+
+def run_distlab(place, *arguments, check=True):
+    """Run `distlab ...` where `place` is; return what it printed."""
+    environment = in_environment() | {"COLUMNS": "150"}
+    forks, output = commands(), Path(tempfile.mkdtemp(), "output")
+    command = ["distlab", *arguments], str(place), environment, str(output)
+    print(json.dumps(command), file=forks.stdin, flush=True)
+    status = int(forks.stdout.readline())
+    printed = output.read_text()
+    shutil.rmtree(output.parent)
+    assert not check or status == 0, printed
+    return printed
+
+
+@functools.cache
 def empty_gradebook():
     """Return a gradebook's file; to make it takes nbgrader seconds, for alembic."""
     code = "from nbgrader.api import Gradebook; Gradebook('sqlite:///gradebook.db')"
@@ -105,6 +147,7 @@ class SmallCourse:
         home = folder / "solutions" / STEM
         home.mkdir(parents=True)
         (home / f"{STEM}.ipynb").write_text(json.dumps(exercise()))
+        (folder / "gradebook.db").write_bytes(empty_gradebook())
 
     def answer(self, **sources):
         """Return the solution as a submission, with other sources in some cells."""
@@ -156,7 +199,7 @@ class SmallCourse:
 
     def grade(self, *arguments, check=True):
         """Grade everything that was submitted; return what was printed."""
-        return self.run("distlab", "grade", STEM, *arguments, check=check)
+        return run_distlab(self.folder, "grade", STEM, *arguments, check=check)
 
     def graded(self, student):
         """Return a student's autograded notebook."""

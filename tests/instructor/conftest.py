@@ -1,7 +1,13 @@
 """Courses that are graded once for many tests."""
 
 import pytest
-from courses import SmallCourse
+from courses import SmallCourse, commands
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forks():
+    """Start it before any test, which would else be the one that leaves it."""
+    commands()
 
 
 @pytest.fixture

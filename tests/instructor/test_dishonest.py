@@ -163,7 +163,7 @@ def test_nothing_of_the_instructor_or_of_others_can_be_read(graded):
     assert seen == "[] ['DISTLAB_PATIENCE'] ['home']"
 
 
-@pytest.mark.parametrize("name", map(case, ATTACKS))
+@pytest.mark.parametrize("name", [*map(case, ATTACKS)])
 def test_an_attack_gets_no_point_and_costs_none_that_is_earned(graded, name):
     assert graded.points(name) == (3.0, 0.0), graded.shown(name, "two-check")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from courses import empty_gradebook, in_environment
+from courses import commands, empty_gradebook, in_environment, run_distlab
 from soaks import nightly
 
 from distlab.checks.kit.proof import faults
@@ -57,6 +57,7 @@ def test_right_answers_get_all_points_and_wrong_ones_the_hint_that_fits(
 @pytest.fixture(scope="module")
 def released(tmp_path_factory):
     """What nbgrader makes of all solutions, in a course folder for each: stem."""
+    commands()
     courses = tmp_path_factory.mktemp("courses")
     for solution in SOLUTIONS:
         course = courses / solution.name
@@ -65,8 +66,12 @@ def released(tmp_path_factory):
         (course / "exercises").mkdir()
         shutil.copy(ROOT / "exercises" / "AGENTS.md", course / "exercises")
         (course / "gradebook.db").write_bytes(empty_gradebook())
-    stems = [solution.name for solution in SOLUTIONS]
-    in_forks(courses, "nbgrader", "generate_assignment", stems)
+    subprocess.run(
+        [sys.executable, "-c", GENERATE, *(each.name for each in SOLUTIONS)],
+        cwd=courses,
+        env=in_environment(),
+        check=True,
+    )
     return courses
 
 
@@ -116,7 +121,8 @@ def test_a_right_and_a_wrong_answer_pass_through_the_whole_of_nbgrader(stems, re
             notebook = _answered(ROOT / "solutions" / stem, cells)
             nbformat.write(notebook, folder / f"{stem}.ipynb")
             expected[stem, student] = points
-    in_forks(released, "distlab", "grade", stems)
+    for stem in stems:
+        run_distlab(released / stem, "grade", stem)
     for stem, student in expected:
         with Gradebook(f"sqlite:///{released}/{stem}/gradebook.db") as gradebook:
             score = gradebook.find_submission(stem, student).score
@@ -139,30 +145,14 @@ def _answers_to(solution):
     return ("ada", {}, most), ("bob", wrong.cells, wrong.points)
 
 
-FORKS = """
+# In one process, since what it imports with the first takes longer than all the rest.
+GENERATE = """
 import os, sys
-import distlab.__main__, distlab.instructor.grade, nbgrader.apps.nbgraderapp
-mains = {"nbgrader": nbgrader.apps.nbgraderapp.main, "distlab": distlab.__main__.main}
-program, command, *stems = sys.argv[1:]
-for number, stem in enumerate([*stems, None]):
-    if number > 1 or not stem:
-        ended = [os.wait()[1] for _ in range(1 if stem else min(2, len(stems)))]
-        if any(ended):
-            sys.exit(f"{program} {command} failed, about {stem or stems[-1]}")
-    if stem and os.fork() == 0:
-        os.chdir(stem)
-        sys.argv = [program, command, stem]
-        sys.exit(mains[program]())
+from nbgrader.apps import GenerateAssignmentApp
+for course in [os.path.abspath(stem) for stem in sys.argv[1:]]:
+    os.chdir(course)
+    GenerateAssignmentApp.clear_instance()
+    app = GenerateAssignmentApp()
+    app.initialize([os.path.basename(course)])
+    app.start()
 """
-
-
-def in_forks(courses, program, command, stems):
-    """Run a command in the course of each exercise, two at a time, in forks of one."""
-    done = subprocess.run(
-        [sys.executable, "-c", FORKS, program, command, *stems],
-        cwd=courses,
-        capture_output=True,
-        text=True,
-        env=in_environment(),
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
