@@ -1,4 +1,4 @@
-"""`distlab collect`: downloaded files become submissions."""
+"""`distlab collect`: submissions from downloaded files."""
 
 from pathlib import Path
 from typing import Annotated
@@ -59,7 +59,7 @@ def collect(
 
 
 def _compare(done, students, submitted, name, console):
-    """Say whom the gradebook does not know, and from whom there is nothing yet."""
+    """Print the students that the gradebook lacks, and those without a submission."""
     strangers = sorted({who for who, _ in done.taken} - students)
     named = {trouble.student for trouble in done.troubles}
     missing = [

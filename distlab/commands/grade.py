@@ -77,9 +77,9 @@ def open_course():
 
 
 def meant(word: str, assignments: list[str]) -> str:
-    """Return the assignment that a number or a name means.
+    """Return the assignment with this number or name.
 
-    Raises: UnknownLesson, listing those there are.
+    Raises: UnknownLesson, listing the course's assignments.
     """
     found = [name for name in assignments if name == word or _is_number(word, name)]
     if word in found:
@@ -100,7 +100,7 @@ def _is_number(word, name):
 
 
 def _of(students, grading):
-    """Return what was submitted, by those students if some are named."""
+    """Return the submissions, those of the named students if there are any."""
     found = grading.found
     if not students:
         if not found.submissions and not found.troubles:
@@ -119,7 +119,7 @@ def _of(students, grading):
 
 
 def _grade(grading: "Grading", submissions, jobs, force, console):
-    """Grade under one progress bar; return what could not be graded."""
+    """Grade under one progress bar; return the submissions that failed to be graded."""
     from distlab.instructor.submissions import Trouble
     from distlab.launch.machine import usable_cores
 
