@@ -7,7 +7,7 @@
 
     run(hello, world_size=4)
 
-Importing distlab is light; torch loads in the ranks, and here only when asked for.
+Importing distlab is light; torch loads in the ranks, and here only when needed.
 """
 
 import sys

@@ -72,7 +72,7 @@ class Ladder:
 
     @property
     def strongest(self) -> str:
-        """The strongest model not violated, "session guarantees, but not ...", ..."""
+        """The strongest model that no history violated; "none" or "inconclusive"."""
         for name in _MODELS:
             if self.holds(name):
                 return name

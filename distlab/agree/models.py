@@ -213,7 +213,7 @@ class Set(Model):
         return op in ("contains", "read") or result is False
 
     def gives(self, op, value):
-        """Return what is put in."""
+        """Return the value of an add or enqueue."""
         return (value,) if op == "add" else ()
 
     def finds(self, op, value, result):
@@ -253,7 +253,7 @@ class Queue(Model):
         return op == "dequeue" and result is None
 
     def gives(self, op, value):
-        """Return what is put in."""
+        """Return the value of an add or enqueue."""
         return (value,) if op == "enqueue" else ()
 
     def finds(self, op, value, result):

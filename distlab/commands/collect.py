@@ -23,8 +23,8 @@ def collect(
 ) -> None:
     """Sort a folder of downloaded notebooks by student, for `distlab grade`.
 
-    A file says whose it is in its name (anna_10_ring_all_reduce.ipynb, or as Moodle,
-    Canvas and Blackboard name them), or is in a folder with the student's name. The
+    A file has its student's name in its own (anna_10_ring_all_reduce.ipynb, or as
+    Moodle, Canvas and Blackboard name them), or is in a folder with that name. The
     status is 1 if something could not be collected.
     """
     console = Console(highlight=False)

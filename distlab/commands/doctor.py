@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
 
 def doctor() -> None:
-    """Show what this machine has, and what to do about what is missing.
+    """Show this machine's equipment, and remedies for missing parts.
 
     The status is 1 if no world of ranks can run here.
     """

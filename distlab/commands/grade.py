@@ -39,11 +39,11 @@ def grade(
         bool, typer.Option("--feedback", help="Then write nbgrader's feedback.")
     ] = False,
 ) -> None:
-    """Grade what students have submitted; the marks go into nbgrader's gradebook.
+    """Grade students' submissions; the marks go into nbgrader's gradebook.
 
-    Run it in the course folder. What is graded stays so until it is submitted anew, and
-    an interrupted run goes on by the same command. The status is 1 if something could
-    not be graded.
+    Run it in the course folder. A submission is graded again only if it is submitted
+    again, and an interrupted run goes on by the same command. The status is 1 if
+    something could not be graded.
     """
     console = Console(highlight=False)
     with Progress("loading nbgrader"):

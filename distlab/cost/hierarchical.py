@@ -14,7 +14,7 @@ def hierarchical_all_reduce(
     """Return the cost of rings inside each node, and between nodes for each shard.
 
     T = (2(g-1) + 2(n/g-1)) alpha + 2(n-1)/n S beta + (n-1)/n S gamma
-    with g ranks per node, or the greatest divisor of both g and n; all links alike
+    with g ranks per node, or the greatest common divisor of g and n; all links alike
 
     The bytes are those of one ring, in fewer rounds.
 

@@ -36,7 +36,7 @@ def amdahl_speedup(n: float, serial: float) -> float:
 
 
 def gustafson_speedup(n: float, serial: float) -> float:
-    """Return the scaled speed-up: the work of n workers relative to one's, per time.
+    """Return the scaled speed-up: the work of n workers over one's in the same time.
 
     serial: the part of that time, on n workers, in which only one of them works.
     """

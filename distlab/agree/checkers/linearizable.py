@@ -167,7 +167,7 @@ def _why_no_order(
             if all(giver.start > last.end for giver in givers):
                 return f"{_answer(last)} before {told(givers[0])} was invoked."
     before = [o for o in answered if o.end < last.start]
-    # What it should have seen is not what gave it its value, if there is anything else.
+    # It should have seen an operation other than its value's writer, if there is one.
     other = [o for o in before if not set(found) & set(given_by(o, model))]
     if len(kept) == 1:
         return f"{_answer(last)}, and nothing before it explains that."

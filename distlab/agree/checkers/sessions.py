@@ -165,7 +165,7 @@ def _check(name, demands, history, initial, within_s):
 
 
 def _versions(accesses, seen, made):
-    """Return (key -> writes in an order that meets the demands, ""), else a reason."""
+    """Return (key -> writes in an order that meets the demands, ""), or (None, why)."""
     order = Order(len(accesses.all))
     for demand in made:
         if demand.earlier == demand.later:

@@ -19,7 +19,7 @@ from distlab.trace import Operation
 
 __all__ = ["EXPLAINING", "perhaps", "smallest"]
 
-EXPLAINING = 0.25  # of a check's time limit: what shrinking may take in addition
+EXPLAINING = 0.25  # of a check's time limit: the additional time for shrinking
 
 Refuted = Callable[[list[Operation], Collection[int], float], bool]
 

@@ -65,7 +65,7 @@ class Work:
 
 
 class Quorum(Store):
-    """A store that reads from `reads` replicas and writes to `writes`: majorities.
+    """A store with read and write quorums, `reads` and `writes`: by default majorities.
 
     write_back: True if a read has its result kept by `writes` replicas before it
         returns. Without that it is not linearizable, also if reads + writes is more
