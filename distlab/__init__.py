@@ -7,7 +7,7 @@
 
     run(hello, world_size=4)
 
-Importing distlab is light; torch loads in the ranks, and here only when asked for.
+Importing distlab is light; torch loads in the ranks, and here only when needed.
 """
 
 import sys
@@ -91,4 +91,4 @@ def __dir__():
 if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
     import_module(
         "distlab.progress.watch"
-    ).begin()  # distlab/progress says what that is
+    ).begin()  # it records the learner's progress: see distlab/progress

@@ -45,7 +45,7 @@ class _Commands(TyperGroup):
 
 
 def app(*asked: str) -> typer.Typer:
-    """Return the application with the commands asked for, and all of them for none."""
+    """Return the application with the named commands, or all commands if none is."""
     made = typer.Typer(
         cls=_Commands,
         help="Learn distributed systems and distributed training by running them.",

@@ -1,7 +1,7 @@
-"""The notebook's cells: what they are called, and their lines.
+"""The notebook's cells: their titles and lines.
 
-A failure's story names the cell and shows its line. In the notebook's own process
-IPython knows both; any other process knows what it was told with `learn`.
+A failure report names the cell and shows its line. In the notebook's own process
+IPython has both; any other process has what it was given with `learn`.
 """
 
 import linecache
@@ -19,19 +19,19 @@ def cells() -> dict[str, tuple[str, list[str]]]:
 
 
 def learn(told: dict[str, tuple[str, list[str]]]) -> None:
-    """Know from now on what another process's `cells` returned."""
+    """Use from now on the cells of another process, as its `cells` returned them."""
     for name, (title, lines) in told.items():
         _told[name] = title
         linecache.cache[name] = sum(map(len, lines)), None, list(lines), name
 
 
 def were_told() -> bool:
-    """Return whether the cells are another process's, and so are all failures."""
+    """Return True if the cells are another process's, and so are all failures."""
     return bool(_told)
 
 
 def title_of(name: str) -> str:
-    """Return what the notebook calls the cell with this file name; "" if it is none."""
+    """Return the notebook's title of the cell with this file name; "" if it is none."""
     if name in _told:
         return _told[name]
     ipython = sys.modules.get("IPython")

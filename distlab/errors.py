@@ -1,8 +1,8 @@
-"""Every exception the library raises. A learner's mistake ends in one of these.
+"""The exceptions that the library raises. A learner's mistake ends in one of these.
 
-`WorldFailed` and its kinds tell one story: which rank failed first and why, what
-the other ranks were doing, and who waited for whom. The story is written by
-`distlab.launch.story`; these classes only carry it.
+The message of `WorldFailed` and its subclasses is a failure report: the rank that
+failed first and its reason, the calls of the other ranks, and the wait-for graph.
+`distlab.launch.story` writes it; these classes only carry it.
 """
 
 from collections.abc import Iterable
@@ -56,7 +56,7 @@ class InvalidArgument(DistlabError, ValueError, TypeError):
 
 
 class InvalidSchedule(InvalidArgument):
-    """A pipeline's schedule cannot be played; the message names stage and work."""
+    """A pipeline schedule that cannot be executed; the message names stage and work."""
 
 
 class CannotTravel(DistlabError, TypeError):
@@ -64,18 +64,18 @@ class CannotTravel(DistlabError, TypeError):
 
 
 class CheckpointError(DistlabError, OSError):
-    """A checkpoint that is not there, torn, or of something else; nothing was loaded.
+    """A checkpoint that is missing, torn, or of another model; nothing was loaded.
 
-    Or one that could not be written; the one before it is still there.
+    Or one that could not be written; the one before it is intact.
     """
 
 
 class NestedWorld(DistlabError, RuntimeError):
-    """A world was asked for inside a rank of another world."""
+    """A world that was requested inside a rank of another world."""
 
 
 class NestedRDD(DistlabError, RuntimeError):
-    """An RDD or its Context was used inside a function that runs on workers."""
+    """An RDD or Context that was used inside a function that runs on workers."""
 
 
 class ContextStopped(DistlabError, RuntimeError):
@@ -83,11 +83,11 @@ class ContextStopped(DistlabError, RuntimeError):
 
 
 class CourseUnusable(DistlabError, OSError):
-    """A folder that nbgrader cannot grade in, or a gradebook that somebody holds."""
+    """A folder that nbgrader cannot grade in, or a gradebook that another run locks."""
 
 
 class UnknownLesson(DistlabError):
-    """A word that means no lesson; the message lists the lessons there are."""
+    """A name that matches no lesson; the message lists the lessons."""
 
 
 class WorldClosed(DistlabError, RuntimeError):
@@ -95,18 +95,18 @@ class WorldClosed(DistlabError, RuntimeError):
 
 
 class ProcessServerFailed(DistlabError, RuntimeError):
-    """The helper process that forks ranks could not start, or died."""
+    """A process server, which forks ranks, that could not start, or died."""
 
 
 class SandboxExceeded(ProcessServerFailed):
-    """What ran in a sandbox used more than it may, and all of it was ended.
+    """A sandbox whose code exceeded a limit; all of its processes were ended.
 
-    `why` says what it used, in half a sentence.
+    `why` names the limit, in half a sentence.
     """
 
     @property
     def why(self) -> str:
-        """What it used."""
+        """The limit that was exceeded, in half a sentence."""
         return self.args[0]
 
 
@@ -119,7 +119,7 @@ class ExtraMissing(DistlabError, ImportError):
 
     @classmethod
     def of(cls, user: str, packages: list[str], extra: str) -> "ExtraMissing":
-        """Return the error that says what `user` needs and which extra brings it."""
+        """Return the error that names the packages `user` needs and their extra."""
         needs = " and ".join(packages)
         return cls(f'{user} needs {needs}: pip install "distlab[{extra}]"')
 
@@ -133,9 +133,9 @@ class EngineFailed(DistlabError, RuntimeError):
 
 
 class HistoryError(DistlabError, ValueError):
-    """A history that cannot be, or that a checker cannot judge.
+    """A history that is contradictory, or that a checker cannot judge.
 
-    `line` is the number of the line that is wrong, if it was read from a file or text.
+    `line` is the number of the invalid line, if it was read from a file or text.
     """
 
     def __init__(self, story: str, *, line: int | None = None):
@@ -157,9 +157,9 @@ class WorkdirError(DistlabError, OSError):
 class TaskFailed(DistlabError, RuntimeError):
     """A task that workers cannot finish; nothing of the job's output is left.
 
-    `task` names it, such as "map 3", and `worker` who had it last.
+    `task` names it, such as "map 3", and `worker` is the last that ran it.
     `cause` is the exception of the user's function, else a sentence.
-    `trace` holds what every worker did up to the failure.
+    `trace` holds the events of every worker up to the failure.
     """
 
     def __init__(
@@ -176,11 +176,11 @@ class TaskFailed(DistlabError, RuntimeError):
 
 
 class NodeFailed(DistlabError, RuntimeError):
-    """A node that raised, did not return, or returned what is no effect.
+    """A node that raised, did not return, or returned something other than effects.
 
     `node` is its number, and `method` the one that was called, such as "on_message".
-    `cause` is the exception of the learner's code where it raised one, else a sentence.
-    `trace` holds what every node and client did up to the failure, if anything.
+    `cause` is the exception of the learner's code if it raised one, else a sentence.
+    `trace` holds the events of all nodes and clients up to the failure, if any.
     """
 
     def __init__(
@@ -207,14 +207,14 @@ class SwitchFailed(DistlabError, RuntimeError):
 
 
 class ClusterClosed(DistlabError, RuntimeError):
-    """Something was asked of a `Cluster` after its end."""
+    """A call on a `Cluster` after its end."""
 
 
 class NotDeterministic(DistlabError, RuntimeError):
-    """A node that was called twice in the same way, and did not do the same twice.
+    """A node that behaved differently in two calls with the same input.
 
     `node` is its number and `at_s` the time at which the two runs part. `first` and
-    `second` say in words what it did there, each time.
+    `second` describe its effects there, in each run.
     """
 
     def __init__(self, story: str, *, node: int, at_s: float, first: str, second: str):
@@ -229,16 +229,16 @@ class NotDeterministic(DistlabError, RuntimeError):
 
 
 class WorldChanged(DistlabError, RuntimeError):
-    """A rank of an elastic world has died or joined: this world is over."""
+    """The end of an elastic world's generation: a rank has died or joined."""
 
 
 class WorldFailed(DistlabError):
-    """A world that did not finish: the failure that came first, and its story.
+    """A world that did not finish: the failure that came first, and its report.
 
     `rank` is the rank that failed first, or the one that the others waited for.
-    `cause` is that rank's own exception where it raised one, else a sentence.
-    `trace` holds what every rank did up to the failure.
-    `output` holds what every rank printed, one string per rank.
+    `cause` is that rank's own exception if it raised one, else a sentence.
+    `trace` holds the events of every rank up to the failure.
+    `output` holds the output of every rank, one string per rank.
     """
 
     def __init__(
@@ -261,15 +261,15 @@ class WorldFailed(DistlabError):
 
 
 class RankRaised(WorldFailed):
-    """A rank's function raised; `cause` is the exception."""
+    """A rank whose function raised; `cause` is the exception."""
 
 
 class RankDied(WorldFailed):
-    """A rank's process ended without returning: killed, crashed or left early."""
+    """A rank whose process ended without returning: killed, crashed or left early."""
 
 
 class Deadlock(WorldFailed):
-    """Ranks wait for each other, and nothing in flight can free any of them.
+    """Ranks that wait for each other, while no message in flight can free them.
 
     `cycle` lists the ranks in the order in which they wait, each for the next and
     the last for the first; it is empty when they wait for a rank that has returned.
@@ -279,11 +279,11 @@ class Deadlock(WorldFailed):
 
 
 class CollectiveMismatch(WorldFailed):
-    """Ranks disagree about a collective: one skipped it, or called another."""
+    """Ranks that disagree about a collective: one skipped it, or called another."""
 
 
 class WorldTimeout(WorldFailed):
-    """Time ran out while at least one rank was still at work."""
+    """A world whose time limit passed while at least one rank was still running."""
 
 
 def _rebuild(kind, story, fields):
@@ -293,10 +293,10 @@ def _rebuild(kind, story, fields):
 
 
 def interrupted(story: str, trace: object) -> KeyboardInterrupt:
-    """Return what Ctrl-C raises, with what ranks or workers were doing then.
+    """Return the exception of Ctrl-C, with a report of the ranks or workers.
 
-    It is no class of its own: of those, a script would not end as by the signal.
-    `trace` holds what they did up to there.
+    It has no class of its own: with one, a script would not end as by the signal.
+    `trace` holds their events up to there.
     """
     error = KeyboardInterrupt(story)
     error.trace = trace
@@ -305,9 +305,9 @@ def interrupted(story: str, trace: object) -> KeyboardInterrupt:
 
 
 def brief_traceback(error: BaseException) -> list[str]:
-    """Return the lines a notebook shows for `error`: its story, and no library frames.
+    """Return the lines a notebook shows for `error`: its message, no library frames.
 
-    IPython asks an exception for `_render_traceback_`; the frames between the
+    IPython calls an exception's `_render_traceback_`; the frames between the
     learner's cell and the raise are distlab's own and explain nothing.
     """
     bold_red, plain = "\x1b[1;31m", "\x1b[0m"

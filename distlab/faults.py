@@ -1,8 +1,8 @@
-"""Plans of failure, as plain data: what goes wrong, on which rank, and when.
+"""Fault plans as plain data: the kind of each fault, its rank, and its step or time.
 
 `run(fn, 4, faults=[Kill(rank=2, step=3)])` kills rank 2 with SIGKILL as it makes its
 third Comm call. A step is the rank's n-th Comm call, counted from 1, the same number
-that its trace events carry; step 0 is the moment before its function begins.
+that its trace events have; step 0 is the moment before its function begins.
 
 Workers of a data job have tasks instead of steps: `KillWorker(worker=1, task=3)`. Nodes
 that exchange messages have only the time: `Split(0.5, [0], [1, 2])`, `Crash(1, 0.5)`.
@@ -37,7 +37,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Kill:
-    """`rank` dies by SIGKILL at the start of its `step`-th Comm call."""
+    """The death of `rank` by SIGKILL at the start of its `step`-th Comm call."""
 
     rank: int
     step: int
@@ -45,7 +45,7 @@ class Kill:
 
 @dataclass(frozen=True)
 class Hang:
-    """`rank` stays alive, but never gets past the start of its `step`-th Comm call."""
+    """A hang of `rank` at the start of its `step`-th Comm call; it stays alive."""
 
     rank: int
     step: int
@@ -53,7 +53,7 @@ class Hang:
 
 @dataclass(frozen=True)
 class Slow:
-    """`rank` gets its processor for only one `factor`-th of the time."""
+    """A slow `rank`: it gets its processor for only one `factor`-th of the time."""
 
     rank: int
     factor: float
@@ -61,7 +61,7 @@ class Slow:
 
 @dataclass(frozen=True)
 class Corrupt:
-    """`rank` sends one bit wrong in its `step`-th Comm call, and notices nothing.
+    """A flipped bit in what `rank` sends in its `step`-th Comm call, without an error.
 
     It is in the largest number of the message, bit 4 of the second highest byte: in
     float32 and bfloat16 the number is off by an eighth at most, in float64 by half.
@@ -74,9 +74,9 @@ class Corrupt:
 
 
 def corrupted(thing: object, faults: Iterable["Fault"], rank: int, step: int):
-    """Return what `rank` sends in its `step`-th call, and whether a fault changed it.
+    """Return (message of `rank` in its `step`-th call, True if a fault changed it).
 
-    thing: a tensor or array, which stays as it is; other things are never changed.
+    thing: the original, which stays as it is; only tensors and arrays are corrupted.
     """
     planned = any(
         isinstance(fault, Corrupt) and (fault.rank, fault.step) == (rank, step)
@@ -101,8 +101,8 @@ def corrupted(thing: object, faults: Iterable["Fault"], rank: int, step: int):
 class Storm:
     """Random faults for `run_elastic`, by seed: every process has one ahead of it.
 
-    every: Comm calls that a process makes until its fault, on average; as with
-        failures of machines, how long it has lived already makes no difference.
+    every: the mean number of Comm calls that a process makes until its fault; as with
+        failures of machines, the distribution has no memory of its age.
     kinds: of the faults, each as likely as the others.
     """
 
@@ -111,7 +111,7 @@ class Storm:
     kinds: tuple[type, ...] = (Kill, Hang)
 
     def __call__(self, process: int, replaced: int) -> list["Fault"]:
-        """Return the faults of a process that was replaced so many times."""
+        """Return the faults of a process that has been replaced `replaced` times."""
         draw = random.Random(f"{self.seed}, {process}, {replaced}")
         step = 1 + int(draw.expovariate(1 / self.every))
         return [draw.choice(self.kinds)(process, step)]
@@ -119,10 +119,10 @@ class Storm:
 
 @dataclass(frozen=True)
 class KillWorker:
-    """`worker` dies by SIGKILL in its `task`-th task, counted from 1.
+    """The death of `worker` by SIGKILL in its `task`-th task, counted from 1.
 
-    It has done the task's work, and not yet committed it. The worker that takes its
-    place goes on counting.
+    It has done the task's work, and not yet committed it. The worker that replaces it
+    goes on counting.
     """
 
     worker: int
@@ -131,7 +131,7 @@ class KillWorker:
 
 @dataclass(frozen=True)
 class SlowWorker:
-    """`worker` gets its processor for only one `factor`-th of the time."""
+    """A slow `worker`: it gets its processor for only one `factor`-th of the time."""
 
     worker: int
     factor: float
@@ -139,11 +139,11 @@ class SlowWorker:
 
 @dataclass(frozen=True, init=False)
 class Split:
-    """From `at_s` on, no message passes between nodes on different sides.
+    """A network partition from `at_s` on: no message passes between different sides.
 
-    sides: the numbers of the nodes on each; a node on none of them is alone.
-    until_s: when the network is whole again; None for never.
-    Messages under way between two sides at that time are dropped, too.
+    sides: the numbers of the nodes on each; a node on none of them is isolated.
+    until_s: the time at which it heals; None for never.
+    Messages in flight between two sides at `at_s` are dropped, too.
     """
 
     at_s: float
@@ -160,9 +160,9 @@ class Split:
 
 @dataclass(frozen=True)
 class Crash:
-    """At `at_s` `node` dies, with all that it had not saved.
+    """A crash of `node` at `at_s`, which loses all that it had not saved.
 
-    until_s: when it starts again, from what it had saved; None for never.
+    until_s: the time of its restart from its saved state; None for never.
     """
 
     node: int
@@ -231,7 +231,7 @@ def check_worker_faults(
 
 
 def _one_or_several(faults, kind):
-    """Return a tuple; what is no fault is in it, too, to be refused by name."""
+    """Return a tuple; values that are no faults stay in it, to be refused by name."""
     one = isinstance(faults, kind) or not isinstance(faults, Iterable)
     return (faults,) if one else tuple(faults)
 

@@ -1,4 +1,4 @@
-"""Files that are whole at every moment, and the course's own notebooks."""
+"""Atomic writing of files, and the course's own notebooks."""
 
 import os
 import tempfile
@@ -9,10 +9,10 @@ __all__ = ["course_files", "write_whole"]
 
 
 def course_files() -> dict[str, Path]:
-    """Return lessons, exercises and what lies beside them, by their place in a course.
+    """Return path in the course -> file, of the lessons, exercises and AGENTS.md.
 
-    Such as "lessons/10_ring.ipynb" and "exercises/10_ring/10_ring.ipynb". They are
-    those of the clone that this package is in, else those installed with it.
+    Paths such as "lessons/10_ring.ipynb" and "exercises/10_ring/10_ring.ipynb". The
+    files are those of the clone that this package is in, else those installed with it.
     """
     root = Path(__file__).parents[1]
     found = [*root.glob("lessons/*.ipynb"), *root.glob("exercises/*/*.ipynb")]
@@ -27,7 +27,7 @@ def course_files() -> dict[str, Path]:
 
 
 def _place(path):
-    """Return where a file is in a course; a wheel has all exercises in one folder."""
+    """Return a file's path in a course; a wheel has all exercises in one folder."""
     if path.parent.name == "lessons":
         return f"lessons/{path.name}"
     if path.suffix == ".ipynb":
@@ -36,7 +36,7 @@ def _place(path):
 
 
 def write_whole(path: Path, content: str | bytes, *, mode: int = 0o600) -> None:
-    """Write the whole file, or leave it as it was.
+    """Replace the file atomically: it has the whole content, or stays as it was.
 
     Raises: OSError, as writing in the file's folder does.
     """

@@ -1,4 +1,4 @@
-"""Imports that distlab does not need, and those that only an extra brings."""
+"""Optional imports: the extras that bring packages, and a costly one left out."""
 
 import re
 import sys
@@ -22,7 +22,7 @@ def extra_of(module: str) -> str | None:
 
 
 def leave_out_grammars() -> None:
-    """Keep jsonschema from preparing 39 grammars of addresses, for more than a second.
+    """Keep jsonschema from compiling 39 grammars of addresses, for more than a second.
 
     It does so where it is imported, and nbformat imports it. The schema of a notebook
     has no address to check. Call it before either is imported.

@@ -1,11 +1,11 @@
-"""Links between ranks: how long a message takes, and `LINKS`, those that one can buy.
+"""Links between ranks: the time of a message on each, and `LINKS`, a table of them.
 
     LINKS["InfiniBand NDR"].seconds(25 * MB)
 
 A rate is that of one direction, in bytes. Data sheets of NVLink add both directions up,
-and those of networks count bits. What is lost to headers is not taken off, so measured
+and those of networks count bits. The overhead of headers is not subtracted, so measured
 rates are lower. Latencies depend on much more than the wire; these are the figures of
-their sources, to compare kinds of links with. `distlab.cost.fit_link` finds your own.
+their sources, to compare kinds of links. `distlab.cost.fit_link` measures your own.
 
 Both numbers of a link belong to one protocol. NCCL has three: LL reaches the lowest
 latency at half of the rate at most, LL128 is between, and Simple has the full rate.
@@ -23,9 +23,9 @@ __all__ = ["LINKS", "Link"]
 
 @dataclass(frozen=True)
 class Link:
-    """A way for messages: `latency_s` for each, then `bytes_per_s`, in one direction.
+    """A link's latency and rate: `latency_s` for each message, then `bytes_per_s`.
 
-    source: where the two numbers are from, in words.
+    source: a reference for the two numbers. Both hold for one direction.
     Raises: InvalidArgument for a negative or infinite latency, or no rate above 0.
     """
 
@@ -44,7 +44,7 @@ class Link:
             )
 
     def seconds(self, message_bytes: float) -> float:
-        """Return how long a message takes."""
+        """Return the time that a message takes."""
         return self.latency_s + message_bytes / self.bytes_per_s
 
 

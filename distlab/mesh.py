@@ -1,11 +1,11 @@
-"""`Mesh`: the ranks of a world in a grid, and a subgroup along each of its dimensions.
+"""`Mesh`: the ranks of a world in a grid, with a subgroup along each mesh dimension.
 
     Mesh(comm, dp=2, tp=4)      tp ─▶
                             dp   0  1  2  3      tp: {0 1 2 3} {4 5 6 7}
                              ▼   4  5  6  7      dp: {0 4} {1 5} {2 6} {3 7}
 
 The last dimension is the innermost: its groups are ranks with consecutive numbers,
-which share a node. So tensor parallelism, which talks most, is named last.
+which share a node. So tensor parallelism, which sends most, is named last.
 """
 
 import math
@@ -27,7 +27,7 @@ class Mesh:
 
     mesh.tp, mesh["tp"]: the Comm among the ranks that differ in that coordinate only.
     mesh["dp", "tp"]: among those that differ in these, the last one innermost. All of
-        its ranks must ask for it a first time.
+        its ranks must make the first access together.
     sizes, coordinates: of each dimension, by name. comm: the Comm of all.
 
     Raises: InvalidArgument if the sizes do not multiply to the number of ranks;

@@ -1,12 +1,12 @@
-"""The limits after which distlab gives up, all multiplied by DISTLAB_PATIENCE.
+"""Time limits of distlab's own waits, all multiplied by DISTLAB_PATIENCE.
 
-A start, a call, a server's answer, a cell or a check that takes longer than its limit
-is taken for one that never ends. On a busy machine, or beside other tests, all takes
-longer: DISTLAB_PATIENCE=3 in the environment makes each limit three times as long. It
-is read when a limit is needed, and processes inherit it.
+A start, a call, a server's response, a cell or a check that takes longer than its limit
+is treated as one that never ends. On a busy machine, or while other tests run, all
+takes longer: DISTLAB_PATIENCE=3 in the environment makes each limit three times as
+long. It is read when a limit is needed, and processes inherit it.
 
-What a protocol or a lesson measures is no such limit: heartbeats, elections, what a
-client waits for an answer, how long a checker searches.
+Times that a protocol or a lesson measures are not scaled: heartbeats, elections, a
+client's time-out, a checker's time to search.
 """
 
 import math
@@ -20,7 +20,7 @@ _NAME = "DISTLAB_PATIENCE"
 
 
 def patience(seconds: float) -> float:
-    """Return how long to wait for what should take `seconds` at most.
+    """Return the limit, in seconds, of a wait that should take `seconds` at most.
 
     Raises: InvalidArgument if DISTLAB_PATIENCE is no finite number above 0.
     """
@@ -28,9 +28,9 @@ def patience(seconds: float) -> float:
 
 
 def limit_in_words(seconds: float, name: str = "") -> str:
-    """Return what `patience(seconds)` is, and what of: "6 s (timeout_s=2, ...)".
+    """Return `patience(seconds)` with its factors: "6 s (timeout_s=2, ...)".
 
-    name: of the argument or option whose value is `seconds`, if there is one.
+    name: the argument or option whose value is `seconds`, if there is one.
     """
     why = [f"{name}={seconds:g}"] if name else []
     why = ", ".join([*why, f"{_NAME}={_factor():g}"])
@@ -38,7 +38,7 @@ def limit_in_words(seconds: float, name: str = "") -> str:
 
 
 def more_patience() -> str:
-    """Return how to lengthen a limit that no argument sets, as a sentence's words."""
+    """Return a clause that advises a longer limit, for limits that no argument sets."""
     more = f"{_NAME}={max(3, 3 * _factor()):g}"
     return f"If this machine is busy, give it longer: {more} in the environment"
 

@@ -1,4 +1,4 @@
-"""Whom a rank may name as the other side of a message."""
+"""Checks of the peers, requests and groups that a rank names in a Comm call."""
 
 import operator
 from collections.abc import Sequence
@@ -12,11 +12,11 @@ _LARGEST = 2**62
 
 
 class Disagreement(Exception):
-    """Ranks have entered different collectives; whoever watches them says which."""
+    """Different collectives entered by ranks; their supervisor reports which."""
 
 
 def check_peer(peer: int, name: str, rank: int, world_size: int) -> None:
-    """Refuse a `peer`, given as the argument `name`, that `rank` cannot talk to.
+    """Refuse a `peer`, given as the argument `name`, that `rank` cannot exchange with.
 
     Raises: InvalidArgument.
     """
@@ -34,7 +34,7 @@ def check_peer(peer: int, name: str, rank: int, world_size: int) -> None:
 
 
 def check_not_alone(world_size: int) -> None:
-    """Refuse to wait for a message of any rank where there is no other.
+    """Refuse to wait for a message of any rank in a world of one rank.
 
     Raises: InvalidArgument.
     """
@@ -55,7 +55,7 @@ def check_requests(requests: Sequence) -> None:
 
 
 def check_color(color: int | None, key: int | None) -> None:
-    """Refuse what `split` cannot sort ranks by.
+    """Refuse a color or key that `split` cannot sort ranks by.
 
     Raises: InvalidArgument.
     """
@@ -70,7 +70,7 @@ def check_color(color: int | None, key: int | None) -> None:
 
 
 def check_group_name(name: str) -> None:
-    """Refuse a name of a group that could not stand in the notes.
+    """Refuse a group name that the recorder could not write down.
 
     Raises: InvalidArgument.
     """
@@ -83,16 +83,16 @@ def check_group_name(name: str) -> None:
 def in_new_group(
     color: int, said: Sequence[tuple[int, int]], ranks: Sequence[int]
 ) -> list[int]:
-    """Return who is in the new group of a color, in its order.
+    """Return the ranks in the new group of a color, in the order of their keys.
 
-    said: what each rank of the old group gave as (color, key). ranks: those ranks.
+    said: the (color, key) of each rank of the old group. ranks: those ranks.
     """
     places = [place for place, (other, _) in enumerate(said) if other == color]
     return [ranks[p] for p in sorted(places, key=lambda p: (said[p][1], p))]
 
 
 def _is_whole(peer):
-    """Whether `peer` is an integer of Python or numpy; a bool is neither."""
+    """Return True if `peer` is an integer of Python or numpy; a bool is neither."""
     try:
         operator.index(peer)
     except TypeError:

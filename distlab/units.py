@@ -1,4 +1,4 @@
-"""Bytes and seconds, written the way people read them.
+"""Bytes and seconds in readable units.
 
 Decimal and binary multiples are different units: a NIC of 10 Gb/s and a
 gradient of 400 MB are decimal, a buffer of 1 MiB is binary.

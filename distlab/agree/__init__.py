@@ -1,4 +1,4 @@
-"""How nodes agree, or fail to: stores that can be broken, and what judges them."""
+"""Replicated stores that faults can break, and checkers of their histories."""
 
 from distlab.agree.checkers.causal import check_causal
 from distlab.agree.checkers.converged import check_converged

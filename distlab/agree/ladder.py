@@ -1,4 +1,4 @@
-"""Models of consistency from strong to weak, and the first that nothing violates."""
+"""Consistency models from strong to weak, and the first that no history violates."""
 
 from distlab.agree.checkers.causal import check_causal
 from distlab.agree.checkers.converged import check_converged
@@ -16,7 +16,7 @@ from distlab.history import History
 
 __all__ = ["Ladder"]
 
-_WITHIN_S = 0.5  # is plenty where there is an answer at all
+_WITHIN_S = 0.5  # is plenty if the checker decides at all
 _LINEARIZABLE_S = 10  # takes longer, and all that is weaker follows
 _MODELS = {
     "linearizable": lambda h: check_linearizable(
@@ -34,11 +34,11 @@ _SESSIONS = {
 
 
 class Ladder:
-    """Judges one history of a store after the other.
+    """The models that a store's histories, judged one after another, have violated.
 
-    violated: model -> the first verdict that says so. A model that is not in it has
-    been violated by none of the `judged` histories, which proves nothing.
-    undecided: model -> of how many histories the checker could not say.
+    violated: model -> the first verdict that it is violated. A model that is not in it
+    has been violated by none of the `judged` histories, which proves nothing.
+    undecided: model -> the number of histories that were inconclusive.
     """
 
     def __init__(self):
@@ -46,21 +46,21 @@ class Ladder:
         self.violated, self.undecided = {}, {}
 
     def judge(self, history: History) -> None:
-        """Have the checkers look at a history, from the strongest model down.
+        """Check a history against the models, from the strongest down.
 
-        One that holds has all weaker ones hold. One that is violated already stays so.
+        A model that holds implies the weaker ones. One violated earlier stays so.
         """
         self.judged += 1
         self._check("converged", check_converged, history)
         if any(self._check(name, check, history) for name, check in _MODELS.items()):
             return
-        # No session guarantee speaks of siblings: reads that found some are left out.
+        # No session guarantee covers siblings: reads that found some are left out.
         plain = History(each for each in history if not siblings(each.result))
         for name, check in _SESSIONS.items():
             self._check(name, check, plain)
 
     def _check(self, name, check, history):
-        """Return whether the model holds."""
+        """Return True if the model holds."""
         if name in self.violated:
             return False
         verdict = check(history)
@@ -72,7 +72,7 @@ class Ladder:
 
     @property
     def strongest(self) -> str:
-        """The strongest model that was not violated; else what was not, in words."""
+        """The strongest model that no history violated; "none" or "inconclusive"."""
         for name in _MODELS:
             if self.holds(name):
                 return name
@@ -84,6 +84,6 @@ class Ladder:
         return "none" if self.violated else "inconclusive"
 
     def holds(self, model: str) -> bool:
-        """Whether it was decided of some history, and violated by none."""
+        """Return True if it was decided for some history, and violated by none."""
         decided = self.judged - self.undecided.get(model, 0)
         return model not in self.violated and decided > 0

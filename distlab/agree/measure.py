@@ -1,11 +1,11 @@
-"""What a store is worth: its consistency, availability and latency, by measurement.
+"""Measurement of a store: its consistency, availability and latency.
 
 Three kinds of runs, all of the same store under clients at every node (`workload`):
 
-    quiet    nothing fails            how long does a read take, how long a write?
-    split    two nodes | one node     who is still answered, and how fast?
+    quiet    nothing fails            latency of reads and writes
+    split    two nodes | one node     availability and latency on each side
     rough    a partition, a crash, dropped, duplicated and late messages, another seed
-             each time: which consistency has none of them violated?
+             each time: the strongest consistency that none of them violates
 """
 
 import itertools
@@ -39,7 +39,7 @@ _CLIENTS_PER_NODE = 2
 _KEYS = 2
 _ONE_WAY_S = 0.01
 _SPLIT_S = (0.1, 2.5)
-_TOLD_S = (0.1, 2.0)  # what begins then gives up, if it does, before it heals
+_TOLD_S = (0.1, 2.0)  # calls that begin then time out, if they do, before it heals
 _ROUGH = Delivery((0.001, 0.1), loss=0.2, duplicate=0.1)
 _HURRY_S = 0.005  # between calls: so short that messages are reordered
 _ROUGH_KEYS = 4
@@ -56,8 +56,8 @@ def workload(
 ) -> list[Client]:
     """Return clients, spread evenly over the nodes, that read and write a few keys.
 
-    Every call is a read or a write, as a coin falls, of one of the keys "x", "y", "z",
-    ... No value is written twice, so that what a read returns says which write it saw.
+    Every call is a read or a write, at random, of one of the keys "x", "y", "z", ...
+    No value is written twice, so that a read's result identifies the write that it saw.
     `dataclasses.replace(client, pause_s=0.1)` changes one.
     """
     values = itertools.count(1)
@@ -90,10 +90,10 @@ def _names(keys):
 
 @dataclass(frozen=True)
 class Observed:
-    """A history, and what the clients of some nodes met in it.
+    """A history, with the nodes that its clients called.
 
-    node_of: which node each client asked. start_s, end_s: only calls that began between
-    them are told of.
+    node_of: the node that each client called. start_s, end_s: only calls that began
+    between them are counted.
     """
 
     history: History
@@ -102,16 +102,16 @@ class Observed:
     end_s: float = math.inf
 
     def latencies_s(self, op: str) -> list[float]:
-        """Return how long each answered call of this kind took."""
+        """Return the seconds that each completed call of this kind took."""
         return [each.end - each.start for each in self._asked(op) if _answered(each)]
 
     def answered(self, op: str, nodes: Sequence[int]) -> float | None:
-        """Return the share of calls of this kind, at these nodes, that were answered.
+        """Return the share of calls of this kind, at these nodes, that completed.
 
         None if there was no such call.
-        Every client counts the same: one that has to wait for a refusal asks less
-        often, so by the number of calls a store would look the better the longer it
-        lets them wait.
+        Every client has the same weight: one that has to wait for a refusal calls less
+        often, so if every call had the same, a store would look the better the longer
+        it lets clients wait.
         """
         shares = []
         for client, node in enumerate(self.node_of):
@@ -131,14 +131,14 @@ def _answered(operation):
 
 @dataclass(frozen=True, repr=False)
 class Measured:
-    """What was found about one store.
+    """The measurements of one store.
 
-    sides: which nodes were together in the partition, the majority first.
+    sides: the nodes on each side of the partition, the majority first.
     quiet, split: the run without a fault, and that with the partition.
-    one_way_s: how long every message took in those two.
-    ladder: what the checkers said about all runs.
-    stale_s: of every read in the run with the partition, how old its value was
-        (see `staleness`).
+    one_way_s: seconds that every message took in those two.
+    ladder: the models that the runs have violated.
+    stale_s: of every read in the run with the partition the age of its value, in
+        seconds (see `staleness`).
     """
 
     name: str
@@ -155,28 +155,28 @@ class Measured:
         return self.ladder.strongest
 
     def delays(self, op: str, *, split: bool = False) -> list[int]:
-        """Return for each answered call how many messages it waited for, sorted.
+        """Return the number of messages that each completed call waited for, sorted.
 
-        That is how often `one_way_s` fits in: what real processes take on top, which is
-        less than that, is not counted.
+        It is the latency divided by `one_way_s`, rounded down: the overhead of real
+        processes, which is less than that, is not counted.
         """
         seconds = (self.split if split else self.quiet).latencies_s(op)
         return sorted(int(each / self.one_way_s + 0.01) for each in seconds)
 
     def median_s(self, op: str, *, split: bool = False) -> float | None:
-        """Return how long an answered call took, in the middle; None without any."""
+        """Return the median latency of completed calls in seconds, None if none."""
         seconds = (self.split if split else self.quiet).latencies_s(op)
         return statistics.median(seconds) if seconds else None
 
     def availability(self, nodes: Sequence[int] | None = None) -> float:
-        """Return the share of calls answered during the partition, at these nodes.
+        """Return the share of calls completed during the partition, at these nodes.
 
         Reads and writes count the same. Without `nodes`: at all of them.
         """
         return statistics.fmean(self.availability_of(nodes).values())
 
     def availability_of(self, nodes: Sequence[int] | None = None) -> dict[str, float]:
-        """Return that share of reads, and of writes."""
+        """Return the `availability` of reads and of writes: op -> share."""
         nodes = sum(self.sides, ()) if nodes is None else nodes
         shares = {op: self.split.answered(op, nodes) for op in ("read", "write")}
         return {op: share for op, share in shares.items() if share is not None}
@@ -205,19 +205,19 @@ def measure(
     seeds: int = 12,
     on: Callable[..., Outcome] = simulate,
 ) -> Measured:
-    """Find out what a store of `nodes` nodes is worth.
+    """Measure the consistency, availability and latency of a store of `nodes` nodes.
 
-    make: a store's class, or a partial of one. seeds: how many rough runs there are.
-    on: `simulate`, or `network.run` for real processes, which takes its time.
+    make: a store's class, or a partial of one. seeds: the number of rough runs.
+    on: `simulate`, or `network.run` for real processes, which is slower.
 
-    Raises: InvalidArgument, and what `on` raises.
+    Raises: InvalidArgument, and the errors of `on`.
     """
     with Progress() as progress:
         return measured(make, name or name_of(make), nodes, seeds, on, progress)
 
 
 def measured(make, name, nodes, seeds, on, progress: Progress) -> Measured:
-    """Do what `measure` does, and say how far it is."""
+    """Measure a store as `measure` does, and report the progress."""
     if nodes < 3:
         raise InvalidArgument(
             f"nodes={nodes}: a partition with a majority takes 3 nodes or more."
@@ -277,7 +277,7 @@ def _rough(nodes, seed):
 
 
 def name_of(make: Callable[..., Node]) -> str:
-    """Return how a store is written, such as `Quorum(reads=1)`."""
+    """Return a store's name with its options, such as `Quorum(reads=1)`."""
     if not isinstance(make, partial):
         return getattr(make, "__name__", repr(make))
     knobs = ", ".join(f"{knob}={value!r}" for knob, value in make.keywords.items())

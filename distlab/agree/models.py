@@ -1,6 +1,6 @@
-"""Models: what a store of one copy answers, if it has one client.
+"""Models: sequential specifications, the results of one copy with one client.
 
-A model of your own needs the words that it knows, what it begins with, and `step`:
+A model of your own needs the names of its operations, its initial state, and `step`:
 
     class Counter(Model):
         operations = ("increment", "read")
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class _Any:
-    """The result of an operation that nobody knows: it equals every other one."""
+    """An unknown result of an operation: it equals every other one."""
 
     def __eq__(self, other):
         return True
@@ -53,10 +53,10 @@ ANY = _Any()
 
 
 class Model:
-    """One thing in a store, as if there were one copy of it and one client.
+    """A sequential specification of one object: one copy of it, and one client.
 
-    operations: the words that it knows. initial: its state before the first one.
-    A state can be hashed, and is not None. Several keys are several things.
+    operations: their names. initial: the state before the first one.
+    A state is hashable, and not None. Several keys are several objects.
     """
 
     operations: tuple[str, ...] = ()
@@ -64,40 +64,40 @@ class Model:
 
     @property
     def name(self) -> str:
-        """What it is called in a verdict."""
+        """The model's name in a verdict."""
         return type(self).__name__
 
     def step(self, state: Any, op: str, value: Any, result: Any) -> Any:
-        """Return the state after an operation, or None if it cannot be answered so.
+        """Return the state after an operation, or None if it cannot have this result.
 
-        result: what was answered, or `ANY` if that is not known. What an operation does
-        depends on the state, and not on the result.
+        result: the result in the history, or `ANY` if it is unknown. The effect of an
+        operation depends on the state, and not on the result.
         """
         raise NotImplementedError
 
     def faults(self, op: str, value: Any, result: Any) -> str | None:
-        """Return in words what makes no sense about an operation, if anything."""
+        """Return a phrase that describes an invalid value or result, or None."""
 
-    # What follows makes checks faster and their explanations shorter; without it they
-    # are right all the same.
+    # The rest makes checks faster and their explanations shorter; they are correct
+    # without it.
 
-    overwrites = False  # whether a state is (the value that was given last,), no more
+    overwrites = False  # True if a state is (the value written last,) and no more
 
     def observes(self, op: str, result: Any) -> bool:
-        """Return whether an operation with this result changes nothing in any state."""
+        """Return True if an operation with this result changes nothing in any state."""
         return False
 
     def gives(self, op: str, value: Any) -> tuple:
-        """Return the values that can be found because of this operation."""
+        """Return the values that later operations can find because of this one."""
         return ()
 
     def finds(self, op: str, value: Any, result: Any) -> tuple:
-        """Return the values that an operation answered so has found there."""
+        """Return the values that an operation with this result has found."""
         return ()
 
 
 class Register(Model):
-    """One value: "write" sets it, "read" answers it."""
+    """One value: "write" sets it, "read" returns it."""
 
     operations = ("read", "write")
     overwrites = True
@@ -112,19 +112,19 @@ class Register(Model):
         return state if (result,) == state else None
 
     def observes(self, op, result):
-        """Return whether it is a read."""
+        """Return True for a read."""
         return op == "read"
 
     def gives(self, op, value):
-        """Return what is written."""
+        """Return the value of a write."""
         return (value,) if op == "write" else ()
 
     def finds(self, op, value, result):
-        """Return what is read."""
+        """Return the result of a read."""
         return (result,) if op == "read" else ()
 
     def faults(self, op, value, result):
-        """Tell of a value that cannot be compared."""
+        """Return a phrase that describes a value that cannot be compared, or None."""
         return _unfit("value", value) or _unfit("result", result)
 
 
@@ -144,21 +144,21 @@ class CasRegister(Register):
         return (new,) if fits else state
 
     def observes(self, op, result):
-        """Return whether it is a read, or a cas that found another value."""
+        """Return True for a read, or a cas that found another value."""
         return op == "read" or (op == "cas" and result is False)
 
     def gives(self, op, value):
-        """Return what is written, or would be by a cas that fits."""
+        """Return the value of a write, or the new value of a cas."""
         return (value[1],) if op == "cas" else super().gives(op, value)
 
     def finds(self, op, value, result):
-        """Return what is read, or was found by a cas that fitted."""
+        """Return the result of a read, or the old value of a cas that succeeded."""
         if op == "cas":
             return (value[0],) if result is True else ()
         return super().finds(op, value, result)
 
     def faults(self, op, value, result):
-        """Tell of a cas without (old, new), or an answer other than True and False."""
+        """Return a phrase for a cas without (old, new), or a result that is no bool."""
         if op == "cas":
             if not (isinstance(value, tuple | list) and len(value) == 2):
                 return f"is called with {value!r}, and not with a pair (old, new)"
@@ -182,21 +182,21 @@ class KeyValue(CasRegister):
         return super().step(state, op, value, result)
 
     def gives(self, op, value):
-        """Return what is written; what an append makes, nobody can say beforehand."""
+        """Return the value written; that of an append depends on the state: none."""
         return self.initial if op == "delete" else super().gives(op, value)
 
 
 class Set(Model):
     """A set: "add" and "remove", "contains" a value, and "read" of all of it.
 
-    An add or remove that is answered True or False says whether it changed anything.
+    The result of an add or remove is True if it changed the set, False if not.
     """
 
     operations = ("add", "remove", "contains", "read")
     initial = frozenset()
 
     def step(self, state, op, value, result):
-        """Return what is in the set after an operation."""
+        """Return the members of the set after an operation."""
         if op == "read":
             known = result is ANY or state == frozenset(result or ())
             return state if known else None
@@ -209,22 +209,22 @@ class Set(Model):
         return state | {value} if op == "add" else state - {value}
 
     def observes(self, op, result):
-        """Return whether it only looks, or changed nothing."""
+        """Return True for contains and read, or a result False."""
         return op in ("contains", "read") or result is False
 
     def gives(self, op, value):
-        """Return what is put in."""
+        """Return the value of an add or enqueue."""
         return (value,) if op == "add" else ()
 
     def finds(self, op, value, result):
-        """Return what was found in it."""
+        """Return the values that were found in the set."""
         if op == "read":
             return tuple(result or ())
         found = op == "contains" or op == "remove"
         return (value,) if found and result is True else ()
 
     def faults(self, op, value, result):
-        """Tell of a value that cannot be compared, and of an answer of another kind."""
+        """Return a phrase that describes an invalid value or result, or None."""
         if op == "read" and result is not ANY:
             if not isinstance(result, tuple | list | set | frozenset | None):
                 return f"has the result {result!r}, and not a set"
@@ -235,13 +235,13 @@ class Set(Model):
 
 
 class Queue(Model):
-    """First in, first out: "enqueue", and "dequeue", which answers None when empty."""
+    """A FIFO queue: "enqueue", and "dequeue", which returns None when it is empty."""
 
     operations = ("enqueue", "dequeue")
     initial = ()
 
     def step(self, state, op, value, result):
-        """Return what is in the queue after an enqueue or dequeue."""
+        """Return the queue's values, the oldest first, after an enqueue or dequeue."""
         if op == "enqueue":
             return (*state, value)
         if not state:
@@ -249,36 +249,36 @@ class Queue(Model):
         return state[1:] if result == state[0] else None
 
     def observes(self, op, result):
-        """Return whether it is a dequeue that found nothing."""
+        """Return True for a dequeue that found the queue empty."""
         return op == "dequeue" and result is None
 
     def gives(self, op, value):
-        """Return what is put in."""
+        """Return the value of an add or enqueue."""
         return (value,) if op == "enqueue" else ()
 
     def finds(self, op, value, result):
-        """Return what is taken out."""
+        """Return the value that was dequeued."""
         return (result,) if op == "dequeue" and result is not None else ()
 
     def faults(self, op, value, result):
-        """Tell of a value that cannot be compared."""
+        """Return a phrase that describes a value that cannot be compared, or None."""
         if op == "enqueue" and value is None:
             return "puts None in, which a dequeue answers when there is nothing"
         return _unfit("value", value) or _unfit("result", result)
 
 
 class Lock(Model):
-    """A lock: "acquire" and "release", answered False if it was held, or not held.
+    """A lock: "acquire" and "release", which return False if it was held, or not held.
 
-    Any other answer is that it was done. If they are called with a value, such as the
-    client's number, only who holds the lock can release it.
+    Any other result means success. If they are called with a value, such as the
+    client's number, only the holder can release the lock.
     """
 
     operations = ("acquire", "release")
     initial = ("free",)
 
     def step(self, state, op, value, result):
-        """Return who holds the lock after an acquire or release."""
+        """Return the state after an operation: ("free",) or ("held", value)."""
         held = ("held", value)
         before, after = (("free",), held) if op == "acquire" else (held, ("free",))
         if result is ANY:
@@ -288,16 +288,16 @@ class Lock(Model):
         return after if state == before else None
 
     def observes(self, op, result):
-        """Return whether it was answered False."""
+        """Return True if the result is False."""
         return result is False
 
     def faults(self, op, value, result):
-        """Tell of a holder that cannot be compared."""
+        """Return a phrase that describes a holder that cannot be compared, or None."""
         return _unfit("value", value)
 
 
 def _unfit(what: str, value: Any) -> str | None:
-    """Return in words why a value cannot be compared, or None if it can."""
+    """Return a phrase, the reason why a value cannot be compared, or None."""
     if value is ANY:
         return None
     try:

@@ -1,4 +1,4 @@
-"""How old what was read is: found in the history alone."""
+"""Staleness of reads: the ages of the values they returned, from the history alone."""
 
 import bisect
 import math
@@ -12,11 +12,11 @@ __all__ = ["siblings", "staleness"]
 
 
 def staleness(history: History) -> list[float]:
-    """Return for every answered read, by start, how many seconds its value was old.
+    """Return the age in seconds of each completed read's value, in the order of starts.
 
-    A value is old from when a write was answered that had begun after the value's own
-    write had been answered: whatever order the store gives to writes that overlap,
-    this one is later. So it is the least that can be said; 0 is not proven fresh.
+    A value is stale from the completion of a write that was invoked after the value's
+    own write had completed: whatever order the store gives to writes that overlap,
+    this one is later. So the age is a lower bound; 0 is not proven fresh.
     A read that returns siblings, a tuple of values, is as old as the youngest of them.
     Values must be written once at most, and be no tuples.
     """
@@ -39,7 +39,7 @@ def staleness(history: History) -> list[float]:
 
 
 def siblings(result: Any) -> tuple:
-    """Return the values that a read found side by side; none if it found one."""
+    """Return the siblings that a read found; an empty tuple if it found one value."""
     return result if type(result) is tuple and len(result) > 1 else ()
 
 

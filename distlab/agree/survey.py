@@ -1,4 +1,4 @@
-"""Stores side by side: what each of them gives, and what that costs."""
+"""A comparison of stores: the consistency, latency and availability of each."""
 
 import statistics
 from collections.abc import Callable, Mapping, Sequence
@@ -44,15 +44,15 @@ _HEAD += ("majority", "minority", "all", "how old")
 
 
 class Survey(tuple):
-    """A `Measured` for each store, in a notebook a table with a row for each."""
+    """A `Measured` for each store; in a notebook a table with a row for each."""
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return the table's cells as text, a row for each store."""
         return [_cells(each) for each in self]
 
     def tradeoff(self) -> dict[str, tuple[float, float, str]]:
-        """Return name -> (latency without a partition, share that the minority answers
-        in it, consistency), as `show.tradeoff` draws them.
+        """Return name -> (latency in s without a partition, minority's availability in
+        one, consistency), as `show.tradeoff` draws them.
         """
         return {
             one.name: (
@@ -107,7 +107,7 @@ def _found(one):
 
 
 def _latency(one, op, split):
-    """Return delays, least to most, and the median time; "2 · 20 ms"."""
+    """Return the least and most delays and the median time, such as "2 · 20 ms"."""
     counts = one.delays(op, split=split)
     if not counts:
         return "none answered"
@@ -117,7 +117,7 @@ def _latency(one, op, split):
 
 
 def _share(one, nodes):
-    """Return a share, and what is answered if it is only reads or only writes."""
+    """Return the share of completed calls, marked if only reads or only writes did."""
     of = one.availability_of(nodes)
     only = [op for op in of if of[op] > 0]
     said = f"{statistics.fmean(of.values()):.0%}"

@@ -1,7 +1,7 @@
-"""A call's way to a process and back, whatever the process is: a rank or a worker.
+"""Calls to another process, a rank or a worker, and their results.
 
-`travel` makes bytes of functions and results, `raised` facts of an exception, `places`
-the learner's own lines of its traceback, and `console` shows what was printed.
-`progress` tells how far it is, as the notebook around us can show it (`notebook`).
+`travel` serializes functions and results, `raised` describes an exception, `places`
+finds the learner's own lines of its traceback, and `console` shows printed lines.
+`progress` shows a progress line, in the way that the notebook allows (`notebook`).
 Nothing here starts a process, or loads torch.
 """

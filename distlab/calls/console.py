@@ -1,4 +1,4 @@
-"""What ranks, or workers, print: shown as it comes, line by line, and kept."""
+"""The output of ranks, or workers: shown line by line as it arrives, and kept."""
 
 import sys
 
@@ -11,12 +11,12 @@ _KEPT_CHARACTERS = 2**26
 
 
 class Console:
-    """Collects the ranks' lines; unless `quiet`, shows the first of them in the cell.
+    """The ranks' printed lines; unless `quiet`, the first of them appear in the cell.
 
     A cell that has to show a million lines freezes the browser, so only the first 500
     are shown; up to 64 million characters per rank are kept.
 
-    who: what those are called that print.
+    who: the name of the printing processes, such as "rank".
     """
 
     def __init__(self, world_size: int, quiet: bool, who: str = "rank"):
@@ -27,7 +27,7 @@ class Console:
         self._shown = self._hidden = 0
 
     def add(self, rank: int, text: str) -> None:
-        """Take whole lines that `rank` printed."""
+        """Add whole lines that `rank` printed."""
         room = _KEPT_CHARACTERS - self._size[rank]
         if room > 0:
             self._kept[rank].append(text[:room])
@@ -50,10 +50,10 @@ class Console:
             sys.stdout.flush()
 
     def close(self) -> None:
-        """Say how much was not shown."""
+        """Print the number of lines that were not shown, if any."""
         if self._hidden:
             print(f"(and {self._hidden:,} more lines, kept in the report's output)")
 
     def output(self) -> list[str]:
-        """Return what each rank printed, one string per rank."""
+        """Return the output of each rank, one string per rank."""
         return ["".join(pieces) for pieces in self._kept]

@@ -1,4 +1,4 @@
-"""What the notebook around us can do, if we are in one."""
+"""The notebook in which this process runs, if any: its cell, its person, its output."""
 
 import sys
 
@@ -6,9 +6,9 @@ __all__ = ["cell_number", "person_is_there", "show"]
 
 
 def cell_number() -> int | None:
-    """Return the number of the cell that runs now; None where nothing can be shown.
+    """Return the number of the cell that runs now; None outside a notebook.
 
-    A plain script and a terminal show nothing: they print words.
+    A plain script and a terminal display nothing: they print text.
     """
     if "IPython" not in sys.modules:
         return None
@@ -19,9 +19,9 @@ def cell_number() -> int | None:
 
 
 def person_is_there() -> bool:
-    """Return whether a person runs this notebook, who could answer a question.
+    """Return True if a person runs this notebook, who could answer a question.
 
-    nbclient, papermill and nbgrader say that no question can be asked.
+    nbclient, papermill and nbgrader declare that no input is possible.
     """
     if cell_number() is None:
         return False

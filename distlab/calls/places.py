@@ -1,4 +1,4 @@
-"""Where a failure is in the learner's own code: frames, cells and lines of source.
+"""The place of a failure in the learner's own code: frames, cells and source lines.
 
 A frame is (file name, line number, function name).
 """
@@ -36,7 +36,7 @@ def source_lines(frames: Iterable) -> list[str]:
 
 
 def whereabouts(stack: Iterable) -> str:
-    """Return in half a sentence where in the learner's code a rank is, if anywhere."""
+    """Return ", FILE, line N: SOURCE" of the learner's outermost frame, or ""."""
     frames = learners_frames(stack)
     if not frames:
         return ""
@@ -49,7 +49,7 @@ def whereabouts(stack: Iterable) -> str:
 def _code(name, line):
     """Return a line of source.
 
-    A failure that another process tells of could name any file, to have it shown: then
+    A failure that another process reports could name any file, to have it shown: then
     it is only read if it is a cell, or distlab's own.
     """
     own = title_of(name) or os.path.normpath(name).startswith(_PACKAGE)
@@ -63,11 +63,11 @@ def _is_learners(name):
 
 
 def _is_algorithm(name, _, function):
-    """Whether a frame is one of the collectives, and not the search for one."""
+    """Return True if a frame is in a collective, and not in the search for one."""
     search = name.endswith("__init__.py") or function == "<module>"
     return "/collectives/" in name and not search
 
 
 def _place(name, line):
-    """Return where a line is, in the words of the notebook if it is in a cell."""
+    """Return a line's place, such as "Cell In[3], line 2" or "file.py, line 2"."""
     return f"{title_of(name) or Path(name).name}, line {line}"

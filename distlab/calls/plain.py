@@ -1,4 +1,4 @@
-"""Reading what came from code that is not trusted: as plain data, or not at all."""
+"""Deserialization of bytes from untrusted code: plain data, or an error."""
 
 import contextlib
 import functools
@@ -18,13 +18,13 @@ _MADE = {"set": set, "frozenset": frozenset, "complex": complex}
 
 
 def unpack_plain(data: bytes | memoryview) -> object:
-    """Return what `pack` packed, if it is plain data; nothing else is ever made here.
+    """Return the object that `pack` packed, if it is plain data; make nothing else.
 
     Plain are None, bool, int, float, complex, str, bytes, bytearray, and lists, tuples,
-    sets and dicts of these, and exceptions of Python's and distlab's own. No class is
-    handed to a pickle, which could change it: only what makes an instance of one.
+    sets and dicts of these, and exceptions of Python's and distlab's own. A pickle gets
+    no class, which it could change, but only a function that makes an instance of one.
 
-    Raises: CannotTravel naming what it is, as "a Tensor, which is not plain data".
+    Raises: CannotTravel naming its type, as "a Tensor, which is not plain data".
     """
     try:
         with _without_collecting():
@@ -40,7 +40,7 @@ def unpack_plain(data: bytes | memoryview) -> object:
 
 @contextlib.contextmanager
 def _without_collecting():
-    """Keep the collector from looking, again and again, at millions of new things."""
+    """Disable garbage collection, which would scan millions of new objects again."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -51,10 +51,10 @@ def _without_collecting():
 
 
 class _PlainUnpickler(pickle.Unpickler):
-    """Finds what makes plain data, and nothing else."""
+    """An unpickler that finds the constructors of plain data, and nothing else."""
 
     def find_class(self, module, name):
-        """Return what makes instances of the class that is asked for.
+        """Return a function that makes instances of the named class.
 
         Raises: CannotTravel if those are no plain data.
         """
@@ -83,7 +83,7 @@ def _not_plain(name):
 
 
 def _check_plain(thing):
-    """Look at everything: also what is there twice costs whoever reads it twice."""
+    """Check every object, each as often as it occurs: so often it would be read."""
     left, looked = [(thing, 0)], 0
     while left:
         (thing, level), looked = left.pop(), looked + 1

@@ -1,4 +1,4 @@
-"""How far something is: one line, once it takes longer than one likes to wait."""
+"""A progress line for work that takes longer than two seconds."""
 
 import sys
 import threading
@@ -22,12 +22,12 @@ _GREEN, _GREY, _PLAIN = "\x1b[32m", "\x1b[90m", "\x1b[0m"
 class Progress:
     """A line that is written over and over, in a notebook or a terminal.
 
-    It comes after two seconds, and is gone when the body ends; short ones of a cell
+    It appears after two seconds, and goes when the body ends; short ones of a cell
     with little between them are one wait. In a file, a pipe, or a notebook that is
     executed without a reader, there is none.
-    Progress within progress shares the line. Ctrl-C in the body says how far it was.
+    Progress within progress shares the line. After Ctrl-C in the body the error has it.
 
-    words: what a thread says while the body waits in one place.
+    words: a text that a thread shows while the body waits in one place.
     """
 
     _words, _share, _write, _earlier, _thread = str, None, None, None, None
@@ -49,7 +49,7 @@ class Progress:
         return self
 
     def show(self, words: Callable[[], str], share: float | None = None) -> None:
-        """Write what `words` returns, if it is time to; share: how much is done."""
+        """Write the text `words()`, if it is time; share: the part done, 0 to 1."""
         self._words, self._share = words, share
         first = _open[0]
         if time.monotonic() >= first._next_s:
@@ -89,7 +89,7 @@ class Progress:
 
 
 def _brief(error):
-    """Return how far it was, and where in the learner's code, for a notebook."""
+    """Return the lines for a notebook: the progress, and the learner's frames."""
     walked = traceback.walk_tb(error.__traceback__)
     frames = [(at.f_code.co_filename, line, at.f_code.co_name) for at, line in walked]
     return [*brief_traceback(error), "", *source_lines(frames)]
@@ -103,7 +103,7 @@ def _bar(share):
 
 
 def _writer():
-    """Return a function that shows a text in the place of the one before."""
+    """Return a function that replaces the shown text by another."""
     if cell_number() is None:
         return _in_terminal if sys.stdout.isatty() else lambda text: None
     if not person_is_there():

@@ -1,4 +1,4 @@
-"""What a rank raised, as the facts that its story is told from."""
+"""An exception of a rank, as the facts from which its failure report is made."""
 
 import traceback
 
@@ -6,7 +6,7 @@ __all__ = ["Told", "described"]
 
 
 class Told(Exception):
-    """What was raised in another process. facts: as that process `described` it."""
+    """An exception of another process. facts: as that process `described` it."""
 
     def __init__(self, facts: dict):
         super().__init__(facts)
@@ -17,7 +17,7 @@ class Told(Exception):
 
 
 def described(error: BaseException) -> dict:
-    """Return type, message, frames (file, line, function) and what it came from."""
+    """Return a dict: type, message, frames (file, line, function) and cause."""
     if isinstance(error, Told):
         return error.facts
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,8 +1,8 @@
-"""Functions, arguments and results on their way between the kernel and its processes.
+"""Serialization of functions, arguments and results between the kernel and processes.
 
-Functions of a notebook or script travel by value, with the globals they use. In a
-rank those globals land in the rank's `__main__`, which is what makes state persist in
-a `World`: a global that the learner has not changed since the last call keeps the
+Functions of a notebook or script are serialized by value, with the globals they use. In
+a rank those globals become the rank's `__main__`, which makes state persist in a
+`World`: a global that the learner has not changed since the last call keeps the
 value that the rank gave it.
 """
 
@@ -33,9 +33,9 @@ __all__ = [
 
 
 def check_function(fn: Callable, args: Sequence, first: str = "comm") -> None:
-    """Refuse what cannot be called as `fn(comm, *args)`.
+    """Refuse a function that cannot be called as `fn(comm, *args)`.
 
-    first: what its first argument is called.
+    first: the name of its first argument.
 
     Raises: InvalidArgument.
     """
@@ -52,7 +52,7 @@ def check_function(fn: Callable, args: Sequence, first: str = "comm") -> None:
     try:
         signature = inspect.signature(fn)
     except (TypeError, ValueError):
-        return  # some built-ins do not tell; the call itself will
+        return  # some built-ins have no signature; the call itself will fail
     try:
         signature.bind(object(), *args)
     except TypeError as error:
@@ -78,7 +78,7 @@ def pack_task(fn: Callable, args: Sequence, faults: tuple) -> bytes:
 
 
 def pack_functions(functions: Sequence[Callable | None], to: str) -> bytes:
-    """Return functions as bytes, for those whom `to` names, such as "a worker".
+    """Return functions as bytes, for the receiver named `to`, such as "a worker".
 
     Raises: CannotTravel naming the function, and the global that does not pickle.
     """
@@ -94,7 +94,7 @@ def pack_functions(functions: Sequence[Callable | None], to: str) -> bytes:
 
 
 def pack(thing: object, sender: str = "a rank") -> bytes:
-    """Return a result of a rank, or of whom `sender` names, as bytes.
+    """Return a result of a rank, or of another `sender`, as bytes.
 
     Raises: CannotTravel naming the part that does not pickle.
     """
@@ -109,12 +109,12 @@ def pack(thing: object, sender: str = "a rank") -> bytes:
 
 
 def unpack(data: bytes | memoryview) -> object:
-    """Return what `pack` packed."""
+    """Return the object that `pack` packed."""
     return pickle.loads(data)
 
 
 class Arrivals:
-    """A rank's side: unpack calls into `__main__`, and keep what the rank changed."""
+    """A rank's receiver of calls, which keeps the globals that the rank changed."""
 
     def __init__(self, persistent: bool):
         self._persistent = persistent
@@ -123,8 +123,8 @@ class Arrivals:
     def unpack_task(self, data: bytes | memoryview) -> tuple[Callable, tuple, tuple]:
         """Return (fn, args, faults).
 
-        Invariant: a global of `__main__` is replaced only if the notebook's value is
-        another one than it sent last time, so `counter += 1` in a rank goes on counting
+        Invariant: a global of `__main__` is replaced only if the notebook's value has
+        changed since it was last sent, so `counter += 1` in a rank goes on counting
         while `learning_rate = 0.1` in a cell takes effect.
         """
         if not self._persistent:
@@ -157,11 +157,11 @@ def _digest(value):
     try:
         return hash(cloudpickle.dumps(value))
     except Exception:
-        return None  # it arrived, but does not leave again: take it as changed
+        return None  # it arrived, but does not pickle again: take it as changed
 
 
 class _MainGlobals(dict):
-    """Stands for the sender's `__main__` globals; arrives as the receiver's own."""
+    """A stub for the sender's `__main__` globals; unpickles as the receiver's own."""
 
     def __reduce__(self):
         return _main_globals, ()
@@ -172,14 +172,14 @@ def _main_globals():
 
 
 class Pickler(cloudpickle.CloudPickler):
-    """cloudpickle's, with code that knows its cell, and two decorators of functools.
+    """cloudpickle's pickler, which keeps the files of code and two decorators.
 
-    cloudpickle 3.1.3 forgets the file that code is from, so failures have no lines;
+    cloudpickle 3.1.3 drops the file that code is from, so failures have no lines;
     and it looks the decorators up by name.
     """
 
     def reducer_override(self, obj):
-        """Return how `obj` travels, if not as cloudpickle says."""
+        """Return the reduction of `obj`, if it differs from cloudpickle's."""
         if isinstance(obj, types.CodeType):
             _, arguments = self.dispatch_table[types.CodeType](obj)
             return _code, (arguments, obj.co_filename)
@@ -191,7 +191,7 @@ class Pickler(cloudpickle.CloudPickler):
 
 
 def _is_own(thing):
-    """Return whether something was defined in a notebook, or in a file beside it."""
+    """Return True if it was defined in a notebook, or in a file beside it."""
     module = getattr(thing, "__module__", None)
     return module == "__main__" or module in cloudpickle.list_registry_pickle_by_value()
 
@@ -214,14 +214,14 @@ def _dump(thing):
     file = io.BytesIO()
     pickler = Pickler(file)
     # cloudpickle gives functions that shared their globals one new dict on arrival,
-    # and looks up which in this table; it must not be empty, or it would be filled.
+    # and finds them in this table; it must not be empty, or it would be filled.
     pickler.globals_ref[id(_main_globals())] = _MainGlobals(__name__="__main__")
     pickler.dump(thing)
     return file.getvalue()
 
 
 def _blame(fn, args, error, to="a rank"):
-    """Say in one sentence which argument or global of `fn` does not pickle."""
+    """Return a sentence on the argument or global of `fn` that does not pickle."""
     name = getattr(fn, "__name__", "the function")
     for number, value in enumerate(args):
         where, part = _culprit(value, f"args[{number}]")
@@ -246,7 +246,7 @@ _FINE = object()
 
 
 def _culprit(thing, where, above=()):
-    """Return where the smallest part that does not pickle is, and that part."""
+    """Return the path and the smallest part that does not pickle, else `_FINE`."""
     if any(thing is one for one in above) or _travels(thing):
         return where, _FINE
     if isinstance(thing, dict):
@@ -280,7 +280,7 @@ def _travels(thing):
 def _a(thing):
     kind = type(thing).__name__
     shown = reprlib.repr(thing)
-    shown = "" if shown[0] == "<" else f" ({shown})"  # an address tells nobody anything
+    shown = "" if shown[0] == "<" else f" ({shown})"  # an address is no help
     return f"{'an' if kind[0] in 'aeiouAEIOU' else 'a'} {kind}{shown}"
 
 

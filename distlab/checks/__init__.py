@@ -7,8 +7,8 @@
       │          │ raises Wrong(found, **facts)   ◀── plain data, and the trace
       └── the first Hint whose `when(facts)` holds
 
-A check compares what the learner's function did with an oracle. It raises `Wrong` with
-what it found, `Inconclusive` where a run shows nothing, or returns. A whole one:
+A check compares a run of the learner's function with an oracle. It raises `Wrong` with
+the difference, `Inconclusive` if a run shows nothing, or returns. A complete one:
 
     """Exercise 99: every rank ends with the sum of all ranks' numbers."""
 
@@ -38,11 +38,11 @@ what it found, `Inconclusive` where a run shows nothing, or returns. A whole one
 To add an exercise:
 
 1. `distlab/checks/total.py` as above. `WITHOUT = modules_of("distlab.collectives")`,
-   given as `without=`, says what the exercise asks for: its processes lack the package
-   and all its modules, so that importing them is no answer.
-2. `solutions/99_total/99_total.ipynb`, an nbgrader source with cell ids that say what
-   a cell is; begin with a copy of a short one, such as 00. Text cells have no metadata
-   of nbgrader. A locked cell imports `grade` and `hint` from here, and
+   given as `without=`, withholds the solution: the processes lack the package and
+   all its modules, so that importing them is no answer.
+2. `solutions/99_total/99_total.ipynb`, an nbgrader source with descriptive cell ids;
+   begin with a copy of a short one, such as 00. Text cells have no metadata of
+   nbgrader. A locked cell imports `grade` and `hint` from here, and
    `from distlab.checks import total as checks`; solution cells have their answers
    between `### BEGIN SOLUTION` and `### END SOLUTION`; a grade cell is
 
@@ -52,10 +52,10 @@ To add an exercise:
        ### END HIDDEN TESTS
        grade(3, checks.total, total, [(4, 8), (2, 6)], hidden)
 
-   and uses imports, its own constants and the learner's names, nothing else. Its points
-   stand in its metadata, too.
+   and uses imports, its own constants and the learner's names, nothing else. Its
+   points are in its metadata, too.
 3. `solutions/99_total/variants/`: at least two right answers that differ and five wrong
-   ones that people make, see `distlab.checks.kit.variants`. One calls the library.
+   ones of known kinds, see `distlab.checks.kit.variants`. One calls the library.
 4. In the folder of the project, `distlab prove 99` shows the points and the hint of
    each, and which hints no answer meets.
 5. `nbgrader generate_assignment 99_total --no-db` makes `exercises/99_total`, which is

@@ -1,8 +1,8 @@
-"""Exercise 15: a parameter server with bounded staleness, and the loop that serves.
+"""Exercise 15: a parameter server with bounded staleness, and its message loop.
 
-The server is a machine without messages: after each call it is compared with a twin
-that is written here. The loop runs behind a relay on a virtual clock where messages
-take no time, so that a worker waits for what the bound asks for, or in vain.
+The server is a state machine without messages: after each call it is compared with a
+reference model, `Twin`. The loop runs behind a relay on a virtual clock where messages
+take no time, so that a worker waits only as long as the bound requires.
 """
 
 import math
@@ -36,9 +36,9 @@ SCENES = {  # what workers do before gradients in random order; worker 0 is the 
 
 
 class Twin:
-    """What a server does, in the fewest words.
+    """A minimal reference model of a server.
 
-    clocks: worker -> its gradients so far. held: who waits. given: worker -> version.
+    clocks: worker -> its gradients. held: those that wait. given: worker -> version.
     """
 
     def __init__(self, values, bound, workers):
@@ -71,13 +71,13 @@ def _state(returned, server):
 
 @check("{} workers, bound {}")
 def correct(server, n, bound):
-    """Gradients in random order: what is applied, how old it is, who goes on."""
+    """Check gradients in random order: the values, their ages, the released workers."""
     _follow(server, n, bound, "")
 
 
 @check("{}: {} workers, bound {}")
 def robust(server, scene, n, bound):
-    """Workers that die at a bad moment, and gradients that must not be applied."""
+    """Check workers that die at bad moments, and gradients that must not be applied."""
     _follow(server, n, bound, SCENES[scene])
 
 
@@ -113,7 +113,7 @@ def _follow(server, n, bound, scene):
 
 
 def _rows(server, values, bound, workers, calls):
-    """Return what the learner's server has after each call, as plain data."""
+    """Return the state of the learner's server after each call, as plain data."""
     values, rows = torch.tensor(values, dtype=torch.float64), []
     server = kit.called(server, values, RATE, bound, list(workers))
     for kind, worker, version, gradient in calls:
@@ -134,7 +134,7 @@ def _rows(server, values, bound, workers, calls):
 
 
 def _differs(calls, told, right, yours):
-    """Return `Wrong` with what differs after the last of these calls."""
+    """Return `Wrong` with the difference after the last of these calls."""
     kind, worker, version, _ = calls[-1]
     call = f"leave({worker})" if kind == "leave" else f"push({worker}, {version}, ...)"
     call += {"late": ", which has left", "nan": ", NaN", "inf": ", inf"}.get(kind, "")
@@ -152,7 +152,7 @@ def _differs(calls, told, right, yours):
 
 
 def worker(comm, gradients):
-    """Run a worker of the server on rank 0; return the messages that came from there.
+    """Run a worker of the server on rank 0; return the messages from the server.
 
     gradients: (seconds, numbers) of each. After the last one the worker leaves.
     """
@@ -173,7 +173,7 @@ def worker(comm, gradients):
 
 @check("{} workers, bound {}, {} updates, {}")
 def efficient(functions, n, bound, updates, leaves):
-    """The loop takes what comes, and none waits for more than the bound asks for."""
+    """Check that the loop receives from any worker, and none waits needlessly."""
     values, plans = kit.draws(1, LENGTH)[0], []
     for place in range(n):  # the first worker is four times slower
         nanos = kit.draws(1, updates + 1, 10**9, 2 * 10**9)[0]
@@ -211,7 +211,7 @@ def _ranks(comm, functions, bound, updates, own):
 
 
 def _answers(twin, plans, updates):
-    """Return what an ideal loop sends to each worker, and leaves on rank 0."""
+    """Return the messages of an ideal loop to each worker, and rank 0's final state."""
     now, ready, arrivals = 0.0, [*twin.clocks], []
     answers, to_do = {own: [] for own in ready}, [[*plan, None] for plan in plans]
     while True:

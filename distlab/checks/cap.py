@@ -1,4 +1,4 @@
-"""Exercise 02: a register that refuses, a store that answers, a cart that heals.
+"""Exercise 02: a CP register, an AP store, and a cart that merges.
 
 In a plan, "0.1 0 write x 1" is a call at 0.1 s at node 0; 1 stands for a drawn number.
 """
@@ -20,21 +20,21 @@ _random = random.SystemRandom()
 
 @check("a register: {}")
 def never_wrong(make, case):
-    """Clients see a single copy; a majority answers every call, others refuse, soon."""
+    """Check that clients see one copy; a majority answers, others refuse in time."""
     with kit.on_nodes(make, 5, without=_LACKED) as nodes:
         _REGISTER[case](nodes)
 
 
 @check("a store: {}")
 def always_answers(make, case):
-    """Every call is answered at once, and all nodes agree after a partition."""
+    """Check that every call is answered at once, and nodes agree after a partition."""
     with kit.on_nodes(make, 5, without=_LACKED) as nodes:
         _STORE[case](nodes)
 
 
 @check("a cart: {}")
 def heals(make, case):
-    """An item is there if it was added, and no remove has seen that add."""
+    """Check that an item is there if it was added, and no remove has seen that add."""
     with kit.on_nodes(make, 3, without=_LACKED) as nodes:
         _CART[case](nodes)
 
@@ -78,7 +78,7 @@ def _splits(plans, nodes):
 
 
 def _require_outcomes(run, rows):
-    """Raise unless those with a majority are answered, and others refused, soon."""
+    """Raise unless calls on a majority's side are answered, others refused, in time."""
     table, wrong = f"{'':30}expected  answered  refused  unknown", []
     for name, majority, some in rows:
         wanted, word = ("ok", "answered") if majority else ("failed", "refused")
@@ -114,7 +114,7 @@ def _linearizable(run):
 
 
 def _require_one_copy(run, head, **facts):
-    """Raise what is wrong with a run that no single copy could have given."""
+    """Raise `Wrong` for a run that is not linearizable, with the counterexample."""
     verdict = _linearizable(run)
     if verdict.violated:
         smallest = run.history if verdict.smallest is None else verdict.smallest
@@ -153,7 +153,7 @@ def _rough(nodes):
 
 
 def _agree(nodes, n, plan, last, **how):
-    """Write, wait, and see whether all nodes read the same; last: what has to win."""
+    """Raise unless all nodes finally read the same; last: key -> its winner's index."""
     values = _random.sample(range(1, 10**6), 12)
     clients = kit.clients_of(plan, values) + last_reads(n, "vwxyz", 5.7)
     run = _answered(nodes, n, clients, **how)
@@ -207,7 +207,7 @@ def _many(nodes):
 
 
 def _heal(nodes, n, clients, left, **how):
-    """Compare what all nodes read in the end with left(reads): what has to be there."""
+    """Compare the nodes' final reads with left(reads), the items that must be there."""
     run = _answered(nodes, n, [*clients, *last_reads(n, ["cart"], 4.5)], **how)
     reads = [one for one in run.history if one.op == "read"]
     for one in reads:
@@ -225,14 +225,14 @@ def _heal(nodes, n, clients, left, **how):
 
 
 # fmt: off
-_LOOK = Call("read", "cart")  # what it reads, the remove that follows has seen
+_LOOK = Call("read", "cart")  # the remove that follows has seen its result
 _ONE_BY_ONE = "0 0 write x 1, 1 1 read x, 2 2 write x 2, 3 0 read x, 4 1 read y"
 _AT_ONCE = ("0.1 0 write x 1, 0.1 0 write x 2, 0.1 0 write x 3, 0.6 0 read x, "
             "0.6 1 read x, 0.6 2 read x")
 _AROUND = (  # a partition from 0.2 to 1.2, at each node
     "0 {0} write x {0}, 0.23 {0} write x {1}, 0.35 {0} read x, 0.5 {0} write x {2}, "
     "1.8 {0} read x")
-_IN_TURN = (  # whether a version is missed; calls; (from, to, sides) of each partition
+_IN_TURN = (  # True if a version is missed; calls; (from, to, sides) of partitions
     (False, "0.1 0 write x 1, 0.32 1 read x, 0.62 2 read x, 0.9 0 read x",
      (0.111, 0.2, [0], [1, 2]), (0.3, 0.5, [0, 1], [2]), (0.6, 0.8, [1, 2], [0])),
     (True, "0.62 2 write x 2, 0.1 0 write x 1, 0.9 0 read x, 1.2 1 read x",
@@ -241,7 +241,7 @@ _WRITES = (
     "0.1 0 write z 1, 0.1 2 write v 8, 0.8 1 write z 2, 0.6 2 write w 3, "
     "0.7 2 write w 4, 0.5 0 write x 5, 0.5 2 write x 6, 1.9 2 write v 10, "
     "2.6 0 write v 9")
-_ALONE = ((  # calls, and what is left
+_ALONE = ((  # calls, and the items left
     "0 0 add cart tea, 1 0 remove cart tea, 2 0 add cart tea, 0 0 add cart milk, "
     "1 0 add cart milk, 2 0 remove cart milk, 3 0 remove cart jam", "tea"),)
 _PARTED = (  # in the partition node 2 is cut off, from 0.5 to 1.2

@@ -18,18 +18,18 @@ LEGEND = "(a number is the rank whose chunk is there; ? is no rank's chunk)"
 
 @check("{} ranks")
 def broadcast(function, n):
-    """Every rank gets the tensor of rank 0."""
+    """Check that every rank gets the tensor of rank 0."""
     _broadcast(partial(_called, function, ()), n, 5, 0)
 
 
 @check("{} ranks, {} elements, root {}")
 def broadcast_from(function, n, length, root):
-    """Every rank gets the root's tensor."""
+    """Check that every rank gets the root's tensor."""
     _broadcast(partial(_called, function, (root,)), n, length, root)
 
 
 def _broadcast(call, n, length, root):
-    """Check what the ranks end with, then who sent to whom, then rounds."""
+    """Check the final tensors, then the senders and receivers, then the rounds."""
     inputs = _garbage(n, length)
     inputs[root] = _drawn(1, length)[0]
     how = {"numbers": length, "holds": lambda rank, chunk: rank == root}
@@ -54,7 +54,7 @@ def _broadcast(call, n, length, root):
 
 @check("{} ranks, chunks of {} elements")
 def all_gather(function, n, length):
-    """Every rank fills its list in ceil(log2 n) rounds, and sends n - 1 chunks."""
+    """Check that ranks fill their lists in ceil(log2 n) rounds by n - 1 chunks each."""
     pieces, garbage = _drawn(n, length), _garbage(n * n, length)
     inputs = [garbage[n * rank : n * (rank + 1)] for rank in range(n)]
     for rank, piece in enumerate(pieces):
@@ -80,7 +80,7 @@ def all_gather(function, n, length):
 
 
 def spread(trace, root: int) -> tuple[list, list, list]:
-    """Return who sent to whom without having it, who got it twice, and who never."""
+    """Return the (from, to) sent too early, the ranks that got it twice, and never."""
     since, early, again = {root: -math.inf}, [], []
     arrived = [m for m in trace.messages() if None not in m and m.recv.end is not None]
     for send, recv in sorted(arrived, key=lambda message: message.recv.end):
@@ -94,7 +94,7 @@ def spread(trace, root: int) -> tuple[list, list, list]:
 
 
 class _Run:
-    """A run on ranks, and the verdicts on it; `shown` is what a picture follows."""
+    """A run on ranks, and the verdicts on it; `shown`: the function that is drawn."""
 
     def __init__(self, probe, call, inputs, shown, *, numbers, **how):
         how["without"] = WITHOUT
@@ -110,7 +110,7 @@ class _Run:
         return Wrong(found, picture=picture, **facts)
 
     def check_rounds(self, n):
-        """Raise if it took more than ceil(log2 n), or messages one after another."""
+        """Raise if it took more than ceil(log2 n) rounds, or messages in sequence."""
         enough, took, what = (n - 1).bit_length(), self.trace.rounds(), "rounds"
         if took <= enough and n > IN_REAL_TIME:
             took, what = round(self.trace.duration_s()), "messages one after another"
@@ -125,7 +125,7 @@ def _drawn(rows, length, low=-99_999, high=99_999):
 
 
 def _garbage(rows, length):
-    """Return numbers that no tensor has that is sent; a NaN at the end of each row."""
+    """Return numbers that occur in no sent tensor; a NaN at the end of each row."""
     drawn = _drawn(rows, length, 100_000, 999_999)
     return [[*row[:-1], math.nan] if length > 1 else row for row in drawn]
 

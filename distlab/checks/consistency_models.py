@@ -1,8 +1,8 @@
 """Exercise 03, steps 1 and 2: a checker of linearizability.
 
-The learner's checker judges histories drawn at random; what it says is compared with
-what the library's says, here. Hints follow from what all the histories share that it is
-wrong about. Step 3 is in `eight_histories`.
+The learner's checker judges histories drawn at random; its verdicts are compared with
+the library's. Hints follow from the properties that all misjudged histories share. Step
+3 is in `eight_histories`.
 """
 
 import signal
@@ -14,22 +14,22 @@ from distlab.checks.kit import Hint, Wrong, call, called, check, modules_of
 from distlab.history import History, timeline
 from distlab.trace import Operation
 
-# What answers the question is imported where it is needed, so that no process has it.
+# The solution is imported where it is needed, so that no process has it.
 WITHOUT = modules_of("distlab.agree.checkers")
 _LACKED = ("distlab.agree", *WITHOUT)  # which names the checkers as well
-LIMIT_S, SHORT = 2, 8  # of processor time, for a case; operations that can be read
+LIMIT_S, SHORT = 2, 8  # of processor time for a case; operations that are readable
 random = SystemRandom()
 
 
 @check("{} histories of up to {} operations")
 def linearizable(function, count, most):
-    """Every operation has a response."""
+    """Check histories in which every operation has a response."""
     _compare(function, [_drawn(most, 0) for _ in range(count)], memory=False)
 
 
 @check("{} histories of up to {} operations, some without a response")
 def fast_linearizable(function, count, most):
-    """Some operations failed, or have no response; three long histories are hard."""
+    """Check histories with failed or pending operations, and three long, hard ones."""
     long = most > SHORT
     histories = [_drawn(most, 0.06 if long else 0.2) for _ in range(count)]
     histories += [_hard(right) for right in (False, True, True) if long]
@@ -37,14 +37,14 @@ def fast_linearizable(function, count, most):
 
 
 def operation(client, op, key, said, start, end):
-    """Return one with a response; said: what was written, or what was read."""
+    """Return an operation with a response; said: the value written, or read."""
     value, result = (said, None) if op == "write" else (None, said)
     when = float(start), float(end)
     return Operation(int(client), op, key, value, *when, "ok", result)
 
 
 def _drawn(most, unknown):
-    """Draw a history of one register; in most of them one read returns another value.
+    """Draw a history of one register; in most of them one read's result is changed.
 
     Times are small whole numbers, so that many are equal.
     """
@@ -76,7 +76,7 @@ def _drawn(most, unknown):
 
 
 def _hard(right):
-    """Return a history in which an early choice can be wrong and shows at the very end.
+    """Return a history in which an early wrong choice shows only at the very end.
 
     In each of nine rounds five clients write at once, and then one reads. A read of the
     first round's value and a write, read at the end if it is right, overlap them all.
@@ -100,7 +100,7 @@ def _order(operations):
 
 
 def violates(model, operations):
-    """Return whether the library says that operations violate a model."""
+    """Return True if operations violate a model by the library's checker."""
     from distlab import agree
 
     judge = getattr(agree, f"check_{model}")
@@ -150,7 +150,7 @@ def _odd(history):
 
 
 def _answers(function, histories):
-    """In a process: return what is said of histories, and what ended it, or ""."""
+    """Return a checker's answers about histories, and why it ended early or ""."""
     answers = []
     signal.signal(signal.SIGPROF, _too_slow)
     signal.setitimer(signal.ITIMER_PROF, LIMIT_S)
@@ -177,19 +177,19 @@ def _too_slow(*_):
 
 
 def _wrong(end, feature=lambda history: True):
-    """Fits where a checker is wrong in this way, and all such histories have that."""
+    """Return a `when`: wrong in this way, and all such histories have the feature."""
     return lambda facts: facts["end"] == end and all(map(feature, facts["wrong"]))
 
 
 def _each_read_alone(history):
-    """Return whether each read could be explained if there were no other reads."""
+    """Return True if each read could be explained without the other reads."""
     reads = [one for one in history if one.op == "read" and one.outcome == "ok"]
     alone = ([o for o in history if o.op == "write" or o is read] for read in reads)
     return all(_order(some) is not None for some in alone)
 
 
 def _ties(history):
-    """Return whether it is linearizable only if equal times leave the order open."""
+    """Return True if it is linearizable only if equal times leave the order open."""
     ends = {one.end for one in history}
     moved = [o._replace(start=o.start + (o.start in ends) / 2) for o in history]
     return _order(sorted(moved, key=lambda one: one.start)) is None

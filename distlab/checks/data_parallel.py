@@ -27,8 +27,8 @@ SIZES = {  # of the layers; and room in the first bucket and in others, in bytes
 class Model(nn.Sequential):
     """Layers in a chain; "tied" uses one weight twice and has a layer that is frozen.
 
-    In "types" some are of float32. In "experts" a sample visits one of two layers, so
-    that a rank may not use one, or has their gradients in another order.
+    In "types" some are of float32. In "experts" a sample uses one of two layers, so
+    that a rank may not use one, or gets their gradients in another order.
     """
 
     def __init__(self, name):
@@ -58,7 +58,7 @@ class Model(nn.Sequential):
 
 
 def in_buckets(parameters, room, bucket_bytes):
-    """Return the buckets that are expected; room: in the first, in bytes."""
+    """Return the expected buckets; room: the bytes of the first one."""
     buckets, left = [], 0
     for p in reversed([p for p in parameters if p.requires_grad]):
         if not buckets or p.dtype != buckets[-1][0].dtype or p.nbytes > left:
@@ -70,10 +70,10 @@ def in_buckets(parameters, room, bucket_bytes):
 
 
 class Turns:
-    """What may come next in a step on this rank; what is out of turn raises.
+    """A monitor of one step on this rank; a call out of turn raises.
 
-    missing: how many gradients are to come, by parameter; overlaps: each bucket starts
-    as soon as it is full, and nothing waits before all have started.
+    missing: parameter -> number of gradients to come; overlaps: True if each bucket
+    must start as soon as it is full, and no call may wait before all have started.
     """
 
     def __init__(self, comm, buckets, microbatches, overlaps):
@@ -84,7 +84,7 @@ class Turns:
         self.sizes = [(sum(p.numel() for p in b), b[0].dtype) for b in buckets]
 
     def gradient(self, p):
-        """Note a parameter's gradient; refuse what should have started before it."""
+        """Record a parameter's gradient; raise if a bucket should have started."""
         due, place = len(self.started), self.place[p]
         early = f"bucket {place} with all its gradients, yours: started before the last"
         _require(place not in self.started, early)
@@ -94,11 +94,11 @@ class Turns:
         self.missing[p] -= 1
 
     def all_reduce(self, comm, tensor):
-        """Sum a buffer over all ranks: what the learner is given."""
+        """Sum a buffer over all ranks; it is the learner's argument `all_reduce`."""
         self.start(self.all_reduce, tensor).wait()
 
     def start(self, function, tensor):
-        """Begin that, as `comm.start` does, if it is this bucket's turn."""
+        """Start an all-reduce as `comm.start` does, if it is this bucket's turn."""
         _require(function == self.all_reduce, "comm.start(all_reduce, buffer)")
         size, due = (tensor.numel(), tensor.dtype), len(self.started)
         _require(size in self.sizes, f"a buffer in {self.sizes}, yours: {size}")
@@ -116,7 +116,7 @@ class Turns:
         self.waited.append(place)
 
     def end(self):
-        """Refuse an end before each bucket was started and waited for."""
+        """Raise if a bucket was not started, or not waited for."""
         left = {*range(len(self.buckets) * (self.comm.world_size > 1))} - {*self.waited}
         _require(not left, f"a start and a wait for each bucket, yours: not for {left}")
 
@@ -147,7 +147,7 @@ def _train(comm, function, name, overlaps, own):
 
 
 def _descend(model):
-    """Make a step; an optimizer would take a second to import, in every process."""
+    """Take an SGD step; an optimizer would take a second to import in every process."""
     for p in model.trained.values():
         p.data -= 0.1 * (0.0 if p.grad is None else p.grad)
 
@@ -168,7 +168,7 @@ def _laid_out(function, name, limits):
 
 @check("{} ranks, model {!r}")
 def averaged(functions, n, name):
-    """Buckets are laid out by the rule, and gradients become means over the ranks."""
+    """Check that buckets follow the rule, and gradients become means over the ranks."""
     limit = SIZES[name][1]
     buckets = in_buckets([*Model(name).parameters()], *limit)
     met = [sum(p.nbytes for p in bucket) for bucket in buckets[:2]]
@@ -184,18 +184,18 @@ def averaged(functions, n, name):
 
 @check("{} ranks, model {!r}")
 def accumulated(function, n, name):
-    """Several microbatches a step, and ranks with more, fewer or no samples."""
+    """Check several microbatches a step, on ranks with more, fewer or no samples."""
     _check(function, name, _counts(n))
 
 
 @check("{} ranks, model {!r}")
 def overlapped(function, n, name):
-    """The same from hooks: each bucket starts in backward, as soon as it is full."""
+    """Check the same from hooks: each bucket starts in backward, as soon as full."""
     _check(function, name, _counts(n), overlaps=True)
 
 
 def _counts(n):
-    """Return how many samples are in each microbatch, for each step and rank."""
+    """Return the numbers of samples in the microbatches, for each step and rank."""
     even, uneven = [[4, 2 + r % 2] for r in range(n)], [[4, 4, 1], [2], [], [3, 3]]
     return [even, [uneven[r % 4] for r in range(n)], [[5 - r % 2] for r in range(n)]]
 

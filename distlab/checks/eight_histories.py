@@ -1,4 +1,4 @@
-"""Exercise 03, step 3: the strongest model of eight histories, and what proves it.
+"""Exercise 03, step 3: the strongest model of eight histories, and its proof.
 
     "C": ("sequential", "a c b d", "a b c")
            the model     an order   operations that contradict the next stronger model
@@ -47,7 +47,7 @@ EIGHT_HISTORIES = {name: _history(line) for name, line in EIGHT_HISTORIES.items(
 
 @check("history {}")
 def classified(answers, name):
-    """An order proves the model, and a contradiction that no stronger one holds."""
+    """Check an order that proves the model, and a contradiction to a stronger one."""
     history, given = EIGHT_HISTORIES[name], call(dict, answers).get(name)
     try:
         fits = type(given) in (tuple, list) and len(given) == 3

@@ -1,8 +1,8 @@
-"""Exercise 17: a training loop that survives, on a machine that loses its power.
+"""Exercise 17: a training loop that survives crashes of its machine.
 
 The ranks, their disk and their clock are simulated in one process, so that the power
-can go at every single point of a run: before each training step, and in each operation
-of the disk. What was trained is computed here once more, by one rank after another.
+can fail at every single point of a run: before each training step, and in each disk
+operation. The expected states are computed here, by one rank after another.
 """
 
 from collections import Counter
@@ -21,13 +21,13 @@ PRIME, FACTOR = 1_000_003, 48_271
 
 
 class MachineGone(Exception):
-    """The power went: nothing runs on after this."""
+    """A power failure, which ends every rank."""
 
 
 class Platter:
-    """What the machine has on its disk, and when its power goes.
+    """The contents of the machine's disk, and the point of its power failure.
 
-    cut: at which point, counted from 1 over all ranks; None for never.
+    cut: the number of that point, counted from 1 over all ranks; None for never.
     """
 
     def __init__(self):
@@ -35,7 +35,7 @@ class Platter:
         self.point, self.cut, self.where = 0, None, ""
 
     def pass_point(self, words):
-        """Count a point; return whether the power goes at it."""
+        """Count a point; return True if the power fails at it."""
         self.point += 1
         if self.cut is not None and self.point >= self.cut:
             self.where = self.where or f"point {self.point}, {words}"
@@ -43,7 +43,7 @@ class Platter:
         return False
 
     def restart(self, cut=None):
-        """Have the power again; what was not forced to the disk is there by half."""
+        """Restore the power; of a file that was not synced half is there."""
         for name, data in self.files.items():
             self.files[name] = self.safe.get(name, data[: len(data) // 2])
         self.safe = dict(self.files)
@@ -51,9 +51,9 @@ class Platter:
 
 
 class Disk:
-    """The disk as a rank sees it: names and bytes.
+    """A rank's interface to the disk: names and bytes.
 
-    What was written is safe once `sync` has returned. A rename is whole or not at all.
+    Written data is durable once `sync` has returned. A rename is atomic.
     """
 
     def __init__(self, comm, platter):
@@ -90,7 +90,7 @@ class Disk:
         self._platter.safe.pop(name, None)
 
     def read(self, name: str) -> bytes:
-        """Return what is in a file."""
+        """Return the content of a file."""
         if name not in self._platter.files:
             raise FileNotFoundError(f"there is no file {name!r}")
         return self._platter.files[name]
@@ -111,8 +111,8 @@ class Job:
     """A training job: `steps` in all, to be saved after every `every`-th.
 
     A state is {"step", "model", "random"}. The model is the same on all ranks: two
-    numbers, of which the second does without random numbers. "random" is each rank's
-    own.
+    numbers, of which the second does not depend on random numbers. "random" is each
+    rank's own.
     """
 
     def __init__(self, steps, every, platter, trained):
@@ -147,14 +147,14 @@ class Job:
 
 
 def lives(train, ranks, steps, every, cuts=()):
-    """Run `train(comm, disk, job)` again and again on one disk; return what happened.
+    """Run `train(comm, disk, job)` until it ends, with power failures, on one disk.
 
-    ranks: of each life, or of all. cuts: at which point the power goes in each life but
-    the last, which has it to the end.
+    ranks: the number in each run, or in all. cuts: the point of the power failure in
+    each run but the last, which ends without one.
 
     Returns: a dict. "states": of each rank at the end. "trained": the steps of each
-    life. "where": the points at which the power went. "files": names on the disk.
-    "seconds", "points": of the last life. "failure": what else went wrong, or "".
+    run. "where": the points of the power failures. "files": names on the disk.
+    "seconds", "points": of the last run. "failure": another failure's reason, or "".
     """
     ranks = [ranks] * (len(cuts) + 1) if isinstance(ranks, int) else list(ranks)
     platter, found = Platter(), {"trained": [], "where": [], "failure": ""}
@@ -190,7 +190,7 @@ def _plain(state):
 
 
 def _right(ranks, steps):
-    """Return the states at the end, computed by one rank after the other."""
+    """Return the expected states at the end, computed by one rank after the other."""
     random, model = [rank + 1 for rank in range(ranks)], [1, 1]
     for step in range(1, steps + 1):
         random = [number * FACTOR % PRIME for number in random]
@@ -202,7 +202,7 @@ def _right(ranks, steps):
 
 @check("{} ranks, {} steps, saved every {}")
 def correct(train, ranks, steps, every):
-    """The power goes before any training step, and the run ends as if it had not."""
+    """Check power failures before each training step: the final states are the same."""
     whole = _lives(train, ranks, steps, every)
     _compare(whole, ranks, steps, every, tidy=False)
     for found in _all_cuts(train, ranks, steps, every, whole["points"]):
@@ -212,7 +212,7 @@ def correct(train, ranks, steps, every):
 
 @check("{} ranks, {} steps, saved every {}, then {} ranks")
 def robust(train, ranks, steps, every, then):
-    """It may go at any point of a save, again and again, and ranks may change."""
+    """Check repeated failures at any point of a save, and another number of ranks."""
     whole = _lives(train, ranks, steps, every)
     _compare(whole, ranks, steps, every)
     points = whole["points"]
@@ -227,7 +227,7 @@ def robust(train, ranks, steps, every, then):
 
 @check("{} ranks, {} steps, saved every {}")
 def efficient(train, ranks, steps, every):
-    """Saves go on beside the training, and the power may still go at every point."""
+    """Check that saves run in the background, with a power failure at every point."""
     whole = _lives(train, ranks, steps, every)
     _compare(whole, ranks, steps, every, behind=True)
     limit = STALL * steps * STEP_S + 4 * SYNC_S
@@ -259,7 +259,7 @@ def _each_cut(train, ranks, steps, every, points):
 
 
 def _compare(found, ranks, steps, every, behind=False, tidy=True):
-    """Raise if a run did not end as it should have."""
+    """Raise if a run did not end with the expected states, steps and files."""
     sizes = [ranks] if isinstance(ranks, int) else ranks
     when = "".join(f"The power went at {where}.\n" for where in found["where"])
     cut = bool(found["where"])
@@ -289,7 +289,7 @@ def _compare(found, ranks, steps, every, behind=False, tidy=True):
             f"{when}{again} steps were trained again; {most} may be.", again=True
         )
     room = 2 * (max(sizes) + 1)
-    saved = len(found["trained"][-1]) >= every  # and so could remove what was left
+    saved = len(found["trained"][-1]) >= every  # and so could remove old files
     if tidy and saved and len(found["files"]) > room:
         files = ", ".join(found["files"][:12])
         raise Wrong(f"{when}In the end these files are there: {files}.", left=True)

@@ -30,7 +30,7 @@ STEPS, RATE, LESS, TARGET = 60, 0.5, 50, 2.0
 
 @check("{} ranks, shape {}, density {}, {}")
 def averaged(function, n, shape, density, kind):
-    """The mean over ranks of each one's k largest, for exactly (n-1) 8k bytes."""
+    """Check the mean over ranks of each one's k largest, for exactly (n-1) 8k bytes."""
     count = math.prod(shape)
     k, inputs = kept(density, count), [_distinct(count) for _ in range(n)]
     if kind == "ties":
@@ -41,7 +41,7 @@ def averaged(function, n, shape, density, kind):
     report = kit.on_ranks(_averaging, function, inputs, **how)
     _check_bytes(report, (n - 1) * 8 * k, ties=kind == "ties")
     right, yours = _largest(np.array(inputs), k)[0].mean(axis=0), report.results
-    if kind == "ties":  # k of each rank, whichever they are
+    if kind == "ties":  # any k of each rank
         right, yours = [right.sum()], [[sum(held)] for held in yours]
     facts = {"average": True, "same": report.results == inputs}
     _compare("", right, yours, near=0.2, **facts)
@@ -58,7 +58,7 @@ def _averaging(comm, function, shape, density, own):
 
 @check("{} ranks, density {}")
 def remembered(function, n, density):
-    """A hook sends the rest later, and refuses what it could never get rid of."""
+    """Check that a hook sends the rest later, and refuses NaN and infinity."""
     bad, right = random.randrange(n), None
     while right is None:
         drawn = np.array([[_distinct(30) for _ in PLAN] for _ in range(n)], float)
@@ -83,7 +83,7 @@ def remembered(function, n, density):
 
 
 def _hooked(comm, function, density, own):
-    """Give the plan's buckets to hooks; return means, or what was raised."""
+    """Give the plan's buckets to hooks; return means, or the errors raised."""
     parameters = [nn.Parameter(torch.zeros(len(each))) for each in PARAMETERS]
     hooks, seen = {}, []
     for about, gradient in zip(PLAN, own, strict=True):
@@ -123,7 +123,7 @@ def _remembering(density, drawn):
 
 @check("{} ranks, width {}")
 def efficient(functions, n, width):
-    """Short codes lose nothing, and a budget of bytes is enough to learn."""
+    """Check that short codes lose nothing, and that it learns within a byte budget."""
     own, density = [[_distinct(12) for _ in ARRIVALS] for _ in range(n)], 8 / 50_000
     how = {"args": (density,), "without": WITHOUT}
     report, most = kit.on_ranks(_arriving, functions[0], own, **how), 0
@@ -145,7 +145,7 @@ def efficient(functions, n, width):
 
 
 def _arriving(comm, function, density, own):
-    """Return what arrives of 12 elements at a bucket's end, and of all others."""
+    """Return the sums that arrive for 12 elements at a bucket's end, and the rest."""
     hook, seen, at = called(function, density), [], slice(-12_000, None, 1000)
     for (count, scale), drawn in zip(ARRIVALS, own, strict=True):
         bucket, total = Bucket([nn.Parameter(torch.zeros(count))]), torch.zeros(count)
@@ -163,8 +163,8 @@ def _arriving(comm, function, density, own):
 def learned(functions, n: int = 3, width: int = 32) -> dict:
     """Train on digits; return bytes of a rank and losses, after each tenth step.
 
-    functions: a hook's class, and what chooses its density. Each rank has some of the
-    ten digits. "dense" is one process with the batches of all ranks.
+    functions: a hook's class, and the function that chooses its density. Each rank has
+    some of the ten digits. "dense" is one process with the batches of all ranks.
     """
     (pixels, labels), seed = digits(), random.randrange(2**60)
     draw = torch.Generator().manual_seed(seed)
@@ -224,7 +224,7 @@ def _descend(model, shares, average):
 
 
 def kept(density: float, count: int) -> int:
-    """Return k: how many of `count` elements are sent."""
+    """Return k: the number of elements sent, of `count`."""
     return max(1, round(density * count))
 
 
@@ -241,7 +241,7 @@ def _elements(group):
 
 
 def _largest(rows, k):
-    """Return the k largest of each row among zeros; and whether others are as large."""
+    """Return the k largest of each row among zeros; and True if others are as large."""
     order, sizes, sent = np.argsort(-np.abs(rows), axis=1), np.abs(rows), rows * 1.0
     np.put_along_axis(sent, order[:, k:], 0, axis=1)
     last, more = (np.take_along_axis(sizes, order[:, i : i + 1], 1) for i in (k - 1, k))
@@ -249,7 +249,7 @@ def _largest(rows, k):
 
 
 def _compare(where, right, results, near=1, **facts):
-    """Raise at the first rank and element that is not near what is expected."""
+    """Raise at the first rank and element that is not near the expected one."""
     right = [float(x) for x in right]
     both = [zip(right, own, strict=False) for own in results]
     snapped = [[x if abs(x - y) <= near else y for x, y in pairs] for pairs in both]
@@ -258,7 +258,7 @@ def _compare(where, right, results, near=1, **facts):
 
 
 def _check_bytes(report, right, most=False, **facts):
-    """Raise if a rank sent another number of bytes, or more where that is the most."""
+    """Raise if a rank sent another number of bytes; with `most`, if it sent more."""
     for rank in range(len(report.results)):
         sent = report.trace.bytes_sent(rank)
         if sent > right or (sent < right and not most):

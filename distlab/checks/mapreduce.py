@@ -20,14 +20,14 @@ NAMES = {
 }
 LENGTHS = {"forty files": [*[100] * 39, 3], "one long file": [3000, 2, 0]}
 WHOLE, SPLIT, SMALL, PAIR_BYTES = 2**20, 25_000, 6000, 60
-ALLOWED = 4 / 3  # what longest-first may need, against the best (Graham, 1969)
+ALLOWED = 4 / 3  # bound of longest-first, relative to the optimum (Graham, 1969)
 UNLIKELY = 6 * 12**-0.5  # six deviations of a number drawn evenly from 0 to 1
 ORDERS = {"place": lambda line: 0, "alphabet": str, "length": len}
 
 
 @check("{}")
 def inverted_index(functions, case):
-    """Each word has the sorted list of its files, however the input is cut."""
+    """Check that each word has the sorted list of its files, for any input splits."""
     files = {name: _text(12, WORDS) for name in NAMES[case]}
     if case == "some files are empty":
         files |= {"a.py": "", "d.py": "\n\n  \n", "e.py": "self.x"}
@@ -43,7 +43,7 @@ def inverted_index(functions, case):
 
 @check("files of {} lines, {} reducers")
 def mean_lengths(functions, counts, reducers):
-    """Means, with or without a combiner; few bytes travel, in even loads."""
+    """Check means with and without a combiner, the bytes sent, and even loads."""
     names = [f"{'abc'[number % 3]}/file{number}.py" for number in range(len(counts))]
     files = {n: _text(count, WORDS) for n, count in zip(names, counts, strict=True)}
     sizes, lengths = {n: len(t.encode()) for n, t in files.items()}, defaultdict(list)
@@ -68,7 +68,7 @@ def mean_lengths(functions, counts, reducers):
 
 
 def _check_homes(job, sizes):
-    """Raise unless a file's keys are in one part, in any Python, and loads are even."""
+    """Raise unless a file's keys are in one part in any Python, and loads are even."""
     homes, loads = defaultdict(set), [0] * len(job["parts"])
     for number, part in enumerate(job["parts"]):
         for (name, word), _ in part:
@@ -86,7 +86,7 @@ def _check_homes(job, sizes):
 
 @check("{} lines of each, {}")
 def sampled_lines(functions, keep, case):
-    """A fair sample of each file's lines, the same whatever is cut or killed."""
+    """Check a fair sample of each file's lines, the same for any splits and faults."""
     words = ["".join(random.choices("abcdefghij", k=k % 7 + 2)) for k in range(500)]
     files = {f"part{n:02}.txt": _text(c, words) for n, c in enumerate(LENGTHS[case])}
     files = {name: f"{t}\n{t[:200]}" for name, t in files.items()}  # some lines twice
@@ -117,7 +117,7 @@ def sampled_lines(functions, keep, case):
 
 
 def _check_drawn(files, drawn, keep):
-    """Raise unless `keep` different lines of each file are drawn, by chance."""
+    """Raise unless `keep` different lines of each file are drawn at random."""
     own = {name: dict.fromkeys(text.split("\n")) for name, text in files.items()}
     own = {name: [line for line in own[name] if line.strip()] for name in own}
     for name in own | drawn:

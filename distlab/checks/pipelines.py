@@ -1,7 +1,7 @@
-"""Exercise 14: schedules of a pipeline within a limit of memory, and what plays them.
+"""Exercise 14: pipeline schedules within a memory limit, and an engine for them.
 
-A schedule comes back as plain data and is judged here. It is played by the learner's
-engine on ranks behind a relay on a virtual clock, by stages that multiply by a number.
+A schedule comes back as plain data and is judged here. The learner's engine executes it
+on ranks behind a relay on a virtual clock, with stages that multiply by a number.
 """
 
 from dataclasses import replace
@@ -23,15 +23,15 @@ LINK = LINKS["InfiniBand NDR"]
 SLACK, NEAR = 1.02, 0.01
 SLOT = 1e-3  # seconds
 EQUAL = Times(SLOT, SLOT, SLOT)
-SHAPE = 3  # numbers in a message
+SHAPE = 3  # elements in a message
 
 
 class Stage:
-    """A stage of a model that multiplies by `weight`; on the clock it takes its time.
+    """A stage of a model that multiplies by `weight`, and takes time on the clock.
 
-    inputs: of the first stage, one for each microbatch. seconds: kind -> what it takes.
-    gradient: of the weight, added up so far. splits: whether `backward` leaves that to
-    `weights`. outputs: microbatch -> what the last stage made of it.
+    inputs: of the first stage, one for each microbatch. seconds: kind -> its duration.
+    gradient: of the weight, added up so far. splits: True if `backward` leaves that to
+    `weights`. outputs: microbatch -> the stage's output.
     """
 
     def __init__(self, comm, weight, inputs, seconds, splits=False):
@@ -47,7 +47,7 @@ class Stage:
         return torch.zeros(SHAPE, dtype=torch.int64)
 
     def forward(self, microbatch, x):
-        """Return a microbatch's output; x: what arrived, None on the first stage."""
+        """Return a microbatch's output; x: its input, None on the first stage."""
         with self._comm.work(f"F{microbatch}", seconds=self._seconds["F"]):
             x = self.room() + self._inputs[microbatch] if x is None else x
             self._kept[microbatch] = x.clone()
@@ -78,7 +78,7 @@ class Stage:
 
 @check("{} stages, {} microbatches")
 def gpipe(functions, stages, microbatches):
-    """All forward passes come before all backward passes, and are played right."""
+    """Check that all forward passes precede all backward passes, and the results."""
     plan = _plan(functions[0], stages, microbatches)
     for number, works in enumerate(plan.stages):
         kinds = "".join(work.kind for work in works)
@@ -90,7 +90,7 @@ def gpipe(functions, stages, microbatches):
 
 @check("{} stages, {} microbatches, at most stages - s held")
 def one_f_one_b(functions, stages, microbatches):
-    """Stage s holds at most stages - s microbatches, and the bubble is GPipe's."""
+    """Check that stage s holds at most stages - s microbatches, with GPipe's bubble."""
     plan = _plan(functions[0], stages, microbatches)
     _check_held(plan, [stages - stage for stage in range(stages)], EQUAL)
     _check_bubble(plan, pipeline.one_f_one_b(stages, microbatches), EQUAL)
@@ -100,7 +100,7 @@ def one_f_one_b(functions, stages, microbatches):
 
 @check("{} stages, {} microbatches, F, B, W = {}, {}, {}")
 def smaller_bubble(functions, stages, microbatches, forward, backward, weights):
-    """B and W apart, at most `stages` microbatches held, a third of 1F1B's bubble."""
+    """Check split B and W: at most `stages` microbatches held, 1/3 of 1F1B's bubble."""
     times = Times(SLOT * forward, SLOT * backward, SLOT * weights)
     plan = _plan(functions[0], stages, microbatches)
     if not plan.splits_backward:
@@ -112,7 +112,7 @@ def smaller_bubble(functions, stages, microbatches, forward, backward, weights):
 
 
 def _plan(function, stages, microbatches):
-    """Return the learner's schedule, if it is one."""
+    """Return the learner's schedule; raise `Wrong` if it is invalid."""
     rows = kit.call(_rows, function, stages, microbatches, without=WITHOUT)
     if isinstance(rows, str) or len(rows) != stages:
         found = rows if isinstance(rows, str) else f"It returned {len(rows)} lists."
@@ -126,7 +126,7 @@ def _plan(function, stages, microbatches):
 
 
 def _rows(function, stages, microbatches):
-    """Return the rows as plain data, or in words what was returned instead."""
+    """Return the rows as plain data, or a sentence with the invalid result."""
     returned = kit.called(function, stages, microbatches)
     try:
         return [[(str(kind), int(m)) for kind, m in row] for row in returned]
@@ -157,7 +157,7 @@ def _wrong(found, plan, times, **facts):
 
 
 def _play(play, plan, times, on_time=False):
-    """Play it on ranks: results, messages and, if `on_time`, the time are compared."""
+    """Execute a schedule on ranks; check results, messages and, if `on_time`, time."""
     p, m = len(plan.stages), plan.microbatches
     drawn = kit.draws(2, max(p, m), 2, 9)
     weights, inputs = drawn[0][:p], drawn[1][:m]

@@ -48,7 +48,7 @@ POINTS = {  # name -> dimensions, clusters, steps, points in each partition
 
 @check("{}")
 def reduce_by_key(function, name):
-    """Each key has one value, after a shuffle of one record per partition and key."""
+    """Check that each key has one value, for one record per partition and key sent."""
     sizes, keys, values, rule, partitions = PAIRS[name]
     parts = _drawn(sizes, keys, values)
     seen = _recipe({*NARROW, "partitionBy"}, function, parts, rule, partitions)
@@ -72,14 +72,14 @@ def reduce_by_key(function, name):
 
 @check("{}")
 def joined_in_place(function, name):
-    """The result joins one that is partitioned in the same way without a shuffle."""
+    """Check that a join with an equally partitioned RDD needs no shuffle."""
     if more := reduce_by_key(function, name)["join"] - 3:
         raise Wrong(f"The join has {more} more shuffle; it needs none.", forgotten=True)
 
 
 @check("{}")
 def join_small(function, name):
-    """The pairs of `join`, without a shuffle; each worker fetches the table once."""
+    """Check the pairs of `join` without a shuffle; a worker fetches the table once."""
     sizes, keys, rows, some, values = SIDES[name]
     parts, (small,) = _drawn(sizes, keys, values), _drawn([rows], some, values)
     seen, table = _recipe(NARROW, function, parts, None, 0, small), _grouped(small)
@@ -97,7 +97,7 @@ def join_small(function, name):
 
 @check("{}")
 def k_means(function, name):
-    """The centres; each line is parsed once, and only what was lost once more."""
+    """Check the centres; each line is parsed once, and only lost partitions again."""
     (wide, clusters, steps, sizes), draw = POINTS[name], np.random.default_rng()
     middles, centres = draw.uniform(-9, 9, (2, clusters, wide))
     centres[1] = 1000.0 if "far" in name else centres[1]
@@ -165,7 +165,7 @@ def _grouped(pairs):
 
 
 def _recipe(allowed, *case):
-    """Return what is seen of a function that makes an RDD; raise if it makes none."""
+    """Return the facts about a function that makes an RDD; raise if it makes none."""
     seen = on_workers(_transform, *case)
     if "names" not in seen:
         ran = " and ".join(seen["jobs"]) or "no action"
@@ -177,7 +177,7 @@ def _recipe(allowed, *case):
 
 
 def _transform(function, parts, rule, partitions, small=()):
-    """In a process with workers: have an RDD made, run a job; return what was seen."""
+    """Make an RDD in a process with workers, run a job, and return the facts."""
     with Context(workers=2) as context:
         given = context.parallelize(parts, len(parts)).flatMap(list)
         args = (given, RULES[rule], partitions) if rule else (context, given, small)
@@ -204,7 +204,7 @@ def _in_words(record):
 
 
 class _Watched(Context):
-    """Notes how much comes to the driver, and kills a worker after a job."""
+    """A Context that records bytes to the driver, and kills a worker after a job."""
 
     kill_after, lost = 0, ()
 
@@ -220,7 +220,7 @@ class _Watched(Context):
 
 
 def _cluster(function, parts, centres, steps, kill):
-    """In a process with workers: have centres found; return them, and what jobs did."""
+    """Find centres in a process with workers; return them, and facts of the jobs."""
     with _Watched(workers=2) as context:
         context.kill_after, calls, given = kill, context.accumulator(0), [*centres]
         lines = context.parallelize(parts, len(parts)).flatMap(list).setName("lines")

@@ -24,7 +24,7 @@ _RAW = "\n(These are no sums of contributions, so the numbers are shown.)"
 
 @check("{} of {} ranks, {} elements")
 def reduce_scatter(function, n, world, length):
-    """Each rank of a ring ends with one complete chunk, and returns its index."""
+    """Check that each rank of a ring ends with a complete chunk, and its index."""
     ring = _drawn_ring(n, world)
     run = _Run(partial(_called, function, ring, True), ring, kit.draws(world, length))
     spans = [slice(*ends) for ends in pairwise(chunk_edges(length, n))]
@@ -38,7 +38,7 @@ def reduce_scatter(function, n, world, length):
 
 @check("{} of {} ranks, {} elements")
 def all_reduce(function, n, world, length):
-    """Every rank of a ring ends with the sum, in place, in 2(n-1) rounds of chunks."""
+    """Check that every rank of a ring ends with the sum, in 2(n-1) rounds of chunks."""
     ring = _drawn_ring(n, world)
     run = _Run(partial(_called, function, ring, False), ring, kit.draws(world, length))
     run.compare(dict.fromkeys(ring, slice(None)))
@@ -47,7 +47,7 @@ def all_reduce(function, n, world, length):
 
 @check("{} nodes of {} ranks, {} elements")
 def hierarchical(function, nodes, per_node, length):
-    """The same sum on a cluster, within the time of rings inside and between nodes."""
+    """Check the sum on a cluster, in the time of rings inside and between nodes."""
     n, fabric = nodes * per_node, Nodes(per_node, INSIDE, OUTSIDE, nics=per_node)
     call = partial(_called, function, per_node, False)
     run = _Run(call, range(n), kit.draws(n, length), fabric)
@@ -98,7 +98,7 @@ def _probe(comm, call, inputs):
 
 
 class _Run:
-    """A run of `call`, a partial of `_called`, on a ring; and what is wrong with it."""
+    """A run of `call`, a partial of `_called`, on a ring, and the checks of it."""
 
     def __init__(self, call, ring, inputs, fabric=None):
         self.call, self.ring, self.inputs, self.fabric = call, ring, inputs, fabric
@@ -115,7 +115,7 @@ class _Run:
         self.total = list(map(sum, zip(*(inputs[rank] for rank in ring), strict=True)))
 
     def wrong(self, found, **facts):
-        """Return `Wrong` with what was found, the picture, and facts."""
+        """Return `Wrong` with the finding, the picture, and facts."""
         found += f"\nThe ring was {self.ring}." * (self.fabric is None)
         facts |= {"in_chunks": self.call.args[2], "cluster": self.fabric is not None}
         facts |= {"n": len(self.ring), "by_rank": self._takes_ranks_for_places()}
@@ -125,7 +125,7 @@ class _Run:
         return Wrong(found, picture=picture, **facts)
 
     def _takes_ranks_for_places(self):
-        """Return whether it sends past neighbors, or chunks cut for the world."""
+        """Return True if it sends past neighbors, or chunks cut for the world."""
         ring, n, world = self.ring, len(self.ring), len(self.held)
         if n == world:
             return False
@@ -139,7 +139,7 @@ class _Run:
         return bool(past) or (sizes <= of_world and not sizes <= of_ring)
 
     def is_complete(self, spans):
-        """Return whether every rank of the ring has one of these chunks complete."""
+        """Return True if every rank of the ring has one of these chunks complete."""
         return all(
             any(self.held[rank][span] == self.total[span] for span in spans)
             for rank in self.ring
@@ -163,7 +163,7 @@ class _Run:
         return kit.difference([(self.total[s], own[s]) for s, own in both], **how)
 
     def _facts(self, place, told):
-        """Return what is known of the sums at a place; `told` says whose are there."""
+        """Return facts of the sums at an index; `told`: the run on contributions."""
         own = [row[place] for row in self.inputs]
         yours = [self.held[rank][place] for rank in self.ring]
         counts = [counts_in(told.held[rank][place], len(own)) for rank in self.ring]
@@ -200,7 +200,7 @@ class _Run:
 
 
 def _sends_again(trace):
-    """Return whether a rank sends one and the same partial sum twice in a row."""
+    """Return True if a rank sends one and the same partial sum twice in a row."""
     sent = trace.shares.sent.values() if trace.shares else ()
     return any(
         first == second and first.chunks

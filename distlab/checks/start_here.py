@@ -28,14 +28,14 @@ SPEAK_S, PREPARE_S = 0.003, 0.02
 
 @check("{} ranks")
 def speak_in_order(function, n):
-    """Each rank speaks once, after messages have said that the one before it has."""
+    """Check that each rank speaks once, after the one before it by messages."""
     trace = _run(function, n)
     _check_order(trace, _turns(trace, "speak"))
 
 
 @check("{} ranks, {} rounds")
 def speak_in_rounds(function, n, rounds):
-    """The same for several rounds, with at most one message per turn."""
+    """Check the same for several rounds, with at most one message per turn."""
     trace = _run(function, n, rounds)
     _check_order(trace, _turns(trace, "speak", rounds))
     _check_messages(trace, n * rounds)
@@ -43,7 +43,7 @@ def speak_in_rounds(function, n, rounds):
 
 @check("{} ranks")
 def prepare_and_speak(function, n):
-    """All prepare at the same time, then speak in order, with n - 1 messages."""
+    """Check that all prepare in parallel, then speak in order, with n - 1 messages."""
     trace = _run(function, n, prepares=True)
     prepared, turns = _turns(trace, "prepare"), _turns(trace, "speak")
     for before, turn in zip(prepared, turns, strict=True):
@@ -59,11 +59,11 @@ def prepare_and_speak(function, n):
 
 
 def happened_before(trace, last, turn) -> bool:
-    """Return whether a chain of messages leads from one turn's end to another's start.
+    """Return True if a chain of messages leads from one turn's end to another's start.
 
-    Only moments of one rank are compared, never those of two.
+    Only times of one rank are compared, never those of two.
     """
-    known = {last.rank: last.end}  # rank -> when it knows that the turn is over
+    known = {last.rank: last.end}  # rank -> time from which it knows of the turn's end
     for send, recv in sorted(trace.messages(), key=lambda pair: pair[1].end):
         if send.start >= known.get(send.rank, math.inf):
             known.setdefault(recv.rank, recv.end)
@@ -78,7 +78,7 @@ def _run(function, n, *more, prepares=False):
 
 
 def _probe(comm, function, *more):
-    """Lower ranks speak longer: those that do not wait end in another order."""
+    """Run the learner's function; lower ranks speak longer, to expose missing waits."""
 
     def act(name, seconds):
         comm.mark(f"rank {comm.rank} {name}s")
@@ -92,7 +92,7 @@ def _probe(comm, function, *more):
 
 
 def _turns(trace, name, wanted=1):
-    """Return the turns in the order asked for, or raise if some are missing."""
+    """Return the turns in the required order, or raise if some are missing."""
     own = [trace.of(rank, "work") for rank in range(trace.world_size)]
     own = [[event for event in events if event.label == name] for events in own]
     calls = [len(events) for events in own]
@@ -127,7 +127,7 @@ def _wrong(trace, found, **facts):
 
 
 def _table(turns, wrong, verb, mark):
-    """Return who did it when, by the clock."""
+    """Return a table of the turns: round, rank, begin and end on the clock."""
     zero, n = min(turn.start for turn in turns), turns[-1].rank + 1
     rounds = len(turns) > n
     lines = ["round  " * rounds + f"rank  {verb} from   until"]

@@ -1,6 +1,6 @@
-"""Exercise 13: an MLP and attention split among ranks, judged beside the unsplit ones.
+"""Exercise 13: an MLP and attention split over ranks, compared with the unsplit ones.
 
-All ranks are given the same module, and each keeps its shard. Outputs and gradients are
+All ranks get the same module, and each keeps its shard. Outputs and gradients are
 compared in float64 with those of torch's module in one process.
 """
 
@@ -23,20 +23,20 @@ _near = partial(torch.isclose, rtol=1e-10, atol=1e-10)
 
 @check("{} ranks, {} tokens, width {}, hidden width {}")
 def split_mlp(functions, n, tokens, width, hidden):
-    """Output and gradients are the unsplit MLP's, for one all-reduce each way."""
+    """Check that output and gradients are the unsplit MLP's, by one all-reduce each."""
     _check(functions, n, tokens, [("MLP", width, hidden)])
 
 
 @check("{} ranks, {} tokens, hidden width {}, {} heads of size {}")
 def uneven(functions, n, tokens, hidden, heads, size):
-    """The same where n does not divide the columns, and for the heads of attention."""
+    """Check the same if n does not divide the columns, and for heads of attention."""
     width = heads * size
     _check(functions, n, tokens, [("MLP", width, hidden), ("attention", width, heads)])
 
 
 @check("{} ranks, {} tokens, width {}, hidden width {}, sequence parallel")
 def sequence_parallel(functions, n, tokens, width, hidden):
-    """The same MLP for the same bytes, on a stretch of the sequence per rank."""
+    """Check the same MLP for the same bytes, with a shard of the sequence per rank."""
     _check(functions, n, tokens, [("MLP", width, hidden)], cut=True)
 
 
@@ -103,7 +103,7 @@ def _probe(comm, functions, tokens, jobs, cut, seed):
 
 
 def _check(functions, n, tokens, jobs, cut=False):
-    """Run on ranks and in one process; raise where numbers or bytes differ."""
+    """Run on ranks and in one process; raise if numbers or bytes differ."""
     seed = randbelow(2**60)
     how = {"args": (tokens, jobs, cut), "without": WITHOUT}
     report = kit.on_ranks(_probe, functions, [seed] * n, **how)
@@ -122,7 +122,7 @@ def _check(functions, n, tokens, jobs, cut=False):
 
 
 def _compare(name, wanted, yours, cut):
-    """Raise if what a rank has is not what it should have; say what it looks like."""
+    """Raise if a rank's tensor is not the expected one, with facts for the hints."""
     n = len(yours)
     if None in yours:
         lacks = {"missing": name, "some": any(yours)}
@@ -135,7 +135,7 @@ def _compare(name, wanted, yours, cut):
     if not wrong:
         return
 
-    def like(some, other):  # but for what is added to each token's output alike
+    def like(some, other):  # up to a vector added to every token's output
         apart = some - other
         return _near(apart, apart[:1] if name.endswith("output") else 0 * apart).all()
 

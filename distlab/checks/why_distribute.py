@@ -1,7 +1,7 @@
 """Exercise 01: tasks done once, even loads, and the law by which a system scales.
 
-The ranks' `work` asks this process, which notes who does what and answers with a number
-drawn at random. The system to fit is drawn at random, too.
+The ranks' `work` queries this process, which records the rank and task and answers with
+a random number. The system to fit is drawn at random, too.
 
 Source: Graham (1969) for the limit of loads; Gunther (2007), chapter 4, for the law.
 """
@@ -26,7 +26,7 @@ _random = SystemRandom()
 
 @check('{} ranks, tasks "{}"')
 def shared_work(function, n, tasks):
-    """Each task is done once, not all by one rank; rank 0 returns the sum."""
+    """Check that each task is done once, not all by one rank, and rank 0's sum."""
     work = _Work(function, n, tasks)
     if 1 < n <= len(tasks) and sum(map(bool, work.done)) == 1:
         raise work.wrong("One rank did all tasks.", alone=True)
@@ -35,7 +35,7 @@ def shared_work(function, n, tasks):
 
 @check("{} ranks, tasks of {} s")
 def balanced_work(function, n, sizes):
-    """The same for tasks of known sizes: even loads, and at most n - 1 messages."""
+    """Check the same for known task sizes: even loads, and at most n - 1 messages."""
     work = _Work(function, n, string.ascii_lowercase[: len(sizes)], sizes)
     loads = [sum(work.size_of[task] for task in own) for own in work.done]
     allowed = ALLOWED * max(sum(sizes) / n, *sizes, 0)
@@ -49,7 +49,7 @@ def balanced_work(function, n, sizes):
 
 
 class _Work:
-    """A run on tasks: who did which, `done`; raises if one was not done once."""
+    """A run on tasks; done: each rank's tasks. Raises if one was not done once."""
 
     def __init__(self, function, n, tasks, sizes=None):
         most = 2**24 // max(1, len(tasks))  # a float32 holds any sum
@@ -119,7 +119,7 @@ def _plain(value):
 
 @check("{} to {} workers, peak near {}, {}")
 def fit_usl(function, first, most, near, runs):
-    """Sigma, kappa and the peak of a system; runs: all exact, or one is slow."""
+    """Check sigma, kappa and the peak of a system; runs: exact, or with one slow."""
     law, measured = draw_system(first, most, near, runs)
     yours = kit.call(_law_probe, function, measured, without=WITHOUT)
     if type(yours) is str or str in map(type, yours):
@@ -148,7 +148,7 @@ def draw_system(first, most, near, runs):
 
 
 def compare(yours, law, within):
-    """Return whether sigma and kappa are near, and the throughput at the peak."""
+    """Return (True if sigma and kappa are near, True if the peak's throughput is)."""
     (sigma, kappa, n), best = yours, best_count(*law[1:])
     fits = abs(sigma - law[1]) <= within[0]
     fits = fits and abs(kappa - law[2]) <= max(within[1] * law[2], LEAST_KAPPA)

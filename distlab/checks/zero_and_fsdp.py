@@ -1,9 +1,9 @@
 """Exercise 12: ZeRO 1 and ZeRO 3, judged by values, memory, messages and time.
 
 The learner's class trains on ranks, each with data of its own; one process trains the
-same with the data of all. Layers note what they are called with, and whose parameters
-are in memory. On the virtual clock a layer works for twice as long as its all-gather
-takes, and its backward for twice that.
+same with the data of all. Layers record their arguments, and the parameters in memory.
+On the virtual clock a layer works for twice as long as its all-gather takes, and its
+backward for twice that.
 """
 
 from functools import partial
@@ -35,7 +35,7 @@ _fresh = partial(SystemRandom().sample, range(2**60))  # seeds drawn anew
 
 @check("{} ranks, {} parameters, {}")
 def sharded_optimizer(function, n, length, kind):
-    """ZeRO 1 trains one flat tensor as one process does, each rank its shard."""
+    """Check that ZeRO 1 trains one flat tensor as one process does, in shards."""
     (start, *seeds), shard = _fresh(1 + n), -(-length // n)
     args = length, kind, start
     report = on_ranks(_flat_probe, function, seeds, args=args, without=WITHOUT)
@@ -50,7 +50,7 @@ def sharded_optimizer(function, n, length, kind):
 
 @check("{} ranks, 8 layers of width {}, {}, passes per step: {}")
 def sharded_layers(function, n, width, kind, passes):
-    """ZeRO 3 trains a stack of layers so, and layers are gone between uses."""
+    """Check that ZeRO 3 trains a stack of layers so, and frees layers between uses."""
     starts, seeds, args = _fresh(8), _fresh(n), (width, kind, 2, passes)
     how = {"args": (*args, starts), "without": WITHOUT}
     _check_stack(on_ranks(_stack_probe, function, seeds, **how), *args, starts, seeds)
@@ -58,7 +58,7 @@ def sharded_layers(function, n, width, kind, passes):
 
 @check("{} ranks, {} layers of width {}, on the virtual clock")
 def prefetched_layers(function, n, count, width):
-    """The same, and collectives hide behind the work of layers, one layer ahead."""
+    """Check the same with collectives overlapped by layers, one layer ahead."""
     starts, seeds, args = _fresh(count), _fresh(n), (width, "momentum", 1, 1)
     gathered = NUMBER * (n - 1) * -(-(width * (width + 1) + 1) // n)
     gather_s = (n - 1) * LINK.seconds(gathered / (n - 1))
@@ -71,7 +71,7 @@ def prefetched_layers(function, n, count, width):
 
 
 def memory_over_a_pass(function, world_size: int = 4) -> tuple[dict, dict]:
-    """Return how many layers rank 0 has in memory at each call of one, and ideals."""
+    """Return the layers in rank 0's memory at each layer's call, and the ideals."""
     args = 40, "momentum", 1, 1, _fresh(8)
     report = on_ranks(_stack_probe, function, _fresh(world_size), args=args)
     looks, calls = report.results[0]["looks"], list(range(1, 17))
@@ -126,7 +126,7 @@ def _stack_gradients(width, flats, seed):
 
 
 class Optimizers(list):
-    """The optimizers of a rank; called, it is the `make_optimizer` of a class."""
+    """The optimizers of a rank; as a function, the argument `make_optimizer`."""
 
     def __init__(self, kind):
         self.kind = kind
@@ -151,10 +151,10 @@ def _flat_probe(comm, function, length, kind, start, seed):
 
 
 class Stack:
-    """The layers of a rank, each of which looks about when it is called.
+    """The layers of a rank, each of which measures the memory when it is called.
 
-    seen: the parameters in each forward. looks: what was in memory when, in layers:
-    parameters that one was called with, and what parts and .grad are views of.
+    seen: the parameters in each forward. looks: (point, memory in layers): full
+    parameters of calls, and the excess storage below shards and their .grad.
     """
 
     def __init__(self, comm, kind, lengths, work_s):
@@ -164,7 +164,7 @@ class Stack:
         self.used = {}
 
     def layer(self, i, full, x):
-        """Be layer i: note its parameters and what is in memory, and return y."""
+        """Compute layer i: record its parameters and the memory, and return y."""
         if (got := len(full)) != (need := self.lengths[i]):
             raise ValueError(f"layer {i} has {need} parameters, and was given {got}")
         if self.phase == "forward":
@@ -179,7 +179,7 @@ class Stack:
         return y
 
     def work(self, at, seconds=0.0):
-        """Note what is in memory, then let time pass."""
+        """Record the memory in use, then let time pass."""
         find = torch.UntypedStorage._new_with_weak_ptr
         found = [find(weak.cdata) for weak in self.used.values()]
         held = sum(storage.nbytes() for storage in found if storage is not None)
@@ -190,7 +190,7 @@ class Stack:
             pass
 
     def do(self, phase, method):
-        """Call a method of the trainer, and return what it returns."""
+        """Call a method of the trainer, and return its result."""
         self.phase = phase
         returned = method()
         self.work(f"after {phase}")
@@ -222,7 +222,7 @@ def _stack_probe(comm, function, width, kind, steps, passes, starts, seed, work_
 
 
 def _simulated(function, seeds, work_s, *args):
-    """Return what each rank returns on the virtual clock, and the trace as rows."""
+    """Return each rank's result on the virtual clock, and the trace as rows."""
 
     def rank(comm):
         return _stack_probe(comm, function, *args, seeds[comm.rank], work_s)
@@ -250,7 +250,7 @@ def _check_stack(report, width, kind, steps, passes, starts, seeds):
 
 
 def _compare(report, right, shard, passes=1):
-    """Raise if parameters are not as in one process, or a rank steps too many."""
+    """Raise if parameters differ from one process's, or a rank steps too many."""
     n, near = len(report.results), partial(isclose, rel_tol=1e-9, abs_tol=1e-9)
     for turn, held in enumerate(zip(*(r["seen"] for r in report.results), strict=True)):
         step, wanted = turn // passes, right[turn // passes]
@@ -278,7 +278,7 @@ def _check_traffic(report, most, told):
 
 
 def _check_overlap(trace, count, gathered, gather_s):
-    """Raise if rank 0 gathers more than a layer ahead, or waits where it need not.
+    """Raise if rank 0 gathers more than one layer ahead, or waits needlessly.
 
     gathered, gather_s: bytes and seconds of an all-gather.
     """

@@ -8,9 +8,9 @@ tests hold it to that.
     ring_all_reduce                the ring, one of the all-reduces
     variants("all_reduce")         all of them, by name
 
-The modules of this folder are looked through when a name is first asked for. Whatever
-they export whose name ends in that of a collective is an algorithm of it, so that a new
-one is a new function in the `__all__` of a file here, and nothing else.
+The modules of this folder are searched at the first access to a name. An exported
+function whose name ends in that of a collective is an algorithm of it, so a new one
+needs only a function in the `__all__` of a file here.
 """
 
 import pkgutil
@@ -51,7 +51,7 @@ def variants(collective: str) -> dict[str, Callable]:
 
 
 def _collective_of(name):
-    """Return which collective a name is an algorithm of, the longest that fits."""
+    """Return the collective whose algorithm has this name, the longest that fits."""
     endings = [each for each in _COLLECTIVES if name.endswith(f"_{each}")]
     return max(endings, key=len, default="")
 

@@ -1,6 +1,6 @@
 """All-gather: every rank has a tensor; afterwards every rank has a list of them all.
 
-S is the bytes of the whole list, so that a rank brings S/n.
+S is the bytes of the whole list, so that a rank contributes S/n.
 """
 
 from distlab.collectives.arguments import flat_view, rooms_for
@@ -28,11 +28,11 @@ def ring_all_gather(comm, tensor) -> list:
 
 
 def recursive_doubling_all_gather(comm, tensor) -> list:
-    """Exchange all that one has with a partner at distance 1, 2, 4 and so on.
+    """Exchange all tensors held so far with a partner at distance 1, 2, 4 and so on.
 
-    What a rank has doubles with every step, and always lies side by side. If n is no
-    power of two, guests hand their tensor in before, and get the whole after; see
-    `powers`.
+    A rank's tensors double with every step, and are always contiguous. If n is no power
+    of two, guests send their tensor to a host first, and receive the whole list last;
+    see `powers`.
 
     Returns: a list, of which index r is a copy of rank r's tensor.
     Cost: log2 n rounds, and every rank sends (n-1)/n S, for a power of two; else
@@ -70,11 +70,11 @@ def recursive_doubling_all_gather(comm, tensor) -> list:
 
 
 def bruck_all_gather(comm, tensor) -> list:
-    """Fetch as much as one has from the ranks 1, 2, 4 and so on further; any n.
+    """Fetch as many tensors as held from the ranks 1, 2, 4 and so on further; any n.
 
     A rank collects its own tensor first, then those of the ranks after it, in order, so
-    that what it has is a beginning of its list; the last message is cut to what is
-    missing.
+    that it always holds a prefix of its list; the last message has only the missing
+    ones.
 
     Returns: a list, of which index r is a copy of rank r's tensor.
     Cost: ceil(log2 n) rounds; every rank sends (n-1)/n S: the least of both.

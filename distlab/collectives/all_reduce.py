@@ -35,7 +35,7 @@ def naive_all_reduce(comm, tensor, *, op=SUM) -> None:
 def tree_all_reduce(comm, tensor, *, op=SUM) -> None:
     """Add up along a binomial tree to rank 0, and send the sum back; in place.
 
-    In every round half of the ranks that are left hand their sum to a neighbour, and
+    In every round half of the ranks that are left send their sum to a neighbour, and
     the sum goes back the same way, so the number of rounds grows with log n; but each
     message is the whole tensor.
 

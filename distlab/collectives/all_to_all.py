@@ -25,12 +25,12 @@ _BRUCK_ADVICE = (
 
 
 def pairwise_all_to_all(comm, tensors: list, *, lengths: list[int] | None = None):
-    """Exchange with the ranks 1, 2, 3 and so on away, straight.
+    """Exchange directly with the ranks at distance 1, 2, 3 and so on.
 
     tensors: index r goes to rank r; all of one shape and type, on all ranks. With
         lengths they may differ along dim 0, down to no rows at all (MPI_Alltoallv).
-    lengths: how many rows come from each rank; all ranks give theirs, or none does.
-        `exchange_lengths` finds them out, where they are not known.
+    lengths: the number of rows from each rank; all ranks give theirs, or none does.
+        `exchange_lengths` gets them, where they are not known.
     Returns: a list, of which index r came from rank r.
     Cost: n-1 rounds; every rank sends n-1 of its tensors, the least possible. An empty
         tensor is a message, too.
@@ -55,7 +55,7 @@ def pairwise_all_to_all(comm, tensors: list, *, lengths: list[int] | None = None
 
 
 def exchange_lengths(comm, tensors: list) -> list[int]:
-    """Return how many rows each rank's tensor for this rank has, along dim 0.
+    """Return the number of rows, along dim 0, of each rank's tensor for this rank.
 
     Cost: n-1 rounds of 8 bytes, before the rows themselves.
     """
@@ -74,11 +74,11 @@ def _number_like(tensor, number):
 
 
 def bruck_all_to_all(comm, tensors: list) -> list:
-    """Send tensors by way of others, in few messages: those with a way of 1, 2, 4, ...
+    """Send tensors through other ranks, packed into ceil(log2 n) messages.
 
-    A tensor has a way to go, the number of ranks between its sender and its receiver.
-    In step k all those move by 2**k whose way has that binary digit, in one message.
-    After every digit has had its turn all have arrived; each was sent once per digit 1.
+    A tensor's distance is the number of ranks from its sender to its receiver. In step
+    k all those whose distance has binary digit k move by 2**k, in one message. After
+    the last digit all have arrived; each was sent once per digit 1.
 
     tensors: index r goes to rank r; all of one shape and type, on all ranks.
     Returns: a list, of which index r came from rank r.
@@ -87,7 +87,7 @@ def bruck_all_to_all(comm, tensors: list) -> list:
     """
     outgoing = flat_pieces(comm, tensors, advice=_BRUCK_ADVICE)
     n, rank, size = comm.world_size, comm.rank, len(outgoing[0])
-    _, held = rooms_for(tensors[0], n)  # index: the way that a tensor had to go
+    _, held = rooms_for(tensors[0], n)  # index: the distance of a tensor
     for way in range(n):
         held[way].reshape(-1)[...] = outgoing[(rank + way) % n]
     distances = powers_below(n)

@@ -1,7 +1,7 @@
-"""What every collective checks before it sends anything.
+"""Checks of a collective's arguments, before its first message.
 
-A rank that finds a mistake after its first message leaves the others in the middle of
-theirs; found here, it is the first thing that goes wrong, and is named with its rank.
+A rank that raises after its first message leaves the others blocked in theirs; raised
+here, the mistake is the first failure of the job, and is reported with its rank.
 """
 
 import itertools
@@ -83,8 +83,8 @@ def check_at_least(least: int, comm, name: str, number: int) -> None:
 def flat_pieces(comm, pieces, *, unequal: bool = False, advice: str = "") -> list:
     """Return a flat view of each of the n tensors of a list, one for every rank.
 
-    unequal: whether they may differ in length, along dim 0.
-    advice: what to do with tensors that differ in length where they may not.
+    unequal: True if they may differ in length, along dim 0.
+    advice: a sentence for the error about tensors that differ in length but may not.
 
     Raises: InvalidArgument if they are not n, or not all of one shape and type.
     """
@@ -110,7 +110,7 @@ def flat_pieces(comm, pieces, *, unequal: bool = False, advice: str = "") -> lis
 
 
 def checked_lengths(comm, lengths, own: int) -> list[int]:
-    """Return how many rows come from each rank, as a list.
+    """Return the number of rows from each rank, as a list of n ints.
 
     own: the rows that this rank keeps.
 
@@ -130,7 +130,7 @@ def checked_lengths(comm, lengths, own: int) -> list[int]:
 
 
 def rooms_for(tensor, count: int) -> tuple:
-    """Return a flat room for `count` such tensors, and a view of its shape for each."""
+    """Return a flat buffer for `count` such tensors, and a shaped view for each."""
     size = tensor.reshape(-1).shape[0]
     whole = room_for(tensor, count * size)
     shaped = [
@@ -141,7 +141,7 @@ def rooms_for(tensor, count: int) -> tuple:
 
 
 def rooms_of(tensor, lengths: list[int]) -> list:
-    """Return room for rows like the tensor's, so many for each length, side by side."""
+    """Return contiguous buffers for rows like the tensor's, one for each length."""
     row = tensor.shape[1:]
     edges = [0, *itertools.accumulate(length * math.prod(row) for length in lengths)]
     whole = room_for(tensor, edges[-1])

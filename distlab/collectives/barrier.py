@@ -1,4 +1,4 @@
-"""Barrier: no rank leaves before all have come. Its messages are empty."""
+"""Barrier: no rank leaves before all have entered. Its messages are empty."""
 
 import numpy as np
 
@@ -47,9 +47,9 @@ def tree_barrier(comm) -> None:
 
 
 def dissemination_barrier(comm) -> None:
-    """Tell the ranks 1, 2, 4 and so on further that one has come; no rank is special.
+    """Notify the ranks 1, 2, 4 and so on further; no rank is special.
 
-    After step k a rank has heard, by way of others, of the 2**k ranks before it.
+    After step k, counted from 1, a rank knows that the 2**k - 1 before it have entered.
 
     Cost: ceil(log2 n) rounds, the fewest possible; every rank sends one message in
         each.

@@ -24,10 +24,10 @@ def naive_broadcast(comm, tensor, *, root: int = 0) -> None:
 
 
 def tree_broadcast(comm, tensor, *, root: int = 0) -> None:
-    """Let every rank that has the tensor send it on, along a binomial tree; in place.
+    """Send the tensor down a binomial tree, by every rank that has it; in place.
 
-    A place is a rank counted from the root. In the first step the root sends half way
-    round, in the next both send a quarter of the way, and so on.
+    A place is a rank counted from the root. In the first step the root sends across
+    half of the ranks, in the next both send across a quarter, and so on.
 
     Cost: ceil(log2 n) rounds, in each of which the root sends S.
     Source: Thakur, Rabenseifner and Gropp (2005).

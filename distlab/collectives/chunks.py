@@ -1,4 +1,4 @@
-"""Cut a tensor into one chunk per rank, and make room for what arrives."""
+"""Chunks of a tensor, one per rank, and buffers to receive into."""
 
 import itertools
 
@@ -18,7 +18,7 @@ __all__ = [
 
 
 def chunk_lengths(count: int, parts: int) -> list[int]:
-    """Return the lengths of `parts` chunks of `count` numbers, the longer ones first.
+    """Return the lengths of `parts` chunks of `count` elements, the longer ones first.
 
     They differ by one at most, and sum to `count`:
 
@@ -29,7 +29,7 @@ def chunk_lengths(count: int, parts: int) -> list[int]:
 
 
 def chunk_edges(count: int, parts: int) -> list[int]:
-    """Return where each chunk begins, and the end of the last.
+    """Return the start of each chunk, and the end of the last.
 
         >>> chunk_edges(10, 4)
         [0, 3, 6, 8, 10]
@@ -47,7 +47,7 @@ def room_like(tensor):
 
 
 def room_for(tensor, count: int):
-    """Return a flat tensor or array of `count` numbers of the same type."""
+    """Return a flat tensor or array of `count` elements of the same type."""
     if isinstance(tensor, np.ndarray):
         return np.empty(count, tensor.dtype)
     return tensor.new_empty(count)
@@ -76,7 +76,7 @@ def split(tensor, parts: int) -> list:
 
 
 def why_not_flat(tensor) -> str:
-    """Return why a thing has no flat view that writes to it; "" if it has one."""
+    """Return a sentence if a thing has no flat view that writes to it, else ""."""
     if isinstance(tensor, np.ndarray):
         contiguous = tensor.flags.c_contiguous
     elif hasattr(tensor, "is_contiguous"):

@@ -11,9 +11,9 @@ __all__ = ["halving_doubling_all_reduce", "recursive_doubling_all_reduce"]
 def recursive_doubling_all_reduce(comm, tensor, *, op=SUM) -> None:
     """Swap whole tensors with a partner at distance 1, 2, 4 and so on; in place.
 
-    Both add what the other has, so that each sum covers twice as many ranks as before.
-    If n is no power of two, guests hand their tensor in before, and get the result
-    after; see `powers`.
+    Both add the other's tensor, so that each sum covers twice as many ranks as before.
+    If n is no power of two, guests send their tensor to a host first, and receive the
+    result last; see `powers`.
 
     Cost: log2 n rounds of S for a power of two, the fewest possible; else
         floor(log2 n) + 2.
@@ -42,9 +42,9 @@ def halving_doubling_all_reduce(
     """Reduce-scatter by halving, then all-gather by doubling; in place.
 
     The bytes of a ring in the rounds of a tree: partners swap halves of the tensor,
-    then quarters, until each has one chunk of the sum, and go the same way back. If n
-    is no power of two, guests hand their tensor in before, and get the result after;
-    see `powers`.
+    then quarters, until each has one chunk of the sum, and then in reverse order. If n
+    is no power of two, guests send their tensor to a host first, and receive the result
+    last; see `powers`.
 
     nearest_first: swap the halves with the rank beside, quarters with one 2 away and so
         on, which keeps the large messages near. Chunks are then owned in the order of

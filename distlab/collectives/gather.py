@@ -1,6 +1,6 @@
 """Gather: every rank has a tensor; afterwards the root has a list of all of them.
 
-S is the bytes of the whole list, so that a rank brings S/n.
+S is the bytes of the whole list, so that a rank contributes S/n.
 """
 
 from distlab.collectives.arguments import check_root, flat_view, rooms_for
@@ -33,8 +33,8 @@ def naive_gather(comm, tensor, *, root: int = 0) -> list | None:
 def tree_gather(comm, tensor, *, root: int = 0) -> list | None:
     """Collect the tensors along a binomial tree, in messages that double in size.
 
-    A place is a rank counted from the root. What a place and those below it in the tree
-    have gathered lies side by side, so that it goes up as one message.
+    A place is a rank counted from the root. The tensors of a place and of its subtree
+    are contiguous, so that they go up as one message.
 
     Returns: on the root a list, of which index r is a copy of rank r's tensor; None
         elsewhere.

@@ -1,17 +1,17 @@
 """All-reduce in a cluster: inside each node first, then between the nodes.
 
-A node's ranks share fast links, and all of them one slow way out. Here a byte goes out
-only after it has been added up inside:
+A node's ranks share fast links inside it, and one slow link out of it. Here a byte
+leaves the node only after it has been added up inside:
 
-    reduce-scatter in each node ─▶ all-reduce of each part ─▶ all-gather in each node
-    node 0  rank 0: part 0          0 and 2: part 0            all ranks: all parts
-            rank 1: part 1          1 and 3: part 1
-    node 1  rank 2: part 0
-            rank 3: part 1
+    reduce-scatter in each node ─▶ all-reduce of each shard ─▶ all-gather in each node
+    node 0  rank 0: shard 0         0 and 2: shard 0           all ranks: all shards
+            rank 1: shard 1         1 and 3: shard 1
+    node 1  rank 2: shard 0
+            rank 3: shard 1
 
-If the ranks do not fill the last node, each node is taken as several that are equal
-and as large as can be, so that all ranks have as much to do: with 8 ranks in a node and
-20 in all, five nodes of 4. With 31 in all that makes nodes of one, a plain ring.
+If the ranks do not fill the last node, each node is treated as several equal ones, as
+large as possible, so that all ranks have the same load: with 8 ranks in a node and 20
+in all, five nodes of 4. With 31 in all that makes nodes of one, a plain ring.
 """
 
 import math
@@ -24,7 +24,7 @@ __all__ = ["hierarchical_all_reduce"]
 
 
 def hierarchical_all_reduce(comm, tensor, *, ranks_per_node: int, op=SUM) -> None:
-    """Use a ring inside each node, and one between the nodes for each part; in place.
+    """Use a ring inside each node, and one between the nodes for each shard; in place.
 
     ranks_per_node: g; ranks 0 to g - 1 are node 0, the next g node 1, and so on. If g
         does not divide n, the greatest common divisor of both takes its place.
@@ -50,7 +50,7 @@ def hierarchical_all_reduce(comm, tensor, *, ranks_per_node: int, op=SUM) -> Non
 
 
 def _reduce_scatter(comm, chunks, ranks, op, where):
-    """Go once around a ring of these ranks; the k-th ends with chunk k added up."""
+    """Reduce-scatter on a ring of these ranks; the k-th ends with chunk k's sum."""
     n, k = len(ranks), ranks.index(comm.rank)
     right, left = ranks[(k + 1) % n], ranks[(k - 1) % n]
     arrived = room_like(chunks[0])  # the first chunk is the longest
@@ -62,7 +62,7 @@ def _reduce_scatter(comm, chunks, ranks, op, where):
 
 
 def _all_gather(comm, chunks, ranks, where):
-    """Go once around a ring of these ranks; the k-th begins with chunk k."""
+    """All-gather on a ring of these ranks; the k-th begins with chunk k."""
     n, k = len(ranks), ranks.index(comm.rank)
     right, left = ranks[(k + 1) % n], ranks[(k - 1) % n]
     for step in range(n - 1):

@@ -1,4 +1,4 @@
-"""The ring in pieces: while one piece is being added, the next one is on its way.
+"""The pipelined ring: while one piece of a chunk is added, the next one moves.
 
     step 1   piece 1  moves  adds
              piece 2         moves  adds
@@ -6,10 +6,10 @@
              piece 2                       moves  adds
 
 In the plain ring nothing moves while a chunk is added. Here two pieces are always in
-somebody's hands, one moving and one being added. It pays where different hands do that,
-such as a network card and a processor, or a core to spare. Where the ranks fill all
-cores, one processor does both, and there is nothing to win. More than two pieces only
-make more messages.
+progress, one moving and one being added. It pays if different hardware does the two,
+such as a NIC and a processor, or a spare core. If the ranks fill all cores, one
+processor does both, and nothing is gained. More than two pieces only make more
+messages.
 """
 
 from distlab.collectives.arguments import check_at_least, flat_view
@@ -24,8 +24,8 @@ def pipelined_ring_all_reduce(
 ) -> None:
     """Run both phases of a ring, one piece moving while another is added; in place.
 
-    What a rank sends in a step is what it added up in the step before, one chunk of
-    pieces earlier. With two pieces or more that is done when its turn comes.
+    The piece that a rank sends in a step is the one that it added in the step before,
+    a chunk of pieces earlier. With two pieces or more, that addition has ended by then.
 
     Cost: 2(n-1) p rounds for p pieces to a chunk; every rank sends 2(n-1)/n S, the
         least possible.

@@ -1,14 +1,14 @@
-"""Powers of two: the distances of a tree, and how any n is brought to one.
+"""Powers of two: the distances of a tree, and the reduction of any n to one.
 
 Halving and doubling need a power of two. With n = p + extra ranks, p the largest power
-of two in n, the first 2 extra ranks sit in pairs. Of each pair the odd rank, the guest,
-hands its data to the even one, its host, and gets the result back at the end. The p
+of two in n, the first 2 extra ranks form pairs. In each pair the odd rank, the guest,
+sends its data to the even one, its host, and receives the result at the end. The p
 ranks that are not guests have places 0 to p - 1:
 
     n = 6, p = 4      rank    0  1  2  3  4  5
                       place   0  .  1  .  2  3        1 is the guest of 0, 3 of 2
 
-The ranks of places a to b - 1, with their guests, are neighbours, and so are their
+The ranks of places a to b - 1, with their guests, are consecutive, and so are their
 chunks in a tensor.
 
 Source: Thakur, Rabenseifner and Gropp (2005).
@@ -18,24 +18,24 @@ __all__ = ["Places", "powers_below", "subtree"]
 
 
 def powers_below(n: int) -> list[int]:
-    """Return 1, 2, 4 and so on, as far as they are below n: ceil(log2 n) of them."""
+    """Return the powers of two below n: 1, 2, 4 and so on, ceil(log2 n) of them."""
     return [2**k for k in range((n - 1).bit_length())]
 
 
 def subtree(place: int, n: int) -> int:
-    """Return how many places a binomial tree of n has from `place` on, downwards.
+    """Return the number of places in the subtree of `place` in a binomial tree of n.
 
-    Place 0 is the root of all; place 4 of 8 is that of 4, 5, 6 and 7.
+    Place 0 is the root of all; the subtree of place 4 of 8 is 4, 5, 6 and 7.
     """
     return min(place & -place or n, n - place)
 
 
 class Places:
-    """The seats of a world of any size at a game for a power of two.
+    """One rank's place in an algorithm for a power of two, in a world of any size.
 
-    count: how many places there are, p.
+    count: the number of places, p.
     place: this rank's, or None for a guest.
-    host, guest: the rank that sits with this one, in that role, or None.
+    host, guest: this rank's partner in that role, or None.
     """
 
     def __init__(self, rank: int, world_size: int):
@@ -57,13 +57,13 @@ class Places:
         return place + min(place, self.extra)
 
     def take_in(self, comm, flat, arrived, op) -> None:
-        """Combine this host's guest's tensor, received into `arrived`, with its own."""
+        """Receive the guest's tensor, if there is one, into `arrived`; combine it."""
         if self.guest is not None:
             comm.mark("take in the guests, step 1 of 1")
             op.combine(flat, comm.recv(arrived, self.guest))
 
     def tell(self, comm, result) -> None:
-        """Send this host's guest its result."""
+        """Send the result to this rank's guest, if it has one."""
         if self.guest is not None:
             comm.mark("tell the guests, step 1 of 1")
             comm.send(result, self.guest)

@@ -30,8 +30,8 @@ def naive_reduce(comm, tensor, *, root: int = 0, op=SUM) -> None:
 def tree_reduce(comm, tensor, *, root: int = 0, op=SUM) -> None:
     """Add up in pairs along a binomial tree; in place on the root.
 
-    In every step half of the ranks that are left hand what they have to the other half.
-    A rank on the way adds up in a copy, since its own tensor is not to change.
+    In every step half of the ranks that are left send their partial sum to the others.
+    An inner rank adds up in a copy, since its own tensor must not change.
 
     Cost: ceil(log2 n) rounds; every rank but the root sends S, the root adds
         ceil(log2 n) S.

@@ -1,7 +1,7 @@
 """Reduce-scatter: every rank has a tensor; afterwards each has one chunk of the sum.
 
 The chunks are those of `chunks.split`, and rank r gets chunk r. It works in place: the
-result is a view into the tensor that was given. The other chunks are left in pieces.
+result is a view into the given tensor. The other chunks are left undefined.
 """
 
 import itertools
@@ -22,9 +22,9 @@ __all__ = [
 def bruck_reduce_scatter(comm, tensor, *, op=SUM):
     """Send partial sums 4, 2 and 1 ranks on, the farthest first; any n.
 
-    It is `bruck_all_gather` backwards: what a rank received there it sends here, to be
-    added. A rank holds its chunks in order from its own on, and adds to the beginning
-    of them what the ranks before it have of those. Only its own chunk changes.
+    It is `bruck_all_gather` in reverse: the messages that a rank received there, it
+    sends here, to be added. A rank holds its chunks in order from its own on, and adds
+    to a prefix of them the partial sums of ranks before it. Only its own chunk changes.
 
     Returns: this rank's chunk of the result, a flat view into `tensor`.
     Cost: ceil(log2 n) rounds; every rank sends S less its own chunk: the least of both.
@@ -51,7 +51,7 @@ def bruck_reduce_scatter(comm, tensor, *, op=SUM):
 
 
 def pairwise_reduce_scatter(comm, tensor, *, op=SUM):
-    """Send every rank its chunk of this one's tensor, another rank in each step.
+    """Send every rank its chunk of this rank's tensor, one rank in each step.
 
     The order of adding is that of the ranks before this one. Only a rank's own chunk
     changes.
@@ -73,7 +73,7 @@ def pairwise_reduce_scatter(comm, tensor, *, op=SUM):
 
 
 def ring_reduce_scatter(comm, tensor, *, op=SUM):
-    """Pass partial sums around a ring; each rank adds its own chunk to what comes by.
+    """Pass partial sums around a ring; each rank adds its own contribution.
 
     The sum of chunk r begins on rank r + 1 and ends, complete, on rank r.
 
@@ -97,9 +97,9 @@ def ring_reduce_scatter(comm, tensor, *, op=SUM):
 def recursive_halving_reduce_scatter(comm, tensor, *, op=SUM):
     """Swap halves with a partner n/2 away, quarters with one n/4 away, and so on.
 
-    Each rank keeps the half that its own chunk is in, and adds what the partner
-    has of it. If n is no power of two, guests hand their tensor in before, and get
-    their chunk after; see `powers`.
+    Each rank keeps the half that contains its own chunk, and adds the partner's
+    partial sum of it. If n is no power of two, guests send their tensor to a host
+    first, and receive their chunk last; see `powers`.
 
     Returns: this rank's chunk of the result, a flat view into `tensor`.
     Cost: log2 n rounds, and every rank sends S less its own chunk, for a power of two;

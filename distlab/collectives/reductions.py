@@ -1,11 +1,11 @@
-"""How two tensors become one: sum, maximum, minimum, product and average.
+"""Reductions of two tensors to one: sum, maximum, minimum, product and average.
 
 A reduction has three parts. `check` refuses a tensor that it cannot work on, before any
-message is sent. `combine` takes in what arrived from another rank. `finish` is called
-once on a tensor in which every rank's share has been combined.
+message is sent. `combine` combines a tensor with one that arrived from another rank.
+`finish` is called once on a tensor that has every rank's contribution.
 
-Any object with these three will do as `op`. The algorithms combine in different orders,
-so its result must not depend on the order, as far as rounding lets it.
+Any object with these three can be an `op`. The algorithms combine in different orders,
+so it must be associative and commutative, up to rounding.
 """
 
 import numpy as np
@@ -27,21 +27,21 @@ class Reduction:
         return self.name
 
     def check(self, tensor) -> None:
-        """Refuse a tensor that this reduction has no answer for.
+        """Refuse a tensor that this reduction is not defined for.
 
         Raises: InvalidArgument.
         """
 
     def combine(self, target, arrived) -> None:
-        """Put `arrived` into `target`, in place."""
+        """Combine `arrived` into `target`, in place."""
         target += arrived
 
     def finish(self, target, world_size: int) -> None:
-        """Make the result of `target`, which holds all shares, in place."""
+        """Turn `target`, which has all contributions, into the result, in place."""
 
 
 class _Average(Reduction):
-    """Adds, and divides at the end: one rounding more than the sum, not n."""
+    """The average: a sum, divided at the end, which rounds once more, not n times."""
 
     name = "AVERAGE"
 
@@ -81,7 +81,7 @@ def _library_of(tensor):
     """Return numpy or torch, whichever made the tensor."""
     if isinstance(tensor, np.ndarray):
         return np
-    import torch  # here, because for an array it would be loaded in vain
+    import torch  # here, because an array does not need it
 
     return torch
 

@@ -1,6 +1,6 @@
 """Scatter: the root has a tensor for every rank; afterwards each rank has its own.
 
-S is the bytes of all that the root has, so that a rank gets S/n.
+S is the bytes of all of the root's tensors, so that a rank gets S/n.
 """
 
 from distlab.collectives.arguments import check_root, flat_pieces, flat_view
@@ -31,10 +31,10 @@ def naive_scatter(comm, tensor, pieces=None, *, root: int = 0) -> None:
 
 
 def tree_scatter(comm, tensor, pieces=None, *, root: int = 0) -> None:
-    """Send the pieces down a binomial tree, half of what is left in every message.
+    """Send the pieces down a binomial tree, half of those left in every message.
 
-    It is `tree_gather` backwards. A place is a rank counted from the root, and the
-    pieces of a place and of those below it in the tree travel as one message.
+    It is `tree_gather` in reverse. A place is a rank counted from the root, and the
+    pieces of a place and of its subtree are sent as one message.
 
     pieces: on the root a list of n tensors like `tensor`; ignored elsewhere.
     Cost: ceil(log2 n) rounds; the root sends (n-1)/n S, as it must.

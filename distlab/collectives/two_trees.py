@@ -1,7 +1,7 @@
 r"""All-reduce over two trees at once, each with half of the tensor, in chunks.
 
-Half of the ranks of a binary tree are leaves, which only ever send one message up and
-receive one. So a second tree is laid over the first, in which they do the other work.
+Half of the ranks of a binary tree are leaves, which only send one message up and
+receive one. So a second tree is used at the same time, in which they are inner ranks.
 The ranks of a world of six:
 
     first tree         3                 second tree        2
@@ -10,9 +10,9 @@ The ranks of a world of six:
                    / \   /                                \   / \
                   0   2 4                                  1 3   5
 
-Each half is cut into chunks that follow one another: while a rank passes one on, the
-next one is on its way to it. Whatever the tensor's size, a chunk is all that a level of
-the tree waits for.
+Each half is cut into chunks that are pipelined: while a rank passes one on, the next
+one moves towards it. For any size of the tensor, a level of the tree waits for one
+chunk only.
 
 Source: Sanders, Speck and Träff, "Two-tree algorithms for full bandwidth broadcast,
 reduction and scan" (2009).
@@ -32,12 +32,12 @@ def double_tree_all_reduce(
     """Add up along two trees and send back, half of the tensor on each; in place.
 
     All chunks go up, then all come down. NCCL overlaps the two (runTreeSplit), which
-    fills the trees sooner; each rank still sends up to 2 S. Its runTreeUpDown, in our
+    fills the trees sooner; each rank still sends up to 2 S. Its runTreeUpDown, in this
     order, is compiled only for CUDA 11.2 and 11.3. In a step a rank sends one message
     and receives one, in the same order of steps everywhere, so that no two ranks wait
     for each other.
 
-    chunks_per_half: c; where it is None, as many as suit the tensor's size and n.
+    chunks_per_half: c; if None, a number that suits the tensor's size and n.
 
     Cost: 2 (d + 2(c-1)) rounds of S/(2c), with d about 2 log2 n; no rank sends more
         than 2 S.
@@ -80,7 +80,7 @@ def _messages_down(rank, n, halves):
 
 
 def _exchange(comm, outgoing, dst, incoming, src):
-    """Send and receive at once, or do one of both where a peer is None."""
+    """Send and receive at once, or only one of them if the other peer is None."""
     if dst is not None and src is not None:
         comm.sendrecv(outgoing, incoming, dst=dst, src=src)
     elif dst is not None:

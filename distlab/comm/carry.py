@@ -1,4 +1,4 @@
-"""Tensors and arrays as messages: what may travel, to whom, and how it lands."""
+"""Tensors and arrays as messages: checks before a transfer, and copies after it."""
 
 import numpy as np
 import torch
@@ -15,7 +15,7 @@ def carried(
 ) -> torch.Tensor:
     """Return a contiguous tensor to send from or, with `into`, receive into.
 
-    Raises: InvalidArgument if `thing` is no tensor or array, or cannot travel as it is.
+    Raises: InvalidArgument if `thing` is no tensor or array, or is on another device.
     """
     if isinstance(thing, np.ndarray):
         thing = _over_array(thing, into)
@@ -61,7 +61,7 @@ def refuse_overlap(outgoing: torch.Tensor, incoming: torch.Tensor) -> None:
 
 
 def filled(wanted: Tensor, buffer: torch.Tensor) -> Tensor:
-    """Return `wanted`, holding what arrived in `buffer`."""
+    """Return `wanted`, filled with the message that arrived in `buffer`."""
     if isinstance(wanted, np.ndarray):
         received = buffer.numpy()
         if not np.shares_memory(wanted, received):

@@ -1,4 +1,4 @@
-"""What a learner's algorithm calls: messages, the barrier and marks."""
+"""The calls of a learner's algorithm: messages, the barrier and marks."""
 
 import pickle
 import time
@@ -20,17 +20,17 @@ __all__ = ["Comm", "Request"]
 
 
 class Request:
-    """A message under way, from `isend` or `irecv`; `wait()` ends it."""
+    """A message in flight, from `isend` or `irecv`; `wait()` ends it."""
 
     def __init__(self, finish, is_over, sides=None):
         self._finish, self._is_over, self._sides = finish, is_over, sides
 
     def is_completed(self) -> bool:
-        """Return whether `wait()` would return at once."""
+        """Return True if `wait()` would return at once."""
         return self._finish is None or self._is_over()
 
     def wait(self) -> Tensor:
-        """Wait until the message has been handed over; return its tensor or array."""
+        """Wait until the message has been transferred; return its tensor or array."""
         if self._finish is not None:
             finish, self._finish = self._finish, None
             self._buffer = finish()
@@ -38,14 +38,14 @@ class Request:
 
 
 class Comm(Transfers):
-    """What one rank may do.
+    """One rank's interface to the others: messages, collectives and trace marks.
 
     rank: this rank's number, 0 to world_size - 1.
-    world_size: how many ranks there are.
-    device: where tensors must live to travel: CPU for gloo, this rank's GPU for NCCL.
+    world_size: the number of ranks.
+    device: the device of tensors to send: CPU for gloo, this rank's GPU for NCCL.
     ranks: the members' ranks in the world; of a subgroup, see `split`, only some.
 
-    Threads of a rank may use it at once. Ranks that have several are never said to be
+    Threads of a rank may use it at once. Ranks that have several are never reported as
     in a deadlock, since one thread may free another: they run until the time limit.
     """
 
@@ -57,7 +57,7 @@ class Comm(Transfers):
         )
 
     def send(self, tensor: Tensor, dst: int) -> None:
-        """Send a tensor or array to rank `dst`; ends when it has been taken.
+        """Send a tensor or array to rank `dst`; return when it has been received.
 
         Raises: InvalidArgument, MessageMismatch if the receiver's buffer does not fit.
         """
@@ -76,9 +76,9 @@ class Comm(Transfers):
         return filled(tensor, buffer)
 
     def recv_any(self, tensor: Tensor) -> int:
-        """Fill a tensor or array with the next message, whoever sends it; return who.
+        """Fill a tensor or array with the next message of any rank; return that rank.
 
-        Of ranks that have sent, it takes from each in turn.
+        If several have sent, it receives from each in turn.
 
         Raises: InvalidArgument, MessageMismatch as `recv` does.
         """
@@ -118,7 +118,7 @@ class Comm(Transfers):
         return Request(*self._begin("recv", tensor, into=(buffer, src)))
 
     def wait_any(self, requests: Sequence[Request | Started]) -> int:
-        """Wait until one of these requests has ended; return its place among them.
+        """Wait until one of these requests has ended; return its index among them.
 
         Its `wait()` returns at once then. Of several that have ended it is the first.
 
@@ -128,7 +128,7 @@ class Comm(Transfers):
         return self._wait_any(requests)
 
     def send_object(self, thing: object, dst: int) -> None:
-        """Send any object that pickles; ends when it has been taken.
+        """Send any object that pickles; return when it has been received.
 
         In the trace this is one message of its pickled size.
         """
@@ -154,7 +154,7 @@ class Comm(Transfers):
 
         It has ranks from 0 on, in the order of key, then of their ranks here, and its
         messages never meet those of another Comm. Color None: this rank is in none.
-        name: what pictures and errors call the group. `Mesh` splits ranks in a grid.
+        name: the group's name in pictures and errors. `Mesh` splits ranks in a grid.
 
         Raises: InvalidArgument.
         Source: MPI 4.1, section 7.4.2, MPI_Comm_split.
@@ -164,25 +164,25 @@ class Comm(Transfers):
     def split_as(
         self, color: int | None, key: int | None, name: str, words: str
     ) -> "Comm | None":
-        """Do as `split`, as a collective called `words`, in which ranks must agree."""
+        """Split as `split` does, as a collective `words` on which ranks must agree."""
         check_color(color, key)
         check_group_name(name)
         self.next_step()
         return self._split(color, self.rank if key is None else key, name, words)
 
     def start(self, collective: Callable, *args, **options) -> Started:
-        """Run `collective(comm, *args)` on the side, after those started before.
+        """Run `collective(comm, *args)` in the background, after those started before.
 
-        The rank goes on; the request's `wait()` ends it. Tensors that it is given must
-        be left alone until then. Any other call of this Comm waits for it first.
+        The rank goes on; the request's `wait()` ends it. Until then its tensors may not
+        be read or changed. Any other call of this Comm waits for it first.
         """
         return self.started.start(collective, self, *args, **options)
 
     @contextmanager
     def work(self, label: str, *, seconds: float = 0.0) -> Iterator[None]:
-        """Write into the trace how long the body takes, such as "backward".
+        """Record the time of the body in the trace, under a label such as "backward".
 
-        seconds: what it takes at least: a real rank sleeps, a simulated one lets that
+        seconds: the least that it takes: a real rank sleeps, a simulated one lets that
         pass on its clock.
         """
         start = time.monotonic()
@@ -191,5 +191,5 @@ class Comm(Transfers):
         self.recorder.event("work", start, time.monotonic(), label=str(label))
 
     def mark(self, label: str) -> None:
-        """Write into the trace what this rank is doing from here on, in words."""
+        """Record in the trace a label for the rank's work from here on."""
         self.recorder.point("mark", str(label))

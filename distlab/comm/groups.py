@@ -12,8 +12,8 @@ __all__ = ["ProcessGroups"]
 class ProcessGroups:
     """The process groups that splits have made in this process.
 
-    A call of a persistent world takes those of the call before, in the same order: a
-    process group is expensive, and a rank notes what it does in a limited number.
+    A call of a persistent world reuses those of the call before, in the same order: a
+    process group is expensive, and a recorder has room for a limited number.
     """
 
     def __init__(self):
@@ -22,7 +22,7 @@ class ProcessGroups:
     def take(self, ranks: Sequence[int], name: str, call: int):
         """Return a process group of these ranks of the world, for call number `call`.
 
-        All its members have to ask for it.
+        All its members have to call this.
         """
         if call != self._call:
             self._call, self._taken = call, Counter()
@@ -36,8 +36,8 @@ class ProcessGroups:
 def _new_group(ranks, name, which):
     """Return a new process group; only its members call this.
 
-    They meet under a name that torch makes from how many groups a process has, which
-    differs between members that are in other groups besides. So it gets another name.
+    Its members rendezvous under a name that torch makes from a process's number of
+    groups, which differs between members with other groups. So it gets another name.
     """
     named = f"split {name} {ranks} {which}"
     of_torch = distributed_c10d._hash_ranks_to_str

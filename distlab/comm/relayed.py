@@ -3,12 +3,11 @@
     rank ── "send to 1, float32" and the bytes ──▶ relay ── waits for rank 1's receive
          ◀───────── "done" ─────────────────────────┘
 
-The relay matches messages, times them and writes down what happened. A rank has no
-process group and shares no memory, so whatever runs in it, nothing of that changes
-what the relay has seen.
+The relay matches messages, times them and records the events. A rank has no process
+group and shares no memory, so no code that runs in it can change the relay's record.
 
-A request is a line of JSON, then bytes; so is its answer, which names the request.
-Marks have no answer.
+A request is a line of JSON, then bytes; so is its response, which names the request.
+Marks have no response.
 """
 
 import json
@@ -32,10 +31,10 @@ _ERRORS = {each.__name__: each for each in (MessageMismatch, Disagreement, Value
 class Line:
     """The rank's end of the stream; its threads may use it at once, as a process group.
 
-    send, receive: carry one frame.
+    send, receive: functions that transfer one frame.
 
-    Invariant: one thread at a time reads the stream, and hands each of the others the
-    answer to what that has asked.
+    Invariant: one thread at a time reads the stream, and passes to each of the others
+    the response to its request.
     """
 
     def __init__(self, send, receive):
@@ -45,14 +44,14 @@ class Line:
         self._answers, self._read_by_one = {}, False
 
     def tell(self, request: dict, data: bytes = b"") -> None:
-        """Send what has no answer."""
+        """Send a request that has no response."""
         with self._pen:
             self._send(b"?" + json.dumps(request).encode() + b"\n" + data)
 
     def ask(self, request: dict, data: bytes = b"") -> tuple[dict, memoryview]:
-        """Send a request; return its answer, and the bytes that came with it.
+        """Send a request; return its response, and the bytes that came with it.
 
-        Raises: what the relay found wrong with it.
+        Raises: the error that the relay reports.
         """
         number = next(self._numbers)
         self.tell(request | {"asks": number}, data)
@@ -71,7 +70,7 @@ class Line:
             return self._answers.pop(number)
 
     def _read(self):
-        """Take in the next answer, whose ever it is; `_news` is held by who calls."""
+        """Read the next response, of any request; the caller holds `_news`."""
         self._read_by_one = True
         self._news.release()
         try:
@@ -86,7 +85,7 @@ class Line:
 
 
 class _Pen:
-    """Stands where a `Recorder` does: the relay writes down what it is told.
+    """A stub of `Recorder`: it sends flags and marks to the relay, which records them.
 
     step: this rank's n-th Comm call; the relay counts for itself.
     """
@@ -97,14 +96,14 @@ class _Pen:
         self.step = 0
 
     def knows(self, group):
-        """The relay has given the group its place."""
+        """Return True: the relay has registered the group."""
         return True
 
     def begin(self):
         self.step = 0
 
     def now(self, state):
-        """The relay sees by itself how the call ends."""
+        """Do nothing: the relay sees itself how the call ends."""
 
     def raise_flag(self, flag):
         if not self._flags & flag:
@@ -116,11 +115,11 @@ class _Pen:
 
 
 class RelayedComm(Comm):
-    """What one rank may do whose messages are carried by a relay.
+    """The Comm of a rank whose messages are carried by a relay.
 
-    An `isend` takes the tensor as it is at that moment.
+    An `isend` sends the tensor as it is at that moment.
 
-    sleeps: whether `work` takes real time, not that of the relay's clock.
+    sleeps: True if `work` takes real time, not that of the relay's clock.
     """
 
     def __init__(self, rank: int, world_size: int, line: Line, *, sleeps: bool = True):
@@ -130,18 +129,18 @@ class RelayedComm(Comm):
         self._works = iter(range(2**62))
 
     def ask(self, question: object) -> object:
-        """Return what whoever started this world answers; both are plain data."""
+        """Return the answer of the process that started this world; both plain data."""
         self.started.drain()
         return self.ask_at_once(question)
 
     def ask_at_once(self, question: object) -> object:
-        """Do the same while what was started goes on."""
+        """Return the same as `ask`, without waiting for started collectives."""
         answer, _ = self._line.ask({"do": "ask", "question": question})
         return answer["answer"]
 
     @contextmanager
     def work(self, label: str, *, seconds: float = 0.0):
-        """Write into the trace how long the body takes, `seconds` at least."""
+        """Record the time of the body in the trace, `seconds` at least."""
         number, start = next(self._works), time.monotonic()
         self._line.tell({"do": "work", "number": number})
         yield

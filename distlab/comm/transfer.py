@@ -1,10 +1,10 @@
-"""Underneath `Comm`: how a message is offered, checked, carried and waited for.
+"""The transfers of a `Comm`: the offer, check, posting and waiting of a message.
 
     offer  ─▶  check fit  ─▶  post to the process group  ─▶  wait
 
-Each side notes the size and type of a message before it posts it, and compares them
-with the other side's if that has noted its own. So whichever side comes second finds
-what does not fit before it posts anything.
+Each side records the size and type of a message before it posts it, and compares them
+with the other side's if that has recorded its own. So the side that comes second finds
+a mismatch before it posts anything.
 """
 
 import functools
@@ -46,9 +46,9 @@ _NO_COLOR = -(2**63)
 
 
 class _Side(NamedTuple):
-    """One side of a message: with whom, which one between the two, how large.
+    """One side of a message: its peer, its number between the two ranks, its bytes.
 
-    peer: by its rank in the world, as in all notes.
+    peer: a rank in the world, as in all records.
     """
 
     peer: int
@@ -60,12 +60,12 @@ _NO_SIDE = _Side(-1, -1, 0)
 
 
 class _Waiting:
-    """Being blocked in `kind` while the body runs; then its events are written.
+    """A context in which the rank is blocked in `kind`; its end writes the events.
 
-    send, recv: a `_Side` each; the body sets `recv` anew if only the message itself
-    tells its size. What the body raises breaks the call off: its events have no end.
+    send, recv: a `_Side` each; the body sets `recv` again if only the message itself
+    has its size. If the body raises, the events have no end.
 
-    A class, not a generator, since each message passes here.
+    It is a class, not a generator, for speed: every message enters it.
     """
 
     __slots__ = (
@@ -119,10 +119,10 @@ class _Waiting:
 
 
 class Transfers:
-    """What `Comm` stands on: the steps of one rank, its messages and its meetings.
+    """The base of `Comm`: the steps of one rank, its messages and its collectives.
 
     ranks: the members' ranks in the world, in the order of their ranks here.
-    group: what the notes call this group, "" for the world.
+    group: this group's name in the recorder, "" for the world.
     """
 
     def __init__(
@@ -148,19 +148,19 @@ class Transfers:
 
     @property
     def connected(self) -> bool:
-        """Whether there is a process group that carries this Comm's messages."""
+        """True if there is a process group that carries this Comm's messages."""
         return self._group is not None
 
     def joined(self) -> None:
-        """Take the process group that is up now, if one is, to carry messages."""
+        """Use torch's current process group, if there is one, to carry messages."""
         world = dist.group.WORLD
         if world and self.device.type in {each.type for each in world._device_types}:
             self._carry_over(world)
 
     def _carry_over(self, group):
-        """Have a process group's backend carry messages, with its ranks in order.
+        """Use a process group's backend to carry messages, with its ranks in order.
 
-        The group itself would note each as another call.
+        The group itself would record each as another call.
         """
         self._over, self._group = group, group._get_backend(self.device)
         place = {rank: place for place, rank in enumerate(sorted(self.ranks))}
@@ -169,9 +169,9 @@ class Transfers:
     def among(self, ranks: Sequence[int], group: str, over=None) -> "Transfers":
         """Return the Comm of this process in a group of ranks of the world.
 
-        group: what the notes call it. over: the process group that carries it.
+        group: its name in the recorder. over: the process group that carries it.
 
-        Raises: InvalidArgument if this rank is in too many.
+        Raises: InvalidArgument if this rank is in too many groups.
         """
         if not self.recorder.knows(group):
             raise InvalidArgument(
@@ -193,7 +193,7 @@ class Transfers:
         return self.ranks[self.rank]
 
     def next_step(self) -> None:
-        """Count one call, and let a planned fault happen at it."""
+        """Count one call, and trigger the fault planned for it, if any."""
         self.started.drain()
         recorder = self.recorder
         recorder.step += 1
@@ -203,7 +203,7 @@ class Transfers:
             recorder.raise_flag(THREADED)
 
     def fail_if_planned(self) -> None:
-        """Die or hang here if the plan of faults says so for this rank and step."""
+        """Die or hang here if a fault is planned for this rank and step."""
         for fault in self.faults:
             if not isinstance(fault, Kill | Hang) or fault.rank != self.world_rank:
                 continue
@@ -217,7 +217,7 @@ class Transfers:
     def meeting(
         self, kind: str, words: str, label: str = "", group: str = ""
     ) -> Iterator[None]:
-        """Enter a collective called `words`, and note when the body has ended.
+        """Enter a collective named `words`, and record the time of the body.
 
         Raises: Disagreement if another rank has entered a different one.
         """
@@ -228,7 +228,7 @@ class Transfers:
         self.check_agreement(number, words, group)
 
     def check_agreement(self, number: int, words: str, group: str = "") -> None:
-        """Compare this rank's collective with what the others entered as theirs.
+        """Compare this rank's collective with the one that the others entered.
 
         Raises: Disagreement if another rank has entered a different one.
         """
@@ -249,7 +249,7 @@ class Transfers:
             work.wait()
 
     def _begin(self, kind, tensor, *, out=None, into=None):
-        """Post a message; return what waits for its end, what asks, and its sides."""
+        """Post a message; return (finish, is_over, sides); `finish()` waits for it."""
         sides = self._offer_sides(out, into)
         start = time.monotonic()
         works = self._post_sides(out, into)
@@ -265,7 +265,7 @@ class Transfers:
             if self.device.type == "cuda":
                 return all(work.is_completed() for work in works)
             if waiting is None and all(map(self._has_partner, waits)):
-                # gloo tells only who waits
+                # gloo reports completion only to a waiting thread
                 waiting = self.started.beside(lambda: self._await(works))
             return waiting is not None and waiting.done()
 
@@ -278,13 +278,13 @@ class Transfers:
         return finish, is_over, waits
 
     def _has_partner(self, side):
-        """Return whether the other rank has posted its side of a message."""
+        """Return True if the other rank has posted its side of a message."""
         peer, way, number, group = side
         posted = self.recorder.posted(peer, self.world_rank, 1 - way, group)
         return posted >= number
 
     def _receive_any(self, buffer):
-        """Fill it with a message that was offered; `_last_src` is who sent it."""
+        """Fill the buffer with an offered message; set `_last_src` to its sender."""
         start, me, n = time.monotonic(), self.world_rank, self.world_size
         posted, group = self.recorder.posted, self.group
         in_turn = [(self._last_src + way) % n for way in range(1, n + 1)]
@@ -309,9 +309,9 @@ class Transfers:
         return self._wait_until(over, "wait_any", sides)
 
     def _wait_until(self, look, call, sides):
-        """Return what `look` finds, which one of these messages brings about.
+        """Return the result of `look` once it is not None, by a message of `sides`.
 
-        A wait that lasts is noted, so that a deadlock is recognised.
+        A wait that lasts is recorded, so that a deadlock is detected.
         """
         start, noted, lane = time.monotonic(), False, self._lane()
         while (found := look()) is None:
@@ -327,7 +327,7 @@ class Transfers:
         return found
 
     def _lane(self):
-        """Return which of this rank's threads this is, in the words of its notes."""
+        """Return the recorder's name of the calling thread: "" for the main thread."""
         return self.group or "world" if self.started.here() else ""
 
     def _give_object(self, data, dst):
@@ -368,7 +368,7 @@ class Transfers:
         return self.among(ranks, made.key, made)
 
     def _offer_sides(self, out, into):
-        """Post what is about to be sent and received, each a (tensor, peer)."""
+        """Record the messages to be sent and received, each a (tensor, peer)."""
         sides = {}
         if out is not None:
             sides["send"] = self._offer(out[1], OUT, out[0].nbytes, type_of(out[0]))
@@ -427,7 +427,7 @@ class Transfers:
 
 
 def type_of(tensor: torch.Tensor) -> str:
-    """Return the name of its numbers' type, such as "float32"."""
+    """Return the name of the tensor's element type, such as "float32"."""
     return _type_name(tensor.dtype)
 
 

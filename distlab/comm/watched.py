@@ -1,6 +1,6 @@
-"""`WatchedComm`: a Comm that looks at one tensor before each call, and at what is sent.
+"""`WatchedComm`: a Comm that records one tensor before each call, and every message.
 
-It is for runs that show whose share is where, on a few numbers; see `distlab.follow`.
+It is for runs that follow every rank's contribution; see `distlab.follow`.
 """
 
 from distlab.comm.comm import Comm
@@ -9,13 +9,13 @@ __all__ = ["SameRank", "WatchedComm"]
 
 
 class SameRank(Comm):
-    """Another Comm of a rank, for a class that looks at what the rank does.
+    """Another Comm of a rank, the base of classes that observe the rank.
 
     It carries messages in the same way, whatever kind of Comm the rank has.
     """
 
     def __new__(cls, comm: Comm, *_, **__):
-        """Return one that is of the kind of `comm`, too."""
+        """Return an object that is also an instance of the class of `comm`."""
         if not issubclass(cls, type(comm)):
             cls = type(cls.__name__, (cls, type(comm)), {})
         return super().__new__(cls)
@@ -25,10 +25,10 @@ class SameRank(Comm):
 
 
 class WatchedComm(SameRank):
-    """The Comm of a rank, and a record of what became of `tensor`.
+    """The Comm of a rank, with a record of `tensor` after each call.
 
-    held: (step, numbers of the tensor) after each call, the input first, as step 0.
-    sent: (peer, numbers) of each message, in order; of an object no numbers.
+    held: (step, elements of the tensor) after each call, the input first, as step 0.
+    sent: (peer, elements) of each message, in order; of an object no elements.
     """
 
     def __init__(self, comm: Comm, tensor):
@@ -39,12 +39,12 @@ class WatchedComm(SameRank):
         self.look()
 
     def next_step(self) -> None:
-        """Look at the tensor, as the call before left it; then count this one."""
+        """Record the tensor, as the call before left it; then count this one."""
         self.look()
         super().next_step()
 
     def send_object(self, thing: object, dst: int) -> None:
-        """Send it, and note that a message went to `dst`."""
+        """Send it, and record that a message went to `dst`."""
         self.sent.append((self.ranks[dst], []))
         super().send_object(thing, dst)
 

@@ -17,16 +17,16 @@ _SHOWN_NAMES = 3
 
 
 def bar_columns(unit: str) -> list[ProgressColumn]:
-    """Return a bar, and how many of how many; unit: of what, or what was done."""
+    """Return a bar, a counter such as 3/7, and `unit`, a word such as "cells"."""
     bar = BarColumn(20, complete_style="green", finished_style="green")
     return [bar, MofNCompleteColumn(), TextColumn(unit)]
 
 
 class GradingBar:
-    """How many submissions are graded, how long the rest takes, and whose turn it is.
+    """A progress bar of graded submissions, with the time left and current students.
 
-    doing: what is done before the first turn. stays: whether it is left on the screen
-    at the end. Only a terminal shows it.
+    doing: a label until the first is graded. stays: True if the bar is left on the
+    screen at the end. Only a terminal shows it.
     """
 
     def __init__(self, console: Console, doing: str = "", *, stays: bool = True):
@@ -42,7 +42,7 @@ class GradingBar:
         self._begun = None
 
     def show(self, finished: int, total: int, names: list[str]) -> None:
-        """Show how far it is; names: those whose turn it is."""
+        """Update the bar; names: the students whose submissions are being graded."""
         now = time.monotonic()
         self._begun = self._begun or now
         left = _left(now - self._begun, finished, total)
@@ -64,7 +64,7 @@ def _shortened(names):
 
 
 def _left(took_s, finished, total):
-    """Return how long the rest takes, in words, if it goes on as it has begun."""
+    """Return the estimated time left as text, such as "2 min 05 s left"."""
     if not finished:
         return ""
     left_s = took_s / finished * (total - finished)

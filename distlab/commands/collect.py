@@ -1,4 +1,4 @@
-"""`distlab collect`: downloaded files become submissions."""
+"""`distlab collect`: submissions from downloaded files."""
 
 from pathlib import Path
 from typing import Annotated
@@ -23,8 +23,8 @@ def collect(
 ) -> None:
     """Sort a folder of downloaded notebooks by student, for `distlab grade`.
 
-    A file says whose it is in its name (anna_10_ring_all_reduce.ipynb, or as Moodle,
-    Canvas and Blackboard name them), or is in a folder with the student's name. The
+    A file has its student's name in its own (anna_10_ring_all_reduce.ipynb, or as
+    Moodle, Canvas and Blackboard name them), or is in a folder with that name. The
     status is 1 if something could not be collected.
     """
     console = Console(highlight=False)
@@ -59,7 +59,7 @@ def collect(
 
 
 def _compare(done, students, submitted, name, console):
-    """Say whom the gradebook does not know, and from whom there is nothing yet."""
+    """Print the students that the gradebook lacks, and those without a submission."""
     strangers = sorted({who for who, _ in done.taken} - students)
     named = {trouble.student for trouble in done.troubles}
     missing = [

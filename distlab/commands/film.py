@@ -23,7 +23,7 @@ def film(
     path: Annotated[Path, typer.Argument(help="A .gif, .html, .svg or .png file.")],
     ranks: Annotated[int, typer.Option(help="How many processes run it.")] = 4,
 ) -> None:
-    """Run an algorithm on real processes and write an animation of what they did."""
+    """Run an algorithm on real processes and write an animation of their messages."""
     algorithms = _filmable()
     if algorithm not in algorithms:
         raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""Kernels that are forks of a process which has imported what most lessons import.
+"""Kernels that are forks of a process with the imports of most lessons.
 
 lesson process              process server            kernel
 ──────────────              ──────────────            ──────
@@ -6,8 +6,8 @@ ForkedKernel ── session ──▶ imports WARM, fork() ───▶ main(chi
                                                           └ forks a server for its ranks
 
 They start in milliseconds, and so do their ranks: twelve seconds less for a lesson. But
-an import that a lesson forgot is not missed, and torch is there also where parts 1 and
-2 must do without it.
+a lesson's missing import goes undetected, and torch is loaded also in parts 1 and 2,
+which must do without it.
 """
 
 import json
@@ -40,10 +40,10 @@ WARM = (
 
 
 class ForkedKernel(LocalProvisioner):
-    """What Jupyter starts, signals and ends a kernel with; it forks this one."""
+    """A provisioner, by which Jupyter starts, signals and ends a forked kernel."""
 
     async def launch_kernel(self, cmd, *, cwd, env, stderr, **_):
-        """Fork the kernel; what it writes outside its cells goes to `stderr`."""
+        """Fork the kernel; its output outside of cells goes to `stderr`."""
         self.process = _Fork(cmd, cwd, env, stderr)
         self.pid = self.pgid = self.process.pid
         self.cwd = cwd
@@ -51,7 +51,7 @@ class ForkedKernel(LocalProvisioner):
 
 
 class _Fork:
-    """A kernel that was forked, with the face of a `subprocess.Popen`."""
+    """A forked kernel with the interface of a `subprocess.Popen`."""
 
     stdin = stdout = stderr = None
 
@@ -86,23 +86,23 @@ class _Fork:
         return self.poll()
 
     def send_signal(self, number):
-        """Send it a signal."""
+        """Send the kernel a signal."""
         self._processes.signal(0, number)
 
     def kill(self):
-        """Kill it."""
+        """Kill the kernel."""
         self.send_signal(signal.SIGKILL)
 
 
 def main(child: Child) -> None:
-    """Be the kernel that the owner describes."""
+    """Run the kernel that the owner's request describes."""
     on_its_own()
     order = json.loads(child.receive())
     os.setsid()  # interrupts go to the kernel's process group
     for descriptor in (1, 2):
         os.dup2(child.shared[0], descriptor)
     sys.modules["torch"].set_num_threads(1)  # a second one would spin
-    ServerHandle.one_for_all()  # its ranks are forks of what is here now
+    ServerHandle.one_for_all()  # its ranks are forks of this process as it is now
     signal.signal(signal.SIGINT, signal.default_int_handler)
     os.chdir(order["directory"])
     sys.path.insert(0, "")

@@ -39,11 +39,11 @@ def grade(
         bool, typer.Option("--feedback", help="Then write nbgrader's feedback.")
     ] = False,
 ) -> None:
-    """Grade what students have submitted; the marks go into nbgrader's gradebook.
+    """Grade students' submissions; the marks go into nbgrader's gradebook.
 
-    Run it in the course folder. What is graded stays so until it is submitted anew, and
-    an interrupted run goes on by the same command. The status is 1 if something could
-    not be graded.
+    Run it in the course folder. A submission is graded again only if it is submitted
+    again, and an interrupted run goes on by the same command. The status is 1 if
+    something could not be graded.
     """
     console = Console(highlight=False)
     with Progress("loading nbgrader"):
@@ -77,9 +77,9 @@ def open_course():
 
 
 def meant(word: str, assignments: list[str]) -> str:
-    """Return the assignment that a number or a name means.
+    """Return the assignment with this number or name.
 
-    Raises: UnknownLesson, listing those there are.
+    Raises: UnknownLesson, listing the course's assignments.
     """
     found = [name for name in assignments if name == word or _is_number(word, name)]
     if word in found:
@@ -100,7 +100,7 @@ def _is_number(word, name):
 
 
 def _of(students, grading):
-    """Return what was submitted, by those students if some are named."""
+    """Return the submissions, those of the named students if there are any."""
     found = grading.found
     if not students:
         if not found.submissions and not found.troubles:
@@ -119,7 +119,7 @@ def _of(students, grading):
 
 
 def _grade(grading: "Grading", submissions, jobs, force, console):
-    """Grade under one progress bar; return what could not be graded."""
+    """Grade under one progress bar; return the submissions that failed to be graded."""
     from distlab.instructor.submissions import Trouble
     from distlab.launch.machine import usable_cores
 

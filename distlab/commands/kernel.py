@@ -1,4 +1,4 @@
-"""A kernel that lives as long as one lesson, and not a moment longer."""
+"""A kernel for one lesson, which is gone at its end."""
 
 import asyncio
 import os
@@ -22,8 +22,8 @@ class Kernel:
     papermill would lose a kernel that is interrupted while it starts, and let it write
     on the terminal. It is reached through sockets in a private folder, not by ports.
 
-    manager: what papermill takes.
-    forked: whether it is a fork of a process that has imported torch.
+    manager: the kernel manager, for papermill.
+    forked: True if it is a fork of a process that has imported torch.
     """
 
     def __init__(self, folder: Path, *, forked: bool = False):
@@ -45,7 +45,7 @@ class Kernel:
         return self
 
     def start(self) -> None:
-        """Start the process; keep what it writes outside its cells for `obituary`."""
+        """Start the process; keep its output outside of cells for `obituary`."""
         start = run_sync(self.manager.start_kernel)
         no_history = ["--HistoryManager.hist_file=:memory:"]
         where = str(self._folder)
@@ -53,7 +53,7 @@ class Kernel:
             start(cwd=where, stdout=log, stderr=log, extra_arguments=no_history)
 
     def obituary(self, what: str) -> str:
-        """Return in a line how the kernel ended, and below it the last it wrote.
+        """Return a line about the kernel's end, and below it its last lines of output.
 
         what: "died" or "did not start".
         """
@@ -74,7 +74,7 @@ class Kernel:
             shutil.rmtree(self._private, ignore_errors=True)
 
     async def _end(self):
-        # What waits for an interrupted cell would go on, and report it too late.
+        # Tasks that wait for an interrupted cell would go on, and report it too late.
         waiting = asyncio.all_tasks() - {asyncio.current_task()}
         for task in waiting:
             task.cancel()
@@ -88,7 +88,7 @@ class Kernel:
 
 
 class _Manager(AsyncKernelManager):
-    """Remembers its clients, which papermill leaves running: it did not make them."""
+    """A manager that keeps its clients, which papermill leaves running."""
 
     def client(self, **settings):
         self.clients.append(super().client(**settings))

@@ -63,7 +63,7 @@ def lab(
 
 
 def _tell(console, folder, course, done):
-    """Say where the copy is, what is new in it, and where the learner has a choice."""
+    """Print the copy's folder, the new files, and the new versions of edited ones."""
     console.print(f"Your copy of the course is in {folder}.", soft_wrap=True)
     told = {"Updated, as you had not edited them": done.updated}
     if len(done.copied) < len(course):
@@ -78,7 +78,7 @@ def _tell(console, folder, course, done):
 
 
 def _trust(copies):
-    """Sign what was copied, or Jupyter distrusts it and says so at each start."""
+    """Sign the copied notebooks, or Jupyter distrusts them and warns at each start."""
     from nbformat import from_dict
     from nbformat.sign import NotebookNotary
 
@@ -92,8 +92,8 @@ def _trust(copies):
 def _with_own_settings():
     """Return the path of settings, ours first.
 
-    No question whether to fetch news, and none of nbgrader, which is for instructors;
-    no pings over websockets either: Jupyter gives tornado milliseconds for seconds.
+    They turn off the question about news, nbgrader, which is for instructors, and pings
+    over websockets: Jupyter passes milliseconds to tornado, which expects seconds.
     """
     own = Path(__file__).parent / "jupyter"
     others = os.environ.get("JUPYTER_CONFIG_PATH")

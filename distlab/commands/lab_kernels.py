@@ -1,7 +1,7 @@
-"""In JupyterLab's server: kernels that end with it, however it ends.
+"""Kernels of JupyterLab's server that end with it, even if it is killed.
 
-A kernel looks every second whether its server is still there, unless its cell is in
-compiled code, which may be for ever. The system does not have to look.
+A kernel checks every second if its server is alive, unless its cell is in compiled
+code, which may be for ever. The parent-death signal of Linux needs no such check.
 """
 
 import os
@@ -18,7 +18,7 @@ class LabKernel(ServerKernelManager):
     """Jupyter's own manager of a kernel; on Linux the kernel dies with the server."""
 
     async def start_kernel(self, *args, **options):
-        """Start it; a restart has the same options."""
+        """Start the kernel; a restart has the same options."""
         if self.has_trait("transport_encryption"):  # else each kernel warns of it
             self.transport_encryption = "auto"
         options["preexec_fn"] = partial(die_with, os.getpid())

@@ -1,4 +1,4 @@
-"""`distlab launch`: one's own torch.distributed script, watched while it runs."""
+"""`distlab launch`: a torch.distributed script of your own, monitored as it runs."""
 
 import re
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def launch(
         Path | None, typer.Option(help="File for a web page that plays the run.")
     ] = None,
 ) -> None:
-    """Run a torch.distributed script as torchrun does; say why it hangs or fails.
+    """Run a torch.distributed script as torchrun does; report why it hangs or fails.
 
     Each line comes with its rank. A rank that skipped a collective, called another one
     or waits for ever is named as soon as all wait. The status is 1 if a rank failed.
@@ -68,7 +68,7 @@ def launch(
 
 
 def _planned(asked: list[str] | None, between: str, fault: type, number: Callable):
-    """Return the faults that were asked for, such as "2@100"."""
+    """Yield the faults of a command-line option, such as "2@100"."""
     for text in asked or []:
         found = re.fullmatch(rf"(\d+){between}(\d+(?:\.\d+)?)", text)
         if not found:

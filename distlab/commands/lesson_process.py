@@ -4,7 +4,7 @@ distlab run                  process server            one lesson each
 ───────────                  ──────────────            ───────────────
 LessonProcesses ─ session ─▶ fork() ─────────────────▶ main(child) ─▶ papermill
     ├──── "run this lesson" ───────────────────────────────▶ │          └▶ kernel
-    └◀─── "a cell is done", "this came of it" ────────────── ┘
+    └◀─── "a cell is done", "its result" ─────────────────── ┘
 """
 
 import json
@@ -29,13 +29,13 @@ _END_S = 20  # for the kernels; papermill gives one 5 s
 
 @dataclass(frozen=True)
 class Settings:
-    """How lessons are run.
+    """The settings of a run of lessons.
 
-    cell_timeout_s: how long a cell may take.
+    cell_timeout_s: the time limit of a cell.
     parameters: the stem of a lesson -> values that take the place of those in its cell
     with the tag `parameters`, as papermill does it.
-    forked: whether kernels are forks of a process that has imported torch.
-    pages: whether each lesson is also written as a web page.
+    forked: True if kernels are forks of a process that has imported torch.
+    pages: True if each lesson is also written as a web page.
     """
 
     cell_timeout_s: int = 300
@@ -65,13 +65,13 @@ class LessonProcesses:
         settings: Settings,
         on_news: Callable[[Path, "LessonRun | None"], None],
     ) -> list["LessonRun"]:
-        """Run the lessons and return what came of each, in their order.
+        """Run the lessons and return the result of each, in their order.
 
         on_news: called with a lesson and None when it begins and after each of its
-        cells, and with what came of it at its end.
+        cells, and with its result at its end.
 
         Raises: KeyboardInterrupt, once every kernel is gone; DistlabError if one of the
-        processes ends, as where memory runs out.
+        processes ends, for example because memory runs out.
         """
         waiting, runs = list(lessons), {}
         with Interrupts() as interrupts:
@@ -116,7 +116,7 @@ class LessonProcesses:
 
 
 def _read(payload):
-    """Return what came of a lesson; None if only one more cell is done."""
+    """Return a lesson's result; None if only one more cell is done."""
     from distlab.commands.execute import LessonRun
 
     told = json.loads(payload)
@@ -124,7 +124,7 @@ def _read(payload):
 
 
 def main(child: Child) -> None:
-    """Run the lessons that the owner asks for, until it ends or interrupts this."""
+    """Run the lessons that the owner requests, until it ends or interrupts this."""
     from distlab.commands.execute import execute, hushed
 
     signal.signal(signal.SIGTERM, signal.default_int_handler)

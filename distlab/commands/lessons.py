@@ -1,4 +1,4 @@
-"""Where lessons and exercises are, and which a word on the command line means."""
+"""Lessons and exercises: their folders, and the lookup of one by number or name."""
 
 import ast
 import json
@@ -24,7 +24,7 @@ _BESIDE = Path(distlab.__file__).parents[1]
 def lessons_folder() -> Path:
     """Return the lessons' folder: beside the package, else in the working directory.
 
-    Raises: DistlabError, saying how to get the lessons, if there is none.
+    Raises: DistlabError, with a way to get the lessons, if there is none.
     """
     installed = {path.parent for path in course_files().values()}
     places = [_BESIDE / "lessons", Path.cwd() / "lessons"]
@@ -43,7 +43,7 @@ def _folder(name, places):
 
 
 def find_lessons(words: list[str]) -> list[Path]:
-    """Return the notebooks that `words` mean, each once; without words, every lesson.
+    """Return the notebooks that `words` name, each once; without words, every lesson.
 
     A word is a number ("10"), a stem ("10_ring_all_reduce") or the path of a notebook.
 
@@ -56,10 +56,10 @@ def find_lessons(words: list[str]) -> list[Path]:
 
 
 def find_exercises(words: list[str]) -> list[Path]:
-    """Return the solutions' folders that `words` mean; without words, all of them.
+    """Return the solutions' folders that `words` name; without words, all of them.
 
-    A word is a number or a stem, as for lessons. Those of the course in the working
-    directory, if it is one, else the project's.
+    A word is a number or a stem, as for lessons. They are those of the course in the
+    working directory, if it is one, else the project's.
 
     Raises: UnknownLesson; DistlabError if there are no solutions to choose from.
     """

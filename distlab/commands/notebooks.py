@@ -3,8 +3,8 @@
     lessons/10_ring.ipynb ──▶ colab/lessons/10_ring.ipynb      + a cell that installs
                          └──▶ kaggle/lessons/10_ring.ipynb     + links that work there
 
-The cell installs the wheel that lies beside the notebooks. A service keeps its own
-torch, Jupyter and NumPy: pip may add packages, and change none.
+The cell installs the wheel that is published with the notebooks. A service keeps its
+own torch, Jupyter and NumPy: pip may add packages, and change none.
 """
 
 import json
@@ -76,7 +76,7 @@ def notebooks(
 
 
 def _prepare(notebook, place, service, places):
-    """Add the cell that installs, and have links lead somewhere from the service."""
+    """Add the cell that installs, and make relative links work on the service."""
     cells = notebook["cells"]
     for cell in cells:
         if cell["cell_type"] == "markdown":
@@ -107,7 +107,7 @@ def _extras(code):
 
 
 def _linked(text, place, service: Service, places):
-    """Return Markdown whose relative links are addresses."""
+    """Return Markdown with its relative links replaced by addresses."""
 
     def absolute(found):
         path, _, part = found[1].partition("#")

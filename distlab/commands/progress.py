@@ -1,4 +1,4 @@
-"""`distlab progress`: what was run, predicted and solved, and what to do next."""
+"""`distlab progress`: cells run, predictions, steps solved, and the next step."""
 
 from pathlib import Path
 from typing import Annotated

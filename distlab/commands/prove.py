@@ -1,4 +1,4 @@
-"""`distlab prove`: right answers get full marks, wrong ones lose them for a reason."""
+"""`distlab prove`: tests of an exercise's checks by right and wrong answers."""
 
 from typing import Annotated
 

@@ -28,7 +28,7 @@ def review(
         Path | None, typer.Option(help="Write all cards to this file, for Anki.")
     ] = None,
 ) -> None:
-    """Go through the cards that are due today; each comes back when FSRS says."""
+    """Go through the cards that are due today; FSRS schedules the next date of each."""
     cards = selected(lesson=lesson, level=level, topic=topic)
     console = Console(highlight=False)
     if anki:
@@ -47,7 +47,7 @@ def review(
 
 
 def _ask(console, card, where):
-    """Show a card's question, then its key points; keep how well it was known."""
+    """Show a card's question, then its key points; record the learner's rating."""
     console.rule(f"{where} · lesson {card.lesson[:2]} · {card.level} · {card.topic}")
     console.print(card.question, style="bold", markup=False)
     input("\nSay your answer, then press Enter. ")
@@ -62,7 +62,7 @@ def _ask(console, card, where):
 
 
 def _write(path: Path, cards: list[Card]):
-    """Write what Anki imports."""
+    """Write the cards as a file that Anki imports."""
     try:
         path.write_text(anki(cards), encoding="utf-8")
     except OSError as error:

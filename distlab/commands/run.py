@@ -33,7 +33,7 @@ _FORKED = typer.Option(
     help="Start kernels as forks of a process that has imported torch: faster, but an "
     "import that a lesson lacks is not missed.",
 )
-_LESSON_BYTES = 1200 * MB  # what one may take, with all its processes
+_LESSON_BYTES = 1200 * MB  # memory of one lesson, with all its processes
 
 
 def run(
@@ -96,7 +96,7 @@ def _refuse_overwriting(lessons, folder):
 def _read_parameters(path, lessons):
     """Return the values of the lessons that run: stem -> name -> value.
 
-    Raises: DistlabError if the file can't be read, or names what a lesson doesn't have.
+    Raises: DistlabError if the file can't be read, or a lesson lacks a parameter.
     """
     if path is None:
         return {}
@@ -175,7 +175,7 @@ def _progress(console):
 
 
 def _tell(console: Console, ran: "LessonRun") -> None:
-    """Print what is worth knowing of a lesson at once; the table has the rest."""
+    """Print a lesson's result, failure and warnings; the table has the rest."""
     cells = f"{ran.passed} of {ran.total}"
     if not console.is_terminal:
         console.print(f"{ran.name}: {cells} cells, {ran.seconds:.1f} s", markup=False)

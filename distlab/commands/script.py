@@ -73,7 +73,7 @@ def script_of(notebook: Source, function: str, lesson: str, script: str) -> str:
     """Return a script that runs `function`, defined in a cell of `notebook`.
 
     lesson, script: the lesson's name and the script's, for its header.
-    Raises: DistlabError for what does not exist, or does not work without distlab.
+    Raises: DistlabError if a name is missing, or does not work without distlab.
     """
     found = notebook.binding(function)
     if found is None or found.imported or not found.is_block:
@@ -104,8 +104,8 @@ def script_of(notebook: Source, function: str, lesson: str, script: str) -> str:
 def _options(notebook, statement, function):
     """Return the options of a script, and the function's settings: name -> class.
 
-    Settings are a parameter that is said to be a dataclass, and has no default. An
-    option is (name, default, the comment behind it, which is its help).
+    Settings are a parameter annotated with a dataclass, without a default. An option
+    is (name, default, the comment behind it, which is its help).
 
     Raises: DistlabError for a parameter that no option of a script can set.
     """
@@ -136,7 +136,7 @@ def _options(notebook, statement, function):
 
 
 def _fields(statement):
-    """Return an option for each field with a default, if it is a class with such."""
+    """Return an option for each field with a default, [] if it is no class."""
     (node,) = ast.parse(statement.text).body if statement else [None]
     return [
         _option(statement, field.target.id, field.value)
@@ -146,7 +146,7 @@ def _fields(statement):
 
 
 def _option(statement, name, default):
-    """Return the option for something with such a default, or None."""
+    """Return the option (name, value, help) for a default, None if it is no literal."""
     try:
         value = ast.literal_eval(default)
     except ValueError:
@@ -226,7 +226,7 @@ def _import_lines(imports):
 
 
 def _rank(member):
-    """Return what sorts constants before classes, and classes before functions."""
+    """Return a sort key: constants before classes, and classes before functions."""
     name = member[0]
     kind = 0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2
     return kind, name.casefold(), name

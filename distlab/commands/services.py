@@ -1,4 +1,4 @@
-"""Notebook services: how each is recognized, how it opens a notebook, what is best."""
+"""Notebook services: detection, addresses of notebooks, and accelerators of each."""
 
 import os
 import tomllib
@@ -16,8 +16,8 @@ class Service:
     opens: the address that opens a notebook, with {slug}, such as owner/name, and
         {place}, such as lessons/10_ring.ipynb. Where notebooks are made for the
         service, they are on a branch of its name.
-    accelerator: what GPUs there are, and how to get them.
-    home: a folder that outlives the session, if it is there. keep: how to get one.
+    accelerator: the GPUs, and the way to get them.
+    home: a folder that outlives the session, if it exists. keep: the way to get one.
     """
 
     name: str
@@ -87,7 +87,7 @@ def here() -> Service | None:
 
 
 def ready() -> None:
-    """Keep the learner's record where it lasts, and say what is there, in one line."""
+    """Put the learner's record into a lasting folder; print versions and GPUs."""
     import distlab
     from distlab.launch.machine import count_gpus
 

@@ -1,10 +1,10 @@
-"""What a function of a notebook needs, and what that needs, down to other packages.
+"""Slices of a notebook: a function with all statements that it depends on.
 
     train (cell) ─▶ warm_up (cell) ─▶ RATE (cell)
           └───────▶ GPT (distlab/train/models.py) ─▶ Block ─▶ nn (torch)
 
-The notebook is taken as it is when the function's cell has been run: of two definitions
-of one name the later counts, unless it comes after that cell.
+The slice is of the notebook's state after the function's cell has run: of two
+definitions of one name the later counts, unless it comes after that cell.
 """
 
 import ast
@@ -24,7 +24,7 @@ _TAKEN_ALONG = ("distlab.train.", "distlab.errors", "distlab.units")
 
 @dataclass
 class Slice:
-    """What was collected: statements in an order in which they run, and imports.
+    """A slice: statements in an order in which they run, and imports.
 
     future: names imported from `__future__`.
     """
@@ -35,10 +35,10 @@ class Slice:
 
 
 def slice_of(notebook: Source, function: Statement, reserved: dict[str, str]) -> Slice:
-    """Return what `function`, a statement of `notebook`, needs to run.
+    """Return the slice of `function`, a statement of `notebook`.
 
-    reserved: names that the script itself binds, and to what.
-    Raises: DistlabError for what does not exist, or does not work without distlab.
+    reserved: name that the script itself binds -> its value's description.
+    Raises: DistlabError if a name is missing, or does not work without distlab.
     """
     slicer = _Slicer(notebook, reserved)
     slicer.take(notebook, function)
@@ -46,11 +46,11 @@ def slice_of(notebook: Source, function: Statement, reserved: dict[str, str]) ->
 
 
 class _Slicer:
-    """Follows names from statement to statement.
+    """A traversal of names from statement to statement.
 
-    modules: the distlab modules that something comes from. taken: source -> place ->
-    statement. needs: source -> the sources it takes from.
-    owners: name -> what binds it; the script has only one space of names.
+    modules: the distlab modules of taken statements. taken: source -> place ->
+    statement. needs: source -> the sources it depends on.
+    owners: name -> its source; the script has only one namespace.
     """
 
     def __init__(self, notebook, reserved):
@@ -61,7 +61,7 @@ class _Slicer:
         self.owners = dict(reserved)
 
     def take(self, source, statement, asker=None):
-        """Take a statement that `asker` needs, and whatever it needs itself."""
+        """Take a statement that `asker` depends on, and its own dependencies."""
         if statement.place in self.taken[source.name]:
             return
         one = statement.imported
@@ -84,7 +84,7 @@ class _Slicer:
             self._follow(source, statement, name, source.binding_once_called(name))
 
     def result(self):
-        """Return the slice; what a statement needs comes before it."""
+        """Return the slice, in which a statement's dependencies come before it."""
         order = graphlib.TopologicalSorter(self.needs).static_order()
         taken = [s for name in order for _, s in sorted(self.taken[name].items())]
         sources = [self.notebook, *self.modules.values()]

@@ -1,4 +1,4 @@
-"""Where an exported script comes from: the cells of a notebook, and distlab's files."""
+"""Sources of an exported script: the cells of a notebook, and distlab's files."""
 
 import json
 from dataclasses import dataclass, field
@@ -23,8 +23,8 @@ _END = 10**9
 class Source:
     """A notebook or a module: its statements, in order.
 
-    name: in words. unread: the cells that are not plain Python, in words.
-    until: the place up to which it has been run when its functions are called.
+    name: the file's. unread: names of the cells that are not plain Python.
+    until: the index up to which it has been run when its functions are called.
     """
 
     name: str
@@ -38,12 +38,12 @@ class Source:
         return found[-1] if found else None
 
     def binding_once_called(self, name: str) -> Statement | None:
-        """Return the statement whose `name` a function sees when it is called."""
+        """Return the statement that binds `name` for a function when it is called."""
         last = self.binding(name, self.until)
         return last or next((s for s in self.statements if name in s.binds), None)
 
     def run_until_cell_of(self, statement: Statement) -> None:
-        """Have it run up to the end of the cell in which `statement` is."""
+        """Set `until` to the end of the cell that contains `statement`."""
         same = [s.place for s in self.statements if s.where == statement.where]
         self.until = max(same) + 1
 
@@ -99,7 +99,7 @@ def module_source(name: str) -> Source:
 
 
 def definition(source: Source, name: str) -> Statement | None:
-    """Return the statement that defines `name`, also where distlab's files import it.
+    """Return the statement that defines `name`, through imports of distlab's files.
 
     Raises: DistlabError if it comes from a module that distlab does not have.
     """

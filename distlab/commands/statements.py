@@ -1,10 +1,10 @@
-"""Statements of Python source: what each one binds, and what it needs.
+"""Statements of Python source, with the names that each one binds and needs.
 
     width = 64                       binds width
     def make(n=width): GPT(n)        binds make; needs width now, and GPT once called
 
-What is needed now must be bound by a statement before it. What is needed later only has
-to be there when the function is called, and so may come after it.
+A name needed now must be bound by a statement before it. A name needed later must be
+bound only when the function is called, and so its statement may come after it.
 """
 
 import ast
@@ -32,9 +32,9 @@ class Import:
 class Statement:
     """One or more statements that begin in the same line, with the comments above.
 
-    where: the cell or file, in words. line: the first one, comments included.
-    place: where it stands among all statements of its source.
-    imported: what it is if it is one name of an import; such a one has no text.
+    where: the name of the cell or file. line: the first one, comments included.
+    place: its index among all statements of its source.
+    imported: the import, if it is one name of an import; it has no text then.
     """
 
     text: str
@@ -48,7 +48,7 @@ class Statement:
 
     @property
     def is_block(self) -> bool:
-        """Whether it is a function or class, which stands alone between blank lines."""
+        """True if it is a function or class, which needs blank lines around it."""
         first = ast.parse(self.text).body[0]
         return isinstance(first, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef)
 
@@ -56,7 +56,7 @@ class Statement:
 def statements_of(source: str, where: str, first: int = 0) -> list[Statement]:
     """Return the statements of `source`, each name of a plain import by itself.
 
-    first: the place of the first one.
+    first: the index of the first one.
     Raises: SyntaxError.
     """
     lines, found, end = source.splitlines(), [], 0
@@ -81,7 +81,7 @@ def statements_of(source: str, where: str, first: int = 0) -> list[Statement]:
 def without_stubs(source: str) -> str:
     """Return a cell with each `@stub(fallback=...)` resolved, as its run resolves it.
 
-    What the learner has written loses the decorator; what is not written becomes a
+    A stub that the learner has written loses the decorator; an unwritten one becomes a
     second name of its fallback.
     """
     lines = source.splitlines()
@@ -109,7 +109,7 @@ def _is_stub(decorator):
 
 
 def imported_path(one: Import) -> str:
-    """Return what is bound, as a dotted path: two ways to import it have the same."""
+    """Return the bound object's dotted path, the same for all ways to import it."""
     if one.name:
         return f"{one.module}.{one.name}"
     return one.module if one.alias else one.bound
@@ -132,7 +132,7 @@ def _first_line(node):
 
 
 def _imports(node):
-    """Return the names that an import statement binds."""
+    """Yield the names that an import statement binds."""
     if isinstance(node, ast.Import):
         for each in node.names:
             bound = each.asname or each.name.split(".")[0]
@@ -146,7 +146,7 @@ def _imports(node):
 
 
 def _names(text, nodes):
-    """Return what a statement binds, what it needs now, and what later."""
+    """Return the names that a statement binds, needs now, and needs later."""
     table = symtable.symtable(text, "cell", "exec")
     symbols = table.get_symbols()
     binds = {s.get_name() for s in symbols if s.is_assigned() or s.is_imported()}
@@ -170,7 +170,7 @@ def _add_globals(table, now, later):
 
 
 def _changed(nodes):
-    """Return the names whose value is changed in place: `x += 1`, `x["a"] = 1`."""
+    """Yield the names whose value is changed in place: `x += 1`, `x["a"] = 1`."""
     for node in nodes:
         targets = getattr(node, "targets", [getattr(node, "target", None)])
         for target in targets:

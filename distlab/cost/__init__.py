@@ -1,4 +1,4 @@
-"""What a collective must cost, before anybody runs it: rounds, bytes, seconds.
+"""Predicted costs of collectives and training: rounds, bytes, seconds.
 
 For every algorithm of `distlab.collectives` there is a function of the same name here:
 
@@ -7,7 +7,7 @@ For every algorithm of `distlab.collectives` there is a function of the same nam
 tensor_bytes: S, the bytes of the whole tensor, as everywhere in the course. Gather,
     all-gather, scatter and all-to-all, which take equal shards, have shard_bytes in its
     place, those of one of them: S is n times as much.
-itemsize: bytes of one number; chunks are cut between numbers, so that the counts are
+itemsize: bytes of one element; chunks are cut between elements, so that the counts are
     exact also where n does not divide S.
 
 The model is the field's usual one: a message of b bytes takes alpha + b * beta seconds

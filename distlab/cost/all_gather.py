@@ -1,4 +1,4 @@
-"""What an all-gather costs; a rank brings shard_bytes, and S is n times as much."""
+"""Costs of an all-gather; a rank contributes shard_bytes, and S is n times as much."""
 
 from distlab.cost.model import Cost, Pairing, checked, levels
 
@@ -20,7 +20,7 @@ def ring_all_gather(world_size: int, shard_bytes: int, *, itemsize: int = 1) -> 
 def recursive_doubling_all_gather(
     world_size: int, shard_bytes: int, *, itemsize: int = 1
 ) -> Cost:
-    """Return the cost of exchanging all that one has, at doubling distances.
+    """Return the cost of exchanging all tensors held so far, at doubling distances.
 
     T = log2 n alpha + (n-1)/n S beta       for a power of two; else, with p the largest
     T = (log2 p + 2) alpha + (n + p + sum of min(d, n-p) over d = 1, 2, .. p/2) S/n beta

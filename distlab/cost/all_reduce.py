@@ -1,4 +1,4 @@
-"""What an all-reduce costs, by way of one rank, a tree or a ring."""
+"""Costs of an all-reduce through one rank, a tree or a ring."""
 
 from dataclasses import replace
 
@@ -61,7 +61,7 @@ def pipelined_ring_all_reduce(
 
     T = 2(n-1) p alpha + 2(n-1)/n S beta     as long as adding is faster than moving
 
-    Adding is no part of the chain: while one piece is added, the next one moves.
+    Adding is not on the critical path: while one piece is added, the next one moves.
 
     Source: Patarasuk and Yuan (2009).
     """

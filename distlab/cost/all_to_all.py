@@ -1,4 +1,4 @@
-"""What an all-to-all costs; S is all n tensors of a rank, of shard_bytes each."""
+"""Costs of an all-to-all; S is all n tensors of a rank, of shard_bytes each."""
 
 from distlab.cost.model import Cost, checked, levels
 from distlab.errors import InvalidArgument
@@ -9,12 +9,12 @@ __all__ = ["bruck_all_to_all", "pairwise_all_to_all"]
 def pairwise_all_to_all(
     world_size: int, shard_bytes: int | list[list[int]], *, itemsize: int = 1
 ) -> Cost:
-    """Return the cost of exchanging with one rank after another, straight.
+    """Return the cost of exchanging directly with one rank after another.
 
     T = (n-1) (alpha + S/n beta)            for equal tensors; else, with b_k the
     T = (n-1) alpha + sum of b_k beta       longest message of step k
 
-    shard_bytes: of unequal tensors a list of rows, one for each rank: what it has for
+    shard_bytes: of unequal tensors a list of rows, one for each rank: its bytes for
         rank 0, 1 and so on. `exchange_lengths` costs as much as tensors of 8 bytes.
 
     Source: Thakur, Rabenseifner and Gropp (2005).
@@ -40,7 +40,7 @@ def _unequal(n, rows, itemsize):
 
 
 def bruck_all_to_all(world_size: int, shard_bytes: int, *, itemsize: int = 1) -> Cost:
-    """Return the cost of sending by way of others, once for each binary digit 1.
+    """Return the cost of sending through other ranks, once for each binary digit 1.
 
     T = log2 n (alpha + S/2 beta)           for a power of two; else, exactly,
     T = ceil(log2 n) alpha + (number of digits 1 in 0, 1, .. n-1, in binary) S/n beta

@@ -1,9 +1,9 @@
-"""What training that does not wait for all costs, per exchange.
+"""Costs of one exchange in training that does not wait for all ranks.
 
 parameter server    a worker's gradient to each server, and parameters back
 elastic averaging   the same, every few steps: parameters both ways
 local SGD, DiLoCo   ring_all_reduce of the parameters, every H steps
-gossip              all parameters to each rank that hears this one
+gossip              all parameters to each rank that receives from this one
 """
 
 from collections.abc import Sequence
@@ -19,8 +19,8 @@ def parameter_server(
 ) -> Cost:
     """Return the cost of one exchange of each worker with all servers.
 
-    S plus one element, the version, for each shard; each way. A server's port is what
-    is busiest: it takes in one message after another, and answers one after another.
+    S plus one element, the version, for each shard; each way. A server's NIC is the
+    bottleneck: it receives one message after another, and replies one after another.
 
     T = 2w (alpha + (S/s + itemsize) beta), for s servers and w = n - s workers
     Raises: InvalidArgument if there is no server or no worker.
@@ -51,7 +51,7 @@ def check_servers(servers: int, world_size: int) -> None:
 def gossip(hears: Sequence[Sequence[int]], tensor_bytes: int) -> Cost:
     """Return the cost of one average with the neighbours.
 
-    hears: for each rank, the ranks that it hears, without itself.
+    hears: for each rank, the ranks that it receives from, without itself.
 
     T = (alpha + S beta) times the most neighbours that a rank has
     """

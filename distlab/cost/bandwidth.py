@@ -1,4 +1,4 @@
-"""algbw and busbw: how fast a collective was, by itself and for the links it had.
+"""algbw and busbw: a collective's rate by itself, and relative to its links.
 
     algbw = S / t
     busbw = algbw * factor      the rate that an ideal algorithm would need on each link
@@ -6,7 +6,7 @@
 The factor makes measurements on different numbers of ranks comparable with each other
 and with a link's rate: 2(n-1)/n for an all-reduce, (n-1)/n for reduce-scatter,
 all-gather, gather, scatter and all-to-all, 1 for broadcast and reduce. S is the whole
-tensor: for an all-gather what every rank ends with.
+tensor: for an all-gather the list that every rank ends with.
 
 The factor counts the bytes that the busiest rank must send as long as ranks do the
 adding. Where switches add (NVLink SHARP) a rank sends less, and busbw can be above the

@@ -1,4 +1,4 @@
-"""What a barrier costs: messages that carry nothing."""
+"""Costs of a barrier, whose messages are empty."""
 
 from distlab.cost.model import Cost, checked, children, levels
 
@@ -6,7 +6,7 @@ __all__ = ["dissemination_barrier", "naive_barrier", "tree_barrier"]
 
 
 def naive_barrier(world_size: int, tensor_bytes: int = 0, *, itemsize: int = 1) -> Cost:
-    """Return the cost of reporting to rank 0, which lets one after another go.
+    """Return the cost of reporting to rank 0, which releases one after another.
 
     T = 2(n-1) alpha
     """
@@ -29,7 +29,7 @@ def tree_barrier(world_size: int, tensor_bytes: int = 0, *, itemsize: int = 1) -
 def dissemination_barrier(
     world_size: int, tensor_bytes: int = 0, *, itemsize: int = 1
 ) -> Cost:
-    """Return the cost of telling the ranks 1, 2, 4 and so on further.
+    """Return the cost of notifying the ranks 1, 2, 4 and so on further.
 
     T = ceil(log2 n) alpha
 

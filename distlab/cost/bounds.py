@@ -1,4 +1,4 @@
-"""What no algorithm can do better, as long as ranks do the adding.
+"""Lower bounds of the costs of any algorithm, as long as ranks do the adding.
 
 Each `..._bound_bytes` is the least that the busiest rank must send or receive. Divided
 by the rate of a link it is the least time, whatever the latency. tensor_bytes is S, and
@@ -20,16 +20,16 @@ __all__ = [
 
 
 def bound_rounds(world_size: int) -> int:
-    """Return ceil(log2 n): no collective is over in fewer rounds.
+    """Return ceil(log2 n): no collective ends in fewer rounds.
 
-    In each of them, some rank has to hear of all the others or all of one rank; and in
-    one round those that have heard of something can at most double.
+    In each of them, data of all ranks must reach some rank, or data of one rank all
+    others; and in one round the number of ranks that data has reached at most doubles.
     """
     return (world_size - 1).bit_length()
 
 
 def all_reduce_bound_bytes(world_size: int, tensor_bytes: int) -> float:
-    """Return 2(n-1)/n S: n-1 contributions to each element and n-1 results travel.
+    """Return 2(n-1)/n S: n-1 contributions to each element and n-1 results are sent.
 
     Source: Patarasuk and Yuan (2009), theorem 1.
     """
@@ -37,7 +37,7 @@ def all_reduce_bound_bytes(world_size: int, tensor_bytes: int) -> float:
 
 
 def reduce_scatter_bound_bytes(world_size: int, tensor_bytes: int) -> float:
-    """Return (n-1)/n S: n-1 contributions to each element travel."""
+    """Return (n-1)/n S: n-1 contributions to each element are sent."""
     return (world_size - 1) * tensor_bytes / world_size
 
 
@@ -72,5 +72,5 @@ def reduce_bound_bytes(world_size: int, tensor_bytes: int) -> float:
 
 
 def barrier_bound_bytes(world_size: int, tensor_bytes: int = 0) -> float:
-    """Return 0: what has to travel is the fact, not bytes."""
+    """Return 0: the messages of a barrier may be empty."""
     return 0

@@ -1,4 +1,4 @@
-"""What a broadcast costs."""
+"""Costs of a broadcast; S is the tensor."""
 
 from distlab.cost.model import (
     Cost,

@@ -1,4 +1,4 @@
-"""What an all-reduce costs that goes to partners 1, 2, 4 and so on away."""
+"""Costs of an all-reduce between partners at distance 1, 2, 4 and so on."""
 
 from distlab.cost.model import Cost, Pairing, checked, chunk_bytes, edges_of
 
@@ -40,8 +40,8 @@ def halving_doubling_all_reduce(
     T = 2 log2 n alpha + 2(n-1)/n S beta + (n-1)/n S gamma     for a power of two; else
     T = (2 log2 p + 2) alpha + (2(p-1)/p + 2) S beta + ((p-1)/p + 1) S gamma
 
-    nearest_first: the order of partners; of consequence only for who sends the odd
-        bytes of uneven chunks, and on links that differ.
+    nearest_first: the order of partners; it matters only for the ranks that send the
+        odd bytes of uneven chunks, and on links that differ.
 
     Source: Rabenseifner, "Optimization of collective reduction operations" (2004);
         Thakur, Rabenseifner and Gropp (2005).
@@ -54,7 +54,7 @@ def halving_doubling_all_reduce(
 
     def sent_from(place, has_guest):
         total, first, shared = size * has_guest, 0, pairs.places
-        for distance in order:  # both halves of what a pair shares, there and back
+        for distance in order:  # both halves of a pair's chunks, there and back
             total += edges[first + shared] - edges[first]
             shared //= 2
             first += shared * bool(place & distance)

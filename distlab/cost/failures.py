@@ -1,12 +1,12 @@
-"""How often to save: what failures and saves cost together, and the best interval.
+"""Checkpoint intervals: the total cost of failures and saves, and its minimum.
 
     |---- compute ----|save|---- compute ----|save|-- lost --✗ restart |---- ...
      interval          save                                    restart
 
 Symbols: tau the seconds of work between two saves, delta those of a save, R those from
 a failure to the next work, M the mean time between failures of the whole job. Failures
-come without memory (exponential). In their first weeks machines fail more often, and
-two failures of one switch come together: for both the formulas are too hopeful.
+are memoryless (exponential). In their first weeks machines fail more often, and the
+failures behind one switch are correlated: for both the formulas are too optimistic.
 """
 
 import math
@@ -53,9 +53,9 @@ def job_mtbf(device_mtbf_s: float, devices: int) -> float:
 
 
 def young(save_s: float, mtbf_s: float) -> float:
-    """Return the interval that is best if tau and delta are short beside M.
+    """Return the interval that is best if tau and delta are much shorter than M.
 
-    A share delta/tau of the time goes into saves, and tau/2M into lost work; their sum
+    A share delta/tau of the time is spent on saves, and tau/2M on lost work; their sum
     is smallest at tau = sqrt(2 delta M).
 
     Source: Young, A First Order Approximation to the Optimum Checkpoint Interval, 1974.
@@ -64,7 +64,7 @@ def young(save_s: float, mtbf_s: float) -> float:
 
 
 def daly(save_s: float, mtbf_s: float) -> float:
-    """Return the interval that takes into account that saves can fail, too.
+    """Return the best interval in a model in which saves can fail, too.
 
     tau = sqrt(2 delta M) (1 + sqrt(x)/3 + x/9) - delta, x = delta/2M, for delta < 2M;
     else tau = M.
@@ -92,7 +92,7 @@ def goodput(interval_s: float, save_s: float, restart_s: float, mtbf_s: float) -
 def best_interval(save_s: float, mtbf_s: float) -> float:
     """Return the interval with the best `goodput`, to 1e-9 of M.
 
-    It solves e^((tau + delta)/M) (1 - tau/M) = 1; how long a restart takes makes no
+    It solves e^((tau + delta)/M) (1 - tau/M) = 1; the time of a restart makes no
     difference.
     """
     low, high = 0.0, mtbf_s

@@ -1,6 +1,6 @@
-"""What a gather and a scatter cost, which are each other backwards.
+"""Costs of a gather and a scatter, which are each other's reverse.
 
-A rank brings or gets shard_bytes; S, in the formulas, is all of them, n times it.
+A rank sends or gets shard_bytes; S, in the formulas, is all of them, n times it.
 """
 
 from distlab.cost.model import (
@@ -58,7 +58,7 @@ def naive_scatter(
 def tree_scatter(
     world_size: int, shard_bytes: int, *, itemsize: int = 1, root: int = 0
 ) -> Cost:
-    """Return the cost of handing the pieces down a binomial tree.
+    """Return the cost of sending the pieces down a binomial tree.
 
     T = ceil(log2 n) alpha + (n-1)/n S beta
 

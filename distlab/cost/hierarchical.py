@@ -1,4 +1,4 @@
-"""What an all-reduce costs that works inside each node first."""
+"""Costs of an all-reduce that reduces inside each node first."""
 
 import math
 
@@ -11,10 +11,10 @@ __all__ = ["hierarchical_all_reduce"]
 def hierarchical_all_reduce(
     world_size: int, tensor_bytes: int, *, ranks_per_node: int, itemsize: int = 1
 ) -> Cost:
-    """Return the cost of rings inside each node, and between nodes for each part.
+    """Return the cost of rings inside each node, and between nodes for each shard.
 
     T = (2(g-1) + 2(n/g-1)) alpha + 2(n-1)/n S beta + (n-1)/n S gamma
-    with g ranks per node, or what both g and n can be divided by; all links alike
+    with g ranks per node, or the greatest common divisor of g and n; all links alike
 
     The bytes are those of one ring, in fewer rounds.
 
@@ -39,5 +39,5 @@ def hierarchical_all_reduce(
 
 
 def _sent(chunks, k):
-    """Return what the k-th in a ring sends: all chunks but one in each phase."""
+    """Return the bytes that the k-th of a ring sends: all chunks but one per phase."""
     return 2 * sum(chunks) - chunks[k] - chunks[(k + 1) % len(chunks)]

@@ -1,4 +1,4 @@
-"""What a transformer layer keeps for backward, and what tensor parallelism sends.
+"""Activation memory of a transformer layer, and traffic of tensor parallelism.
 
     activations of a layer, 16 bit      no recompute              selective    full
     one rank                            sbh (34 + 5as/h)          34 sbh       2 sbh
@@ -30,11 +30,11 @@ def activation_bytes(
 ) -> float:
     """Return the bytes that a rank keeps of one layer, in 16 bit and with dropout.
 
-    The 34 are 11 of attention, 19 of the network and 4 of two norms; the scores and
-    their dropout are the 5as/h. With sequence parallelism the ranks keep their pieces
-    of the norms' outputs, too, and gather them once more in backward.
+    The 34 are 11 of attention, 19 of the MLP and 4 of two norms; the attention scores
+    and their dropout are the 5as/h. With sequence parallelism the ranks keep their
+    shards of the norms' outputs, too, and gather them once more in backward.
 
-    recompute: "selective", of the scores; "full", of all but the layer's input.
+    recompute: "selective", of attention scores; "full", of all but the layer's input.
 
     Raises: InvalidArgument.
     """
@@ -65,9 +65,9 @@ def block_activation_bytes(
 
     There is no dropout, and fused attention keeps a number for each query in place of
     its scores. In elements: two inputs of norms, two of column-parallel layers, whole
-    with sequence parallelism, too, since they are not gathered again; q, k, v and what
-    attention returns; the hidden columns before and after GELU; two numbers for each
-    norm of a place. Where heads, columns or places don't divide by tp it is a mean.
+    with sequence parallelism, too, since they are not gathered again; q, k, v and the
+    output of attention; the hidden columns before and after GELU; two numbers for each
+    norm of a token. Where heads, columns or tokens don't divide by tp it is a mean.
 
     Raises: InvalidArgument.
     """

@@ -11,11 +11,11 @@ __all__ = ["LinkFit", "fit_link"]
 
 @dataclass(frozen=True)
 class LinkFit:
-    """The line through measured messages: seconds = latency_s + bytes / bytes_per_s.
+    """A line fitted to measured messages: seconds = latency_s + bytes / bytes_per_s.
 
     latency_error_s, bytes_per_s_error: standard errors; the truth is within two of them
         in 19 of 20 cases, if the model holds and the samples are independent.
-    fitted_latency_s: where the line met zero bytes. Below 0 it cannot be true: then
+    fitted_latency_s: the line's seconds at zero bytes. Below 0 it cannot be true: then
         latency_s is 0, and the rate is that of the best line through 0.
     """
 
@@ -27,7 +27,7 @@ class LinkFit:
 
     @property
     def clipped(self) -> bool:
-        """Whether the line met zero bytes below 0 seconds."""
+        """True if the fitted latency was below 0, and so was set to 0."""
         return self.fitted_latency_s < 0
 
     def seconds(self, message_bytes: int) -> float:
@@ -38,9 +38,9 @@ class LinkFit:
 def fit_link(samples: Iterable[tuple[int, float]]) -> LinkFit:
     """Fit latency and rate to samples, each the bytes and the seconds of one message.
 
-    Least squares of the relative errors: a sample counts by the part of its own time
-    that it is off. Otherwise a large message, which may be off by more than a whole
-    latency, would leave that to chance.
+    Least squares of the relative errors: a sample's error is relative to its own time.
+    Otherwise the errors of large messages, which may exceed a whole latency, would
+    dominate the fitted latency.
 
     Raises: InvalidArgument for fewer than three samples, or of one size only, or with a
         number that is no size or time, or if time does not grow with size.

@@ -1,11 +1,11 @@
-"""A job that runs for months on thousands of devices, failure by failure.
+"""A simulation of a job that runs for months on thousands of devices.
 
     compute ─ save ─ compute ─ save ─ lost ✗ detect ─ wait ─ restart ─ compute ─ ...
                                              │        └ no spare is free
-                                             └ until the failure is noticed
+                                             └ until the failure is detected
 
-The closed forms in `failures` know one kind of save, and no spares. Here time passes
-from one event to the next, by a seed.
+The closed forms in `failures` model one kind of save, and no spares. This is a
+discrete-event simulation with seeded failures.
 """
 
 import heapq
@@ -20,7 +20,7 @@ __all__ = ["Life", "LongRun", "Span", "simulate"]
 
 
 class Span(NamedTuple):
-    """What a job did from `start` to `end`, in seconds; see `Life` for the kinds."""
+    """A job's activity from `start` to `end`, in seconds; see `Life` for the kinds."""
 
     kind: str
     start: float
@@ -33,13 +33,13 @@ class LongRun:
 
     mtbf_s: mean time between failures of the whole job. shape: of the Weibull
         distribution between them; 1 has no memory, below 1 they come in bursts.
-    interval_s, save_s: work between two saves, and how long a save stops it.
-    behind_s: how much later a save counts, if it goes on in the background.
+    interval_s, save_s: work between two saves, and the time that a save stops it.
+    behind_s: the delay until a save counts, if it goes on in the background.
     memory_interval_s, memory_s: as the first two, of saves in the memory of peers;
         0 for none. wide: share of failures in which the peers are lost, too.
-    detect_s, restart_s: until a failure is noticed, and from then to the next work.
+    detect_s, restart_s: until a failure is detected, and from then to the next work.
     memory_restart_s: instead of restart_s, if peers have the state.
-    spares: devices that stand by. repair_s: until a failed one does so again.
+    spares: devices that stand by. repair_s: until a failed one is a spare again.
     """
 
     mtbf_s: float
@@ -59,7 +59,7 @@ class LongRun:
 
 @dataclass
 class Life:
-    """What became of a job.
+    """The history of a job: its failures and spans.
 
     spans: in order; kinds are "compute", "save", "lost" (work or a save that a failure
         undid), "detect", "wait" (for a spare) and "restart".
@@ -70,7 +70,7 @@ class Life:
 
     @property
     def seconds(self) -> float:
-        """How long the job lived."""
+        """The length of the simulated run, in seconds."""
         return self.spans[-1].end
 
     def total(self, kind: str) -> float:
@@ -79,7 +79,7 @@ class Life:
 
     @property
     def goodput(self) -> float:
-        """The share of all time whose work was kept."""
+        """The share of the time that went into work that was kept, 0 to 1."""
         return self.total("compute") / self.seconds
 
 
@@ -97,20 +97,20 @@ def simulate(job: LongRun, seconds: float, seed: int = 0) -> Life:
 
 
 class _Simulation:
-    """Time, the next failure, and the saves that there are.
+    """The state of a simulation: time, the next failure, and the saves.
 
-    safe, near: how many of the spans are saved on the disk, and in the memory of peers.
+    safe, near: the number of spans saved on disk, and in the memory of peers.
     """
 
     def __init__(self, job, seconds, seed):
         self.job, self.until, self.life = job, seconds, Life()
-        # One draw for each failure and one for its width, whatever the job does
-        # meanwhile: two jobs with one seed meet the same failures.
+        # One draw for each failure and one for its width, independent of the job's
+        # activity: two jobs with one seed have the same failures.
         self.draw = random.Random(seed)
         self.now, self.fails_at = 0.0, 0.0
         self.safe = self.near = 0
-        self.counts = []  # saves in the background: (when, spans that it saves)
-        self.broken = []  # when devices are repaired
+        self.counts = []  # saves in the background: (end, number of spans saved)
+        self.broken = []  # the times at which devices are repaired
         self._next_failure()
         while self.now < self.until:
             self._work()
@@ -123,7 +123,7 @@ class _Simulation:
         self.wide = self.draw.random() < self.job.wide
 
     def _pass(self, kind, seconds):
-        """Let time pass; return whether it did without a failure."""
+        """Advance the time; return True if no failure came first."""
         end = min(self.now + seconds, self.until)
         whole = end <= self.fails_at
         end = min(end, self.fails_at)
@@ -133,7 +133,7 @@ class _Simulation:
         return whole
 
     def _work(self):
-        """Compute and save until a failure, and get over it."""
+        """Compute one interval and save it, or recover from a failure on the way."""
         job, left = self.job, self.job.interval_s
         while left > 0 and self.now < self.until:
             piece = min(left, job.memory_interval_s or left)
@@ -149,7 +149,7 @@ class _Simulation:
         heapq.heappush(self.counts, (self.now + job.behind_s, len(self.life.spans)))
 
     def _fail(self):
-        """Lose what was not saved, notice it, wait for a device, and start again."""
+        """Mark unsaved work as lost; detect the failure, wait for a device, restart."""
         job, life = self.job, self.life
         while self.counts and self.counts[0][0] <= self.now:
             self.safe = max(self.safe, heapq.heappop(self.counts)[1])
@@ -173,7 +173,7 @@ class _Simulation:
             )
 
     def _wait_s(self):
-        """Return how long it takes until a device is free, and take it."""
+        """Return the seconds until a device is free, and take it."""
         while self.broken and self.broken[0] <= self.now:
             heapq.heappop(self.broken)
         heapq.heappush(self.broken, self.now + self.job.repair_s)

@@ -1,4 +1,4 @@
-"""`Cost`, and the arithmetic of chunks and trees that the formulas share."""
+"""`Cost`, and the arithmetic of chunks and trees for all formulas."""
 
 import itertools
 import operator
@@ -17,7 +17,7 @@ class Cost:
     chain_bytes: bytes that move one after another on that chain; where chunks are
         uneven, the longest message of each round counts.
     added_bytes: bytes that are added up, or otherwise combined, on that chain.
-    sent_bytes, messages: what each rank sends, exactly; index r is rank r.
+    sent_bytes, messages: the exact number that each rank sends; index r is rank r.
     """
 
     rounds: int
@@ -51,7 +51,7 @@ class Cost:
     ) -> float:
         """Return the time on links of this latency and rate.
 
-        add_bytes_per_s: how fast a rank adds; without it, adding takes no time.
+        add_bytes_per_s: a rank's rate of adding; without it, adding takes no time.
         """
         moving = self.rounds * latency_s + self.chain_bytes / bytes_per_s
         return moving + (self.added_bytes / add_bytes_per_s if add_bytes_per_s else 0)
@@ -60,7 +60,7 @@ class Cost:
 def checked(
     world_size: int, tensor_bytes: int, itemsize: int = 1, root: int = 0
 ) -> int:
-    """Return `tensor_bytes` as an int, if a world and a tensor can be like that.
+    """Return `tensor_bytes` as an int, if the world and the tensor are valid.
 
     Raises: InvalidArgument.
     """
@@ -96,7 +96,7 @@ def chunk_bytes(tensor_bytes: int, parts: int, itemsize: int) -> list[int]:
 
 
 def edges_of(chunks: list[int]) -> list[int]:
-    """Return where each chunk begins, and the end of the last."""
+    """Return the start of each chunk, and the end of the last."""
     return list(itertools.accumulate(chunks, initial=0))
 
 
@@ -106,32 +106,32 @@ def levels(n: int) -> int:
 
 
 def subtree(place: int, n: int) -> int:
-    """Return how many places a binomial tree has from this place on, downwards."""
+    """Return the number of places in the subtree of a place in a binomial tree."""
     return min(place & -place or n, n - place)
 
 
 def children(place: int, n: int) -> int:
-    """Return how many children a place of a binomial tree has."""
+    """Return the number of children of a place in a binomial tree."""
     return levels(subtree(place, n))
 
 
 def by_rank(of_place: list[int], root: int) -> tuple[int, ...]:
-    """Return for each rank what holds for its place, counted from the root."""
+    """Return values by rank from values by place, which counts from the root."""
     n = len(of_place)
     return tuple(of_place[(rank - root) % n] for rank in range(n))
 
 
 class Pairing:
-    """n = p + extra ranks as p places; the first 2 extra ranks share a place in twos.
+    """n = p + extra ranks as p places; the first 2 extra ranks share places in pairs.
 
-    See `collectives.powers`: of a pair the odd rank is the guest of the even one.
+    See `collectives.powers`: in a pair the odd rank is the guest of the even one.
     """
 
     def __init__(self, n: int):
         self.places = 2 ** (n.bit_length() - 1)
         self.extra = n - self.places
         self.steps = self.places.bit_length() - 1  # log2 p
-        self.folds = bool(self.extra)  # how often guests come in, and go out
+        self.folds = bool(self.extra)  # rounds before, and after, for guests
         self.distances = [2**k for k in range(self.steps)]
 
     def first(self, place: int) -> int:
@@ -139,10 +139,10 @@ class Pairing:
         return place + min(place, self.extra)
 
     def by_rank(self, of_guest, of_place) -> tuple:
-        """Return for each rank what holds for it.
+        """Return the values of all ranks, in order.
 
         of_guest: function of the rank, for guests.
-        of_place: function of the place, and whether it has a guest, for the others.
+        of_place: function of the place, and True if it has a guest, for the others.
         """
         found = []
         for place in range(self.places):

@@ -1,4 +1,4 @@
-"""How long NCCL itself reckons that its smallest all-reduce takes.
+"""NCCL's own estimates of the latency of its smallest all-reduce.
 
 NCCL chooses between ring and tree by a model of latency and rate, with constants that
 were measured once, in µs. Here it is for its protocol for short messages (LL), GPUs
@@ -22,7 +22,7 @@ _RING_START_S, _TREE_START_S, _POSTING_S = 6.6e-6, 6.8e-6, 1.0e-6
 
 
 def nccl_ring_latency_s(nodes: int, gpus_per_node: int = 8) -> float:
-    """Return the time of an all-reduce of next to nothing around a ring, in seconds."""
+    """Return the time of a minimal all-reduce on a ring, in seconds."""
     steps = 2 * (_gpus(nodes, gpus_per_node) - 1)
     between = 2 * nodes if nodes > 1 else 0
     inside_s = _NVLINK_S if nodes == 1 else max(_NVLINK_S, _POSTING_S)
@@ -30,9 +30,9 @@ def nccl_ring_latency_s(nodes: int, gpus_per_node: int = 8) -> float:
 
 
 def nccl_tree_latency_s(nodes: int, gpus_per_node: int = 8) -> float:
-    """Return the time of an all-reduce of next to nothing along trees, in seconds.
+    """Return the time of a minimal all-reduce on trees, in seconds.
 
-    Inside a node a tree of NCCL's is a chain.
+    Inside a node, NCCL's tree is a chain.
     """
     _gpus(nodes, gpus_per_node)
     levels = nodes.bit_length() - 1

@@ -1,4 +1,4 @@
-"""What a reduce costs."""
+"""Costs of a reduce; S is the tensor."""
 
 from distlab.cost.model import Cost, by_rank, checked, levels
 

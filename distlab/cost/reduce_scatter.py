@@ -1,4 +1,4 @@
-"""What a reduce-scatter costs; S is the whole tensor."""
+"""Costs of a reduce-scatter; S is the whole tensor."""
 
 from distlab.cost.model import Cost, Pairing, checked, chunk_bytes, edges_of, levels
 
@@ -13,7 +13,7 @@ __all__ = [
 def bruck_reduce_scatter(
     world_size: int, tensor_bytes: int, *, itemsize: int = 1
 ) -> Cost:
-    """Return the cost of Bruck's all-gather backwards.
+    """Return the cost of Bruck's all-gather in reverse.
 
     T = ceil(log2 n) alpha + (n-1)/n S beta + (n-1)/n S gamma       for any n
 
@@ -31,7 +31,7 @@ def bruck_reduce_scatter(
 def pairwise_reduce_scatter(
     world_size: int, tensor_bytes: int, *, itemsize: int = 1
 ) -> Cost:
-    """Return the cost of sending every rank its chunk straight.
+    """Return the cost of sending every rank its chunk directly.
 
     T = (n-1) alpha + (n-1)/n S beta + (n-1)/n S gamma
 

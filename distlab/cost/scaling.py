@@ -1,4 +1,4 @@
-"""How much faster n workers can be: the laws of scaling, and their fits.
+"""Speed-up of n workers: the laws of scaling, and their fits.
 
 A speed-up is the time of one worker divided by that of n.
 
@@ -7,7 +7,7 @@ A speed-up is the time of one worker divided by that of n.
     USL         n / (1 + sigma (n - 1) + kappa n (n - 1))
 
 sigma, contention, is a serial fraction: USL with kappa = 0 is Amdahl's law. kappa,
-coherency, is what keeping each pair in agreement costs; kappa > 0 makes a peak.
+coherency, is the cost of keeping each pair in agreement; kappa > 0 makes a peak.
 
 Source: Amdahl (1967); Gustafson, "Reevaluating Amdahl's law" (1988); Karp and Flatt,
     "Measuring parallel processor performance" (1990); Gunther, "Guerrilla Capacity
@@ -36,7 +36,7 @@ def amdahl_speedup(n: float, serial: float) -> float:
 
 
 def gustafson_speedup(n: float, serial: float) -> float:
-    """Return by how much more n workers do in the time that they take.
+    """Return the scaled speed-up: the work of n workers over one's in the same time.
 
     serial: the part of that time, on n workers, in which only one of them works.
     """
@@ -59,7 +59,7 @@ def karp_flatt(n: float, speedup: float) -> float:
 
     Constant over n, the job behaves as if it had such a serial part. Rising, some loss
     grows with n: overhead such as communication, or load imbalance, which can also make
-    it fall or stay. A timeline tells them apart.
+    it fall or stay. A timeline distinguishes them.
     """
     if _workers(n) == 1:
         raise InvalidArgument("one worker has no speed-up to explain: n is 2 or more.")
@@ -80,8 +80,8 @@ def fit_amdahl(speedups: Mapping[int, float]) -> float:
 def fit_usl(speedups: Mapping[int, float]) -> tuple[float, float]:
     """Return contention and coherency whose law fits measured speed-ups best.
 
-    Both are 0 or more. n / S - 1 is a straight sum of the two, so this is least squares
-    of that, as Gunther does it; where one came out below 0, the other is fitted alone.
+    Both are 0 or more. n / S - 1 is linear in the two, so this is least squares of
+    that, as Gunther does it; if one comes out below 0, the other is fitted alone.
     """
     points = _points(speedups, at_least=2)
     rows = [(n - 1, n * (n - 1), n / s - 1) for n, s in points]

@@ -1,9 +1,9 @@
-r"""What an all-reduce over two trees costs, and the step in which each edge is used.
+r"""Costs of an all-reduce over two trees, and the step in which each edge is used.
 
 On the way down a rank of two trees has at most two edges that it sends along, those to
 its children, and two that it receives along, one in each tree. One of both is used in
 even steps and the other in odd ones, so that a rank sends one message in a step, and
-receives one. An edge passes a chunk on in the first step of its own after it came. The
+receives one. An edge passes a chunk on in its first step after the chunk arrived. The
 edges of six ranks with the step of the first chunk; each other follows 2 steps later:
 
     first tree         3                 second tree        2
@@ -27,7 +27,7 @@ __all__ = ["double_tree_all_reduce"]
 
 
 class Edge(NamedTuple):
-    """From a parent to its child, in tree 0 or 1; `step`: when the first chunk goes."""
+    """A link from a parent to its child, in tree 0 or 1; `step`: that of chunk 0."""
 
     parent: int
     child: int
@@ -47,13 +47,13 @@ def double_tree_all_reduce(
     T = 2 (d + 2(c-1)) (alpha + S/(2c) beta) + (d + 2(c-1)) S/(2c) gamma
     with d = floor(log2 n) + floor(log2 (n+1)) - 1 or one more
 
-    d is how many messages follow one another until a first chunk is at the last leaf.
+    d is the number of messages in sequence until a first chunk is at the last leaf.
     After that a chunk arrives in every second step, since a rank has two messages to
-    take in for each, one in either tree. The way up is the way down backwards. With
+    receive for each, one in either tree. The way up is the way down in reverse. With
     growing c, T approaches 2 S beta, which a ring has at once; c chunks cost
     4 (c-1) alpha. With two ranks each edge is used in every step.
 
-    chunks_per_half: c; where it is None, `default_chunks`.
+    chunks_per_half: c; if None, `default_chunks`.
 
     Source: Sanders, Speck and Träff (2009).
     """
@@ -73,7 +73,7 @@ def double_tree_all_reduce(
 
 
 def default_chunks(n: int, tensor_bytes: int) -> int:
-    """Return into how many chunks to cut a half, for a link that is not known.
+    """Return the number of chunks of a half, for a link that is not known.
 
     T is least for c = sqrt((d-2)/4 S / (alpha/beta)). This takes 256 KiB for
     alpha/beta, the latency times the rate. With NVLink 4, which has 1.5 MB, T is at
@@ -83,13 +83,13 @@ def default_chunks(n: int, tensor_bytes: int) -> int:
 
 
 def steps_of(n: int, count: int) -> int:
-    """Return how many steps `count` chunks of each half take, one way."""
+    """Return the number of steps of `count` chunks of each half, one way."""
     firsts = [edge.step + 1 for edge in two_trees(n)]
     return max(firsts) + stride(n) * (count - 1) if firsts else 0
 
 
 def stride(n: int) -> int:
-    """Return how many steps lie between two chunks on an edge."""
+    """Return the number of steps between two chunks on an edge."""
     return 2 if n > 2 else 1
 
 
@@ -99,7 +99,7 @@ def two_trees(n: int) -> tuple[Edge, ...]:
 
     In the first tree rank r has label r + 1. Even labels have children, odd ones are
     leaves. In the second the labels count from the other end, or, if n is odd, are one
-    less, so that what was even is odd; label n is then that of rank 0, a leaf twice.
+    less, so that even ones become odd; rank 0 then has label n, and is a leaf twice.
     """
     second = [n, *range(1, n)] if n % 2 else range(n, 0, -1)
     edges = []
@@ -117,10 +117,10 @@ def two_trees(n: int) -> tuple[Edge, ...]:
 
 
 def _colors(edges):
-    """Return for each edge whether it is used in even steps, 0, or odd ones, 1.
+    """Return edge -> its color: 0 if it is used in even steps, 1 in odd ones.
 
-    Edges of one sender, or of one receiver, differ. They hang together in chains, which
-    are walked from the top edges, so that the roots begin in step 0.
+    Edges of one sender, or of one receiver, differ. They form chains, which are
+    traversed from the top edges, so that the roots begin in step 0.
     """
     sharing = defaultdict(list)
     for edge in edges:

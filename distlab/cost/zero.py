@@ -1,4 +1,4 @@
-"""What ZeRO's stages hold and move per rank, from the number of parameters alone.
+"""Memory and traffic per rank of ZeRO's stages, from the number of parameters.
 
     stage   parameters   gradients   state     bytes sent, in times the parameters
       0         1            1         1       2 (n-1)/n
@@ -48,9 +48,9 @@ def zero_memory(
     gradient_bytes: float = 2,
     state_bytes: float = 12,
 ) -> ModelStates:
-    """Return what a rank holds of a model's parameters, gradients and optimizer state.
+    """Return a rank's bytes of a model's parameters, gradients and optimizer state.
 
-    parameters: how many numbers the model has. The bytes are those for each of them;
+    parameters: the model's number of parameters. The bytes are those for each of them;
         the paper's are 2 + 2 + 12, for 16-bit training with Adam: 4 bytes for each of
         a float32 copy and two moments. Adam in float32 takes 4 + 4 + 8.
 

@@ -1,11 +1,11 @@
-"""Checkers: does any order of a history's operations explain every answer?
+"""Checkers: a search for an order of a history's operations that explains each result.
 
-    strong   check_linearizable    one order, in which time counts
-             check_sequential      one order, in which each client's own order counts
-             check_causal          an order for each client, in which causes count
+    strong   check_linearizable    one order, which keeps real time
+             check_sequential      one order, which keeps each client's own order
+             check_causal          an order for each client, which keeps causality
              check_read_your_writes, check_monotonic_reads,
              check_monotonic_writes, check_writes_follow_reads
-    weak     check_converged       in the end all read the same
+    weak     check_converged       finally all clients read the same
 
-Each returns a `Verdict`: ok, violated or inconclusive, and why.
+Each returns a `Verdict`: ok, violated or inconclusive, with the reason.
 """

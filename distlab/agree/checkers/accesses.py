@@ -1,11 +1,11 @@
-"""Reads and writes, which write each read can have seen, and whether a model allows it.
+"""Reads and writes of a history, and the writes that each read can have seen.
 
     history ─▶ Accesses ─▶ every way in which reads can have seen writes ─▶ explain ─▶
     Verdict: ok if one of them is explained, violated if none is
 
-A compare-and-set that was done is a read of the old value and then a write of the new
-one; one that found another value says nothing here. A write of unknown outcome counts
-where a read saw it; nobody can be blamed for not having seen it.
+A compare-and-set that succeeded is a read of the old value and then a write of the new
+one; one that found another value is ignored. A write of unknown outcome counts only if
+a read saw it; a read that missed it violates nothing.
 """
 
 import itertools
@@ -28,11 +28,11 @@ from distlab.trace import Operation
 
 __all__ = ["INITIAL", "Access", "Accesses", "Explained", "check_accesses"]
 
-INITIAL = -1  # the number of the write that nobody made
+INITIAL = -1  # the number of the initial value, as if it were a write
 
 
 class Access(NamedTuple):
-    """One read or write. certain: whether it took effect for sure."""
+    """One read or write. certain: True if it took effect for sure."""
 
     operation: Operation
     writes: bool
@@ -41,12 +41,12 @@ class Access(NamedTuple):
 
     @property
     def client(self) -> int | str:
-        """Who made it."""
+        """The client that made it."""
         return self.operation.client
 
     @property
     def key(self) -> Any:
-        """What it is about."""
+        """The key that it reads or writes."""
         return self.operation.key
 
 
@@ -54,7 +54,7 @@ class Accesses:
     """The reads and writes of a history, numbered in the order of their starts.
 
     all: every access. reads: the numbers of the reads. sources: read -> the writes that
-    it can have seen. unseen: reads of values that nobody wrote.
+    it can have seen. unseen: reads of values that were never written.
     """
 
     def __init__(self, history: History, initial: Any = None):
@@ -83,7 +83,7 @@ class Accesses:
 
     @property
     def ambiguous(self) -> int:
-        """How many reads can have seen several writes."""
+        """The number of reads that can have seen several writes."""
         return sum(len(sources) > 1 for sources in self.sources.values())
 
     def returned(self, read: int) -> str:
@@ -102,7 +102,7 @@ class Accesses:
         ]
 
     def program_order(self, used: list[int]) -> list[tuple[int, int]]:
-        """Return the pairs of which one directly follows the other in a client's order.
+        """Return pairs (a, b) in which b directly follows a in one client's order.
 
         One of unknown outcome follows what its client did before; nothing follows it.
         """
@@ -133,10 +133,10 @@ def _parts(operation):
 
 
 class Explained(NamedTuple):
-    """What a model says of reads that saw certain writes.
+    """A model's judgement of reads that saw certain writes.
 
-    violated: in words, if it does not allow them. orders: makes the orders that explain
-    them. untested: in words, if they could not have violated it.
+    violated: the reason if the model forbids them, else "". orders: a function that
+    makes the orders that explain them. untested: the reason if no read tested it.
     """
 
     violated: str = ""
@@ -152,7 +152,7 @@ def check_accesses(
     within_s: float,
     why_ok: str,
 ) -> Verdict:
-    """Return the verdict of a model: `explain` says what it makes of one way to see."""
+    """Return a model's verdict; `explain` judges one assignment of writes to reads."""
     history = history_of(history)
     deadline = time.monotonic() + seconds_of(within_s)
     if why := nothing_to_judge(history):
@@ -186,9 +186,9 @@ def check_accesses(
 
 
 def _judged(accesses, explain, deadline):
-    """Return what is said of a way to see that is allowed, else of the last; or None.
+    """Return the `Explained` of an allowed assignment of writes, else of the last.
 
-    That is if the time was too short to try them all.
+    None: the time was too short to try them all.
     """
     if accesses.unseen:
         returned = accesses.returned(accesses.unseen[0])

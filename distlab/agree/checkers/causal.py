@@ -4,7 +4,7 @@
     client 1              read x 1  write y 2                    before y 2
     client 2                                   read y 2  read x nothing: not causal
 
-What is decided is causal memory, "CM" of Bouajjani et al.: for each client there is an
+The model is causal memory, "CM" of Bouajjani et al.: for each client there is an
 order of all writes and of its own reads that keeps the causal order, and in which each
 of its reads returns the last write before it. The causal order is what follows, over
 any number of steps, from each client's own order and from reads that saw writes.
@@ -13,12 +13,12 @@ so replicas need not converge (that would be "CCv", the causal+ of COPS); and a 
 does not go back (without that it would be "CC").
 
 Where no value is written twice to a key, this is decided in polynomial time, by looking
-for what is bad (theorem 5 there, with the patterns ThinAirRead, CyclicHB and
-WriteHBInitRead, which contain the others). Else each way in which reads can have seen
-writes is tried, until the time is over.
+for bad patterns (theorem 5 there: ThinAirRead, CyclicHB and WriteHBInitRead, which
+contain the others). Else each way in which reads can have seen writes is tried, until
+the time is over.
 
-An operation of unknown outcome comes after what its client did before, and nothing that
-its client did later needs to come after it. If no read saw it, it need not have been.
+An operation of unknown outcome comes after its client's earlier operations, and its
+client's later ones need not come after it. If no read saw it, it may be left out.
 
 Source: Ahamad et al., Causal memory, 1995; Bouajjani, Enea, Guerraoui and Hamza, On
 verifying causal consistency, 2017.
@@ -37,9 +37,9 @@ _NAME = "causal memory"
 
 
 class _Bad(NamedTuple):
-    """What contradicts: a read, the write it saw, and a later one that it had to know.
+    """A bad pattern: a read, the write it saw, and a later write that its client knew.
 
-    Without them there is a circle of causes.
+    All None: the causal order has a cycle.
     """
 
     read: int | None = None
@@ -50,20 +50,20 @@ class _Bad(NamedTuple):
 def check_causal(
     history: History, *, initial: Any = None, within_s: float = 10
 ) -> Verdict:
-    """Return whether the reads and writes of a history are causal memory.
+    """Return the verdict on the reads and writes of a history under causal memory.
 
-    initial: what a key holds before anybody wrote it. See this module's text for what
-    is decided, and for which histories.
+    initial: the value of a key before its first write. This module's docstring defines
+    the model and the histories that can be judged.
 
-    Inconclusive: if nothing was answered, if no read saw a write, or if values are
-    written more than once and the time was too short to try every way to see them.
+    Inconclusive: if no operation completed, if no read saw a write, or if values are
+    written more than once and the time was too short to try every assignment of writes.
     """
     why = "Each client can have seen all writes in an order that keeps every cause."
     return check_accesses(_NAME, _explain, history, initial, within_s, why)
 
 
 def _explain(accesses, seen):
-    """Return what causal memory says of reads that saw these writes."""
+    """Return causal memory's judgement of reads that saw these writes."""
     bad = _bad_pattern(accesses, seen)
     if bad is not None:
         return Explained(_why(accesses, bad))
@@ -72,7 +72,7 @@ def _explain(accesses, seen):
 
 
 def _bad_pattern(accesses, seen):
-    """Return what contradicts causal memory if reads saw these writes, or None."""
+    """Return the bad pattern that arises if reads saw these writes, or None."""
     causes = _causes(accesses, seen)
     if not causes.close():
         return _Bad()
@@ -95,7 +95,7 @@ def _causes(accesses, seen):
 
 
 def _known(accesses, seen, causes, client):
-    """Return (the order in which a client must have seen writes, what is bad in it).
+    """Return (order in which a client must have seen writes, bad pattern or None).
 
     It is the causal order, and this: a write that the client knew of when it read
     another one of the same key came before that other one.
@@ -154,7 +154,7 @@ def _views(accesses, seen):
 
 
 def _check_view(accesses, seen, causes, view):
-    """Hold a view against the definition."""
+    """Assert that a view meets the definition."""
     latest, passed = {}, 0
     for number in view:
         access = accesses.all[number]
@@ -167,7 +167,7 @@ def _check_view(accesses, seen, causes, view):
 
 
 def _why(accesses, bad):
-    """Return in words what is bad."""
+    """Return a sentence that describes the bad pattern."""
     if bad.read is None:
         return (
             "Reads saw writes that were made only because of them: causes in a circle."

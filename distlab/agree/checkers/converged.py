@@ -1,4 +1,4 @@
-"""`check_converged`: some time after the last write all clients read the same."""
+"""`check_converged`: all clients read the same some time after the last write."""
 
 from collections.abc import Hashable
 from typing import Any
@@ -15,19 +15,19 @@ _NAME = "converged"
 
 
 def check_converged(history: History, *, quiet_s: float = 1.0) -> Verdict:
-    """Return whether the clients' last reads agree, some time after the last write.
+    """Return the verdict on whether the clients' last reads, after all writes, agree.
 
-    quiet_s: how long after the last write of a key its reads begin to count; by then
-    nothing may be on its way any more, also of writes that were never answered. A
-    write of unknown outcome counts from its call on. Every operation but "read" is a
-    write here.
+    quiet_s: seconds after the last write of a key from which its reads count; by then
+    no message may be in flight, also of writes that never got a response. A write of
+    unknown outcome counts from its invocation on. Every operation but "read" is a write
+    here.
 
     Of each key and client the last read that counts must be the same for all. If every
     write of the key is a "write" or "cas", it must also be a value that was written.
     Tuples, lists and sets are siblings, unless they were written as they are: they are
     compared as sets, and each must have been written.
 
-    Inconclusive: if on no key two clients have read after it was quiet.
+    Inconclusive: if there is no key that two clients read after `quiet_s`.
     """
     history = history_of(history)
     if isinstance(quiet_s, bool) or not isinstance(quiet_s, int | float) or quiet_s < 0:
@@ -64,7 +64,7 @@ def check_converged(history: History, *, quiet_s: float = 1.0) -> Verdict:
 
 
 def _last_reads(part, quiet):
-    """Return the last answered read of each client that began when it was quiet."""
+    """Return each client's last completed read that began at `quiet` or later."""
     reads = [
         o for o in part if o.op == "read" and o.outcome == "ok" and o.start >= quiet
     ]
@@ -72,7 +72,7 @@ def _last_reads(part, quiet):
 
 
 def _disagreement(key, last, writes):
-    """Return (what is wrong, in words; the reads that show it), or None."""
+    """Return (a sentence on the disagreement, the reads that show it), or None."""
     values = {_one(value) for o in writes for value in _given(o)}
     told_all = all(o.op in ("write", "cas") for o in writes)
     found = [_seen(read, values) for read in last]
@@ -122,7 +122,7 @@ def _seen(read, values) -> frozenset[Hashable]:
 
 
 def _one(value: Any) -> Hashable:
-    """Return what a value is compared by: of lists and dicts what they look like."""
+    """Return the hashable form that stands for a value: of a list or dict its repr."""
     try:
         hash(value)
     except TypeError:

@@ -1,9 +1,9 @@
-"""What a checker may judge: its arguments, and what a history must hold for a verdict.
+"""Conditions for a verdict: valid arguments, and a history that can tell stores apart.
 
-history_of, model_of, seconds_of, fitting      is this a history, and of this model?
-nothing_to_judge, nothing_told                 would any store have answered so?
+history_of, model_of, seconds_of, fitting      validation of the arguments
+nothing_to_judge, nothing_told                 histories that any store could produce
 after_of, given_by                             a model's view of one operation
-needed, explains_programs                      witnesses
+needed, explains_programs                      orders that explain a history
 """
 
 from collections.abc import Iterable, Sequence
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def history_of(given: object) -> History:
-    """Return the history that was given: one, or operations, or what has a history."""
+    """Return `given` as a History; it may be operations, or an object with one."""
     given = getattr(given, "history", given)
     if isinstance(given, History):
         return given
@@ -42,7 +42,7 @@ def history_of(given: object) -> History:
 
 
 def model_of(given: object) -> Model:
-    """Return the model that was given, as a class or an object."""
+    """Return the model, given as a class or an object."""
     model = given() if isinstance(given, type) and issubclass(given, Model) else given
     if not isinstance(model, Model):
         raise InvalidArgument(
@@ -59,7 +59,7 @@ def model_of(given: object) -> Model:
 
 
 def seconds_of(within_s: float) -> float:
-    """Return the limit, if it is a time."""
+    """Return the time limit; raise InvalidArgument if it is no positive number."""
     if isinstance(within_s, bool) or not isinstance(within_s, int | float):
         raise InvalidArgument(f"within_s is {within_s!r}; say a number of seconds.")
     if not within_s > 0:
@@ -68,7 +68,7 @@ def seconds_of(within_s: float) -> float:
 
 
 def _unfit(operation: Operation, model: Model) -> str | None:
-    """Return in words why a model cannot judge an operation, or None if it can."""
+    """Return a phrase, the reason why a model cannot judge an operation, or None."""
     op, value = operation.op, operation.value
     if op not in model.operations:
         *most, last = model.operations
@@ -87,13 +87,13 @@ def fitting(history: History, model: Model):
 
 
 def after_of(operation: Operation, state: Any, model: Model) -> Any:
-    """Return a model's state after an operation, or None if it cannot be."""
+    """Return a model's state after an operation, or None if it cannot follow."""
     result = ANY if operation.end is None else operation.result
     return model.step(state, operation.op, operation.value, result)
 
 
 def given_by(operation: Operation, model: Model) -> tuple:
-    """Return the values that can be found because of an operation so answered."""
+    """Return the values that later operations can find because of this one."""
     result = ANY if operation.end is None else operation.result
     if model.observes(operation.op, result):
         return ()
@@ -101,9 +101,9 @@ def given_by(operation: Operation, model: Model) -> tuple:
 
 
 def needed(order: Sequence[Operation], model: Model) -> list[Operation]:
-    """Return an order that explains its answers without what it does not need.
+    """Return an order that explains its results, without the operations it can spare.
 
-    Left out is what was never answered, and need not have taken effect.
+    Those have no response, and need not have taken effect.
     """
     order = list(order)
     for operation in [o for o in order if o.end is None]:
@@ -126,9 +126,9 @@ def _explained(order, model):
 def explains_programs(
     witness: Sequence[Operation], history: History, model: Model
 ) -> bool:
-    """Return whether a witness is one: complete, in each client's order, as modelled.
+    """Return True if a witness is complete, in each client's order, and fits the model.
 
-    It looks at the definition alone, and not at how the witness was found.
+    The check uses the definition alone, and not the search that found the witness.
     """
     place = {id(operation): number for number, operation in enumerate(history)}
     done = {id(o) for o in history if o.outcome == "ok"}
@@ -146,7 +146,7 @@ def explains_programs(
 
 
 def nothing_to_judge(history: History) -> str | None:
-    """Return in words why no answer of a history can be judged, if none can."""
+    """Return a sentence if no result of a history can be judged, else None."""
     if not len(history):
         return "The history is empty."
     if not any(operation.outcome == "ok" for operation in history):
@@ -155,7 +155,7 @@ def nothing_to_judge(history: History) -> str | None:
 
 
 def nothing_told(answered: Sequence[Operation], model: Model) -> str | None:
-    """Return in words that no answer tells of an operation before it, if none does."""
+    """Return a sentence if no result depends on an earlier operation, else None."""
     for operation in answered:
         if operation.end is None:
             continue

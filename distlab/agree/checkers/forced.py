@@ -1,10 +1,10 @@
-"""What the values alone say about the order of operations, in every order there can be.
+"""Constraints that the values alone put on every order of the operations.
 
     write x 1 ──▶ read x 1        a read comes after the write that it saw
     write x 2 before that read:   then it comes before write x 1, too
     write x 2 after write x 1:    then it comes after that read, too
 
-Said again and again until nothing new follows. If something then comes before itself,
+The rules are applied until nothing new follows. If an operation then precedes itself,
 there is no order at all, and no search is needed; else the search has less to try.
 
 Source: Gibbons and Korach, Testing shared memories, 1997.
@@ -21,15 +21,15 @@ __all__ = ["Forced"]
 
 
 class Forced:
-    """What follows from each client's order, and from who saw what.
+    """Constraints from each client's order, and from the writes that reads saw.
 
-    timed: whether what was answered before another was called is before it, too.
+    timed: True if an operation that completed before another's invocation precedes it.
 
-    It is only known if each value is given once: else nothing is said.
+    They are known only if each value is written once; else there are none.
 
-    refuted: whether there is certainly no order. before: operation -> what comes before
-    it, a bit for each. readers: (key, state) -> who must find it. needless: operations
-    of unknown outcome that nobody needs.
+    refuted: True if there is certainly no order. before: operation -> its
+    predecessors, a bit for each. readers: (key, state) -> the operations that must
+    find it. needless: operations of unknown outcome that no other one needs.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Forced:
         self.before = dict(enumerate(order.before))
 
     def _givers(self):
-        """Return (key, value) -> who gave it, or None if that cannot be told."""
+        """Return (key, value) -> the operation that wrote it, or None if ambiguous."""
         givers, model = {}, self.model
         if not model.overwrites:
             return None
@@ -70,7 +70,7 @@ class Forced:
         return givers
 
     def _found(self):
-        """Return who found a value -> who gave it: -1 the beginning, None nobody."""
+        """Return reader -> its value's writer: -1 if initial, None if there is none."""
         found, readers = {}, defaultdict(int)
         for number, o in enumerate(self.operations):
             if o.end is None:
@@ -83,14 +83,14 @@ class Forced:
         return found
 
     def _needless(self, found):
-        """Return what was never answered and need not have been."""
+        """Return the operations without a response that need not have taken effect."""
         answered = [o for o in self.operations if o.end is not None]
         if any(
             self.model.observes(o.op, o.result)
             and not self.model.finds(o.op, o.value, o.result)
             for o in answered
         ):
-            return set()  # it found that some value was not there: anybody may matter
+            return set()  # it found that some value was absent: any write may matter
         used = set(found.values())
         return {
             number
@@ -99,7 +99,7 @@ class Forced:
         }
 
     def _programs(self):
-        """Yield who comes directly before whom, of each client's calls."""
+        """Yield pairs (a, b): b directly follows a in one client's order."""
         last = {}
         for number, o in enumerate(self.operations):
             if o.client in last:
@@ -108,7 +108,7 @@ class Forced:
                 last[o.client] = number
 
     def _answered_before(self):
-        """Yield each operation and who was answered before it was called, as bits."""
+        """Yield (operation, bits of those that completed before its invocation)."""
         ends = [(o.end, i) for i, o in enumerate(self.operations) if o.end is not None]
         ends.sort(reverse=True)
         before = 0
@@ -118,7 +118,7 @@ class Forced:
             yield number, before
 
     def _saturated(self, order, found):
-        """Draw every conclusion; return whether nothing comes before itself."""
+        """Apply the rules until nothing new follows; return False on a cycle."""
         writers = defaultdict(int)
         used = set(found.values())
         for (key, _), number in self.givers.items():

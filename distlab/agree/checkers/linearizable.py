@@ -32,17 +32,17 @@ __all__ = ["check_linearizable", "explains_in_time"]
 def check_linearizable(
     history: History, model: Model, *, within_s: float = 10
 ) -> Verdict:
-    """Return whether there is a linearization point for every operation.
+    """Return the verdict on whether every operation can have a linearization point.
 
-    The moment is between its call and its answer; in the order of these moments, one
-    after another, the operations must give the answers of the model. An operation
-    whose answer came before another was called is before it; one that ended at the
-    very moment at which another client's began may be on either side. An operation of
-    unknown outcome has its moment at any time after its call, or never; one that was
-    refused has none. Each key is judged alone: linearizability is local.
+    The point is between invocation and response; in the order of these points, one
+    after another, the operations must have the results of the model. An operation
+    whose response came before another's invocation precedes it; one that ended at the
+    very time at which another client's began may be on either side. An operation of
+    unknown outcome has its point at any time after its invocation, or never; one that
+    was refused has none. Each key is judged alone: linearizability is local.
 
-    Inconclusive: if nothing was answered, if no answer tells of an operation before it
-    (a fresh store would have answered the same), or if the time was too short.
+    Inconclusive: if no operation completed, if no result depends on an earlier one (a
+    fresh store would have returned the same), or if the time was too short.
     """
     history, model = history_of(history), model_of(model)
     began = time.monotonic()
@@ -83,9 +83,9 @@ def check_linearizable(
 def explains_in_time(
     witness: Sequence[Operation], history: History, model: Model
 ) -> bool:
-    """Return whether a witness is one: it explains the clients, and is in real time.
+    """Return True if the witness explains each client's results and keeps real time.
 
-    It looks at the definition alone, and not at how the witness was found.
+    The check uses the definition alone, and not the search that found the witness.
     """
     latest = float("-inf")
     for operation in witness:
@@ -96,7 +96,7 @@ def explains_in_time(
 
 
 def _violated(history, name, model, part, found, deadline):
-    """Return the verdict, with few operations that are enough for it."""
+    """Return the verdict, with a small sub-history that is enough for it."""
 
     def refuted(operations, optional, until):
         return find_order(operations, model, until, optional).refuted
@@ -107,9 +107,9 @@ def _violated(history, name, model, part, found, deadline):
 
 
 def _merged(orders, history):
-    """Return one order of all keys, in which each client's calls are as it made them.
+    """Return one order of all keys' operations that keeps each client's own order.
 
-    Each operation comes at the first moment that it can have in the order of its key.
+    Each operation stands at the earliest time that the order of its key allows.
     """
     chains, moments = [], {}
     for order in orders:
@@ -130,7 +130,7 @@ def _merged(orders, history):
 def _joined(chains, moments):
     """Return all operations of several chains in one order, or None if there is none.
 
-    Each chain is in this order; of two that may come next, the earlier one does.
+    The order keeps each chain; of two that may come next, the earlier one does.
     """
     operations = [operation for chain in chains for operation in chain]
     named = {id(operation): operation for operation in operations}
@@ -155,7 +155,7 @@ def _joined(chains, moments):
 def _why_no_order(
     kept: Sequence[Operation], everything: Sequence[Operation], model: Model
 ) -> str:
-    """Return the sentence for `kept`, those of `everything` that are enough."""
+    """Return a sentence: no order explains `kept`, a part of `everything`."""
     answered = [operation for operation in kept if operation.end is not None]
     last = max(answered, key=lambda operation: (operation.start, operation.end))
     found = model.finds(last.op, last.value, last.result)
@@ -167,7 +167,7 @@ def _why_no_order(
             if all(giver.start > last.end for giver in givers):
                 return f"{_answer(last)} before {told(givers[0])} was invoked."
     before = [o for o in answered if o.end < last.start]
-    # What it should have seen is not what gave it its value, if there is anything else.
+    # It should have seen an operation other than its value's writer, if there is one.
     other = [o for o in before if not set(found) & set(given_by(o, model))]
     if len(kept) == 1:
         return f"{_answer(last)}, and nothing before it explains that."

@@ -1,4 +1,4 @@
-"""Partial orders: which of some things must come before which."""
+"""Partial orders: the pairs of numbers of which one must precede the other."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,10 +6,10 @@ __all__ = ["Order", "bits"]
 
 
 class Order:
-    """A partial order of the numbers below `size`, kept as what is before each.
+    """A partial order of the numbers below `size`, kept as the predecessors of each.
 
-    before[n] has a bit for every number that is before n; sorted has all of them, none
-    before what is before it. Both are as `close` last found them.
+    before[n] has a bit for every number that precedes n; sorted has all of them in a
+    topological order. Both are as `close` last found them.
     """
 
     def __init__(self, size: int, pairs: Iterable[tuple[int, int]] = ()):
@@ -20,18 +20,18 @@ class Order:
         self.sorted = list(range(size))
 
     def add(self, one: int, two: int) -> None:
-        """Say that one number is before another; `close` draws the conclusions."""
+        """Put one number before another; `close` derives what follows from that."""
         self.direct[two] |= 1 << one
 
     def copy(self) -> "Order":
-        """Return the same order, to go on with."""
+        """Return a copy that can be extended alone."""
         other = Order(0)
         other.direct, other.before = list(self.direct), list(self.before)
         other.sorted = self.sorted
         return other
 
     def close(self) -> bool:
-        """Find all that is before each number; False if something is before itself."""
+        """Find all predecessors of each number; return False if there is a cycle."""
         follow, waits = [[] for _ in self.direct], []
         for number, direct in enumerate(self.direct):
             waits.append(direct.bit_count())

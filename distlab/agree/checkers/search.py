@@ -1,17 +1,17 @@
-"""The search for an order of operations that explains every answer.
+"""The search for an order of operations that explains every result.
 
-    client 0   write x 1   read y 2         what comes next is the first that is left
+    client 0   write x 1   read y 2         the next one is the first that is left
     client 1   write y 2   read x 1         of one of the clients
 
-Where time counts, only one that was called before the earliest end of those that are
-left may come next. Then the same question is left about fewer operations. This is Wing
-and Gong's search, with Lowe's memory of where it has been: what was taken and the state
-it left are enough to know what is left to do, so that no such pair is tried twice.
+If time counts, only an operation that was invoked before the earliest response of those
+left may come next. Then the same problem is left with fewer operations. This is Wing
+and Gong's search, with Lowe's cache of visited configurations: the set of operations
+taken and the state they left determine the rest, so no such pair is tried twice.
 
-Two things make it faster here. An answer that changes nothing and fits the state is
-taken at once, for taking it closes no way. And of two ways to the same place the one
-that has spent fewer operations of unknown outcome is as good as the other, since nobody
-has to spend them.
+Two things make it faster here. A result that changes nothing and fits the state is
+taken at once, since taking it excludes no order. And of two paths to the same
+configuration, the one that has spent fewer operations of unknown outcome is as good as
+the other, since none of them has to be spent.
 
 Source: Wing and Gong, Testing and verifying concurrent objects, 1993; Lowe, Testing for
 linearizability, 2017, sections 2 to 4; in this form in Porcupine.
@@ -27,18 +27,18 @@ from distlab.trace import Operation
 
 __all__ = ["Found", "find_order"]
 
-_LOOK_AT_CLOCK = 256  # steps between two looks
-_LONG = 5000  # steps after which it is worth looking at what the values alone say
+_LOOK_AT_CLOCK = 256  # steps between two looks at the clock
+_LONG = 5000  # steps after which the constraints of the values are worth deriving
 _NEVER = float("inf")
 
 
 @dataclass(frozen=True)
 class Found:
-    """How a search ended.
+    """The end of a search.
 
     order: the operations in an order that explains all, or None.
-    in_time: whether it came to an end; if not, nothing is known.
-    stuck_s: the latest end of an operation that no order gets past, if there is none.
+    in_time: True if it came to an end; if not, nothing is known.
+    stuck_s: if there is no order, the latest response that none of them gets past.
     """
 
     order: list[Operation] | None
@@ -47,7 +47,7 @@ class Found:
 
     @property
     def refuted(self) -> bool:
-        """Whether there is certainly no order."""
+        """True if there is certainly no order."""
         return self.order is None and self.in_time
 
 
@@ -59,15 +59,15 @@ def find_order(
     *,
     timed: bool = True,
 ) -> Found:
-    """Return an order of the operations that explains them, if there is one.
+    """Search for an order of the operations that explains their results.
 
     operations: in the order of their starts, none refused; of one key, if time counts.
-    deadline: when to give up, as time.monotonic() has it. optional: if time counts, the
+    deadline: the time to give up, by time.monotonic(). optional: if time counts, the
     numbers of operations that may also be left out, though they have an end. timed:
-    whether what was answered before another was called comes before it, too; else only
-    each client's own order counts.
+    True if an operation that completed before another's invocation precedes it; else
+    only each client's own order counts.
 
-    An operation of unknown outcome comes after what its client did before, or never;
+    An operation of unknown outcome comes after its client's earlier ones, or never;
     its client's later ones do not wait for it.
     """
     search = _Search(operations, model, optional, timed)
@@ -79,12 +79,12 @@ def find_order(
 
 
 class _Search:
-    """One search; `taken` is the order up to here, with ~number for what was left out.
+    """One search; `taken` is the order up to here, with ~number for one left out.
 
-    programs: of each client its answered operations, of which `at` are done.
-    open: operations of unknown outcome. waits: number -> what must be done before it,
-    beside what time and its client's own order say, a bit for each.
-    done has a bit for every answered operation in `taken`, spent for every other.
+    programs: of each client its completed operations, of which `at` are done.
+    open: operations of unknown outcome. waits: number -> those that must precede it,
+    in addition to real time and its client's own order, a bit for each.
+    done has a bit for every completed operation in `taken`, spent for every other.
     """
 
     def __init__(self, operations, model, optional, timed):
@@ -109,7 +109,7 @@ class _Search:
             before = program[-1:]
             if before and (not timed or operations[before[0]].end == operation.start):
                 self.waits[number] = 1 << before[0]
-            # One that asks the same and may come earlier is as good, and spent first.
+            # An equal one that may come earlier is as good, and spent first.
             asked = self.key[number], operation.op, operation.value
             self.twin[number] = same.get(asked)
             if not self.waits[number]:
@@ -124,7 +124,7 @@ class _Search:
         self.taken = []
 
     def run(self, deadline):
-        """Search, and return how it ended."""
+        """Search, and return the `Found`."""
         seen, steps, stuck = {}, 0, -1.0
         if self.forced:
             self._wait_for(self.forced)
@@ -153,14 +153,14 @@ class _Search:
         return Found([self.operations[number] for number in self.taken if number >= 0])
 
     def _wait_for(self, forced):
-        """Use what the values alone say."""
+        """Apply the constraints of the values to the search."""
         self.open = [number for number in self.open if number not in forced.needless]
         self.twin = dict.fromkeys(self.twin)
         for number, before in forced.before.items():
             self.waits[number] |= before
 
     def _cannot_be(self):
-        """Return whether the values alone forbid any order, each given once."""
+        """Return True if the values alone, each written once, exclude every order."""
         operations = [
             o._replace(end=None, outcome="unknown") if i in self.optional else o
             for i, o in enumerate(self.operations)
@@ -168,9 +168,9 @@ class _Search:
         return Forced(operations, self.model, timed=True).refuted
 
     def _level(self):
-        """Take what fits and changes nothing; return (mark, what may be next, limit).
+        """Take what fits and changes nothing; return (mark, next candidates, limit).
 
-        limit: the earliest end of what is left, if no order can get past that.
+        limit: the earliest response of those left, if no order can get past it.
         """
         while True:
             programs = zip(self.programs, self.at, strict=True)
@@ -188,7 +188,7 @@ class _Search:
         return mark, iter(choices), limit
 
     def _take(self, number):
-        """Put an operation next, if it can be; return whether it was."""
+        """Put an operation next if it fits; return True if it did."""
         if self.waits[number] & ~(self.done | self.spent):
             return False
         twin = self.twin.get(number)
@@ -206,7 +206,7 @@ class _Search:
                     (self.operations[number].key, state), 0
                 )
                 if readers & ~self.done & ~bit:
-                    return False  # who has yet to read this value could not any more
+                    return False  # a later reader could not find this value any more
             self.state = (*self.state[:key], after, *self.state[key + 1 :])
         if end is None:
             self.spent |= bit
@@ -227,7 +227,7 @@ class _Search:
         self.taken.append(entry)
 
     def _back_to(self, mark):
-        """Undo what came after a mark."""
+        """Undo the steps after a mark."""
         length, self.state, self.done, self.spent = mark
         for entry in self.taken[length:]:
             number = entry if entry >= 0 else ~entry
@@ -242,7 +242,7 @@ def _result(operation):
 
 
 def _is_new(seen, place, spent):
-    """Note that a place was reached, unless it was at no greater expense."""
+    """Record a configuration; return False if it was reached before as cheaply."""
     costs = seen.setdefault(place, [])
     if any(cost & spent == cost for cost in costs):
         return False

@@ -1,4 +1,4 @@
-"""`check_sequential`: one order for all, in which time does not count."""
+"""`check_sequential`: one order for all clients, in which time does not count."""
 
 import time
 
@@ -24,18 +24,18 @@ __all__ = ["check_sequential"]
 def check_sequential(
     history: History, model: Model, *, within_s: float = 10
 ) -> Verdict:
-    """Return whether one order of all operations, on all keys, explains every response.
+    """Return the verdict on whether one order of all operations explains the results.
 
-    In that order each client's operations are as it made them; when they were made does
-    not count otherwise. An operation of unknown outcome comes anywhere after what its
-    client did before, or never, and its client's later ones do not wait for it; one
-    that was refused comes never. Keys are not judged alone: two keys, each of them in
-    order, need not be so together.
+    That order keeps each client's own order; real time does not count otherwise. An
+    operation of unknown outcome comes anywhere after its client's earlier ones, or
+    never, and its client's later ones do not wait for it; one that was refused is left
+    out. Keys are not judged alone: two keys, each of them sequentially consistent, need
+    not be so together.
 
-    Inconclusive: if nothing was answered, if no answer tells of an operation before it
-    (a fresh store would have answered the same), or if the time was too short. The
-    question is hard in general; where no value is written twice to a key, most of the
-    order follows from the values.
+    Inconclusive: if no operation completed, if no result depends on an earlier one (a
+    fresh store would have returned the same), or if the time was too short. The
+    problem is NP-complete in general; if no value is written twice to a key, most of
+    the order follows from the values.
 
     Source: Lamport, How to make a multiprocessor computer, 1979.
     """

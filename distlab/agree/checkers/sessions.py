@@ -1,25 +1,25 @@
-"""Session guarantees: what one client may rely on, from its own call to the next.
+"""Session guarantees: the promises to one client, from one of its calls to the next.
 
-They speak of versions: every write of a key makes one, and the versions of a key have
-an order that all agree on, the initial one first. What is decided is whether there is
-any such order, of the writes that reads saw or that were answered, in which
+They are about versions: every write of a key makes one, and the versions of a key have
+an order that all agree on, the initial one first. A history satisfies a guarantee if
+there is such an order, of the writes that completed or that reads saw, in which
 
   read your writes      a read returns no version before one that its client had written
   monotonic reads       a read returns what its client's read before it did, or later
   monotonic writes      a client's writes come in its own order
   writes follow reads   a client's write comes after every version that it had read
 
-The last two promise something to those who read. Which version is later cannot be seen,
-so it is judged by what a reader finds missing: who has read a write must, from its next
-read on, find what that write comes after, or something later; if both are of one key,
-something later than that. "What it comes after" is, of a write, what its client wrote
-before (monotonic writes), or what its client read before (writes follow reads).
+The last two are promises to readers. The order of versions cannot be observed, so they
+are judged by what a reader misses: a client that has read a write must, from its next
+read on, find that write's predecessors, or something later; if both are of one key,
+something later than them. A write's predecessors are the versions that its client had
+written before (monotonic writes), or had read before (writes follow reads).
 
 Violated therefore means that no order of the versions explains the reads; ok, that one
-does. Each guarantee is judged alone: one that holds says nothing of the others. A write
-of unknown outcome is a version if a read saw it, and promises its client nothing. Where
-a value is written twice to a key, every way in which reads can have seen writes is
-tried, until the time is over.
+does. Each guarantee is judged alone and implies none of the others. A write of unknown
+outcome is a version if a read saw it, and promises its client nothing. If a value is
+written twice to a key, every way in which reads can have seen writes is tried, until
+the time is over.
 
 Source: Terry et al., Session guarantees for weakly consistent replicated data, 1994.
 """
@@ -44,7 +44,7 @@ _UNTESTED = "No read is bound by it: nothing that could have been broken was tri
 
 
 class _Demand(NamedTuple):
-    """The version `later` is not before the version `earlier`, of the same key.
+    """A demand that version `later` is not before version `earlier` of the same key.
 
     strict: they are not the same version either. by: the accesses that demand it.
     """
@@ -58,35 +58,35 @@ class _Demand(NamedTuple):
 def check_read_your_writes(
     history: History, *, initial: Any = None, within_s: float = 10
 ) -> Verdict:
-    """Return whether no read returned a version before one that its client wrote."""
+    """Return the verdict: no read returns a version before its client's own writes."""
     return _check("read your writes", _own(writes=True), history, initial, within_s)
 
 
 def check_monotonic_reads(
     history: History, *, initial: Any = None, within_s: float = 10
 ) -> Verdict:
-    """Return whether no client's reads went back to an earlier version."""
+    """Return the verdict: no client's reads go back to an earlier version."""
     return _check("monotonic reads", _own(writes=False), history, initial, within_s)
 
 
 def check_monotonic_writes(
     history: History, *, initial: Any = None, within_s: float = 10
 ) -> Verdict:
-    """Return whether a client's write is seen only after those it made before."""
+    """Return the verdict: a client's write is seen only after those it made before."""
     return _check("monotonic writes", _before(writes=True), history, initial, within_s)
 
 
 def check_writes_follow_reads(
     history: History, *, initial: Any = None, within_s: float = 10
 ) -> Verdict:
-    """Return whether a write is seen only after what its client had read before."""
+    """Return the verdict: a write is seen only after what its client had read."""
     return _check(
         "writes follow reads", _before(writes=False), history, initial, within_s
     )
 
 
 def _own(writes):
-    """Return what a read may ask for of its client's own writes, or last read."""
+    """Return the demands of a read on its client's own writes, or on its last read."""
 
     def demands(accesses, seen):
         for number, session, read in _sessions(accesses, seen):
@@ -103,7 +103,7 @@ def _own(writes):
 
 
 def _before(writes):
-    """Return what readers may ask for of what the writer wrote, or read, before."""
+    """Return the demands of readers on the versions that the writer wrote, or read."""
 
     def demands(accesses, seen):
         came_before = {}
@@ -118,13 +118,13 @@ def _before(writes):
 
 
 def _found_missing(accesses, seen, came_before):
-    """Yield what readers may ask for who have read a write that came after others."""
+    """Yield the demands of readers that have read a write with predecessors."""
     key = [access.key for access in accesses.all]
     for write, others in came_before.items():
         for other in others:
             if key[other] == key[write]:
                 yield _Demand(other, write, True, (other, write))
-    asked = defaultdict(dict)  # client, key -> (version, strict) -> who asks for it
+    asked = defaultdict(dict)  # client, key -> (version, strict) -> its demanders
     for number, _, read in _sessions(accesses, seen):
         if not read:
             continue
@@ -140,7 +140,7 @@ def _found_missing(accesses, seen, came_before):
 
 
 def _sessions(accesses, seen):
-    """Yield (access, what its client did before, whether it is a read), in order."""
+    """Yield (access, its client's earlier accesses, True for a read), in order."""
     sessions = defaultdict(list)
     for number in accesses.in_use(seen):
         access = accesses.all[number]
@@ -165,7 +165,7 @@ def _check(name, demands, history, initial, within_s):
 
 
 def _versions(accesses, seen, made):
-    """Return (key -> its writes in an order that meets the demands, "") or why not."""
+    """Return (key -> writes in an order that meets the demands, ""), or (None, why)."""
     order = Order(len(accesses.all))
     for demand in made:
         if demand.earlier == demand.later:
@@ -187,7 +187,7 @@ def _versions(accesses, seen, made):
 
 
 def _why(accesses, seen, demand):
-    """Return in words which demand is not met, or cannot be met beside the others."""
+    """Return a sentence for a demand that is not met, or contradicts the others."""
     *_, number = demand.by
     access = accesses.all[number]
     if access.writes:

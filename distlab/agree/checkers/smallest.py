@@ -1,13 +1,13 @@
-"""The smallest sub-history that a checker refutes, to show where the contradiction is.
+"""The smallest sub-history that a checker refutes, as a counterexample.
 
-Operations are left out as long as what is left contradicts the model. Two things keep
-that honest. An operation that found a value goes with one that gave it: a read of 1
-without any write of 1 would be a contradiction of our own making. And what was left out
-may have taken effect in its time, or not: if that explained the rest, the rest would
-accuse a store that did nothing wrong.
+Operations are left out as long as the rest contradicts the model (delta debugging). Two
+rules keep it sound. An operation that found a value goes with one that wrote it: a read
+of 1 without any write of 1 would be a contradiction made by the shrinking. And an
+operation left out may have taken effect in its time, or not: if that explained the
+rest, the rest would accuse a correct store.
 
-Guarantee: what is returned is refuted, also together with all else that may or may not
-have been; and if the time was enough, none of it can be left out any more.
+Guarantee: the result is refuted, also together with all other operations, whether or
+not they took effect; and if the time was enough, none of it can be left out any more.
 """
 
 import time
@@ -19,11 +19,11 @@ from distlab.trace import Operation
 
 __all__ = ["EXPLAINING", "perhaps", "smallest"]
 
-EXPLAINING = 0.25  # of a check's time limit: what it may take beside the check
+EXPLAINING = 0.25  # of a check's time limit: the additional time for shrinking
 
 Refuted = Callable[[list[Operation], Collection[int], float], bool]
 
-_EACH = 0.1  # of the time: the most that one question may take
+_EACH = 0.1  # of the time: the most that one call of `refuted` may take
 
 
 def smallest(
@@ -33,12 +33,12 @@ def smallest(
     deadline: float,
     until_s: float | None = None,
 ) -> list[Operation]:
-    """Return few of the operations that are refuted.
+    """Return a few of the operations that are refuted already without the others.
 
-    operations: refuted as they are, and sorted by start. refuted: whether certainly no
-    order explains the operations that it is given; of some, by their number, it is open
-    whether they took effect; it answers False when its time is over. until_s: if time
-    counts, when the trouble was plain.
+    operations: refuted as they are, and sorted by start. refuted: returns True if
+    surely no order explains the given operations, of which some, by their numbers, may
+    or may not have taken effect; False when its time is over. until_s: if time counts,
+    the response that no order gets past.
     """
     return _Smallest(operations, refuted, model, deadline).found(until_s)
 
@@ -46,7 +46,7 @@ def smallest(
 def perhaps(
     operations: Sequence[Operation], optional: Collection[int]
 ) -> list[Operation]:
-    """Return the operations, some of them, by their numbers, with unknown outcome."""
+    """Return the operations, those whose numbers are optional with unknown outcome."""
     return [
         o._replace(end=None, outcome="unknown") if number in optional else o
         for number, o in enumerate(operations)
@@ -74,7 +74,7 @@ class _Smallest:
         return [self.operations[number] for number in kept]
 
     def _needed(self, operation, given):
-        """Return the values that somebody must have given for this answer."""
+        """Return the values that another operation must have written for it."""
         fresh = after_of(operation, self.model.initial, self.model)
         if operation.end is None or fresh is not None:
             return ()
@@ -85,7 +85,7 @@ class _Smallest:
         return self._asked([self.operations[number] for number in kept], ())
 
     def _honest(self, kept):
-        """Return whether `kept` is refuted whatever the others may have done."""
+        """Return True if `kept` is refuted whether or not the others took effect."""
         if not self._plain(kept):
             return False
         kept = set(kept)
@@ -110,7 +110,7 @@ class _Smallest:
         return not self.model.observes(operation.op, result)
 
     def _window(self, numbers):
-        """Return the last operations that are refuted, with what gave their values."""
+        """Return the last operations that are refuted, with their values' writers."""
         size = 4
         while size < 2 * len(numbers):
             kept = self._with_givers(numbers[-size:])
@@ -133,7 +133,7 @@ class _Smallest:
         return sorted(kept)
 
     def _without(self, kept, out):
-        """Return `kept` without `out`, and without what then has nobody to give it."""
+        """Return `kept` without `out`, and without those that then lack a writer."""
         out = set(out)
         kept = [number for number in kept if number not in out]
         while True:
@@ -144,7 +144,7 @@ class _Smallest:
             kept = fed
 
     def _shrunk(self, kept, holds):
-        """Return what is left when ever smaller pieces that can go have gone."""
+        """Return `kept` without the blocks, ever smaller, that `holds` can spare."""
         kept, size = list(kept), max(1, len(kept) // 2)
         while True:
             shorter, at = False, len(kept)

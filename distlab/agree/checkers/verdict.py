@@ -1,4 +1,4 @@
-"""`Verdict`: what a checker says about a history, and why."""
+"""`Verdict`: a checker's answer about a history, with the reason."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
@@ -12,22 +12,22 @@ __all__ = ["Verdict"]
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a checker found: ok, violated, or inconclusive.
+    """A checker's answer: ok, violated, or inconclusive.
 
-    It is neither true nor false, so that `assert verdict` cannot pass by accident: ask
-    for `verdict.ok`, `verdict.violated` or `verdict.inconclusive`.
+    It is neither true nor false, so that `assert verdict` cannot pass by accident: read
+    `verdict.ok`, `verdict.violated` or `verdict.inconclusive`.
 
     answer: "ok", "violated" or "inconclusive".
-    model: what was checked, such as "linearizable Register".
+    model: the model that was checked, such as "linearizable Register".
     why: the reason, in a sentence.
-    history: what was checked.
-    witness: if ok, the operations in one order that explains every answer; those of
+    history: the history that was checked.
+    witness: if ok, the operations in one order that explains every result; those of
         unknown outcome that need not have taken effect are left out.
     orders: if ok and there is no single order: of a causal history client -> an order
         in which it may have seen all writes and made its own reads; of a session
         guarantee key -> an order of its writes.
-    smallest: if violated, operations that are enough for it, as `checkers/smallest.py`
-        says.
+    smallest: if violated, a sub-history that is enough for it, by
+        `checkers/smallest.py`.
     """
 
     answer: str
@@ -40,17 +40,17 @@ class Verdict:
 
     @property
     def ok(self) -> bool:
-        """Whether an order explains every answer."""
+        """True if an order explains every result."""
         return self.answer == "ok"
 
     @property
     def violated(self) -> bool:
-        """Whether no order explains every answer."""
+        """True if no order explains every result."""
         return self.answer == "violated"
 
     @property
     def inconclusive(self) -> bool:
-        """Whether neither was found."""
+        """True if neither was found."""
         return self.answer == "inconclusive"
 
     def __bool__(self):

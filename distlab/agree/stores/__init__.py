@@ -1,7 +1,7 @@
-"""One key-value store on several nodes, by three rules: which of them must be asked?
+"""Replicated key-value stores, which differ in the replicas that a call must reach.
 
-`PrimaryCopy` asks the one that decides, `Quorum` enough of them that any two questions
-meet, `LastWriterWins`, `VersionVectors` and `Causal` nobody. Each file is one protocol.
+`PrimaryCopy` needs the primary, `Quorum` so many that any two quorums intersect, and
+`LastWriterWins`, `VersionVectors` and `Causal` any one. Each file is one protocol.
 """
 
 from distlab.agree.stores.any_replica import AnyReplica, LastWriterWins, VersionVectors

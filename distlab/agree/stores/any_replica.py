@@ -3,8 +3,8 @@
     client ─▶ node: answers ─ News ─▶ all
               node ─ News: all it has ─▶ one of the others, now and then
 
-What becomes of two writes that did not know of each other is the policy: the last
-writer wins, or version vectors keep both until a client that has read both decides.
+The policy resolves concurrent writes: the last writer wins, or version vectors keep
+both until a client that has read both writes.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -18,21 +18,21 @@ __all__ = ["AnyReplica", "LastWriterWins", "Sibling", "VersionVectors"]
 
 
 class News(NamedTuple):
-    """What the sender has under some keys: pairs (key, what is there)."""
+    """The sender's copies of some keys: pairs (key, held)."""
 
     held: tuple[tuple[Any, Any], ...]
 
 
 class AnyReplica(Store):
-    """Read and write at any replica; what was written spreads.
+    """A store whose replicas each take reads and writes, and spread the writes.
 
-    gossip_s: how often a replica sends all that it has to one of the others, drawn by
-        chance (anti-entropy), so that what was dropped arrives after all.
+    gossip_s: seconds between two times at which a replica sends all that it has to a
+        random peer (anti-entropy), so that dropped writes arrive after all.
 
-    A subclass says what a key has that nobody wrote (`nothing`), and has three
+    A subclass defines the state of a key that was never written (`nothing`), and three
     methods: `written`, `merged` and `shown`.
-    Invariant: `merged` gives the same in whichever order, and however often, what is
-    held meets; so replicas that have heard of the same writes have the same.
+    Invariant: `merged` is commutative, associative and idempotent; so replicas that
+    have received the same writes hold the same.
     Cost: no one-way delay for a read or a write.
     Source: Demers et al. 1987 (anti-entropy).
     """
@@ -45,12 +45,12 @@ class AnyReplica(Store):
         self.held: dict[Any, Any] = {}
 
     def on_start(self, saved: dict[str, Any]) -> Iterator[Effect]:
-        """Take from the disk what was held, and begin to gossip."""
+        """Load the saved state, and begin to gossip."""
         self.held = dict(saved.values())
         yield SetTimer("gossip", self.gossip_s)
 
     def serve(self, request: int, call: Call) -> Iterator[Effect]:
-        """Answer at once."""
+        """Reply at once from this replica."""
         held = self.held.get(call.key, self.nothing)
         if call.op == "read":
             yield Reply(request, self.shown(call.key, held))
@@ -61,13 +61,13 @@ class AnyReplica(Store):
             yield Send(peer, News(((call.key, self.held[call.key]),)))
 
     def on_message(self, sender: int, news: News) -> Iterator[Effect]:
-        """Merge what another has with what is here."""
+        """Merge another replica's state with this one's."""
         for key, theirs in news.held:
             mine = self.held.get(key, self.nothing)
             yield from self._hold(key, self.merged(mine, theirs))
 
     def on_timer(self, name: Hashable) -> Iterator[Effect]:
-        """Tell one of the others everything."""
+        """Send all that this replica holds to a random peer."""
         yield SetTimer("gossip", self.gossip_s)
         if self.peers and self.held:
             yield Send(self.random.choice(self.peers), News(tuple(self.held.items())))
@@ -78,29 +78,29 @@ class AnyReplica(Store):
             yield Save(repr(key), (key, held))
 
     def written(self, key: Any, held: Any, value: Any) -> Any:
-        """Return what a key has after a client of this node has written a value."""
+        """Return the state of a key after a client of this node has written a value."""
         raise NotImplementedError
 
     def merged(self, mine: Any, theirs: Any) -> Any:
-        """Return what a key has that had one thing here and another there."""
+        """Return the state of a key that merges this replica's with another's."""
         raise NotImplementedError
 
     def shown(self, key: Any, held: Any) -> Any:
-        """Return what a client reads."""
+        """Return the value that a client reads."""
         raise NotImplementedError
 
 
 class LastWriterWins(AnyReplica):
-    """Of two writes keep the one with the greater version, and discard the other.
+    """A store that keeps, of two writes, the one with the greater version.
 
-    "Last" is by count, then by node: no clock is asked. A write on one side of a
+    "Last" is by counter, then by node: no clock is used. A write on one side of a
     partition is discarded for one on the other side although both were acknowledged.
     """
 
     nothing = NOTHING
 
     def written(self, key: Any, held: Copy, value: Any) -> Copy:
-        """Return a copy with a version above the one that is here."""
+        """Return a copy with a version above this replica's."""
         return Copy(Version(held.version.counter + 1, self.me), value)
 
     def merged(self, mine: Copy, theirs: Copy) -> Copy:
@@ -113,26 +113,26 @@ class LastWriterWins(AnyReplica):
 
 
 class Sibling(NamedTuple):
-    """A value beside which there may be others.
+    """One of a key's concurrent values.
 
-    vector: for each node the number of its writes that this one knew of, and itself.
+    vector: for each node the number of its writes that this one knew of, with itself.
     """
 
     vector: tuple[int, ...]
     value: Any
 
     def knows(self, vector: tuple[int, ...]) -> bool:
-        """Return whether it knew of the write with this vector, and so replaces it."""
+        """Return True if it knew of the write with this vector, and so replaces it."""
         return all(a >= b for a, b in zip(self.vector, vector, strict=True))
 
 
 class VersionVectors(AnyReplica):
-    """Keep writes that did not know of each other side by side, as siblings.
+    """A store that keeps concurrent writes as siblings.
 
     A read returns the value, or the tuple of all siblings if there are several. A write
     replaces what was last read or written through its node, so a client that reads
-    siblings and writes what it makes of them has merged them. What has arrived since,
-    and nobody at this node has seen, it leaves beside it.
+    siblings and writes the merged value has resolved them. Siblings that arrived since,
+    and that no client of this node has seen, stay.
 
     Source: Parker et al. 1983 (version vectors); DeCandia et al. 2007 (siblings).
     """
@@ -145,7 +145,7 @@ class VersionVectors(AnyReplica):
         self.seen: dict[Any, tuple[int, ...]] = {}  # key -> what clients here know of
 
     def written(self, key: Any, held: tuple, value: Any) -> tuple:
-        """Return the value, beside the siblings that nobody here has seen."""
+        """Return the new value, and the siblings that no client here has seen."""
         vector = list(self.seen.get(key, self.none))
         # Counted from what is on disk: a crash forgets what was seen, not this number.
         vector[self.me] = 1 + max((each.vector[self.me] for each in held), default=0)
@@ -153,7 +153,7 @@ class VersionVectors(AnyReplica):
         return self.merged(held, (Sibling(self.seen[key], value),))
 
     def merged(self, mine: tuple, theirs: tuple) -> tuple:
-        """Return the siblings of both that no other one replaces, in one order."""
+        """Return the siblings of both that no other one replaces, sorted by vector."""
         both = {each.vector: each for each in mine + theirs}
         return tuple(
             both[vector]
@@ -162,7 +162,7 @@ class VersionVectors(AnyReplica):
         )
 
     def shown(self, key: Any, held: tuple) -> Any:
-        """Return the value, or a tuple of several; clients here have now seen them."""
+        """Return the value, or a tuple of siblings; clients here have now seen them."""
         vectors = [self.seen.get(key, self.none), *(each.vector for each in held)]
         self.seen[key] = tuple(map(max, zip(*vectors, strict=True)))
         values = tuple(each.value for each in held)

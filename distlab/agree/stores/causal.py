@@ -1,10 +1,10 @@
-"""A store in which no answer is seen without its question: causal order.
+"""A causally consistent store: no write is seen before those that it depends on.
 
-    client ─▶ node: answers ─ News: the write ─▶ all
+    client ─▶ node: replies ─ News: the write ─▶ all
               node ─ Known ─▶ one of the others ─ News: what it lacks ─▶ node
 
-Any replica answers at once, as under `LastWriterWins`, and the greater version stays.
-But a write takes effect at a replica only after all that its writer knew of.
+Any replica replies at once, as under `LastWriterWins`, and the greater version stays.
+But a write takes effect at a replica only after all writes that its writer knew of.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -18,10 +18,10 @@ __all__ = ["Causal"]
 
 
 class Write(NamedTuple):
-    """A write, and what its writer knew of.
+    """A write, and the writes that its writer knew of.
 
-    clock: for each node how many of its writes the writer knew of, this one included
-    (a vector clock).
+    clock: for each node the number of its writes that the writer knew of, this one
+    included (a vector clock).
     """
 
     writer: int
@@ -37,19 +37,19 @@ class News(NamedTuple):
 
 
 class Known(NamedTuple):
-    """How many writes of each node the sender knows of: send me the others."""
+    """A request for missing writes: the number of each node's that the sender knows."""
 
     clock: tuple[int, ...]
 
 
 class Causal(Store):
-    """Read and write at any replica; writes take effect in causal order everywhere.
+    """A store whose replicas each take reads and writes, applied in causal order.
 
-    gossip_s: how often a replica asks one of the others, drawn by chance, for what it
-        lacks.
+    gossip_s: seconds between two times at which a replica requests missing writes from
+        a random peer.
 
-    Invariant: whoever has a write has all that its writer knew of. So replicas that
-    know of equally many writes of each node know of the same.
+    Invariant: a replica that has a write has all that its writer knew of. So replicas
+    that know of equally many writes of each node know of the same.
     Cost: no one-way delay for a read or a write, and n numbers with each write.
     Source: Ahamad et al. 1995 (causal memory); Lloyd et al. 2011 (COPS).
     """
@@ -62,13 +62,13 @@ class Causal(Store):
         self.copies: dict[Any, Copy] = {}
 
     def on_start(self, saved: dict[str, Any]) -> Iterator[Effect]:
-        """Take the writes from the disk, and begin to gossip."""
+        """Load the saved writes, and begin to gossip."""
         for number in range(len(saved)):
             self._apply(saved[f"write {number}"])
         yield SetTimer("gossip", self.gossip_s)
 
     def serve(self, request: int, call: Call) -> Iterator[Effect]:
-        """Answer at once."""
+        """Reply at once from this replica."""
         copy = self.copies.get(call.key, NOTHING)
         if call.op == "read":
             yield Reply(request, copy.value)
@@ -83,7 +83,7 @@ class Causal(Store):
             yield Send(peer, News((write,)))
 
     def on_message(self, sender: int, message: Any) -> Iterator[Effect]:
-        """Take what can take effect; ask for what is missing, and tell who asks."""
+        """Apply the writes that are ready; request, or send, those that are missing."""
         match message:
             case News(writes):
                 for write in writes:
@@ -100,13 +100,13 @@ class Causal(Store):
                     yield Send(sender, News(tuple(lacks)))
 
     def on_timer(self, name: Hashable) -> Iterator[Effect]:
-        """Ask one of the others for what it has and this one lacks."""
+        """Request the writes that this replica lacks from a random peer."""
         yield SetTimer("gossip", self.gossip_s)
         if self.peers:
             yield Send(self.random.choice(self.peers), Known(self.clock))
 
     def _is_next(self, write):
-        """Whether all that the writer knew of is here, and the write itself is not."""
+        """Return True if all that the writer knew of is here, and the write is not."""
         needs = list(write.clock)
         needs[write.writer] -= 1
         ready = all(a <= b for a, b in zip(needs, self.clock, strict=True))

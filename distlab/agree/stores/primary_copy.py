@@ -1,10 +1,10 @@
-"""A store in which one node decides: the primary writes a log, the backups copy it.
+"""A primary-backup store: the primary writes a log, the backups copy it.
 
     client ─▶ backup ─ Forward ─▶ primary ─ Append ─▶ backups
     client ◀─ backup ◀─ Answer ── primary ◀─ Copied ─ backups
 
-The log is what PostgreSQL, MySQL and Redis ship to their replicas, too. A backup has
-the beginning of it, and never anything out of order.
+PostgreSQL, MySQL and Redis ship such a log to their replicas, too. A backup has a
+prefix of it, and never anything out of order.
 """
 
 from collections.abc import Hashable, Iterator, Sequence
@@ -19,7 +19,7 @@ __all__ = ["PrimaryCopy"]
 
 
 class Entry(NamedTuple):
-    """One line of the log: what a request made of a key, and what it is answered."""
+    """One line of the log: a request, the key's value after it, and its result."""
 
     request: int
     key: Any
@@ -28,14 +28,14 @@ class Entry(NamedTuple):
 
 
 class Forward(NamedTuple):
-    """Backup to primary: a client of mine asks."""
+    """Backup to primary: a client's call."""
 
     request: int
     call: Call
 
 
 class Answer(NamedTuple):
-    """Primary to backup: tell it this."""
+    """Primary to backup: the result of a forwarded call."""
 
     request: int
     result: Any
@@ -49,23 +49,23 @@ class Append(NamedTuple):
 
 
 class Copied(NamedTuple):
-    """Backup to primary: I have the first `lines` lines of the log, on disk."""
+    """Backup to primary: the first `lines` lines of the log are on its disk."""
 
     lines: int
 
 
 class PrimaryCopy(Store):
-    """Write through node `primary`; read there, or at any replica.
+    """A store that writes through node `primary`, and reads there or at any replica.
 
-    synchronous: whether the primary answers a write only after all backups have copied
-        it. If not, it answers at once and copies later.
-    read_at: "primary", or "any": the node that the client asks answers from its copy.
-    patience_s: how long a backup waits for the primary, and after which time a message
+    synchronous: True if the primary replies to a write only after all backups have
+        copied it; else it replies at once and copies later.
+    read_at: "primary", or "any": the node that the client calls reads its own copy.
+    patience_s: seconds that a backup waits for the primary, and after which a message
         is sent again.
 
-    Who is the primary is fixed. While it is down or cut off nobody else can write, and
-    if it is synchronous, one backup that is down or cut off stops all writes, too. To
-    choose another primary takes agreement, which is a protocol of its own.
+    The primary is fixed. While it is down or cut off no write completes, and if it is
+    synchronous, one backup that is down or cut off stops all writes, too. To elect
+    another primary takes consensus, which is a protocol of its own.
 
     Cost: at the primary a read takes no message, and a write 2 one-way delays if it is
     synchronous; at a backup each takes 2 more, but a read at any replica none.
@@ -93,7 +93,7 @@ class PrimaryCopy(Store):
         self.primary, self.synchronous = primary, synchronous
         self.read_at, self.patience_s = read_at, patience_s
         self.log: list[Entry] = []
-        self.values: dict[Any, Any] = {}  # what the log makes of every key
+        self.values: dict[Any, Any] = {}  # key -> its value after the last line
         self.lines: dict[int, int] = {}  # request -> its line in the log
         self.copied = dict.fromkeys(self.peers, 0)  # backup -> lines it surely has
         self.askers: dict[
@@ -109,7 +109,7 @@ class PrimaryCopy(Store):
             yield SetTimer("ship", self.patience_s)
 
     def serve(self, request: int, call: Call) -> Iterator[Effect]:
-        """Read a copy of one's own, or have the primary decide."""
+        """Read this node's copy, or have the primary decide."""
         if call.op == "read" and self.read_at == "any":
             yield Reply(request, self.values.get(call.key))
         elif self.me == self.primary:
@@ -120,7 +120,7 @@ class PrimaryCopy(Store):
             yield SetTimer(request, self.patience_s)
 
     def on_message(self, sender: int, message: Any) -> Iterator[Effect]:
-        """Decide and ship as the primary; copy and pass answers on as a backup."""
+        """As the primary decide and ship; as a backup copy, and pass results on."""
         match message:
             case Forward(request, call):
                 yield from self._decide(sender, request, call)
@@ -138,11 +138,11 @@ class PrimaryCopy(Store):
                 yield from self._answer_what_is_copied()
 
     def on_timer(self, name: Hashable) -> Iterator[Effect]:
-        """Send again what was dropped; give up a read that the primary doesn't answer.
+        """Send again what was dropped; refuse a read that the primary doesn't answer.
 
         A write that was forwarded must not be refused: it may be in the primary's log,
-        and only the answer lost. A client that is told "not done" and writes again has
-        then written twice, and others have read what was never done.
+        and only the response dropped. A client that receives "not done" and writes
+        again has then written twice, and others have read a write reported as not done.
         """
         if name == "ship":
             yield from self._ship()
@@ -166,8 +166,8 @@ class PrimaryCopy(Store):
     def _entry(self, request, call):
         """Return the line for a call. A "cas" that fails has one, too.
 
-        If it left nothing, and its message came once more after the value had changed,
-        it would succeed then, though its client was told that it had failed.
+        If it had none, and its message came again after the value had changed, it would
+        succeed then, though its client had received a failure.
         """
         if call.op == "write":
             return Entry(request, call.key, call.value, None)
@@ -185,7 +185,7 @@ class PrimaryCopy(Store):
         self.values[entry.key] = entry.value
 
     def _ship(self):
-        """Send every backup all that it may lack, and look again later."""
+        """Send every backup the lines that it may lack; set a timer to repeat it."""
         behind = [peer for peer in self.peers if self.copied[peer] < len(self.log)]
         for peer in behind:
             first = self.copied[peer]

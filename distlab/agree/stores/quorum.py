@@ -1,12 +1,12 @@
-"""A store in which every question meets the last answer: quorums of replicas.
+"""A quorum store: every read quorum intersects the last write's quorum.
 
     read   ─ Ask ─▶ all ─ Have ─▶ the newest of `reads` copies
-           ─ Keep ▶ all ─ Kept ─▶ now `writes` replicas have it: answer
-    write  ─ Ask ─▶ all ─ Have ─▶ a version above all that were heard of
-           ─ Keep ▶ all ─ Kept ─▶ now `writes` replicas have it: answer
+           ─ Keep ▶ all ─ Kept ─▶ now `writes` replicas have it: reply
+    write  ─ Ask ─▶ all ─ Have ─▶ a version above all that were received
+           ─ Keep ▶ all ─ Kept ─▶ now `writes` replicas have it: reply
 
-The node that a client asks is the coordinator of its call; its own replica is one of
-those asked, without a message. With three replicas a majority is two: two majorities
+The node that a client calls is the coordinator of its call; its own replica is one of
+those queried, without a message. With three replicas a majority is two: two majorities
 always share a replica, so no two sides of a partition can both have one.
 """
 
@@ -23,21 +23,21 @@ __all__ = ["Quorum"]
 
 
 class Ask(NamedTuple):
-    """Coordinator to replica: which copy do you have?"""
+    """Coordinator to replica: a request for its copy of a key."""
 
     request: int
     key: Any
 
 
 class Have(NamedTuple):
-    """Replica to coordinator: this one."""
+    """Replica to coordinator: its copy."""
 
     request: int
     copy: Copy
 
 
 class Keep(NamedTuple):
-    """Coordinator to replica: keep this copy, unless you have a newer one."""
+    """Coordinator to replica: a copy to keep, unless the replica has a newer one."""
 
     request: int
     key: Any
@@ -45,7 +45,7 @@ class Keep(NamedTuple):
 
 
 class Kept(NamedTuple):
-    """Replica to coordinator: I have that copy, or a newer one, on disk."""
+    """Replica to coordinator: that copy, or a newer one, is on the replica's disk."""
 
     request: int
 
@@ -54,9 +54,8 @@ class Kept(NamedTuple):
 class Work:
     """A call that this node coordinates.
 
-    chosen: the copy that is to be kept, once it is known; None while copies are asked
-    for. heard: who answered in this phase, and with what. told: whether the client has
-    its answer.
+    chosen: the copy that is to be kept; None while copies are requested. heard: replica
+    -> its reply in this phase. told: True if the client has its response.
     """
 
     call: Call
@@ -66,16 +65,16 @@ class Work:
 
 
 class Quorum(Store):
-    """Read from `reads` replicas, write to `writes` of them: by default a majority.
+    """A store with read and write quorums, `reads` and `writes`: by default majorities.
 
-    write_back: whether a read has what it returns kept by `writes` replicas, before it
-        returns it. Without that it is not linearizable, also if reads + writes is more
+    write_back: True if a read has its result kept by `writes` replicas before it
+        returns. Without that it is not linearizable, also if reads + writes is more
         than there are replicas: a write that has reached one replica of three is seen
-        by a read that asks this one, and not by a later read that asks the other two.
-    patience_s: how long a coordinator waits for enough answers.
+        by a read that queries it, and not by a later read that queries the others.
+    patience_s: seconds that a coordinator waits for enough replies.
 
-    Invariant: a version belongs to one value. A coordinator keeps what it chose on its
-    own disk before any other node hears of it, and chooses above what is there.
+    Invariant: a version belongs to one value. A coordinator keeps its choice on its
+    own disk before it sends it, and chooses a version above the one there.
     Cost: 2 one-way delays to ask, 2 to keep, none where its own replica is enough.
     Source: Attiya, Bar-Noy and Dolev 1995; with several writers, Lynch and
     Shvartsman 1997.
@@ -107,11 +106,11 @@ class Quorum(Store):
         self.work: dict[int, Work] = {}  # request -> what is still to be done
 
     def on_start(self, saved: dict[str, Any]) -> None:
-        """Take the copies from the disk; calls from before the crash are forgotten."""
+        """Load the saved copies; calls from before the crash are forgotten."""
         self.copies = dict(saved.values())
 
     def serve(self, request: int, call: Call) -> Iterator[Effect]:
-        """Ask the replicas which copy they have."""
+        """Request all replicas' copies of the key."""
         self.work[request] = Work(call)
         yield SetTimer(request, self.patience_s)
         for peer in self.peers:
@@ -119,7 +118,7 @@ class Quorum(Store):
         yield from self._hear(request, self.me, self._copy(call.key))
 
     def on_message(self, sender: int, message: Any) -> Iterator[Effect]:
-        """As a replica show or keep a copy; as a coordinator count the answers."""
+        """As a replica return or keep a copy; as a coordinator count the replies."""
         match message:
             case Ask(request, key):
                 yield Send(sender, Have(request, self._copy(key)))
@@ -135,16 +134,16 @@ class Quorum(Store):
                     yield from self._hear(request, sender, None)
 
     def on_timer(self, request: Hashable) -> Iterator[Effect]:
-        """Give up what has not been done, and go on with what may have been.
+        """Refuse a call that has had no effect, and resend the copy of any other.
 
-        It goes on after the answer, too, until all have kept it ("hinted handoff").
+        It resends after the response, too, until all have kept it ("hinted handoff").
 
         A write that is being kept must not be refused: it is on this disk, and perhaps
-        on others. Say node 0 is cut off, keeps x = 1 and tells its client that nothing
-        was done. The partition heals, the next read asks nodes 0 and 1, finds x = 1 and
-        returns a value that, so its client was told, was never written. So the client
-        hears nothing, and node 0 goes on until enough have kept it. A read has changed
-        nothing that was not being written anyway.
+        on others. Suppose node 0 is cut off, keeps x = 1 and reports to its client that
+        the write failed. The partition heals, the next read queries nodes 0 and 1,
+        finds x = 1 and returns a value whose write was reported as failed. So the
+        client gets no response, and node 0 goes on until enough have kept it. A read
+        has changed nothing that was not being written anyway.
         """
         work = self.work[request]
         if not work.told and (work.call.op == "read" or work.chosen is None):
@@ -154,7 +153,7 @@ class Quorum(Store):
                 request, f"only {some} of {of} replicas answer{'s' * (some == 1)}"
             )
         elif work.told and self._copy(work.call.key) != work.chosen:
-            del self.work[request]  # there is a newer one, which others see to
+            del self.work[request]  # a newer one, which its coordinator resends
         else:
             yield SetTimer(request, self.patience_s)
             for peer in self.peers:
@@ -162,7 +161,7 @@ class Quorum(Store):
                     yield Send(peer, Keep(request, work.call.key, work.chosen))
 
     def _hear(self, request, sender, copy) -> Iterable[Effect]:
-        """Count an answer; with enough of them go on to keep, or answer the client."""
+        """Count a reply; with enough of them go on to keep, or reply to the client."""
         work = self.work[request]
         work.heard[sender] = copy  # by sender: a message that comes twice counts once
         if not work.told:
@@ -181,7 +180,7 @@ class Quorum(Store):
                 yield from self.found(request, newest)
         elif len(work.heard) > self.replicas - self.writes:
             # That many replicas include one that keeps the last acknowledged write.
-            # Another write may have come through this node since it was asked.
+            # Another write may have come through this node since its copy was taken.
             heard = [*work.heard.values(), self._copy(work.call.key)]
             version = Version(1 + max(c.version.counter for c in heard), self.me)
             yield from self.have_kept(request, Copy(version, work.call.value))
@@ -196,14 +195,14 @@ class Quorum(Store):
         return max(heard.values(), key=lambda copy: copy.version)
 
     def found(self, request: int, copy: Copy) -> Iterator[Effect]:
-        """Go on with a read that has found the newest copy: have it kept first."""
+        """Go on with a read that has found the newest copy: write it back first."""
         if self.write_back:
             yield from self.have_kept(request, copy)
         else:
             yield from self.answer(request, copy)
 
     def have_kept(self, request: int, copy: Copy) -> Iterator[Effect]:
-        """Have all replicas keep a copy; a write quorum of them is enough to answer."""
+        """Have all replicas keep a copy; a write quorum of them is enough to reply."""
         work = self.work[request]
         work.chosen, work.heard = copy, {}
         yield from self._keep(work.call.key, copy)
@@ -212,7 +211,7 @@ class Quorum(Store):
         yield from self._hear(request, self.me, None)
 
     def answer(self, request: int, copy: Copy) -> Iterator[Effect]:
-        """Answer the client: a read with the value of `copy`."""
+        """Reply to the client: to a read with the value of `copy`."""
         work = self.work[request]
         work.told = True
         yield Reply(request, copy.value if work.call.op == "read" else None)

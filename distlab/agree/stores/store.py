@@ -1,4 +1,4 @@
-"""What the stores share: versions, copies, and the calls that they know."""
+"""Versions, copies and the base class of the stores."""
 
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -10,10 +10,10 @@ __all__ = ["NOTHING", "Copy", "Forgetful", "Store", "Version"]
 
 
 class Version(NamedTuple):
-    """When a value was written: a later write has the greater version.
+    """A logical time stamp of a write: a later write has the greater version.
 
-    counter: one more than that of any version the writer had heard of. node: who wrote,
-    so that no two versions are equal, and all replicas order two of them alike.
+    counter: one more than that of any version the writer knew of. node: the writer, so
+    that no two versions are equal, and all replicas order two of them alike.
     """
 
     counter: int
@@ -24,7 +24,7 @@ class Version(NamedTuple):
 
 
 class Copy(NamedTuple):
-    """What a replica has under a key."""
+    """A replica's value of a key, with its version."""
 
     version: Version
     value: Any
@@ -39,7 +39,7 @@ NOTHING = Copy(Version(0, -1), None)
 class Store(Node):
     """A replicated key-value store: every node is a replica, and takes clients' calls.
 
-    calls: the operations that it knows. A subclass says in `serve` what it does.
+    calls: the operations that it knows. A subclass implements them in `serve`.
     """
 
     calls: tuple[str, ...] = ("read", "write")
@@ -52,16 +52,16 @@ class Store(Node):
         return [Refuse(request, f"this store knows {known}, and no {call.op!r}")]
 
     def serve(self, request: int, call: Call) -> Iterable[Effect] | None:
-        """Begin with a call that this store knows."""
+        """Execute a call that this store knows."""
         raise NotImplementedError
 
 
 class Forgetful:
-    """Put before a store, it has that store forget in a crash what it had saved.
+    """A mixin that makes a store lose in a crash all that it had saved.
 
     `class ForgetfulQuorum(Forgetful, Quorum): pass` is a store without a disk.
     """
 
     def on_start(self, saved: dict[str, Any]) -> Iterable[Effect] | None:
-        """Begin as if nothing had ever been saved."""
+        """Start as if nothing had ever been saved."""
         return super().on_start({})

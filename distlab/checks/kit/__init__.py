@@ -1,4 +1,4 @@
-"""What every check uses: verdicts and hints, and four ways to run a function.
+"""The checks' toolkit: verdicts and hints, and four ways to run a function.
 
 on_ranks      ranks whose messages pass a relay in this process
 on_nodes      protocol nodes, each in a process, under a simulation in this process

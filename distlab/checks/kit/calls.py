@@ -1,4 +1,4 @@
-"""`call`: one function, in a process of its own; plain data comes back."""
+"""`call`: one function in a process of its own, which returns plain data."""
 
 import os
 import pickle
@@ -26,17 +26,17 @@ os.fdopen(out, "wb").write(pickle.dumps(function(*args)))
 def call(
     probe: Callable, function: Any, *args: Any, without: Sequence[str] = ()
 ) -> Any:
-    """Return what `probe(function, *args)` returns in a process of its own.
+    """Return the result of `probe(function, *args)` in a process of its own.
 
-    function: the learner's, or a value, or a tuple of several. What comes back is plain
+    function: the learner's, or a value, or a tuple of several. The result must be plain
     data: numbers, strings, lists, tuples, sets and dicts.
-    without: modules that the exercise asks for, which the process does not have.
+    without: modules that contain the solution, which the process does not have.
 
     Raises: Wrong with the failure if it raises, ends its process or takes too long.
     """
     try:
         report = on_ranks(_alone, function, [args], args=(probe,), without=without)
-    except Wrong as wrong:  # there is one process, and nothing to be played
+    except Wrong as wrong:  # one process has no messages to draw
         found = wrong.found.replace("rank 0", "it")
         raise Wrong(found[:1].upper() + found[1:], **wrong.facts) from None
     return report.results[0]
@@ -47,10 +47,10 @@ def _alone(comm, function, probe, args):
 
 
 def in_another_python(function: Callable, *args: Any) -> Any:
-    """In a probe: return what `function(*args)` returns where strings hash otherwise.
+    """Return, in a probe, `function(*args)` of a Python with another hash seed.
 
-    function: a check's own, which may call a learner's. It travels without its module,
-    so that none of distlab is imported.
+    function: a check's own, which may call a learner's. It is pickled by value, so
+    that none of distlab is imported.
     """
     module = sys.modules[function.__module__]
     cloudpickle.register_pickle_by_value(module)

@@ -1,4 +1,4 @@
-"""Hints: advice chosen by what a check found, and `hint()`, which says the next level.
+"""Hints: advice chosen by a check's facts, and `hint()`, which prints the next level.
 
 `COMMON` is for failures that any function can have; an exercise's own `HINTS` are tried
 before these.
@@ -26,15 +26,15 @@ _WIDTH = 84  # of an output in a notebook; a longer line is broken within a word
 class Hint:
     """Advice for those wrong answers of which `when(facts)` is true.
 
-    facts: a dict; a fact that was not found makes `when` raise KeyError, and the hint
-    does not fit. levels: the first stands below the verdict, `hint()` says the others.
+    facts: a dict; a missing fact makes `when` raise KeyError, and the hint does not
+    fit. levels: the first is shown with the verdict, `hint()` prints the others.
     """
 
     when: Callable[[dict], object]
     levels: Sequence[str]
 
     def fits(self, facts: dict) -> bool:
-        """Return whether it is advice for what was found."""
+        """Return True if it is advice for these facts."""
         try:
             return bool(self.when(facts))
         except (LookupError, TypeError, ValueError, AttributeError):
@@ -46,7 +46,7 @@ def _cause(facts):
 
 
 def _raised(kind, words=""):
-    """Fits where the learner's function raised `kind`, saying these words."""
+    """Return a `when`: the learner's function raised `kind` with these words."""
     return lambda facts: isinstance(_cause(facts), kind) and words in str(_cause(facts))
 
 
@@ -56,7 +56,7 @@ def _unwritten(facts):
 
 
 def _all_wait(*kinds):
-    """Fits where no rank can go on, and all that wait do so in one of these calls."""
+    """Return a `when`: no rank can go on, and all wait in one of these calls."""
 
     def when(facts):
         failure = facts["failure"]
@@ -254,7 +254,7 @@ _ALL_SAID = (
 
 
 class _Last:
-    """The last check's hint: its levels, and how many of them were said."""
+    """The last check's hint: its levels, and the number already printed."""
 
     levels: Sequence[str] = ()
     said = 0
@@ -262,13 +262,13 @@ class _Last:
 
 
 def remember(passed: bool, levels: Sequence[str]) -> None:
-    """Have `hint()` go on from the first of these levels."""
+    """Make `hint()` continue after the first of these levels."""
     _Last.levels, _Last.said = levels, 1
     _Last.then = _PASSED if passed else _ALL_SAID if len(levels) > 1 else _NO_MORE
 
 
 def hint() -> None:
-    """Say more about the last verdict that did not pass, one level at each call."""
+    """Print the next level of the hint for the last verdict that did not pass."""
     if _Last.said < len(_Last.levels):
         level = _Last.levels[_Last.said]
         _Last.said += 1
@@ -278,7 +278,7 @@ def hint() -> None:
 
 
 def in_lines(head: str, words: str) -> str:
-    """Return `head` and, beside it, words in lines that fit a notebook."""
+    """Return `head` with words after it, wrapped and indented to a notebook's width."""
     aside = " " * len(head)
     how = {"initial_indent": aside, "subsequent_indent": aside}
     return head + textwrap.fill(" ".join(words.split()), _WIDTH, **how)[len(head) :]

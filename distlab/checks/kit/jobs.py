@@ -1,16 +1,16 @@
-"""`on_jobs`: run MapReduce jobs on a learner's functions, in several ways.
+"""`on_jobs`: MapReduce jobs with a learner's functions, run by several plans.
 
     check ── functions, files, plans ──▶ a process ── one job after another ──▶ workers
       ◀── parts, pairs, bytes: plain data ──────┘
 
 A plan is a dict with arguments of `MapReduce.run`, and these:
 
-combiner    whether the job has the learner's combiner
-in_groups   whether that gets one to three values at a time, and then what it made
-sizes       what the learner's `make_partitioner` is called with, for such a job
+combiner    True if the job has the learner's combiner
+in_groups   True if that gets one to three values at a time, and then its results
+sizes       the argument of the learner's `make_partitioner`, if the job has one
 fails       (name, line) on which the first attempt fails
-elsewhere   the files, if what is given in another Python, without workers, is wanted
-shows       a pattern of what the trace has to show, else the run is inconclusive
+elsewhere   the files, if the job is also run in another Python, without workers
+shows       a pattern that a trace label must match, else the run is inconclusive
 """
 
 import builtins
@@ -35,14 +35,14 @@ _USUAL = {"workers": 2, "reducers": 2, "split_bytes": 2**20, "backups": False}
 
 
 def on_jobs(functions: object, files: dict, plans: dict) -> Iterator[tuple[str, dict]]:
-    """Yield the name of each plan, and what is known of its job.
+    """Yield the name of each plan, and the facts of its job.
 
     functions: mapper, reducer and, if a plan has them, combiner and make_partitioner.
     files: name -> text. plans: name -> plan.
 
-    Raises: Wrong at the job that failed, with `failure`, its `story`, whether it had a
-    `combiner`, and `again` if a job of the same functions was done before; or with
-    `left` at one that left a file; Inconclusive if what a plan `shows` did not happen.
+    Raises: Wrong at the job that failed, with `failure`, its `story`, `combiner` if it
+    had one, and `again` if a job of the same functions was done before; or with
+    `left` at one that left a file; Inconclusive if no label matches a plan's `shows`.
     """
     tried, failed = on_workers(_tried, functions, files, list(plans.values()))
     for (name, plan), job in zip(plans.items(), tried, strict=False):
@@ -67,7 +67,7 @@ def on_jobs(functions: object, files: dict, plans: dict) -> Iterator[tuple[str, 
 
 
 def mapped(files: dict, split_bytes: int) -> Iterator[tuple[int, str, str]]:
-    """Yield (map task, name, line): a line is of the task in whose bytes it begins."""
+    """Yield (map task, name, line): a line belongs to the split in which it begins."""
     at = 0
     for name in sorted(files, key=Path):
         for line in files[name].encode().splitlines(keepends=True):
@@ -76,7 +76,7 @@ def mapped(files: dict, split_bytes: int) -> Iterator[tuple[int, str, str]]:
 
 
 def _tried(functions, files, plans):
-    """Return what the jobs gave up to one that failed, and how that failed."""
+    """Return the results of the jobs before one that failed, and that failure."""
     for name, text in files.items():
         Path("inputs", name).parent.mkdir(parents=True, exist_ok=True)
         Path("inputs", name).write_bytes(text.encode())

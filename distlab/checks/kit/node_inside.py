@@ -1,4 +1,4 @@
-"""The inside of a node's process: the learner's object, and who calls its methods."""
+"""The program of a node's process: the learner's object, and calls of its methods."""
 
 import io
 import pickle
@@ -22,7 +22,7 @@ _MOST_WORDS = 200
 
 
 def main(child: Child) -> None:
-    """Be the process of one node, as long as the check wants it."""
+    """Run the process of one node until the check ends it."""
     packed, cells, without, seed = pickle.loads(child.receive())
     learn(cells)
     withhold(without)
@@ -33,9 +33,9 @@ def main(child: Child) -> None:
 
 
 class _Life:
-    """The node's object as it is now; in a search, also as it was in every state.
+    """The node's object in its current state; in a search, also in every earlier one.
 
-    states: what it was, frozen, by number. state: the number of `host`.
+    states: the object's earlier states, frozen, by number. state: the number of `host`.
     """
 
     def __init__(self, me, packed, seed, watchdog):
@@ -44,7 +44,7 @@ class _Life:
         self.searching, self.states, self.numbers = False, [], {}
 
     def answer(self, what, *args):
-        """Return what `new` or `do` returns, or how it failed, as bytes."""
+        """Return the result of `new` or `do`, or its failure, as bytes."""
         self.watchdog.calls += 1
         try:
             return pickle.dumps(getattr(self, what)(*args))
@@ -90,7 +90,7 @@ class _Life:
 
 
 def _told(effect):
-    """Return an effect as plain data; what only nodes read is words, and bytes."""
+    """Return an effect as plain data; fields that only nodes read become bytes."""
     kind, fields = type(effect).__name__, list(effect)
     if (at := OPAQUE.get(kind)) is not None:
         words = shorten(describe(fields[at]), _MOST_WORDS)
@@ -99,7 +99,7 @@ def _told(effect):
 
 
 def _name_globals(make):
-    """Have the notebook's classes found by name: a message is then its data alone."""
+    """Make the notebook's classes importable by name: a message then has data only."""
     for kind in getattr(make, "__mro__", ()):
         for function in vars(kind).values():
             if getattr(function, "__module__", "") == "__main__":

@@ -1,10 +1,10 @@
-"""`on_nodes`: a learner's nodes, each in a process of its own, on a clock here.
+"""`on_nodes`: a learner's nodes, each in a process, on this process's virtual clock.
 
     simulate, search ── on_message(1, …) ──▶ process of node 0: the learner's object
-     in this process ◀── effects: plain ──── process of node 1: another; no memory is
-                                             in both, whatever is written into a class
+     in this process ◀── effects: plain ──── process of node 1: another; they share no
+                                             memory, not even a class's attributes
 
-What the nodes send, save and call their timers stays bytes here, which only nodes read.
+Messages, saved values and timer names stay bytes here, which only nodes unpickle.
 """
 
 import pickle
@@ -29,7 +29,7 @@ from distlab.processes import Frame, Processes
 __all__ = ["NODE_HINTS", "Nodes", "on_nodes"]
 
 _INSIDE = "distlab.checks.kit.node_inside"
-_MOST_BYTES = 2**22  # of what a node says at once
+_MOST_BYTES = 2**22  # of one reply of a node
 _MOST_CALLS = 4_000  # of methods in one run
 
 
@@ -37,11 +37,11 @@ _MOST_CALLS = 4_000  # of methods in one run
 def on_nodes(
     make: Callable, nodes: int, *, without: Sequence[str] = ()
 ) -> Iterator["Nodes"]:
-    """Have processes for up to `nodes` nodes of a learner's class, for the body.
+    """Run processes for up to `nodes` nodes of a learner's class during the body.
 
-    without: modules that the exercise asks for, which the processes do not have.
+    without: modules that contain the solution, which the processes do not have.
 
-    Raises: Wrong if the class cannot travel, or its processes exceed a limit.
+    Raises: Wrong if the class cannot be pickled, or its processes exceed a limit.
     """
     try:
         packed = pack_functions((make,), "a node")
@@ -87,7 +87,7 @@ class Nodes:
         self._until = time.monotonic() + 2 * seconds()
         self._failed = None
         self.sizes.clear()
-        kinds, own = (list, dict, set), vars(self._make)  # what a class has, is told
+        kinds, own = (list, dict, set), vars(self._make)  # class attributes are kept
         space = {name: value for name, value in own.items() if type(value) in kinds}
         space |= {"nodes": self, "searching": run is search}
         try:
@@ -109,7 +109,7 @@ class Nodes:
         return Wrong(f"{own}{more}", picture=picture, failure=own, node=own.node)
 
     def _ask(self, index, what, *args):
-        """Have a node's process do something; return what it says."""
+        """Call `what` in a node's process; return its reply."""
         self._left -= 1
         if self._left < 0:
             raise self._failure(index, "the nodes find no end: they go on and on")
@@ -141,7 +141,7 @@ class Nodes:
 
 
 class _Opaque(bytes):
-    """What a node sent, saved or called a timer, shown as its node's own words."""
+    """A message, saved value or timer name of a node; its repr is the node's own."""
 
     words = ""
 
@@ -150,7 +150,7 @@ class _Opaque(bytes):
 
 
 class _Proxy(node.Node):
-    """Stands for a node in a run; `state`: the number, there, of what it is now."""
+    """A proxy for a node in a run; `state`: the number of its state in its process."""
 
     nodes: Nodes
     searching: bool
@@ -181,7 +181,7 @@ class _Proxy(node.Node):
 
 
 def _effect(kind, *fields):
-    """Return an effect that was told as plain data."""
+    """Return the effect of its plain data."""
     fields = list(fields)
     if (at := OPAQUE.get(kind)) is not None:
         words, data = fields[at]
@@ -194,7 +194,7 @@ _KINDS = {kind.__name__: kind for kind in get_args(node.Effect)}
 
 
 def _says(*words):
-    """Fits where a node failed for a cause that is a sentence with one of these."""
+    """Return a `when`: a node failed, and its cause has one of these words."""
     return lambda f: any(each in str(f["failure"].cause) for each in words)
 
 

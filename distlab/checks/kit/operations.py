@@ -1,4 +1,4 @@
-"""What clients ask of nodes, as text: a plan before a run, and a list after it."""
+"""Clients' operations as text: a plan before a run, and a list after it."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -13,8 +13,8 @@ __all__ = ["clients_of", "last_reads", "listed", "messages_between", "require_lo
 def clients_of(plan: str, values: Sequence, **how: Any) -> list[Client]:
     """Return a client for each call of a plan: "0.1 0 write x 1, 0.5 2 read x".
 
-    A call is a second, a node, what is asked, and its key; a number in the place of a
-    value is the index of one of `values`, anything else is meant. how: see `Client`.
+    A call is a second, a node, an operation and its key; a number in the place of a
+    value is the index of one of `values`, else it is the value. how: see `Client`.
     """
     clients = []
     for words in plan.split(", "):
@@ -31,21 +31,21 @@ def last_reads(nodes: int, keys: Iterable, start_s: float) -> list[Client]:
 
 
 def messages_between(run: Outcome) -> list[Event]:
-    """Return what nodes sent to other nodes, in order."""
+    """Return the events of messages from nodes to other nodes, in order."""
     nodes = run.trace.world_size - run.trace.clients
     events = [e for e in run.trace.events if e.kind == "send"]
     return [event for event in events if event.rank < nodes and event.peer < nodes]
 
 
 def require_loss(run: Outcome) -> None:
-    """Raise Inconclusive if nodes sent messages and none of them met a split."""
+    """Raise Inconclusive if nodes sent messages and a partition dropped none."""
     sent = messages_between(run)
     if sent and not any(event.label.startswith("dropped: ") for event in sent):
         raise Inconclusive("No message met the split: run this cell again.")
 
 
 def listed(run: Outcome, operations: Iterable[Operation]) -> str:
-    """Return operations of a run in words, one a line, with their times."""
+    """Return operations of a run as text, one a line, with their times."""
     nodes = run.trace.world_size - run.trace.clients
     asked = [event for event in run.trace.events if event.rank >= nodes]
     node_of = {event.rank - nodes: event.peer for event in asked}

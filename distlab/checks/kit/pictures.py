@@ -1,9 +1,9 @@
-"""The picture below a verdict that is no pass: what the ranks did, to be played.
+"""The picture below a verdict that is no pass: a player of the ranks' messages.
 
     a run of the learner's ────▶ its player
-    and one of the library's ──▶ both in step, up to where they differ
+    and one of the library's ──▶ both in step, up to the first difference
 
-Nothing is drawn before it is looked at; the learner's function is not called for it.
+Nothing is drawn before it is shown; the learner's function is not called for it.
 """
 
 import math
@@ -30,11 +30,11 @@ _ONE_SECOND_EACH = Uniform(Link(latency_s=1.0, bytes_per_s=math.inf))
 
 
 class Played:
-    """A run of the learner's ranks, as what a cell can show.
+    """A picture of a run of the learner's ranks, for a cell to display.
 
     ideals: runs of the library's to compare it with, made when they are needed. Of
-    several that are equally good it is the one that agrees for the longest, and none if
-    all have begun in another order.
+    several that are equally good the one that agrees for the longest is shown, and none
+    if all have begun in another order.
     """
 
     def __init__(self, trace: Trace, title: str, ideals: Iterable[Trace] = ()):
@@ -42,7 +42,7 @@ class Played:
 
     @cached_property
     def player(self):
-        """The player of the learner's run, beside the library's if that helps."""
+        """The player of the learner's run, with the library's if they partly agree."""
         best = None
         for ideal in self._ideals:
             both = self._beside(ideal)
@@ -65,7 +65,7 @@ class Played:
         return compare(self.trace, ideal, self._title, names=_NAMES)
 
     def _cut(self, both, ideal):
-        """Return both, the library's up to where they differ, in the same words."""
+        """Return both, the library's up to the difference, with the same captions."""
         cut = self._beside(_until(ideal, both.ideal.frames, both.stop))
         for frame, whole in zip(cut.ideal.frames, both.ideal.frames, strict=False):
             frame.title, frame.short, frame.text = whole.title, whole.short, whole.text
@@ -91,7 +91,7 @@ class Played:
 
 
 def _strangers(both):
-    """Whether two runs begin with messages between other ranks."""
+    """Return True if two runs begin with messages between different ranks."""
     pairs = [
         {(move.src, move.dst) for frame in film.frames[1:2] for move in frame.moves}
         for film in (both.film, both.ideal)
@@ -100,7 +100,7 @@ def _strangers(both):
 
 
 def _until(trace, frames, stop):
-    """Return what a run did until a stop of its film, and nothing of what follows."""
+    """Return a run's trace up to a frame of its animation."""
     if stop >= len(frames):
         return trace
     at_s, shares = frames[stop].at_s, trace.shares
@@ -119,7 +119,7 @@ def _until(trace, frames, stop):
 
 
 class Seated:
-    """The Comm of a rank that takes another one's part; `seats`: rank -> whose."""
+    """The Comm of a rank in another one's role; `seats`: rank -> its role."""
 
     def __init__(self, comm, seats: Sequence[int]):
         self._comm, self._seats = comm, seats
@@ -128,15 +128,15 @@ class Seated:
         self.mark = comm.mark
 
     def send(self, tensor, dst):
-        """Send to whoever takes the part of rank `dst`."""
+        """Send to the rank in the role of rank `dst`."""
         self._comm.send(tensor, self._rank_at[dst])
 
     def recv(self, tensor, src):
-        """Receive from whoever takes the part of rank `src`."""
+        """Receive from the rank in the role of rank `src`."""
         return self._comm.recv(tensor, self._rank_at[src])
 
     def sendrecv(self, outgoing, incoming, *, dst, src):
-        """Do both at once."""
+        """Send and receive at once, between ranks in these roles."""
         peers = {"dst": self._rank_at[dst], "src": self._rank_at[src]}
         return self._comm.sendrecv(outgoing, incoming, **peers)
 
@@ -144,9 +144,9 @@ class Seated:
 def librarys(
     algorithm: Callable, seatings: Iterable[Sequence[int]], **how
 ) -> Iterable[Trace]:
-    """Return runs of a collective of the library's, simulated, one for each seating.
+    """Yield simulated runs of a collective of the library's, one for each seating.
 
-    None where the library's is withheld, as while a submission is graded.
+    There is none if the library's is withheld, as while a submission is graded.
     how: `numbers` and `holds`, as for `follow`.
     """
     for seats in seatings:
@@ -165,14 +165,14 @@ def _seated(algorithm, seats, comm, tensor):
 
 
 def ring_seats(n: int) -> Iterable[list[int]]:
-    """Return the seatings in which a ring is a ring: turned, or the other way."""
+    """Yield the seatings that keep a ring a ring: rotated, or reversed."""
     for way in (1, -1):
         for first in range(n):
             yield [(first + way * rank) % n for rank in range(n)]
 
 
 def tree_seats(n: int, root: int) -> Iterable[list[int]]:
-    """Return the seatings in which a tree grows from `root`: near last, or near first.
+    """Yield the seatings of a tree with this root: nearest ranks last, or first.
 
     The second is a tree of the same kind only if n is a power of two.
     """

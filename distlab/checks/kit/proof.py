@@ -1,11 +1,11 @@
-"""Prove an exercise's checks: grade answers whose points and hint are known.
+"""Proof of an exercise's checks: the grades of answers with known points and hints.
 
     solutions/STEM/variants/*.py ──▶ read_variants ──┐
     solutions/STEM/STEM.ipynb, and its stubs ────────┴─▶ graded ──▶ Rows ──▶ Proof
 
-Everything runs here: the cells that an answer needs, and the grade cells with their
-hidden cases. What submissions go through besides, the sandbox and nbgrader, is tested
-once for all exercises.
+Everything runs in this process: the cells that an answer needs, and the grade cells
+with their hidden cases. The sandbox and nbgrader, through which submissions go, are
+tested once for all exercises.
 """
 
 import ast
@@ -35,7 +35,7 @@ _HIDDEN = re.compile(r"^### BEGIN HIDDEN TESTS\n.*?^### END HIDDEN TESTS$", re.M
 
 
 class _Kept(Sheet):
-    """Keeps the verdicts that do not pass."""
+    """A collector of the verdicts that do not pass."""
 
     def __init__(self, verdicts: list[Verdict]):
         self.verdicts = verdicts
@@ -50,11 +50,11 @@ class _Kept(Sheet):
 
 @dataclass
 class Row:
-    """One answer: what it should get, and what it got.
+    """One answer: its expected points and hint, and its actual ones.
 
-    hint: words that a hint of its verdicts must have, "" where it meets none.
-    broken: which cell of it could not be run, and why.
-    open_points: of the steps that were not graded, since it had met its hint before.
+    hint: words that a hint of its verdicts must have, "" if it gets none.
+    broken: the cell of it that could not be run, with the reason, or "".
+    open_points: points of the steps not graded, since it got its hint before.
     """
 
     name: str
@@ -68,14 +68,14 @@ class Row:
 
     @property
     def met(self) -> str:
-        """The hint that it met: the expected one if it did, else the first; or ""."""
+        """The hint that it got: the expected one if it did, else the first; or ""."""
         met = [" ".join(v.hints[0].split()) for v in self.verdicts if v.hints]
         fitting = [words for words in met if self.hint and self.hint in words]
         return (fitting or met or [""])[0]
 
     @property
     def fault(self) -> str:
-        """What is not as it should be, "" if nothing."""
+        """The difference from the expected points and hint, "" if there is none."""
         if self.broken:
             return self.broken
         unclear = [v.found for v in self.verdicts if v.outcome == "inconclusive"]
@@ -92,12 +92,12 @@ class Row:
 
 @dataclass
 class Proof:
-    """What was found about the checks of one exercise; proven if there is no fault."""
+    """The results about the checks of one exercise; proven if there is no fault."""
 
     stem: str
     rows: list[Row] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    unmet: list[str] = field(default_factory=list)  # hints that no answer here meets
+    unmet: list[str] = field(default_factory=list)  # hints that no answer here gets
 
     def table(self) -> Table:
         """Return the rows as a table."""
@@ -124,10 +124,10 @@ def prove(
 ):
     """Grade the solution in a folder, its stubs and every variant; return a `Proof`.
 
-    show: told how many answers are graded, of how many, and which is next. The stubs
-    are graded as they are released, without the hidden cases.
-    every_step: whether a variant is graded on all steps. Else only on those that use
-    what it changes, and a wrong one no further than where it meets its hint.
+    show: called with the number of answers graded, of all, and the next one's name. The
+    stubs are graded as they are released, without the hidden cases.
+    every_step: True if a variant is graded on all steps. Else only on those that use
+    its changes, and a wrong one only until it gets its hint.
 
     Raises: DistlabError if the notebook or a variant cannot be read.
     """
@@ -171,7 +171,7 @@ def _hints_of(space):
 
 
 def faults(solution: Path, *, every_step: bool = True) -> list[str]:
-    """Return what is wrong with an exercise's checks, as sentences."""
+    """Return the faults of an exercise's checks, as sentences."""
     return prove(solution, every_step=every_step).faults
 
 
@@ -181,7 +181,7 @@ def grade_notebook(
     """Run a notebook's locked cells and its solution and grade cells, some as `filled`.
 
     row: gets the points, and the verdicts that do not pass.
-    steps: the grade cells to run, until one has met the row's hint. None: run them all.
+    steps: the grade cells to run, until one shows the row's hint. None: run them all.
 
     Returns: the notebook's names.
     """
@@ -206,11 +206,11 @@ def grade_notebook(
 
 
 class _Broken(Exception):
-    """A cell that cannot be run, which is a mistake of whoever wrote the exercise."""
+    """A cell that cannot be run, which is a mistake of the exercise's author."""
 
 
 def _value(source, space, name):
-    """Run a cell; return what its last line gives."""
+    """Run a cell; return the value of its last line, or None."""
     file = f"<{name}>"
     learn({file: (f"Cell {name}", [f"{line}\n" for line in source.split("\n")])})
     try:
@@ -248,7 +248,7 @@ def _source(cell):
 
 
 def _contradictions(variants, most):
-    """Return what the variants say of themselves that proves nothing, as sentences."""
+    """Return the contradictions in the variants' settings, as sentences."""
     right = sum(variant.right for variant in variants)
     found = []
     if right < _RIGHT or len(variants) - right < _WRONG:

@@ -1,13 +1,13 @@
-"""`on_ranks`: run a learner's function on ranks whose messages pass a relay here.
+"""`on_ranks`: runs of a learner's function on ranks whose messages pass a relay.
 
     check ── probe, function, a rank's own input ──▶ ranks: processes
       ▲                                                │ every message
       ├── results: plain data ─────────────────────────┤
-      └── trace: what was sent and received ── relay ◀─┘
+      └── trace: messages sent and received ── relay ◀─┘
 
-No rank knows the input of another, or what is expected. A probe is a function of the
+No rank knows the input of another, or the expected result. A probe is a function of the
 check that runs in each rank: it makes the input, calls the learner's function, and
-returns what is there afterwards.
+returns the result.
 """
 
 import inspect
@@ -55,7 +55,7 @@ _deadline = ContextVar("deadline", default=math.inf)
 
 
 def seconds() -> float:
-    """Return how long one run may take: what is left of the step's time, at most.
+    """Return the time limit of one run in seconds, at most the rest of the step's time.
 
     Else 30 s, or DISTLAB_CHECK_SECONDS, times DISTLAB_PATIENCE.
 
@@ -69,7 +69,7 @@ def seconds() -> float:
 
 @contextmanager
 def until(more_s: float) -> Iterator[None]:
-    """Give all the runs of the body so many seconds together."""
+    """Limit the runs of the body to this many seconds in total."""
     token = _deadline.set(time.monotonic() + more_s)
     try:
         yield
@@ -88,12 +88,12 @@ def draws(ranks: int, length: int, low: int = -9999, high: int = 9999) -> list[l
 
 
 def contributions(ranks: int, length: int) -> list[list[int]]:
-    """Return inputs that tell whose they are: a sum's octal digit r counts rank r's."""
+    """Return inputs that identify their rank: a sum's octal digit r counts rank r's."""
     return [[BASE**rank] * length for rank in range(ranks)]
 
 
 def called(function: Callable, *args: Any) -> Any:
-    """In a rank: call a learner's function; return what it returns.
+    """Call a learner's function in a rank; return its result.
 
     Raises: TypeError if it does not take these arguments, or made a generator.
     """
@@ -133,10 +133,10 @@ def on_ranks(
     """Run `probe(comm, function, *args, inputs[rank])` on ranks; return their report.
 
     Up to 8 ranks run in real time. More share this machine's cores, so their clock is
-    virtual: a message takes one second, or what it takes on `fabric`; then
-    `report.elapsed_s` is how many messages followed one another, or seconds there.
-    answers: (rank, question, step) -> what `comm.ask(question)` returns in a rank.
-    without: modules that the exercise asks for, which the ranks do not have.
+    virtual: a message takes one second, or its time on `fabric`; then
+    `report.elapsed_s` is the number of messages in sequence, or seconds on `fabric`.
+    answers: (rank, question, step) -> the result of `comm.ask(question)` in a rank.
+    without: modules that contain the solution, which the ranks do not have.
     own: returns another picture of the failed run, as `followed` does.
 
     Raises: Wrong with the failure if the run fails, with `ready_made` if a collective
@@ -169,7 +169,7 @@ def on_ranks(
 
 
 def _failed(failure, own):
-    """Return what is wrong with a run that failed, and its picture."""
+    """Return `Wrong` with the report of a failed run, and its picture."""
     facts = {"failure": failure, "n": failure.trace.world_size}
     if collectives := failure.trace.collectives():
         facts["ready_made"] = collectives
@@ -201,13 +201,13 @@ def followed(
             trace = follow(fn, world_size, numbers=length, **how).trace
     except WorldFailed as failure:
         trace = failure.trace
-    except (LookupError, ValueError):  # what became of the tensor fits no picture
+    except (LookupError, ValueError):  # the resulting tensor fits no picture
         return None
     return Played(trace, f"Your run, {world_size} ranks", ideals)
 
 
 def _unreturned(function, comm, tensor):
-    """Call a function of whose result nothing is wanted, not even that it travels."""
+    """Call a function and drop its result, which need not pickle."""
     function(comm, tensor)
 
 
@@ -217,7 +217,7 @@ def _too_much(why):
 
 
 def _story(failure):
-    """Return the story without its advice to whoever called `run`, here the check."""
+    """Return the failure report without its advice to the caller of `run`."""
     lines = str(failure).splitlines()
     lines[0] = re.sub(r" \(timeout_s=.*?\)", "", lines[0])
     kept = [line for line in lines if not any(words in line for words in _ADVICE)]

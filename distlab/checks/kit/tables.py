@@ -1,4 +1,4 @@
-"""Expected and yours per rank, side by side, around the first difference."""
+"""Tables of expected and actual values per rank, around the first difference."""
 
 from distlab.trace import counts_in, shares_named
 
@@ -14,10 +14,10 @@ def difference(
 ) -> tuple[str, dict] | None:
     """Return a table around the first element that differs, and facts; None if none.
 
-    rows: for each rank the numbers expected, and yours. told: whether the inputs were
-    `contributions`; then the table shows whose are in each sum, and the fact `counts`
-    is how often each rank's is in the first that differs. Where the lengths differ,
-    the fact is `misshapen`.
+    rows: for each rank the numbers expected, and yours. told: True if the inputs were
+    `contributions`; then the table shows the ranks in each sum, and the fact `counts`
+    is the number of each rank's in the first that differs. If the lengths differ, the
+    fact is `misshapen`.
     """
     n = len(rows)
     for rank, (right, mine) in enumerate(rows):

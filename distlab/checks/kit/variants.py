@@ -1,7 +1,7 @@
 '''Variants: answers that are right in another way, or wrong in a known one.
 
 A variant is a file in the folder `variants` beside the solution, `right_...` or
-`wrong_...`, and holds only what is different from the solution:
+`wrong_...`, and holds only the differences from the solution:
 
     """Makes n steps where n - 1 are enough."""
 
@@ -31,7 +31,7 @@ _SETTINGS = {"POINTS": None, "HINT": None, "REPLACE": {}}
 
 @dataclass(frozen=True)
 class Variant:
-    """One answer, the points it should get, and words of the hint that it should meet.
+    """One answer, with its expected points, and words of its expected hint.
 
     cells: the `grade_id` of each solution cell -> its source in this answer.
     changed: those whose source is not the solution's.
@@ -46,7 +46,7 @@ class Variant:
 
     @property
     def right(self) -> bool:
-        """Whether it should get all points."""
+        """True if it should get all points."""
         return self.name.startswith("right")
 
 
@@ -55,14 +55,14 @@ def read_variants(folder: Path, solution: dict[str, str]) -> list[Variant]:
 
     solution: the `grade_id` of each solution cell -> its source.
 
-    Raises: DistlabError with the file and what is wrong with it.
+    Raises: DistlabError with the file and its mistake.
     """
     bare = {name: _MARKERS.sub("", source) for name, source in solution.items()}
     return [_read(path, bare) for path in sorted(folder.glob("*.py"))]
 
 
 def concerned(cells: dict[str, str], changed: Set[str]) -> set[str]:
-    """Return which of a notebook's cells could do something else after a change.
+    """Return the cells of a notebook whose behavior could differ after a change.
 
     cells: name -> source, in order. changed: the names of those with another source.
     """
@@ -135,9 +135,9 @@ def _replaced(path, cells, changes):
 
 
 def _placed(path, cells, source, code):
-    """Return the cells with the variant's own code for what it defines anew.
+    """Return the cells with the variant's code in place of the names it redefines.
 
-    All of it goes into the first cell that it concerns: its functions may call each
+    All of it goes into the first cell that it changes: its functions may call each
     other, and a check runs before the cells after it.
     """
     if not code:
@@ -157,7 +157,7 @@ def _placed(path, cells, source, code):
 
 
 def _without(cell, names):
-    """Return the cell without what defines or changes one of the names."""
+    """Return the cell without the statements that define or change one of the names."""
     statements = [each for each in ast.parse(cell).body if not _defined(each) & names]
     if len(statements) == len(ast.parse(cell).body):
         return cell
@@ -175,7 +175,7 @@ def _names(cell):
 
 
 def _defined(statement):
-    """Return the names that a statement at the top defines, or changes an item of."""
+    """Return the names that a top-level statement defines, or whose items it sets."""
     if isinstance(statement, ast.FunctionDef | ast.ClassDef):
         return {statement.name}
     targets = getattr(statement, "targets", ())

@@ -1,6 +1,6 @@
-"""Verdicts: what a check found, the hint that fits, and the points.
+"""Verdicts: the result of a check, the hint that fits, and the points.
 
-    grade ──▶ judge(check, function, case) ──▶ Verdict ──▶ Sheet: where it is shown
+    grade ──▶ judge(check, function, case) ──▶ Verdict ──▶ Sheet: shows it
                  Wrong(found, **facts) ─▶ the first Hint that fits
 
 A verdict is pass, fail or inconclusive, and only a pass counts.
@@ -40,13 +40,13 @@ _SIGNS = {"pass": "✓", "fail": "✗", "inconclusive": "?"}
 
 
 class Wrong(Exception):
-    """What was found and is not right.
+    """A wrong result of a learner's function.
 
-    found: lines that show expected and yours. facts: what hints are chosen by, named as
-    the check likes. Some have hints for all exercises: `silent=True`, nothing was sent;
-    `misshapen=True`, a result of another length or type. A run that fails adds its own:
-    `failure`, `n`, `ready_made`, `exceeded`.
-    picture: what was seen, as something with `_repr_mimebundle_`, or None.
+    found: lines that show expected and yours. facts: the input of hints' `when`, with
+    the check's own names. Some have hints for all exercises: `silent=True`, no message
+    was sent; `misshapen=True`, a result of another length or type. A run that fails
+    adds its own: `failure`, `n`, `ready_made`, `exceeded`.
+    picture: of the run, an object with `_repr_mimebundle_`, or None.
     """
 
     def __init__(self, found: str, *, picture: Any = None, **facts: Any):
@@ -55,16 +55,16 @@ class Wrong(Exception):
 
 
 class Inconclusive(Exception):
-    """A run that shows neither: a fault that did not happen, a machine too busy."""
+    """A run that proves nothing: a fault did not happen, or the machine was busy."""
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a check found in one case.
+    """The result of a check in one case.
 
-    outcome: "pass", "fail" or "inconclusive". title: what was tried.
-    found: what differs from what was expected. hints: levels of the hint that fits.
-    picture: what was seen, as something with `_repr_mimebundle_`, or None.
+    outcome: "pass", "fail" or "inconclusive". title: the case in words.
+    found: the difference from the expected. hints: levels of the hint that fits.
+    picture: of the run, an object with `_repr_mimebundle_`, or None.
     """
 
     outcome: str
@@ -94,12 +94,12 @@ class Verdict:
 
 
 class Sheet:
-    """Where verdicts are shown: printed and displayed in the cell around."""
+    """An output for verdicts: printed and displayed in the cell that runs."""
 
     _is_new = True
 
     def show(self, verdict: Verdict, hidden: bool) -> None:
-        """Show a verdict; hidden: of a case that learners do not see."""
+        """Show a verdict; hidden: True for a case that learners do not see."""
         Progress.make_room()
         print(verdict)
         drawn = {} if verdict.outcome == "pass" else verdict.drawn()
@@ -107,7 +107,7 @@ class Sheet:
             sys.modules["IPython"].display.display(drawn, raw=True)
 
     def total(self, line: str) -> None:
-        """Show what was earned and, once, where it was checked."""
+        """Print the points and, once, that no sandbox was used."""
         print(f"\n{line}")
         if self._is_new:
             print("(Checked without the sandbox in which submissions are graded.)")
@@ -119,7 +119,7 @@ _sheet = ContextVar("sheet", default=Sheet())  # noqa: B039, it has no state
 
 @contextlib.contextmanager
 def showing_on(sheet: Sheet):
-    """Show verdicts there, for the body."""
+    """Show verdicts on this sheet during the body."""
     token = _sheet.set(sheet)
     try:
         yield sheet
@@ -130,7 +130,7 @@ def showing_on(sheet: Sheet):
 def check(title: str) -> Callable:
     """Make a function `(function, *case)` a check.
 
-    title: what is tried, filled in with the case: "{} ranks, {} elements".
+    title: a format string for the case: "{} ranks, {} elements".
     """
 
     def decorate(function):
@@ -170,7 +170,7 @@ def grade(
 def grade_each(
     points: int, check: Callable, function: Any, cases: Iterable, hidden: Iterable = ()
 ) -> float:
-    """Check all cases; return the part of the points that they earned, rounded down."""
+    """Check all cases; return the passed share of the points, rounded down."""
     verdicts = list(_verdicts(check, function, cases, hidden))
     passed = sum(verdict.outcome == "pass" for verdict in verdicts)
     earned = float(points * passed // max(1, len(verdicts)))
@@ -180,13 +180,13 @@ def grade_each(
 
 
 def _marked(cases, hidden):
-    """Return (case as a tuple, whether it is hidden), in order."""
+    """Return (case as a tuple, True if it is hidden), in order."""
     both = [(case, False) for case in cases] + [(case, True) for case in hidden]
     return [(c if isinstance(c, tuple) else (c,), marked) for c, marked in both]
 
 
 def _verdicts(check, function, cases, hidden):
-    """Yield the verdict on each case, and say how far it is."""
+    """Yield the verdict on each case, and report the progress."""
     all_cases = _marked(cases, hidden)
     with kept_ranks(), Progress() as progress:
         for number, (case, is_hidden) in enumerate(all_cases, 1):
@@ -203,7 +203,7 @@ def _shown(check, function, case, hidden):
 
 
 def judge(check: Callable, function: Any, case: tuple) -> Verdict:
-    """Return a check's verdict on one case; never raises for what a learner wrote."""
+    """Return a check's verdict on one case; a learner's mistake never raises."""
     title = _title(check, case)
     hints = (*getattr(sys.modules[check.__module__], "HINTS", ()), *COMMON)
     try:
@@ -223,7 +223,7 @@ def judge(check: Callable, function: Any, case: tuple) -> Verdict:
 
 
 def _last_line_in(check, error):
-    """Return where in a check's file an error came from, in words."""
+    """Return "FILE, line N: " for an error's last line in a check's file, or ""."""
     file = inspect.getfile(inspect.unwrap(check))
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == file]

@@ -1,10 +1,10 @@
-"""`on_workers`: run a program that starts workers, such as `MapReduce` or a `Context`.
+"""`on_workers`: runs of a program with workers, such as `MapReduce` or a `Context`.
 
     check ── program, functions, args ──▶ a process ── fork ──▶ its workers
           ◀── plain data: output, counters ──────────
 
 The program is the check's, and runs the library's engine on the learner's functions.
-All it starts, and its folder, are gone when the answer is there.
+Its processes have ended, and its folder is removed, when the result arrives.
 """
 
 import os
@@ -22,9 +22,9 @@ __all__ = ["on_workers"]
 def on_workers(
     program: Callable, functions: Any, *args: Any, without: Sequence[str] = ()
 ) -> Any:
-    """Return what `program(functions, *args)` returns in a process that has workers.
+    """Return the result of `program(functions, *args)` in a process that has workers.
 
-    The working directory of the program is an empty folder. What comes back is plain
+    The working directory of the program is an empty folder. The result must be plain
     data: numbers, strings, lists, tuples, sets and dicts.
 
     Raises: Wrong with the failure, as `call` does.

@@ -4,7 +4,7 @@ lessons ─▶ executed, kept while lesson and library stay as they are ─┐
 docs, start page, review, API of what lessons use ───────────────────┼─▶ Sphinx ─▶ site
 styles and scripts of the outputs, each page one copy ───────────────┘
 
-It asks no server for anything, and opens from a folder as from a web server.
+It needs no other server, and opens from a folder as from a web server.
 """
 
 import hashlib
@@ -71,7 +71,7 @@ def _execute(lessons, folder, console):
     if not stale:
         return
     folder.mkdir(parents=True, exist_ok=True)
-    with TemporaryDirectory() as home:  # without the guesses of whoever builds it
+    with TemporaryDirectory() as home:  # without the builder's own predictions
         os.environ["DISTLAB_HOME"] = home
         runs = run_all(stale, folder, console, Settings(pages=False))
     if failed := [run.name for run in runs if run.failure]:
@@ -83,7 +83,7 @@ def _execute(lessons, folder, console):
 
 
 def _key(lesson):
-    """Return a digest of all that decides what a lesson shows, chance aside."""
+    """Return a digest of all inputs of a lesson's outputs, apart from chance."""
     digest = hashlib.sha256(lesson.read_bytes())
     for path in sorted(_LIBRARY.rglob("*.*")):
         if path.suffix in _READ and "commands" not in path.parts:
@@ -92,7 +92,7 @@ def _key(lesson):
 
 
 def _recorded(path):
-    """Return when and where a lesson was executed; {} if it was not."""
+    """Return the date, system and key of a lesson's execution; {} if there is none."""
     if not path.is_file():
         return {}
     return json.loads(path.read_text("utf-8"))["metadata"].get(_RECORDED, {})

@@ -1,4 +1,4 @@
-"""The API page: what the lessons use of distlab, found in their code."""
+"""The API page: the functions and classes of distlab that the lessons' code uses."""
 
 import ast
 import inspect
@@ -40,9 +40,9 @@ def api_page(notebooks: Iterable[dict]) -> str:
 
 
 def _used(notebook) -> Iterator[tuple[str, str]]:
-    """Yield the module and the name of what a notebook imports from distlab.
+    """Yield (module, name) of each object that a notebook imports from distlab.
 
-    Of a module it yields what is taken from it: show.player, etcd.cluster.
+    Of an imported module it yields the attributes used: show.player, etcd.cluster.
     """
     modules = {}
     code = (cell for cell in notebook["cells"] if cell["cell_type"] == "code")
@@ -71,7 +71,7 @@ def _value(module, name):
 
 
 def plain_docstring(app, what, name, thing, options, lines: list[str]) -> None:
-    """Change one of our docstrings, which are plain text, into what Sphinx reads."""
+    """Convert one of our docstrings, which are plain text, into reStructuredText."""
     blocks, drawn = [[]], False
     for line in lines:
         was, drawn = drawn, line.startswith("    ") or bool(_DRAWN.search(line))

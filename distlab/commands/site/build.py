@@ -1,4 +1,4 @@
-"""Sphinx, called with all that it needs: themes, formulas and links of the site."""
+"""The Sphinx build of the site: its sources, theme, formulas and links."""
 
 import io
 import json
@@ -53,7 +53,7 @@ _SETTINGS = {
 
 
 def build(paths: list[Path], project: Path, to: Path) -> None:
-    """Make the site of executed lessons and of the documents of a project in `to`.
+    """Build the site of executed lessons and of the documents of a project in `to`.
 
     Raises: DistlabError if Sphinx warns, as of a link that leads nowhere.
     """
@@ -75,7 +75,7 @@ def build(paths: list[Path], project: Path, to: Path) -> None:
 
 
 def _write_sources(paths, project, source):
-    """Write what Sphinx reads: lessons/, docs/, other pages, conf.py."""
+    """Write the sources for Sphinx: lessons/, docs/, other pages, conf.py."""
     docs = [name for name in _DOCUMENTS if (project / f"{name}.md").is_file()]
     pages = {f"lessons/{path.name}" for path in paths} | {f"{name}.md" for name in docs}
     lessons = {path.stem: json.loads(path.read_text("utf-8")) for path in paths}
@@ -130,7 +130,7 @@ def _follow_theme(app, pagename, templatename, context, doctree):
 
 
 def setup(app: Sphinx) -> None:
-    """Add to Sphinx what the site needs: called by Sphinx, as an extension."""
+    """Register formulas, theme and docstrings; Sphinx calls this as an extension."""
     app.add_html_math_renderer("mathml", _formula("inline"), _formula("block"))
     app.connect("html-page-context", _follow_theme)
     app.connect("autodoc-process-docstring", plain_docstring)

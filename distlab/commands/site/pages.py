@@ -26,9 +26,9 @@ _BETWEEN = "<!-- the next output -->"
 
 
 def local(text: str, page: str, pages: Collection[str]) -> str:
-    """Return a page's Markdown that asks no server for an image and links to `pages`.
+    """Return a page's Markdown without remote images, and with links to `pages`.
 
-    What the site does not have is linked to in the repository. page: its path, such as
+    Other links lead to the repository. page: its path, such as
     "lessons/10_ring_all_reduce.ipynb"; pages: those of the site.
     """
 
@@ -44,9 +44,9 @@ def local(text: str, page: str, pages: Collection[str]) -> str:
 
 
 def with_images(text: str, folder: Path, up: str) -> str:
-    """Return HTML whose images are files in `folder`, loaded where they are seen.
+    """Return HTML whose images are files in `folder`, loaded when they are visible.
 
-    up: the way from the page to the top of the site.
+    up: the relative path from the page to the top of the site.
     """
 
     def written(found):
@@ -59,7 +59,7 @@ def with_images(text: str, folder: Path, up: str) -> str:
 
 
 def lesson_page(stem: str, notebook: dict, pages: Collection[str], images: Path):
-    """Change an executed lesson into what its page shows."""
+    """Change an executed lesson into the source of its page, in place."""
     shown = {card.cell for card in cards(stem)}
     note = _recorded_note(stem, notebook["metadata"]["distlab_recorded"])
     new = []
@@ -116,9 +116,9 @@ def _listed(names):
 
 
 def start_page(lessons: Mapping[str, dict], others: Sequence[str], readme: str) -> str:
-    """Return the start page: for whom, a film, how to start, the lessons.
+    """Return the start page: an introduction, an animation, the start, the lessons.
 
-    lessons: by their stems. others: the pages that stand after them. readme: its text.
+    lessons: by their stems. others: the pages after them. readme: the README's text.
     """
     page = resources.files("distlab.commands.site").joinpath("web/start.md")
     start = re.search(r"^## Start\n(.*?)^## ", readme, re.DOTALL | re.MULTILINE)
@@ -133,7 +133,7 @@ def start_page(lessons: Mapping[str, dict], others: Sequence[str], readme: str) 
 
 
 def _row(stem, notebook):
-    """Return the line of a lesson: what its first cell says."""
+    """Return the list item of a lesson, from its first cell."""
     title, question, about = "".join(notebook["cells"][0]["source"]).split("\n\n")[:3]
     number, _, name = title.removeprefix("# ").partition(" · ")
     time = re.search(r"\d+ minutes|[Nn]early \w+ hours", about)
