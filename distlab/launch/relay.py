@@ -195,7 +195,7 @@ class Relay:
         return Side(peer, number, type_, size, data)
 
     def _offer(self, op, way, side):
-        """Match one side of a message with its partner; return False if unfit."""
+        """Match a message's side with its partner if posted; return False if unfit."""
         op.left += 1
         pair = (op.rank, side.peer) if way == OUT else (side.peer, op.rank)
         pair = *pair, op.group

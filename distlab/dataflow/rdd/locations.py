@@ -94,7 +94,7 @@ class Locations:
         ]
 
     def _walk(self, node, partition, ends):
-        """Yield (data set, partition) of narrow ancestors, up to where `ends` is true."""
+        """Yield (data set, partition) of narrow ancestors, up to those where `ends`."""
         seen, waiting = set(), [(node, partition)]
         while waiting:
             node, partition = waiting.pop()
