@@ -218,7 +218,7 @@ def stable_hash(key: object) -> int:
 
     Python's own `hash` of a string differs from process to process.
 
-    Raises: TypeError for a type that it does not know.
+    Raises: TypeError for any other type.
     """
     if isinstance(key, str):
         return zlib.crc32(key.encode(errors="surrogatepass"))

@@ -131,7 +131,7 @@ class Workers:
         return os.path.join(self._folder, f"worker-{worker}.{self._lives[worker]}")
 
     def give(self, worker: int, label: str, fn: Callable, *args) -> None:
-        """Have an idle worker call `fn(functions, *args)`."""
+        """Send an idle worker the task `fn(functions, *args)`."""
         self.idle.remove(worker)
         self.given[worker] += 1
         self._doing[worker] = self.now(), label

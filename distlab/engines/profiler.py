@@ -118,7 +118,7 @@ def _stderr_closed() -> Iterator[None]:
 
 
 def _ahead_ns(noted, moments):
-    """Return how many ns the profiler's clock is ahead of the monotonic one.
+    """Return the lead of the profiler's clock over the monotonic one, in ns.
 
     Each moment was read during one of the noted events; the shortest one is used.
     """

@@ -61,7 +61,7 @@ class Servers:
             private_folder=self.folder,
         )
         try:
-            # The supervisor makes it: only a folder of its own is removed.
+            # The supervisor makes it, once the process server has its path to remove.
             order = {"user": user, "folder": self.folder}
             self._processes.send(0, json.dumps(order).encode())
             if why := self._answer(0, "start"):

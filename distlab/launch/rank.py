@@ -86,7 +86,7 @@ def relayed(child: Child) -> None:
 
 
 def count_gpus(child: Child) -> None:
-    """Send the kernel the number of GPUs, which CUDA lets no forking process query."""
+    """Send the kernel the number of GPUs; a query in the kernel would break forks."""
     child.send(json.dumps(torch.cuda.device_count()).encode())
 
 

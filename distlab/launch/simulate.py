@@ -79,8 +79,8 @@ def simulate(
 ) -> Simulated:
     """Call `fn(comm, *args)` on simulated ranks; return the run, or its failure.
 
-    Each rank gets its own copy of the arguments, as a process would. A world times out
-    after `timeout_s`, virtually, as soon as all ranks wait for one that hangs; only
+    Each rank gets its own copy of the arguments, as a process would. A world counts as
+    timed out after `timeout_s` as soon as all others wait for a rank that hangs; only
     Ctrl-C ends a rank that computes forever.
 
     Raises: KeyboardInterrupt, with the same diagnosis.

@@ -45,7 +45,7 @@ class Simulation:
             Session(number, client) for number, client in enumerate(clients)
         ]
         self.active = len(self.sessions)
-        self._asked = {}  # request -> the client that asked, and its call
+        self._asked = {}  # request -> (client, call)
         self._partitions = []  # index of its event, the end if it is known
         self._messages = 0  # their number so far
         self._watchdog = Watchdog()
@@ -172,7 +172,7 @@ class Simulation:
         return Outcome(history, self.trace(), objects, self.saved, self.now)
 
     def note_failure(self, error: NodeFailed) -> None:
-        """Record a failure, and give its exception the trace."""
+        """Record a failure, and attach the trace to its exception."""
         raised = isinstance(error.cause, BaseException)
         what = f"raised {type(error.cause).__name__}" if raised else "failed"
         self._note(error.node, "fault", what)

@@ -181,7 +181,7 @@ class Node:
                 data, beyond = node.serialized()
                 chains.append(data)
                 waiting += beyond
-        # Chains from before a checkpoint know nothing of it: those here replace steps.
+        # Chains serialized before a checkpoint lack it: those here replace their steps.
         chains[:0] = [each.serialized()[0] for each in within(self) if each.cut_off]
         return pickle.dumps([*chains, last])
 

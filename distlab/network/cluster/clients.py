@@ -5,8 +5,8 @@
 
 It has no clock and no socket: its owner passes in the clock and sends its calls. A
 client whose node is dead gets no response, as from one that is slow or partitioned,
-so its call is unknown when its time-out is over, and not before: no client of a real
-store knows more.
+so its call is unknown when its time-out is over, and not before, as for a client of a
+real store.
 """
 
 import heapq

@@ -52,7 +52,7 @@ def cluster_svg(
 
 
 def _places(count):
-    """Return the nodes' places, on a circle, node 0 on top."""
+    """Return (x, y) of each node, on an ellipse, node 0 on top."""
     turns = (2 * math.pi * node / count - math.pi / 2 for node in range(count))
     middle, reach = (_WIDE / 2, _TALL / 2 + 4), (105, 78)
     return [

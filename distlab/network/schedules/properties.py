@@ -40,11 +40,11 @@ class Property:
             )
 
     def of_outcome(self, outcome: Outcome) -> str:
-        """Return what is wrong with an outcome, "" if nothing is."""
+        """Return the violation by an outcome, in words; "" if there is none."""
         return _wrong(self.check, outcome) if self.check else ""
 
     def of_nodes(self, nodes: list) -> str:
-        """Return what is wrong with the nodes, "" if nothing is."""
+        """Return the violation by the nodes, in words; "" if there is none."""
         return _wrong(self.invariant, nodes) if self.invariant else ""
 
 

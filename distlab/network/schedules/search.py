@@ -235,7 +235,7 @@ class _Search:
         return lambda explorer: progress.show(lambda: tell(explorer))
 
     def wrong(self, state, end=True):
-        """Return what is wrong with a state, "" if nothing is."""
+        """Return the failure or violation in a state, in words; "" if none."""
         wanted = self.wanted
         if state.failed:
             return str(self.transitions.failure(state))
