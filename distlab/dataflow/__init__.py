@@ -4,14 +4,13 @@
              lines     mapper,     one piece per partition        merge,
                        combiner                                   reducer
 
-Read in this order: `mapreduce` (the face), `job` (who does what next, and what a death
-costs), `schedule` (those decisions alone, without a process or a clock), `splits`,
-`lines`, `map_task`, `table` (memory, and what to do when it is short), `sizes` (how
-much it is), `runs` (sorted pairs in a file), `reduce_task`, `notes` (what a dead worker
-was at). `workers` and `worker` are the two ends of a pool that knows
-nothing of any of these. `replay` has the same decisions made for thousands of
-`machines` that are not there. RDDs, on the same pool, are in
-`rdd/`. No torch is loaded here.
+Read in this order: `mapreduce` (the public class), `job` (the loop that hands out tasks
+and handles deaths), `schedule` (its decisions alone, without a process or a clock),
+`splits`, `lines`, `map_task`, `table` (bounded memory, and spilling), `sizes`
+(estimates of memory), `runs` (sorted pairs in a file), `reduce_task`, `notes` (the last
+record of a dead worker). `workers` and `worker` are the two ends of a pool that does
+not depend on any of these. `replay` runs the same schedule for thousands of simulated
+`machines`. RDDs, on the same pool, are in `rdd/`. No torch is loaded here.
 """
 
 from distlab.dataflow.machines import Machines

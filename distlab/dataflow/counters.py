@@ -1,4 +1,4 @@
-"""What a job counted, by the field's own names."""
+"""Counters of a job: records and bytes at each stage, under the usual names."""
 
 from dataclasses import asdict, dataclass
 
@@ -9,12 +9,12 @@ __all__ = ["Counters"]
 
 @dataclass(frozen=True)
 class Counters:
-    """Records and bytes on their way through a job; every task counts once.
+    """Records and bytes at each stage of a job; every task counts once.
 
-    input: lines read. mapped: pairs that the mapper gave. spilled: pairs written to
+    input: lines read. mapped: pairs that the mapper emitted. spilled: pairs written to
     disk before the end of their map task, because memory was short. shuffled: pairs
-    that went from map to reduce tasks, after the combiner. output: pairs written in the
-    end.
+    that went from map to reduce tasks, after the combiner. output: pairs written by the
+    reduce tasks.
     skipped: lines left out because the mapper failed on them.
     map_attempts, reduce_attempts: tasks handed out, failed, lost and backups included.
     """
@@ -35,7 +35,7 @@ class Counters:
     reduce_attempts: int = 0
 
     def rows(self) -> list[tuple[str, str, str]]:
-        """Return (what, records, bytes) as text, in the order in which data moves."""
+        """Return (stage, records, bytes) as text, in the order in which data moves."""
         counted, rows = asdict(self), []
         for what in ("input", "mapped", "spilled", "shuffled", "output"):
             size = counted.get(f"{what}_bytes")

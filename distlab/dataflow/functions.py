@@ -1,6 +1,6 @@
-"""The user's functions, as a worker calls them, and what is said when one fails.
+"""The user's functions, as a worker calls them, and the errors when one fails.
 
-A mistake is told with the record or the key that it was made on, not only where in the
+An error names the record or the key that the function failed on, beside the line of
 code.
 """
 
@@ -42,7 +42,7 @@ _LOOP = {"distlab.dataflow.map_task", "distlab.dataflow.table", "collections"}
 
 
 class Functions(NamedTuple):
-    """What a job is made of; the last two may be missing.
+    """The functions of a job; combiner and partitioner may be missing.
 
     named: whether the mapper is called with the file's name before the line.
     """
@@ -55,7 +55,7 @@ class Functions(NamedTuple):
 
 
 def check_functions(mapper, reducer, combiner, partitioner) -> Functions:
-    """Return the functions.
+    """Return the functions, after a check of their signatures.
 
     Raises: InvalidArgument naming the one that cannot be called as it will be.
     """
@@ -68,7 +68,7 @@ def check_functions(mapper, reducer, combiner, partitioner) -> Functions:
 
 
 def _shape(what, fn):
-    """Return the arguments that `fn` takes, of those that it may take."""
+    """Return the names of the arguments that `fn` takes, out of `_SHAPES[what]`."""
     calls = " or ".join(f"{what}({', '.join(shape)})" for shape in _SHAPES[what])
     if not callable(fn):
         raise InvalidArgument(
@@ -77,7 +77,7 @@ def _shape(what, fn):
     try:
         signature = inspect.signature(fn)
     except (TypeError, ValueError):
-        return _SHAPES[what][0]  # some built-ins do not tell
+        return _SHAPES[what][0]  # some built-ins have no signature
     for shape in _SHAPES[what]:
         try:
             signature.bind(*shape)
@@ -91,9 +91,9 @@ def _shape(what, fn):
 
 
 def applied(fn: Callable, role: str, groups: Iterable) -> Iterator:
-    """Yield (key, values) of what a reducer or combiner makes of every key's values.
+    """Yield (key, results) of a reducer or combiner, for every key's values.
 
-    It returns one value, or is a generator of any number of them.
+    `fn` returns one value, or is a generator of any number of them.
 
     Raises: AtRecord if it fails.
     """
@@ -107,7 +107,7 @@ def applied(fn: Callable, role: str, groups: Iterable) -> Iterator:
 
 
 def noted_keys(functions: Functions, note: Callable) -> Functions:
-    """Return the same functions; those that are given a key have it noted first."""
+    """Return the functions; those that are called with a key note it first."""
 
     def noting(role, fn, key, more):
         note(f"The {role} was at the key {reprlib.repr(key)}.")
@@ -121,7 +121,7 @@ def noted_keys(functions: Functions, note: Callable) -> Functions:
 
 
 def _told(results, role, key):
-    """Yield what a generator gives; say at which key it failed."""
+    """Yield the items of a generator; raise AtRecord with the key if it fails."""
     try:
         yield from results
     except Exception as error:
@@ -133,7 +133,7 @@ def _at_key(role, key):
 
 
 def unordered(*keys: object) -> TypeError:
-    """Return the exception that says that keys cannot be sorted."""
+    """Return the exception for keys that cannot be sorted."""
     which = " and ".join(map(reprlib.repr, keys))
     return TypeError(
         f"keys are sorted, and {which} cannot be. "
@@ -142,9 +142,9 @@ def unordered(*keys: object) -> TypeError:
 
 
 def check_mapped(result: object) -> Iterable:
-    """Return the pairs that a mapper has returned, after a look at the first of them.
+    """Return an iterator over a mapper's pairs, after a check of the first of them.
 
-    Raises: TypeError for what holds no pairs, though it may look as if it did.
+    Raises: TypeError for a dict, a string, or any other result without pairs.
     """
     if isinstance(result, dict):
         raise TypeError(
@@ -164,7 +164,7 @@ def check_mapped(result: object) -> Iterable:
 
 
 def described_pairs(mapper: Callable, line: str, error: Exception) -> Exception:
-    """Return the exception to tell of when the loop over a mapper's pairs failed."""
+    """Return the exception to report when the loop over a mapper's pairs failed."""
     frames = (frame for frame, _ in traceback.walk_tb(error.__traceback__))
     if not {frame.f_globals["__name__"] for frame in frames} <= _LOOP:
         return error  # raised in the mapper itself, below the loop
@@ -177,7 +177,7 @@ def described_pairs(mapper: Callable, line: str, error: Exception) -> Exception:
 
 
 def check_pair(pair: object) -> None:
-    """Refuse what is no (key, value) pair, or has a key that cannot be one.
+    """Check that `pair` is a (key, value) pair with a hashable key.
 
     Raises: TypeError.
     """
@@ -197,7 +197,7 @@ def _check_hashable(key):
 
 
 def unhashable(key: object, error: TypeError) -> TypeError:
-    """Return the exception that names a key which cannot be one."""
+    """Return an exception that names the unhashable key; other errors as they are."""
     if "unhashable" not in str(error):
         return error
     return TypeError(
@@ -207,7 +207,7 @@ def unhashable(key: object, error: TypeError) -> TypeError:
 
 
 def stable_hashes(keys: Iterable) -> Iterable[int]:
-    """Return the stable hash of each key; texts, which are most common, go faster."""
+    """Return the stable hash of each key, with a fast path for strings."""
     if set(map(type, keys)) == {str}:
         return map(zlib.crc32, map(partial(str.encode, errors="surrogatepass"), keys))
     return map(stable_hash, keys)
@@ -218,7 +218,7 @@ def stable_hash(key: object) -> int:
 
     Python's own `hash` of a string differs from process to process.
 
-    Raises: TypeError for a type that it does not know.
+    Raises: TypeError for any other type.
     """
     if isinstance(key, str):
         return zlib.crc32(key.encode(errors="surrogatepass"))

@@ -137,9 +137,9 @@ class Job:
             self._results[attempt.task] = what.value
 
     def _look_again(self, attempt, gone):
-        """Have a reduce done again that did not find a map's output.
+        """Reschedule a reduce that did not find a map's output.
 
-        The worker that had it is known to be lost, unless somebody else removed it.
+        Its worker is known to be lost, unless another program removed the file.
         """
         self.schedule.failed(attempt)
         for task in self.schedule.maps:
@@ -164,7 +164,7 @@ class Job:
             self.skipped.add(place)
 
     def _failure(self, attempt, what):
-        """Return the exception that tells what a task raised, and on which record."""
+        """Return the exception that reports a task's error and its record."""
         if what.on_disk:
             return WorkdirError(
                 f"worker {attempt.worker} could not write in {self._folder} during "
@@ -186,7 +186,7 @@ class Job:
         )
 
     def _lost(self, what):
-        """Have done again what the worker's death undid: its disk is gone, too."""
+        """Reschedule the tasks that a worker's death undid; its disk is lost, too."""
         self.schedule.lost(what.worker)
         attempt = self._at.pop(what.worker, None)
         if attempt is not None and (why := self._deaths.count(attempt.task, what)):
@@ -202,7 +202,7 @@ class Job:
 
     @property
     def counts(self) -> Counter:
-        """What the tasks counted, each once, and how often they were tried."""
+        """The counters of all tasks, each once, and the attempts of each kind."""
         total = Counter()
         for result in self._results.values():
             total.update(result.counts)

@@ -1,4 +1,4 @@
-"""What may be asked for: whole numbers within limits, and by nobody inside a worker."""
+"""Limits of arguments: whole numbers in a range, and no workers inside a worker."""
 
 import math
 
@@ -17,9 +17,9 @@ _LIMITS = {
 
 
 def check_limits(what: str, **given: int) -> None:
-    """Refuse what is no whole number within its limits, and workers inside a worker.
+    """Check that each argument is a whole number in range, outside of any worker.
 
-    what: what is being started.
+    what: the call being checked, as the error describes it.
 
     Raises: InvalidArgument, NestedWorld.
     """

@@ -1,12 +1,12 @@
-"""Where lines begin and end, for both engines: any stretch of a file as whole lines.
+"""Boundaries of lines, for both engines: any byte range of a file as whole lines.
 
     file  │the cat sat⏎on the│ mat⏎the end⏎│
           └──── 0 to 18 ─────┴── 18 to 31 ─┘       a line belongs where it begins:
            the cat sat, on the mat   the end       "on the mat" is the first one's
 
 So no line is lost or read twice, wherever the cuts fall, and no file has to be read to
-be cut. A line ends with \\n, \\r or \\r\\n; the last one may lack it. Bytes that are no
-UTF-8 become U+FFFD, and a mark that the file is UTF-8 is no part of its first line.
+be cut. A line ends with \\n, \\r or \\r\\n; the last one may lack it. Invalid UTF-8
+becomes U+FFFD, and a byte order mark is not part of the first line.
 """
 
 import re
@@ -28,7 +28,7 @@ def blocks_of(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield (offset, bytes) of the lines that begin at `start` to before `end`.
 
-    About a MiB at a time, always whole lines; where `longest` is less, less.
+    A block is about a MiB, or `longest` // 4 bytes if that is less, of whole lines.
 
     Raises: ValueError for a line of more than `longest` bytes.
     """
@@ -46,12 +46,12 @@ def blocks_of(
 
 
 def _whole_lines(block):
-    """Return how many bytes of a block are lines that surely end in it."""
+    """Return the number of bytes of a block up to its last certain end of line."""
     return block.rfind(b"\n") + 1 or block.rfind(b"\r", 0, -1) + 1
 
 
 def _line_after(file, at):
-    """Return where the first line begins that begins at an offset or later."""
+    """Return the offset of the first line that begins at offset `at` or later."""
     if at == 0:
         return 0
     at -= 1
@@ -67,7 +67,7 @@ def _line_after(file, at):
 
 
 def lines_in(offset: int, block: bytes) -> list[str]:
-    """Return the lines of a block, which is at this offset, without their ends."""
+    """Return the lines of the block at this offset, without their ends."""
     if offset == 0:
         block = block.removeprefix(_MARK)
     if b"\r" in block:
@@ -79,13 +79,13 @@ def lines_in(offset: int, block: bytes) -> list[str]:
 
 
 def offsets_in(offset: int, block: bytes) -> list[int]:
-    """Return where each line of the block begins in the file."""
+    """Return the offset in the file of each line of the block."""
     ends = [offset + end.end() for end in _END.finditer(block)]
     return [offset, *(at for at in ends if at < offset + len(block))]
 
 
 def line_number(path: str, offset: int) -> int:
-    """Return which line of the file begins at `offset`, counted from 1."""
+    """Return the number of the line that begins at `offset`, counted from 1."""
     with open(path, "rb") as file:
         blocks = blocks_of(file, 0, offset)
         return 1 + sum(len(offsets_in(*block)) for block in blocks)

@@ -1,7 +1,7 @@
-"""Machines that are not there: how many, how slow, and how long a task takes them.
+"""Simulated machines: their number, their speed and the duration of a task.
 
-Left at the defaults they are those that sort 10¹⁰ records in the paper, as far as it
-says what they are like.
+The defaults describe the machines that sort 10¹⁰ records in the paper, as far as it
+describes them.
 
 Source: Dean and Ghemawat, "MapReduce" (2004), section 5.
 """
@@ -19,7 +19,7 @@ _USUALLY_SLOW = 8 / 9  # without the slowest tenth of all outliers
 
 @dataclass(frozen=True)
 class Machines:
-    """Machines, and what is published of them, and what is assumed.
+    """Parameters of simulated machines, each published or assumed.
 
     workers: 1,746, as in section 5.5 of the paper.
     split_bytes: what a map task reads, section 5.3.
@@ -55,7 +55,7 @@ class Machines:
     look_s: float = 1.0
 
     def factors(self, seed: int) -> list[float]:
-        """Return how many times slower than usual each worker is."""
+        """Return the slowdown factor of each worker; 1.0 is the usual speed."""
         random = Random(f"{seed}: machines")
         return [
             self._slow(random) if random.random() < self.slow_share else 1.0
@@ -68,10 +68,10 @@ class Machines:
         return self.slow_usual * (self.slow_most / self.slow_usual) ** random.random()
 
     def attempt_s(self, attempt: Attempt, seed: int) -> float:
-        """Return how long an attempt takes on a usual machine.
+        """Return the duration of an attempt on a machine of usual speed, in seconds.
 
-        It depends on nothing but the attempt and the seed, so that two runs differ by
-        what is changed between them, and not by luck.
+        It depends on the attempt and the seed alone, so two runs differ only by the
+        parameters changed between them, and not by chance.
         """
         usual_s = self.map_s if attempt.task.kind == "map" else self.reduce_s
         return usual_s * Random(f"{seed}: {attempt}").lognormvariate(0, self.spread)

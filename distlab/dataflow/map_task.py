@@ -27,7 +27,7 @@ __all__ = ["Mapped", "map_task"]
 
 
 class Mapped(NamedTuple):
-    """What a map task leaves: a run for each reducer, and its counts."""
+    """The result of a map task: a run for each reducer, and its counts."""
 
     runs: list[Run]
     counts: dict
@@ -71,9 +71,9 @@ def map_task(
 
 @contextmanager
 def _quiet_collector():
-    """Let what is frozen meanwhile be collected in the end.
+    """Unfreeze the objects that the body froze when it ends.
 
-    The collector of cycles would read the growing table over and over.
+    The garbage collector would otherwise traverse the growing table again and again.
     """
     try:
         yield
@@ -84,14 +84,14 @@ def _quiet_collector():
 class _Records:
     """The lines of a split on their way through the mapper.
 
-    It is asked which of them is at the mapper only when that has failed, so that the
-    way of all others is short.
+    The line at the mapper is looked up only after the mapper has failed, so the path
+    of all other lines stays short.
     """
 
     def __init__(self, functions, split, skip, memory_bytes, counts):
         self.ended = False
         self._said = ""
-        self.say = None  # what notes the record that is to be at the mapper
+        self.say = None  # writes the note that names the next record to be mapped
         self._functions = functions
         self._split = split
         self._skip = skip
@@ -144,7 +144,7 @@ class _Records:
         return [(self._piece.path, offset) for offset in offsets]
 
     def _noting(self):
-        """Return the mapper, which has each line of the block noted first."""
+        """Return the mapper, wrapped to note each line of the block first."""
         first = line_number(self._piece.path, self._offset)
         places = enumerate(self._places(), first)
         numbers = iter([n for n, place in places if place not in self._skip])
@@ -159,12 +159,12 @@ class _Records:
         return mapper
 
     def note(self) -> None:
-        """Note, again, which record is at the mapper."""
+        """Write the note that names the record at the mapper again."""
         if self.say is not None:
             self.say(self._said)
 
     def reason(self, error: Exception) -> Exception:
-        """Return what is to be told as the reason of a failure to take pairs."""
+        """Return the exception to report as the cause of a failure to take pairs."""
         if isinstance(error, AtRecord):
             return error.__cause__
         return described_pairs(self._mapper, self._line(), error)

@@ -39,7 +39,7 @@ __all__ = ["MapReduce"]
 
 
 class MapReduce:
-    """A job: what to do with every line, and with all values of every key.
+    """A job: a function for every line, and one for all values of every key.
 
     mapper: called as mapper(line), or as mapper(name, line) if it takes two arguments,
     with a line of the input without its end and the name of its file. It yields, or
@@ -118,7 +118,7 @@ class MapReduce:
 
 @contextmanager
 def _folder(workdir):
-    """Make a folder for the job's files, which is gone when the body ends."""
+    """Make a folder for the job's files; remove it when the body ends."""
     new = workdir is not None and not os.path.lexists(workdir)
     final = os.path.join(workdir or "", "output")
     if workdir is not None and os.path.lexists(final):
@@ -145,7 +145,7 @@ def _splits(inputs, folder, workers, split_bytes):
 
 
 def _done(start_pool, make_job, workdir):
-    """Do the job; return its output, which is taken out of the job's folder in time."""
+    """Run the job; return its output, opened or moved before the folder is removed."""
     with Interrupts() as interrupts:
         pool = start_pool()
         try:
@@ -181,7 +181,7 @@ def _moved(parts, workdir):
 
 
 def _notes(job, counts):
-    """Return what happened besides, one sentence each."""
+    """Return remarks on extra attempts and skipped lines, one sentence each."""
     notes = []
     for kind in ("map", "reduce"):
         more = counts[f"{kind}_attempts"] - counts[f"{kind}_tasks"]

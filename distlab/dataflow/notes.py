@@ -1,8 +1,7 @@
-"""What a task is at, noted before it begins, where it outlives the worker.
+"""Notes of the record that a task is processing, in a file that outlives the worker.
 
-A function that ends its process leaves no exception that could tell. So the last
-attempt of a task that has cost several workers writes each record down first, which
-takes longer.
+A function that ends its process leaves no exception. So the last attempt of a task
+that has killed several workers writes each record to a note first, which takes longer.
 """
 
 import os
@@ -16,9 +15,9 @@ __all__ = ["Deaths", "noting"]
 
 @contextmanager
 def noting(path: str | None) -> Iterator[Callable[[str], None] | None]:
-    """Open a note at `path`; give the function that writes what the task is at.
+    """Open a note at `path`; yield the function that writes the current record to it.
 
-    None for both is the usual case: nothing is noted.
+    In the usual case `path` is None: it yields None, and nothing is noted.
     """
     if path is None:
         yield None
@@ -35,9 +34,9 @@ def _write(note, what):
 
 
 class Deaths:
-    """How many workers each task has cost, beside those that were to be killed.
+    """Counts of the worker deaths at each task, without the planned ones.
 
-    folder: where notes are kept. most: after so many a task is given up.
+    folder: the folder of notes. most: deaths after which a task is given up.
     """
 
     def __init__(self, folder: str, most: int):
@@ -45,16 +44,16 @@ class Deaths:
         self._counts = Counter()
 
     def note(self, task: object, worker: int) -> str | None:
-        """Return the path of the note that a task's next attempt is to keep, if any."""
+        """Return the path of the note of a task's next attempt, or None."""
         if self._counts[task] < self._most - 1:
             return None
         return os.path.join(self._folder, f"note-{worker}")
 
     def count(self, task: object, lost: object) -> tuple[str, str] | None:
-        """Count a worker that a task has cost; if the task is to be given up, return
-        why, and what is known of its last attempt.
+        """Count a worker's death at a task; if the task is to be given up, return
+        (reason, the note of its last attempt), else None.
 
-        lost: a `Lost` of the pool's.
+        lost: the pool's `Lost`.
         """
         note = self.note(task, lost.worker)
         self._counts[task] += not lost.planned

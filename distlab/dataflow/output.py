@@ -1,4 +1,4 @@
-"""What a job gives back: its pairs, read from the parts, and a summary to look at."""
+"""The output of a job: its pairs, read from the parts, and a summary."""
 
 import os
 import reprlib
@@ -25,15 +25,14 @@ class Output:
 
     They come partition by partition, and in order of key within each. They are read
     from disk as you go, so an output may be larger than memory; `dict(output)` holds it
-    whole. Without a workdir the files have no name in any folder any more, and are gone
-    with this object.
+    whole. Without a workdir the files are already unlinked, and end with this object.
 
     paths: the parts, one for each reduce task, if there is a workdir.
     counters: records, bytes and attempts.
     shuffled: bytes from each map task, a row each, to each reduce task.
-    trace: what every worker did, each attempt of a task as work.
-    elapsed_s: seconds from the call with all workers started to the last part.
-    notes: what the reader of the summary should know, one sentence each.
+    trace: the events of every worker, each attempt of a task as work.
+    elapsed_s: seconds from the start of the worker pool to the last part.
+    notes: remarks on the run for the summary, one sentence each.
     """
 
     def __init__(

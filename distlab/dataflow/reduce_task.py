@@ -12,7 +12,7 @@ __all__ = ["Reduced", "reduce_task"]
 
 
 class Reduced(NamedTuple):
-    """What a reduce task leaves: its counts, or the path of a run that is gone."""
+    """The result of a reduce task: its counts, or the path of a missing run."""
 
     counts: dict
     gone: str | None = None
@@ -29,7 +29,7 @@ def reduce_task(
 ) -> Reduced:
     """Reduce the merge of `runs` into the file `final`.
 
-    temporary: where it is written until it is complete. note: path of a note to keep.
+    temporary: its path until it is complete. note: path of a note to keep.
 
     Raises: AtRecord if the reducer fails on a key.
     """

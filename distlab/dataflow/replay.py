@@ -1,11 +1,11 @@
-"""A job on machines that are not there, by the decisions of one on machines that are.
+"""A simulated MapReduce job: thousands of machines, scheduled as real workers are.
 
-    Machines: how long an attempt takes ──┐
-    deaths: who dies, and when ───────────┼──▶ simulate ──▶ Simulated: attempts, rates
-    Schedule: who does what next ─────────┘
+    Machines: duration of an attempt ─────┐
+    deaths: times and workers ────────────┼──▶ simulate ──▶ Simulated: attempts, rates
+    Schedule: the next task of a worker ──┘
 
-The loop is that of `job` on a virtual clock, with events in place of processes, and
-`Schedule` is the very class. Two things are as in this package and not as in the paper:
+The loop is that of `job` on a virtual clock, with events in place of processes and the
+same `Schedule` class. Two things are as in this package and not as in the paper:
 a machine does one task at a time, and reduces begin when the last map is done.
 
 Source: Dean and Ghemawat, "MapReduce" (2004), sections 3.3, 3.6 and 5.
@@ -83,7 +83,7 @@ class _Run:
         self._deaths = list(reversed(deaths))
 
     def to_the_end(self):
-        """Go from event to event, handing out after each what can be."""
+        """Process the events in order; hand out attempts before each of them."""
         with Progress() as progress:
             while not self._schedule.finished:
                 progress.show(lambda: f"simulated: {self.now:.0f} s on the clock")
@@ -129,7 +129,7 @@ class _Run:
             self._fail_those_that_fetch()
 
     def _fail_those_that_fetch(self):
-        """End the reduces that have not fetched all, and look for what is gone."""
+        """Fail the running reduces that have not yet fetched all map outputs."""
         for attempt, takes_s in list(self._takes_s.items()):
             fetched_s = attempt.begun_s + self._machines.fetch_share * takes_s
             if attempt.task.kind == "reduce" and self.now < fetched_s:

@@ -4,7 +4,7 @@
     run    a stretch of a file in which keys ascend
 
 A reader holds one block of each run, so merging takes memory for as many blocks as
-there are runs, whatever the runs hold. More runs than that are merged in passes.
+there are runs, whatever the runs hold. If memory limits the runs, passes merge them.
 """
 
 import os
@@ -25,7 +25,7 @@ __all__ = ["Run", "fan_in", "merged", "narrowed", "read", "write"]
 _BLOCK_BYTES = 2**16
 _FIRST_VALUES, _MOST_VALUES = 1, 2048
 _LEAST_RUNS, _MOST_RUNS = 4, 64
-_READER_BYTES = 2**20  # what a block takes as objects, at most
+_READER_BYTES = 2**20  # upper bound of a block's size as objects in memory
 _SIZE = struct.Struct("<Q")
 _key, _values = itemgetter(0), itemgetter(1)
 
@@ -39,17 +39,17 @@ class Run(NamedTuple):
 
 
 def fan_in(memory_bytes: int) -> int:
-    """Return how many runs may be merged at once."""
+    """Return the number of runs that may be merged at once."""
     return max(_LEAST_RUNS, min(_MOST_RUNS, memory_bytes // _READER_BYTES))
 
 
 def write(file, entries: Iterable) -> int:
-    """Write entries (key, values) to a binary file; return how many values.
+    """Write entries (key, values) to a binary file; return the number of values.
 
-    How many values make a block follows from the size of the block before, so the
-    bytes depend on the entries alone. Where the values of a key are more than that,
-    they are in several entries. A block's columns are flat lists, which pickle much
-    faster than a list of pairs.
+    The number of values in a block follows from the size of the block before, so the
+    bytes depend on the entries alone. A key with more values than that is split over
+    several entries. A block's columns are flat lists, which pickle much faster than a
+    list of pairs.
     """
     keys, counts, values = [], [], []
     room, total = _FIRST_VALUES, 0
@@ -74,7 +74,7 @@ def write(file, entries: Iterable) -> int:
 
 
 def _write_block(file, keys, counts, values):
-    """Write one block; return how many values the next one may have."""
+    """Write one block; return the number of values that the next one may have."""
     if len(counts) == len(values):
         counts = None  # one each
     payload = cloudpickle.dumps((keys, counts, values), protocol=5)
@@ -127,21 +127,21 @@ def merged(runs: list[Run]) -> Iterator[tuple[object, Iterator]]:
 
 
 class _Head:
-    """The front of a run: the entries that were read and are not yet merged."""
+    """The head of a run: the entries that were read and are not yet merged."""
 
     def __init__(self, blocks):
         self._blocks = blocks
         self.entries = next(blocks, [])
 
     def below(self, limit, by):
-        """Take the entries before the limit."""
+        """Remove and return the entries before the limit."""
         at = bisect_left(self.entries, limit, key=by)
         taken = self.entries[:at]
         del self.entries[:at]
         return taken
 
     def at(self, limit, by):
-        """Take those at the limit, of which further blocks may hold more."""
+        """Remove and yield the entries at the limit, from further blocks too."""
         while self.entries:
             at = bisect_right(self.entries, limit, key=by)
             yield from self.entries[:at]
@@ -154,8 +154,8 @@ class _Head:
 def _in_order(heads):
     """Yield all entries, ascending.
 
-    Up to the smallest of the last keys held nothing can come in between any more, so
-    that much is sorted at once.
+    No unread entry is below the smallest of the last keys held, so all entries below
+    that key are sorted at once.
     """
     first = [head.entries[0][0] for head in heads]
     # None is equal to itself, but only a tuple with it can be compared.
@@ -181,8 +181,8 @@ def narrowed(
 ) -> list[Run]:
     """Return at most `most` runs with the same pairs, merged into files if need be.
 
-    temporary: path to which a number is added. combined: makes fewer values of a key's,
-    for all keys.
+    temporary: path to which numbers are added. combined: applies the combiner to
+    (key, values) entries.
     """
     passes = 0
     while len(runs) > most:

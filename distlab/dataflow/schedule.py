@@ -1,11 +1,11 @@
-"""Who does which task next, and what has to be done again after a death.
+"""The task schedule: the next task of a worker, and the tasks to redo after a death.
 
     waiting ── next_for ──▶ running ── done ──▶ completed
        ▲                       │                    │
        └──── its worker is lost, or it failed ──────┴── a map's, while reduces need it
 
-No process, no file and no clock is here: times are handed in. So the same decisions are
-made for two processes, in `job`, and for thousands of simulated ones, in `cluster`.
+No process, no file and no clock is here: times are passed in. So the same decisions are
+made for two processes, in `job`, and for thousands of simulated ones, in `replay`.
 
 Source: Dean and Ghemawat, "MapReduce" (2004), sections 3.3 and 3.6.
 """
@@ -49,8 +49,8 @@ class Schedule:
     completed: task -> the attempt that finished first.
     attempts: task -> how many were handed out.
     running: the attempts under way, in the order in which they were handed out.
-    Invariant: a task is waiting, running or completed, and of a completed one another
-    attempt may still be running, whose end means nothing.
+    Invariant: a task is waiting, running or completed; another attempt at a completed
+    task may still be running, and its end is ignored.
     """
 
     def __init__(self, maps: int, reduces: int, *, backups: bool = True):
@@ -68,13 +68,13 @@ class Schedule:
 
     @property
     def finished(self) -> bool:
-        """Whether every reduce task is completed."""
+        """True if every reduce task is completed."""
         return not self._left["reduce"]
 
     def next_for(self, worker: int, now_s: float) -> Attempt | None:
-        """Hand out an attempt to an idle worker, if there is one for it to make.
+        """Return the next attempt for an idle worker, or None if there is none.
 
-        It is the first task that waits, a map as long as any is to be done.
+        It is the first waiting task (maps before reduces), or a backup of a slow one.
         """
         kind = "map" if self._left["map"] else "reduce"
         if self._waiting[kind]:
@@ -90,7 +90,7 @@ class Schedule:
         return attempt
 
     def _slow(self, kind, now_s):
-        """Return the task that needs a backup most: longer at work than others were."""
+        """Return the longest-running straggler that has no backup yet, or None."""
         usual = self._durations[kind]
         if not usual or not self._backups:
             return None
@@ -105,7 +105,7 @@ class Schedule:
         return None
 
     def done(self, attempt: Attempt, now_s: float) -> bool:
-        """Take in that an attempt finished; return whether it was its task's first."""
+        """Record that an attempt finished; return True if it is its task's first."""
         task = attempt.task
         self._end(attempt)
         insort(self._durations[task.kind], now_s - attempt.begun_s)
@@ -118,14 +118,14 @@ class Schedule:
         return first
 
     def failed(self, attempt: Attempt) -> None:
-        """Take in that an attempt came to nothing; its task waits again."""
+        """Record that an attempt failed; its task waits again."""
         self._end(attempt)
         self._wait_again(attempt.task)
 
     def lost(self, worker: int) -> list[Task]:
-        """Take in that a worker is gone, with its disk; return the maps to do again.
+        """Record that a worker and its disk are lost; return the maps to do again.
 
-        What a reduce task has committed is not on the worker's own disk, and stays.
+        The committed output of a reduce task is on a shared disk, and stays.
         """
         ended = [attempt for attempt in self.running if attempt.worker == worker]
         again = [] if self.finished else sorted(self._held.pop(worker, ()))

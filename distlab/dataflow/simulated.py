@@ -1,4 +1,4 @@
-"""What a simulated job did: its attempts, and curves over time made from them."""
+"""The result of a simulated job: its attempts, and rates over time made from them."""
 
 import math
 from dataclasses import dataclass
@@ -15,11 +15,11 @@ _ROWS = ("input", "shuffle", "output")
 
 
 class Ran(NamedTuple):
-    """An attempt and what became of it.
+    """An attempt, and how it ended.
 
-    takes_s: how long it takes from begin to end, if nothing ends it before.
+    takes_s: its full duration, if nothing ends it earlier.
     fate: "done"; "too late", after another attempt at its task; "lost" with its worker;
-    "failed", because what it was to fetch was lost; or "given up" at the job's end.
+    "failed", because a map output it needed was lost; or "given up" at the job's end.
     """
 
     attempt: Attempt
@@ -81,7 +81,7 @@ class Simulated:
         }
 
     def _parts(self, task):
-        """Return what a task moves: row, from and to which share of its time, bytes."""
+        """Return (row, begin, end, bytes) of a task's transfers, as shares of time."""
         machines = self.machines
         if task.kind == "map":
             return [("input", 0.0, 1.0, machines.split_bytes)]
@@ -91,7 +91,7 @@ class Simulated:
 
     @property
     def trace(self) -> Trace:
-        """What every worker did, as the trace of a real job tells it."""
+        """The attempts and deaths of all workers, in the form of a real job's trace."""
         events, given = [], {}
         for ran in sorted(self.attempts, key=lambda ran: ran.attempt.begun_s):
             worker = ran.attempt.worker
@@ -108,7 +108,7 @@ class Simulated:
 
 
 def _spread(row, step_s, start_s, end_s, rate):
-    """Add a rate to the bins between two moments, to each as far as they reach."""
+    """Add a rate to the bins between two times, weighted by the overlap with each."""
     for at in range(int(start_s // step_s), int(end_s // step_s) + 1):
         covered_s = min(end_s, (at + 1) * step_s) - max(start_s, at * step_s)
         if covered_s > 0:

@@ -1,7 +1,7 @@
-"""How much memory things take, estimated from some of them.
+"""Memory taken by objects, estimated from a sample of them.
 
-A few hundred are looked at, spread evenly, and many more where one of these is much
-larger than the others. Where only one in many thousands is, the estimate may be too
+A few hundred objects are measured, spread evenly, and many more if one of these is much
+larger than the others. If only one in many thousands is large, the estimate may be too
 small.
 """
 
@@ -22,16 +22,16 @@ _PICKLED = 4  # times as large are objects in memory, roughly
 
 
 def size_bytes(things: Iterable, count: int) -> int:
-    """Return about how many bytes `count` things take, with the list that they are in.
+    """Return an estimate of the bytes that `count` things and their list take.
 
-    It follows from what they are, not from what the process's memory looks like.
+    It depends on the objects alone, not on the state of the process's memory.
     """
     some = list(islice(things, 0, None, max(1, count // _MOST)))
     return int(count * (_PLACE_BYTES + _typical_bytes(some)))
 
 
 def lists_bytes(lists: Mapping[object, Sequence]) -> int:
-    """Return about how many bytes lists of values by key take, all told.
+    """Return an estimate of the bytes that a dict of lists of values takes.
 
     Cost: time in proportion to the number of keys, a few nanoseconds each.
     """
@@ -45,7 +45,7 @@ def lists_bytes(lists: Mapping[object, Sequence]) -> int:
 
 
 def _typical_bytes(things: list) -> float:
-    """Return what one of the things takes; look at few if they are much alike."""
+    """Return the mean bytes of one thing, from fewer samples if sizes are similar."""
     some = things[:: max(1, len(things) // _SAMPLE)]
     mean = _mean_bytes(some)
     alike = max(map(getsizeof, things), default=0) < _ALIKE * mean
@@ -53,13 +53,13 @@ def _typical_bytes(things: list) -> float:
 
 
 def counted_bytes(times: Mapping[object, int]) -> int:
-    """Return about what lists will take that have one value, so many times, by key."""
+    """Return an estimate of the bytes of a dict of lists that repeat one value."""
     per_key = _ENTRY_BYTES * len(times) + size_bytes(times, len(times))
     return per_key + _PLACE_BYTES * sum(times.values())
 
 
 def _mean_bytes(things: list) -> float:
-    """Return what one of the things takes; what is there several times counts once."""
+    """Return the mean bytes of one thing; an object that recurs counts once."""
     distinct = {id(thing): thing for thing in things}.values()
     return sum(map(_bytes_of, distinct)) / max(1, len(things))
 

@@ -1,4 +1,4 @@
-"""Inputs cut into splits by bytes; which lines are in a piece is said in `lines`."""
+"""Inputs cut into splits by bytes; `lines` defines the lines of a piece."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ _STRINGS = "strings"
 class Piece(NamedTuple):
     """The lines of a file that begin at an offset from `start` to before `end`.
 
-    name: what a mapper is told of the file.
+    name: the file's name, as the mapper receives it.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Piece(NamedTuple):
 def files_of(inputs: object, folder: str) -> list[tuple[str, str]]:
     """Return (name, path) of every input file; strings are written to one in `folder`.
 
-    Raises: InvalidArgument for what is no input, or is not there.
+    Raises: InvalidArgument for an input of the wrong type, or a missing file.
     """
     if isinstance(inputs, str | os.PathLike):
         return _files_at(inputs)
@@ -104,9 +104,9 @@ def _encoded(strings):
 
 
 def split_sizes(total_bytes: int, workers: int) -> Iterator[int]:
-    """Yield how large to make the splits: two for each worker, the first of them large.
+    """Yield the size of each split, in bytes: two per worker, the large ones first.
 
-    Few splits have little to sort and to merge, and small ones at the end let the
+    Few splits leave little to sort and to merge, and small ones at the end let the
     workers finish together.
     """
     large, small = (
@@ -138,7 +138,7 @@ def splits_of(files: list[tuple[str, str]], sizes: Iterator[int]) -> list[list[P
 def blocks_of(piece: Piece, memory_bytes: int) -> Iterator[tuple[int, bytes]]:
     """Yield (offset, bytes) of the piece's lines, whole lines about a MiB at a time.
 
-    Raises: OSError for a file that cannot be read any more, ValueError for a line that
+    Raises: OSError for a file that can no longer be read, ValueError for a line that
     takes more than an eighth of the memory.
     """
     with open(piece.path, "rb") as file:

@@ -1,11 +1,11 @@
-"""What a map task holds in memory, and what it does when that becomes too much.
+"""The table of a map task: its pairs in memory, combined and spilled when too large.
 
     pairs ─▶ key -> values ─ too large? ─▶ combine ─ still? ─▶ spill: a sorted run per
                (a dict)                                        partition, on disk
                     └─────────────── end of the task ────────▶ one file: merge of all
 
-Grouping by a hash table before sorting is what makes a job with few distinct keys fast:
-what is sorted, written and moved is one entry per key, not one per pair.
+Grouping by a hash table before sorting makes a job with few distinct keys fast: one
+entry per key is sorted, written and moved, not one per pair.
 """
 
 import os
@@ -28,10 +28,10 @@ _LOOKS = 8  # while the memory fills
 class Table:
     """The pairs of one map task, in memory and in spilled runs.
 
-    counts: what the task's counters say so far.
-    path: of the file that `finish` writes, and where names of temporary ones begin.
-    Invariant: when it spills depends on the pairs alone, not on what the process's
-    memory happens to look like, so that a task that runs again writes the same bytes.
+    counts: the task's counters so far.
+    path: of the file that `finish` writes, and the prefix of temporary files' names.
+    Invariant: when it spills depends on the pairs alone, not on the state of the
+    process's memory, so that a task that runs again writes the same bytes.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class Table:
         self._known = 0  # values that were in the table when last counted
 
     def take(self, pairs: Iterator) -> None:
-        """Take in pairs, as many as are safe before the next look."""
+        """Add pairs, as many as are safe before the next look."""
         pairs = islice(pairs, self._room)
         self._times.update(self._with_one(pairs))
         values = self._values
@@ -62,8 +62,8 @@ class Table:
     def _with_one(self, pairs):
         """Yield the keys of pairs as long as they have one and the same value.
 
-        Most jobs that count have the same object, such as 1, in every pair. How often
-        it came is all that is to be known then, and Counter's own loop finds it out.
+        Most jobs that count have the same object, such as 1, in every pair. The number
+        of times per key is enough then, and Counter's own loop counts it.
         """
         for key, value in islice(pairs, 1):
             if value is not self._one:
@@ -79,14 +79,14 @@ class Table:
             yield key
 
     def _list_values(self):
-        """Give the keys that were only counted their lists of values."""
+        """Expand the keys that were only counted into lists of values."""
         for key, times in self._times.items():
             self._values[key] += [self._one] * times
         self._times.clear()
 
     def look(self) -> None:
-        """Make room if memory is short; how far the next look may be away follows from
-        how fast the table has grown.
+        """Combine or spill if memory is short; set the number of pairs until the next
+        look from the growth of the table.
         """
         size = self._size()
         growth = max(1.0, (size - self._last_bytes) / self._room)
@@ -110,7 +110,7 @@ class Table:
         self._known = count
 
     def _combine(self):
-        """Make fewer values of each key's, where there is a combiner."""
+        """Apply the combiner, if there is one, to each key with several values."""
         self._count()
         if self._functions.combiner is not None:
             self._list_values()
@@ -220,7 +220,7 @@ class Table:
 
 
 def _sort(keys):
-    """Sort keys, which have to be ordered by `<` among each other."""
+    """Sort keys in place; raise TypeError unless `<` orders all of them."""
     one_of_each = {type(key): key for key in keys}
     try:
         keys.sort()

@@ -10,7 +10,7 @@ __all__ = ["folder_in"]
 
 
 def folder_in(workdir: str | os.PathLike | None) -> str:
-    """Make a folder in workdir, or where temporary files are; return its path.
+    """Make a folder in workdir, or in the default folder; return its path.
 
     Raises: WorkdirError.
     """

@@ -1,10 +1,10 @@
-"""The inside of a worker: take a task, do it, send back what came of it.
+"""The loop inside a worker: receive a task, run it, send back its result.
 
     owner ── functions ──▶ worker
           ── task ───────▶        fn(functions, *args) ── result or exception ──▶ owner
           ── task ───────▶        ...
 
-The owner's side of this conversation is in `workers`.
+The owner's end of the connection is in `workers`.
 """
 
 import os
@@ -24,7 +24,7 @@ _doomed = False
 
 
 class AtRecord(Exception):
-    """A user's function failed; the cause is its exception.
+    """Failure of a user's function; the cause is its exception.
 
     where: the record or key that it failed on, in words. place: the record's file and
     offset, where there is one.
@@ -37,7 +37,7 @@ class AtRecord(Exception):
 
 
 def main(child: Child) -> None:
-    """Be a worker, from its functions to its end, which is its owner's."""
+    """Receive the functions, then run tasks until the owner ends this process."""
     global _doomed
     functions = unpack(child.receive())
     while True:
@@ -53,7 +53,7 @@ def main(child: Child) -> None:
 
 
 def commit(temporary: str, final: str) -> None:
-    """Give a file that is complete its name; it is there as a whole, or not at all."""
+    """Rename a complete file to its final name, atomically."""
     _die_if_planned()
     os.replace(temporary, final)
 
@@ -64,7 +64,7 @@ def _die_if_planned():
 
 
 def _failure(error):
-    """Return what the owner needs to know of an exception."""
+    """Return the facts of an exception that the owner reports, as a dict."""
     at = error if isinstance(error, AtRecord) else None
     if at is not None:
         error = at.__cause__

@@ -4,8 +4,8 @@
     give(1, fn, ...) ──▶ worker 1 ──▶ Raised(1, facts)
     give(2, fn, ...) ──▶ worker 2 ──▶ Lost(2, "was killed ...")   and a new worker 2
 
-A worker is a place: when its process dies, another one takes it, under the same number
-and with nothing of what the old one had. The pool does not know what a task is for.
+When a worker's process dies, another one takes its place, under the same number and
+with none of the old one's memory or files. The pool does not interpret tasks.
 """
 
 import os
@@ -36,14 +36,14 @@ _PRELOAD = (
 
 
 class Returned(NamedTuple):
-    """A worker's task is done."""
+    """The result of a worker's task."""
 
     worker: int
     value: object
 
 
 class Raised(NamedTuple):
-    """A worker's task raised; `facts` says what and where, and has the exception."""
+    """A worker's task that raised; `facts` holds the exception and its location."""
 
     worker: int
     facts: dict
@@ -55,11 +55,11 @@ class Raised(NamedTuple):
 
     @property
     def on_disk(self) -> bool:
-        """Whether it was about our files, and no function of the learner's raised."""
+        """True for an OSError on distlab's own files, outside the learner's code."""
         return self.facts["disk"] and not source_lines(self.facts["frames"])
 
     def lines(self) -> list[str]:
-        """Return the learner's lines of code, and which record or key it was about."""
+        """Return the learner's lines of code, and the record or key that failed."""
         lines = source_lines(self.facts["frames"])
         lines += [f"    {self.facts['where']}"] if self.facts["where"] else []
         because = self.facts["because"]
@@ -67,9 +67,9 @@ class Raised(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """A worker's process is gone, with all it had; a new one is in its place.
+    """A worker whose process has ended; a new one is in its place.
 
-    planned: whether a fault was to kill it. how: the same in words.
+    planned: whether a fault was to kill it. how: its end, in words.
     """
 
     worker: int
@@ -78,11 +78,11 @@ class Lost(NamedTuple):
 
 
 class Workers:
-    """`count` workers, given tasks one at a time each.
+    """A pool of `count` workers, each with at most one task at a time.
 
-    functions: what `pack_functions` packed; every task is given it first.
-    folder: a folder of theirs, which is gone when they are, however that comes.
-    faults: which of them die, in which of their tasks, and which are slow.
+    functions: the bytes from `pack_functions`; the first argument of every task.
+    folder: the workers' folder, removed when they end, whatever ends them.
+    faults: the workers to kill, the tasks to kill them in, and the slow workers.
     idle: the workers without a task. given: how many tasks each has been given.
 
     Raises: ProcessServerFailed if no process can be started.
@@ -120,18 +120,18 @@ class Workers:
             self._processes.send(worker, functions)
 
     def now(self) -> float:
-        """Return the seconds since the pool began."""
+        """Return the seconds since the pool was started."""
         return time.monotonic() - self._began
 
     def home(self, worker: int) -> str:
         """Return the folder that stands for the disk of a worker's machine.
 
-        It is gone with the process; the next one has another.
+        It is removed when the process ends; the next process has another.
         """
         return os.path.join(self._folder, f"worker-{worker}.{self._lives[worker]}")
 
     def give(self, worker: int, label: str, fn: Callable, *args) -> None:
-        """Have an idle worker call `fn(functions, *args)`."""
+        """Send an idle worker the task `fn(functions, *args)`."""
         self.idle.remove(worker)
         self.given[worker] += 1
         self._doing[worker] = self.now(), label
@@ -147,7 +147,7 @@ class Workers:
         return KillWorker(worker, self.given[worker]) in self._faults
 
     def wait(self, timeout_s: float) -> list[Returned | Raised | Lost]:
-        """Return what happened, waiting at most `timeout_s` for it."""
+        """Return results, exceptions and deaths; wait at most `timeout_s` for one."""
         for worker in list(self._killed):  # it may not have had a pid before
             self._processes.signal(worker, signal.SIGKILL)
         happened, deadline = [], time.monotonic() + timeout_s
@@ -162,7 +162,7 @@ class Workers:
         return happened
 
     def _pause(self, left_s):
-        """Return how long to wait; meanwhile stop and continue slow workers in turn."""
+        """Stop or continue slow workers; return the seconds until the next turn."""
         if not self._pulse:
             return left_s
         self._pulse.beat(spared=self.idle)
@@ -175,7 +175,7 @@ class Workers:
         return (Returned if returned else Raised)(frame.index, value)
 
     def _replace(self, ended):
-        """Put a new process where one has ended."""
+        """Start a new process in place of the ended one; return the Lost."""
         worker, busy = ended.index, ended.index in self._doing
         planned = worker in self._killed or (busy and self._planned(worker))
         self._killed.discard(worker)
@@ -193,16 +193,16 @@ class Workers:
         return Lost(worker, planned, _how(ended.status))
 
     def _note(self, worker, more=""):
-        """Write down what a worker has been doing until now."""
+        """Record the task that a worker has been doing until now, as an event."""
         if worker in self._doing:
             began, label = self._doing.pop(worker)
             what = "work", None, 0, self.given[worker], label + more
             self._events.append(Event(worker, began, self.now(), *what))
 
     def trace(self, since_s: float = 0.0) -> Trace:
-        """Return what every worker has done, one event for each attempt of a task.
+        """Return the trace of all workers, one event for each attempt of a task.
 
-        since_s: only what began then or later; that moment is second 0.
+        since_s: only events that began then or later; that time is second 0.
         """
         events = [event for event in self._events if event.start >= since_s]
         for worker, (began, label) in self._doing.items():
@@ -214,7 +214,7 @@ class Workers:
         return Trace(self.count, events, who="worker")
 
     def interrupted(self, how_far: str) -> KeyboardInterrupt:
-        """Return what Ctrl-C raises, with what each worker was doing."""
+        """Return the exception for Ctrl-C, which lists the task of each worker."""
         self._pulse.release()
         stacks = self._processes.stacks(self._doing)
         story = [how_far, "", "  What each worker was doing:"]
@@ -224,7 +224,7 @@ class Workers:
         return interrupted("\n".join(story), self.trace())
 
     def close(self) -> None:
-        """End every worker, whatever it does; remove their folder."""
+        """Stop every worker, busy or idle, and remove their folder."""
         self._processes.stop()
         self._console.close()
 

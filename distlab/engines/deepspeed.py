@@ -9,12 +9,12 @@
 
     run(train, 4)
 
-The engine is DeepSpeed's, and so is everything that is called on it. It talks through
-the process group that the rank is in already. `configuration` is what elsewhere stands
-in a file `ds_config.json`.
+The engine is DeepSpeed's, and so is everything that is called on it. It communicates
+through the process group that the rank is in already. `configuration` returns the
+settings that are usually in a file `ds_config.json`.
 
 DeepSpeed compiles some operations in C++ when it first needs them, such as a gloo that
-goes through shared memory. Here it is told that none of them fits: so no compiler is
+uses shared memory. Here all of them are marked as incompatible: so no compiler is
 needed, no folder of compiled code stays behind, and the first engine does not take half
 a minute. Importing it costs a rank 0.4 s and 20 MB, the first engine 0.2 s and 15 MB;
 the notebook's process never imports it.
@@ -34,17 +34,17 @@ __all__ = ["configuration", "engine", "is_installed"]
 
 
 def is_installed() -> bool:
-    """Return whether DeepSpeed is there."""
+    """Return True if DeepSpeed is installed."""
     return find_spec("deepspeed") is not None
 
 
 def configuration(stage: int, *, batch: int = 1) -> dict:
-    """Return the settings of an engine, in DeepSpeed's own words.
+    """Return the settings of an engine, under DeepSpeed's own names.
 
     Gradients are not clipped, which by default they are, at a norm of 1. In stage 3
-    small parameters are shared out as large ones are; by default each rank keeps those
-    under 100,000 numbers whole. And PyTorch's `linear` stays what it is; by default
-    stage 3 replaces it, for every model of the process and for good.
+    small parameters are sharded as large ones are; by default each rank keeps those
+    under 100,000 elements whole. And PyTorch's `linear` is unchanged; by default
+    stage 3 replaces it, for every model of the process and permanently.
 
     batch: samples per rank and step. DeepSpeed refuses to start without a number, and
         uses it for its report of throughput only.
@@ -67,8 +67,8 @@ def configuration(stage: int, *, batch: int = 1) -> dict:
 def engine(module: nn.Module, make_optimizer: Callable, stage: int, *, batch: int = 1):
     """Return a `DeepSpeedEngine` that trains `module` on all ranks; call it on each.
 
-    Rank 0's values are copied to all. Stages keep what the optimizer steps in float32,
-    whatever type the module has.
+    Rank 0's parameters are copied to all. The stages keep master weights and optimizer
+    state in float32, whatever type the module has.
 
     make_optimizer: makes an optimizer from a list of parameters.
     Raises: EngineMissing if DeepSpeed is not installed; InvalidArgument for a stage
@@ -82,8 +82,8 @@ def engine(module: nn.Module, make_optimizer: Callable, stage: int, *, batch: in
         from deepspeed.runtime import compiler
 
         deepspeed.ops.__compatible_ops__ = {}  # none, so that it compiles none
-        # What it decorates for PyTorch's compiler is not used here, and loading that
-        # takes longer than all the rest.
+        # The functions it decorates for PyTorch's compiler are not used here, and
+        # loading the compiler takes longer than all the rest.
         compiler.compile = lambda: compiler.dummy_decorator
         deepspeed.utils.logger.setLevel(logging.ERROR)
         # On a CPU that computes in float16, stage 3 refuses a module in float64.

@@ -1,13 +1,13 @@
 """Clients of a real store: concurrent, one connection each, every call recorded.
 
 Each client is a thread, which spends its time waiting for its server. All read one
-clock, before they send and after they have the answer, so an operation lies between its
-start and its end. One more thread keeps the time, and breaks off what takes longer than
-its client waits; the caller's own makes the faults happen.
+clock, before the request and after the response, so an operation takes effect between
+its start and its end. One more thread aborts calls that exceed the client's time-out;
+the caller's own thread injects the faults.
 
-An answer is one of three. "ok": the store has done it. "failed": it has not, and will
-not; an engine says so only of errors that rule it out, such as a refused connection.
-"unknown": everything else, above all silence. It may be done now, later, or never.
+An outcome is one of three. "ok": the store has done it. "failed": it has not, and will
+not; an engine reports this only for errors that rule it out, such as a refused
+connection. "unknown": all else, above all silence. It may be done now, later, or never.
 """
 
 import json
@@ -31,27 +31,27 @@ _TICK_S = 0.01
 
 
 class Refused(Exception):
-    """The store has not done what it was asked, and never will."""
+    """An error that guarantees that the store has not done a call, and never will."""
 
 
 class NoAnswer(Exception):
-    """Nobody knows whether the store has done, or will do, what it was asked."""
+    """A failure after which it is unknown whether the store did, or will do, a call."""
 
 
 class Connection(Protocol):
     """One connection of a client to a server."""
 
     def ask(self, call: Call) -> Any:
-        """Return the result of a call.
+        """Make a call; return its result.
 
         Raises: Refused or NoAnswer; after the latter the connection is not used again.
         """
 
     def abort(self) -> None:
-        """Have an `ask` that is under way in another thread raise NoAnswer."""
+        """Make an `ask` that is under way in another thread raise NoAnswer."""
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Close the connection."""
 
 
 def drive(
@@ -62,16 +62,16 @@ def drive(
     faults: Iterable[NodeFault] = (),
     meanwhile: Callable[[], object] | None = None,
 ) -> History:
-    """Have all clients call at the same time; return what they asked and were told.
+    """Run all clients concurrently; return the history of their operations.
 
-    zero: the moment from which times are counted, that of the store's start, so that
-        histories of one store can be put together.
-    connect: given a server's number and how long the client waits, returns a connection
+    zero: the time from which all times are counted, that of the store's start, so that
+        histories of one store can be merged.
+    connect: given a server's number and the client's time-out, returns a connection
         or raises Refused.
-    faults: what happens to the servers. One whose time comes when the clients are done
+    faults: faults of the servers. One whose time comes when the clients are done
         does not happen; a split or a crash that has begun by then ends at once, if it
         was to end at all.
-    meanwhile: called in this thread, while the clients call.
+    meanwhile: called in this thread, while the clients run.
     """
     faults = check_node_faults(faults, len(servers))
     if faults and meanwhile is not None:
@@ -110,7 +110,7 @@ def _watch(drivers, done):
 
 
 def _events(servers, faults):
-    """Return (time, what to do, the fault, whether that is its end), in order."""
+    """Return (time, function to call, fault, True for its end) tuples, in order."""
     events = []
     for fault in faults:
         if isinstance(fault, Split):
@@ -125,7 +125,7 @@ def _events(servers, faults):
 
 
 def _happen(events, began, threads):
-    """Make each event happen at its time, as long as there are clients."""
+    """Start and end each fault at its time, as long as clients run."""
     begun = []
     for at_s, act, fault, is_end in events:
         while (busy := _alive(threads)) and time.monotonic() < began + at_s:
@@ -140,7 +140,7 @@ def _alive(threads):
 
 
 class _Driver:
-    """One client: makes its calls, each after the answer to the one before."""
+    """One client, which makes its calls one after the other."""
 
     def __init__(self, number: int, client: Client, connect: Callable, zero: float):
         self.operations = []
@@ -153,7 +153,7 @@ class _Driver:
         self._stopping = threading.Event()
 
     def run(self) -> None:
-        """Make all calls; what the generator of calls raises is kept for the caller."""
+        """Make all calls; keep an exception of the generator of calls in `error`."""
         try:
             self._stopping.wait(self._client.start_s)
             asking, result = CallSequence(self._number, self._client.calls), None
@@ -190,7 +190,7 @@ class _Driver:
         return result
 
     def break_off(self, now: float) -> None:
-        """End the wait for an answer, if the client would not wait any longer."""
+        """Abort the call under way if the client's time-out has passed."""
         with self._turn:
             late = self._deadline is not None and now > self._deadline
             if late and self._connection is not None:
@@ -198,7 +198,7 @@ class _Driver:
                 self._connection.abort()
 
     def stop(self) -> None:
-        """Make no more calls, and end the wait for an answer."""
+        """Make no more calls, and abort the one under way."""
         self._stopping.set()
         with self._turn:
             if self._connection is not None:
@@ -214,7 +214,7 @@ class _Driver:
 def as_text(value: Any) -> str:
     """Return a value as a store keeps it, in JSON; equal values give the same text.
 
-    Raises: InvalidArgument for a value that would not come back as it was.
+    Raises: InvalidArgument for a value that JSON does not preserve.
     """
     try:
         text = json.dumps(value, sort_keys=True)
@@ -230,7 +230,7 @@ def as_text(value: Any) -> str:
 
 
 def as_value(value: Any) -> str:
-    """Return a value that is written as a store keeps it.
+    """Return a value to be written, in JSON.
 
     Raises: InvalidArgument for None, which is what a key without a value reads as.
     """

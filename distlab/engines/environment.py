@@ -1,4 +1,4 @@
-"""Environment variables for the time of a start, and as they were afterwards."""
+"""Environment variables, changed for the duration of a block."""
 
 import os
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ __all__ = ["environment"]
 
 @contextmanager
 def environment(names: Mapping[str, str]) -> Iterator[None]:
-    """Add `names` to the environment; in the end all of it is what it was."""
+    """Add `names` to the environment for a block; restore all of it at the end."""
     before = dict(os.environ)
     os.environ.update(names)
     try:

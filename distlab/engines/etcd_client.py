@@ -1,10 +1,10 @@
-"""One connection to a member of etcd, over the JSON face of its gRPC.
+"""One connection to a member of etcd, over the JSON gateway of its gRPC API.
 
-Which errors say that nothing was done, so that an operation "failed": no connection;
-"no leader", which our requests ask a member to check before it does anything with them;
-"too many requests", checked then as well; and refusals of the request itself. A time
-out is none of them, nor is "leader changed": the proposal may be in a log already, and
-come into force when a member that has it leads. All such are "unknown".
+These errors guarantee that the operation was not done, so it "failed": no connection;
+"no leader", which our requests make a member check before it processes them;
+"too many requests", checked then as well; and refusals of the request itself. A
+time-out is none of them, nor is "leader changed": the proposal may be in a log already,
+and be committed when a member that has it leads. All such are "unknown".
 """
 
 import base64
@@ -19,19 +19,19 @@ from distlab.trace import Call
 
 __all__ = ["Connection"]
 
-_INVALID_ARGUMENT = 3  # gRPC's code for a request that is refused for what it says
-# What a member finds before it proposes anything to the others.
+_INVALID_ARGUMENT = 3  # gRPC's code for a request with invalid content
+# Errors that a member returns before it proposes anything to the others.
 _REFUSALS = "etcdserver: no leader", "etcdserver: too many requests"
 _CHECK_LEADER = {"Grpc-Metadata-Hasleader": "true"}
 
 
 class Connection:
-    """One connection to a member, over the JSON face of its gRPC."""
+    """One connection to a member, over the JSON gateway of its gRPC API."""
 
     def __init__(self, path, timeout_s, serializable=False):
         self._serializable = serializable
         self._http = http.client.HTTPConnection("etcd", timeout=timeout_s)
-        self._http.auto_open = False  # it would not know the way
+        self._http.auto_open = False  # it would connect by TCP to a host "etcd"
         self._http.sock = socket.socket(socket.AF_UNIX)
         self._http.sock.settimeout(timeout_s)
         try:
@@ -41,7 +41,7 @@ class Connection:
             raise Refused(f"no connection: {error}") from error
 
     def ask(self, call: Call) -> Any:
-        """Return the result of a call."""
+        """Make a call; return its result."""
         key, value = _bytes(as_text(call.key)), call.value
         if call.op == "read":
             request = {"key": key, "serializable": self._serializable}
@@ -66,7 +66,7 @@ class Connection:
         return done.get("succeeded", False)
 
     def post(self, path, request, headers):
-        """Return the answer to a request.
+        """Send a request; return the response.
 
         Raises: Refused if it was not done, NoAnswer if that is not known.
         """
@@ -84,7 +84,7 @@ class Connection:
         raise NoAnswer(why)
 
     def abort(self) -> None:
-        """End a wait for an answer in another thread."""
+        """Make a call that waits in another thread raise NoAnswer."""
         try:
             self._http.sock.shutdown(socket.SHUT_RDWR)
         except (OSError, AttributeError):
@@ -96,7 +96,7 @@ class Connection:
 
 
 def _bytes(text):
-    """Return text as the gateway has bytes."""
+    """Return text in base64, the gateway's encoding of bytes."""
     return base64.b64encode(text.encode()).decode()
 
 

@@ -1,4 +1,4 @@
-"""Where real systems are, and where they put their files."""
+"""Folders of real systems: their installed packages, and a place for their files."""
 
 import os
 import stat
@@ -10,7 +10,7 @@ from distlab.errors import WorkdirError
 
 __all__ = ["cannot_write", "is_open", "package_folder", "place_for_files"]
 
-_LONGEST = 60  # of a path, which for a socket is 104 at most, with all in it
+_LONGEST = 60  # of a folder's path; a socket's path has at most 104 characters
 
 
 def package_folder(name: str) -> Path:
@@ -19,7 +19,7 @@ def package_folder(name: str) -> Path:
 
 
 def place_for_files(user: str | None) -> str:
-    """Return a folder that `user` can come to, with a path short enough for sockets.
+    """Return a folder that `user` can reach, with a path short enough for sockets.
 
     Raises: WorkdirError if nothing can be written there.
     """
@@ -32,7 +32,7 @@ def place_for_files(user: str | None) -> str:
 
 
 def cannot_write(place: str, why: str) -> WorkdirError:
-    """Return the error that says that a store cannot have its files."""
+    """Return the error for a place where a store cannot make its folder."""
     return WorkdirError(
         f"a store needs a folder for its files, and none can be made in {place}: "
         f"{why}. Set TMPDIR to a folder that you may write to, and start the notebook "
@@ -41,6 +41,6 @@ def cannot_write(place: str, why: str) -> WorkdirError:
 
 
 def is_open(place: str | Path, user: str | None) -> bool:
-    """Return whether a user, who is not root, can come to a folder."""
+    """Return True if `user`, who is not root, can reach a folder."""
     whole = [Path(place), *Path(place).resolve().parents]
     return user is None or all(p.stat().st_mode & stat.S_IXOTH for p in whole)

@@ -1,15 +1,15 @@
-"""The process that keeps a store's servers: starts, watches and kills them.
+"""The supervisor process of a store's servers: it starts, watches and kills them.
 
-    notebook              keeper                 servers
-    ────────              ──────                 ───────
+    notebook              supervisor             servers
+    ────────              ──────────             ───────
     Servers ── frames ──▶ fork, exec, signals ─▶ etcd, redis-server, postgres
             ◀─ answers ─┤ their output, ends ◀───┤
                         └ links between them ────┘
 
-A server's death or its full output pipe are noticed here at once, whatever the notebook
-is busy with, and its log is kept in memory. The servers die with the keeper, the keeper
-with the process server, and that with the notebook. What a dead server leaves behind is
-the keeper's child then, and killed.
+It handles a server's death or full output pipe at once, whatever the notebook is busy
+with, and keeps its log in memory. The servers die with the supervisor, the supervisor
+with the process server, and that with the notebook. Orphans of a dead server become the
+supervisor's children, which it kills.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ _LINES = 500
 
 @dataclass
 class _Server:
-    """A server's process, how it ended, and the last of what it has printed."""
+    """A server's process, its exit status, and the last lines of its output."""
 
     pid: int | None = None
     output: int | None = None
@@ -51,7 +51,7 @@ class _Server:
 
 
 def main(child: Child) -> None:
-    """Keep servers as the owner's frames say, until the owner is gone."""
+    """Supervise servers as the owner's frames request, until the owner ends."""
     order = json.loads(child.receive())
     why = _make_folder(order["folder"], order["user"])
     child.send(json.dumps({"number": 0, "answer": why}).encode())
@@ -65,7 +65,7 @@ def main(child: Child) -> None:
 
 
 def _make_folder(path, owner):
-    """Make the folder of all files; return None, or why it cannot be made."""
+    """Make the folder of all files; return None, or the reason why that failed."""
     try:
         os.mkdir(path, 0o700)
         if owner is not None:
@@ -76,29 +76,29 @@ def _make_folder(path, owner):
 
 
 def _become(user):
-    """Give up being root, which some servers refuse to be."""
+    """Change from root to `user`, as some servers refuse to run as root."""
     owner, them = os.getppid(), pwd.getpwnam(user)
     if sys.platform == "linux":
-        # Where root may do that: what is shared then ends with the last process.
+        # Where root may do that: shared memory then ends with the last process.
         ctypes.CDLL(None).unshare(_CLONE_NEWIPC)
     os.setgroups([])
     os.setgid(them.pw_gid)
     os.setuid(them.pw_uid)
-    die_with(owner)  # which a change of user has made it forget
+    die_with(owner)  # again, as the change of user has cleared it
 
 
 class _Keeper:
-    """Does what the owner asks for; every request is answered once, by its number."""
+    """The supervisor of all servers; it answers every request once, by its number."""
 
     def __init__(self, child):
         self._child = child
         self._servers = {}
         self._links = Links()
         self._tasks = set()
-        self._shared = None  # where PostgreSQL says what it has, and what was freed
+        self._shared = None  # (postmaster.pid, id of the segment that was freed)
 
     async def serve(self):
-        """Take requests for ever; the end of the owner ends this process."""
+        """Serve requests forever; the end of the owner ends this process."""
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGCHLD, self._reap)
         loop.add_reader(self._child.fileno(), self._take)
@@ -110,9 +110,9 @@ class _Keeper:
             self._keep(self._answer(**request))
 
     def _keep(self, work):
-        """Do some work beside everything else."""
+        """Run a coroutine as a task, and keep a reference until it is done."""
         task = asyncio.ensure_future(work)
-        self._tasks.add(task)  # the loop by itself would forget it
+        self._tasks.add(task)  # the loop itself has only a weak reference
         task.add_done_callback(self._tasks.discard)
 
     async def _answer(self, number, what, args):
@@ -123,23 +123,23 @@ class _Keeper:
         self._child.send(json.dumps({"number": number} | answer).encode())
 
     async def door(self, path, target, dialer):
-        """Open a door to a server; return its port."""
+        """Open a listener for a server; return its port."""
         return await self._links.open(path, target, dialer)
 
     async def split(self, sides):
-        """Let members hear only those on their side."""
+        """Hold back all bytes between members on different sides."""
         self._links.split(sides)
 
     async def delay(self, member, delay_s):
-        """Have all to and from a member take so long."""
+        """Delay all bytes to and from a member by `delay_s`."""
         self._links.delay(member, delay_s)
 
     async def name(self, named):
-        """Know what members call themselves."""
+        """Set the members' own ids."""
         self._links.name(named)
 
     async def start(self, name, command, environment, directory):
-        """Start a server, in the place of one of that name, if that has ended."""
+        """Start a server once an earlier one of its name has ended; return the pid."""
         before = self._servers.get(name)
         if before is not None:
             await before.ended.wait()
@@ -158,7 +158,7 @@ class _Keeper:
         return server.pid
 
     async def kill(self, name):
-        """Kill a server and all that it has started; answer when nothing is left."""
+        """Kill a server and all its descendants; return when none is left."""
         server = self._servers[name]
         if server.status is None:
             os.kill(server.pid, signal.SIGKILL)
@@ -166,7 +166,7 @@ class _Keeper:
         await self._until_nothing_is_left()
 
     async def signal(self, name, number):
-        """Send a signal to a server that runs, and to all that it has started."""
+        """Send a signal to a running server, and to all its descendants."""
         server = self._servers[name]
         if server.status is None:
             for pid in [server.pid, *children(server.pid)]:
@@ -178,7 +178,7 @@ class _Keeper:
         return {name: (s.pid, s.status) for name, s in self._servers.items()}
 
     async def free_shared_memory(self, data):
-        """Free the piece of it that PostgreSQL has now, and each later one."""
+        """Free PostgreSQL's present shared memory segment, and each later one."""
         if self._shared is None:
             self._shared = Path(data, "postmaster.pid"), None
             self._keep(self._free_forever())
@@ -190,16 +190,16 @@ class _Keeper:
             await asyncio.sleep(0.02)
 
     def _free(self):
-        """Mark it for removal: then it goes with the last process that uses it.
+        """Mark the segment for removal, together with the last process that uses it.
 
-        Otherwise it would stay for ever after a kill -9. PostgreSQL has it to keep a
-        second server from the same files, which here nobody starts.
+        Otherwise it would remain after a kill -9. PostgreSQL uses it to prevent a
+        second server on the same files, which does not occur here.
         """
         told, freed = self._shared
         try:
             *_, number = told.read_text().splitlines()[6].split()
         except (OSError, IndexError, ValueError):
-            return  # there is no server, or it has not come so far
+            return  # there is no server, or it has not written the id yet
         if number != freed:
             ctypes.CDLL(None).shmctl(int(number), _IPC_RMID, None)
             self._shared = told, number
@@ -211,7 +211,7 @@ class _Keeper:
         return [line.decode(errors="replace") for line in server.lines]
 
     def _listen(self, server):
-        """Take what a server has printed by now."""
+        """Read the available output of a server into its lines."""
         while server.output is not None:
             try:
                 printed = os.read(server.output, 65536)
@@ -249,10 +249,10 @@ class _Keeper:
 
 
 def _execute(keeper, command, environment, directory, output):
-    """Become the command, in a fork of the keeper."""
+    """Execute the command in a fork of the supervisor."""
     try:
         die_with(keeper)
-        os.setpgid(0, 0)  # an interrupt of the notebook is none of its business
+        os.setpgid(0, 0)  # so that Ctrl-C in the notebook does not reach it
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.dup2(output, 1)
         os.dup2(output, 2)

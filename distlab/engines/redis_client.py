@@ -1,9 +1,9 @@
-"""One connection to a Redis server, on which a command is sent once or not at all.
+"""One connection to a Redis server, on which a command is sent at most once.
 
-An operation "failed" if no connection could be made, or if Redis answered with an
-error: it executes a command wholly or, with an error, not at all. Everything else that
-is not an answer is "unknown", and so is a write for which too few replicas answered
-WAIT in time.
+An operation "failed" if no connection could be made, or if Redis replied with an
+error: it executes a command wholly or, with an error, not at all. Every other failure
+to get a response is "unknown", and so is a write that too few replicas acknowledged
+to WAIT in time.
 """
 
 import json
@@ -24,7 +24,7 @@ return 0
 
 
 class Connection:
-    """One connection to a server, of redis-py's, which here never tries again."""
+    """One connection of redis-py to a server, without its retries."""
 
     def __init__(self, path, timeout_s, wait):
         from redis.backoff import NoBackoff
@@ -45,7 +45,7 @@ class Connection:
             raise Refused(f"no connection: {error}") from error
 
     def ask(self, call: Call) -> Any:
-        """Return the result of a call."""
+        """Make a call; return its result."""
         key = as_text(call.key)
         if call.op == "read":
             found = self._send("GET", key)
@@ -85,7 +85,7 @@ class Connection:
             raise NoAnswer(str(error)) from error
 
     def abort(self) -> None:
-        """End a wait for an answer in another thread."""
+        """Make a call that waits in another thread raise NoAnswer."""
         try:
             self._redis._sock.shutdown(socket.SHUT_RDWR)
         except (OSError, AttributeError):

@@ -1,14 +1,14 @@
-"""The notebook's side of a real store: its servers, by number, and what befalls them.
+"""The notebook's side of a real store: its servers, by number, and their faults.
 
     with etcd.cluster(3) as store:
         store.kill(0)       SIGKILL, as a machine that loses its power
         store.restart(0)    the same command again, on the same files
-        store.cut(1)        on the other side of a split, all alone
+        store.cut(1)        alone on its side of a network partition
         store.heal()        the network is whole again
-        store.pause(2)      alive, and silent; resume(2) lets it go on
+        store.pause(2)      alive, and silent; resume(2) continues it
 
-Everything is on loopback and in a temporary folder, and gone after the block, however
-it ends. `store.log(0)` is what server 0 has printed; a notebook shows nothing of it.
+Everything is on loopback and in a temporary folder, and removed after the block,
+however it ends. `store.log(0)` is the output of server 0, which a notebook never shows.
 """
 
 import json
@@ -36,10 +36,10 @@ _STARTS_S = 60.0
 
 
 class Servers:
-    """Servers of one store, numbered from 0, kept by one process.
+    """Servers of one store, numbered from 0, under one supervisor process.
 
-    title: what the store is called. folder: where its files are.
-    pids: of every server, the process that runs, None where none does.
+    title: the store's name. folder: the path of its files.
+    pids: the running process of every server, None where none runs.
     """
 
     title = "store"
@@ -61,7 +61,7 @@ class Servers:
             private_folder=self.folder,
         )
         try:
-            # The keeper makes it: whoever has made it is known to who removes it.
+            # The supervisor makes it, once the process server has its path to remove.
             order = {"user": user, "folder": self.folder}
             self._processes.send(0, json.dumps(order).encode())
             if why := self._answer(0, "start"):
@@ -83,7 +83,7 @@ class Servers:
         self.stop()
 
     def stop(self) -> None:
-        """End all servers, remove the folder; the second time, do nothing."""
+        """End all servers, remove the folder; a second call does nothing."""
         self._processes.stop()
 
     @property
@@ -95,7 +95,7 @@ class Servers:
 
     @property
     def alive(self) -> list[int]:
-        """The numbers of the servers that run; a paused one does."""
+        """The numbers of the running servers, paused ones included."""
         return [member for member, pid in enumerate(self.pids) if pid is not None]
 
     def kill(self, member: int) -> None:
@@ -103,9 +103,9 @@ class Servers:
         self._ask("kill", self._name(member))
 
     def restart(self, member: int) -> None:
-        """Start a server again, on the files that it has left, after its end.
+        """Start a server again, on its old files, after its end.
 
-        Returns when it answers, which is not to say that it hears the others.
+        Returns when it answers, which does not imply that it reaches the others.
         Raises: InvalidArgument if it runs; EngineFailed if it does not start.
         """
         if member in self.alive:
@@ -116,15 +116,15 @@ class Servers:
         self._until_it_answers(member)
 
     def pause(self, member: int) -> None:
-        """Have a server stand still, with SIGSTOP; nobody is told."""
+        """Suspend a server with SIGSTOP, without closing its connections."""
         self._ask("signal", self._name(member), int(signal.SIGSTOP))
 
     def resume(self, member: int) -> None:
-        """Let a paused server go on."""
+        """Continue a paused server."""
         self._ask("signal", self._name(member), int(signal.SIGCONT))
 
     def split(self, *sides: Iterable[int]) -> None:
-        """Let servers hear only those on their own side; one on no side is alone.
+        """Partition the network into sides; a server on no side is alone.
 
         Clients still reach every server.
         """
@@ -137,17 +137,17 @@ class Servers:
         self._ask("split", self._sides)
 
     def cut(self, member: int) -> None:
-        """Let a server hear none of the others, and none of them hear it."""
+        """Partition a server from all others."""
         self._name(member)
         self.split(*([m for m in side if m != member] for side in self._sides))
 
     def heal(self) -> None:
-        """Make the network whole again; what was held back arrives now."""
+        """Heal the network; bytes that were held back arrive now."""
         self._sides = [list(range(self._count))]
         self._ask("split", [])
 
     def delay(self, member: int, delay_s: float) -> None:
-        """Have all between a server and the others take so many seconds each way."""
+        """Delay all bytes between a server and the others by `delay_s`, each way."""
         if not isinstance(delay_s, int | float) or not 0 <= delay_s < 60:
             raise InvalidArgument(f"delay_s is from 0 to 60 seconds: {delay_s!r}.")
         self._ask("delay", int(self._name(member)), delay_s)
@@ -163,7 +163,7 @@ class Servers:
         faults: Iterable[NodeFault],
         meanwhile: Callable[[], object] | None,
     ) -> History:
-        """Have clients call the servers; return what they were told."""
+        """Run clients against the servers; return the history."""
         for number, client in enumerate(clients):
             if not isinstance(client, Client):
                 raise InvalidArgument(
@@ -174,7 +174,7 @@ class Servers:
         return drive(self, self._began, clients, connect, faults, meanwhile)
 
     def _name(self, member):
-        """Return the keeper's name for a server.
+        """Return the supervisor's name for a server.
 
         Raises: InvalidArgument if there is none of that number.
         """
@@ -203,7 +203,7 @@ class Servers:
         raise NotImplementedError
 
     def _until_ended(self, name):
-        """Wait for the end of a program that only prepares something.
+        """Wait for the end of a preparing program, such as initdb.
 
         Raises: EngineFailed if it fails.
         """
@@ -243,9 +243,9 @@ class Servers:
         return EngineFailed("\n".join([f"{self.title} {name} {how}.", "", *said]))
 
     def _ask(self, what, *args):
-        """Have the keeper do something; return its answer.
+        """Send the supervisor a request; return its answer.
 
-        Raises: EngineFailed if the keeper is gone, or cannot do it.
+        Raises: EngineFailed if the supervisor has ended, or cannot do it.
         """
         with self._turn:
             if not self._processes.alive:

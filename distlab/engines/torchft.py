@@ -1,4 +1,4 @@
-"""torchft: training that goes on with the replica groups that are left.
+"""torchft: fault-tolerant training that continues with the surviving replica groups.
 
     with torchft.lighthouse(least=2) as address: ...  # one for all groups
     with torchft.manager(address, save, load, least=2) as manager:  # in each group
@@ -11,8 +11,8 @@
                 optimizer.step()
 
 The manager is torchft's, and so is all that is called on it. A replica group here is
-one process, and no rank of `run`, which ends all when one dies. Before each step the
-lighthouse forms a **quorum** of the groups whose heartbeats it hears. A group that is
+one process, and not a rank of `run`, which ends all when one dies. Before each step the
+lighthouse forms a **quorum** of the groups whose heartbeats arrive. A group that is
 behind fetches the state of one that is not; in that step it adds nothing to the
 average, and is not counted. In step 0 all but one fetch their state, and are counted.
 All are on this machine. A manager listens on all addresses, and logs to stderr.
@@ -33,17 +33,17 @@ _LOOPBACK = "127.0.0.1"
 
 
 def is_installed() -> bool:
-    """Return whether torchft is there."""
+    """Return True if torchft is installed."""
     return find_spec("torchft") is not None
 
 
 @contextmanager
 def lighthouse(least: int = 1, *, suspect_after_s: float = 2.0) -> Iterator[str]:
-    """Run torchft's lighthouse for a `with` block, which gets its address.
+    """Run torchft's lighthouse for a `with` block; yield its address.
 
     least: groups that a quorum needs. suspect_after_s: a group without a heartbeat for
         so long is left out; after a death, the next step waits for this.
-    Raises: EngineMissing if torchft is not installed; EngineFailed with what it said.
+    Raises: EngineMissing if torchft is not installed; EngineFailed with its output.
     """
     _require()
     from distlab.launch.machine import PRELOAD  # a group needs none of that
@@ -67,7 +67,7 @@ def _port(processes):
 
 
 def serve(child: Child) -> None:
-    """Be the lighthouse that its owner's one frame describes, until that is gone."""
+    """Run the lighthouse that the owner's one frame describes, until the owner ends."""
     from torchft.coordination import LighthouseServer
 
     least, suspect_after_s = child.receive().split()
@@ -75,7 +75,7 @@ def serve(child: Child) -> None:
     times |= {"join_timeout_ms": 60_000, "quorum_tick_ms": 20}
     server = LighthouseServer(f"{_LOOPBACK}:0", int(least), **times)
     child.send(server.address().rpartition(":")[2].encode())
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # it logs on, and none reads that
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)  # its further log is not read
     child.receive()
 
 
@@ -83,9 +83,9 @@ def serve(child: Child) -> None:
 def manager(
     address: str, save: Callable, load: Callable, *, least=1, timeout_s=5.0, **settings
 ) -> Iterator:
-    """Make this process a replica group; a `with` block gets its `torchft.Manager`.
+    """Make this process a replica group for a `with` block; yield its manager.
 
-    save, load: return and take over the state of model and optimizer. least: groups
+    save, load: return and restore the state of model and optimizer. least: groups
         that a step needs. settings: more of the manager's. timeout_s: of a collective,
         in which groups wait for one that loads, and after a death for each other.
     Raises: EngineMissing if torchft is not installed.

@@ -1,6 +1,6 @@
 """The flight recorder's dumps of a job of torch.distributed, explained.
 
-    print(explain("dumps/"))         # who skipped what, where, and who waits for whom
+    print(explain("dumps/"))     # the skipped call, its place in the code, the waits
 
 Called by `distlab explain`. Nothing here loads torch.
 """
@@ -20,7 +20,7 @@ _HOUR_NS = 3600 * 10**9
 
 
 class Explanation:
-    """What the dumps of a job tell: `faults`, the cause first; as text its words."""
+    """The diagnosis of a job from its dumps. faults: the cause first."""
 
     def __init__(self, job: Job, notes: list[str]):
         self.job = job
@@ -32,12 +32,12 @@ class Explanation:
         return tell(self.job, self.faults, self.notes)
 
     def html(self) -> str:
-        """Return a page that needs nothing else: the words, and lanes at the fault."""
+        """Return a self-contained HTML page: the text, and lanes at the fault."""
         return page(self.job, self.faults, str(self))
 
 
 def explain(place: str | Path) -> Explanation:
-    """Read the dumps in a folder, or of those in it that begin as "folder/prefix".
+    """Explain the dumps in a folder, or those with a name prefix: "folder/prefix".
 
     Raises: InvalidArgument if there are none, or none that can be read.
     """
@@ -55,7 +55,7 @@ def explain(place: str | Path) -> Explanation:
 
 
 def _notes(job, unreadable):
-    """Return, each in a sentence, what cannot be known from these dumps."""
+    """Return the gaps and doubts of these dumps, a sentence each."""
     dumps: dict[int, RankDump] = job.dumps
     notes = [f"Of rank {rank}: its file {why}." for rank, why in unreadable.items()]
     if lost := [r for r in job.everyone if r not in dumps and r not in unreadable]:

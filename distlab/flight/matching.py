@@ -1,8 +1,8 @@
-"""Who stands where: each rank's first unfinished call, whom it waits for, and why.
+"""Matching of calls: each rank's first unfinished call, the ranks it awaits, and why.
 
-A rank waits for the members of a group that have not made the same call. Following that
-from rank to rank ends at one that waits for nobody (it skipped the call, or is busy, or
-dead), at a call that all have made and none can finish, or where it began: a deadlock.
+A rank waits for the members of a group that have not made the same call. A path in this
+wait-for graph ends at a rank that does not wait (it skipped the call, or is busy, or
+dead), at a call that all have made and none can finish, or in a cycle: a deadlock.
 Calls are matched by group and sequence number, as by torch's own analyzer.
 """
 
@@ -17,11 +17,11 @@ __all__ = ["Fault", "Job"]
 
 
 class Fault(NamedTuple):
-    """One thing that is wrong, at one call of one group.
+    """One fault, at one call of one group.
 
-    kind: "disagree" (`ranks` called what fewer did), "missing" (`ranks` never called),
-    "stalled" (all called and don't end) or "deadlock" (each of `ranks` waits for the
-    next). inside: the ranks that wait in that call.
+    kind: "disagree" (`ranks` made another call than most), "missing" (`ranks` never
+    called), "stalled" (all called and don't end) or "deadlock" (each of `ranks` waits
+    for the next). inside: the ranks that wait in that call.
     """
 
     kind: str
@@ -52,11 +52,11 @@ class Job:
         self.lacking = {r: self._waits_for(r, at) for r, at in self.waiting.items()}
 
     def entries(self, group: Group, rank: int) -> dict[int, Entry]:
-        """Return sequence number -> what `rank` called in `group`."""
+        """Return sequence number -> the entry of `rank` in `group`."""
         return self.dumps[rank].collectives.get(group, {}) if rank in self.dumps else {}
 
     def calls(self, group: Group, number: int) -> dict[str, list[int]]:
-        """Return call -> who made it as collective `number`, the fewest first."""
+        """Return call -> ranks that made it as collective `number`, fewest first."""
         made: dict[str, list[int]] = {}
         for rank in self.members(group):
             if entry := self.entries(group, rank).get(number):
@@ -64,24 +64,24 @@ class Job:
         return dict(sorted(made.items(), key=lambda item: len(item[1])))
 
     def faults(self) -> list[Fault]:
-        """Return what is wrong, the cause of most waiting first; [] if nothing is."""
+        """Return the faults, the cause of most waiting first; [] if there are none."""
         found = [f for group in self.groups if (f := self._disagreement(group))]
         begun = {fault.group: fault.number for fault in found}
         roots = Counter(self._root(rank) for rank in self.waiting)
-        for fault, _ in roots.most_common():  # what follows a disagreement is no news
+        for fault, _ in roots.most_common():  # without results of a disagreement
             if fault.number < begun.get(fault.group, math.inf):
                 found.append(fault)
         return found
 
     def parting(self, group: Group, rank: int, other: int) -> int | None:
-        """Return the collective from which on the two call from different lines."""
+        """Return the first collective that the two call from different lines."""
         ours, theirs = self.entries(group, rank), self.entries(group, other)
         both = [n for n in ours if n in theirs]
         apart = [n for n in both if ours[n].stack[:1] != theirs[n].stack[:1]]
         return apart[0] if apart and apart[0] != both[0] else None
 
     def forgotten(self, group: Group, rank: int) -> bool:
-        """Whether all that `rank` called in `group` may have been overwritten."""
+        """Return True if all entries of `rank` in `group` may be overwritten."""
         dump = self.dumps.get(rank)
         return bool(dump and dump.overwritten and group not in dump.collectives)
 
@@ -110,7 +110,7 @@ class Job:
         }
 
     def _behind(self, group, number):
-        """Return the members that have called it, and are in an earlier call still."""
+        """Return the members that have called it, but are still in an earlier call."""
         inside = self._inside(group, number)
         called = ((r, self.entries(group, r).get(number)) for r in self.members(group))
         late = {rank for rank, entry in called if entry and entry.state != "done"}
@@ -127,7 +127,7 @@ class Job:
         return self.missing(at.group, at.number) or self.behind(at.group, at.number)
 
     def _meets(self, way, peer, rank):
-        """Whether `peer` is in the receive for a send of `rank`, or the other way."""
+        """Return True if `peer` is in the matching receive or send for `rank`."""
         wanted = ("recv" if way == "send" else "send"), rank
         pending = self.dumps[peer].unfinished if peer in self.dumps else ()
         return any(end[:2] == wanted for each in pending for end in each.peers)
@@ -135,7 +135,7 @@ class Job:
     def _disagreement(self, group):
         """Return the first collective that ranks called differently, if there is one.
 
-        Where they wait in an earlier one it means nothing yet.
+        Return None if ranks still wait in an earlier one.
         """
         lanes = [self.entries(group, rank) for rank in self.members(group)]
         calls = [at for at in self.waiting.values() if at.group is group]
@@ -149,7 +149,7 @@ class Job:
         return None
 
     def _root(self, rank):
-        """Return why `rank` waits, in the end."""
+        """Return the fault at the end of the wait-for path from `rank`."""
         path = []
         while rank not in path:
             path.append(rank)

@@ -1,7 +1,7 @@
-"""A page of lanes around the fault: who called what, and who waits for whom.
+"""An HTML page of lanes around the fault: the calls of ranks, and the ranks they await.
 
-A lane is a set of ranks that did the same. Its cells are the collectives up to the
-fault, by group and number; marks and words tell what colours tell.
+A lane is a set of ranks with the same calls. Its cells are the collectives up to the
+fault, by group and number; marks and words repeat the meaning of the colours.
 """
 
 from collections import Counter, defaultdict
@@ -32,7 +32,7 @@ td { padding: 3px 8px; border-radius: 4px; font-size: 12px; max-width: 150px; }
 
 
 def page(job: Job, faults: list[Fault], text: str) -> str:
-    """Return the page as HTML that needs nothing else; text: the explanation."""
+    """Return the page as self-contained HTML; text: the explanation."""
     verdict, _, rest = text.partition("\n")
     lanes = _lanes(job, faults[0]) if faults else ""
     body = f"<h1>{escape(verdict)}</h1>{lanes}<pre>{escape(rest)}</pre>"
@@ -72,7 +72,7 @@ def _lanes(job, fault):
 
 
 def _columns(job, fault):
-    """Return (group, number) of the cells, up to where the fault's ranks stand."""
+    """Return (group, number) of the cells, up to the present calls of fault's ranks."""
     last = {fault.group: fault.number} if fault.kind == "disagree" else {}
     for rank in (*fault.inside, *fault.ranks):
         at = job.waiting.get(rank)
@@ -87,7 +87,7 @@ def _columns(job, fault):
 
 
 def _most(calls):
-    """Return the call that more ranks made than any other, None if there is none."""
+    """Return the call that most ranks made, or None for no call or a tie."""
     *others, call = calls or [None]
     tied = others and len(calls[others[-1]]) == len(calls[call])
     return None if tied else call

@@ -1,8 +1,8 @@
-"""Flight-recorder dumps of torch.distributed, read without trust and kept small.
+"""Flight-recorder dumps of torch.distributed, read as untrusted data and kept compact.
 
-A dump is what one rank's recorder held: its latest calls, oldest first, as a pickle or,
-without stacks, as JSON. Calls that are equal are one object in memory here, whatever
-rank made them, so a thousand ranks take little more than their sequence numbers.
+A dump is the content of one rank's recorder: its latest calls, oldest first, as a
+pickle or, without stacks, as JSON. Equal calls are one object in memory here, on all
+ranks, so a thousand ranks take little more than their sequence numbers.
 
 Source: FlightRecorder.hpp of PyTorch 2.13, version 2.10 of the format.
 """
@@ -22,7 +22,7 @@ from distlab.flight.signature import signature
 
 __all__ = ["DEFAULT", "Entry", "Group", "Operation", "RankDump", "files_of", "read"]
 
-DEFAULT = "default_pg"  # what torch calls the group of all ranks
+DEFAULT = "default_pg"  # torch's name for the group of all ranks
 _NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+)?")
 _LIBRARY = re.compile(
     r"/(site|dist)-packages/|/lib(64)?/python\d|/torch/(distributed|nn|autograd|_)|^<"
@@ -43,7 +43,7 @@ class Group:
 
 
 class Entry(NamedTuple):
-    """What a rank called, how far it came, and the user's frames, innermost first.
+    """A call of a rank, its progress, and the user's frames, innermost first.
 
     state: "scheduled", "started" or "done".
     """
@@ -70,7 +70,7 @@ class RankDump:
     collectives: group -> sequence number -> `Entry`, as far back as the dump reaches.
     unfinished: in the order of the calls. last: the latest call.
     overwritten: whether the recorder dropped its oldest calls.
-    everyone: the members of the default group, () where the dump doesn't say so.
+    everyone: the members of the default group, () where the dump doesn't list them.
     """
 
     collectives: dict[Group, dict[int, Entry]] = field(default_factory=dict)
@@ -106,7 +106,7 @@ def files_of(place: Path) -> dict[int, Path]:
 
 
 def read(files: dict[int, Path]) -> tuple[dict[int, RankDump], dict[int, str]]:
-    """Return rank -> dump, and rank -> why its file can't be read."""
+    """Return rank -> dump, and rank -> the reason why its file can't be read."""
     compact, dumps, unreadable = _Compact(), {}, {}
     collecting = gc.isenabled()
     gc.disable()  # millions of small objects, none of them in a cycle
@@ -123,7 +123,7 @@ def read(files: dict[int, Path]) -> tuple[dict[int, RankDump], dict[int, str]]:
 
 
 class _PlainOnly(pickle.Unpickler):
-    """Reads numbers, strings and containers; a pickle that names code is refused."""
+    """An unpickler of numbers, strings and containers; it refuses names of code."""
 
     def find_class(self, module, name):
         raise InvalidArgument(
@@ -140,7 +140,7 @@ def _load(path):
 
 
 def _why(error, path):
-    """Return, to follow the file's name, why it can't be read."""
+    """Return the reason why a file can't be read, as text to follow its name."""
     if isinstance(error, InvalidArgument):
         return str(error)
     if isinstance(error, EOFError) or "truncated" in str(error):
@@ -149,14 +149,14 @@ def _why(error, path):
 
 
 class _Compact:
-    """Makes the compact form of one dump after another, sharing what is equal."""
+    """A converter of dumps to their compact form, which shares equal objects."""
 
     def __init__(self):
         self._calls, self._stacks, self._entries = {}, {}, {}
         self._groups, self._members = {}, {}
 
     def __call__(self, dump: dict) -> RankDump:
-        """Return the compact form."""
+        """Return the compact form of a dump."""
         version, made = str(dump["version"]), RankDump()
         if not version.startswith("2."):
             raise InvalidArgument(f"is in version {version} of the format; 2 is known")
@@ -181,7 +181,7 @@ class _Compact:
                 stack = self._stack(entry.get("frames", ()))
                 since = int(entry["time_created_ns"]) % 2**63
                 calls[group, paired, number] = [call, state, stack, since, peers]
-            else:  # a batch, of one number: its last call tells how far all came
+            else:  # a batch, of one number: its last call has the state of all
                 known[0] += f" and {call}" if call != "coalesced" else ""
                 known[1], known[4] = state, known[4] + peers
         for (group, paired, number), (*what, since, peers) in calls.items():
@@ -208,7 +208,7 @@ class _Compact:
         if key not in self._calls:
             self._calls[key] = signature(name, inputs, made, group.ranks)
         state = entry["state"]
-        # gloo never says "completed"; what it waits for no more is retired.
+        # gloo never records "completed"; a call that has ended is retired.
         ended = backend == "gloo" and entry.get("retired", True)
         return *self._calls[key], "done" if state == "completed" or ended else state
 

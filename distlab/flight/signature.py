@@ -1,7 +1,7 @@
-"""A call in words, which are equal on two ranks if and only if the calls fit together.
+"""Signatures of calls: strings that are equal on two ranks iff the calls match.
 
-So what may differ between ranks (the sizes of an all-to-all, the side of a scatter that
-only its root has) is not in the words.
+So properties that may differ between ranks (the sizes of an all-to-all, the list that
+only the root of a scatter has) are not in them.
 """
 
 import math
@@ -30,10 +30,10 @@ _Tensors = tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]
 def signature(
     name: str, inputs: _Tensors, outputs: _Tensors, ranks: tuple[int, ...]
 ) -> tuple[str, tuple[tuple[str, int, str], ...]]:
-    """Return what was called, and whom a send or receive is with: (way, rank, tensor).
+    """Return (call as text, its peers as (way, rank, tensor) if a send or receive).
 
     name: as recorded, without the backend. inputs, outputs: (sizes, types).
-    ranks: the members of the group, by which names count; () if unknown.
+    ranks: the members of the group, to map group ranks in `name`; () if unknown.
     """
     if pair := _PAIR.fullmatch(name):
         way, peer = pair[1], int(pair[3])
@@ -51,7 +51,7 @@ def signature(
 
 
 def _tensors(sizes, dtypes):
-    """Return "float32[2, 4]", or of several how many, and of how many elements."""
+    """Return "float32[2, 4]"; for several tensors their number, type and size."""
     kinds = {_DTYPES.get(dtype, dtype.lower()) for dtype in dtypes}
     if len(sizes) == 1:
         return f"{'/'.join(kinds)}{list(sizes[0])}"

@@ -1,4 +1,4 @@
-"""The verdict in words: what is wrong first, then where, who does what, what to do."""
+"""The diagnosis as text: the fault, its place, the calls of all ranks, advice."""
 
 import textwrap
 from collections import defaultdict
@@ -16,7 +16,7 @@ _SHOWN = 12  # as many sets of ranks as leave the verdict on one screen
 
 
 def tell(job: Job, faults: list[Fault], notes: list[str]) -> str:
-    """Return the whole explanation; notes: what the dumps do not tell."""
+    """Return the whole explanation; notes: the gaps of the dumps."""
     first = faults[0] if faults else None
     lines = [verdict(job, first), "", *(_place(job, first) if first else [])]
     lines += ["  What each rank was doing:", *_doings(job, first), ""]
@@ -33,7 +33,7 @@ def tell(job: Job, faults: list[Fault], notes: list[str]) -> str:
 
 
 def verdict(job: Job, fault: Fault | None) -> str:
-    """Return in one line what is wrong."""
+    """Return a one-line description of the fault."""
     if not job.groups:
         return "no rank has recorded a call, so nothing can be told"
     if fault is None:
@@ -73,7 +73,7 @@ def verdict(job: Job, fault: Fault | None) -> str:
 
 
 def _place(job, fault):
-    """Return where in the code the call is, on each side, and since when it waits."""
+    """Return lines with the call's place in the code, on each side, and its start."""
     if fault.kind == "deadlock":
         return []
     if fault.kind == "disagree":
@@ -99,7 +99,7 @@ def _place(job, fault):
 
 
 def _doings(job, fault):
-    """Return what each rank was doing, those together that did the same."""
+    """Return a line for each set of ranks that did the same."""
     together = defaultdict(list)
     for rank in job.everyone:
         together[doing(job, rank)].append(rank)
@@ -112,7 +112,7 @@ def _doings(job, fault):
 
 
 def doing(job: Job, rank: int) -> str:
-    """Return in words what `rank` was doing, with {waits} or {has} as its verb."""
+    """Return the activity of `rank` in words, with {waits} or {has} as its verb."""
     if rank not in job.dumps:
         return "left no dump"
     at = job.waiting.get(rank)
@@ -169,7 +169,7 @@ def _advice(job, fault):
 
 
 def _shift(job, fault):
-    """Return whether a call is one that the others make next, or made just before."""
+    """Return a sentence if the odd call is the others' next or previous one, or ""."""
     odd, *_, most = job.calls(fault.group, fault.number).values()
     ours, theirs = (job.entries(fault.group, ranks[0]) for ranks in (odd, most))
     here, after = fault.number, fault.number + 1
@@ -185,7 +185,7 @@ def _wrapped(text):
 
 
 def described(job: Job, group: Group) -> str:
-    """Return what to call a group, with its members."""
+    """Return the name of a group, with its members."""
     if group.description == DEFAULT:
         return "the default group"
     named = group.description not in ("", "undefined")
@@ -201,7 +201,7 @@ def ranks_in_words(ranks: Iterable[int]) -> str:
 
 
 def _runs(ranks):
-    """Return the ranks as words, where four or more in a row, or evenly, are one."""
+    """Return the ranks as words; runs of four or more, or even steps, become one."""
     ranks, runs = sorted(ranks), []
     steps = {after - before for before, after in pairwise(ranks)}
     if len(ranks) > 4 and len(steps) == 1 and steps != {1}:

@@ -1,4 +1,4 @@
-"""Histories: what clients asked of a store, when, and what they were told."""
+"""Histories: the operations of a store's clients, with invocations and responses."""
 
 from distlab.history.history import History
 from distlab.history.timeline import timeline

@@ -1,4 +1,4 @@
-"""The part of EDN, Clojure's notation, that logs of Jepsen are written in."""
+"""A reader of the part of EDN, Clojure's notation, that logs of Jepsen use."""
 
 import re
 from typing import Any
@@ -15,10 +15,10 @@ _CONSTANTS = {"nil": None, "true": True, "false": False}
 
 
 def read_edn(text: str) -> list[Any]:
-    """Return the values that are written in `text`, one after another.
+    """Return the values in `text`, one after another.
 
     Vectors and lists become tuples, sets frozensets, maps dicts, and keywords strings
-    without their colon. Raises ValueError where it is something else, or torn.
+    without their colon. Raises ValueError for other syntax, or a torn text.
     """
     items, stack, at = [], [], 0
     text = text.rstrip(" \t\r\n,")

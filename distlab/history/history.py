@@ -21,12 +21,12 @@ _OUTCOMES = ("ok", "failed", "unknown")
 class History:
     """Operations in the order of their starts.
 
-    A client makes one call after another. After one whose outcome is unknown it may go
-    on: that operation may take effect at any later time, or never.
+    A client makes one call after another. After one whose outcome is unknown it may
+    continue: that operation may take effect at any later time, or never.
     """
 
     def __init__(self, operations: Iterable[Operation] = (), *, places: Iterable = ()):
-        """Take operations, and where each was read from, if it was read."""
+        """Store operations, and the place each was read from, if it was read."""
         operations, places = list(operations), list(places)
         for number, operation in enumerate(operations):
             _check(operation, number)
@@ -79,7 +79,7 @@ class History:
 
     @classmethod
     def read(cls, path: str | Path) -> "History":
-        """Return the history that is in a file of JSON lines."""
+        """Return the history in a file of JSON lines."""
         return cls._placed(from_lines(read_text(path), str(path)))
 
     @classmethod
@@ -89,11 +89,11 @@ class History:
 
     @classmethod
     def read_jepsen(cls, path: str | Path) -> "History":
-        """Return the history that is in a log of Jepsen."""
+        """Return the history in a log of Jepsen."""
         return cls._placed(from_jepsen(read_text(path), str(path)))
 
     def write(self, path: str | Path):
-        """Write the history to a file of JSON lines, from which `read` has it back."""
+        """Write the history to a file of JSON lines, which `read` restores exactly."""
         text = "".join(line + "\n" for line in to_lines(self))
         try:
             Path(path).write_text(text, encoding="utf-8")
@@ -120,7 +120,7 @@ class History:
         return self._part(lambda operation: start <= operation.start < end)
 
     def by_key(self) -> dict[Hashable, "History"]:
-        """Return the operations on each key; there each key is a history."""
+        """Return key -> the history of the operations on it."""
         keys = {}
         for operation, place in zip(self.operations, self._places, strict=True):
             try:
@@ -134,9 +134,9 @@ class History:
         return {key: self._placed(pairs) for key, pairs in keys.items()}
 
     def share_answered(self) -> float:
-        """Return how many of the operations were done and answered, of 1.
+        """Return the share of operations with the outcome "ok", from 0 to 1.
 
-        Refused is not answered. Of some clients, or of some time:
+        A refused operation does not count. For some clients, or an interval of time:
         `history.of(0, 1).between(0.5, 1.5).share_answered()`.
         """
         if not self.operations:
@@ -145,7 +145,7 @@ class History:
 
     @property
     def latencies(self) -> list[float]:
-        """How long each operation that was done took until its answer, in seconds."""
+        """The seconds from invocation to response of each operation that was "ok"."""
         return [o.end - o.start for o in self if o.outcome == "ok"]
 
     def where(self, operation: Operation) -> str:
@@ -161,7 +161,7 @@ class History:
 
 
 def _order(operation):
-    """Of two with the same start, first the one that its client went on from first."""
+    """Return the sort key of an operation: its start, then its end if known."""
     start, end = operation.start, operation.end
     return start, start if end is None else end
 
@@ -209,7 +209,7 @@ def _check(operation, number):
 
 
 def _check_clients(operations):
-    """See that each client makes one call after another."""
+    """Check that each client makes one call after another."""
     last = {}
     for operation in operations:
         before = last.get(operation.client)

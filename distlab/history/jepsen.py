@@ -1,4 +1,4 @@
-"""Logs of Jepsen, in the two forms that checkers' test data have.
+"""Logs of Jepsen, in the two formats of checkers' test data.
 
 INFO  jepsen.util - 4	:invoke	:cas	[1 3]
 {:process 0, :type :invoke, :f :put, :key "0", :value "x"}
@@ -19,7 +19,7 @@ _NANO = 1e-9
 
 
 def from_jepsen(text: str, source: str) -> list[tuple[Operation, str]]:
-    """Return the operations of a log, and where in `source` each was called.
+    """Return the operations of a log, each with the line in `source` of its call.
 
     `:info` is "unknown", `:fail` is "failed". A failed compare-and-set that names no
     error was carried out and found another value: it is "ok" with the result False.

@@ -5,9 +5,9 @@
     {"time": 0.3, "client": 1, "event": "invoke", "op": "read", "key": "x"}
     {"time": 0.4, "client": 1, "event": "ok", "result": 1}
 
-An answer's event is "ok", "failed" or "unknown". Times are in seconds of one clock; if
+A response's event is "ok", "failed" or "unknown". Times are in seconds of one clock; if
 no line has one, the order of the lines counts. Lines of different clients need not be
-in the order of their times. What is still open at the end is unknown.
+in the order of their times. Operations still open at the end are unknown.
 """
 
 import json
@@ -27,7 +27,7 @@ _UNKNOWN = {"client", "event"}, {"time"}
 
 
 def from_lines(text: str, source: str) -> list[tuple[Operation, str]]:
-    """Return the operations of a text, and where in `source` each was called."""
+    """Return the operations of a text, each with the line in `source` of its call."""
     pairing = Pairing()
     lines = text.split("\n")
     for number, said in enumerate(lines, start=1):
@@ -52,7 +52,7 @@ def from_lines(text: str, source: str) -> list[tuple[Operation, str]]:
 def to_lines(operations: Iterable[Operation]) -> Iterator[str]:
     """Yield the lines of a history, in the order of their times.
 
-    That an operation is unknown is said before its client's next call.
+    An "unknown" event is written directly before its client's next call.
     """
     events, given_up = [], {}
     for number, operation in enumerate(operations):
@@ -89,7 +89,7 @@ def _answer(operation):
 
 
 def _event(line, torn):
-    """Return what a line says, with every field looked at."""
+    """Return the event of a line as a dict, after a check of every field."""
     try:
         event = json.loads(
             line.text, object_pairs_hook=_no_field_twice, parse_constant=_no_constant

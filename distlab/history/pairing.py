@@ -1,4 +1,4 @@
-"""From the events of a log to operations, and what is wrong with a line, in words."""
+"""Pairing of a log's events into operations, and error messages about its lines."""
 
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,14 +13,14 @@ _LONGEST = 200  # of a line, in an error
 
 
 class Line(NamedTuple):
-    """One line of a log: which file or text, its number from 1, and what it says."""
+    """One line of a log: its source, a file or text; its number from 1; its text."""
 
     source: str
     number: int
     text: str
 
     def wrong(self, what: str, advice: str) -> HistoryError:
-        """Return the error that says what is wrong with this line, and what to do."""
+        """Return an error with this line, the problem and the advice."""
         text = self.text if len(self.text) <= _LONGEST else self.text[:_LONGEST] + " …"
         return HistoryError(
             f"{self.source}, line {self.number}: {what}\n    {text}\n{advice}",
@@ -32,7 +32,7 @@ class Line(NamedTuple):
 
 
 class Pairing:
-    """Brings every answer together with the call that it answers.
+    """A matcher of every response to its invocation.
 
     Times are given with every event or with none; with none, every event comes one
     second after the one before it.
@@ -47,7 +47,7 @@ class Pairing:
         self._untimed: Line | None = None
 
     def invoke(self, line: Line, client: int | str, call: Call, time: float | None):
-        """Take note that a client calls."""
+        """Record a client's invocation."""
         if client in self._open:
             before = self._open[client][0]
             raise line.wrong(
@@ -66,7 +66,7 @@ class Pairing:
         result: Any = None,
         time: float | None = None,
     ):
-        """Take note of how a client's open call ended."""
+        """Record the response to a client's open call."""
         if client not in self._open:
             raise line.wrong(
                 f"{called(client)} gets a response, and has invoked nothing.",
@@ -85,7 +85,7 @@ class Pairing:
         self._done.append((operation, called_at))
 
     def operations(self) -> list[tuple[Operation, str]]:
-        """Return every operation and where it was called; open ones are unknown."""
+        """Return every operation with the place of its call; open ones are unknown."""
         never = [
             (Operation(client, *call, start, None, "unknown"), line)
             for client, (line, call, start) in self._open.items()
@@ -110,7 +110,7 @@ class Pairing:
 
 
 def read_text(path: str | Path) -> str:
-    """Return what is in a file, or say why it cannot be read."""
+    """Return the text of a file; raise HistoryError if it cannot be read."""
     try:
         return Path(path).read_text(encoding="utf-8")
     except OSError as error:

@@ -15,10 +15,10 @@ __all__ = ["timeline"]
 
 
 def timeline(operations: Sequence[Operation]) -> str:
-    """Return a letter for each operation, what it was, and from when to when.
+    """Return a line for each operation: a letter, its description, and its interval.
 
-    Every moment at which one starts or ends has a column, so equal moments are seen,
-    and long ones are not longer. One without a response stays open to the right.
+    Every time at which one starts or ends has a column, so equal times are visible,
+    and lengths are not to scale. One without a response stays open to the right.
     """
     if not operations:
         return "  (no operations)"

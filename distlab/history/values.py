@@ -1,6 +1,6 @@
 """Keys and values as JSON, and back, exactly.
 
-JSON's own values stand for themselves. What JSON has not is an object with one name
+JSON's own values stay as they are. Any other value is an object with one name
 that begins with a dollar sign: `{"$tuple": [1, 2]}`, `{"$bytes": "00ff"}`,
 `{"$set": [...]}`, `{"$frozenset": [...]}`, `{"$float": "inf"}`, and
 `{"$dict": [[key, value], ...]}` for a dict whose keys are not all strings, or one of
@@ -18,7 +18,7 @@ _PLACES = {"$tuple": tuple, "$set": set, "$frozenset": frozenset}
 
 
 def to_plain(value: Any) -> Any:
-    """Return what stands for `value` in JSON."""
+    """Return the JSON value that represents `value`."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return value
@@ -43,9 +43,9 @@ def to_plain(value: Any) -> Any:
 
 
 def from_plain(plain: Any) -> Any:
-    """Return the value that `plain` stands for.
+    """Return the value that `plain` represents.
 
-    Raises ValueError, in words, for an object with a dollar sign that is none of these.
+    Raises ValueError for an object whose name with a dollar sign is none of these.
     """
     if isinstance(plain, list):
         return [from_plain(item) for item in plain]

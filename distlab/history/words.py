@@ -12,14 +12,14 @@ _SHORT.maxstring = _SHORT.maxother = 40
 
 
 def shown(value: Any) -> str:
-    """Return a value as a short word: strings that are plain words without quotes."""
+    """Return a value as short text; strings that are plain words lose their quotes."""
     if isinstance(value, str) and value.replace("_", "").isalnum():
         return value
     return _SHORT.repr(value)
 
 
 def called(client: int | str) -> str:
-    """Return what a client is called: "client 2", or its name."""
+    """Return the name of a client: "client 2", or its own."""
     return f"client {client}" if isinstance(client, int) else str(client)
 
 

@@ -1,8 +1,8 @@
-"""The instructor's day, with nbgrader: collect, grade, give back.
+"""Grading with nbgrader: collection, autograding and feedback of submissions.
 
     inbox ── collect ──▶ submitted ── grade ──▶ autograded, gradebook ──▶ feedback
 
-What nbgrader does well stays nbgrader's: the gradebook, releases, lateness, the pages
-of formgrader and feedback. Ours is what it lacks: finding out whose a file is, reading
-what is hardly a notebook, a sandbox, many submissions at a time.
+nbgrader keeps the gradebook, releases, lateness, and the pages of formgrader and
+feedback. This package adds what it lacks: students' names from file names, a reader of
+damaged or renamed notebooks, a sandbox, and grading of many submissions in parallel.
 """

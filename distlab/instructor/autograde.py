@@ -1,12 +1,12 @@
-"""`InSandbox`: in the place of nbgrader's `Execute`, runs and grades a submission.
+"""`InSandbox`: the replacement of nbgrader's `Execute` that grades in a sandbox.
 
     nbgrader: InSandbox        trusted: grade cells, the checks and their relay, points
       └ Submission, sandboxed  the submission's own cells, one after another
           └ forks of it        ranks, nodes, workers of the checks
 
 A grade cell runs here, as it is in the gradebook; the learner's names in it are
-`Named`: they mean something only in the sandbox. So a submission never is in a process
-that knows what is right, and never writes where a score is read.
+`Named`: they refer to objects that exist only in the sandbox. So a submission never
+runs in a process that holds the solutions, and never writes to where a score is read.
 """
 
 import ast
@@ -41,7 +41,7 @@ _SAFE = "in a sandbox (bubblewrap): no network, no files of this machine, limits
 
 
 class InSandbox(NbGraderPreprocessor):
-    """Runs a submission's cells in a sandbox, and its grade cells on trusted ground."""
+    """A runner of submissions: their cells sandboxed, grade cells trusted."""
 
     cell_timeout = Float(60.0, help="Seconds that a cell may take.").tag(config=True)
     step_timeout = Float(
@@ -62,7 +62,7 @@ class InSandbox(NbGraderPreprocessor):
     sandbox: Sandbox | None = None  # one for all submissions, where there are many
 
     def preprocess(self, nb, resources):
-        """Run and grade a notebook; all that this started is gone afterwards."""
+        """Run and grade a notebook; end all processes started for it."""
         cells = nb.cells
         with contextlib.ExitStack() as closing:
             box = self.sandbox or closing.enter_context(self.open_sandbox(cells))
@@ -90,7 +90,7 @@ class InSandbox(NbGraderPreprocessor):
     def open_sandbox(self, cells) -> Sandbox:
         """Return a sandbox for the exercise with these cells.
 
-        Raises: SandboxFailed if there can be none, and that was not asked for.
+        Raises: SandboxFailed if there can be none, and `allow_unsafe` is not set.
         """
         why = why_no_sandbox()
         if why and not self.allow_unsafe:
@@ -110,7 +110,7 @@ class InSandbox(NbGraderPreprocessor):
         return self._deadline - time.monotonic()
 
     def _grade(self, cell, space, runner):
-        """Give a grade cell its outputs: verdicts, pictures, and one float."""
+        """Run a grade cell; set its outputs: verdicts, pictures, and one float."""
         paper, earned, why = Paper(), 0.0, ""
         points = float(cell.metadata["nbgrader"]["points"])
         try:
@@ -152,7 +152,7 @@ def checks_of(cells) -> list:
 
 
 class _Space(dict):
-    """The names of grade cells: imports, constants, and for the rest `Named` things."""
+    """The namespace of grade cells: imports, constants, and `Named` for other names."""
 
     def __missing__(self, name):
         if hasattr(builtins, name):
@@ -160,7 +160,7 @@ class _Space(dict):
         return Named(name)
 
     def learn(self, source):
-        """Know a locked cell's constants, its imports of checks and of the library."""
+        """Add a locked cell's constants, and its imports of checks and stdlib."""
         for node in ast.parse(source).body:
             if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
                 with contextlib.suppress(ValueError):
@@ -169,7 +169,7 @@ class _Space(dict):
                 exec(compile(ast.Module([node], []), "imports", "exec"), self)
 
     def value(self, source):
-        """Run a grade cell; return what its last line gives."""
+        """Run a grade cell; return the value of its last expression."""
         body = ast.parse(source).body
         last = ast.Expression(body.pop().value)
         exec(compile(ast.Module(body, []), "the grade cell", "exec"), self)
@@ -177,7 +177,7 @@ class _Space(dict):
 
 
 def _is_known(node):
-    """Return whether an import is of checks, or of Python's standard library."""
+    """Return True if an import is of checks, or of Python's standard library."""
     names = [getattr(node, "module", None) or alias.name for alias in node.names]
     return all(
         name.partition(".")[0] in sys.stdlib_module_names
@@ -187,10 +187,10 @@ def _is_known(node):
 
 
 class _Runner:
-    """Runs cells in a submission's process, and replaces it when it is lost.
+    """A submission's process, which runs cells and is replaced when it is lost.
 
-    The cells that ran well are run again in the new one: what a later step needs is
-    there, and only the culprit is missing. notes: what stopped cells.
+    The cells that succeeded are run again in the new one, so that only the names of the
+    cell that ended it are missing. notes: the reasons why cells were stopped.
     """
 
     def __init__(self, box, files, settings):
@@ -211,7 +211,7 @@ class _Runner:
         self._submission = None
 
     def run(self, source, number):
-        """Return the outputs of a cell."""
+        """Run a cell; return its outputs."""
         seconds = min(patience(self._settings.cell_timeout), self._settings.left())
         if not source.strip():
             return []
@@ -234,7 +234,7 @@ class _Runner:
 
     @contextlib.contextmanager
     def checks(self):
-        """Have the processes of checks be forks of the submission's."""
+        """Fork the processes of checks from the submission's, for a block."""
         if self._submission is None:
             raise Lost("no process of this submission is left")
         with self._submission.checks():
@@ -248,7 +248,7 @@ class _Runner:
         self.notes.append(f"`{line.strip()[:60]}`: {why}")
 
     def _renew(self):
-        """Get a new process in which everything is that ran well, or have none."""
+        """Start a new process and rerun the cells that succeeded, within `restarts`."""
         self._close()
         while self._left and self._submission is None and self._settings.left() > 0:
             self._left -= 1

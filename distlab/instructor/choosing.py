@@ -1,4 +1,4 @@
-"""Which file in a student's folder is the exercise's notebook, if any."""
+"""Choice of the exercise's notebook among the files in a student's folder."""
 
 import re
 import stat
@@ -24,18 +24,18 @@ _LARGEST_FOLDER = 2000
 
 
 def plain_name(name: str) -> str:
-    """Return a name without what downloads and systems add to it: "Ring (1)" -> ring.
+    """Return a name without suffixes of downloads and systems: "Ring (1)" -> ring.
 
-    Spaces, dashes and underscores are the same, and so are upper and lower case.
+    Spaces, dashes and underscores become the same, and so do upper and lower case.
     """
     plain = unicodedata.normalize("NFKC", name).casefold().strip()
     return re.sub(r"[ _-]+", "_", re.sub(_COPY, "", plain)).strip("_")
 
 
 def plain_files(folder: Path) -> tuple[list[Path], list[str]]:
-    """Return the files in a folder and below it, and what is left out, in words.
+    """Return the files in a folder and below it, and a line for each one left out.
 
-    Links are not followed, and what is neither file nor folder is not opened.
+    Links are not followed, and only regular files and folders are opened.
     """
     files, left_out, todo = [], [], [folder]
     while todo and len(files) < _LARGEST_FOLDER:
@@ -54,12 +54,12 @@ def plain_files(folder: Path) -> tuple[list[Path], list[str]]:
 
 
 def choose(folder: Path, name: str, known: set[str]) -> tuple[NotebookNode, list[str]]:
-    """Return the notebook in `folder` that is meant as `name`, and what was odd.
+    """Return the notebook in `folder` that is meant as `name`, and notes on it.
 
     known: names of the exercise's cells, by which one is recognized under another name.
 
-    Raises: Unreadable, naming the file, if there is none, or if it cannot be told
-    which of several is meant.
+    Raises: Unreadable, naming the file, if there is none, or if several could be the
+    one that is meant.
     """
     exact = folder / f"{name}.ipynb"
     files, _ = plain_files(folder)
@@ -83,7 +83,7 @@ def choose(folder: Path, name: str, known: set[str]) -> tuple[NotebookNode, list
 
 
 def _renamed(folder, name, files, known):
-    """Return the one that is surely meant, by its name or else by its cells."""
+    """Return the only candidate, found by its name or else by its cells, and notes."""
     candidates = [path for path in files if _could_be(path.name, name)]
     if not candidates:
         candidates = [path for path in files if path.suffix.lower() == ".ipynb"]

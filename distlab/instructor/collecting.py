@@ -1,4 +1,4 @@
-"""From a folder of downloaded files to `submitted`: whose is which?
+"""Collection of downloaded files into `submitted`, each under its student's name.
 
     anna_10_ring.ipynb, 10_ring_anna.ipynb, anna/whatever.ipynb
     anna.ipynb, anna.zip                  (if the gradebook knows a student anna)
@@ -6,8 +6,8 @@
     smithanna_late_123_456_10_ring.ipynb                    (Canvas)
     10 Ring_anna_attempt_2026-01-30-15-00-00_10_ring.ipynb  (Blackboard)
 
-nbgrader's zip_collect has to be told by one regular expression how all the names are
-made, and gives up at the second file of a student.
+nbgrader's zip_collect needs one regular expression that matches all the names, and
+stops at the second file of a student.
 """
 
 import re
@@ -30,9 +30,9 @@ _PATTERNS = [re.compile(f"{p}$", re.I) for p in (_MOODLE, _BLACKBOARD, _CANVAS)]
 
 @dataclass
 class Collected:
-    """taken: (student, from where). same: those who had been collected before.
+    """The result of a collection. taken: (student, file name).
 
-    older: (student, what is left out, what was submitted after it).
+    same: students collected before. older: (student, file left out, the later one).
     """
 
     taken: list[tuple[str, str]] = field(default_factory=list)
@@ -43,10 +43,10 @@ class Collected:
 
 @dataclass(frozen=True)
 class _One:
-    """What was found of one student.
+    """One student's file or folder.
 
-    at: when it was submitted, if its name says so. unsure: whether the name is that of
-    a student only if there is a student of that name.
+    at: the time of submission, if its name has one. unsure: whether `who` counts only
+    if the gradebook has a student of that name.
     """
 
     who: str
@@ -59,10 +59,10 @@ class _One:
 def collect(
     folder: Path, submitted: Path, assignment: str, students: set[str], force: bool
 ) -> Collected:
-    """Copy what is in `folder` to where nbgrader looks for it; return what was done.
+    """Copy the submissions in `folder` to nbgrader's folder; return the result.
 
-    students: whom the gradebook knows; a name that differs only in case is theirs.
-    force: whether to replace what a student has submitted already.
+    students: those in the gradebook; a name that differs only in case is theirs.
+    force: whether to replace an earlier submission of a student.
     """
     collected, found = Collected(), {}
     for path in sorted(folder.iterdir()):
@@ -99,7 +99,7 @@ def collect(
 
 
 def _nothing_in(path, students):
-    """Return what to say of what belongs to no student."""
+    """Return the trouble with a file or folder that holds no submission."""
     if path.is_symlink() or not path.is_dir() or any(path.iterdir()):
         what = "it is neither a notebook nor a folder with one."
         return Trouble("?", path.name, what)
@@ -111,7 +111,7 @@ def _nothing_in(path, students):
 
 
 def _whose(path, assignment):
-    """Return whose a file or folder is; None if it belongs to no student."""
+    """Return a file or folder with its student; None if it holds no notebook."""
     if path.is_symlink() or not (path.is_dir() or path.is_file()):
         return None
     if path.is_dir():
@@ -133,19 +133,19 @@ def _whose(path, assignment):
 
 
 def _is_a_students(one, students):
-    """Return whether a bare name is a student's: one word is, where none are known."""
+    """Return True if a bare name is a student's; if none are known, any one word is."""
     return _student(one, students) in students if students else "_" not in one.who
 
 
 def _not_whose(one, assignment):
-    """Return what to say of a file whose name tells no student."""
+    """Return the message about a file whose name has no student."""
     why = ", and the gradebook knows no student of that name" * bool(one.who)
     example = f"ada_{assignment}{one.path.suffix.lower()}"
     return f"it does not say whose it is{why}. Name it like {example}."
 
 
 def _named(stem, path):
-    """Return whose it is if a learning platform named it so; else None."""
+    """Return the file with its student if a learning platform named it; else None."""
     for pattern in _PATTERNS:
         if match := pattern.match(stem):
             said = match.groupdict()
@@ -155,7 +155,7 @@ def _named(stem, path):
 
 
 def _name(said):
-    """Return a name as a folder has it."""
+    """Return a name as a folder's name, with underscores for blanks."""
     return re.sub(r"\s+", "_", said.strip(" _-"))
 
 
@@ -165,7 +165,7 @@ def _student(one, students):
 
 
 def _apart(found):
-    """Return the same, where two people of one name have their numbers with it."""
+    """Return the files by student; students of one name get their numbers appended."""
     apart = {}
     for student, several in found.items():
         numbers = {one.number for one in several}
@@ -178,7 +178,7 @@ def _apart(found):
 
 
 def _only(several):
-    """Return the one that counts of what a student has, or where and what is wrong."""
+    """Return (the submission that counts, None), or (None, (files, problem))."""
     if len({_content(one.path) for one in several}) == 1:
         return several[0], None
     times = [one.at for one in several]
@@ -194,7 +194,7 @@ def _content(path):
 
 
 def _same(path, target):
-    """Return whether `target` holds what is at `path`, and no more but its time."""
+    """Return True if `target` and `path` have equal files, timestamp.txt aside."""
     if not target.is_dir():
         return False
     there = [f for f in plain_files(target)[0] if f.name != "timestamp.txt"]
@@ -204,7 +204,7 @@ def _same(path, target):
 
 
 def _put(one, target, assignment):
-    """Copy a submission to `target`, which holds it whole or not at all."""
+    """Copy a submission to `target`, atomically."""
     aside = target.with_name(f".{target.name}.new")
     shutil.rmtree(aside, ignore_errors=True)
     aside.mkdir(parents=True)

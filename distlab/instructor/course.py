@@ -26,8 +26,8 @@ _BUSY_S = 60
 class Course:
     """The course in the working directory.
 
-    app: nbgrader's own, which has read nbgrader_config.py. directory: where nbgrader's
-    folders are. url: the gradebook's, so that who finds it locked waits for its turn.
+    app: nbgrader's own, which has read nbgrader_config.py. directory: nbgrader's
+    folders. url: the gradebook's, with a time-out for waiting while it is locked.
 
     Raises: CourseUnusable, if this is no course folder, or its settings are broken.
     """
@@ -50,10 +50,10 @@ class Course:
         self.root = Path(self.directory.root)
 
     def log_to(self, path: Path) -> None:
-        """Have what nbgrader logs in this process written to a file, and only there.
+        """Redirect nbgrader's log in this process to a file.
 
-        It is added to what is there, which says what happened to submissions that are
-        not graded again. Forks write to the file, too.
+        It is appended: earlier lines are about submissions that are not graded again.
+        Forks write to the file, too.
         """
         self.app.log.propagate = False
         for handler in list(self.app.log.handlers):
@@ -77,9 +77,9 @@ class Course:
             yield gradebook
 
     def assignments(self) -> list[str]:
-        """Return the names of all assignments: solutions, and what the gradebook has.
+        """Return the names of all assignments, in `source` or in the gradebook.
 
-        Nothing is made by asking: without a gradebook, there is none afterwards.
+        It does not create a gradebook if there is none.
         """
         sources = self.folder("source")
         names = {
@@ -93,19 +93,19 @@ class Course:
         return sorted(names)
 
     def has_gradebook(self) -> bool:
-        """Return whether there is a gradebook; one that is not a file is."""
+        """Return True if there is a gradebook; one on a server counts as existing."""
         path = re.sub(r"^sqlite:///|\?.*$", "", self.url)
         return not self.url.startswith("sqlite:///") or Path(path).is_file()
 
     def prepare(self, assignment: str, aside: str) -> None:
         """Put the assignment into the gradebook, unless it is there.
 
-        aside: a folder, seen from the course's, for the notebook that nbgrader makes of
-        it on the way; what has been released stays as it is.
-        Raises: CourseUnusable, with nbgrader's words.
+        aside: a folder, relative to the course's, for the release version that nbgrader
+        generates; a version that has been released stays as it is.
+        Raises: CourseUnusable, with nbgrader's message.
         """
         try:
-            Gradebook(self.url).close()  # what it adds once, workers would add at once
+            Gradebook(self.url).close()  # it adds tables, which workers would race for
             with self.gradebook() as gradebook:
                 try:
                     if gradebook.find_assignment(assignment).notebooks:
@@ -120,7 +120,7 @@ class Course:
             )
 
     def write_feedback(self, student: str, assignment: str) -> None:
-        """Have nbgrader write the feedback for one submission, over an older one.
+        """Write the feedback for one submission by nbgrader, over an older one.
 
         Raises: NbGraderException.
         """
@@ -141,14 +141,14 @@ class Course:
 
 
 def _find_tools():
-    """Have nbgrader find alembic, which it calls by its bare name."""
+    """Add this interpreter's folder to PATH, where nbgrader looks for alembic."""
     beside = str(Path(sys.executable).parent)
     if beside not in os.environ["PATH"].split(os.pathsep):
         os.environ["PATH"] = os.pathsep.join([beside, os.environ["PATH"]])
 
 
 def _patient(url):
-    """Return the url with a time to wait while another one writes."""
+    """Return the url with a time-out for waiting while another process writes."""
     if not url.startswith("sqlite:") or "timeout=" in url:
         return url
     return f"{url}{'&' if '?' in url else '?'}timeout={patience(_BUSY_S):g}"

@@ -42,7 +42,7 @@ class FeedbackPage(HTMLExporter):
 
 
 def _titles(nb):
-    """Return for each grade cell the heading above it, or else its own name."""
+    """Return grade cell -> the heading above it, or else its own name."""
     titles, heading = {}, ""
     for cell in nb.cells:
         if cell.cell_type == "markdown":
@@ -50,28 +50,28 @@ def _titles(nb):
             heading = headings[-1] if headings else heading
         elif is_grade(cell):
             name = cell.metadata.nbgrader.grade_id
-            plain = re.sub(r" *\(\d+ points?\)$", "", heading)  # the index tells them
+            plain = re.sub(r" *\(\d+ points?\)$", "", heading)  # the index has them
             titles[name] = plain or name.replace("-", " ").replace("_", " ")
             heading = ""
     return titles
 
 
 class StudentsView(NbGraderPreprocessor):
-    """For nbgrader's feedback: cuts hidden cases out of sources and outputs.
+    """A filter for nbgrader's feedback that removes hidden cases from a notebook.
 
-    A student sees that there was a hidden case, its verdict and its hint. What was not
-    written by `InSandbox`, and might say more, is left out.
+    A student sees that there was a hidden case, its verdict and its hint. Outputs not
+    written by `InSandbox`, which might reveal more, are left out.
     """
 
     def preprocess(self, nb, resources):
-        """Cut a notebook."""
+        """Remove the hidden cases from a notebook."""
         self._delimiters = hides_between(self.config)
         inlining = resources.setdefault("inlining", {})
         inlining.setdefault("css", []).append(_FITTING)
         return super().preprocess(nb, resources)
 
     def preprocess_cell(self, cell, resources, cell_index):
-        """Cut a cell; ordinary ones never knew of a hidden case."""
+        """Remove the hidden cases from a cell, and from a grade cell's outputs."""
         shown = visible(cell.source, *self._delimiters)
         hides, cell.source = shown != cell.source, shown
         if cell.cell_type == "code" and is_grade(cell):
@@ -87,7 +87,7 @@ def _is_ours(output):
 
 
 def _seen(output):
-    """Return an output as the student sees it: as it is, in other words, or not."""
+    """Return [the output as the student sees it], or [] for one that stays hidden."""
     mark = output.get("metadata", {}).get(MARK, {})
     if not mark.get("hidden"):
         return [output]

@@ -1,12 +1,12 @@
-"""Grade many submissions of one assignment: `distlab grade`.
+"""Grading of many submissions of one assignment: `distlab grade`.
 
     submitted/ada/10_ring ──▶ normalized, in a folder aside ──▶ nbgrader's Autograde,
                                                                 a process for each
                           ◀── autograded/ada/10_ring, the gradebook ──┘
 
 All processes share one sandbox, which has imported what submissions need. A submission
-is graded as long as its autograded notebook says what it was made from, so the same
-command goes on after Ctrl-C, a crash or a power cut.
+counts as graded if its autograded notebook holds the submission's fingerprint, so the
+same command continues after Ctrl-C, a crash or a power cut.
 """
 
 import fcntl
@@ -53,7 +53,7 @@ _LARGEST_FILE_BYTES = 50 * 10**6
 
 @dataclass(frozen=True)
 class Done:
-    """A submission that is graded, or could not be: `trouble` says why."""
+    """A submission after grading. trouble: why it could not be graded, or ""."""
 
     submission: Submission
     trouble: str
@@ -64,7 +64,7 @@ class Done:
 class Grading:
     """One assignment of the course in the working directory, open for grading.
 
-    found: what was submitted. steps: what is graded. log: what nbgrader said.
+    found: the submissions. steps: the graded cells. log: the file of nbgrader's log.
 
     Raises: CourseUnusable if nbgrader cannot work here, or it is open elsewhere.
     """
@@ -95,16 +95,16 @@ class Grading:
         )
 
     def release(self) -> None:
-        """Leave the lock to the process that forked this one."""
+        """Close the lock's file in a fork; the parent keeps the lock."""
         self._lock.close()
 
     def is_graded(self, submission: Submission) -> bool:
-        """Return whether what was submitted is what has been graded."""
+        """Return True if the submission's present files have been graded."""
         known = self.facts(submission.student).get("submitted")
         return known == _fingerprint(submission.folder)
 
     def facts(self, student: str) -> dict:
-        """Return what an autograded notebook says about its grading; {} without one."""
+        """Return distlab's metadata of an autograded notebook; {} without one."""
         folder = self.course.folder("autograded", student, self.assignment)
         for path in folder.glob("*.ipynb"):
             try:
@@ -114,14 +114,14 @@ class Grading:
         return {}
 
     def marks(self) -> dict[str, Marks]:
-        """Return every student's marks, as the gradebook has them now."""
+        """Return every student's marks in the gradebook."""
         with self.course.gradebook() as gradebook:
             return read_marks(gradebook, self.assignment)
 
     def write_feedback(self, graded: list[Submission]) -> None:
-        """Have nbgrader write the feedback of submissions.
+        """Write the feedback of submissions, by nbgrader.
 
-        Raises: CourseUnusable, with nbgrader's words.
+        Raises: CourseUnusable, with nbgrader's message.
         """
         for one in graded:
             try:
@@ -135,7 +135,7 @@ class Grading:
     def grade(
         self, todo: list[Submission], jobs: int
     ) -> Iterator[tuple[list, Done | None]]:
-        """Grade; yield (students under way, what has ended), or None now and then.
+        """Grade; yield (students under way, the Done), with None every 0.2 s.
 
         Raises: CourseUnusable if there can be no sandbox.
         """
@@ -203,7 +203,7 @@ class Grading:
         return ""
 
     def _lay_out(self, submission, place):
-        """Copy a submission, its notebook as UTF-8, format 4; return what was odd."""
+        """Copy a submission, its notebook as UTF-8, format 4; return notes on it."""
         notes = list(submission.notes)
         names = {step.notebook for step in self.steps}
         known = {step.name for step in self.steps}
@@ -230,7 +230,7 @@ class Grading:
         return notes + left_out
 
     def _sign(self, student, notes, submitted):
-        """Write into the autograded notebooks what they were made from."""
+        """Write the submission's notes and fingerprint into autograded notebooks."""
         folder = self.course.folder("autograded", student, self.assignment)
         for path in folder.glob("*.ipynb"):
             notebook = json.loads(path.read_bytes())
@@ -244,7 +244,7 @@ class Grading:
 
 
 def _locked(path, assignment):
-    """Return a file that is locked as long as this process lives."""
+    """Return an open file that this process holds a lock on."""
     file = path.open("w")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -258,7 +258,7 @@ def _locked(path, assignment):
 
 
 class _One(Autograde):
-    """nbgrader's own converter, for one submission that is laid out already."""
+    """nbgrader's own converter, for one submission whose files are already copied."""
 
     def init_notebooks(self):
         where = self.coursedir.assignment_id, self.coursedir.student_id
@@ -317,7 +317,7 @@ def _in_a_fork(grading, submission, sender, parent):
 
 
 def _fingerprint(folder):
-    """Return what changes when anything in a submission does, but its time."""
+    """Return a SHA-256 digest of a submission's files, without timestamp.txt."""
     digest = hashlib.sha256()
     for path in sorted(plain_files(folder)[0]):
         if path.name != "timestamp.txt":
@@ -327,7 +327,7 @@ def _fingerprint(folder):
 
 
 class _LastError(logging.Handler):
-    """Keeps the last line of the first error that nbgrader logs: it says why."""
+    """A handler that keeps the last line of the first traceback that nbgrader logs."""
 
     said = ""
 

@@ -1,4 +1,4 @@
-"""What the gradebook says of an assignment: each student's points, step by step."""
+"""Marks of an assignment in the gradebook: each student's points, step by step."""
 
 from dataclasses import dataclass, field
 
@@ -27,9 +27,9 @@ class Step:
 
 @dataclass
 class Marks:
-    """One student's. points, automatic: step -> points, None if there are none yet.
+    """One student's marks. points, automatic: step -> points, None if not yet graded.
 
-    penalty: what is taken off for being late.
+    penalty: the points deducted for lateness.
     """
 
     student: str
@@ -41,7 +41,7 @@ class Marks:
 
     @property
     def total(self) -> float:
-        """All points, less what being late costs."""
+        """The sum of all points, less the penalty; at least 0."""
         return max(0.0, sum(self.points.values()) - self.penalty)
 
 

@@ -1,7 +1,7 @@
-"""Outputs of a submission's cells, as its process tells them, and verdicts, as ours.
+"""Outputs of a submission's cells, sent by its process, and verdicts, made here.
 
-An instructor looks at them in a page that can write grades, so of a submission's only
-text and pictures of pixels are kept. Verdicts are made here, and may show players.
+An instructor opens them in a page that can write grades, so of a submission's outputs
+only text and pixel images are kept. Verdicts are trusted, and may show players.
 """
 
 import json
@@ -27,19 +27,19 @@ def trouble(why: str) -> dict:
 
 
 def text(said: str) -> dict:
-    """Return what is printed as an output."""
+    """Return printed text as an output."""
     return {"output_type": "stream", "name": "stdout", "text": said}
 
 
 def score(earned: float) -> dict:
-    """Return a grade cell's value as an output: what nbgrader reads."""
+    """Return a grade cell's value as the output that nbgrader reads."""
     value = {"output_type": "execute_result", "execution_count": None}
     mark = {MARK: {"hidden": False, "seen": ""}}
     return value | {"data": {"text/plain": repr(float(earned))}, "metadata": mark}
 
 
 def clean(outputs: object) -> list:
-    """Return the outputs that a notebook can hold, of what a submission has sent."""
+    """Return the valid outputs among those that a submission has sent."""
     kept, size = [], 0
     for output in outputs if isinstance(outputs, list) else []:
         try:
@@ -47,7 +47,7 @@ def clean(outputs: object) -> list:
                 output = output | {"data": _plain(output["data"]), "metadata": {}}
             nbformat.validate(output, ref="output", version=4)
             size += len(json.dumps(output).encode(errors="replace"))
-        except Exception:  # as many kinds as there are ways to be none
+        except Exception:  # untrusted data can provoke any
             kept.append(trouble("An output was left out: no notebook can hold it."))
             continue
         if size > _MOST_BYTES or len(kept) == _MOST_OUTPUTS:
@@ -57,7 +57,7 @@ def clean(outputs: object) -> list:
 
 
 def _plain(data):
-    """Return what of a display can do nothing in a page."""
+    """Return the harmless parts of a display: plain text and pixel images."""
     kept = {"text/plain": _joined(data.get("text/plain", ""))}
     for kind in ("image/png", "image/jpeg"):
         if kind in data and _BASE64.fullmatch(_joined(data[kind])):
@@ -70,12 +70,12 @@ def _joined(value):
 
 
 def _writable(output):
-    """Return an output without halves of characters, which no file can hold."""
+    """Return an output without lone surrogates, which UTF-8 cannot encode."""
     return json.loads(json.dumps(output, ensure_ascii=False).encode(errors="replace"))
 
 
 class Paper(Sheet):
-    """Collects verdicts as outputs; those of hidden cases have what students see."""
+    """A collector of verdicts as outputs, with a student's view of hidden cases."""
 
     def __init__(self):
         self.outputs = []
@@ -103,7 +103,7 @@ class Paper(Sheet):
             self.outputs.append(text(said))
 
     def _display(self, data, seen):
-        """Add something of many kinds; seen: what a student sees instead, or None."""
+        """Add a display of MIME type -> data; seen: a text for students, or None."""
         mark = {"hidden": seen is not None, "seen": seen or ""}
         display = {"output_type": "display_data", "data": data}
         self.outputs.append(display | {"metadata": {MARK: mark}})

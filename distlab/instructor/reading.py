@@ -1,4 +1,4 @@
-"""What a file that should be a notebook holds, whatever it is and however written."""
+"""A tolerant reader of submitted notebooks, of any encoding, version or damage."""
 
 import io
 import json
@@ -15,7 +15,7 @@ from distlab.units import MB, readable_bytes
 __all__ = ["Unreadable", "bytes_of", "notebook_from", "notebooks_in_zip"]
 
 LARGEST = 50 * MB
-_AFTER_UTF_8 = "cp1252"  # what a Windows editor writes; all of latin-1 that is text
+_AFTER_UTF_8 = "cp1252"  # of Windows editors; it includes the text of latin-1
 _KINDS = (
     (b"%PDF", "a PDF"),
     (b"PK\x03\x04", "an archive (zip)"),
@@ -29,11 +29,11 @@ _KINDS = (
 
 
 class Unreadable(Exception):
-    """A file that is no notebook; the message says what it is, and what to do."""
+    """A file that is no notebook; the message has its kind, and advice."""
 
 
 def bytes_of(path: Path) -> bytes:
-    """Return what a plain file holds; links, pipes and the like are not opened.
+    """Return the bytes of a plain file; links, pipes and the like are not opened.
 
     Raises: Unreadable.
     """
@@ -74,7 +74,7 @@ def notebooks_in_zip(data: bytes) -> dict[str, bytes]:
 
 
 def notebook_from(data: bytes) -> tuple[NotebookNode, list[str]]:
-    """Return the notebook, in the version that nbgrader wants, and what was odd.
+    """Return the notebook, in nbformat 4, and notes on its oddities.
 
     Raises: Unreadable.
     """

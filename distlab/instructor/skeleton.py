@@ -6,7 +6,7 @@
 
 Only solution cells, and cells of the learner's own, come from a submission; everything
 else is the instructor's. So it does not matter which cells were deleted, duplicated,
-moved or edited, and what their metadata claims; it is only said.
+moved or edited, or what their metadata claims; it only adds notes.
 """
 
 import copy
@@ -32,7 +32,7 @@ _LISTED = 3
 
 
 class Filled(NbGraderPreprocessor):
-    """For nbgrader's Autograde, before it looks at any cell: see `filled`."""
+    """The first preprocessor of nbgrader's Autograde, which applies `filled`."""
 
     def preprocess(self, nb, resources):
         """Return the exercise with the answers of a submission."""
@@ -47,7 +47,7 @@ class Filled(NbGraderPreprocessor):
 
 
 def source_notebook(preprocessor, resources: dict):
-    """Return the instructor's notebook of the one that is converted, or None."""
+    """Return the instructor's version of the converted notebook, or None."""
     converter = getattr(preprocessor.parent, "parent", None)
     course = getattr(converter, "coursedir", None)
     if course is None:
@@ -59,7 +59,7 @@ def source_notebook(preprocessor, resources: dict):
 
 
 def grade_id_of(cell) -> str | None:
-    """Return the name by which nbgrader knows a cell, if it has one."""
+    """Return nbgrader's id of a cell, or None."""
     told = cell.get("metadata") if isinstance(cell, dict) else None
     told = told.get("nbgrader") if isinstance(told, dict) else None
     name = told.get("grade_id") if isinstance(told, dict) else None
@@ -67,7 +67,7 @@ def grade_id_of(cell) -> str | None:
 
 
 def filled(submitted, source) -> tuple:
-    """Return the source with a submission's answers and own cells, and what was odd.
+    """Return the source with a submission's answers and own cells, and notes.
 
     submitted: a notebook as it was read, whose fields may hold anything.
     """
@@ -114,7 +114,7 @@ def _text(cell):
 
 
 def _own(cell):
-    """Return a cell of the learner's own, with nothing but its text."""
+    """Return a new cell with the type and text of one of the learner's own."""
     return (new_code_cell if _is_code(cell) else new_markdown_cell)(_text(cell))
 
 
@@ -123,7 +123,7 @@ def _is_code(cell):
 
 
 def _odd(names, answers, known):
-    """Return in words what a submission did to the exercise's cells."""
+    """Return notes on a submission's changes to the exercise's cells."""
     notes = []
     there = [name for name in names if name in known]
     for name, count in Counter(there).items():
@@ -150,13 +150,13 @@ def _odd(names, answers, known):
 
 
 def _alike(submitted, source):
-    """Return whether a locked cell is as handed out, or as the instructor has it."""
+    """Return True if a locked cell is as released, or as the instructor wrote it."""
     shown = visible(source, *hides_between(None))
     return submitted.split() in (source.split(), shown.split())
 
 
 def hides_between(config) -> tuple[str, str]:
-    """Return what begins and what ends a hidden region in the course of a config."""
+    """Return the first and last delimiter of hidden regions in a config."""
     hiding = ClearHiddenTests(config=config)
     return hiding.begin_test_delimeter, hiding.end_test_delimeter
 

@@ -1,8 +1,8 @@
-"""What was submitted for an assignment: by whom, in which folder, and what not.
+"""Submissions for an assignment: the folder of each student, and those not usable.
 
 submitted/anna/10_ring        anna
 submitted/Anna (1)/10_ring    anna once more: the later one is taken, or none
-submitted/bob/10_rign         a folder that no assignment is named like
+submitted/bob/10_rign         a folder with the name of no assignment
 """
 
 import difflib
@@ -22,7 +22,7 @@ _LARGEST_STAMP = 200
 
 @dataclass(frozen=True)
 class Submission:
-    """One student's folder for the assignment, and what was odd about it."""
+    """One student's folder for the assignment, and notes on its oddities."""
 
     student: str
     folder: Path
@@ -31,7 +31,7 @@ class Submission:
 
 @dataclass(frozen=True)
 class Trouble:
-    """What could not be graded: whose, where, and what to do about it."""
+    """A submission that cannot be graded: its student, its place, and advice."""
 
     student: str
     where: str
@@ -40,7 +40,7 @@ class Trouble:
 
 @dataclass
 class Found:
-    """All that is there. remarks: what is odd, and keeps nothing from being graded."""
+    """The result of the search. remarks: oddities that do not prevent grading."""
 
     submissions: list[Submission] = field(default_factory=list)
     troubles: list[Trouble] = field(default_factory=list)
@@ -50,9 +50,9 @@ class Found:
 def find_submissions(
     submitted: Path, assignment: str, assignments: list[str], students: set[str]
 ) -> Found:
-    """Look through the folder of submissions.
+    """Return the submissions in the folder `submitted`.
 
-    students: whom the gradebook knows. That decides what else only looks alike.
+    students: those in the gradebook. Similar names are one student unless listed here.
     """
     found = Found()
     by_person = {}
@@ -85,7 +85,7 @@ def find_submissions(
 def timestamp_of(folder: Path) -> datetime | None:
     """Return the time in timestamp.txt, in UTC; None if there is none.
 
-    Raises: ValueError, if it is there and holds no time.
+    Raises: ValueError, if the file exists and holds no time.
     """
     path = folder / "timestamp.txt"
     if path.is_symlink() or not path.is_file():
@@ -99,7 +99,7 @@ def timestamp_of(folder: Path) -> datetime | None:
 
 
 def _assignment_folder(student, assignment, assignments, found):
-    """Return the one of a student's folders that is for the assignment, if any."""
+    """Return the student's folder for the assignment, or None; record problems."""
     alike, unknown = [], []
     others = {plain_name(name) for name in assignments if name != assignment}
     for path in sorted(student.iterdir()):
@@ -144,7 +144,7 @@ def _assignment_folder(student, assignment, assignments, found):
 
 
 def _take(person, folders, students, found):
-    """Take the folder that counts, of those that belong to one student."""
+    """Add the folder that counts, of one student's several, to `found`."""
     known = sorted(name for name in students if plain_name(name) == person)
     if len(folders) == 1:
         [one] = folders
@@ -171,7 +171,7 @@ def _take(person, folders, students, found):
 
 
 def _later(folders):
-    """Return the folder that was submitted last, and why; None if it cannot be told."""
+    """Return (the folder submitted last, why); (None, "") if times don't decide."""
     stamps = []
     for one in folders:
         try:

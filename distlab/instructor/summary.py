@@ -1,4 +1,4 @@
-"""The table at the end, a line for each student; notes; what could not be graded."""
+"""The summary of a grading: a table of students, notes, and failed submissions."""
 
 import csv
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ class Row:
 def rows_of(
     facts: dict[str, dict], steps: list[Step], marks: dict[str, Marks]
 ) -> list[Row]:
-    """Return the rows of those of whom facts are known, sorted by name.
+    """Return the rows of the students in `facts`, sorted by name.
 
-    facts: student -> what their autograded notebook says about its grading.
+    facts: student -> distlab's metadata of the autograded notebook.
     """
     rows = []
     for student in sorted(facts, key=str.casefold):
@@ -52,7 +52,7 @@ def rows_of(
 
 
 def readable_delay(seconds: float) -> str:
-    """Return how late something is, as people say it: "2 d 3 h"."""
+    """Return a delay in days, hours and minutes: "2 d 3 h"."""
     minutes = max(1, round(seconds / 60))
     days, hours = minutes // 1440, minutes // 60 % 24
     if days:
@@ -63,7 +63,7 @@ def readable_delay(seconds: float) -> str:
 def show_summary(
     console: Console, steps: list[Step], rows: list[Row], troubles: list[Trouble]
 ) -> None:
-    """Print the table, the notes, and what could not be graded, with what to do.
+    """Print the table, the notes, and the failed submissions with advice.
 
     Notes are sentences, for which a column would be too narrow.
     """
@@ -87,7 +87,7 @@ def show_summary(
 def write_csv(
     path: Path, steps: list[Step], rows: list[Row], troubles: list[Trouble]
 ) -> None:
-    """Write the table; who could not be graded has no points, and the reason as note.
+    """Write the table; a student not graded has no points, and the reason as note.
 
     Raises: OSError.
     """
@@ -111,12 +111,12 @@ def _print(console, student, said):
     line = Text(student, "bold").append(f"  {said}", "not bold")
     if console.is_terminal:
         console.print(Padding(line, (0, 0, 0, 2)))
-    else:  # whoever reads the lines wants them whole
+    else:  # a file or pipe gets whole lines
         console.print(Text("  ").append_text(line), soft_wrap=True)
 
 
 def _safe(value):
-    """Return a text that no spreadsheet takes for a formula."""
+    """Return a value, escaped if a spreadsheet would evaluate it as a formula."""
     risky = isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t"))
     return f"'{value}" if risky else value
 

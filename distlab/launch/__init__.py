@@ -1,11 +1,11 @@
-"""A world of ranks from a cell: started, watched, ended, and its failures told.
+"""A world of ranks from a cell: started, monitored, ended, and its failures diagnosed.
 
-    cell ── run(fn, 4) ──▶ travel: fn as bytes ──▶ ranks: fork, call, watch ──▶ Report
-                                                     │ waits: who can never go on
+    cell ── run(fn, 4) ──▶ travel: fn as bytes ──▶ ranks: fork, call, poll ──▶ Report
+                                                     │ waits: ranks stuck forever
                                                      ▼
                                                    story: which rank, why ─▶ WorldFailed
 
-`follow` is a run on inputs that tell whose they are.
+`follow` is a run on inputs that identify each rank's contribution.
 
 Nothing here loads torch in the process of the cell; only `rank` and `witness` use it,
 and they are imported in the ranks alone.

@@ -1,8 +1,8 @@
-"""Whose collective it is that a process group is asked for, and in which backward.
+"""Call origins of collectives: DDP, FSDP or the caller, and the backward pass.
 
 DDP and FSDP issue their collectives from hooks of autograd, DDP's from C++, and DDP
-waits for them in C++ at the end of backward. So each is told from where it comes: the
-Python frames above it, or that there are none between it and autograd.
+waits for them in C++ at the end of backward. So each one's origin is found from the
+Python frames above it, or from their absence between it and autograd.
 """
 
 import functools
@@ -24,15 +24,15 @@ OBJECTS |= {"scatter_object_list"}
 
 
 def in_backward() -> bool:
-    """Return whether autograd is calling."""
+    """Return True if autograd is calling."""
     return torch._C._current_graph_task_id() != -1
 
 
 class Bearings:
-    """What is known of this process's present backward pass and its DDP modules.
+    """The tracker of this process's present backward pass and its DDP modules.
 
-    hold: called at the end of backward, before DDP waits, with what was begun in it;
-        what it returns is called after DDP has waited.
+    hold: called at the end of backward, before DDP waits, with the collectives begun in
+        it; the function that it returns is called after DDP has waited.
     """
 
     def __init__(self, hold: Callable[[list], Callable[[], None]]):
@@ -48,7 +48,7 @@ class Bearings:
         DistributedDataParallel.__init__ = known
 
     def take(self, recorder, group, tensors: list) -> str:
-        """Return whose collective this is, "*" for itself, and in which pass it is.
+        """Return the origin of a collective, with "*" for its name, and its pass.
 
         That is "" for the caller's own, else "DDP's *" and a line "backward" below it.
         """
@@ -75,9 +75,9 @@ class Bearings:
         _at_end(self._hold(works))
 
     def _learn_names(self, module):
-        """Learn what lies where in the buckets, after each forward until DDP sorts it.
+        """Read the layout of the buckets, after each forward until DDP rebuilds them.
 
-        It does so in its second; in backward it can't be asked, for it holds its lock.
+        It does so in its second; in backward it holds a lock, so a query would hang.
         """
 
         def learn(*_):
@@ -91,7 +91,7 @@ class Bearings:
         learn()
 
     def _bucket(self, group, count):
-        """Return which parameters a bucket of so many numbers has, if it is certain."""
+        """Return "DDP's * of a to b" for a bucket of `count` elements, if certain."""
         begin, self._offset = self._offset, self._offset + count
         here = [m for m in self._buckets if m.process_group is group]
         if len(here) != 1:
@@ -110,7 +110,7 @@ def _at_end(call):
 
 
 def _layout(module, order):
-    """Return the names of parameters as they lie in DDP's buckets, and their ends."""
+    """Return the names of parameters in the order of DDP's buckets, and their ends."""
     skipped = set(getattr(module, "parameters_to_ignore", ()))
     named = [
         (name, each.numel())
@@ -123,7 +123,7 @@ def _layout(module, order):
 
 
 def _owner(frame):
-    """Return whose collective it is by the frames of torch that it comes from."""
+    """Return the origin of a collective from the frames of torch above it, or ""."""
     while frame is not None and "/torch/" in frame.f_code.co_filename:
         place, name = frame.f_code.co_filename, frame.f_code.co_name
         if name in OBJECTS:

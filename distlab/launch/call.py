@@ -1,11 +1,11 @@
-"""One call on a set of ranks: what has come back, and whether it can still finish.
+"""One call on a set of ranks: its outcomes so far, and detection of failures.
 
     poll ─▶ lines ──▶ console
          ─▶ frames ─▶ outcomes ─┐
          ─▶ ends ───▶ outcomes ─┴▶ one that failed? which came first? ─▶ Failure
-         ─▶ time passes: read the notes; who is stuck, now as before? ─▶ Failure
+         ─▶ each 0.05 s: read the notes; the same ranks stuck twice? ─▶ Failure
 
-A failure that is only the echo of another one waits a moment for its cause.
+A failure that may only be a consequence of another one waits a moment for its cause.
 """
 
 import json
@@ -27,18 +27,18 @@ __all__ = ["TICK_S", "Call", "Failure", "Outcome", "read_outcome"]
 TICK_S = 0.05
 _GRACE_S = 1.0
 _SILENT_S = 1.5
-_SIDES_S = 0.5  # from a collective that ranks entered differently until it is told
-_LOOKS, _STILL_S = 5, 0.005  # at ranks that go on while their stacks are asked for
+_SIDES_S = 0.5  # wait for other ranks after a mismatched collective
+_LOOKS, _STILL_S = 5, 0.005  # retries if ranks move while their stacks are read
 
 
 @dataclass
 class Outcome:
-    """How one rank's call ended.
+    """The end of one rank's call.
 
     how: "returned", "raised" or "died".
     time: seconds on the system's monotonic clock.
-    value: what it returned, the exception it raised, or its exit status.
-    details: what the rank reported besides, for the story.
+    value: its result, the exception it raised, or its exit status.
+    details: further facts that the rank reported, for the diagnosis.
     """
 
     rank: int
@@ -50,15 +50,15 @@ class Outcome:
 
 @dataclass(eq=False)
 class Failure(Exception):
-    """Why a call cannot finish; the story is written from it.
+    """The reason why a call cannot finish; the input of the diagnosis.
 
     kind: "raised", "died", "stuck", "disagreement", "timeout", "late start" or
         "interrupted".
-    first: the outcome to tell of, where a rank raised or died.
+    first: the outcome to report, if a rank raised or died.
     stuck: rank -> the ranks that it waits for, where ranks are stuck.
     outcomes: rank -> its outcome, for all that have ended.
     stacks: rank -> its main thread's stack, for all that have not.
-    timeout_s: the limit that was met, before `patience` of it.
+    timeout_s: the limit that was exceeded, before `patience` multiplies it.
     """
 
     kind: str
@@ -72,7 +72,7 @@ class Failure(Exception):
 class Call:
     """One call under way.
 
-    outcomes: rank -> how its call ended, for all that have ended.
+    outcomes: rank -> its outcome, for all that have ended.
     """
 
     def __init__(
@@ -93,9 +93,9 @@ class Call:
         self._next_look = time.monotonic() + TICK_S
 
     def go_on(self) -> None:
-        """Wait a moment and take in what happened.
+        """Wait a moment and process the ranks' frames, output and ends.
 
-        Raises: Failure if the call cannot go on.
+        Raises: Failure if the call cannot finish.
         """
         self._take(self._processes.poll(self._pause()))
         failed = self._failed()
@@ -108,7 +108,7 @@ class Call:
             self._look_for_stuck()
 
     def how_far(self) -> str:
-        """Return in words how many ranks are at work, and how far by their notes."""
+        """Return the number of running ranks and their Comm calls, in words."""
         size = self._board.world_size
         steps = [self._board.now(rank).step for rank in range(size)]
         least, most = min(steps), max(steps)
@@ -126,15 +126,15 @@ class Call:
                 self.outcomes[what.index] = self._ended(what.index, what.status)
 
     def _ended(self, rank, status):
-        """Return the outcome of a rank that is gone and had sent none."""
+        """Return the outcome of a rank that ended without sending one."""
         return Outcome(rank, "died", self._time(rank), status)
 
     def _time(self, rank):
-        """Return when what a rank did just now was, for its trace."""
+        """Return the present time of a rank, for its trace."""
         return time.monotonic()
 
     def _hear(self, frame):
-        """Take in what a rank sent: here it is how its call ended."""
+        """Record the outcome in a rank's frame."""
         self._flush(frame.index)
         self.outcomes[frame.index] = read_outcome(frame)
 
@@ -147,14 +147,14 @@ class Call:
         return [o for o in self.outcomes.values() if o.how != "returned"]
 
     def _pause(self):
-        """Return how long to wait; meanwhile stop and continue slow ranks in turn."""
+        """Stop or continue slow ranks; return the seconds until the next turn."""
         if not self._pulse:
             return max(0.0, self._next_look - time.monotonic())
         self._pulse.beat(spared=self.outcomes)
         return Pulse.TICK_S
 
     def _settled(self, failed):
-        """Return the failure that came first; for a broken connection, its cause."""
+        """Return the first failure, or the cause of a broken connection."""
         deadline = time.monotonic() + _GRACE_S
         while all(map(_is_echo, failed)) and time.monotonic() < deadline:
             self._take(self._processes.poll(deadline - time.monotonic()))
@@ -169,7 +169,7 @@ class Call:
         return self.failure("disagreement" if disagreed else first.how, first)
 
     def _hear_all_sides(self):
-        """Give the ranks that are on their way to a collective a moment to enter it."""
+        """Wait a moment for late ranks to enter the mismatched collective."""
         number, group, calls = disagreement(self._board) or (0, "", ())
         members = members_of(group, self._board.world_size)
         deadline = time.monotonic() + _SIDES_S
@@ -189,7 +189,7 @@ class Call:
         self._suspects = suspects
 
     def _waiting_in_silence(self):
-        """Return notes of ranks that have long noted nothing, and wait in vain."""
+        """Return rank -> presumed note of silent ranks in a hopeless collective."""
         board, gone, now = self._board, set(self.outcomes), time.monotonic()
         board.presumed = {}
         for rank in set(range(board.world_size)) - gone:
@@ -202,7 +202,7 @@ class Call:
         return {rank: note for rank, note in found.items() if note}
 
     def failure(self, kind: str, first: Outcome | None = None, **facts) -> Failure:
-        """Return a Failure with all that its story needs, also the ranks' stacks."""
+        """Return a Failure with the facts of its diagnosis, also the ranks' stacks."""
         self._pulse.release()
         busy = set(range(self._board.world_size)) - set(self.outcomes)
         stacks = self._stacks(busy, 1.0 if kind == "interrupted" else 0.2)
@@ -212,7 +212,7 @@ class Call:
         )
 
     def _stacks(self, busy, wait_s):
-        """Return where these ranks are, asked again while one of them goes on."""
+        """Return the stacks of these ranks, read again if one of them has moved."""
         for _ in range(_LOOKS):
             before = [self._board.now(rank) for rank in busy]
             stacks = self._processes.stacks(busy, wait_s)
@@ -227,7 +227,7 @@ def _is_echo(outcome):
 
 
 def read_outcome(frame: Frame) -> Outcome:
-    """Return how a call ended, as its rank has sent it."""
+    """Return the outcome in a rank's frame."""
     end = frame.payload.index(b"\n")
     details = json.loads(frame.payload[:end])
     try:

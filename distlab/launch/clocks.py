@@ -1,7 +1,7 @@
-"""What time it is for ranks whose messages go through a relay.
+"""Clocks of ranks whose messages go through a relay.
 
 real       the relay's own clock
-fabric     each rank has a virtual one, and a message takes what its way takes
+fabric     each rank has a virtual one; the fabric's links determine transfer times
 """
 
 import math
@@ -14,7 +14,7 @@ __all__ = ["FabricClock", "RealClock"]
 
 
 class RealClock:
-    """The system's monotonic clock, of which no two moments are equal."""
+    """The system's monotonic clock, made strictly increasing."""
 
     latest = staticmethod(time.monotonic)
     virtual = False
@@ -23,21 +23,21 @@ class RealClock:
         self._last = 0.0
 
     def moment(self, rank: int) -> float:
-        """Return what time it is for `rank`, later than any time returned before."""
+        """Return the present time of `rank`, later than any time returned before."""
         now = time.monotonic()
         self._last = now if now > self._last else math.nextafter(self._last, math.inf)
         return self._last
 
     def reached(self, rank: int, end: float) -> float:
-        """Let a rank go on after what ended at `end`; return when it does."""
+        """Resume a rank after an event that ended at `end`; return its new time."""
         return self.moment(rank)
 
 
 class FabricClock:
-    """Each rank's own time. Computing takes none of it, and messages share their way.
+    """A virtual clock per rank. Computing takes no time; messages share the links.
 
     Invariant: messages begin and end in the order of time, for which the relay waits
-    until every rank stands still; so the times do not depend on the machine.
+    until every rank is blocked; so the times do not depend on the machine.
     """
 
     virtual = True
@@ -48,11 +48,11 @@ class FabricClock:
         self._ends, self._at = {}, 0.0  # (sender, receiver) -> when its message ends
 
     def moment(self, rank: int) -> float:
-        """Return what time it is for `rank`."""
+        """Return the present time of `rank`."""
         return self._now[rank]
 
     def begin(self, src: int, dst: int, size: int, ready: float, about) -> None:
-        """Let `size` bytes begin whose sides were both there at `ready`."""
+        """Begin a message of `size` bytes whose sides were both posted by `ready`."""
         if ready > self._at:
             self._flows.settle(self._at)
             self._at = ready
@@ -67,14 +67,14 @@ class FabricClock:
         return min(self._ends.items(), key=lambda each: each[1], default=None)
 
     def end(self, about) -> None:
-        """Let a message have ended."""
+        """Remove a message that has ended."""
         del self._ends[about]
 
     def reached(self, rank: int, end: float) -> float:
-        """Let a rank go on after what ended at `end`; return when it does."""
+        """Resume a rank after an event that ended at `end`; return its new time."""
         self._now[rank] = max(self._now[rank], end)
         return self._now[rank]
 
     def latest(self) -> float:
-        """Return the time of the rank that is furthest."""
+        """Return the time of the rank that is furthest ahead."""
         return max(self._now)

@@ -1,15 +1,15 @@
-"""`run_elastic`: a world that loses a rank goes on without it, and takes one in again.
+"""`run_elastic`: a world that continues without a dead rank, and admits a new one.
 
     process 0  ── world 1 ──────┬─ world 2 ─────┬─ world 3 ──
     process 1  ── world 1 ──────┼─ world 2 ─────┼─ world 3 ──
     process 2  ── world 1 ── ✗  │    (starts) ──┴─ world 3 ──
 
-The kernel decides who belongs to a world, as torchrun's agents and their rendezvous do.
-When one of a world dies, or a new process is ready, that world is over: the calls of
-all its ranks raise, what they had not finished is lost, and their function is called
-again in the next world. Survivors stay the same processes and keep what they put into
-`kept`. A rank that does nothing while all others wait for it is suspected, and killed,
-so that it cannot come back into a world that went on without it.
+The kernel determines the members of a world, as torchrun's agents and rendezvous do.
+When a member dies, or a new process is ready, that world is over: the calls of all its
+ranks raise, unfinished work is lost, and their function is called again in the next
+world. Survivors stay the same processes and retain their dict `kept`. A rank that does
+nothing while all others wait for it is suspected, and killed, so that it cannot return
+to a world that continued without it.
 """
 
 import json
@@ -60,7 +60,7 @@ _LEAVE_S = 2.0  # for a rank that waits in a call of a world that is over
 
 @dataclass
 class ElasticWorld:
-    """A world that began, of these processes, and why the one before was over.
+    """One world of an elastic run, and the reason why the one before was over.
 
     began_s: seconds since the run began. processes: the process of each rank.
     """
@@ -72,11 +72,11 @@ class ElasticWorld:
 
 @dataclass(repr=False)
 class ElasticReport(Report):
-    """One finished elastic run; its ranks are the processes, by their first numbers.
+    """The report on an elastic run; its ranks are the processes, by first number.
 
     results: of each process whose function returned, else None.
-    trace: what was finished in each world; a lane is one process after another.
-    worlds: every world that there was.
+    trace: the finished events of each world; a lane is a process and its replacements.
+    worlds: all worlds, in order.
     """
 
     worlds: list[ElasticWorld] = field(default_factory=list)
@@ -104,15 +104,15 @@ def run_elastic(
 ) -> ElasticReport:
     """Call `fn(comm, kept, *args)` on ranks that may die and be replaced.
 
-    `fn` is called again, in each process that is left, whenever the world changes, with
+    `fn` is called again, in each surviving process, whenever the world changes, with
     the `comm` of the new world: its ranks are numbered from 0 without gaps. `kept` is a
     dict that the process keeps from one call to the next; in a new process it is empty.
 
-    least: how few ranks may go on; with fewer the run fails.
-    restarts: how many processes may be started in place of dead ones.
+    least: the minimal number of ranks; with fewer the run fails.
+    restarts: the number of processes that may be started in place of dead ones.
     suspect_after_s: how long a rank may do nothing while all others wait for it.
-    faults: by the process, whose steps count on through all its worlds. Or a function
-        of (process, how often it was replaced) that plans for each, such as `Storm`.
+    faults: by process; its steps are counted through all its worlds. Or a function
+        of (process, number of replacements) that returns its faults, such as `Storm`.
 
     Raises: WorldFailed if a rank raises, if ranks deadlock, if fewer than `least` are
         left, or time runs out; InvalidArgument. No process is left behind.
@@ -150,10 +150,10 @@ def _once(faults):
 
 
 class _Elastic:
-    """The processes of an elastic run, and the world that they form at present.
+    """The processes of an elastic run, and their present world.
 
     members: the process of each rank. inside: those of them that have not left yet.
-    starting, ready: processes that are not in a world yet; ready ones may be.
+    starting, ready: processes not in a world; ready ones can join the next.
     results: of the processes whose function has returned.
     """
 
@@ -185,7 +185,7 @@ class _Elastic:
         self._pulse = Pulse(self.processes, slow)
 
     def _instruct(self, process):
-        """Send a new process what it needs before it is ready."""
+        """Send a new process its settings and its task."""
         count = len(self._replaced)
         settings = {"world_size": count, "threads": max(1, usable_cores() // count)}
         faults = list(self._plan(process, self._replaced[process]))
@@ -195,7 +195,7 @@ class _Elastic:
         self.processes.send(process, self._pack(struck))
 
     def go_on(self) -> bool:
-        """Wait a moment, take in what happened; return whether all is done.
+        """Wait a moment, process frames, output and ends; return True if all is done.
 
         Raises: WorldFailed.
         """
@@ -223,7 +223,7 @@ class _Elastic:
         return bool(self.results) and not (self.inside or self._over)
 
     def how_far(self) -> str:
-        """Return in words which world it is, and of how many ranks."""
+        """Return the number of the world and of its running ranks, in words."""
         return f"world {len(self.worlds)}, {len(self.inside)} ranks at work"
 
     def _hear(self, frame):
@@ -247,7 +247,7 @@ class _Elastic:
             raise self.failed(Failure("raised", outcome))
 
     def _bury(self, process, status):
-        """Do without a process that is gone, and start another if that may be."""
+        """Remove a process that has ended; start another if `restarts` allows it."""
         if process in self.results:
             return
         if process in self.inside:
@@ -276,7 +276,7 @@ class _Elastic:
         return how_it_died(status, plans[-1] if fired else None)
 
     def _change(self, why):
-        """Have all leave the present world, if it is not over yet."""
+        """End the present world for all its members, if it is not over yet."""
         self._whys.append(why)
         if not self._over:
             self._over, self._over_at = True, time.monotonic()
@@ -285,12 +285,12 @@ class _Elastic:
                 self.processes.send(process, request)
 
     def _begin_next(self):
-        """Form a world of all that are ready, once they are enough."""
+        """Form a world of all ready processes, once there are enough."""
         few = len(self.ready) < self.least
         if self.starting and (few or not self.worlds):
             return
         if not self.ready and self.results:
-            self._over = False  # those that are gone had nothing left to do
+            self._over = False  # all that have ended had returned
             return
         if few:
             error = self.failed(Failure("died", self._first))
@@ -317,7 +317,7 @@ class _Elastic:
             self.processes.send(process, json.dumps(world | {"rank": rank}).encode())
 
     def _look(self):
-        """Find ranks in a deadlock, and one that all others wait for."""
+        """Detect ranks in a deadlock, and suspect one that all others wait for."""
         if self._over:
             self._fence()
             return
@@ -341,9 +341,9 @@ class _Elastic:
                 self._suspect(self.members[rank], why)
 
     def _fence(self):
-        """Kill those who stay in a world that is over.
+        """Kill the processes that stay in a world that is over.
 
-        A send that began just when its connection was cut can wait in gloo for ever.
+        A send that began just when its connection was cut can wait in gloo forever.
         """
         late = time.monotonic() - self._over_at
         for process in self.inside:
@@ -361,7 +361,7 @@ class _Elastic:
         self.processes.signal(process, signal.SIGKILL)
 
     def _gather_events(self):
-        """Keep what was finished in the present world; lanes are processes."""
+        """Collect the finished events of the present world; lanes are processes."""
         if not self.worlds:
             return
         trace = self.board.trace(ended=self._ended)
@@ -377,7 +377,7 @@ class _Elastic:
         self._events.append(Event(process, at_s, at_s, "fault", None, 0, 0, fault))
 
     def failed(self, failure: Failure) -> WorldFailed:
-        """Return the exception that tells the story of the present world's end."""
+        """Return the exception with the diagnosis of the present world's end."""
         ranks = self.members or range(len(self._replaced))
         output = self._console.output()
         inside = {p: rank for rank, p in enumerate(ranks) if p in self.inside}
@@ -397,7 +397,7 @@ class _Elastic:
         return tell(failure, self.board, faults, [output[p] for p in ranks])
 
     def report(self) -> ElasticReport:
-        """Return what the run gives back, once all is done."""
+        """Return the report, once all is done."""
         self._gather_events()
         everyone = range(len(self._replaced))
         trace = Trace(len(everyone), self._events)
@@ -411,7 +411,7 @@ class _Elastic:
         )
 
     def close(self) -> None:
-        """End the processes, and give everything back."""
+        """End the processes, and free all resources."""
         for process in list(self.processes.alive):
             self.processes.send(process, b"E")
         self.processes.wait_ended(1.0 if self.results else 0.0)

@@ -1,13 +1,13 @@
-"""The inside of a rank whose world may change: leave it, join the next, go on.
+"""The inside of a rank whose world may change: leave it, join the next, continue.
 
     kernel ── settings, task ────────▶ rank ── "ready" ─▶ kernel
            ── world of 4, as rank 2 ─▶ joins; fn(comm, kept, *args)
            ── world 1 is over ───────▶ connections cut: its calls raise ── "left" ─▶
            ── world of 3, as rank 1 ─▶ joins; fn(comm, kept, *args) ── outcome ─▶
 
-A rank that waits in gloo for a healthy one never hears that a third has died, and gloo
-has no way to abort. So a thread listens to the kernel, and shuts down the sockets that
-gloo has opened; for those who wait in it that is the death of all their peers.
+A rank that waits in gloo for a healthy one gets no error when a third has died, and
+gloo cannot abort. So a thread receives from the kernel, and shuts down the sockets that
+gloo has opened; a call that waits in gloo then fails as if all its peers had died.
 """
 
 import contextlib
@@ -37,12 +37,12 @@ from distlab.recorder import Recorder
 
 __all__ = ["main"]
 
-_HEAR_S = 5.0  # from a broken connection until the kernel says why
+_HEAR_S = 5.0  # from a broken connection until the kernel reports why
 _TICK_S = 0.05
 
 
 def main(child: Child) -> None:
-    """Be one rank of worlds that follow one another, from its settings to its end."""
+    """Run one rank of successive worlds, from its settings to its end."""
     settings = json.loads(child.receive())
     torch.set_num_threads(settings["threads"])
     fn, args, faults = Arrivals(persistent=False).unpack_task(child.receive())
@@ -71,7 +71,7 @@ class _ElasticComm(Comm):
         super().next_step()
 
     def split_as(self, *_) -> None:
-        """Refuse: a group does not outlive its world.
+        """Raise an error: a group does not outlive its world.
 
         Raises: InvalidArgument.
         """
@@ -81,9 +81,9 @@ class _ElasticComm(Comm):
         )
 
     def _await(self, works):
-        """Wait on a thread, which is left behind in a world that is over.
+        """Wait on a thread, which is abandoned when the world is over.
 
-        A send that began just when its connection was cut waits in gloo for ever.
+        A send that began just when its connection was cut waits in gloo forever.
         """
         waiting = self.started.beside(lambda: super(_ElasticComm, self)._await(works))
         while not wait([waiting], _TICK_S).done:
@@ -92,7 +92,7 @@ class _ElasticComm(Comm):
         waiting.result()
 
     def _wait_until(self, look, call, sides):
-        """Look for a message, and for the end of the world, which none would tell."""
+        """Wait until `look` is true; raise WorldChanged if the world is over first."""
 
         def look_or_leave():
             if self._over.is_set():
@@ -105,8 +105,8 @@ class _ElasticComm(Comm):
 class _Member:
     """This process, through all its worlds.
 
-    kept: what its function keeps from one world to the next.
-    over: whether the present world is over.
+    kept: the dict that its function keeps from one world to the next.
+    over: set when the present world is over.
     """
 
     def __init__(self, child, most, faults):
@@ -136,7 +136,7 @@ class _Member:
                     _cut(self._sockets)
 
     def next_world(self) -> dict | None:
-        """Return what the kernel says of the next world; None at the end."""
+        """Return the kernel's description of the next world; None at the end."""
         world = self._worlds.get()
         if world is not None:
             with self._lock:
@@ -192,9 +192,9 @@ class _Member:
         return self.comm
 
     def _join_unless_over(self, *where):
-        """Join on a thread, which is left behind if a rank dies that it waits for."""
+        """Join on a thread, which is abandoned if a rank dies that it waits for."""
         joined = Future()
-        # Ranks meet under a number that torch counts, also in joins that failed.
+        # torch counts the groups, failed joins too, and ranks meet under that number.
         distributed_c10d._world.group_count = 0
 
         def body():
@@ -222,7 +222,7 @@ def _open_sockets():
 
 
 def _cut(sockets):
-    """Shut connections down; a listening socket is left, on which gloo would abort."""
+    """Shut connections down, but no listening socket, since gloo would abort."""
     for _, descriptor in sockets & _open_sockets():
         with (
             contextlib.suppress(OSError),

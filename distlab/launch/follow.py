@@ -1,4 +1,4 @@
-"""`follow`: run a collective on inputs that tell whose they are."""
+"""`follow`: a collective run on inputs that identify each rank's contribution."""
 
 import operator
 from collections.abc import Callable
@@ -27,17 +27,17 @@ def follow(
     timeout_s: float = 15,
     **how: Any,
 ) -> Report:
-    """Call `fn(comm, tensor)` on ranks; the trace knows whose share is where.
+    """Call `fn(comm, tensor)` on ranks; the trace has the contributions in each place.
 
-    Every number of rank r is 8**r, so that each sum tells by its digits which shares
-    are in it and how often; a second run, with numbers that tell their places, finds
-    out which chunk is in which message. Pictures of the trace show both.
+    Every element of rank r is 8**r, so that the octal digits of each sum count the
+    contributions in it; a second run, with elements that encode their positions, finds
+    the chunk in each message. Pictures of the trace show both.
 
     numbers: length of the tensor, float32 up to 8 ranks, else float64; 10 a rank.
-    holds: (rank, chunk) -> whether that rank begins with its share of that chunk, of
-        one chunk per rank, and not with zeros; without it, everybody has everything.
+    holds: (rank, chunk) -> whether that rank begins with its contribution to that
+        chunk, of one chunk per rank, and not with zeros; by default each rank has all.
         For a broadcast: lambda rank, chunk: rank == 0.
-    timeout_s: how long the function may take.
+    timeout_s: the time limit of the function.
     how: the ranks are real ones, unless there is a `fabric`, as in `run`.
 
     Raises: as `run` does, and InvalidArgument for more than 17 ranks, whose digits no
@@ -77,7 +77,7 @@ def _check(world_size, numbers):
 
 
 def _there(world_size, numbers, holds):
-    """Return for each rank and place whether the rank begins with its share there."""
+    """Return [rank][position] -> True if the rank begins with its element there."""
     ranks, (short, longer) = range(world_size), divmod(numbers, world_size)
     lengths = [short + (chunk < longer) for chunk in ranks]
     return [

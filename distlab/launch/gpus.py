@@ -1,8 +1,8 @@
-"""The same function on two GPUs, and where there are fewer, on two ranks of a CPU.
+"""A function on two GPUs, or on two ranks of a CPU if there are fewer.
 
     report = on_two_gpus(race, on_gpu=(256 * MB,), on_cpu=(MB,))
 
-Only the sizes differ. Where a tensor has to be, `comm.device` says on both.
+Only the sizes differ. On both, tensors must be on `comm.device`.
 """
 
 import time
@@ -26,7 +26,7 @@ _GLOO = (
 def on_two_gpus(
     fn: Callable, *, on_gpu: Sequence, on_cpu: Sequence, **options
 ) -> Report:
-    """Call `fn(comm, *args)` on two ranks; unless `quiet`, say what they run on.
+    """Call `fn(comm, *args)` on two ranks; unless `quiet`, print the backend.
 
     on_gpu: the arguments on two GPUs, with NCCL. on_cpu: those with gloo, without.
     options: as of `run`, whose exceptions this raises.
@@ -41,8 +41,8 @@ def on_two_gpus(
 def timed_s(comm, work: Callable[[], object], *, times: int = 3) -> float:
     """Return the seconds that this rank takes, in the fastest of some calls.
 
-    All ranks begin a call together. What the device has still to do counts. A first
-    call is not timed: it sets up connections, kernels and memory.
+    All ranks begin a call together. Pending work of the device counts. A first call is
+    not timed: it sets up connections, kernels and memory.
     """
     device, took = torch.get_device_module(comm.device), []
     work()

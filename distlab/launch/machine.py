@@ -1,4 +1,4 @@
-"""What this machine allows: how many ranks, which backend, fork or spawn."""
+"""Limits of this machine: the number of ranks, the backend, fork or spawn."""
 
 import glob
 import json
@@ -23,7 +23,7 @@ __all__ = [
 
 PRELOAD = ("torch", "torch.distributed", "numpy", "numpy.random", "cloudpickle")
 PRELOAD += ("distlab.launch.rank",)
-# What the first optimizer and the first backward would import, in each rank by itself.
+# Imports of the first optimizer and the first backward, else made by each rank itself.
 FOR_TRAINING = ("torch._dynamo", "torch.fx.experimental.symbolic_shapes")
 RANK_BYTES = 40 * MB  # room for one rank; idle it takes 10, see tests/bench/memory.py
 _OWN_DESCRIPTORS = 128
@@ -40,14 +40,14 @@ _gpus = {}
 
 
 def start_method() -> tuple[str, str]:
-    """Return how ranks start here, "fork" or "spawn", and why."""
+    """Return the start method of ranks here, "fork" or "spawn", and the reason."""
     if sys.platform == "linux":
         return "fork", "ranks are forks of a process that has imported torch"
     return "spawn", "forking after importing torch is not safe on this system"
 
 
 def start_notes() -> list[str]:
-    """Return what a report should say about how its ranks were started."""
+    """Return the notes for a report on the start method of its ranks."""
     method, why = start_method()
     return [] if method == "fork" else [f"Ranks were spawned, because {why}."]
 
@@ -55,7 +55,7 @@ def start_notes() -> list[str]:
 def check_world_size(world_size: int, *, simulated: bool = False) -> int:
     """Return `world_size` as an int. Simulated ranks need no room on this machine.
 
-    Raises: InvalidArgument saying how many ranks this machine can hold.
+    Raises: InvalidArgument with the number of ranks that this machine can hold.
     """
     example = "For four ranks write run(fn, 4)."
     if isinstance(world_size, bool) or not hasattr(world_size, "__index__"):
@@ -89,14 +89,14 @@ def check_world_size(world_size: int, *, simulated: bool = False) -> int:
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use."""
+    """Return the number of cores that this process may use."""
     if sys.platform == "linux":
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def available_bytes() -> int:
-    """Return the memory still to be had, within a container's limit if there is one."""
+    """Return the free memory in bytes, within a container's limit if there is one."""
     free = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     try:
         with open("/proc/meminfo") as file:
@@ -114,7 +114,7 @@ def available_bytes() -> int:
 
 
 def count_gpus() -> int:
-    """Return how many GPUs torch can use, asked once, in a process of its own."""
+    """Return the number of GPUs torch can use, queried once in a separate process."""
     if not glob.glob("/dev/nvidia[0-9]*") and not os.path.exists("/dev/dxg"):
         return 0
     key = os.environ.get("CUDA_VISIBLE_DEVICES")
@@ -136,7 +136,7 @@ def count_gpus() -> int:
 
 
 def choose_backend(backend: str, world_size: int) -> tuple[str, list[str]]:
-    """Return "gloo" or "nccl", and what the report should say about the choice.
+    """Return "gloo" or "nccl", and the notes for the report on that choice.
 
     Raises: InvalidArgument for an unknown one, or NCCL with too few GPUs.
     """

@@ -1,4 +1,4 @@
-"""The outcome of one call in a rank: done, described, and as the bytes that travel."""
+"""The outcome of one call in a rank: its work run, and its result serialized."""
 
 import json
 import sys
@@ -22,8 +22,8 @@ def outcome_of(
 ) -> bytes:
     """Do one call's work; return its outcome: a line of JSON, then the pickled value.
 
-    facts: what to report besides once it has returned.
-    describe: what to report of an exception.
+    facts: returns further facts to report once it has returned.
+    describe: returns the facts to report of an exception.
     leave: called with whether it has returned, to complete this rank's notes.
     """
     recorder.begin()

@@ -1,10 +1,10 @@
-"""The inside of a rank: meet the others, then run what the kernel sends.
+"""The inside of a rank: join the process group, then run the kernel's calls.
 
     kernel ── settings ──▶ rank: joins the process group ── "ready" ──▶ kernel
            ── call ──────▶       fn(comm, *args)          ── outcome ─▶
            ── (end) ─────▶       leaves the group, ends
 
-The kernel's side of this conversation is in `ranks`.
+The kernel's end of the connection is in `ranks`.
 """
 
 import json
@@ -34,12 +34,12 @@ __all__ += ["pin_loopback", "torchrun_names"]
 
 END = b"E"
 
-# What gloo and NCCL say when the other end is gone, also from a request's wait().
+# Messages of gloo and NCCL when the other end is gone, also from a request's wait().
 _BROKEN = re.compile(r"gloo|Connection (closed|reset)|Broken pipe|NCCL error")
 
 
 def main(child: Child) -> None:
-    """Be one rank of a world, from its settings to its end."""
+    """Run one rank of a world, from its settings to its end."""
     settings = json.loads(child.receive())
     rank, world_size = child.index, settings["world_size"]
     block, meeting_place = child.shared
@@ -68,11 +68,11 @@ def main(child: Child) -> None:
 
 
 def relayed(child: Child) -> None:
-    """Be one rank of worlds whose messages go through a relay, for one call each."""
+    """Run one rank of relayed worlds, for one call each."""
     comms = []
     refuse(lambda: comms[-1])
     while True:
-        settings = json.loads(child.receive())  # or the owner ends what runs here
+        settings = json.loads(child.receive())  # or the owner ends this process
         rank, world_size = child.index, settings["world_size"]
         os.environ.update(torchrun_names(rank, world_size))
         torch.set_num_threads(settings["threads"])
@@ -86,12 +86,12 @@ def relayed(child: Child) -> None:
 
 
 def count_gpus(child: Child) -> None:
-    """Tell the kernel how many GPUs torch sees; looking would spoil later forks."""
+    """Send the kernel the number of GPUs; a query in the kernel would break forks."""
     child.send(json.dumps(torch.cuda.device_count()).encode())
 
 
 def torchrun_names(rank: int, world_size: int) -> dict[str, str]:
-    """Return what torchrun would have in the environment of a rank."""
+    """Return the environment variables that torchrun sets for a rank."""
     return {
         "RANK": str(rank),
         "LOCAL_RANK": str(rank),
@@ -102,13 +102,13 @@ def torchrun_names(rank: int, world_size: int) -> dict[str, str]:
 
 
 def pin_loopback() -> None:
-    """Have gloo and NCCL talk over loopback only."""
+    """Restrict gloo and NCCL to loopback."""
     loopback = "lo" if sys.platform == "linux" else "lo0"
     os.environ["GLOO_SOCKET_IFNAME"] = os.environ["NCCL_SOCKET_IFNAME"] = loopback
 
 
 def join(rank: int, world_size: int, backend: str, place: str) -> None:
-    """Join the process group: meet in the file `place`, talk over loopback only."""
+    """Join the process group: rendezvous in the file `place`, over loopback only."""
     pin_loopback()
     if backend == "gloo":  # FSDP2, DeepSpeed and others would move to a GPU unasked
         os.environ["CUDA_VISIBLE_DEVICES"] = ""
@@ -119,10 +119,10 @@ def join(rank: int, world_size: int, backend: str, place: str) -> None:
             store=dist.FileStore(place, world_size),
             rank=rank,
             world_size=world_size,
-            timeout=timedelta(days=1),  # whoever waits for ever is found by the kernel
+            timeout=timedelta(days=1),  # the kernel detects ranks that wait forever
         )
         if backend == "nccl":
-            # Only once all have met may some of them exchange messages in a batch.
+            # Only after a collective of all may some of them batch their messages.
             dist.barrier(device_ids=[rank])
 
 
@@ -144,7 +144,7 @@ def _outcome(comm, arrivals, data, **how):
 
 
 def describe(error: BaseException) -> dict:
-    """Return what the kernel needs to tell the story of `error`."""
+    """Return the facts of `error` that the kernel's diagnosis needs."""
     facts = described(error)
     return facts | {
         "disagreement": isinstance(error, Disagreement),
@@ -153,7 +153,7 @@ def describe(error: BaseException) -> dict:
 
 
 def _from_communication(error, frames):
-    """Return whether a broken connection, not the learner's code, raised `error`."""
+    """Return True if a broken connection, not the learner's code, raised `error`."""
     if not isinstance(error, RuntimeError):
         return False
     last = frames[-1][0] if frames else ""

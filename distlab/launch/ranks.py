@@ -2,7 +2,7 @@
 
     start:  fork the ranks ─▶ each joins the process group ─▶ "ready"
     call:   send (fn, args) ─▶ loop: output, outcomes, deaths, waits ─▶ outcomes
-    close:  tell them to leave the group ─▶ stop what is left
+    close:  request them to leave the group ─▶ stop the remaining processes
 
 The loop runs in the thread that called, so output lands in the cell that caused it.
 """
@@ -44,10 +44,10 @@ _START_S = 60.0
 class Ranks:
     """`world_size` processes that share one process group.
 
-    intact: whether the last call left the process group up and no message behind.
-    noted: whether the ranks note what they send and receive.
+    intact: whether the last call left the process group up and no unmatched message.
+    noted: whether the ranks record their messages.
     script: whether they run a script of their own.
-    `close` may be called at any time, twice too, and leaves nothing behind.
+    `close` may be called at any time, repeatedly, and frees all resources.
     """
 
     noted, script = True, False
@@ -75,7 +75,7 @@ class Ranks:
             raise
 
     def _also(self):
-        """Return what is to be imported once, for all ranks."""
+        """Return the modules to import once, for all ranks."""
         return FOR_TRAINING if "distlab.train" in sys.modules else ()
 
     def _start(self, **how):
@@ -153,19 +153,19 @@ class Ranks:
         return [call.outcomes[rank] for rank in sorted(call.outcomes)]
 
     def _begin(self, console, faults):
-        """Return a new call, of which the ranks know nothing yet."""
+        """Return a new call, not yet sent to the ranks."""
         self.board.begin()
         return Call(self.processes, self.board, console=console, faults=faults)
 
     def story(
         self, failure: Failure, faults: Sequence[Fault], output: list[str]
     ) -> WorldFailed | KeyboardInterrupt:
-        """Return the exception that tells the story of a `Failure` of these ranks."""
+        """Return the exception with the diagnosis of a `Failure` of these ranks."""
         how = {"noted": self.noted, "script": self.script}
         return tell(failure, self.board, faults, output, **how)
 
     def loose_ends(self) -> list[str]:
-        """Return in sentences which messages and collectives were begun but not met."""
+        """Return sentences about messages and collectives begun but not matched."""
         everyone, board = range(self.world_size), self.board
         ends = []
         groups = {group for rank in everyone for group in board.groups(rank)}
@@ -187,13 +187,13 @@ class Ranks:
         return ends
 
     def leave(self) -> None:
-        """Have every rank leave the process group and end."""
+        """Make every rank leave the process group and end."""
         for rank in range(self.world_size):
             self.processes.send(rank, b"E")
         self.processes.wait_ended(5.0 if self.backend == "nccl" else 1.0)
 
     def close(self) -> None:
-        """Kill what is left and give everything back."""
+        """Kill the remaining processes and free all resources."""
         if self._block is None:
             return
         if self.processes is not None:

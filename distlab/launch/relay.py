@@ -1,13 +1,13 @@
-"""The relay: it carries the messages of ranks that are not trusted, and notes them.
+"""The relay: it carries and records the messages of untrusted ranks.
 
     rank 0 ──▶ call: to 1 ───▶ ┌───────┐
-                               │ Relay │ both sides are there: hand over, note, answer
+                               │ Relay │ both sides posted: deliver, record, reply
     rank 1 ──▶ call: from 0 ─▶ └───────┘
                                    └─▶ Recorders of ranks 0 and 1 ─▶ Blackboard, Trace
 
-It runs in the process that called `run`, and nothing that counts is in memory that a
-rank can reach. A message is given to its receiver only when the receiver waits for it,
-so what a rank can know, and when, is what the notes say.
+It runs in the process that called `run`, and no rank can reach the memory of its
+records. A message is delivered only when its receiver waits for it, so the records
+show exactly what a rank can know, and when.
 """
 
 import json
@@ -31,15 +31,15 @@ _TOLD_BY_RANKS = ("mark", "collective", "fault")
 
 
 class Lie(Exception):
-    """A rank has sent what no Comm sends."""
+    """An invalid request of a rank, which no Comm sends."""
 
 
 class Relay:
-    """Carries one call's messages; `handle` takes what a rank says.
+    """The carrier of one call's messages; `handle` processes a rank's request.
 
     reply: called with a rank and a frame for it.
-    answers: called with (rank, question, step) when a rank asks what only the caller of
-    the world knows, after so many calls of its Comm; question and answer are plain.
+    answers: called with (rank, question, step) for a rank's `comm.ask`, where step is
+    the number of its Comm's calls so far; question and answer are plain data.
     """
 
     def __init__(
@@ -60,11 +60,11 @@ class Relay:
         self._works = [{} for _ in everyone]
         self._sends, self._recvs, self._recvs_any = {}, {}, {}
         self._meeting, self._gone = defaultdict(list), set()
-        self._groups = {"": list(everyone)}  # with a rank in the world at each place
+        self._groups = {"": list(everyone)}  # name -> members, as ranks in the world
         self._splits = Counter()
         self._still, self._matched = [set() for _ in everyone], []  # requests, by rank
         self._polls, self._asked = [], {}
-        self.refused = {}  # rank -> why a message of its did not fit
+        self.refused = {}  # rank -> the mismatch of a message of its
         self.disagreed = set()  # ranks that entered another collective than others
         self._does = {
             "call": self._call,
@@ -79,9 +79,9 @@ class Relay:
         }
 
     def handle(self, rank: int, payload: memoryview) -> None:
-        """Do what a rank says.
+        """Process a request of a rank.
 
-        Raises: Lie if no Comm says that.
+        Raises: Lie if it is invalid.
         """
         self._calls[rank] += 1
         if self._calls[rank] > MOST_CALLS:
@@ -95,9 +95,9 @@ class Relay:
         self._deliver()
 
     def ended(self, rank: int, well: bool) -> None:
-        """Note that a rank's call has ended.
+        """Record that a rank's call has ended.
 
-        What it did not wait for has been sent all the same.
+        Its messages that it did not wait for are delivered all the same.
         """
         self._gone.add(rank)
         for op in [op for op in self._ops[rank].values() if not op.left]:
@@ -136,14 +136,14 @@ class Relay:
         self._ops[rank][number] = op
         if not all(self._offer(op, way, side) for way, side in op.ways()):
             return
-        op.waits = said["waits"] is True  # from here on: both its sides are known
+        op.waits = said["waits"] is True  # only now: both its sides are known
         if op.waits:
             self._stand_still(op)
         else:
             self._answer(rank, op.asks, {})
 
     def _take_any(self, op, type_, size):
-        """Wait for the message of whoever sends first."""
+        """Block a rank in a receive from any member, until the first message."""
         rank, group = op.rank, op.group
         peers = [peer for peer in self._groups[group] if peer != rank]
         self._check(op, peers[0], type_, size)
@@ -158,8 +158,8 @@ class Relay:
     def _match_any(self, before=math.inf):
         """Match a receive from any with the message that was offered first.
 
-        before: on a virtual clock, if both sides were there by then. Returns whether
-        there is one.
+        before: on a virtual clock, the limit of the time when both sides were posted.
+        Returns: True if there was such a message.
         """
         found = min(
             (
@@ -195,7 +195,7 @@ class Relay:
         return Side(peer, number, type_, size, data)
 
     def _offer(self, op, way, side):
-        """Match one side of a message if its partner is there; say whether it fits."""
+        """Match a message's side with its partner if posted; return False if unfit."""
         op.left += 1
         pair = (op.rank, side.peer) if way == OUT else (side.peer, op.rank)
         pair = *pair, op.group
@@ -221,9 +221,9 @@ class Relay:
         return True
 
     def _deliver(self):
-        """Let a virtual clock's messages begin and end in order, when all stand still.
+        """Begin and end messages in order of virtual time, once all ranks are blocked.
 
-        A rank that computes may yet send what is ready before.
+        A rank that still computes may yet send an earlier message.
         """
         while self.clock.virtual:
             still = {rank for rank, asks in enumerate(self._still) if asks}
@@ -245,7 +245,7 @@ class Relay:
                 return
 
     def _arrive(self, end, sender, receiver):
-        """Note that a message has arrived; a rank goes on if it waits for no more."""
+        """Record a message's arrival; release a rank that waits for no others."""
         sender.out.end = receiver.into.end = end
         for each in (sender, receiver):
             each.left -= 1
@@ -263,7 +263,7 @@ class Relay:
             f"rank {pair[0]} sends {out.described()}, "
             f"rank {pair[1]} has room for {into.described()}."
         )
-        self.refused.setdefault(op.rank, message)  # whether it lets that pass, or not
+        self.refused.setdefault(op.rank, message)  # even if its code catches the error
         wrong = {"error": "MessageMismatch", "message": message}
         self._answer(op.rank, op.asks, wrong)
 
@@ -285,7 +285,7 @@ class Relay:
             self._end_any(first)
 
     def _end_any(self, first):
-        """Tell a rank which of its calls ended first."""
+        """Reply to a rank with the place of its call that ended first."""
         op = min((op for op in first.ops if not op.left), key=lambda op: op.end)
         for each in first.ops:
             each.first = None
@@ -294,7 +294,7 @@ class Relay:
         self._answer(op.rank, first.asks, {"place": first.ops.index(op)})
 
     def _done(self, rank, said, _):
-        """Answer; on a virtual clock, the second time only when something has ended."""
+        """Reply; on a virtual clock, defer a repeated question until a message ends."""
         op, now = self._ops[rank].get(said["call"]), self.clock.moment(rank)
         over = op is None or (not op.left and op.end <= now)
         if over or not self.clock.virtual or self._asked.get(rank) != now:
@@ -320,7 +320,7 @@ class Relay:
         self._recorders[rank].running(asks)
 
     def _stand_still(self, op):
-        """Answer if the call is over; else note for what its rank waits."""
+        """Reply if the call is over; else record that its rank is blocked in it."""
         if not op.left:
             self._finish(op)
             return
@@ -338,14 +338,14 @@ class Relay:
         )
 
     def _finish(self, op):
-        """Note what a call was, and let its rank go on."""
+        """Record a finished call, and release its rank."""
         self._note(op)
         self._release(op.rank, op.asks)
         source = {"from": op.into.peer} if op.into else {}
         self._answer(op.rank, op.asks, source, op.arrived)
 
     def _note(self, op):
-        """Note what a call was."""
+        """Record the events of a call, and remove it."""
         recorder = self._recorders[op.rank]
         reached = self.clock.reached(op.rank, op.end)
         for kind, side in (("send", op.out), ("recv", op.into)):
@@ -356,7 +356,7 @@ class Relay:
         del self._ops[op.rank][op.number]
 
     def _enter(self, op, words, split):
-        """Wait for all ranks of the group; the last to come frees all.
+        """Enter a barrier; the last rank of the group to enter releases all.
 
         split: the (color, key, name) that it gives, if this is a split.
         """
@@ -391,7 +391,7 @@ class Relay:
         self._meeting[group] = []
 
     def _split(self, inside):
-        """Make the groups of a split; return what to answer to each rank."""
+        """Make the groups of a split; return rank -> reply."""
         said = {op.rank: split for op, split, _ in inside}
         ranks = self._groups[inside[0][0].group]
         said = [said[rank] for rank in ranks]

@@ -1,12 +1,12 @@
-"""Ranks that are not trusted: their messages go through a relay in this process.
+"""Untrusted ranks: their messages go through a relay in this process.
 
     check ── run(fn, 4, relayed=True) ──▶ Relay ◀── stream ──▶ rank: RelayedComm
                  ▲                          │
                  └── plain results ◀────────┴─▶ notes, that no rank can reach
 
-A rank is given its own arguments and nothing else. What it returns is read as plain
-data. What it says of an exception is its type, a message and where; the exception is
-made anew here.
+A rank is given its own arguments and nothing else. Its result is read as plain data.
+It reports an exception as a type, a message and frames; the exception itself is
+constructed here.
 """
 
 import builtins
@@ -34,12 +34,12 @@ _MOST_TEXT, _MOST_FRAMES = 4000, 64
 
 @dataclass(frozen=True)
 class Relaying:
-    """How messages are relayed.
+    """Options of a relayed world.
 
-    answers: what `comm.ask(question)` in a rank returns is `answers(rank, question,
-        step)`, called in this process; question and answer are plain data, step is how
-        many calls of its Comm the rank has made, and a ValueError goes to the rank.
-    fabric: time is virtual, each rank's own, and messages take what they take there.
+    answers: `comm.ask(question)` in a rank returns `answers(rank, question, step)`,
+        called in this process; question and answer are plain data, step is the number
+        of calls of its Comm that the rank has made, and a ValueError goes to the rank.
+    fabric: its model of messages' times; each rank has a virtual clock then.
     modules: of distlab, which the ranks need; they are imported once for all of them.
     without: modules of distlab that the ranks are not to have, see `withheld`.
     kept: whether they may be the processes of an earlier world; see `kept_ranks`.
@@ -54,14 +54,14 @@ class Relaying:
 
 @contextmanager
 def kept_ranks() -> Iterator[None]:
-    """Let the worlds of the body that may be `kept` have the same processes in turn.
+    """Reuse the same processes for the body's worlds that allow it (`kept`), in turn.
 
-    A fork costs ten times what a small call does. Each world has a relay of its own,
-    and a rank its arguments; what a call leaves in its process, the next one meets.
+    A fork costs ten times as much as a small call. Each world has a relay of its own,
+    and a rank its arguments; the state that a call leaves in its process persists.
     After a call that failed, or that left threads behind, there are new processes.
     """
     global _kept
-    if _kept is not None:  # the body around keeps them
+    if _kept is not None:  # an outer block keeps them
         yield
         return
     _kept = []
@@ -73,7 +73,7 @@ def kept_ranks() -> Iterator[None]:
             crew.stop()
 
 
-_kept = None  # inside of `kept_ranks` a list of the processes that wait for a world
+_kept = None  # inside of `kept_ranks` a list of idle processes
 
 
 class RelayedRanks(Ranks):
@@ -103,7 +103,7 @@ class RelayedRanks(Ranks):
         return crew
 
     def _take_over(self, modules):
-        """Return processes that wait and have these modules, or None."""
+        """Return idle processes that have these modules, or None."""
         if not (self._relaying.kept and _kept):
             return None
         crew = _kept.pop()
@@ -118,7 +118,7 @@ class RelayedRanks(Ranks):
         return super()._settings(persistent) | own
 
     def call(self, tasks, **how):
-        """Do as `Ranks` does, and note whether the processes can have another call."""
+        """Run a call as `Ranks` does; record whether the processes can be reused."""
         outcomes = super().call(tasks, **how)
         self._may_stay = all(one.details.get("threads") == 1 for one in outcomes)
         return outcomes
@@ -144,14 +144,14 @@ class RelayedRanks(Ranks):
         )
 
     def leave(self) -> None:
-        """Leave the processes to the next world, if there may be one."""
+        """Keep the processes for the next world, if that is allowed."""
         if self._relaying.kept and _kept is not None and self._may_stay:
             _kept.append(self.processes)
             self.processes = None
 
 
 class _RelayedCall(Call):
-    """A call under way whose ranks talk to a relay."""
+    """A call under way whose ranks send their messages to a relay."""
 
     def __init__(self, processes, board, relay, **how):
         super().__init__(processes, board, **how)
@@ -170,7 +170,7 @@ class _RelayedCall(Call):
     def _hear(self, frame):
         rank, payload = frame.index, frame.payload
         if rank in self.outcomes:
-            return  # it has returned, and the rest is of no interest
+            return  # it has returned, and the rest is ignored
         if payload[:1] == b"?":
             try:
                 self._relay.handle(rank, memoryview(payload)[1:])
@@ -231,7 +231,7 @@ def _raised(rank, when, error):
 
 
 def _text(value):
-    """Return a text that can be shown anywhere."""
+    """Return a text, shortened and without lone surrogates."""
     if not isinstance(value, str):
         raise ValueError
     if len(value) > _MOST_TEXT:
@@ -240,7 +240,7 @@ def _text(value):
 
 
 def _error(kind, message):
-    """Return an exception of Python's or distlab's own, else one that names it."""
+    """Return an exception of Python's or distlab's own, else a RuntimeError."""
     found = getattr(builtins, kind, None) or getattr(errors, kind, None)
     if isinstance(found, type) and issubclass(found, BaseException):
         return found.__new__(found, message)

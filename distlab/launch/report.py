@@ -1,4 +1,4 @@
-"""What a run gives back: results, trace, output, and a summary to look at."""
+"""The report on a run: results, trace, output, and a summary."""
 
 import reprlib
 from dataclasses import dataclass, field
@@ -19,14 +19,14 @@ _MOST_PLAYED = 3000  # events; for more, ask for show.player
 
 @dataclass
 class Report:
-    """One finished call on every rank.
+    """The report on one finished call on every rank.
 
-    results: what the function returned, one value per rank.
-    trace: what every rank did.
-    output: what every rank printed, one string per rank.
+    results: the function's results, one value per rank.
+    trace: the events of every rank.
+    output: the printed text of every rank, one string per rank.
     elapsed_s: seconds from the call, with all ranks up, to the last rank's return.
     backend: "gloo" or "nccl".
-    notes: what the reader of the summary should know, one sentence each.
+    notes: remarks on the run for the summary, one sentence each.
     """
 
     results: list

@@ -1,4 +1,4 @@
-"""What every rank was doing at the moment of a failure, each in one phrase."""
+"""The failure state: the activity of every rank at a failure, each in one phrase."""
 
 import signal
 from collections.abc import Iterable, Sequence
@@ -23,9 +23,9 @@ WAY = {"send": "to", "recv": "from"}
 
 
 class Scene:
-    """The facts that a story is made from, as they were when the failure was noticed.
+    """The failure state that a diagnosis is made from, at the time of detection.
 
-    everyone: all ranks. trace: what they did up to here.
+    everyone: all ranks. trace: their events up to here.
     """
 
     def __init__(
@@ -43,7 +43,7 @@ class Scene:
         self.everyone = range(board.world_size)
 
     def doing(self, rank: int) -> str:
-        """Return in one phrase what `rank` was doing."""
+        """Return the activity of `rank` in one phrase."""
         outcome = self.failure.outcomes.get(rank)
         if outcome is None:
             return f"rank {rank} {self._waiting(rank)}"
@@ -67,9 +67,9 @@ class Scene:
         )
 
     def where(self, rank: int) -> str:
-        """Return in half a sentence where in the learner's code `rank` was.
+        """Return the place of `rank` in the learner's code, in half a sentence.
 
-        What is known of a rank that has ended is from before its end, so not told.
+        The stack of a rank that has ended is from before its end, so it is left out.
         """
         outcome = self.failure.outcomes.get(rank)
         if outcome and outcome.details.get("disagreement"):
@@ -102,14 +102,14 @@ class Scene:
         return "was starting or ending its call"
 
     def call(self, rank: int, now: Now) -> str:
-        """Return what a blocked rank is in, of which group, and whose it is."""
+        """Return the call of a blocked rank, its group, and its origin, in words."""
         words = call_in_words(now)
         if now.call >= 0:
             words = shown(self.board.call(rank, now.call, now.group))
         return words + group_in_words(now.group, self.board.world_size)
 
     def pass_of(self, rank: int, now: Now) -> str:
-        """Return ", in backward pass 5" if what a rank is in is DDP's or FSDP's."""
+        """Return ", in backward pass 5" if a rank's collective is DDP's or FSDP's."""
         words = self.board.call(rank, now.call, now.group) if now.call >= 0 else ""
         phase, passes = phase_of(words), self.board.passes(rank)
         return f", in {phase} pass {passes + (phase == 'forward')}" if phase else ""
@@ -127,7 +127,7 @@ class Scene:
         return plans[0] if plans and self._fault_fired(rank, "kill") else None
 
     def last_event(self, rank: int) -> str:
-        """Return in a sentence the last that `rank` did; "" if it did nothing."""
+        """Return the last event of `rank` in a sentence; "" if there is none."""
         marks = self.trace.of(rank, "mark")
         title = f'"{marks[-1].label}"' if marks else ""
         calls = self.trace.of(rank, "send", "recv", "barrier", "collective")
@@ -140,7 +140,7 @@ class Scene:
         return f"It {when} {call}" + (f"; it was at {title}." if marks else ".")
 
     def last_words(self) -> str:
-        """Return what the first rank to fail said, if that may explain its end."""
+        """Return the output of the first rank to fail, if it may explain its end."""
         first = self.failure.first
         if "starting" in first.details:
             return first.details["starting"]
@@ -150,7 +150,7 @@ class Scene:
 
 
 def _ends(failure):
-    """Return when and how each rank ended that died or raised something of its own."""
+    """Return rank -> (time, how) for ranks that died or raised an own exception."""
     ends = {}
     for rank, outcome in failure.outcomes.items():
         details = outcome.details
@@ -163,7 +163,7 @@ def _ends(failure):
 
 
 def how_it_died(status: int, planned: Kill | None = None) -> str:
-    """Return in words how a process ended, from its exit status and the plan for it."""
+    """Return the end of a process in words, from its exit status and planned fault."""
     if planned is not None:
         return f"was killed, as planned by {planned}"
     if status >= 0:
@@ -187,7 +187,7 @@ def how_it_died(status: int, planned: Kill | None = None) -> str:
 
 
 def call_in_words(now: Now) -> str:
-    """Return what a blocked rank is in, with its peers."""
+    """Return the call of a blocked rank with its peers, in words."""
     if now.kind == "sendrecv":
         return f"sendrecv (to rank {now.send_to}, from rank {now.recv_from})"
     if now.kind in WAY:
@@ -199,7 +199,7 @@ def call_in_words(now: Now) -> str:
 
 
 def group_in_words(group: str, world_size: int) -> str:
-    """Return "", or which ranks a call is among, where it isn't all of them."""
+    """Return the members of a group as " among ranks 0 and 1"; "" if all ranks."""
     members, dimension = members_of(group, world_size), mesh_dimension_of(group)
     if len(members) == world_size and not dimension:
         return ""

@@ -1,9 +1,9 @@
-"""`launch_script`: an unchanged torch.distributed script on ranks that are watched.
+"""`launch_script`: an unchanged torch.distributed script on monitored ranks.
 
 torchrun                       distlab launch
 each worker imports torch      one process imports torch, and ranks are its forks
 output of workers side by side each line with its rank
-a hang ends in a time-out      who waits for whom is told as soon as all wait
+a hang ends in a time-out      a deadlock is reported as soon as all ranks wait
 """
 
 import math
@@ -33,16 +33,16 @@ from distlab.trace import Trace
 
 __all__ = ["Script", "ScriptRun", "launch_script"]
 
-_GRACE_S = 30.0  # what torchrun gives its workers to end after a signal
+_GRACE_S = 30.0  # torchrun's limit for workers to end after a signal
 _PRELOAD = (*PRELOAD, "distlab.launch.script_rank")
 _TICK_S = 0.1
-_SAY_S = 10.0  # until it is said for whom all others wait
-_TAIL = 20  # lines that are kept of each rank, for the story of its end
+_SAY_S = 10.0  # until the ranks that all others wait for are printed
+_TAIL = 20  # lines that are kept of each rank, for the diagnosis
 
 
 @dataclass
 class Script:
-    """What Python's command line has: a file, or a module, and its arguments."""
+    """A script as on Python's command line: a file, or a module, and its arguments."""
 
     target: str
     args: Sequence[str] = ()
@@ -51,12 +51,12 @@ class Script:
 
 @dataclass
 class ScriptRun:
-    """How a script ended.
+    """The result of a script.
 
-    trace: what its ranks did, the last of it only, unless all was asked for.
-    failure: why it could not go on, or None.
-    signal: which signal ended it, or 0.
-    unmet: what of the planned faults did not happen, in sentences.
+    trace: the events of its ranks; only the latest ones, unless all were requested.
+    failure: why it could not finish, or None.
+    signal: the number of the signal that ended it, or 0.
+    unmet: the planned faults that did not happen, in sentences.
     """
 
     trace: Trace
@@ -72,7 +72,7 @@ def launch_script(
     faults: Sequence[Fault] = (),
     whole_trace: bool = False,
 ) -> ScriptRun:
-    """Run a script on ranks of its own, until all have ended or one cannot go on.
+    """Run a script on ranks of its own, until all have ended or one cannot continue.
 
     faults: of `Kill` and `Hang` the step counts the rank's collectives and messages.
 
@@ -117,7 +117,7 @@ def _unmet(faults, trace, board):
 
 
 class _Signals:
-    """Signals that end a script, held back while it runs; `pending` is the last one."""
+    """Signals that end a script, deferred while it runs; `pending` is the last one."""
 
     def __init__(self):
         self.pending, self._before = 0, {}
@@ -136,7 +136,7 @@ class _Signals:
 
 
 class _Console(Console):
-    """Shows every line, and keeps the last ones."""
+    """A console that shows every line, and keeps the last ones."""
 
     def __init__(self, world_size):
         super().__init__(world_size, quiet=False)
@@ -185,14 +185,14 @@ class _ScriptRanks(Ranks):
         return _ScriptCall(self.processes, self.board, console=console, faults=faults)
 
     def end_by(self, number, console):
-        """Send all ranks a signal, and show what they print until they have ended."""
+        """Send all ranks a signal, and show their output until they have ended."""
         for rank in list(self.processes.alive):
             self.processes.signal(rank, number)
         call = _ScriptCall(self.processes, self.board, console=console, faults=())
         call.watch_end(_GRACE_S)
 
     def close(self):
-        """Kill what is left and give everything back."""
+        """Kill the remaining processes and free all resources."""
         super().close()
         if self._stdin is not None:
             os.close(self._stdin)
@@ -200,9 +200,9 @@ class _ScriptRanks(Ranks):
 
 
 class _ScriptCall(Call):
-    """The script under way. Who leaves with status 0 has ended well, however.
+    """The script under way. A rank with exit status 0 counts as returned.
 
-    While all but some wait for those, that is said: they may compute, or hang.
+    If some ranks wait long for others, which may compute or hang, that is printed.
     """
 
     def __init__(self, *where, **how):
@@ -227,7 +227,7 @@ class _ScriptCall(Call):
         return Outcome(rank, how, self._time(rank), status)
 
     def watch_end(self, patience_s):
-        """Take in what happens until all have ended, or for so long."""
+        """Process output and ends until all have ended, or for `patience_s`."""
         deadline = time.monotonic() + patience_s
         while self._processes.alive - set(self.outcomes):
             if time.monotonic() > deadline:
@@ -236,7 +236,7 @@ class _ScriptCall(Call):
 
 
 def _stdin():
-    """Return a descriptor of the standard input, or of nothing where there is none."""
+    """Return a descriptor of the standard input, or of /dev/null if it is closed."""
     try:
         return os.dup(0)
     except OSError:

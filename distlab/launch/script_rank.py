@@ -1,7 +1,7 @@
-"""The inside of a rank that runs a script: as under torchrun, and its notes are kept.
+"""The inside of a rank that runs a script, as under torchrun, with its events recorded.
 
-The script is its `__main__`, makes its own process group, and may end as it likes. Its
-`env://` meets in a file: the store of torchrun listens on every interface.
+The script is its `__main__`, makes its own process group, and may end in any way. Its
+`env://` rendezvous uses a file: the store of torchrun listens on every interface.
 """
 
 import atexit
@@ -36,7 +36,7 @@ _ELASTIC |= {"USE_AGENT_STORE": "False"}
 
 
 def main(child: Child) -> None:
-    """Be one rank of a script's world, from its settings to its end."""
+    """Run one rank of a script's world, from its settings to its end."""
     settings = json.loads(child.receive())
     rank, world_size = child.index, settings["world_size"]
     block, meeting, stdin = child.shared
@@ -50,7 +50,7 @@ def main(child: Child) -> None:
     torch.set_num_threads(settings["threads"])
     torch.default_generator.seed()  # under torchrun each rank draws its own numbers
     comm = Comm(rank, world_size, recorder=Recorder(rank, world_size, block))
-    comm.started.besides = sys.maxsize  # threads of a data loader free no collective
+    comm.started.besides = sys.maxsize  # a data loader's threads complete no collective
     comm.faults = [_FAULTS[name](*which) for name, *which in settings["faults"]]
     pin_loopback()
     _meet_in_a_file(settings["meeting_place"] or f"/proc/self/fd/{meeting}", comm)
@@ -58,7 +58,7 @@ def main(child: Child) -> None:
     child.send(json.dumps({"outcome": "ready"}).encode())
     child.receive()
     outcome = outcome_of(lambda: _run(settings), comm.recorder, **how)
-    for number in (signal.SIGTERM, signal.SIGINT):  # its handlers are done with
+    for number in (signal.SIGTERM, signal.SIGINT):  # the script's handlers are obsolete
         signal.signal(number, signal.SIG_DFL)
     child.send(outcome)
     while child.receive()[:1] != END:
@@ -86,18 +86,18 @@ def _run(settings):
             raise
     except BaseException as error:
         facts = describe(error)
-        if not (facts["communication"] or facts["disagreement"]):  # the story says it
+        if not (facts["communication"] or facts["disagreement"]):  # diagnosed elsewhere
             _print_traceback()
         raise
     finally:
         threading._shutdown()
         atexit._run_exitfuncs()
-        if os.getpid() != first:  # a fork that the script made comes out here, too
+        if os.getpid() != first:  # a fork that the script made returns here, too
             os._exit(1 if sys.exc_info()[0] else 0)
 
 
 def _print_traceback():
-    """Print it as Python does, from the script's own first frame on."""
+    """Print the traceback as Python does, from the script's own first frame on."""
     kind, error, trace = sys.exc_info()
     frame = trace
     while frame and frame.tb_frame.f_globals.get("__name__") != "__main__":
@@ -114,7 +114,7 @@ def _described(error):
 
 
 def _meet_in_a_file(place, comm):
-    """Have env:// meet in a file, another one each time, and Comm know the group."""
+    """Make env:// meet in the file `place`, and record each init_process_group."""
     attempts = itertools.count()
 
     def meet(url, **_):
@@ -137,7 +137,7 @@ def _meet_in_a_file(place, comm):
 
 
 class _Present:
-    """The Comm of this rank, over the default process group that is up now."""
+    """The Comm of this rank, over the present default process group."""
 
     def __init__(self, comm):
         self._comm, self._world = comm, None

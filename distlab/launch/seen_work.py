@@ -1,10 +1,10 @@
-"""A collective that torch runs, followed from its begin to the event in the notes.
+"""A collective that torch runs, followed from its begin to its event in the trace.
 
     begun ─┬─▶ wait() returns or raises ───────┐
-           ├─▶ gloo's thread ends the future ──┼─▶ end: one event, whoever comes first
+           ├─▶ gloo's thread ends the future ──┼─▶ end: one event, by the first of them
            └─▶ the rank's call is over: leave ─┘
 
-An event without an end is of a collective that was broken off.
+An event without an end is of a collective that was aborted.
 """
 
 import contextlib
@@ -22,14 +22,14 @@ from distlab.trace import members_of
 
 __all__ = ["SeenWork"]
 
-_kept = deque(maxlen=100)  # an older C++ waits for ever for a work that Python let go
+_kept = deque(maxlen=100)  # an older C++ waits forever for a work that Python released
 
 
 class SeenWork(dist.Work):
-    """A collective under way, and what of it goes into the notes.
+    """A torch Work around a collective under way, which records its event.
 
-    size: bytes of its tensors. later: whether the caller goes on without waiting.
-    on_gpu: where those on a GPU are followed, None for another.
+    size: bytes of its tensors. later: whether the caller continues without waiting.
+    on_gpu: the queue of collectives on a GPU, None for one on a CPU.
     """
 
     on_gpu, size, later = None, 0, False
@@ -45,7 +45,7 @@ class SeenWork(dist.Work):
         witness.open.add(self)
 
     def begun(self, real):
-        """Follow torch's own work from here on; return what the caller is to have."""
+        """Follow torch's own work from here on; return the work for the caller."""
         self.real = real
         if torch.__version__ < (2, 8):
             _kept.append(self)
@@ -59,7 +59,7 @@ class SeenWork(dist.Work):
                 with contextlib.suppress(RuntimeError):  # some have none
                     self._future = real.get_future()
                     self._future.add_done_callback(self._done)
-            else:  # there a future ends as it begins, and a collective when it is asked
+            else:  # there a future ends at once; is_completed() finds the real end
                 self.on_gpu.append(self)
                 self._comm.recorder.running()
         return self
@@ -73,10 +73,10 @@ class SeenWork(dist.Work):
         self.end(at)
 
     def settle(self) -> bool:
-        """Write its event now if it is over; return whether it is.
+        """Write its event now if it has ended; return True if it has.
 
-        gloo's thread ends the future, for which DDP waits; then it has `_done` called,
-        as soon as it gets Python's lock; and only then is the work itself completed.
+        gloo's thread ends the future, for which DDP waits; then it calls `_done`, as
+        soon as it gets the GIL; and only then is the work itself completed.
         """
         if not self.ended and self._future is not None and self._future.done():
             self._done(self._future)
@@ -85,23 +85,23 @@ class SeenWork(dist.Work):
         return self.ended
 
     def is_met(self) -> bool:
-        """Return whether all ranks of its group have entered it."""
+        """Return True if all ranks of its group have entered it."""
         recorder = self._comm.recorder
         members = members_of(self._group, recorder.world_size)
         return all(recorder.calls(r, self._group) >= self._number for r in members)
 
     def block(self):
-        """Note that this rank waits for it."""
+        """Record that this rank waits for it."""
         self._comm.recorder.now(
             "blocked", "collective", call=self._number, group=self._group,
             label=shown(self._words), since=self._start,
         )  # fmt: skip
 
     def end(self, at=None):
-        """Write its event, once. at: when it ended, nan if it was broken off."""
+        """Write its event, once. at: the time of its end, nan if it was aborted."""
         at = time.monotonic() if at is None else at
         what = -1, self.size, self._label, self._step, self._group
-        with self._once:  # who comes second finds it written
+        with self._once:  # the second caller finds it written
             if not self.ended:
                 self._comm.recorder.event("collective", self._start, at, *what)
                 self.ended = True

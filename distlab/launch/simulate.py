@@ -1,4 +1,4 @@
-"""`run` on a fabric: the ranks are simulated, the report and the story are the same."""
+"""`run` on a fabric: simulated ranks, with the same report and diagnosis."""
 
 import copy
 import gc
@@ -19,13 +19,13 @@ from distlab.units import MB
 
 __all__ = ["Simulated", "run_simulated", "simulate"]
 
-_KEPT_BYTES = 16 * MB  # of a run that is over, without looking for what can go
+_KEPT_BYTES = 16 * MB  # growth of memory by a run below which nothing is freed
 
 
 class Simulated(NamedTuple):
-    """A simulated run that is over; it can travel.
+    """A finished simulated run; it can be serialized.
 
-    values: rank -> what it returned. failure: why the run could not finish, or None.
+    values: rank -> its result. failure: why the run could not finish, or None.
     """
 
     values: list
@@ -34,9 +34,9 @@ class Simulated(NamedTuple):
     failure: Failure | None
 
     def report(self, faults: Sequence[Fault] = ()) -> Report:
-        """Return what `run` returns.
+        """Return the report that `run` returns.
 
-        Raises: WorldFailed as `run` does, with the same story.
+        Raises: WorldFailed as `run` does, with the same diagnosis.
         """
         if self.failure is not None:
             silent = [""] * self.board.world_size
@@ -61,7 +61,7 @@ def run_simulated(
 ) -> Report:
     """Call `fn(comm, *args)` on simulated ranks; return their report.
 
-    Raises: WorldFailed as `run` does, with the same story.
+    Raises: WorldFailed as `run` does, with the same diagnosis.
     """
     limits = {"faults": faults, "timeout_s": timeout_s}
     ended = simulate(fn, world_size, args=args, fabric=fabric, **limits)
@@ -77,13 +77,13 @@ def simulate(
     faults: Sequence[Fault] = (),
     timeout_s: float = 60,
 ) -> Simulated:
-    """Call `fn(comm, *args)` on simulated ranks, and return how that ended.
+    """Call `fn(comm, *args)` on simulated ranks; return the run, or its failure.
 
-    Each rank gets its own copy of the arguments, as a process would. A world that only
-    waits for a rank that hangs has waited `timeout_s` as soon as nobody else can go on;
-    nothing but Ctrl-C ends a rank that computes for ever.
+    Each rank gets its own copy of the arguments, as a process would. A world counts as
+    timed out after `timeout_s` as soon as all others wait for a rank that hangs; only
+    Ctrl-C ends a rank that computes forever.
 
-    Raises: KeyboardInterrupt, with the same story.
+    Raises: KeyboardInterrupt, with the same diagnosis.
     """
     before_bytes = resident_bytes()
     engine = Engine(world_size, fabric, faults)
@@ -109,14 +109,14 @@ def _body(engine, rank, fn, args):
 
 
 def _forget_ranks(before_bytes):
-    """Free what simulated ranks have made, as the end of a process would."""
+    """Free the memory of simulated ranks, as the end of a process would."""
     for free in (return_free_memory, gc.collect, return_free_memory):
         if resident_bytes() > before_bytes + _KEPT_BYTES:
             free()
 
 
 def _failure(engine, board, timeout_s):
-    """Return why the run could not finish, or None."""
+    """Return the Failure of a run that could not finish, or None."""
     outcomes = {
         rank: _outcome(engine, rank, state)
         for rank, state in enumerate(engine.states)

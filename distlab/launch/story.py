@@ -1,4 +1,4 @@
-"""Why a world failed, told once: who first, why, and what the others did meanwhile."""
+"""The diagnosis of a failed world: the first rank to fail, the cause, all others."""
 
 from collections.abc import Sequence
 
@@ -31,7 +31,7 @@ _SHOWN_RANKS = 16
 _SEE_IT = "The trace up to here is in the exception's `trace`; show.player() plays it."
 _KEEP_IT = "--page out.html and --trace out.json keep what led here."
 _SAME_ORDER = "Ranks in several groups must call their collectives in the same order."
-# What to say of an error in which these words are.
+# Advice on errors whose message has these words.
 _FOR_CELLS = {
     "gone": ", which distlab does by itself",
     "default process group twice": (
@@ -59,20 +59,20 @@ def tell(
     noted: bool = True,
     script: bool = False,
 ) -> WorldFailed | KeyboardInterrupt:
-    """Return the exception that tells the story of a `Failure`.
+    """Return the exception with the diagnosis of a `Failure`.
 
-    board: the ranks' notes at the moment of failure.
-    faults: what was planned.
-    output: what each rank printed.
-    noted: whether the ranks note what they send and receive. Where they do not, the
-    story doesn't speak of it.
+    board: the ranks' notes at the time of the failure.
+    faults: the planned faults.
+    output: the printed text of each rank.
+    noted: whether the ranks record their messages. If not, the diagnosis leaves out
+    messages and the trace.
     script: whether the ranks run a script of their own, which made the process group.
     """
     return _Story(Scene(failure, board, faults, output), noted, script).error()
 
 
 def progress(failure: Failure, board: Blackboard, faults: Sequence[Fault]) -> list[str]:
-    """Return lines that tell where ranks are of which some wait, and others work."""
+    """Return lines on the running ranks, some of which wait for others."""
     scene = Scene(failure, board, faults, [""] * board.world_size)
     others = (rank for rank in scene.everyone if rank not in failure.outcomes)
     return ["Some ranks wait for others:", *_doings(scene, list(others))]
@@ -91,7 +91,7 @@ def _doings(scene, ranks):
 
 
 class _Story:
-    """Chooses the kind of failure, and writes the story down."""
+    """The writer of a diagnosis, by kind of failure."""
 
     def __init__(self, scene, noted, script):
         self.scene = scene
@@ -102,7 +102,7 @@ class _Story:
         self.board = scene.board
 
     def error(self):
-        """Return the exception of the kind that fits, with its story."""
+        """Return the exception of the matching class, with its diagnosis."""
         kind, first = self.failure.kind, self.failure.first
         if kind in ("stuck", "disagreement"):
             return self._mismatch() or self._deadlock()
@@ -175,7 +175,7 @@ class _Story:
         return error
 
     def _crossed(self, cycle):
-        """Return who waits for whom, and in which collective of which group."""
+        """Return the cycle as text: each rank, its collective, its group, the next."""
         steps = []
         for rank, after in zip(cycle, [*cycle[1:], cycle[0]], strict=True):
             call = self.scene.call(rank, self.board.now(rank))
@@ -196,12 +196,12 @@ class _Story:
         return "No message is in flight that could free any of them."
 
     def _mismatch(self):
-        """Blame the ranks that called another collective, or one too few."""
+        """Return the error about ranks that called another collective, or one less."""
         found = disagreement(self.board)
         return self._called_another(*found) if found else self._never_called()
 
     def _called_another(self, number, group, calls):
-        """Name every side, the largest last."""
+        """Return the error that names every side of a mismatch, the largest last."""
         sides = {}
         for rank, call in calls.items():
             sides.setdefault(agreed(call), []).append(rank)
@@ -249,7 +249,7 @@ class _Story:
         return self._write(CollectiveMismatch, lines, missing[0], cause)
 
     def _unfinished(self):
-        """Return which ranks are at work, a verb, and who waits for them in words."""
+        """Return (running ranks, a verb, text about ranks that wait for them)."""
         busy = [r for r in self.scene.everyone if r not in self.failure.outcomes]
         notes = {rank: self.board.now(rank) for rank in busy}
         at_work = [r for r in busy if not waits_for(self.board, r, notes[r])] or busy
@@ -283,7 +283,7 @@ class _Story:
         return interrupted(story, self.scene.trace)
 
     def _write(self, kind, lines, rank, cause):
-        """Return the exception: these lines, then what the other ranks were doing."""
+        """Return the exception: these lines, then the activity of the other ranks."""
         told = {rank} if kind in (RankRaised, RankDied) else set()
         others = [r for r in self.scene.everyone if r not in told]
         scene = self.scene
@@ -296,7 +296,7 @@ class _Story:
         )
 
     def _told(self, lines, others, title=""):
-        """Return the story: these lines, then what the other ranks were doing."""
+        """Return the text: these lines, then the activity of the other ranks."""
         while lines[-1] == "":
             lines.pop()
         first = self.failure.first

@@ -1,4 +1,4 @@
-"""What a relay knows of the messages that are under way."""
+"""Calls and messages under way, as a relay keeps them."""
 
 from distlab.recorder import IN, OUT
 
@@ -8,11 +8,11 @@ __all__ = ["AnyWait", "Op", "Side"]
 class Op:
     """One call of a rank that is under way.
 
-    group: of which group it is. out, into: its sides of messages, or None.
+    group: its group's name. out, into: its sides of messages, or None.
     left: sides that have no partner yet.
-    since: when it began. end: when the last of its messages has arrived.
-    waits: whether its rank stands still for it. arrived: what it was given.
-    asks: the number of the request that its answer goes to.
+    since: the time of its begin. end: the arrival of the last of its messages.
+    waits: whether its rank is blocked in it. arrived: the bytes received.
+    asks: the number of the request that its reply goes to.
     first: the AnyWait that it is one of, or None.
     """
 
@@ -28,7 +28,7 @@ class Op:
 
 
 class AnyWait:
-    """What a rank waits for that goes on with the first of several calls to end."""
+    """A rank's wait for the first of several calls to end."""
 
     def __init__(self, asks, ops):
         self.asks, self.ops = asks, ops
@@ -42,10 +42,10 @@ class AnyWait:
 
 
 class Side:
-    """One side of a message: with whom, its number between the two, size, type, data.
+    """One side of a message: peer, number between the two, size, type and data.
 
-    peer: -1 for whoever sends first, until that is known.
-    bytes: -1 for an object that is asked for, until it is there. end: when it arrived.
+    peer: -1 for a receive from any rank, until it is matched.
+    bytes: -1 for an expected object, until it arrives. end: the time of arrival.
     """
 
     def __init__(self, peer, number, type_, size, data=b""):
@@ -53,7 +53,7 @@ class Side:
         self.bytes, self.data, self.end = size, data, None
 
     def described(self) -> str:
-        """Return what it is, in words."""
+        """Return its size and type, in words."""
         if self.type == "object":
             return "an object"
         return f"{self.bytes} bytes of {self.type}"

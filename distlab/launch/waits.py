@@ -1,10 +1,10 @@
-"""Who waits for whom, read from the ranks' notes; and when that can never end.
+"""The wait-for graph, read from the ranks' notes; and its ranks that are stuck forever.
 
 Rank r waits for rank p if r is blocked in a message whose other side p has not posted,
-or in a collective that p has not entered. A blocked rank needs everyone it waits for,
+or in a collective that p has not entered. A blocked rank needs all ranks it waits for,
 so it is *stuck* if any of them is stuck, has returned, or is dead; one that waits for
-any of several messages (`recv_any`, `wait_any`) if all of them are. What is left after
-removing all who may still move is stuck for ever: no time-out is needed to know it.
+any of several messages (`recv_any`, `wait_any`) if all of them are. The ranks that
+remain without all that may still move are stuck forever: this needs no time-out.
 
 Source: Chandy, Misra and Haas, "Distributed deadlock detection" (1983), AND-OR model.
 """
@@ -25,9 +25,9 @@ __all__ += ["waits_for"]
 
 
 def waits_for(board: Blackboard, rank: int, now: Now) -> set[int]:
-    """Return the ranks without whose next call `rank` cannot go on.
+    """Return the ranks without whose next call `rank` cannot continue.
 
-    A rank in a call of kind "any" goes on as soon as one of them makes it.
+    A rank in a call of kind "any" continues as soon as one of them makes it.
     """
     if now.state != "blocked":
         return set()
@@ -49,10 +49,10 @@ def waits_for(board: Blackboard, rank: int, now: Now) -> set[int]:
 
 
 def stuck_ranks(board: Blackboard, gone: set[int]) -> dict[int, set[int]]:
-    """Return the ranks that can never go on, each with the ranks it waits for.
+    """Return the ranks that can never continue, each with the ranks it waits for.
 
     `gone` are the ranks that have returned, raised or died. A rank with several threads
-    may be freed by one of its own, so it is never called stuck.
+    may be freed by one of its own, so it never counts as stuck.
     """
     notes = [board.now(rank) for rank in range(board.world_size)]
     waiting = {rank: waits_for(board, rank, now) for rank, now in enumerate(notes)}
@@ -73,15 +73,15 @@ def stuck_ranks(board: Blackboard, gone: set[int]) -> dict[int, set[int]]:
 
 
 def _may_move(now, missing, lost):
-    """Return whether a rank may go on if these ranks never do anything more."""
+    """Return True if a rank may continue although the ranks in `lost` never do."""
     return bool(missing - lost) if now.kind == "any" else not missing & lost
 
 
 def begun_in_vain(board: Blackboard, rank: int, gone: set[int]) -> Now | None:
-    """Return the note of a rank that waits for a collective that cannot end any more.
+    """Return a note for a rank in a collective that can no longer end, or None.
 
-    The rank itself notes nothing: it has begun the collective and went on, as with
-    NCCL, or waits in C++. Of its group a rank is gone that never entered it.
+    The rank itself notes nothing: it has begun the collective and continued, as with
+    NCCL, or waits in C++. A member of its group has ended without entering it.
     """
     now = board.now(rank)
     for group in board.groups(rank) if now.state == "running" else ():
@@ -112,9 +112,9 @@ def cycle_among(stuck: dict[int, set[int]]) -> list[int]:
 
 
 def disagreement(board: Blackboard) -> tuple[int, str, dict[int, str]] | None:
-    """Return number and group of a first collective that ranks entered differently.
+    """Return (number, group, calls) of the first collective that ranks disagree on.
 
-    With them comes what each rank called: rank -> name and signature.
+    calls: rank -> name and signature of its call. None if all agree.
     """
     everyone = range(board.world_size)
     for group in sorted({group for rank in everyone for group in board.groups(rank)}):

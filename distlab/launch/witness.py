@@ -1,15 +1,15 @@
-"""Note what a rank does through torch.distributed itself, as if it had used `Comm`.
+"""Collective hooks: record a rank's use of torch.distributed as if it had used `Comm`.
 
     dist.all_reduce ──────────────┐
     FSDP2, DTensor ───────────────┼─▶ SeenGroup.allreduce ─▶ gloo or NCCL
     DDP's reducer, from C++ ──────┘        │
-                                      notes: entered, waits, ended; whose, which layers
+                                      notes: entered, waits, ended; origin, layers
 
 Every process group that torch makes in a rank is a `SeenGroup`, a subclass of torch's
-own in Python, through which all collectives pass, also those that C++ issues. That is
-how a world can say which rank skipped DDP's all-reduce, and how a check knows that a
-learner's "own" all-reduce called a ready-made one. A message of a group is the message
-that it stands for, of the world's `Comm` or a subgroup's.
+own in Python, through which all collectives pass, also those that C++ issues. So a
+world can report the rank that skipped DDP's all-reduce, and a check can detect that a
+learner's "own" all-reduce called a ready-made one. A message of a group is recorded as
+one of the corresponding `Comm`, the world's or a subgroup's.
 """
 
 import functools
@@ -33,7 +33,7 @@ from distlab.trace import group_name
 __all__ = ["refuse", "watch"]
 
 # The methods of a process group, each with the function of torch.distributed that it
-# does the work of, and where among its arguments the tensors are that ranks agree on.
+# implements, and the position of the argument with the tensors that ranks agree on.
 _METHODS = {
     "allreduce": ("all_reduce", 0),
     "allreduce_coalesced": ("all_reduce", 0),
@@ -58,7 +58,7 @@ _METHODS = {
     "barrier": ("barrier", None),
     "monitored_barrier": ("monitored_barrier", None),
 }
-# Of these C++ asks for either name, so that overriding both would never end.
+# C++ calls one name of each pair through the other: overriding both would never end.
 _NEW = {
     "allgather_into_tensor_coalesced": "all_gather_single_coalesced",
     "reduce_scatter_tensor_coalesced": "reduce_scatter_single_coalesced",
@@ -74,11 +74,11 @@ _OF_BOTH += ("_set_group_desc",)
 
 
 def watch(comm_of: Callable[[], Comm]) -> Callable[[bool], None]:
-    """Have a Comm hear of all that this process does with torch.distributed.
+    """Record this process's use of torch.distributed in a Comm.
 
-    comm_of: returns the one that this process has at that moment, or None.
+    comm_of: returns the present Comm of this process, or None.
 
-    Returns: what is to be called at the end of each call: `Witness.leave`.
+    Returns: the function to call at the end of each call, `Witness.leave`.
     """
     witness = Witness(comm_of)
     seen = _seen_group(witness)
@@ -105,10 +105,10 @@ def watch(comm_of: Callable[[], Comm]) -> Callable[[bool], None]:
 
 
 def refuse(comm_of: Callable[[], Comm]) -> None:
-    """Have torch.distributed's functions say that there is no process group here.
+    """Make torch.distributed's collectives raise: there is no process group here.
 
-    Plain messages go through the `Comm` that is returned at that moment. A collective
-    is noted, and raises.
+    Plain messages go through the `Comm` that `comm_of` returns. A collective is
+    recorded before it raises.
     """
     for name in (*sorted(_FUNCTIONS), "init_process_group", "new_group"):
         if hasattr(distributed_c10d, name):
@@ -148,7 +148,7 @@ def _replace(name, wrap):
 
 
 class Witness:
-    """What is under way in this process: its collectives, and its backward pass.
+    """The collective hooks of this process: its open collectives and backward pass.
 
     open: the collectives whose events are still to be written.
     """
@@ -160,7 +160,7 @@ class Witness:
         self._thread = threading.get_ident()
 
     def enter(self, group, method: str, args: tuple, kwargs: dict) -> "SeenWork | None":
-        """Note that a collective is entered; return it, or None if it isn't followed.
+        """Record that a collective is entered; return it, or None if not recorded.
 
         Raises: Disagreement if another rank of the group entered a different one.
         """
@@ -197,9 +197,9 @@ class Witness:
         return work
 
     def hold_at_end(self, works: list) -> Callable[[], None]:
-        """Note that backward waits for these now, as DDP does; return what ends that.
+        """Record that backward now waits for `works`; return a function that ends that.
 
-        DDP waits in C++. Of its works the first that has not ended holds it.
+        DDP waits in C++, for the first of its works that has not ended.
         """
         pending = [work for work in works if not work.ended]
         for work in pending[:1]:
@@ -214,10 +214,10 @@ class Witness:
         return over
 
     def leave(self, returned: bool) -> None:
-        """Write the events that are still to be written: this rank's call is over.
+        """Write the remaining events at the end of this rank's call.
 
-        Once the function has returned, a collective that all have entered ends by
-        itself, and that is waited for, if not for long. Any other is broken off.
+        Once the function has returned, a collective that all ranks have entered ends by
+        itself, and is awaited for a few seconds. Any other is recorded as aborted.
         """
         deadline = time.monotonic() + patience(_LAST_S) * returned
         for work in list(self.open):
@@ -229,30 +229,30 @@ class Witness:
 
 
 def _seen_group(witness):
-    """Return a subclass of torch's ProcessGroup whose collectives are noted."""
+    """Return a subclass of torch's ProcessGroup whose collectives are recorded."""
 
     class SeenGroup(_Plain):
-        """A process group whose collectives a witness hears of.
+        """A process group whose collectives `witness` records.
 
-        key: its name in the notes; None until it is known who is in it.
-        members: its ranks in the world. comm: stands for it where messages are noted.
+        key: its name in the notes; None until its members are known.
+        members: its ranks in the world. comm: the Comm that records its messages.
         plain: torch's own, over the same backend, which does the work. An override that
-        calls what it overrides holds Python's lock, and one of gloo's threads may wait
-        for that with gloo's lock in hand.
+        calls its base method holds the GIL, and a thread of gloo that holds gloo's lock
+        may wait for the GIL: a deadlock.
         """
 
         key, members, comm = None, (), None
 
         def __init__(self, store, rank, size):
-            super().__init__(rank, size)  # only so may a subclass override methods
+            super().__init__(rank, size)  # required for a subclass's overrides
             self.plain = _Plain(store, rank, size)
 
         def get_group_store(self):
-            """Return what its ranks have met at."""
+            """Return the store of its rendezvous."""
             return self.plain.get_group_store()
 
         def made_of(self, ranks):
-            """Take note of its members; of the default group there are none to name."""
+            """Record its members and its key; no `ranks` means the default group."""
             self.members, self.key = list(ranks) or list(range(self.size())), ""
             if ranks:
                 among = frozenset(ranks)
@@ -299,7 +299,7 @@ def _tensors(thing):
 
 
 def _shapes(tensors):
-    """Return types and shapes in words; equal ones in a row once, and only some."""
+    """Return the distinct types and shapes in words, at most four of them."""
     words = list(dict.fromkeys(map(_shape, tensors)))
     more = [f"and {len(words) - _SHOWN_SHAPES} more"] if words[_SHOWN_SHAPES:] else []
     return ", ".join(words[:_SHOWN_SHAPES] + more)
@@ -310,7 +310,7 @@ def _shape(tensor):
 
 
 def _options(options, members):
-    """Return what else ranks agree on: the operation, and the root in the world."""
+    """Yield further arguments that ranks agree on: the operation, the root's rank."""
     if hasattr(options, "reduceOp"):
         yield _operation(options.reduceOp)
     if hasattr(options, "rootRank"):
@@ -323,7 +323,7 @@ def _operation(op):
 
 
 def _meet_for_group(comm_of, call):
-    """All ranks call new_group for each group, and meet in it, unseen by any group."""
+    """Wrap new_group to record it as a collective of all ranks, which it implies."""
     signature = inspect.signature(call)
 
     def met(*args, **kwargs):
@@ -349,7 +349,7 @@ def _message(comm_of, call, name, ready=_in_group):
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:
-            return call(*args, **kwargs)  # torch says what is wrong with them
+            return call(*args, **kwargs)  # torch reports what is wrong with them
         if getattr(given["tensor"], "is_cuda", False):
             return call(*args, **kwargs)
         comm = _comm_in(given.get("group"), comm_of())
@@ -367,7 +367,7 @@ def _message(comm_of, call, name, ready=_in_group):
 
 
 def _batch(call):
-    """Group messages as NCCL wants them, which torch does for its own class alone."""
+    """Wrap batch_isend_irecv to coalesce messages, as torch does for its own class."""
 
     def batched(p2p_op_list):
         distributed_c10d._check_p2p_op_list(p2p_op_list)
@@ -384,7 +384,7 @@ def _batch(call):
 
 
 def _comm_in(group, comm):
-    """Return the Comm that stands for a process group, None if it isn't followed."""
+    """Return the Comm of a process group, or None if it isn't recorded."""
     if group in (None, dist.group.WORLD):
         return comm
     key = getattr(group, "key", None)

@@ -44,16 +44,16 @@ def run(
     """Call `fn(comm, *args)` on `world_size` fresh processes; return their report.
 
     Each rank is a process of its own with a `Comm`, and torch's default process group
-    is up. What ranks print appears as they print it, unless `quiet`.
+    is up. The output of ranks is shown as it is printed, unless `quiet`.
 
     backend: "gloo", on CPUs, which then see no GPU; "nccl", a GPU for every rank; or
         "auto": NCCL where there are enough GPUs. Tensors must be on `comm.device`.
-    timeout_s: how long the function may take once all ranks are up; DISTLAB_PATIENCE
+    timeout_s: the time limit of the function once all ranks are up; DISTLAB_PATIENCE
         in the environment multiplies it.
     faults: `Kill`, `Hang`, `Slow` and `Corrupt`, to break the run on purpose.
     fabric: simulate the ranks on it instead, on a virtual clock; hundreds are fine.
     own_args: for each rank its further arguments, after `args`, which no other gets.
-    relayed: carry all messages through this process, and trust nothing in the ranks:
+    relayed: carry all messages through this process, and treat ranks as untrusted:
         they have no process group, and return plain data. More in `Relaying`.
 
     Raises: WorldFailed, as one of its kinds, if a rank raises, dies, deadlocks, skips a
@@ -78,9 +78,9 @@ def in_turn(
     own_args: Sequence[Sequence] = (),
     relayed: bool | Relaying = False,
 ) -> list[Report]:
-    """Do as `run` does for each of several `args`, on the same ranks if they last.
+    """Run `fn` as `run` does for each of several `args`, on the same ranks if possible.
 
-    Only what they print in the first call is shown.
+    Only the output of the first call is shown.
     """
     refuse_nested("run")
     world_size = check_world_size(world_size, simulated=fabric is not None)
@@ -112,7 +112,7 @@ def run_once(
     quiet: bool = False,
     notes: Sequence[str] = (),
 ) -> list[Report]:
-    """Make calls, each a task for all or one for each, on ranks that then are gone."""
+    """Make calls, each with a task for all or one per rank; then end the ranks."""
     ranks, reports = None, []
     with Interrupts() as interrupts:
         try:
@@ -135,17 +135,17 @@ def run_once(
 
 
 class World:
-    """Ranks that stay: `world.run(fn, *args)` again and again on the same processes.
+    """Persistent ranks, for `world.run(fn, *args)` many times on the same processes.
 
         with World(4) as world:
             world.run(load_data)
             world.run(train, 0.1)
 
-    What a call leaves in a rank's globals and modules is there in the next. After a
-    call that failed or was interrupted the next one begins with fresh ranks, and its
-    report says so. `close` ends the ranks; without `with`, so does the notebook's end.
+    A rank's globals and modules persist from one call to the next. After a call that
+    failed or was interrupted the next one begins with fresh ranks, which its report
+    notes. `close` ends the ranks; without `with`, so does the notebook's end.
 
-    timeout_s: how long one call may take.
+    timeout_s: the time limit of one call.
 
     Raises: as `run` does; WorldClosed for a call after `close`.
     """
@@ -196,7 +196,7 @@ class World:
         return report
 
     def _renewed(self, interrupts):
-        """Make sure that there are ranks; return what the learner should know of it."""
+        """Start ranks if there are none; return the notes for the report on that."""
         if self._closed:
             raise WorldClosed(
                 "this World has been closed, and its ranks are gone. "
@@ -288,7 +288,7 @@ def refuse_nested(what: str) -> None:
 
 
 def check_timeout(timeout_s: float) -> float:
-    """Return `timeout_s`.
+    """Return `timeout_s` if it is valid.
 
     Raises: InvalidArgument if it is not a number of seconds above 0.
     """

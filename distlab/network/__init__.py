@@ -1,6 +1,6 @@
-"""Nodes that exchange messages, and everything that can happen to a message.
+"""Nodes that exchange messages over a network that delays, drops and reorders them.
 
-    node            what a protocol is: methods that take events and return effects
+    node            a protocol: methods that take events and return effects
     node_host       calls a node's methods, and checks what they return
     virtual_clock   `simulate`: nodes and clients in this process
     schedules/      `search` for the order of events that breaks it, and `replay`
@@ -8,7 +8,7 @@
 
     Client ──▶ node ──▶ switch ──▶ node      delayed, dropped, duplicated, reordered
 
-All of them give an `Outcome`: what clients asked and were told, and a trace.
+All of them return an `Outcome`: the history of the clients, and a trace.
 """
 
 from distlab.network.client import Client

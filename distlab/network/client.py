@@ -1,4 +1,4 @@
-"""`Client`: who asks a store, where, what, and how long it waits for an answer."""
+"""`Client`: one client of a store: its node, its calls, its pauses and time-out."""
 
 import math
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -23,15 +23,15 @@ __all__ = [
 class Client:
     """One client: it makes one call after another.
 
-    node: the number of the node that it asks. A client is on the side of its node: no
-        network partition comes between them.
-    calls: what it asks. A generator is sent the result of each call, None if it was
-        refused or not answered: `version = yield Call("read", "x")`. What runs a client
-        more than once, as a search does, needs the function that makes the generator.
-    start_s: when it makes its first call.
-    pause_s: how long it waits after an answer, before it makes the next call.
-    timeout_s: its time-out: an answer that has not come by then is never heard of, and
-        the operation's outcome is unknown.
+    node: the number of the node that it calls. A client is on the side of its node: no
+        network partition separates them.
+    calls: its calls. A generator is sent the result of each call, None if it was
+        refused or timed out: `version = yield Call("read", "x")`. To run a client more
+        than once, as a search does, give the function that makes the generator.
+    start_s: the time of its first call.
+    pause_s: the pause between a response and the next call.
+    timeout_s: its time-out: a response that comes later is dropped, and the operation's
+        outcome is unknown.
     """
 
     node: int
@@ -42,9 +42,9 @@ class Client:
 
 
 class CallSequence:
-    """What one client asks, one call after another.
+    """The calls of one client, one after another.
 
-    number: the client's, for what is said about a call that is none.
+    number: the client's, for errors about an invalid call.
     """
 
     def __init__(self, number: int, calls: Iterable[Call] | Callable):
@@ -62,7 +62,7 @@ class CallSequence:
     def next(self, result: Any = None) -> Call | None:
         """Return the next call, None after the last; `result` is the last one's.
 
-        Raises: InvalidArgument for what is no Call.
+        Raises: InvalidArgument for an item that is no Call.
         """
         try:
             if self._send is not None and self._begun:
@@ -87,10 +87,10 @@ class CallSequence:
 
 
 class Session:
-    """A client as it runs: what it asks, and what it waits for.
+    """A running client: its sequence of calls, and its open call.
 
-    name: its name in the history. calls: how many it has made. request, call, start_s:
-    of the one that has no answer yet; request is None else.
+    name: its name in the history. calls: the number it has made. request, call,
+    start_s: of the one that has no response yet; request is None else.
     """
 
     __slots__ = (
@@ -110,16 +110,16 @@ class Session:
         self._asking = CallSequence(name, client.calls)
 
     def next_call(self) -> Call | None:
-        """Return what it asks next, None after the last."""
+        """Return its next call, None after the last."""
         return self._asking.next(self._result)
 
     def invoke(self, request: int, call: Call, now_s: float) -> None:
-        """Begin to wait for the answer to a call."""
+        """Begin to wait for the response to a call."""
         self.calls += 1
         self.request, self.call, self.start_s = request, call, now_s
 
     def end(self, end_s: float | None, outcome: str, result: Any) -> Operation:
-        """Wait no longer; return what became of the call."""
+        """End the wait; return the finished operation."""
         operation = self.operation(end_s, outcome, result)
         self.request, self._result = None, result
         return operation
@@ -127,14 +127,14 @@ class Session:
     def operation(
         self, end_s: float | None = None, outcome: str = "unknown", result: Any = None
     ) -> Operation:
-        """Return its call as an operation, by default one without an answer."""
+        """Return its call as an operation, by default one without a response."""
         return Operation(self.name, *self.call, self.start_s, end_s, outcome, result)
 
 
 def check_clients(clients: Client | Iterable[Client], nodes: int) -> list[Client]:
     """Return the clients, one or several, as a list.
 
-    Raises: InvalidArgument naming the first that cannot be.
+    Raises: InvalidArgument naming the first invalid one.
     """
     if isinstance(clients, Client) or not isinstance(clients, Iterable):
         clients = [clients]
@@ -169,7 +169,7 @@ def check_clients(clients: Client | Iterable[Client], nodes: int) -> list[Client
 
 
 def check_repeatable(clients: list[Client]) -> None:
-    """Refuse clients whose calls can be gone through only once.
+    """Check that every client's calls can be iterated more than once.
 
     Raises: InvalidArgument naming the first.
     """
@@ -183,7 +183,7 @@ def check_repeatable(clients: list[Client]) -> None:
 
 
 def check_seconds(what: str, value: Any) -> None:
-    """Refuse what is no number of seconds, from 0 on.
+    """Check that `value` is a finite number of seconds, from 0 on.
 
     Raises: InvalidArgument.
     """

@@ -1,15 +1,15 @@
-"""Copies: of what nodes send and save, and of all that a node remembers.
+"""Copies of messages and saved values, and of the whole memory of a node.
 
     plain_copy      a message, a result, a saved value: plain data, checked and copied
-    freeze, thaw    a whole node, as a value that can be compared, hashed, made again
+    freeze, thaw    a whole node, as a value that can be compared, hashed, rebuilt
 
 Two nodes of a real cluster share no memory. In a simulator they would, if the object
-that one sends were the object that the other keeps. What cannot change, such as a tuple
-of numbers, needs no copy, and most messages are that.
+that one sends were the object that the other keeps. Immutable values, such as a tuple
+of numbers, need no copy, and most messages are such.
 
-Two values freeze to the same exactly if a node could not tell them apart: 1 is not
-True, and a dict remembers its order, as a node may go through it. What is in two places
-is noted as such, so that a list with two names is one list again when it is thawed.
+Two values freeze to the same exactly if a node could not distinguish them: 1 is not
+True, and a dict keeps its order, as a node may iterate over it. An object referenced
+twice is marked, so that a list with two names is one list again when it is thawed.
 """
 
 import copy
@@ -35,7 +35,7 @@ _BY_REFERENCE = (type, types.FunctionType, types.BuiltinFunctionType, types.Modu
 
 
 class NotPlain(Exception):
-    """A value that cannot be copied: the `part` that cannot, and `where` that is."""
+    """A value that cannot be copied: the `part` at fault, and `where` it is."""
 
     def __init__(self, part: Any, where: str = ""):
         super().__init__(part, where)
@@ -48,9 +48,9 @@ class NotPlain(Exception):
 
 
 def plain_copy(value: Any) -> Any:
-    """Return a copy of plain data; the value itself if nothing in it can change.
+    """Return a copy of plain data; the value itself if it is immutable.
 
-    Raises: NotPlain if any part of it is something else.
+    Raises: NotPlain if any part of it is not plain data.
     """
     kind = type(value)
     if kind in ATOMS:
@@ -67,7 +67,7 @@ def plain_copy(value: Any) -> Any:
     if kind is set:
         return set(_parts(value))
     if kind is frozenset:
-        _parts(value)  # what is in it can be hashed, and so does not change
+        _parts(value)  # its items can be hashed, and so do not change
         return value
     if isinstance(value, tuple) and hasattr(kind, "_make"):
         return _same_or(value, kind._make(_parts(value)))
@@ -79,7 +79,7 @@ def plain_copy(value: Any) -> Any:
 
 
 def _parts(values):
-    """Return the copied parts of a value; name the place of one that is not plain."""
+    """Return copies of the items; raise NotPlain with the place of one not plain."""
     parts = []
     for place, part in enumerate(values):
         try:
@@ -99,7 +99,7 @@ def _same_or(value, twin):
 
 
 def _dict(value):
-    twin = copy.copy(value)  # keeps what a Counter or a defaultdict is besides
+    twin = copy.copy(value)  # keeps the class, and a defaultdict's factory
     for key, part in value.items():
         if type(part) in ATOMS and type(key) in ATOMS:
             continue
@@ -132,20 +132,20 @@ def _dataclass(value):
 
 
 def freeze(value: Any) -> Hashable:
-    """Return what stands for a value: equal exactly for values that are alike.
+    """Return a hashable form of a value: equal exactly for equivalent values.
 
-    Raises: NotPlain for what can be neither compared nor copied, such as a generator.
+    Raises: NotPlain for objects that can be neither compared nor copied: a generator.
     """
     return _Freezing().of(value)
 
 
 def thaw(frozen: Hashable) -> Any:
-    """Return the value, made anew: it shares nothing that can change with any other."""
+    """Return the value, rebuilt: it shares no mutable object with any other."""
     return _Thawing().of(frozen)
 
 
 class _Freezing:
-    """One freezing: what can change is numbered, so that a second sight is known."""
+    """One freezing: mutable objects are numbered, to recognize a second reference."""
 
     def __init__(self):
         self.seen = {}
@@ -190,7 +190,7 @@ class _Freezing:
         return (_REDUCED, *map(self.of, _reduced(value)))
 
     def _hashed(self, values):
-        """Return the parts of a set, which has no order that anything could count."""
+        """Return the frozen items of a set; raise NotPlain if one is mutable."""
         seen = len(self.seen)
         parts = frozenset(map(self.of, values))
         if len(self.seen) > seen:
@@ -199,7 +199,7 @@ class _Freezing:
 
 
 def _reduced(value):
-    """Return how pickle makes a value: function, arguments, state, list, dict items."""
+    """Return pickle's recipe of a value: function, arguments, state, items, pairs."""
     try:
         reduced = value.__reduce_ex__(4)
     except TypeError:
@@ -220,7 +220,7 @@ def _slots(kind):
 
 
 class _Thawing:
-    """One thawing: what can change, in the order in which it was numbered."""
+    """One thawing: mutable objects, in the order in which they were numbered."""
 
     def __init__(self):
         self.made = []
@@ -282,14 +282,14 @@ class _Thawing:
 
 
 class SplitMix64(random.Random):
-    """A `random.Random` that remembers 64 bits, not 20,000.
+    """A `random.Random` with a state of 64 bits, not 20,000.
 
     Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators"
     (2014): SplitMix64.
     """
 
     def seed(self, a: Any = None, version: int = 2) -> None:
-        """Begin anew from `a`."""
+        """Reset the state from `a`."""
         self._state = random.Random(a).getrandbits(64) if a is not None else 0
 
     def getrandbits(self, k: int) -> int:
@@ -307,9 +307,9 @@ class SplitMix64(random.Random):
         return self.getrandbits(53) * 2.0**-53
 
     def getstate(self) -> int:
-        """Return what `setstate` takes."""
+        """Return the state, for `setstate`."""
         return self._state
 
     def setstate(self, state: int) -> None:
-        """Go on from where `getstate` was called."""
+        """Restore a state that `getstate` returned."""
         self._state = state

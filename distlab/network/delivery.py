@@ -1,8 +1,8 @@
-"""`Delivery`: how messages between nodes travel when nothing is broken on purpose.
+"""`Delivery`: delays, loss, duplication and order of messages, without planned faults.
 
-`SimulatedNetwork` decides for each message of a simulated run when it arrives, once,
-twice or never. The faults of such a run are known beforehand, so this is decided as the
-message is sent: it is dropped if its way is cut, or its receiver dead, at any time
+`SimulatedNetwork` determines for each message of a simulated run when it arrives, once,
+twice or never. The faults of such a run are known beforehand, so this is determined as
+the message is sent: it is dropped if its link is cut, or its receiver dead, at any time
 until it arrives.
 """
 
@@ -20,12 +20,12 @@ __all__ = ["Delivery", "SimulatedNetwork", "check_delivery"]
 
 @dataclass(frozen=True)
 class Delivery:
-    """How messages between nodes travel.
+    """Parameters of message delivery between nodes.
 
-    delay_s: the shortest and longest delay, all between equally likely.
+    delay_s: the shortest and longest delay, uniformly distributed.
     loss: the share of messages that is dropped. duplicate: the share that arrives
-    twice. ordered: whether of two messages from one node to another the first that was
-    sent arrives first; if not, they are reordered as their delays have it.
+    twice. ordered: whether messages from one node to another arrive in the order in
+    which they were sent; if not, their delays can reorder them.
     """
 
     delay_s: tuple[float, float] = (0.001, 0.003)
@@ -35,7 +35,7 @@ class Delivery:
 
 
 def check_delivery(delivery: Delivery) -> None:
-    """Refuse a delivery that cannot be.
+    """Check the parameters of a delivery.
 
     Raises: InvalidArgument.
     """
@@ -81,7 +81,7 @@ class SimulatedNetwork:
         self._faulty = bool(self._deaths or self._cuts)
 
     def arrivals(self, src: int, to: int, now: float) -> list[float]:
-        """Return when a message from `src` to `to`, sent now, arrives, each time."""
+        """Return the arrival times of a message sent now; [] if it is dropped."""
         if src == to:
             return [now]  # it needs no network
         random, copies = self._random, 1

@@ -39,7 +39,7 @@ def describe(message: Any) -> str:
 
 
 def _token(part):
-    """Return what stands for one part: names as they are, all else as Python has it."""
+    """Return one part as text: names as they are, all others as their repr."""
     if type(part) is str:
         bare = part.replace("-", "_").isidentifier()
         return part if bare and part not in _LOOKS_LIKE_A_VALUE else repr(part)
@@ -58,11 +58,11 @@ def describe_call(call: Call) -> str:
 
 
 def describe_response(call: Call, result: Any) -> str:
-    """Return a response in words: the result, or "ok" where none is asked for."""
+    """Return a response in words: the result, or "ok" for a call without one."""
     asks = call.op in ("read", "dequeue")
     return describe(result) if asks or result is not None else "ok"
 
 
 def shorten(words: str, room: int = _SHORT) -> str:
-    """Return words that fit into a picture, cut off if need be."""
+    """Return words, cut off after `room` characters to fit into a picture."""
     return words if len(words) <= room else words[: room - 1] + "…"

@@ -1,11 +1,11 @@
-"""Why nodes failed, told in the learner's words, with the learner's own frames.
+"""Diagnoses of nodes' failures, in the learner's terms, with the learner's own frames.
 
-    raised, never_returned, nonsense, ...   the story of one failure, a `NodeFailed`
-    payload_of, failure_from                a failure on its way between processes
-    difference                              where two runs part that should be the same
+    raised, never_returned, nonsense, ...   the diagnosis of a failure, a `NodeFailed`
+    payload_of, failure_from                a failure, serialized between processes
+    difference                              the first difference of two equal runs
 
-Lines of source are looked up where the story is told: only the notebook's own process
-has the learner's cells.
+Lines of source are looked up where the diagnosis is shown: only the notebook's own
+process has the learner's cells.
 """
 
 import inspect
@@ -53,7 +53,7 @@ _EFFECTS = "Effects are Send, SetTimer, CancelTimer, Reply, Refuse, Save and Not
 def _failure(node, method, headline, *, cause, frames=(), hint=()):
     """Return a NodeFailed; frames: (file name, line number, function), outermost first.
 
-    Its `parts` are what the story is told from.
+    Its `parts` are the components of the message.
     """
     details = [*source_lines(frames), *(f"    {line}" for line in hint)]
     story = "\n".join([headline, "", *details] if details else [headline])
@@ -63,7 +63,7 @@ def _failure(node, method, headline, *, cause, frames=(), hint=()):
 
 
 def payload_of(error: NodeFailed) -> dict:
-    """Return, in a node's process, what the notebook needs to tell its failure."""
+    """Return the facts of a node's failure that its process sends to the notebook."""
     cause = error.cause
     if isinstance(cause, BaseException):
         try:
@@ -74,17 +74,17 @@ def payload_of(error: NodeFailed) -> dict:
 
 
 def failure_from(node: int, payload: dict) -> NodeFailed:
-    """Return the failure of a node, with the lines of source that are known here."""
+    """Return a node's failure from its payload, with lines of source added."""
     headline, frames, hint = payload["parts"]
     method, cause = payload["method"], payload["cause"]
     return _failure(node, method, headline, cause=cause, frames=frames, hint=hint)
 
 
-# what a node does wrong
+# mistakes of nodes
 
 
 def _occasion(method, args):
-    """Return what a node was doing, such as "as it took 'store x 1' from node 0"."""
+    """Return the occasion of a call, such as "as it took 'store x 1' from node 0"."""
     if method == "on_start":
         return "as it started again" if args and args[0] else "as it started"
     if method == "on_client":
@@ -102,7 +102,7 @@ def _occasion(method, args):
 def raised(
     me: int, kind: str, method: str, args: tuple, error: BaseException
 ) -> NodeFailed:
-    """Return the story of a node, of class `kind`, whose method raised."""
+    """Return the failure of a node, of class `kind`, whose method raised."""
     facts = described(error)
     said = f"{facts['type']}: {facts['message']}" if facts["message"] else facts["type"]
     what = f"raised {said} in {method}, {_occasion(method, args)}"
@@ -114,7 +114,7 @@ def raised(
 def never_returned(
     me: int, kind: str, method: str, args: tuple, stop: NeverReturned
 ) -> NodeFailed:
-    """Return the story of a node whose method the watchdog has ended."""
+    """Return the failure of a node whose method the watchdog has ended."""
     what = f"did not return from {method}, {_occasion(method, args)}"
     stack = traceback.extract_tb(stop.__traceback__)
     frames = [(frame.filename, frame.lineno, frame.name) for frame in stack]
@@ -130,15 +130,15 @@ def never_returned(
 def nonsense(
     me: int, kind: str, method: str, args: tuple, what: str, hint: str
 ) -> NodeFailed:
-    """Return the story of a node that returned what nobody can do."""
+    """Return the failure of a node that returned an invalid effect."""
     headline = f"node {me} ({kind}) {what} in {method}, {_occasion(method, args)}"
     return _failure(me, method, headline, cause=f"it {what}", hint=(hint,))
 
 
 def no_effects(returned: Any, *wrong: Any) -> tuple[str, str]:
-    """Return what a method did that returned no effects, and a hint.
+    """Return (description, hint) for a method that returned no valid effects.
 
-    wrong: what it gave among them, if that is no effect.
+    wrong: the item among them that is no effect, if any.
     """
     told = briefly(returned)
     if isinstance(returned, Effect):
@@ -158,16 +158,16 @@ def no_effects(returned: Any, *wrong: Any) -> tuple[str, str]:
 
 
 def talks_to_itself(me: int, kind: str) -> NodeFailed:
-    """Return the story of a node whose messages to itself have no end."""
+    """Return the failure of a node whose messages to itself have no end."""
     what = "sends messages to itself, each of which sends another"
     cause = "its messages to itself have no end"
     return _failure(me, "on_message", f"node {me} ({kind}) {what}", cause=cause)
 
 
 def no_end(node: int, count: int, events: int, now_s: float) -> NodeFailed:
-    """Return the story of nodes whose messages, in a simulation, have no end.
+    """Return the failure of nodes whose messages, in a simulation, have no end.
 
-    node, count: which one sent most messages, and how many.
+    node, count: the one that sent most messages, and their number.
     """
     so_far = f"{events:,} events by {now_s:g} s of virtual time"
     hint = (
@@ -179,15 +179,15 @@ def no_end(node: int, count: int, events: int, now_s: float) -> NodeFailed:
 
 
 def briefly(value: Any) -> str:
-    """Return a value as Python has it, cut off if it is long."""
+    """Return the repr of a value, shortened if it is long."""
     return reprlib.repr(value)
 
 
-# what ends a cluster
+# failures that end a cluster
 
 
 def ended_alone(node: int, status: int) -> NodeFailed:
-    """Return the failure of a node whose process ended, and nobody had killed it."""
+    """Return the failure of a node whose process ended without being killed."""
     how = _how_ended(status)
     hint = (
         "A node does not end its own process. One that is to crash is killed from",
@@ -197,7 +197,7 @@ def ended_alone(node: int, status: int) -> NodeFailed:
 
 
 def switch_gone(status: int) -> SwitchFailed:
-    """Return the error that says that the switch was killed, or failed."""
+    """Return the error for a switch that was killed, or failed."""
     return SwitchFailed(
         f"the switch's process {_how_ended(status)}\n\n"
         "    Every message between two nodes passes through it, so the cluster was\n"
@@ -212,23 +212,23 @@ def _how_ended(status):
 
 
 def closed() -> ClusterClosed:
-    """Return the error that says that a cluster is no more."""
+    """Return the error for a call on a cluster that has ended."""
     return ClusterClosed(
         "this cluster has ended, and its processes are gone. Its outcome() and history "
         "are still there; for anything else make a new one: network.Cluster(...)."
     )
 
 
-# what is not the same twice
+# runs that are not reproducible
 
 
 def difference(
     first: list, second: list, failed: NodeFailed | None, hosts: list
 ) -> NotDeterministic | None:
-    """Return the story of the first event at which two runs part, None if they don't.
+    """Return the error about the first event at which two runs differ, None if equal.
 
-    first, second: what nodes were given and did: (time, node, method, arguments,
-        effects), the last two frozen. failed: what ended the second run early. hosts:
+    first, second: the logs of nodes' calls: (time, node, method, arguments, effects),
+        the last two frozen. failed: the failure that ended the second run early. hosts:
         of the second run.
     """
     for pair in zip_longest(first, second):
@@ -238,7 +238,7 @@ def difference(
 
 
 def _parting(first, second, failed, hosts):
-    """Return the story of two entries of a log that differ; None is a log's end."""
+    """Return the error about two entries that differ; None is a log's end."""
     at_s, node, method, given, _ = first or second
     if first and second and first[:4] == second[:4]:
         did = [_effects(thaw(entry[4])) for entry in (first, second)]
@@ -271,7 +271,7 @@ def _effects(effects):
 
 
 def _given(entry, failed):
-    """Return what a node was called for, where two runs are called differently."""
+    """Return the call of a log's entry in words, if two runs have different calls."""
     if entry is None:
         return str(failed).partition("\n")[0] if failed else "nothing more happened"
     at_s, node, method, given, _ = entry
@@ -280,7 +280,7 @@ def _given(entry, failed):
 
 
 def _shared_attribute(kind):
-    """Return the name of something that can change and belongs to a class, if any."""
+    """Return the name of a mutable attribute of a class, "" if there is none."""
     for base in kind.__mro__:
         for name, value in vars(base).items():
             if isinstance(value, list | dict | set) and not name.startswith("__"):

@@ -1,4 +1,4 @@
-"""What a protocol is: a node that takes one event at a time, and returns effects.
+"""Nodes of a protocol: each takes one event at a time, and returns effects.
 
                       ┌──────── Node ────────┐
     a client's call ──▶ on_client(request, …) │──▶ Reply, Refuse
@@ -7,10 +7,10 @@
     start, restart ───▶ on_start(saved)       │──▶ Save
                       └───────────────────────┘
 
-A node has no clock, socket or thread, and asks for nothing: whatever happens to it is a
-call of one of four methods, and whatever it wants is in what that call returns. So the
-same object runs in a real process behind the switch, in the simulator, and under a
-search for the schedule that breaks it. The form is that of etcd's raft and of DSLabs.
+A node has no clock, socket or thread, and polls nothing: every input is a call of one
+of four methods, and every output is in the effects that the call returns. So the same
+object runs in a real process behind the switch, in the simulator, and under a search
+for the schedule that breaks it. The form is that of etcd's raft and of DSLabs.
 """
 
 import random
@@ -44,9 +44,9 @@ class Send(NamedTuple):
 
 
 class SetTimer(NamedTuple):
-    """Have `on_timer(name)` called once, in `after_s` seconds.
+    """Call `on_timer(name)` once, in `after_s` seconds.
 
-    It replaces the timer of this name, if one is set. A crash forgets every timer.
+    It replaces the timer of this name, if one is set. A crash cancels every timer.
     """
 
     name: Hashable
@@ -54,7 +54,7 @@ class SetTimer(NamedTuple):
 
 
 class CancelTimer(NamedTuple):
-    """Forget the timer of this name, if one is set."""
+    """Cancel the timer of this name, if one is set."""
 
     name: Hashable
 
@@ -76,7 +76,7 @@ class Refuse(NamedTuple):
 class Save(NamedTuple):
     """Write a value to this node's disk, under a name, before anything that follows.
 
-    What was saved under that name before is replaced. A crash leaves it as it is.
+    It replaces any earlier value of that name. A crash leaves it as it is.
     """
 
     name: str
@@ -96,7 +96,7 @@ class Node:
     """One node of a protocol; a protocol is a subclass.
 
     me: its number. peers: the numbers of the others.
-    random: its only source of chance, seeded by whoever runs it.
+    random: its only source of chance, seeded by the runtime.
 
     Each method returns effects, in the order in which they are to happen: a list, or
     None for none, or it yields them. It returns soon, and behaves in the same way
@@ -109,18 +109,17 @@ class Node:
         self.me, self.peers = me, tuple(peers)
 
     def on_start(self, saved: dict[str, Any]) -> Iterable[Effect] | None:
-        """Begin: after a crash `saved` has what this node's object before had saved."""
+        """Begin; after a crash `saved` has the values that the node had saved."""
 
     def on_client(self, request: int, call: Call) -> Iterable[Effect] | None:
-        """Take a client's call; `Reply` or `Refuse` answers it, now or later.
+        """Handle a client's call; `Reply` or `Refuse` answers it, now or later.
 
-        request: the call's number, which no other call of the run has, also not after a
-            restart: a late answer to what the node asked before its crash is known by
-            it.
+        request: the call's number, unique in the run, also after a restart: it
+            identifies a late response to a message that the node sent before a crash.
         """
 
     def on_message(self, sender: int, message: Any) -> Iterable[Effect] | None:
-        """Take a message from the node with number `sender`."""
+        """Handle a message from the node with number `sender`."""
 
     def on_timer(self, name: Hashable) -> Iterable[Effect] | None:
-        """Take note that the timer of this name has run out."""
+        """Handle the end of the timer of this name."""

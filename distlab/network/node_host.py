@@ -1,11 +1,11 @@
-"""`NodeHost`: the one place where a node's methods are called, and its effects checked.
+"""`NodeHost`: the only caller of a node's methods, which checks the effects.
 
     on_message(0, …) ─▶ None, a list, a generator ─▶ checked, copied ─▶ [Send, Reply, …]
                             │
                             └─ raised, nonsense, never returned ─▶ NodeFailed
 
-Whoever runs nodes, on a virtual clock, in a search or as processes, calls them through
-a `NodeHost`, so that the same mistake is told in the same words everywhere.
+All runtimes, on a virtual clock, in a search or as processes, call nodes through a
+`NodeHost`, so that the same mistake is reported in the same words everywhere.
 """
 
 import inspect
@@ -54,13 +54,13 @@ _ARGUMENTS = {
 class NodeHost:
     """One node's object, from its start to its crash, and the requests it has open.
 
-    me: its number. nodes: how many nodes there are.
+    me: its number. nodes: the number of nodes.
     seed: of `node.random`, which is of the class `generator`.
-    restarted: whether it has crashed before; it may then answer what was asked before.
+    restarted: whether it has crashed before; it may then answer earlier requests.
     open: requests that it has been given and has not answered.
-    Each method returns the effects, in order, with copies of what they carry.
+    Each method returns the effects, in order, with copies of their values.
 
-    Raises: NodeFailed, from each method; what was raised, returned, and where.
+    Raises: NodeFailed, from each method, with the exception or result, and the place.
     """
 
     __slots__ = ("_given", "_restarted", "kind", "me", "node", "nodes", "open")
@@ -79,26 +79,26 @@ class NodeHost:
         self.kind = type(node).__name__
         self.open = set()
         self._restarted = restarted
-        self._given = set()  # after a restart, the requests of this life
+        self._given = set()  # the requests since the last restart
         node.random = generator(f"{seed} {me}")
 
     def start(self, saved: dict[str, Any]) -> list[Effect]:
-        """Start the node, with what it had saved."""
+        """Start the node, with its saved values."""
         return self._call("on_start", (plain_copy(saved),))
 
     def client(self, request: int, call: Call) -> list[Effect]:
-        """Give it a client's call; no request's number is used twice."""
+        """Deliver a client's call; no request's number is used twice."""
         self.open.add(request)
         if self._restarted:
             self._given.add(request)
         return self._call("on_client", (request, call))
 
     def message(self, sender: int, message: Any) -> list[Effect]:
-        """Give it a message."""
+        """Deliver a message."""
         return self._call("on_message", (sender, message))
 
     def timer(self, name: Hashable) -> list[Effect]:
-        """Tell it that a timer has run out."""
+        """Fire a timer."""
         return self._call("on_timer", (name,))
 
     def _call(self, method, args):
@@ -124,7 +124,7 @@ class NodeHost:
         return self._checked(effects, where, returned)
 
     def _checked(self, effects, where, returned):
-        """Look at each effect; put copies in the place of what can change."""
+        """Check each effect; replace mutable values by copies."""
         gone = False
         for at, effect in enumerate(effects):
             kind = type(effect)
@@ -156,7 +156,7 @@ class NodeHost:
         return [effect for effect in effects if effect is not None] if gone else effects
 
     def _of_an_earlier_life(self, request):
-        """Whether the node answers what was asked before its crash: nobody listens."""
+        """Return True if a request may be from before a crash: its reply is dropped."""
         return self._restarted and type(request) is int and request not in self._given
 
     def _no_such_node(self, where, effect):
@@ -218,22 +218,22 @@ def _no_such_request(where, effect):
 
 
 def _as_yielded(effect):
-    """Return an effect as it is when it is yielded, before its node changes it."""
+    """Return a copy of a yielded effect, before its node changes a value in it."""
     if type(effect) in (Send, Save, Reply) and type(effect[1]) not in ATOMS:
         try:
             return type(effect)(effect[0], plain_copy(effect[1]))
         except (NotPlain, RecursionError):
-            pass  # this is told when all effects are there
+            pass  # this is reported when all effects are there
     return effect
 
 
 def _no_iterable(returned, error):
-    """Whether an error only says that what was returned cannot be gone through."""
+    """Return True if `error` only means that `returned` is not iterable."""
     return returned is not None and not isinstance(returned, Iterable)
 
 
 def check_nodes(nodes: int, most: int = _MOST_NODES) -> None:
-    """Refuse what is no number of nodes.
+    """Check that `nodes` is a number from 1 to `most`.
 
     Raises: InvalidArgument.
     """
@@ -245,10 +245,10 @@ def check_nodes(nodes: int, most: int = _MOST_NODES) -> None:
 
 
 def make_node(make: Callable, me: int, nodes: int) -> Node:
-    """Return make(me, peers).
+    """Return the node that make(me, peers) returns.
 
-    Raises: InvalidArgument if it is not called so, or makes no Node; NodeFailed if it
-    raised.
+    Raises: InvalidArgument if `make` has another signature, or returns no Node;
+    NodeFailed if it raised.
     """
     peers = tuple(other for other in range(nodes) if other != me)
     if isinstance(make, Node):
@@ -292,7 +292,7 @@ def _check_signature(make, me, peers):
             f"{error}."
         ) from None
     except ValueError:
-        pass  # some built-ins do not tell
+        pass  # some built-ins have no signature
 
 
 @lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-"""`Outcome`: what a run of nodes and clients gives back, and a summary to look at."""
+"""`Outcome`: the result of a run of nodes and clients, with a summary."""
 
 import html
 from collections import Counter
@@ -17,14 +17,14 @@ _TOLD = {"ok": "answered", "failed": "refused", "unknown": "of unknown outcome"}
 
 @dataclass(repr=False)
 class Outcome:
-    """What happened in a run, whether its nodes were processes or simulated.
+    """The result of a run, whether its nodes were processes or simulated.
 
     history: every operation, with its invocation and response.
-    trace: what every node and client did; the clients come after the nodes.
+    trace: the events of every node and client; the clients come after the nodes.
     nodes: the nodes' objects as they were at the end, None for one that was dead. From
         real processes they are copies.
-    saved: node -> what it had saved, name -> value.
-    elapsed_s: how long it took, on the clock that the nodes' timers had.
+    saved: node -> its saved values, name -> value.
+    elapsed_s: the duration, on the clock of the nodes' timers.
     """
 
     history: History

@@ -1,8 +1,8 @@
-"""`Simulation`: nodes and clients in this process, and all that is recorded of them.
+"""`Simulation`: nodes and clients in this process, and the record of their events.
 
-Who decides what happens next, and when, is a subclass: a virtual clock in
-`SimulatedRun`, the steps of a schedule in `ReplayRun`. What it then does is the same in
-both, and is here.
+A subclass decides what happens next, and when: a virtual clock in `SimulatedRun`, the
+steps of a schedule in `_ReplayRun`. The handling of each event is the same in both, and
+is here.
 """
 
 import random
@@ -22,15 +22,15 @@ __all__ = ["Simulation"]
 
 
 class Simulation:
-    """What there is in a run, and what has happened so far.
+    """The state of a run, and its events so far.
 
     now: the time. hosts: node -> its `NodeHost`, None while it is dead. saved: node ->
     its disk. sessions: the clients. active: how many of them are not done yet.
-    events, operations: what happened so far.
-    log: what every node was given and made of it, if somebody wants to compare.
+    events, operations: recorded so far.
+    log: the input and effects of every call of a node, to compare two runs; or None.
 
-    A subclass says what becomes of a message (`_send`), of a timer (`_set`, `_cancel`),
-    and of a client that has its answer (`_free`).
+    A subclass handles a message (`_send`), a timer (`_set`, `_cancel`), and a client
+    that has its response (`_free`).
     """
 
     _generator = random.Random  # the class of every node's `random`
@@ -45,9 +45,9 @@ class Simulation:
             Session(number, client) for number, client in enumerate(clients)
         ]
         self.active = len(self.sessions)
-        self._asked = {}  # request -> the client that asked, and what
+        self._asked = {}  # request -> (client, call)
         self._partitions = []  # index of its event, the end if it is known
-        self._messages = 0  # how many there were
+        self._messages = 0  # their number so far
         self._watchdog = Watchdog()
 
     def _call(self, host, method, *args):
@@ -73,7 +73,7 @@ class Simulation:
         self._do(node, self._call(host, host.start, self.saved[node]))
 
     def _do(self, node, effects):
-        """Let the effects of one node happen, in order."""
+        """Apply the effects of one node, in order."""
         for effect in effects:
             kind = type(effect)
             if kind is Send:
@@ -90,7 +90,7 @@ class Simulation:
                 self._respond(node, effect)
 
     def _invoke(self, number):
-        """Have a client make its next call; return its request, None after the last."""
+        """Make a client's next call; return its request, None after the last."""
         session = self.sessions[number]
         call = session.next_call()
         if call is None:
@@ -109,7 +109,7 @@ class Simulation:
         return request
 
     def _respond(self, node, effect):
-        """Answer a client; one whose time-out is over does not hear it."""
+        """Send a client a response; it is dropped if the client has timed out."""
         number, call = self._asked.pop(effect.request)
         done = type(effect) is Reply
         refusal = f"refused: {effect.why}" if not done and effect.why else "refused"
@@ -141,7 +141,7 @@ class Simulation:
         self._note(0, "fault", f"partition {sides}")
 
     def _pass(self, src, dst, words, heard):
-        """Note what a client and its node say to each other, which takes no time."""
+        """Record a message between a client and its node, which takes no time."""
         self._messages += 1
         label = words if heard else f"dropped: {words}"
         self._event(src, "send", dst, self._messages, label)
@@ -156,7 +156,7 @@ class Simulation:
         self._event(node, kind, None, 0, words)
 
     def trace(self) -> Trace:
-        """Return what every node and client did, until now."""
+        """Return the trace of all nodes and clients, until now."""
         events = list(self.events)
         for at, until_s in self._partitions:
             end = self.now if until_s is None else min(until_s, self.now)
@@ -165,14 +165,14 @@ class Simulation:
         return Trace(self.nodes + clients, events, who="node", clients=clients)
 
     def outcome(self) -> Outcome:
-        """Return what there is now; the outcome of a call that waits is unknown."""
+        """Return the present outcome; calls without a response are unknown."""
         waiting = [s.operation() for s in self.sessions if s.request is not None]
         objects = [host and host.node for host in self.hosts]
         history = History(self.operations + waiting)
         return Outcome(history, self.trace(), objects, self.saved, self.now)
 
     def note_failure(self, error: NodeFailed) -> None:
-        """Record a failure, and give its exception the trace."""
+        """Record a failure, and attach the trace to its exception."""
         raised = isinstance(error.cause, BaseException)
         what = f"raised {type(error.cause).__name__}" if raised else "failed"
         self._note(error.node, "fault", what)

@@ -1,10 +1,10 @@
-"""`simulate`: nodes and clients on a virtual clock, the same every time.
+"""`simulate`: nodes and clients on a virtual clock, with reproducible runs.
 
     clients ──▶ node ──▶ SimulatedNetwork: dropped? twice? when? ──▶ agenda ──▶ node
                  │                                                     ▲
                  └── timers ───────────────────────────────────────────┘
 
-What is next happens next, and takes no time.
+The clock jumps to the next event of the agenda, which itself takes no time.
 """
 
 from collections import Counter
@@ -31,7 +31,7 @@ from distlab.trace import Event
 
 __all__ = ["SimulatedRun", "simulate"]
 
-_TICK_S = 1e-6  # between an answer and the next call: one comes after the other
+_TICK_S = 1e-6  # between a response and the next call: one comes after the other
 _MOST_EVENTS = 4_000_000  # a gigabyte
 _new = tuple.__new__  # a NamedTuple's own way to be made takes twice as long
 
@@ -49,18 +49,18 @@ def simulate(
 ) -> Outcome:
     """Run `nodes` nodes, each made by make(me, peers), on a virtual clock.
 
-    It ends when the clients have asked all they ask, and no message is under way that
-    goes back to one of their calls, or at `until_s`. Timers, and what they send, do not
-    keep it going, unless there are no clients. A method of a node takes no time, nor
-    does the way between a client and its node. The same arguments give the same
+    It ends when the clients have made all their calls, and no message is under way that
+    one of these calls has caused, or at `until_s`. Timers, and messages they cause, do
+    not keep it running, unless there are no clients. A method of a node takes no time,
+    nor does a message between a client and its node. The same arguments give the same
     outcome, event by event.
 
-    A node that crashes loses its memory, its timers, and what is on its way to it. It
-    starts again as a new object, from what it had saved.
+    A node that crashes loses its memory, its timers, and the messages under way to it.
+    It starts again as a new object, from its saved values.
 
-    twice: whether to run it all a second time, to see whether every node is
-    deterministic. What it cannot see is chance that one process has only once, such as
-    the order of a set of strings.
+    twice: whether to run all a second time, to check that every node is deterministic.
+    It cannot detect chance that is fixed within one process, such as the order of a set
+    of strings.
 
     Raises: InvalidArgument, NodeFailed, NotDeterministic.
     Cost: about 10 microseconds a message.
@@ -83,9 +83,9 @@ def simulate(
 
 
 def _compare(run, again, until_s):
-    """Run it again, and compare what every node did.
+    """Run again, and compare all calls of nodes.
 
-    Raises: NotDeterministic naming the first event at which they part.
+    Raises: NotDeterministic naming the first event at which the runs differ.
     """
     again.log, failed = [], None
     try:
@@ -101,8 +101,8 @@ class SimulatedRun(Simulation):
 
     def __init__(self, make, nodes, clients, faults, delivery, seed):
         super().__init__(make, nodes, clients, seed)
-        # A run ends when no message is under way that goes back to a client's call.
-        # Protocols whose timers send messages for ever always have others that are.
+        # A run ends when no message is under way that a client's call has caused.
+        # Protocols whose timers send messages forever always have other messages.
         self._for_client, self._under_way = False, 0
         self._timers = [{} for _ in range(nodes)]  # name -> which of its entries counts
         self._agenda, self._entries = [], 0
@@ -121,12 +121,12 @@ class SimulatedRun(Simulation):
             self._later(fault.until_s, self._restart, fault.node)
 
     def _later(self, when, what, *args):
-        # Of two at the same time the first that was planned is first.
+        # Of two events at the same time the first to be planned comes first.
         self._entries += 1
         heappush(self._agenda, (when, self._entries, what, args))
 
     def run(self, until_s: float) -> None:
-        """Let everything happen until the clients are done, or the time is over.
+        """Process all events until the clients are done, or the time is over.
 
         Raises: NodeFailed, with the trace up to there.
         """

@@ -1,14 +1,14 @@
 """A watchdog for nodes that never return from a method.
 
-The simulator and the search call nodes in the learner's own process, where nobody can
-kill one that loops for ever; in a process of a cluster it does the same, so that both
-tell the same story. A thread looks how long each call has taken, and makes one that
-takes too long raise `NeverReturned`, in the middle of its loop.
+The simulator and the search call nodes in the learner's own process, where a node that
+loops forever cannot be killed; in a process of a cluster it does the same, so that both
+report the same failure. A thread measures how long each call has taken, and makes one
+that takes too long raise `NeverReturned`, in the middle of its loop.
 
-The time is that of the processor, as a machine that is busy with other things makes no
-node slow. A node that sleeps uses none; it is given more, by the clock, and as much
-more as DISTLAB_PATIENCE says. While a process is paused (SIGSTOP), so is its watchdog,
-and that time does not count.
+The limit is in processor time, so that load of the machine does not count against a
+node. A node that sleeps uses none; its limit is longer, in elapsed time, multiplied by
+DISTLAB_PATIENCE. While a process is paused (SIGSTOP), so is its watchdog, and that time
+does not count.
 """
 
 import ctypes
@@ -26,16 +26,16 @@ _PAUSED_S = 3.0  # from one look to the next
 
 
 class NeverReturned(BaseException):
-    """Raised inside a method of a node that has run for too long.
+    """An exception raised inside a node's method that has run for too long.
 
     It is no Exception, so that a node that catches every Exception does not catch it.
     """
 
 
 class Watchdog:
-    """Watches the thread that enters it, for as long as the body runs.
+    """A context manager that watches the thread that enters it.
 
-    calls: how many methods of nodes have been called; whoever calls them counts.
+    calls: the number of calls of nodes' methods, which the caller increments.
     inside: whether one is being called now.
     """
 
@@ -75,7 +75,7 @@ class Watchdog:
                 self._interrupt()
 
     def _debugged(self):
-        """Whether the learner stands in a debugger, inside of the node."""
+        """Return True if a debugger traces the watched thread."""
         frame = sys._current_frames().get(self._ident)
         while frame is not None:
             if frame.f_trace is not None:

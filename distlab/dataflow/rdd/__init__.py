@@ -1,4 +1,4 @@
-"""RDDs: data sets on workers, known by how they are made, and so never lost for good.
+"""RDDs: data sets on workers, recomputed from their lineage when partitions are lost.
 
     notebook                                   workers
     ────────                                   ───────
@@ -6,11 +6,11 @@
      action ─▶ stages ─▶ tasks ──────────────▶           cache
      results ◀─────────────────────────────────          shuffle files
 
-Read in this order: `context` (the face), `rdd` and `transform` (what a learner calls),
-`graph` (data sets and their dependencies), `stages` (the graph cut at its shuffles, and
-what is missing), `scheduler` (an action under way), `locations` (what is on which
-worker), `executor` (a task), `cache`, `shuffle`, `merge` (memory, and what to do when
-it is short), `shared` (broadcasts and accumulators), `failures`, `report`. The rest is
+Read in this order: `context` (the entry point), `rdd` and `transform` (the public
+operations), `graph` (data sets and their dependencies), `stages` (the graph cut at its
+shuffles, and missing tasks), `scheduler` (an action under way), `locations` (the data
+of each worker), `executor` (a task), `cache`, `shuffle`, `merge` (bounded memory, and
+spilling), `shared` (broadcasts and accumulators), `failures`, `report`. The rest is
 the library of operations: `pairs`, `joins`, `actions`, `files`, `text`.
 
 Source: Zaharia et al., "Resilient Distributed Datasets: A Fault-Tolerant Abstraction

@@ -1,4 +1,4 @@
-"""What runs: actions, which compute partitions and bring something of them back."""
+"""Actions: the operations that compute partitions and return a result."""
 
 import heapq
 from collections import Counter
@@ -13,7 +13,7 @@ class Actions:
     """The part of `RDD` that starts a job."""
 
     def _each(self, operation, fn, partitions=None):
-        """Return fn(iterator) of each partition; then write what was to be kept."""
+        """Return fn(iterator) of each partition; write the requested checkpoints."""
         fn = partial(_whole, fn)
         results = self.ctx.run(self, operation, fn, partitions)
         self._write_checkpoints()
@@ -33,26 +33,26 @@ class Actions:
         return list(chain.from_iterable(found))
 
     def count(self) -> int:
-        """Return how many records there are."""
+        """Return the number of records."""
         return sum(self._each("count", _count))
 
     def reduce(self, f: Callable) -> object:
-        """Return all records made one by f(one, other)."""
+        """Return all records combined by f(one, other)."""
         return self._reduced("reduce", partial(_reduce, f), f)
 
     def _reduced(self, operation, fn, f):
-        """Return the lists that `fn` makes of each partition, made one by `f`."""
+        """Return the items of fn(iterator) of all partitions, combined by `f`."""
         results = list(chain(*self._each(operation, fn)))
         if not results:
             raise ValueError(f"{operation} has nothing to work on: the RDD is empty.")
         return reduce(f, results)
 
     def fold(self, zeroValue: object, op: Callable) -> object:
-        """Return all records added by op, beginning at zeroValue in each partition."""
+        """Return all records combined by op, from zeroValue on in each partition."""
         return self.aggregate(zeroValue, op, op)
 
     def aggregate(self, zeroValue: object, seqOp: Callable, combOp: Callable) -> object:
-        """Return each partition's records added by seqOp, and those by combOp."""
+        """Return each partition's records folded by seqOp, and those by combOp."""
         results = self._each("aggregate", partial(_add_up, seqOp, zeroValue))
         return reduce(combOp, results, zeroValue)
 
@@ -80,7 +80,7 @@ class Actions:
         return self._take("take", num)
 
     def _take(self, operation, num):
-        """Try one partition, then four times as many as before, until it is enough."""
+        """Return `num` records; read one partition first, then four times as many."""
         items, scanned = [], 0
         while len(items) < num and scanned < self.partitions:
             stop = min(scanned + max(1, 4 * scanned), self.partitions)
@@ -96,7 +96,7 @@ class Actions:
         raise ValueError("the RDD is empty and has no first record.")
 
     def isEmpty(self) -> bool:
-        """Return whether there is no record."""
+        """Return True if there is no record."""
         return not self._take("isEmpty", 1)
 
     def top(self, num: int, key: Callable | None = None) -> list:
@@ -119,11 +119,11 @@ class Actions:
         self._each("foreachPartition", partial(_call_whole, f))
 
     def countByValue(self) -> dict:
-        """Return how often each record is there."""
+        """Return the number of times that each record occurs."""
         return self._counted("countByValue", Counter)
 
     def countByKey(self) -> dict:
-        """Return how many pairs each key has."""
+        """Return the number of pairs of each key."""
         return self._counted("countByKey", _count_keys)
 
     def _counted(self, operation, counted):

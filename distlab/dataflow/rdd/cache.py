@@ -1,9 +1,9 @@
 """The partitions that one worker keeps, in its memory and on its disk.
 
-Kept records are bytes: how much memory they take is known exactly, and a function that
-changes a record in place changes a copy. When memory is full, what was used longest ago
-goes first, to disk if its level says so, but never for another partition of the same
-data set: they would push each other out in turn.
+Kept records are bytes: their size in memory is known exactly, and a function that
+changes a record in place changes a copy. When memory is full, the least recently used
+partition is evicted, to disk if its level allows that, but never for another partition
+of the same data set: they would evict each other in turn.
 """
 
 import os
@@ -21,9 +21,9 @@ Key = tuple[int, int]
 
 
 class StorageLevel(Enum):
-    """Where a kept partition may be; its value is that in words.
+    """A place for kept partitions; the value of each member is its name in words.
 
-    A partition is kept once: what is lost with a worker is computed again.
+    A partition is kept once: if it is lost with a worker, it is computed again.
     """
 
     NONE = ""
@@ -43,9 +43,9 @@ class Block(NamedTuple):
 class Cache:
     """The kept partitions, by (number of the data set, partition).
 
-    memory_bytes: what they may take in memory. home: the folder for those on disk.
-    gained, lost: what came in and went out since somebody last looked, and cleared
-    them.
+    memory_bytes: the limit of their size in memory. home: the folder for those on disk.
+    gained, lost: the partitions added and evicted since the caller last cleared these
+    lists.
     """
 
     def __init__(self, memory_bytes: int, home: str):
@@ -87,12 +87,12 @@ class Cache:
         return self.get(key)
 
     def drop(self, number: int) -> None:
-        """Forget every partition of a data set."""
+        """Drop every partition of a data set."""
         for key in [key for key in self._blocks if key[0] == number]:
             self._forget(key)
 
     def _make_room(self, key, size):
-        """Return whether `size` bytes fit, after what others have to give up."""
+        """Evict other data sets' partitions if need be; return True if `size` fits."""
         others = [
             other
             for other, block in self._blocks.items()

@@ -1,4 +1,4 @@
-"""Records as bytes, some at a time: what the cache, shuffles and spills are made of.
+"""Chunks: serialized batches of records, used by the cache, shuffles and spills.
 
 A chunk is a pickled list of records, or the columns (keys, values) of pairs, which
 pickle much faster than a list of pairs.
@@ -35,7 +35,7 @@ load = pickle.loads
 
 
 def batches(records: Iterable) -> Iterator[list]:
-    """Yield the records in lists that grow, so that few records wait for no others."""
+    """Yield the records in lists of growing size, from 16 to 4096."""
     records, count = iter(records), 16
     while batch := list(islice(records, count)):
         yield batch
@@ -73,7 +73,7 @@ def _chunks(path):
 
 
 def read_segments(path: str, segments: Iterable[tuple[int, int]]) -> Iterator:
-    """Yield what each (offset, size) of a file holds."""
+    """Yield the deserialized chunk at each (offset, size) of a file."""
     file = os.open(path, os.O_RDONLY)
     try:
         for offset, size in segments:

@@ -1,4 +1,4 @@
-"""The workers of one Context, their folder, and what the notebook knows of them."""
+"""The workers of one Context, their folder, and the locations of their data."""
 
 import os
 import shutil
@@ -26,7 +26,7 @@ _TICK_S = 0.05
 class Cluster:
     """A pool of workers, each with a copy of an executor.
 
-    folder: all its files. locations: what is where.
+    folder: all its files. locations: the map outputs and kept partitions of workers.
     accumulators: by their numbers.
     next_node, next_shuffle, next_stage: return the next number of each.
     """
@@ -46,7 +46,7 @@ class Cluster:
         self.next_stage = count().__next__
         self._garbage = deque()
         self._files = count()
-        self._dropped = defaultdict(list)  # worker -> what it has to forget
+        self._dropped = defaultdict(list)  # worker -> data sets, broadcasts to drop
         os.mkdir(os.path.join(self.folder, "notebook"))
         executor = cloudpickle.dumps(Executor(memory_bytes))
         try:
@@ -56,7 +56,7 @@ class Cluster:
             raise
 
     def lost(self, worker: int) -> None:
-        """Take in that a worker is gone, with all that it had; another one is there."""
+        """Record that a worker and its data are lost; a new one is in its place."""
         self._dropped.pop(worker, None)
         self.locations.lost(worker)
 
@@ -70,23 +70,23 @@ class Cluster:
                 self.lost(each)
 
     def drop(self, thing: int | str) -> None:
-        """Have every worker forget a data set, or a broadcast, before its next task."""
+        """Make every worker drop a data set, or a broadcast, before its next task."""
         if isinstance(thing, int):
             self.locations.forget(thing)
         for worker in range(self.pool.count):
             self._dropped[worker].append(thing)
 
     def when_gone(self, thing: object, do: Callable, *args) -> None:
-        """Have do(*args) called once nobody refers to a thing any more.
+        """Call do(*args) after the last reference to a thing is gone.
 
-        It is called between two actions, as that is found at any moment, in the middle
-        of anything.
+        The call waits for `clean`, between two actions, since a finalizer may run at
+        any time.
         """
         later = partial(do, *args)
         weakref.finalize(thing, self._garbage.append, later).atexit = False
 
     def clean(self) -> None:
-        """Remove what nobody refers to any more."""
+        """Run the removals registered for things that have no references left."""
         while self._garbage:
             self._garbage.popleft()()
 
@@ -96,12 +96,12 @@ class Cluster:
             self.remove(output.path)
 
     def remove(self, path: str) -> None:
-        """Remove a file, which may be lost already, with its worker's disk."""
+        """Remove a file, unless it is already lost with its worker's disk."""
         with suppress(FileNotFoundError):
             os.remove(path)
 
     def dropped_for(self, worker: int) -> tuple:
-        """Return what a worker has to forget, once."""
+        """Return the data sets and broadcasts a worker has to drop; clear the list."""
         return tuple(self._dropped.pop(worker, ()))
 
     def store(self, kind: str, data: bytes) -> str:

@@ -1,4 +1,4 @@
-"""`Context`: workers that wait for actions, and the beginning of every lineage.
+"""`Context`: a pool of workers for actions, and the source of every lineage.
 
     with Context(workers=2) as sc:
         lines = sc.textFile("book.txt")
@@ -36,17 +36,17 @@ __all__ = ["Context"]
 class Context:
     """`workers` processes that compute RDDs, until `stop()` or the end of the `with`.
 
-    memory_bytes: what each worker may take: half for kept partitions, half for the
-    tables of the task it is doing. What is more goes to disk.
+    memory_bytes: the limit of each worker: half for kept partitions, half for the
+    tables of its current task. Data beyond that goes to disk.
     faults: `KillWorker` and `SlowWorker`, to break a run on purpose; a worker's tasks
     are counted from 1 over all actions.
-    workdir: where its folder is made; else where temporary files go.
+    workdir: the parent of its folder; if None, the folder for temporary files.
     jobs: a report on each action, the last one at the end.
     checkpoints: the folder that `RDD.checkpoint` writes to, if there is one.
 
     Raises: InvalidArgument, WorkdirError; NestedWorld inside a worker.
-    After Ctrl-C the Context can be used on: workers that were busy are replaced, with
-    what they kept. They end with the notebook's process, too.
+    After Ctrl-C the Context can still be used: workers that were busy are replaced, and
+    their kept partitions are lost. Workers end with the notebook's process, too.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class Context:
         self.stop()
 
     def stop(self) -> None:
-        """End the workers; nothing of theirs is left."""
+        """Stop the workers, and remove their files."""
         self._finalizer()
         self._cluster = None
 
@@ -103,7 +103,7 @@ class Context:
         return self._cluster
 
     def kill(self, worker: int) -> None:
-        """Kill a worker's process; what it kept and wrote is lost with it.
+        """Kill a worker's process; its kept partitions and files are lost with it.
 
         Another process takes its place. During an action, from another thread, this
         returns at once.
@@ -134,7 +134,7 @@ class Context:
         return made
 
     def _store(self, items, slices):
-        """Write the slices of what is parallelized to a file."""
+        """Write items to a file; return its path and (offset, size) of each slice."""
         cuts = [len(items) * number // slices for number in range(slices + 1)]
         parts = [
             serialize(items[first:last], what="an item given to parallelize")
@@ -178,9 +178,9 @@ class Context:
         fn: Callable,
         partitions: Iterable[int] | None = None,
     ) -> list:
-        """Have fn(partition, iterator) called on partitions; return the results.
+        """Run fn(partition, iterator) on partitions; return the results.
 
-        operation: what the action is called in its report.
+        operation: the action's name in its report.
 
         Raises: TaskFailed, CannotTravel, NestedRDD, WorkdirError, ContextStopped,
         KeyboardInterrupt.

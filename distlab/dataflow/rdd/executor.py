@@ -1,4 +1,4 @@
-"""What runs inside a worker: one partition of one data set, computed and handed on.
+"""The executor inside a worker: it computes one partition of one data set per task.
 
     source ─▶ map ─▶ filter ─▶ ...    one iterator on top of the other: a record passes
                                       the whole chain before the next one is read
@@ -36,12 +36,12 @@ _memory = None  # of the task that this process is doing
 class Order(NamedTuple):
     """A task, as it is sent to a worker.
 
-    program: path of the file with the serialized chains, and last what to do with the
-    records: a function (partition, iterator), or how to shuffle them.
-    node, partition: what is to be computed. shuffle: the map task's path to write to,
-    None for a result. levels: storage level of every data set that is kept.
-    pieces: (shuffle, partition) -> where the segments of each map task are.
-    dropped: data sets, and paths of broadcasts, to forget first.
+    program: path of the file with the serialized chains, and last the use of the
+    records: a function (partition, iterator), or the arguments of a shuffle.
+    node, partition: the data set and partition to compute. shuffle: the map task's path
+    to write to, None for a result. levels: storage level of every kept data set.
+    pieces: (shuffle, partition) -> (path, segments) of each map task.
+    dropped: data sets, and paths of broadcasts, to drop first.
     note: path of a note to keep of every record, see `notes`.
     """
 
@@ -57,11 +57,11 @@ class Order(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What came of a task.
+    """The result of a task.
 
     output: the packed result, or a MapOutput; None if a piece was lost, which is then
     `lost`. computed, reused: (data set, partition) in order. gained, evicted: in the
-    cache. added: accumulator -> what was added. counts: of spills and broadcasts.
+    cache. added: accumulator -> the sum added. counts: of spills and broadcasts.
     """
 
     output: object
@@ -75,14 +75,14 @@ class Done(NamedTuple):
 
 
 class Executor:
-    """A worker's memory: its cache, and the task it is doing."""
+    """The state of a worker: its cache, and the memory limit of its tasks."""
 
     def __init__(self, memory_bytes: int):
         self._memory_bytes = memory_bytes
         self._cache = None
 
     def run(self, order: Order) -> Done:
-        """Do a task."""
+        """Run a task; return its result."""
         global _memory
         if self._cache is None:
             self._cache = Cache(self._memory_bytes // 2, order.home)
@@ -96,12 +96,12 @@ class Executor:
 
 
 def memory() -> Memory:
-    """Return what the task that this process is doing may take."""
+    """Return the Memory of the task that this process is running."""
     return _memory
 
 
 class _Task:
-    """One task: what it computes, and what it reused and read on the way."""
+    """One task: its steps, and the partitions it has computed and reused so far."""
 
     def __init__(self, order, cache, memory):
         self.order = order
@@ -162,7 +162,7 @@ class _Task:
         return pack(self.last(order.partition, records), "a worker")
 
     def records(self, number, partition):
-        """Return an iterator over a partition, from the cache if it can be."""
+        """Return an iterator over a partition, from the cache if it is there."""
         step, level = self.steps[number], self.order.levels.get(number)
         if level is None:
             return self._compute(step, partition)
@@ -192,7 +192,7 @@ class _Task:
         return iter(step.compute(partition, inputs))
 
     def _pipe(self, step, partition):
-        """Put the iterators of a chain on top of each other."""
+        """Return an iterator over the chain of piped steps that ends with `step`."""
         line = [step]
         parent = step.inputs[0][0]
         while self.steps[parent].kind == "piped" and parent not in self.order.levels:
@@ -206,9 +206,9 @@ class _Task:
 
 
 def _iterated(step: Step, made: object) -> Iterator:
-    """Return an iterator over what a step's function made of a partition.
+    """Return an iterator over the result of a step's function for a partition.
 
-    Raises: TypeError if it made nothing of the kind.
+    Raises: TypeError if the result is not iterable.
     """
     try:
         return iter(made)

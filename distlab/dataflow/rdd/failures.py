@@ -1,6 +1,6 @@
-"""Where a task failed, in words: which operation, which record, which partition.
+"""The location of a task's failure, in words: operation, record and partition.
 
-The frames of the exception still hold what the learner's function was called with.
+The frames of the exception still hold the arguments of the learner's function.
 """
 
 import reprlib
@@ -16,9 +16,9 @@ __all__ = ["learners_frame", "note_record", "where", "with_notes"]
 def learners_frame(
     error: BaseException, steps: Mapping[int, Step], last: object
 ) -> tuple[FrameType | None, str]:
-    """Return the frame of the learner's function that was called, and whose it is.
+    """Return the frame of the learner's function, and the operation it was given to.
 
-    last: what is done with the records in the end.
+    last: the action's function for the records, or the arguments of a shuffle.
     """
     if isinstance(error.__cause__, StopIteration):
         error = error.__cause__  # a generator has made a RuntimeError of it
@@ -40,7 +40,7 @@ def learners_frame(
 def where(
     frame: FrameType | None, owner: str, steps: Mapping[int, Step], partition: int
 ) -> str:
-    """Return a sentence that says where it failed, as far as it can be known."""
+    """Return a sentence with the operation, partition and arguments of a failure."""
     if frame is None:
         latest = max(steps.values(), key=lambda step: step.id, default=None)
         of = f" of {latest.name} (RDD {latest.id})" if latest else ""
@@ -55,7 +55,7 @@ def where(
 
 
 def with_notes(step: Step, note: Callable[[str], None]) -> Step:
-    """Return the same step, with every record or key noted before it gets it."""
+    """Return the step, wrapped to note every record or key before processing it."""
     noting = _noting_keys if step.kind == "shuffled" else _noting_records
     compute = partial(noting, step.compute, note, f"{step.name} (RDD {step.id})")
     return step._replace(compute=compute)
@@ -66,7 +66,7 @@ def _noting_records(compute, note, what, partition, records):
 
 
 def note_record(note: Callable[[str], None], what: str, record: object) -> object:
-    """Note that a record is given to something, and return it."""
+    """Note that a record is given to the operation `what`; return the record."""
     shown = reprlib.repr(record)
     note(f"The last record that it had begun was {shown}, in {what}.")
     return record
@@ -86,7 +86,7 @@ def _single(note, what, chunks):
 
 
 def _codes(fn):
-    """Return the code of a function of the learner's, if it is one."""
+    """Return [the code] of a function of the learner's, or [] for one of distlab's."""
     fn = getattr(fn, "__func__", fn)
     ours = not isinstance(fn, FunctionType) or (fn.__module__ or "").startswith(
         "distlab."

@@ -38,9 +38,9 @@ class Files:
         self._write_checkpoints()
 
     def checkpoint(self) -> None:
-        """Have it written to the checkpoint folder by the next action on it.
+        """Mark it for a checkpoint, which the next action on it writes.
 
-        From then on it is read from there, and what it was made from is not needed.
+        From then on it is read from there, and its lineage is not needed.
         """
         if self.ctx.checkpoints is None:
             raise InvalidArgument(
@@ -49,11 +49,11 @@ class Files:
         self.checkpointing = True
 
     def isCheckpointed(self) -> bool:
-        """Return whether its lineage has been cut by a checkpoint."""
+        """Return True if its lineage has been cut by a checkpoint."""
         return self.cut_off
 
     def _write_checkpoints(self):
-        """Write what was asked to be a checkpoint, now that an action has ended."""
+        """Write the requested checkpoints, now that an action has ended."""
         for each in _asked(self):
             folder = os.path.join(self.ctx.checkpoints, f"rdd-{each.number}")
             os.makedirs(folder, exist_ok=True)

@@ -1,4 +1,4 @@
-"""The lineage: data sets, what each is made from, and how workers get to know it.
+"""The lineage: data sets, their dependencies, and their serialization for workers.
 
     Narrow   a partition needs whole partitions of its parent: one task, no shuffle
     Wide     it needs a piece of every one: a shuffle, and a new stage
@@ -9,8 +9,8 @@ is used by at most one of the child, which leaves out `cartesian`.
     textFile ─▶ flatMap ─▶ map ══▶ reduceByKey      ─▶ narrow   ══▶ wide
     └────── one chain ───────┘
 
-A data set is never changed, and says how each of its partitions is made. So one that
-was lost can be made again, from its parents, and nothing else has to be kept.
+A data set is immutable, and holds the function that computes each of its partitions. So
+a lost partition can be recomputed from its parents, and nothing else has to be kept.
 
 Source: Zaharia et al., "Resilient Distributed Datasets" (2012), sections 2 and 4.
 """
@@ -56,11 +56,11 @@ class Step(NamedTuple):
 
 
 class Aggregator(NamedTuple):
-    """How the values of one key become one.
+    """The functions that combine the values of one key.
 
     create: makes a combiner of the first value, None if it is the value itself. merge:
-    adds a value to a combiner. combine: makes one combiner of two.
-    early: whether the map side does so, too, before anything is sent.
+    adds a value to a combiner. combine: merges two combiners.
+    early: whether the map side combines too, before anything is sent.
     """
 
     create: Callable | None
@@ -79,7 +79,7 @@ class Narrow(NamedTuple):
 class Wide:
     """A dependency on a piece of every partition of a parent: one shuffle.
 
-    number: of the shuffle. partitions: how many pieces each map task makes.
+    number: of the shuffle. partitions: the number of pieces that each map task writes.
     payload: (partitions, choose, aggregator) serialized, as they were when it was made.
     """
 
@@ -105,9 +105,9 @@ class Node:
 
     ctx: its Context. label: the name that the learner gave it, if any.
     kind, compute: as in `Step`. operation: the method that made it.
-    partitioner: which keys are in which partition, if that is known.
-    level: where its partitions are to be kept. If they are, its function has been
-    serialized as it was when that was asked, and chains made from it end at it.
+    partitioner: the map from keys to partitions, if that is known.
+    level: where its partitions are to be kept. If they are, its function was serialized
+    when `persist` was called, and chains made from it end at it.
     checkpointing: whether the next action is to write it to the checkpoint folder.
     cut_off: whether it is read from a checkpoint instead of being computed.
     """
@@ -139,11 +139,11 @@ class Node:
 
     @property
     def kept(self) -> bool:
-        """Whether its partitions are to be kept."""
+        """True if its partitions are to be kept."""
         return self.level is not StorageLevel.NONE
 
     def step(self) -> Step:
-        """Return what travels of it."""
+        """Return the Step that is sent to workers."""
         inputs = tuple(
             each.number if isinstance(each, Wide) else (each.parent.number, each.needs)
             for each in self.dependencies
@@ -151,11 +151,11 @@ class Node:
         return Step(self.number, self.operation, self.kind, self.compute, inputs)
 
     def serialized(self) -> tuple[bytes, list["Node"]]:
-        """Return its chain as bytes, the same ones from the first time on, and where
-        the chain's own parents are.
+        """Return (its chain as bytes, the parents of the chain); the first call's
+        result is kept.
 
-        What a function of the learner's uses is taken as it is now, however it may
-        change until a lost partition is computed again.
+        The objects that the learner's functions refer to are serialized as they are,
+        whatever changes until a lost partition is recomputed.
         """
         if self._serialized is None:
             self._serialized = self._serialize()
@@ -167,10 +167,10 @@ class Node:
         return serialize([node.step() for node in chain], functions), beyond
 
     def program(self, last: bytes) -> bytes:
-        """Return all chains of its stage and what to do `last`, as bytes.
+        """Return all chains of its stage, and then `last`, as bytes.
 
-        Its own functions are taken with what they use now, unless they had to be
-        serialized before.
+        Its own functions are serialized with the objects they refer to now, unless they
+        had to be serialized before.
         """
         data, waiting = self._serialized or self._serialize()
         chains, seen, waiting = [data], set(), list(waiting)
@@ -181,12 +181,12 @@ class Node:
                 data, beyond = node.serialized()
                 chains.append(data)
                 waiting += beyond
-        # Chains from before a checkpoint know nothing of it: those here replace steps.
+        # Chains serialized before a checkpoint lack it: those here replace their steps.
         chains[:0] = [each.serialized()[0] for each in within(self) if each.cut_off]
         return pickle.dumps([*chains, last])
 
     def cut_lineage(self, compute: Callable) -> None:
-        """Forget what it was made from; from now on compute(partition) reads it."""
+        """Drop its dependencies; from now on compute(partition) reads it."""
         self.kind, self.compute, self.dependencies = "source", compute, ()
         self.cut_off, self._serialized = True, None
 
@@ -200,9 +200,9 @@ class Node:
 
 
 def chain_of(node: Node) -> tuple[list[Node], list[Node]]:
-    """Return what is computed in one go with `node`, itself first, and what that needs.
+    """Return the chain of `node`, itself first, and the parents that the chain reads.
 
-    A chain ends at a source, a shuffle, or where several parents meet, and before a
+    A chain ends at a source, a shuffle, or a node with several parents, and before a
     parent that is kept.
     """
     chain = [node]
@@ -233,7 +233,7 @@ def same(partition: int) -> tuple[int]:
 
 
 def functions_in(compute: object) -> list[Callable]:
-    """Return the functions that a partial is made of, or what it is itself."""
+    """Return the functions inside a partial or tuple, or the function itself."""
     if isinstance(compute, partial):
         parts = (*compute.args, *compute.keywords.values(), compute.func)
     elif isinstance(compute, tuple):
@@ -244,10 +244,10 @@ def functions_in(compute: object) -> list[Callable]:
 
 
 def serialize(thing: object, functions: Iterable = (), what: str = "this") -> bytes:
-    """Return something as bytes, for workers.
+    """Return `thing` serialized for workers, as bytes.
 
-    Raises: CannotTravel naming which of `functions` cannot travel, and why, or `what`;
-    NestedRDD.
+    Raises: CannotTravel naming the one of `functions` that cannot be serialized, and
+    why, or `what`; NestedRDD.
     """
     file = io.BytesIO()
     try:

@@ -1,7 +1,7 @@
-"""Two RDDs of pairs brought together by key.
+"""Joins: two RDDs of pairs combined by key.
 
-Each value is marked with the side that it is from; then all are grouped together, and a
-key's values are dealt out again. RDDs with the same partitioner need no shuffle.
+Each value is tagged with the side that it is from; then both RDDs are grouped by key,
+and a key's values are separated again. RDDs with the same partitioner need no shuffle.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ class Joins:
         return self._together("cogroup", other, numPartitions, _both)
 
     def subtractByKey(self, other, numPartitions: int | None = None):
-        """Return the pairs whose key the other one has not."""
+        """Return the pairs whose key is not in the other RDD."""
         return self._together("subtractByKey", other, numPartitions, _without)
 
     def _together(self, operation, other, numPartitions, values: Callable):

@@ -1,4 +1,4 @@
-"""What is where: the map outputs and kept partitions that live workers have."""
+"""Locations of data: the map outputs and kept partitions of live workers."""
 
 from collections import Counter, defaultdict
 
@@ -9,11 +9,11 @@ __all__ = ["Locations"]
 
 
 class Locations:
-    """The notebook's knowledge of its workers' disks and caches.
+    """The notebook's record of its workers' disks and caches.
 
     outputs: shuffle -> map task -> (worker, MapOutput). kept: (data set, partition) ->
     the workers that have it.
-    Invariant: nothing of a worker that is lost is in it.
+    Invariant: it has no entry of a worker that is lost.
     """
 
     def __init__(self):
@@ -21,7 +21,7 @@ class Locations:
         self.kept = defaultdict(set)
 
     def lost(self, worker: int) -> None:
-        """Take in that a worker is gone, with its memory and its disk."""
+        """Remove the entries of a lost worker, its memory and its disk."""
         for outputs in self.outputs.values():
             for task in [t for t, (owner, _) in outputs.items() if owner == worker]:
                 del outputs[task]
@@ -29,19 +29,19 @@ class Locations:
             workers.discard(worker)
 
     def changed(self, worker: int, gained: list, evicted: list) -> None:
-        """Take in what came into a worker's cache, and what went."""
+        """Record the partitions added to a worker's cache, and those evicted."""
         for key in gained:
             self.kept[key].add(worker)
         for key in evicted:
             self.kept[key].discard(worker)
 
     def forget(self, number: int) -> None:
-        """Take in that a data set is not kept any more."""
+        """Record that a data set is no longer kept."""
         for key in [key for key in self.kept if key[0] == number]:
             del self.kept[key]
 
     def file_lost(self, path: str) -> bool:
-        """Take in that an output's file is gone; return whether it was known."""
+        """Record that an output's file is missing; return True if it was recorded."""
         for outputs in self.outputs.values():
             for task, (_, output) in outputs.items():
                 if output.path == path:
@@ -50,19 +50,19 @@ class Locations:
         return False
 
     def is_kept(self, node: Node, partition: int) -> bool:
-        """Return whether a live worker has this partition."""
+        """Return True if a live worker keeps this partition."""
         return bool(node.kept and self.kept.get((node.number, partition)))
 
     def missing(self, wide: Wide) -> list[int]:
-        """Return the map tasks of a shuffle whose output nobody has."""
+        """Return the map tasks of a shuffle whose output no live worker has."""
         have = self.outputs[wide.number]
         return [t for t in range(wide.parent.partitions) if t not in have]
 
     def keepers(self, node: Node, partition: int) -> set[int]:
-        """Return the workers that can best do a task, because of what they keep.
+        """Return the workers preferred for a task, because of the partitions they keep.
 
-        It is those that keep all that anybody keeps of what the task needs, or else one
-        that keeps most of it; nobody if nothing is kept.
+        These are the workers that keep all kept partitions that the task needs, or else
+        the one that keeps most of them; the empty set if none is kept.
         """
         kept = []
         for each, number in self._walk(node, partition, self.is_kept):
@@ -77,9 +77,9 @@ class Locations:
     def pieces(
         self, node: Node, partition: int, worker: int | None
     ) -> list[tuple[Wide, int]]:
-        """Return which (shuffle, partition) a task needs if this worker does it.
+        """Return each (shuffle, partition) that a task needs if this worker runs it.
 
-        What is behind a partition that the worker keeps is not needed.
+        The ancestors of a partition that the worker keeps are not needed.
         """
 
         def is_here(each, number):
@@ -94,7 +94,7 @@ class Locations:
         ]
 
     def _walk(self, node, partition, ends):
-        """Yield (data set, partition) of what a task is about, up to where it ends."""
+        """Yield (data set, partition) of narrow ancestors, up to those where `ends`."""
         seen, waiting = set(), [(node, partition)]
         while waiting:
             node, partition = waiting.pop()
@@ -108,7 +108,7 @@ class Locations:
                             waiting += [(each.parent, number) for number in needed]
 
     def segments(self, wide: Wide, partition: int) -> list[tuple[str, list]]:
-        """Return where the pieces of a partition are, by map task."""
+        """Return (path, chunks) of each piece of a partition, by map task."""
         have = self.outputs[wide.number]
         outputs: list[MapOutput] = [have[t][1] for t in sorted(have)]
         return [(output.path, output.pieces[partition]) for output in outputs]

@@ -1,4 +1,4 @@
-"""Values of one key brought together, and records put in order, in bounded memory.
+"""Aggregation by key, and sorting of records, in bounded memory.
 
 pairs ─▶ key -> combiner ─ too large? ─▶ spilled: by hash of the key to 16 files
             └──── the end ────▶ items, or one file after the other, merged in turn
@@ -32,10 +32,10 @@ _END = object()
 
 
 class Memory:
-    """What a task may take, and where it puts what is more.
+    """The memory limit of a task, and its spill files.
 
-    most_bytes: for what it holds. path: that spill files' names begin with.
-    spilled_records, spilled_bytes: what it has written by now because of that.
+    most_bytes: limit for the data that it holds. path: prefix of spill files' names.
+    spilled_records, spilled_bytes: the amounts written to spill files so far.
     """
 
     def __init__(self, most_bytes: int, path: str):
@@ -45,20 +45,20 @@ class Memory:
         self._numbers = count()
 
     def new_file(self) -> str:
-        """Return a path that nobody else uses."""
+        """Return a path that is not yet in use."""
         return f"{self._path}.{next(self._numbers)}"
 
     def spilled(self, records: int, size: int) -> None:
-        """Take in that so much was written."""
+        """Add to the counts of spilled records and bytes."""
         self.spilled_records += records
         self.spilled_bytes += size
 
 
 class Table:
-    """key -> combiner, for the values or combiners that are added.
+    """A hash table of key -> combiner, for the values or combiners that are added.
 
-    spill: called with the table when it has become too large, to take its entries away;
-    without it they go to files, and come back in `items`.
+    spill: called with the table when it has become too large, to remove its entries;
+    without it they go to files, and are read back in `items`.
     """
 
     def __init__(
@@ -90,10 +90,9 @@ class Table:
         self.add_values(_pairs(columns))
 
     def _add(self, pairs, create, merge):
-        """Take pairs off an iterator; now and then look how much memory they take.
+        """Add pairs from an iterator; check the table's size now and then.
 
-        Nothing else is done for each of them: this is where a count by key spends its
-        time.
+        Nothing else is done for each of them: a count by key spends its time here.
         """
         pairs, create, pair = iter(pairs), create or _itself, None
         try:
@@ -110,7 +109,7 @@ class Table:
             raise _described(error, pair) from error.__cause__
 
     def _look(self):
-        """See how much memory it takes; look again when it may be much more."""
+        """Estimate its size, and spill if too large; set the pairs until next time."""
         entries = self.entries
         size = size_bytes(entries.items(), len(entries))
         if size > self._memory.most_bytes:
@@ -121,7 +120,7 @@ class Table:
         self._size, self._span = size, max(100, min(fitting, 4 * self._span))
 
     def take(self) -> dict:
-        """Return the entries, and go on with none."""
+        """Return the entries, and continue with an empty table."""
         taken, self.entries = self.entries, {}
         return taken
 
@@ -132,7 +131,7 @@ class Table:
             self._files[hash((self._depth, key)) % _FILES].add(key, combiner)
 
     def items(self) -> Iterator[tuple[object, object]]:
-        """Return (key, combiner); in the order of keys' coming, if none was spilled."""
+        """Return (key, combiner) pairs; in insertion order if none was spilled."""
         if self._files is None:
             return iter(self.entries.items())
         self._spill()
@@ -146,7 +145,7 @@ class Table:
 
 
 class _Spill:
-    """Entries in a file, in chunks."""
+    """The entries of one spill file, in chunks."""
 
     def __init__(self, memory):
         self._memory = memory
@@ -187,7 +186,7 @@ def _itself(value):
 
 
 def _described(error, pair):
-    """Return the exception to tell of when a pair could not be added."""
+    """Return the exception to report when a pair could not be added."""
     if error.__traceback__.tb_next is not None:
         return error  # raised in the learner's function
     if not isinstance(pair, tuple | list) or len(pair) != 2:
@@ -200,7 +199,7 @@ def _described(error, pair):
 
 
 def not_a_pair(record: object) -> TypeError:
-    """Return the exception that says that a record has no key and value."""
+    """Return the exception for a record that is not a (key, value) pair."""
     return TypeError(
         f"the record {reprlib.repr(record)} is no (key, value) pair, which operations "
         "by key need. Make pairs first: keyBy(f), or map(lambda x: (x, 1))."
@@ -210,7 +209,7 @@ def not_a_pair(record: object) -> TypeError:
 def ordered(
     records: Iterable, key: Callable, reverse: bool, memory: Memory
 ) -> Iterator:
-    """Yield the records in order of key(record), those of equal keys as they came."""
+    """Yield the records in order of key(record); the sort is stable."""
     runs, held, until_look, span = [], [], 1000, 1000
     for batch in batches(records):
         held += batch

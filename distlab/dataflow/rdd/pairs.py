@@ -1,4 +1,4 @@
-"""What RDDs of (key, value) pairs can do besides: bring together what has one key."""
+"""Operations on RDDs of (key, value) pairs: grouping, aggregation, sorting by key."""
 
 import copy
 from collections.abc import Callable, Iterable, Iterator
@@ -56,7 +56,7 @@ class Pairs:
         return self._shuffled("partitionBy", partitioner, _pairs)
 
     def _partitioner(self, partitions, choose=portable_hash):
-        """Return the partitioner asked for; as many partitions as here if None."""
+        """Return a partitioner; by default with as many partitions as this RDD."""
         count = self.partitions if partitions is None else int(partitions)
         if partitions is not None and count < 1:
             raise ValueError(f"numPartitions is at least 1, and got {partitions!r}.")
@@ -77,18 +77,18 @@ class Pairs:
         mergeCombiners: Callable,
         numPartitions: int | None = None,
     ):
-        """Return (key, what became of its values).
+        """Return (key, the combiner of its values).
 
-        createCombiner(value) begins, mergeValue(combiner, value) goes on, before the
-        shuffle; mergeCombiners(one, other) ends it, after.
+        createCombiner(value) and mergeValue(combiner, value) make combiners before the
+        shuffle; mergeCombiners(one, other) merges them after it.
         """
         aggregator = Aggregator(createCombiner, mergeValue, mergeCombiners)
         return self._aggregated("combineByKey", aggregator, numPartitions)
 
     def reduceByKey(self, func: Callable, numPartitions: int | None = None):
-        """Return (key, all its values made one by func(one, other)).
+        """Return (key, all its values combined by func(one, other)).
 
-        Each map task does so first with what it has, so one record of each key is sent.
+        Each map task first combines its own values, so it sends one record per key.
         """
         aggregator = Aggregator(None, func, func)
         return self._aggregated("reduceByKey", aggregator, numPartitions)
@@ -100,7 +100,7 @@ class Pairs:
         combFunc: Callable,
         numPartitions: int | None = None,
     ):
-        """Return (key, its values added by seqFunc to a copy of zeroValue)."""
+        """Return (key, its values folded by seqFunc into a copy of zeroValue)."""
         create = partial(_from_zero, seqFunc, zeroValue)
         aggregator = Aggregator(create, seqFunc, combFunc)
         return self._aggregated("aggregateByKey", aggregator, numPartitions)
@@ -108,7 +108,7 @@ class Pairs:
     def foldByKey(
         self, zeroValue: object, func: Callable, numPartitions: int | None = None
     ):
-        """Return (key, its values added by func to a copy of zeroValue)."""
+        """Return (key, its values folded by func into a copy of zeroValue)."""
         create = partial(_from_zero, func, zeroValue)
         aggregator = Aggregator(create, func, func)
         return self._aggregated("foldByKey", aggregator, numPartitions)
@@ -118,7 +118,7 @@ class Pairs:
 
         All values of one key have to fit into a worker's memory at once, as in Spark:
         many keys go to disk when memory is short, one key's values do not. Where the
-        values are to be made one, reduceByKey sends and holds far less.
+        values are to be combined, reduceByKey sends and holds far less.
         """
         aggregator = Aggregator(_listed, _appended, _extended, early=False)
         lists = self._aggregated("groupByKey", aggregator, numPartitions)

@@ -1,7 +1,7 @@
-"""Which partition a key belongs to: the same in every process, and on every attempt.
+"""Partitioning of keys: the same in every process, and on every attempt.
 
 Workers are forks of one server, started with a fixed seed for hashes, so `hash` of a
-string is the same in all of them, and in those that take a dead one's place. In the
+string is the same in all of them, and in those that replace a dead one. In the
 notebook's own process it is another one, so nothing is hashed there.
 """
 
@@ -18,7 +18,7 @@ _PLAIN = {int, str, float, bool, bytes, complex}
 
 
 def portable_hash(x: object) -> int:
-    """Return the hash that decides on a key's partition; 0 for None."""
+    """Return the hash that determines a key's partition; 0 for None."""
     if x is None:
         return 0
     if isinstance(x, tuple):
@@ -68,10 +68,10 @@ def _chosen(choose, key, partitions):
 
 
 class Partitioner:
-    """Says which of `numPartitions` a key belongs to, by a function of the key.
+    """A map from a key to one of `numPartitions`, by a function of the key.
 
     Two data sets with equal partitioners have equal keys in the same partition, so
-    bringing them together needs no shuffle.
+    a join of them needs no shuffle.
     """
 
     def __init__(self, numPartitions: int, partitionFunc: Callable):

@@ -1,8 +1,8 @@
-"""`RDD`: a data set in partitions, known by how it is made.
+"""`RDD`: a data set in partitions, defined by its lineage.
 
-What it can do is in the classes that it is put together from, each a file: what makes
-another RDD of it, with keys or without, and the actions, which run. Names, arguments
-and results are those of the core of PySpark's RDD.
+Its operations are in its base classes, one file each: transformations, with keys or
+without, and actions, which run a job. Names, arguments and results are those of the
+core of PySpark's RDD.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ __all__ = ["RDD"]
 class RDD(Transformations, Pairs, Joins, Actions, Files, Node):
     """A data set whose partitions are computed when an action needs them.
 
-    What it is made from, and how, is in `Node`.
+    Its dependencies and its compute function are in `Node`.
     """
 
     def __repr__(self):
@@ -37,7 +37,7 @@ class RDD(Transformations, Pairs, Joins, Actions, Files, Node):
     def _piped(
         self, operation: str, compute: Callable, preserves: bool = False
     ) -> "RDD":
-        """Return what compute(partition, iterator) makes of each partition."""
+        """Return the RDD of compute(partition, iterator) of each partition."""
         parents = [Narrow(self, same)]
         made = RDD(self.ctx, operation, self.partitions, "piped", compute, parents)
         made.partitioner = self.partitioner if preserves else None
@@ -50,7 +50,7 @@ class RDD(Transformations, Pairs, Joins, Actions, Files, Node):
         compute: Callable,
         aggregator: Aggregator | None = None,
     ) -> "RDD":
-        """Return what compute(partition, chunks) makes of each partition's pieces."""
+        """Return the RDD of compute(partition, chunks) after a shuffle."""
         count, choose = partitioner.numPartitions, partitioner.partitionFunc
         wide = Wide(self, count, choose, aggregator)
         made = RDD(self.ctx, operation, count, "shuffled", compute, [wide])
@@ -60,7 +60,7 @@ class RDD(Transformations, Pairs, Joins, Actions, Files, Node):
     def _joined(
         self, operation: str, partitions: int, compute: Callable, parents: list[Narrow]
     ) -> "RDD":
-        """Return what compute(partition, inputs) makes of partitions of parents."""
+        """Return the RDD of compute(partition, inputs) of partitions of `parents`."""
         return RDD(self.ctx, operation, partitions, "joined", compute, parents)
 
     def _check_same_context(self, other):
@@ -77,7 +77,7 @@ class RDD(Transformations, Pairs, Joins, Actions, Files, Node):
         return self.number
 
     def setName(self, name: str) -> "RDD":
-        """Give it a name, which pictures and reports show."""
+        """Set its name, which pictures and reports show; return the RDD."""
         self.label = name
         return self
 
@@ -87,7 +87,7 @@ class RDD(Transformations, Pairs, Joins, Actions, Files, Node):
         return self.ctx
 
     def getNumPartitions(self) -> int:
-        """Return how many partitions it has."""
+        """Return the number of its partitions."""
         return self.partitions
 
     def cache(self) -> "RDD":
@@ -111,7 +111,7 @@ class RDD(Transformations, Pairs, Joins, Actions, Files, Node):
         return self
 
     def unpersist(self, blocking: bool = False) -> "RDD":
-        """Forget what is kept of it."""
+        """Drop its kept partitions from memory and disk, and keep none from now on."""
         if self.kept:
             self.ctx.cluster.drop(self.number)
         self.level = StorageLevel.NONE
@@ -119,18 +119,18 @@ class RDD(Transformations, Pairs, Joins, Actions, Files, Node):
 
     @property
     def is_cached(self) -> bool:
-        """Whether it is to be kept."""
+        """True if its partitions are to be kept."""
         return self.kept
 
     def getStorageLevel(self) -> StorageLevel:
-        """Return where its partitions are kept."""
+        """Return the level at which its partitions are kept."""
         return self.level
 
     def toDebugString(self) -> bytes:
-        """Return its lineage as text; a + is where a shuffle is."""
+        """Return its lineage as text; a + marks a shuffle."""
         return debug_string(self).encode()
 
     def lineage(self) -> Lineage:
-        """Return its lineage as data: what it is made from, cut into stages."""
+        """Return its lineage as data: its ancestors, cut into stages."""
         stages = cut(self, list(range(self.partitions)), count().__next__)
         return lineage_of(self, stages, self.ctx.cluster.locations)

@@ -1,4 +1,4 @@
-"""What an action did: its stages, what was computed, and what moved between them."""
+"""The report on an action: its stages, partitions computed, and data shuffled."""
 
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ _STEM = " |  "
 
 @dataclass(repr=False)
 class JobReport:
-    """One action.
+    """The report on one action.
 
     action: its name, such as "collect". lineage: its graph, with the stages.
     computed, reused: (RDD, partition) that were computed, or read from a cache, in
@@ -44,8 +44,8 @@ class JobReport:
         return self.lineage.stages
 
     def rows(self) -> list[tuple[str, ...]]:
-        """Return for each stage, as text: its number, the operation that ends it, what
-        ran, records and bytes that it shuffled, seconds.
+        """Return for each stage, as text: its number, the operation that ends it, the
+        tasks that ran, the records and bytes that it shuffled, its time.
         """
         named = {node.id: node.label or node.name for node in self.lineage.nodes}
         return [
@@ -186,7 +186,7 @@ def _stage(stage):
 def debug_string(node: Node) -> str:
     """Return the lineage as Spark prints it: a line for each data set, parents below.
 
-    A number in brackets is how many partitions there are on this side of a shuffle.
+    A number in brackets is the number of partitions on this side of a shuffle.
     """
     lines = []
     _add(node, f"({node.partitions}) ", _STEM, lines)

@@ -1,15 +1,15 @@
 """One action under way: the notebook's loop around the workers, as in `job`.
 
-    what is needed and could run? ─▶ an idle worker, best one that keeps what it needs
+    a task is needed and ready ─▶ an idle worker, best one that keeps the task's input
     Returned ─▶ a map task's pieces, or a part of the result
     Raised ───▶ the action fails
-    Lost ─────▶ forget what that worker had; ask again what is needed
+    Lost ─────▶ drop that worker's data; compute anew which tasks are needed
 
-Nothing is planned ahead. After a death the same question, asked of what is left, finds
-just the tasks whose work is gone and is still needed.
+Nothing is planned ahead. After a death the same search over the remaining data finds
+just the tasks whose output is lost and is still needed.
 
     folder/notebook/                programs, broadcasts, parallelized data
-    folder/worker-1.0/shuffle-3/    what worker 1, first process, wrote for shuffle 3
+    folder/worker-1.0/shuffle-3/    output of worker 1, first process, for shuffle 3
 """
 
 import os
@@ -42,7 +42,7 @@ _GRACE_S = 0.5  # for the other tasks of an action that has failed
 class Action:
     """An action on some partitions of a data set.
 
-    stages: parents first. results: partition -> what came of it.
+    stages: parents first. results: partition -> its result.
     computed, reused: (data set, partition), in order of completion.
     """
 
@@ -57,16 +57,16 @@ class Action:
         self._last = last
         self._programs = {}
         self._at = {}  # worker -> (stage, partition)
-        self._ready = None  # (stage, partition, who is to do it); None: ask anew
+        self._ready = None  # (stage, partition, its workers); None: compute anew
         self._deaths = Deaths(cluster.folder, _MOST_DEATHS)
 
     def run(self, interrupts: Interrupts) -> None:
-        """Do what is needed.
+        """Run the tasks that are needed for the results.
 
         Raises: TaskFailed, WorkdirError, KeyboardInterrupt.
         """
         try:
-            self._program(self.stages[-1])  # what cannot travel is told before all else
+            self._program(self.stages[-1])  # first, as serializing it may fail
             self._loop(interrupts)
         finally:
             self._end_others()
@@ -166,7 +166,7 @@ class Action:
             locations.outputs[stage.wide.number][partition] = what.worker, done.output
 
     def _look_again(self, path):
-        """Have a piece made again whose file is gone, though its worker is not."""
+        """Drop a map output whose file is missing, so that its task runs again."""
         if self.cluster.locations.file_lost(path):
             raise WorkdirError(
                 f"{path} is not there any more, and no worker has died: something else "
@@ -184,7 +184,7 @@ class Action:
             raise self._failed(task, what.worker, story + at, cause)
 
     def _failure(self, task, what):
-        """Return the exception that tells what a task raised, and on which record."""
+        """Return the exception that reports a task's error and its record."""
         stage, partition = task
         if what.on_disk:
             return WorkdirError(
@@ -207,7 +207,7 @@ class Action:
         )
 
     def _end_others(self):
-        """Let nobody go on with a task of this action; replace those who do."""
+        """Wait briefly for this action's running tasks; kill workers still busy."""
         pool, deadline = self.cluster.pool, time.monotonic() + _GRACE_S
         while self._at and (left := deadline - time.monotonic()) > 0:
             for what in pool.wait(left):

@@ -1,4 +1,4 @@
-"""Values that all tasks share: broadcast to them, or added up from them."""
+"""Broadcasts and accumulators: values sent to all tasks, and sums collected of them."""
 
 import pickle
 from collections.abc import Callable
@@ -10,11 +10,11 @@ T = TypeVar("T")
 
 _fetched = {}  # in a worker: path -> value, once for all its tasks
 _fetches = 0
-_accumulators = {}  # in a worker: number -> what this task adds to
+_accumulators = {}  # in a worker: number -> the accumulator of this task
 
 
 class Broadcast(Generic[T]):
-    """A value that every worker fetches once, when a task of its first uses it.
+    """A value that every worker fetches once, when one of its tasks first uses it.
 
     value: the value, in the notebook and in tasks.
     """
@@ -25,7 +25,7 @@ class Broadcast(Generic[T]):
         self._forget = forget
 
     def unpersist(self, blocking: bool = False) -> None:
-        """Have the workers forget it; a task that uses it fetches it again."""
+        """Drop it on all workers; a task that uses it fetches it again."""
         self._forget(self._path)
 
     def __reduce__(self):
@@ -40,7 +40,7 @@ class ReceivedBroadcast:
 
     @property
     def value(self):
-        """The value, fetched at the first time."""
+        """The value, fetched on first use."""
         global _fetches
         if self._path not in _fetched:
             _fetches += 1
@@ -50,20 +50,20 @@ class ReceivedBroadcast:
 
 
 def forget(path: str) -> None:
-    """Have this worker forget a broadcast value."""
+    """Drop a broadcast value in this worker."""
     _fetched.pop(path, None)
 
 
 def fetched() -> int:
-    """Return how often this worker has fetched a broadcast value."""
+    """Return the number of broadcast values that this worker has fetched."""
     return _fetches
 
 
 class Accumulator(Generic[T]):
     """A number that tasks can only add to, and only the notebook can read.
 
-    A task's share is added when its result is taken, so what an attempt added that came
-    to nothing does not count. A stage that runs again adds again.
+    A task's sum is added when its result arrives, so the sum of a failed attempt does
+    not count. A stage that runs again adds again.
     """
 
     def __init__(self, number: int, value: T):
@@ -76,7 +76,7 @@ class Accumulator(Generic[T]):
 
     @property
     def value(self) -> T:
-        """What has been added up by now; not to be read in a task."""
+        """The sum so far; a task cannot read it."""
         if self._in_task:
             raise RuntimeError(
                 "the value of an accumulator cannot be read in a task, which sees "

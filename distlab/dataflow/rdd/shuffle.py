@@ -24,7 +24,7 @@ _MOST_RECORDS = 2**14
 
 
 class MapOutput(NamedTuple):
-    """Where the pieces of one map task are.
+    """The file of one map task, and the location of each piece in it.
 
     pieces: for each partition the (offset, size) of its chunks. records: of each piece.
     """
@@ -40,7 +40,7 @@ class MapOutput(NamedTuple):
 
 
 class PieceLost(Exception):
-    """A map task's output is not there any more."""
+    """A map task's output that no longer exists."""
 
 
 def write_pieces(
@@ -51,8 +51,8 @@ def write_pieces(
 ) -> MapOutput:
     """Write a map task's pairs to a file, committed as a whole.
 
-    how: how many partitions, which of them a key belongs to, and how values of one key
-        are combined, if at all.
+    how: the number of partitions, the partition function, and the aggregator for values
+        of one key, or None.
     """
     partitions, choose, aggregator = how
     os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -101,7 +101,7 @@ def _no_pair(record):
 
 
 class _Pieces:
-    """The pieces in a file that is being written."""
+    """The pieces of a file that is being written."""
 
     def __init__(self, file, partitions, choose):
         self.segments = [[] for _ in range(partitions)]
@@ -111,7 +111,7 @@ class _Pieces:
         self._choose = choose
 
     def write(self, keys, values):
-        """Add a chunk or more to every piece that one of the keys belongs to."""
+        """Append the pairs in chunks, each chunk to the piece of its keys."""
         parts = [([], []) for _ in self.segments]
         numbers = partition_numbers(keys, len(parts), self._choose)
         for number, key, value in zip(numbers, keys, values, strict=True):

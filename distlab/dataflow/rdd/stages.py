@@ -1,12 +1,12 @@
-"""The lineage, cut into stages at its wide dependencies; and which tasks can run now.
+"""The lineage, cut into stages at its wide dependencies; and the tasks ready to run.
 
     a ─▶ b ══▶ c ─▶ d ══▶ e          stage 0: a b     writes shuffle 0
                                      stage 1: c d     writes shuffle 1
                                      stage 2: e       the result
 
-A task can run when every piece that it needs is there. What it needs is asked anew each
-time, from the result backwards, so that whatever was lost meanwhile, and nothing else,
-is found missing.
+A task can run when every piece that it needs exists. The needed pieces are computed
+anew each time, from the result backwards, so exactly the pieces lost meanwhile are
+found missing.
 """
 
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ __all__ = ["Stage", "cut", "ready"]
 class Stage:
     """A stage of one action: its last data set, and the shuffle that it writes.
 
-    tasks: the partitions that it may be asked for. attempts, ran: what happened.
+    tasks: its partitions. attempts: the number begun. ran: the partitions completed.
     """
 
     number: int
@@ -74,10 +74,10 @@ def ready(
 ) -> list[tuple[Stage, int, set[int]]]:
     """Return the tasks that are needed and could run now, in order of their stage.
 
-    Each comes with the workers that are to do it, because of what they keep; anybody
-    can if there are none.
+    Each comes with the workers that are to do it, because of the partitions they keep;
+    if the set is empty, any worker can.
 
-    done: the partitions of the result that are there.
+    done: the partitions of the result that are complete.
     """
     result = stages[-1]
     by_shuffle = {stage.wide.number: stage for stage in stages[:-1]}

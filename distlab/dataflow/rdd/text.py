@@ -1,7 +1,7 @@
 """Text files cut into partitions, and read line by line.
 
-Every file has pieces of its own, an empty one has none. What a line is, and in which
-piece it is, is said in `lines`, which MapReduce goes by, too.
+Every file has pieces of its own; an empty one has none. `lines` defines a line, and the
+piece that it belongs to, for MapReduce too.
 """
 
 import glob

@@ -1,4 +1,4 @@
-"""What makes another RDD of one, or of two, without a look at keys."""
+"""Transformations: operations that make an RDD from one or two, without keys."""
 
 import random
 import reprlib
@@ -64,7 +64,7 @@ class Transformations:
         return mine.cogroup(theirs).filter(_in_both).keys()
 
     def subtract(self, other, numPartitions: int | None = None):
-        """Return the records that the other one has not."""
+        """Return the records that are not in the other RDD."""
         mine, theirs = self._as_keys("subtract", other)
         return mine.subtractByKey(theirs, numPartitions).keys()
 
@@ -73,9 +73,9 @@ class Transformations:
         return [rdd._piped(operation, _with_none) for rdd in (self, other)]
 
     def sample(self, withReplacement: bool, fraction: float, seed: int | None = None):
-        """Return about that fraction of the records, chosen by chance.
+        """Return about that fraction of the records, chosen at random.
 
-        Every partition has a generator of its own, so the same seed gives the same.
+        Every partition has its own generator, so the same seed gives the same sample.
         """
         if not fraction >= 0:
             raise ValueError(f"fraction is not negative, and got {fraction!r}.")
@@ -129,7 +129,7 @@ class Transformations:
         return self._joined("cartesian", self.partitions * width, _pairs, parents)
 
     def zip(self, other):
-        """Return pairs of the n-th records of both, which have equally many."""
+        """Return pairs of the n-th records of both; their lengths must be equal."""
         self._check_same_context(other)
         if self.partitions != other.partitions:
             raise ValueError(
@@ -150,7 +150,7 @@ class Transformations:
         return self.coalesce(numPartitions, shuffle=True)
 
     def coalesce(self, numPartitions: int, shuffle: bool = False):
-        """Return the same in fewer partitions, whole ones together unless `shuffle`."""
+        """Return the records in fewer partitions, merged whole unless `shuffle`."""
         if not numPartitions > 0:
             raise ValueError(f"numPartitions is positive, and got {numPartitions!r}.")
         if shuffle:
@@ -165,9 +165,9 @@ class Transformations:
 
 
 def called(f: object, operation: str) -> Callable:
-    """Return `f`, which has to be a function.
+    """Return `f` if it is callable.
 
-    Raises: InvalidArgument.
+    Raises: InvalidArgument otherwise.
     """
     if not callable(f):
         raise InvalidArgument(
@@ -222,7 +222,7 @@ def _some(fraction, seed, partition, records):
 
 
 def _several(mean, seed, partition, records):
-    """Yield each record as often as events come in one unit of time, `mean` usually."""
+    """Yield each record a Poisson-distributed number of times, `mean` on average."""
     chance = random.Random(f"{seed} {partition}")
     for record in records:
         passed = chance.expovariate(1) if mean else 1
@@ -249,7 +249,7 @@ def _column(width, partition):
 
 
 def _pairs(partition, inputs):
-    """Pair batches with batches: the right side is read once for each on the left."""
+    """Yield all pairs; the right side is read once for each batch of the left."""
     (left,), (right,) = inputs
     for some in batches(left()):
         for others in batches(right()):
@@ -278,7 +278,7 @@ def _numbered(starts, partition, records):
 
 
 def _spread(partition, records):
-    """Give records to all partitions in turn; the first one to another each time."""
+    """Return (number, record) pairs; numbers count up from the partition's own."""
     return enumerate(records, partition)
 
 

@@ -1,12 +1,12 @@
-"""`ClusterClients`: the clients of a cluster, one call of each after another.
+"""`ClusterClients`: the clients of a cluster, each with one call after another.
 
     due ──▶ call ──▶ answered ──▶ pause ──▶ next call
                  └─▶ timed out ──▶ unknown ──▶ next call
 
-It has no clock and no socket: who drives it says what time it is, and hands over what
-it asks. A client whose node is dead gets no answer, as from one that is slow or cut
-off, so its call is unknown when its time-out is over, and not before: no client of a
-real store knows more.
+It has no clock and no socket: its owner passes in the clock and sends its calls. A
+client whose node is dead gets no response, as from one that is slow or partitioned,
+so its call is unknown when its time-out is over, and not before, as for a client of a
+real store.
 """
 
 import heapq
@@ -25,14 +25,14 @@ _RECENT_S = 1.0
 
 
 class ClusterClients:
-    """The clients, by a clock that counts from when all nodes were up.
+    """The clients, by a clock that starts when all nodes are up.
 
-    ask: called with a node, a request's number and a call, to hand them over.
-    done: the operations that came to an end, in the order in which they did.
-    names: the clients, in the order in which they came. notes: for the trace, each
-    call, ("call", time, request, name, node, call), and answer, ("answer", time,
+    ask: called with a node, a request's number and a call, to send them.
+    done: the operations that have ended, in order of their ends.
+    names: the clients, in the order in which they were added. notes: for the trace,
+    each call, ("call", time, request, name, node, call), and response, ("answer", time,
     request).
-    recent: (time, node, outcome) of what ended in the last second.
+    recent: (time, node, outcome) of operations that ended in the last second.
     """
 
     def __init__(
@@ -43,11 +43,11 @@ class ClusterClients:
         self._waiting = {}  # request -> the session that waits for its answer
         self._due, self._order = [], itertools.count()
         self._sessions, self._stopped = set(), set()
-        self._by_hand = {}  # session -> who is given its Operation
+        self._by_hand = {}  # session -> the callback for its Operation
         self._requests = itertools.count(1)
 
     def add(self, clients: list[Client], since_s: float) -> None:
-        """Begin with some more clients, whose start_s counts from `since_s`."""
+        """Add clients, whose start_s counts from `since_s`."""
         numbers = sum(isinstance(name, int) for name in self.names)
         for number, client in enumerate(clients, numbers):
             session = Session(number, client)
@@ -58,7 +58,7 @@ class ClusterClients:
     def by_hand(
         self, node: int, call: Call, timeout_s: float, ended: Callable[[Operation], Any]
     ) -> None:
-        """Make one call; its Operation is given to `ended`."""
+        """Make one call; `ended` is called with its Operation."""
         if BY_HAND not in self.names:
             self.names.append(BY_HAND)
         session = Session(BY_HAND, Client(node, (call,), timeout_s=timeout_s))
@@ -67,33 +67,33 @@ class ClusterClients:
         self._next(session)
 
     def next_s(self) -> float:
-        """Return when there is something to do."""
+        """Return the time of the next call or time-out, inf if there is none."""
         return self._due[0][0] if self._due else float("inf")
 
     def tick(self) -> None:
-        """Do what is due: make calls, wait no longer for answers."""
+        """Make the calls and time-outs that are due."""
         while self._due and self._due[0][0] <= self._clock():
             _, _, what, about = heapq.heappop(self._due)
             what(about)
 
     @property
     def busy(self) -> bool:
-        """Whether any client has something to ask still, or waits for an answer."""
+        """True if any client has calls left, or waits for a response."""
         return bool(self._sessions)
 
     def stop(self) -> None:
-        """Have no client make another call; what is not answered yet stays open."""
+        """Stop all clients from making further calls; open calls stay open."""
         self._stopped |= self._sessions - self._by_hand.keys()
         self._sessions -= {one for one in self._stopped if one.request is None}
 
     def answered(self, request: int, outcome: str, result: Any) -> None:
-        """Take a node's answer, unless its client waits no longer."""
+        """Record a node's response, unless its client has timed out."""
         if request in self._waiting:
             self.notes.append(("answer", self._clock(), request))
             self._end(request, self._clock(), outcome, result)
 
     def operations(self) -> list[Operation]:
-        """Return all operations; those that wait for an answer are unknown."""
+        """Return all operations; those without a response are unknown."""
         waiting = list(self._waiting.values())
         return [*self.done, *(session.operation() for session in waiting)]
 
@@ -101,7 +101,7 @@ class ClusterClients:
         heapq.heappush(self._due, (when_s, next(self._order), what, about))
 
     def _next(self, session):
-        """Have a client make its next call, if it has one."""
+        """Make a client's next call, if it has one."""
         call = None if session in self._stopped else session.next_call()
         if call is None:
             return self._sessions.discard(session)

@@ -4,9 +4,9 @@
       clients, buttons    │ switch │        delayed, dropped, duplicated, reordered
                           └────────┘ ──▶ node 2
 
-What comes of it is an `Outcome`, as of `simulate`. The processes are real, so the order
-of what happens is not the same each time: what each link delays and drops is drawn from
-the seed, but who is a little faster is not.
+The result is an `Outcome`, as of `simulate`. The processes are real, so the order of
+events is not the same each time: the delays and drops of each link are drawn from the
+seed, but the speed of the processes varies.
 """
 
 import weakref
@@ -46,16 +46,16 @@ def run(
     seed: Any = 0,
     timeout_s: float = 60,
 ) -> Outcome:
-    """Run nodes as processes until every client is done, and return what happened.
+    """Run nodes as processes until every client is done; return the outcome.
 
     make: called as make(me, peers), returns a `Node`; a class of nodes, or a function.
-    faults: `Split` and `Crash`; their times, and the clients' start_s, count from when
-    all nodes are up. timeout_s: when to end it if clients are still asking; what is not
-    answered by then is unknown.
+    faults: `Split` and `Crash`; their times, and the clients' start_s, count from the
+    time when all nodes are up. timeout_s: the time limit for the clients; operations
+    without a response by then are unknown.
 
     When the clients are done, the nodes get up to a second more, until no message is
-    under way. A client whose node dies is told nothing, as it could be slow as well:
-    its call is unknown when its time-out is over.
+    under way. A client whose node dies gets no error, as the node could be slow as
+    well: its call is unknown when its time-out is over.
 
     Raises: NodeFailed if a node raised, returned nonsense or did not return;
     InvalidArgument, CannotTravel, before anything starts; SwitchFailed.
@@ -73,15 +73,15 @@ def run(
 
 
 class Cluster:
-    """Nodes as processes, to be broken by hand, while clients ask them.
+    """Nodes as processes, with faults injected by hand while clients call them.
 
     make, nodes, delivery, seed: as in `run`.
 
     Called by a notebook, mostly `with network.Cluster(...) as cluster:`; without that,
     `close` ends it, or the end of the notebook's kernel.
 
-    Raises: from everything it does, NodeFailed or SwitchFailed once one of its
-    processes has failed, which ends them all; ClusterClosed after its end.
+    Raises: from every method, NodeFailed or SwitchFailed once one of its processes has
+    failed, which ends them all; ClusterClosed after its end.
     """
 
     def __init__(
@@ -121,12 +121,12 @@ class Cluster:
         states = [f"node {n} {state}" for n, state in enumerate(self.states)]
         return f"Cluster: {'ended' if self._supervisor.over else ', '.join(states)}"
 
-    # what it is made to do
+    # operations and faults
 
     def call(
         self, node: int, op: str, key: Any = None, value: Any = None, *, timeout_s=1.0
     ) -> Operation:
-        """Ask a node, and return what came of it: `cluster.call(0, "write", "x", 1)`.
+        """Call a node; return the operation: `cluster.call(0, "write", "x", 1)`.
 
         The operation is "unknown" after `timeout_s`. It is in the history, by client
         "you".
@@ -141,7 +141,7 @@ class Cluster:
         return self._ask(Supervisor.call, self._node(node), call, timeout_s)
 
     def start(self, clients: Client | Iterable[Client]) -> None:
-        """Have clients ask, in the background, until they are done or are stopped."""
+        """Run clients in the background, until they are done or are stopped."""
         clients = check_clients(clients, self.nodes)
         for number, client in enumerate(clients):
             if isinstance(client.calls, Sequence):  # else each as it comes
@@ -151,14 +151,14 @@ class Cluster:
         self._ask(Supervisor.start_clients, clients, None)
 
     def stop_clients(self) -> None:
-        """Have no client ask any more."""
+        """Stop all clients from making further calls."""
         self._supervisor.ask(self._supervisor.clients.stop)
 
     def split(self, *sides: Iterable[int]) -> None:
-        """Let no message pass between these sides: `cluster.split([0], [1, 2])`.
+        """Partition the network into sides: `cluster.split([0], [1, 2])`.
 
-        A node on no side is alone. What is under way between two sides is dropped. A
-        split by hand before this one is replaced.
+        A node on no side is alone. Messages under way between two sides are dropped. An
+        earlier partition by hand is replaced.
         """
         self._ask(Supervisor.change_links, Partitions.split, self._sides(sides))
 
@@ -167,29 +167,29 @@ class Cluster:
         self._ask(Supervisor.change_links, Partitions.heal)
 
     def kill(self, node: int) -> None:
-        """Kill a node's process with SIGKILL; what it saved stays."""
+        """Kill a node's process with SIGKILL; its saved values remain."""
         self._ask(Supervisor.kill, self._node(node))
 
     def restart(self, node: int) -> None:
-        """Start a new process for a dead node, with what the old one had saved."""
+        """Start a new process for a dead node, with its saved values."""
         self._ask(Supervisor.restart, self._node(node))
 
     def pause(self, node: int) -> None:
-        """Stop a node's process with SIGSTOP: for the others it may as well be dead."""
+        """Stop a node's process with SIGSTOP: to the others it looks dead."""
         self._ask(Supervisor.pause, self._node(node))
 
     def resume(self, node: int) -> None:
-        """Let a paused node go on, where it was."""
+        """Continue a paused node."""
         self._ask(Supervisor.resume, self._node(node))
 
     @property
     def delivery(self) -> Delivery:
-        """How messages travel; a new one holds for what is sent from then on."""
+        """The delivery of messages; a new one holds for messages sent from then on."""
         return self._supervisor.delivery
 
     @delivery.setter
     def delivery(self, delivery: Delivery) -> None:
-        """Have messages travel in another way from now on."""
+        """Change the delivery of messages from now on."""
         check_delivery(delivery)
         self._ask(Supervisor.deliver, delivery)
 
@@ -197,29 +197,29 @@ class Cluster:
         """End the cluster's processes; its history and outcome stay."""
         self._close(copying=False)
 
-    # what can be known of it
+    # state and results
 
     @property
     def states(self) -> list[str]:
-        """What each node is: "running", "paused", "killed" or "starting"."""
+        """The state of each node: "running", "paused", "killed" or "starting"."""
         return list(self._supervisor.states)
 
     @property
     def pids(self) -> list[int | None]:
-        """The number of each node's process, for whoever wants to kill it elsewhere."""
+        """The process id of each node, to kill it by other means."""
         return self._ask(Supervisor.pids)
 
     @property
     def history(self) -> History:
-        """What clients have asked, and what they were told, up to now."""
+        """The operations of all clients, up to now."""
         if self._closed or self._supervisor.failure is not None:
             return History(self._supervisor.clients.operations())
         return History(self._supervisor.ask(self._supervisor.clients.operations))
 
     def outcome(self) -> Outcome:
-        """Return what has happened up to now, or up to the end.
+        """Return the outcome up to now, or up to the end.
 
-        There is no copy of a node that is dead or paused, or that cannot be plain_copy.
+        It has no copy of a node that is dead or paused, or that cannot be pickled.
         """
         if not self._closed and self._supervisor.failure is None:
             copies = self._ask(Supervisor.copy_nodes)
@@ -231,11 +231,11 @@ class Cluster:
         return Outcome(self.history, merge_logs(record), copies, saved, elapsed_s)
 
     def panel(self) -> Panel:
-        """Return buttons for all of this, as the last line of a notebook's cell."""
+        """Return a panel of buttons for these methods, to display in a notebook."""
         return Panel(self, self._supervisor)
 
     def _ask(self, method, *args):
-        """Have the supervisor's thread do something; return what comes of it."""
+        """Call a method in the supervisor's thread; return its result."""
         return self._supervisor.ask(method, self._supervisor, *args)
 
     def _close(self, copying):

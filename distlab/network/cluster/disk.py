@@ -1,8 +1,8 @@
-"""`Disk`: what one node has saved, in files that outlive its process.
+"""`Disk`: the saved values of one node, in files that outlive its process.
 
-A value is written beside the old one and takes its name in one step, so that a process
-which is killed in between leaves the old value whole. SIGKILL ends a process and not
-the system; fsync would guard against the system's own death.
+A value is written to a new file, which is renamed over the old one, so that a process
+that is killed in between leaves the old value whole. SIGKILL ends a process and not
+the system; fsync would guard against a crash of the system.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ class Disk:
         os.makedirs(folder, exist_ok=True)
 
     def save(self, name: str, value: Any) -> None:
-        """Write a value under a name, in the place of the one before."""
+        """Write a value under a name, replacing the one before."""
         path = os.path.join(self._folder, hashlib.sha256(name.encode()).hexdigest())
         with open(path + _TEMPORARY, "wb") as file:
             file.write(serialize((name, value)))
@@ -45,8 +45,8 @@ class Disk:
 def serialize(thing: Any) -> bytes:
     """Return plain data as bytes, for a node, for the notebook, or for a disk.
 
-    A class that was written in a notebook is there in every node, but a class of a
-    script's own module may not be; then its definition travels, too.
+    A class that was written in a notebook exists in every node, but a class of a
+    script's own module may not; then its definition is serialized, too.
     """
     try:
         return pickle.dumps(thing, pickle.HIGHEST_PROTOCOL)

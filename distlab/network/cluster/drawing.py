@@ -1,4 +1,4 @@
-"""A cluster drawn: its nodes, the links between them, and answers per second.
+"""A drawing of a cluster: its nodes, the links between them, responses per second.
 
     (0) 40/s           a link that a partition cuts is dashed, with a gap; a killed
    /   \\              node is crossed out, a paused one has two strokes
@@ -29,8 +29,8 @@ def cluster_svg(
     """Return a picture of a cluster as SVG.
 
     states: of each node: "running", "paused" or "killed", and more words at the end.
-    severed: links that are cut, from whom to whom. answers: (node, outcome) -> how
-    many of the last second, as clients know their outcomes: "ok", "failed", "unknown".
+    severed: links that are cut, as (sender, receiver). answers: (node, outcome) -> the
+    number in the last second; outcomes are "ok", "failed", "unknown".
     """
     places, count = _places(len(states)), len(states)
     drawn = [
@@ -52,7 +52,7 @@ def cluster_svg(
 
 
 def _places(count):
-    """Return the nodes' places, on a circle, node 0 on top."""
+    """Return (x, y) of each node, on an ellipse, node 0 on top."""
     turns = (2 * math.pi * node / count - math.pi / 2 for node in range(count))
     middle, reach = (_WIDE / 2, _TALL / 2 + 4), (105, 78)
     return [
@@ -88,7 +88,7 @@ def _node(place, node, state):
 
 
 def _rate(place, node, answers):
-    """Write beside a node what its clients got in the last second."""
+    """Return labels beside a node with its outcomes in the last second."""
     x, y = place
     left = x < _WIDE / 2 - 1
     at, anchor = (x - _RADIUS - 8, "end") if left else (x + _RADIUS + 8, "start")

@@ -1,14 +1,14 @@
-"""`EventLog`: what one process of a cluster did; and one trace made of all of them.
+"""`EventLog`: the events of one process of a cluster; and one trace made of all logs.
 
     logs of the nodes:  send, recv, call, answer, note, cut
     log of the switch:  drop
     the kernel:         calls and answers of clients, crashes, restarts, partitions
 
-One line for each thing, written before its effect, into a file that outlives the
-process, so that what a killed node did last is there. What a line holds is said where
-it is written, in `node_process` and `switch`. The times are all of one clock, which
-every process of this machine shares. Messages get their numbers here, in the order in
-which they were sent.
+Each event is one line, written before its effect, into a file that outlives the
+process, so that the last events of a killed node are there. The format of a line is
+defined where it is written, in `node_process` and `switch`. The times are all of one
+clock, which every process of this machine shares. Messages get their numbers here, in
+the order in which they were sent.
 """
 
 import json
@@ -28,7 +28,7 @@ _MOST_BYTES = 2**28
 class EventLog:
     """The log of the process called `name`, in a folder; opened to be appended to.
 
-    A log of 256 MB takes no more.
+    After 256 MB further lines are discarded.
     """
 
     def __init__(self, folder: str, name: str):
@@ -58,10 +58,10 @@ def _path(folder, name):
 
 @dataclass
 class Logs:
-    """What all processes of a cluster have written down.
+    """The logs of all processes of a cluster.
 
     nodes: the lines of each node's log. switch: those of the switch's. clients: their
-    names, in the order of their lanes. asked: the clients' notes. faults: what befell
+    names, in the order of their lanes. asked: the clients' notes. faults: those of
     nodes and network.
     """
 
@@ -74,7 +74,7 @@ class Logs:
 
 @dataclass
 class _Message:
-    """A message from one lane to another, and when it arrived, each time."""
+    """A message from one lane to another, and its times of arrival."""
 
     src: int
     dst: int
@@ -109,7 +109,7 @@ def merge_logs(logs: Logs) -> Trace:
 
 
 def _sent(logs) -> dict[Any, _Message]:
-    """Return every message, by whom it is from and its number there."""
+    """Return (sender, its number there) -> message."""
     messages, lane_of = {}, {}
     lanes = {name: len(logs.nodes) + at for at, name in enumerate(logs.clients)}
     for what, at, request, *rest in logs.asked:
@@ -144,7 +144,7 @@ def _note_arrivals(logs, messages):
 
 
 def _note_drops(logs, messages):
-    """Mark what the switch dropped, what a cut made void, and what met the dead."""
+    """Mark messages dropped by the switch, by a cut link, or by a crashed receiver."""
     lines = [line for own in (logs.switch, *logs.nodes) for line in own]
     for kind, _, src, number, *_ in (line for line in lines if len(line) > 3):
         if kind in ("drop", "cut") and (one := messages.get((src, number))):

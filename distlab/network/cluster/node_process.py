@@ -1,11 +1,11 @@
-"""A process of a cluster: a node lives in it, or the switch.
+"""A process of a cluster: it runs a node, or the switch.
 
     connection to the switch ── message, client's call ──▶ ┐
     timers of its own ───────────────────────────────────▶ ├ a node's method ─▶ effects
     channel from the kernel ── "go", "copy yourself" ────▶ ┘
 
-One thing after another, each effect before the next. The log has a line for each,
-written first, with the time on the one clock of this machine.
+Events are processed one after another, each effect before the next. The log has a line
+for each, written first, with the time on the one clock of this machine.
 """
 
 import heapq
@@ -57,7 +57,7 @@ _MOST_TO_ITSELF = 100  # messages that are taken before others are read again
 
 
 def main(child: Child) -> None:
-    """Be the switch, or the node that the parent says."""
+    """Run the switch, or the node that the parent's first frame describes."""
     what, setup = pickle.loads(child.receive())
     if what == "switch":
         switch(child, setup)
@@ -84,7 +84,7 @@ class _NodeProcess:
         self.connection = Connection(sock)
         self.connection.send(str(me).encode())
         select.select([self.connection], [], [])
-        self.connection.read()  # the switch knows it now
+        self.connection.read()  # the switch's welcome
 
     def live(self):
         try:
@@ -133,7 +133,7 @@ class _NodeProcess:
     def _tell(self, *words):
         self.child.send(serialize(words))
 
-    # what happens to it
+    # inputs
 
     def _send_copy(self):
         """Send the parent a copy of the node, None if it cannot be copied."""
@@ -147,7 +147,7 @@ class _NodeProcess:
             self._wait_for_the_end()
 
     def _read(self):
-        """Take what has come; return whether the switch is there still."""
+        """Process the frames that have come; return False if the switch is gone."""
         try:
             frames = self.connection.read()
         except Disconnected:
@@ -177,9 +177,9 @@ class _NodeProcess:
         self._do(self.host.message, src, pickle.loads(body))
 
     def _catch_up(self):
-        """Take what the node has sent to itself, and the timers that have run out.
+        """Deliver the node's messages to itself, and fire timers that are due.
 
-        Some of it only, if it has no end: others want to be heard as well.
+        At most 100 of these messages, so that an endless loop does not block others.
         """
         for _ in range(min(len(self.to_itself), _MOST_TO_ITSELF)):
             number, body = self.to_itself.popleft()
@@ -199,12 +199,12 @@ class _NodeProcess:
         return result
 
     def _do(self, call: Callable, *args):
-        """Call one of the node's methods, and do what it says."""
+        """Call one of the node's methods, and apply its effects."""
         for effect in self._watched(call, *args):
             self._apply(effect)
         self.connection.finish()
 
-    # what it wants
+    # effects
 
     def _apply(self, effect):
         if type(effect) is Send:
@@ -240,5 +240,5 @@ class _NodeProcess:
             words = f"refused: {result}" if result else "refused"
         response = serialize(("answer", request, outcome, result))
         self.log.note("answer", self._now(), request, len(response), shorten(words))
-        sys.stdout.flush()  # what it printed first comes first
+        sys.stdout.flush()  # earlier output comes first
         self.child.send(response)

@@ -6,7 +6,7 @@
     node 0: 212 answered, 0 refused, 3 unanswered in the last second
 
 Buttons work while no cell runs, as the kernel does one thing at a time; clients that
-were started in the background go on meanwhile.
+were started in the background continue meanwhile.
 """
 
 from collections import Counter
@@ -59,8 +59,8 @@ _STYLE = f"""<style>
   padding-top: 6px; font-variant-numeric: tabular-nums; }}
 </style>"""
 
-# The notebook has its own plans for most keys: with a button in focus, x would cut the
-# cell. Widgets cannot run scripts, so this stands beside the panel.
+# The notebook binds most keys: with a button in focus, x would cut the cell. Widgets
+# cannot run scripts, so this is a separate output beside the panel.
 _KEYS = """<script>
 if (!window.distlabClusterKeys) {
   window.distlabClusterKeys = true;
@@ -73,10 +73,10 @@ if (!window.distlabClusterKeys) {
 
 
 class Panel:
-    """What is seen of a cluster, and done to it, in a notebook.
+    """The panel of a cluster in a notebook: its state, and buttons for its methods.
 
     cluster: the `Cluster`, whose methods the buttons call. supervisor: its
-    `Supervisor`, which tells the panel several times in a second to look.
+    `Supervisor`, which calls the panel's `look` several times a second.
     """
 
     def __init__(self, cluster, supervisor):
@@ -101,10 +101,10 @@ class Panel:
         words = {"text/html": self._repr_html_(), "text/plain": repr(self)}
         display(widget_view(self._box) | words, raw=True)
 
-    # what there is to see
+    # display
 
     def _rows(self):
-        """Return of each node what its state is, in words."""
+        """Return the state of each node, in words."""
         supervisor = self._supervisor
         if supervisor.over:
             return [f"{state} at the end" for state in supervisor.states]
@@ -117,7 +117,7 @@ class Panel:
         return told
 
     def _drawn(self):
-        """Return nodes, links and answers of the last second, drawn."""
+        """Return an SVG of nodes, links and outcomes of the last second."""
         supervisor = self._supervisor
         severed = supervisor.partitions.severed()
         return cluster_svg(supervisor.states, severed, self._counted())
@@ -135,7 +135,7 @@ class Panel:
         )
 
     def _live(self):
-        """Return what clients were told in the last second, on each side."""
+        """Return a line for each side with its outcomes of the last second."""
         supervisor, counted, lines = self._supervisor, self._counted(), []
         if supervisor.over:
             first = str(supervisor.failure or "").split("\n")[0]
@@ -153,7 +153,7 @@ class Panel:
         return lines
 
     def look(self) -> None:
-        """Show what has changed; called by the supervisor's thread as well."""
+        """Update changed widgets; called by the supervisor's thread as well."""
         rows = self._rows()
         for node, told in enumerate(rows):
             self._show(self._states[node], f"<span>{escape(told)}</span>")
@@ -179,7 +179,7 @@ class Panel:
             button.tooltip = f"{word} node {node}"
             button.disabled = disabled
 
-    # what there is to do
+    # controls
 
     def _build(self):
         import ipywidgets as widgets
@@ -212,7 +212,7 @@ class Panel:
         return box
 
     def _network(self, widgets):
-        """Return the row of what is done to the network."""
+        """Return the row of controls for the network."""
         split = widgets.Button(
             description="partition", tooltip="drop every message between the sides"
         )
@@ -258,7 +258,7 @@ class Panel:
         )
 
     def _do(self, what, *about):
-        """Do what a button says; tell in words if it cannot be done."""
+        """Run a button's action; show the error's first line if it fails."""
         told = ""
         try:
             what(*about)
@@ -301,14 +301,14 @@ def _swatch(node: int) -> str:
 
 
 def _table_text(states: Sequence[str], live: Sequence[str]) -> str:
-    """Return the panel in plain words."""
+    """Return the panel as plain text."""
     rows = [f"node {node}: {state}" for node, state in enumerate(states)]
     lines = ["Cluster", *rows, *live]
     return "\n".join([*lines, "Its methods do what the panel's buttons do."])
 
 
 def _table_html(drawn: str, states: Sequence[str], live: Sequence[str]) -> str:
-    """Return the panel as a table that needs no kernel, and what to call instead."""
+    """Return the panel as a static table, with the methods to call instead."""
     rows = "".join(
         f"<tr><th scope='row' style='text-align:left'>{_swatch(node)}</th>"
         f"<td style='text-align:left'>{escape(state)}</td></tr>"

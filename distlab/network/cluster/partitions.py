@@ -1,4 +1,4 @@
-"""`Partitions`: how the network is partitioned now, and since when."""
+"""`Partitions`: the present partitions of the network, and the record of faults."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from typing import NamedTuple
@@ -9,9 +9,9 @@ _BY_HAND = "by hand"
 
 
 class FaultRecord(NamedTuple):
-    """Something that was done to the cluster, as the trace has it.
+    """A fault of the cluster, as the trace records it.
 
-    node: whom it befell; None for the network. kind: "fault", or "mark" for a pause,
+    node: the one affected; None for the network. kind: "fault", or "mark" for a pause,
     which is none of the trace's faults.
     """
 
@@ -23,10 +23,10 @@ class FaultRecord(NamedTuple):
 
 
 class Partitions:
-    """The partitions of a network of `count` nodes, and what befell it.
+    """The partitions of a network of `count` nodes, and its faults so far.
 
-    splits: who is on which side, of every partition that lasts.
-    faults: all that is over, as `FaultRecord`s.
+    splits: name -> sides, of every present partition.
+    faults: all that have ended, as `FaultRecord`s.
     """
 
     def __init__(self, count: int):
@@ -51,7 +51,7 @@ class Partitions:
         self.splits.clear()
 
     def severed(self) -> frozenset[tuple[int, int]]:
-        """Return the links that are cut, from whom to whom."""
+        """Return the links that are cut, as (sender, receiver)."""
         gone = set()
         for sides in self.splits.values():
             gone |= {
@@ -73,25 +73,25 @@ class Partitions:
         return sorted(groups)
 
     def labels(self) -> set[str]:
-        """Return the partitions of this moment, in the words of the trace."""
+        """Return the present partitions, as labels of the trace."""
         return {
             "partition " + " | ".join(" ".join(map(str, side)) for side in sides)
             for sides in self.splits.values()
         }
 
     def changed(self, labels: set[str], at_s: float) -> None:
-        """Note that from now on there are exactly these partitions."""
+        """Record that exactly these partitions exist from `at_s` on."""
         for label in self._lasting.keys() - labels:
             start_s = self._lasting.pop(label)
             self.faults.append(FaultRecord(None, start_s, at_s, label))
         self._lasting |= dict.fromkeys(labels - self._lasting.keys(), at_s)
 
     def note(self, node: int, at_s: float, label: str, kind: str = "fault") -> None:
-        """Note what befell a node."""
+        """Record a fault of a node."""
         self.faults.append(FaultRecord(node, at_s, at_s, label, kind))
 
     def records(self, now_s: float) -> list[FaultRecord]:
-        """Return what has happened, and what has lasted until now."""
+        """Return all faults, also the partitions that last until now."""
         lasting = [
             FaultRecord(None, at, now_s, label) for label, at in self._lasting.items()
         ]

@@ -1,4 +1,4 @@
-"""`Requests`: what other threads ask of the thread that looks after a cluster."""
+"""`Requests`: calls from other threads to the supervisor's thread of a cluster."""
 
 import socket
 import threading
@@ -13,9 +13,9 @@ __all__ = ["Requests"]
 
 
 class Requests:
-    """A queue of calls, with a socket that can be polled, and their answers.
+    """A queue of calls, with a socket that can be polled, and their results.
 
-    error: what every request gets once there is no thread any more; None before. lock:
+    error: the exception of every request once the thread has ended; None before. lock:
     held while that changes.
     """
 
@@ -27,13 +27,13 @@ class Requests:
             sock.setblocking(False)
 
     def fileno(self) -> int:
-        """Return the descriptor that can be read when something was asked."""
+        """Return the descriptor that is readable when there is a request."""
         return self._ours.fileno()
 
     def ask(self, method: Callable, *args: Any) -> Any:
-        """Have the thread call a method; return its result, or that of its Future.
+        """Call a method in the thread; return its result, or that of its Future.
 
-        Raises: what the method raises; `error` after the end.
+        Raises: the method's InvalidArgument; `error` after the end.
         """
         future = Future()
         with self.lock:
@@ -51,7 +51,7 @@ class Requests:
             pass  # it is full, or the thread has ended
 
     def serve(self) -> None:
-        """Do, in the thread, what was asked."""
+        """Run the queued calls; called in the thread."""
         try:
             self._ours.recv(4096)
         except BlockingIOError:
@@ -72,7 +72,7 @@ class Requests:
             future.set_result(result)
 
     def close(self) -> None:
-        """End all waiting: `error` is set."""
+        """End all waiting requests with `error`, which is set before."""
         for sock in (self._ours, self._bell):
             sock.close()
         for future in {*self._promised, *(future for future, *_ in self._asked)}:

@@ -2,12 +2,12 @@
 
     the cell ── split, kill ──▶ ┌────────────┐ ◀── answers, prints, deaths ── nodes
              ◀── done, failed ─ │ supervisor │ ── calls, cut these links ──▶ switch
-    clients ── what is due ───▶ └────────────┘
+    clients ── calls due ─────▶ └────────────┘
 
-The thread lives as long as the cluster, so that clients go on while the learner thinks
-or presses buttons, and Ctrl-C, which Python gives to the main thread, finds nothing
-half done: what waits is only the cell. The cell calls what is above `_live`; all else
-runs in the thread. What the cell asks for is done by a method here, which returns the
+The thread lives as long as the cluster, so that clients continue while the learner
+thinks or presses buttons, and Ctrl-C, which Python raises in the main thread, leaves
+nothing half done: only the cell waits. The cell calls the methods above `_live`; all
+others run in the thread. A method here serves each request of the cell, and returns the
 result, or a Future that gets it later.
 """
 
@@ -54,12 +54,12 @@ _SETTLE_S, _QUIET_WITHIN_S = 0.05, 1.0
 
 
 class Supervisor:
-    """What a `Cluster` and its panel ask, and the thread that does it.
+    """The supervisor of a `Cluster`: its state, and the thread that serves requests.
 
-    states: of each node, "starting", "running", "paused" or "killed". clients: who asks
-    the nodes. partitions: which links are cut. failure: the exception that ended the
-    cluster. over: whether it has ended. copies: of the nodes, at the end. watchers:
-    called several times in a second, and after the end.
+    states: of each node, "starting", "running", "paused" or "killed". clients: those of
+    the nodes. partitions: the cut links. failure: the exception that ended the cluster.
+    over: whether it has ended. copies: of the nodes, at the end. watchers: called
+    several times a second, and after the end.
     """
 
     def __init__(self, make: bytes, count: int, delivery: Delivery, seed: Any):
@@ -74,7 +74,7 @@ class Supervisor:
         self._opened, self._starts, self._deaths = Future(), {}, {}
         self._replies, self._tokens = {}, itertools.count()  # token -> (index, Future)
         self._plan, self._finished, self._finish_s = [], None, 0.0
-        self._quiet_since = None  # since when all clients are done
+        self._quiet_since = None  # the time when all clients were done
         self._looked_s = self._ended_s = 0.0
         self._leaving = self._copying = False
         self._requests = Requests()
@@ -91,13 +91,13 @@ class Supervisor:
         self._opened.result()
 
     def now(self) -> float:
-        """Return the seconds from when all nodes were up, to now or to the end."""
+        """Return the seconds since all nodes were up, until now or until the end."""
         if self._began is None or self.over:
             return self._ended_s
         return time.monotonic() - self._began
 
     def record(self) -> tuple[Logs, list[dict]]:
-        """Return what has been written down and what was saved, up to now."""
+        """Return the logs, and the saved values of each node, up to now."""
         with self._requests.lock:
             if not self.over:
                 return self._read()
@@ -143,7 +143,7 @@ class Supervisor:
         self._tell(self.count, "switch", {"folder": self.folder, **setup})
 
     def _turn(self):
-        """Wait for the next thing, and do what follows from it."""
+        """Wait for the next event, and process it."""
         due = min(self.clients.next_s(), self._next_fault_s()) - self.now()
         self._poll.poll(1000 * max(0.0, min(due, _LOOK_S)))
         for what in self._processes.poll(0):
@@ -161,9 +161,9 @@ class Supervisor:
         self._processes.send(index, pickle.dumps(words))
 
     def _ask(self, index, what, *args):
-        """Have a process do something; return the Future of what it says.
+        """Send a process a request; return the Future of its response.
 
-        That is None if the process dies before.
+        Its result is None if the process dies before.
         """
         token, future = next(self._tokens), Future()
         self._replies[token] = index, future
@@ -175,14 +175,14 @@ class Supervisor:
         future.set_result(result)
 
     def _show(self):
-        """Let those look who want to show how it stands."""
+        """Call all watchers; remove those that raise."""
         for watcher in list(self.watchers):
             try:
                 watcher()
-            except Exception:  # the page that it drew on is gone, say
+            except Exception:  # its page may be closed
                 self.watchers.remove(watcher)
 
-    # what the processes say
+    # messages of the processes
 
     def _hear(self, what):
         if isinstance(what, Lines):
@@ -195,7 +195,7 @@ class Supervisor:
             getattr(self, f"_hear_{kind}")(what.index, *rest)
 
     def _hear_open(self, _):
-        """The switch waits at its socket: the nodes can come."""
+        """Set up all nodes, once the switch listens."""
         for node in range(self.count):
             self._set_up(node)
 
@@ -244,7 +244,7 @@ class Supervisor:
         self._reply(token, result)
 
     def _hear_copy(self, _, token, data):
-        """Take a node's copy of itself; None from one that cannot be copied."""
+        """Record a node's copy of itself; None from one that cannot be copied."""
         try:
             copy = None if data is None else pickle.loads(data)
         except Exception:
@@ -264,14 +264,14 @@ class Supervisor:
         for token in [t for t, (of, _) in self._replies.items() if of == index]:
             self._reply(token, None)
 
-    # what the cell asks for
+    # requests of the cell
 
     def _pass_call(self, node, request, call):
-        # By value, with the classes of a notebook that it is made of.
+        # By value, with the definitions of classes from a notebook.
         self._tell(self.count, "call", node, request, cloudpickle.dumps(call))
 
     def start_clients(self, clients: list[Client], since_s: float | None) -> None:
-        """Begin with some clients; their times count from `since_s`, or from now."""
+        """Add clients; their times count from `since_s`, or from now."""
         self.clients.add(clients, self.now() if since_s is None else since_s)
 
     def call(self, node: int, call: Call, timeout_s: float) -> Future:
@@ -285,7 +285,7 @@ class Supervisor:
         return self._processes.pids[: self.count]
 
     def deliver(self, delivery: Delivery) -> Future:
-        """Have messages travel in another way from now on."""
+        """Change the delivery of messages from now on."""
         self.delivery = delivery
         return self._ask(self.count, "delivery", delivery)
 
@@ -344,7 +344,7 @@ class Supervisor:
         return future
 
     def copy_nodes(self, last: bool = False) -> Future:
-        """Have each node that runs send a copy; after a last one it does no more."""
+        """Request a copy of each running node; after the `last` one it stops."""
         copies, future = [None] * self.count, Future()
         left = {node for node in range(self.count) if self.states[node] == "running"}
 
@@ -361,10 +361,10 @@ class Supervisor:
             future.set_result(copies)
         return future
 
-    # what was planned
+    # planned faults
 
     def plan(self, faults: Iterable[NodeFault]) -> None:
-        """Have faults strike, by the clock that began when all nodes were up."""
+        """Plan faults, by the clock that starts when all nodes are up."""
         for number, fault in enumerate(faults):
             if isinstance(fault, Split):
                 begin = self.change_links, Partitions.split, fault.sides, number
@@ -383,7 +383,7 @@ class Supervisor:
         return self._plan[0][0] if self._plan else float("inf")
 
     def _strike(self):
-        """Do what is due; a crash of what is dead already changes nothing."""
+        """Apply the faults that are due; a crash of a dead node changes nothing."""
         while self._next_fault_s() <= self.now():
             _, _, what, args = heapq.heappop(self._plan)
             if what in (self.kill, self.restart):
@@ -397,7 +397,7 @@ class Supervisor:
     # the end of a run
 
     def finish(self, within_s: float) -> Future:
-        """Wait for the clients; then, for a second at most, until nothing moves."""
+        """Wait for the clients; then, up to a second, for messages under way."""
         self._finished, self._finish_s = Future(), within_s
         return self._finished
 
@@ -414,7 +414,7 @@ class Supervisor:
         self._ask(self.count, "quiet").add_done_callback(self._hear_quiet)
 
     def _hear_quiet(self, told):
-        """See whether nothing moves any more, or it will never end."""
+        """Finish if no message is under way, or the second is over; else ask again."""
         since, now = told.result(), time.monotonic()
         settled = since is not None and now - since > _SETTLE_S
         late = self.now() > self._quiet_since + _QUIET_WITHIN_S
@@ -426,7 +426,7 @@ class Supervisor:
             self._at(self.now() + _SETTLE_S / 2, self._ask_quiet)
 
     def _copy_all(self):
-        """Take last copies; a node that does not return meanwhile has failed."""
+        """Collect last copies; the watchdog detects a node that does not return."""
         future = self.copy_nodes(last=True)
         deadline = time.monotonic() + patience(_COPY_S)
         while not future.done() and time.monotonic() < deadline:

@@ -6,7 +6,7 @@
 
 Nodes connect to a Unix socket in the cluster's private folder. A message that has
 passed the switch is in the receiver's socket, where the generation of the link still
-tells whether it may be taken (`wire`).
+determines whether it is accepted (`wire`).
 """
 
 import heapq
@@ -45,14 +45,14 @@ class _UnderWay(NamedTuple):
 
 
 def switch(child: Child, setup: dict) -> None:
-    """Be the switch, until the parent is gone."""
+    """Run the switch, until the parent ends it."""
     _Switch(child, **setup).live()
 
 
 class _Switch:
-    """Which nodes are connected, what is under way, and which links are cut.
+    """The switch: the connected nodes, the messages under way, and the cut links.
 
-    healed_s: when each link was last whole again: what was sent before is dropped.
+    healed_s: the time when each link was last healed: messages from before are dropped.
     """
 
     def __init__(self, child, folder, nodes, seed, delivery):
@@ -95,11 +95,11 @@ class _Switch:
         self.selector.register(connection, selectors.EVENT_READ, greet)
 
     def _greet(self, connection):
-        """Take the first frame, a node's number; it may be the node's new process."""
+        """Read the first frame, a node's number; it may be the node's new process."""
         try:
             number, *frames = connection.read()
         except ValueError:
-            return  # not here yet
+            return  # not complete yet
         except Disconnected:
             return self._close(connection)
         node = int(number)
@@ -127,7 +127,7 @@ class _Switch:
             self._send_on(node, frame)
 
     def _lose(self, node):
-        """A node's process is gone, and with it all that was on its way to it."""
+        """Remove a node whose process has ended; drop the messages under way to it."""
         connection = self.nodes.pop(node, None)
         if connection is not None:
             self._close(connection)
@@ -193,7 +193,7 @@ class _Switch:
         for message in gone:
             self._drop(message.src, message.number)
 
-    # what the parent says
+    # requests of the parent
 
     def _obey(self):
         what, *rest = pickle.loads(self.child.receive())
@@ -206,7 +206,7 @@ class _Switch:
             self._pass(node, ARRIVAL.pack(FROM_CLIENT, 0, request, 0) + body)
 
     def _on_links(self, token, cut):
-        """Cut these links and no others; tell when it was done."""
+        """Cut these links and no others; report the time when it was done."""
         for link in cut - self.cut:
             self.generations.cut(*link)
         healed, self.cut = self.cut - cut, cut
@@ -220,6 +220,6 @@ class _Switch:
         self._tell("done", token, time.monotonic())
 
     def _on_quiet(self, token):
-        """Tell since when nothing is under way; None if something is."""
+        """Report the time since which no message is under way; None if one is."""
         waiting = self.under_way or any(c.waiting for c in self.nodes.values())
         self._tell("done", token, None if waiting else self.busy_s)

@@ -1,4 +1,4 @@
-"""What nodes and the switch exchange: frames through a socket, and who cut a link when.
+"""Frames between nodes and the switch, and generations of links in shared memory.
 
     node ── DEPARTURE, message ──▶ switch ── ARRIVAL, message or call ──▶ node
                                      │                                     │
@@ -6,7 +6,7 @@
 
 A message that has passed the switch may wait in its receiver's socket when a partition
 begins. So each link has a generation, in memory that all processes share. The switch
-raises it as it cuts the link, and what was sent under an earlier one is dropped.
+raises it as it cuts the link, and messages of an earlier generation are dropped.
 """
 
 import mmap
@@ -28,21 +28,21 @@ __all__ = [
     "address_in",
 ]
 
-# What a node puts before a message: to whom, its number, when it was sent.
+# Header of a message from a node: receiver, number, time of sending.
 DEPARTURE = struct.Struct("<HQd")
-# What the switch puts before it: from a node or a client, from whom, its number, and
-# the generation of the link.
+# Header of a message from the switch: kind (from a node or a client), sender, number,
+# and the generation of the link.
 ARRIVAL = struct.Struct("<BHQI")
 FROM_NODE, FROM_CLIENT = 0, 1
 
 
 def address_in(folder: str) -> str:
-    """Return the path of the socket at which the switch waits for nodes."""
+    """Return the path of the socket at which the switch listens for nodes."""
     return os.path.join(folder, "switch")
 
 
 class LinkGenerations:
-    """How often each link between `count` nodes was cut, in a descriptor's memory."""
+    """The count of cuts of each link between `count` nodes, in shared memory."""
 
     def __init__(self, descriptor: int, count: int):
         self.descriptor, self.count = descriptor, count
@@ -54,11 +54,11 @@ class LinkGenerations:
 
     @classmethod
     def new(cls, count: int) -> "LinkGenerations":
-        """Return generations in memory that has no name."""
+        """Return generations in new anonymous memory."""
         return cls(anonymous_file("link generations"), count)
 
     def of(self, src: int, dst: int) -> int:
-        """Return how often the link from `src` to `dst` has been cut."""
+        """Return the number of times that the link from `src` to `dst` was cut."""
         return self._cuts[src * self.count + dst]
 
     def cut(self, src: int, dst: int) -> None:
@@ -66,7 +66,7 @@ class LinkGenerations:
         self._cuts[src * self.count + dst] += 1
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._cuts.release()
         self._memory.close()
         os.close(self.descriptor)
@@ -75,7 +75,7 @@ class LinkGenerations:
 class Connection:
     """One end of a Unix socket between a node and the switch; it never blocks.
 
-    waiting: what is still to be sent, as the other end had no room for it.
+    waiting: bytes still to be sent, as the other end had no room for them.
     """
 
     def __init__(self, sock: socket.socket):
@@ -85,19 +85,19 @@ class Connection:
         sock.setblocking(False)
 
     def fileno(self) -> int:
-        """Return the socket's descriptor, for whoever waits for it."""
+        """Return the socket's descriptor, for polling."""
         return self.sock.fileno()
 
     def send(self, payload: bytes) -> None:
         """Send a frame, or as much of it as there is room for; `flush` sends the rest.
 
-        What is sent to somebody who is gone is dropped.
+        If the other end is closed, the frame is dropped.
         """
         self.waiting += LENGTH.pack(len(payload)) + payload
         self.flush()
 
     def flush(self) -> None:
-        """Send more of what waits, if there is room."""
+        """Send more of the waiting bytes, if there is room."""
         if self.waiting:
             try:
                 del self.waiting[: self.sock.send(self.waiting)]

@@ -1,7 +1,7 @@
-"""Which order of events breaks a protocol: `search`, and schedules to `replay`.
+"""Search for an order of events that breaks a protocol, and `replay` of schedules.
 
     search ─▶ exploration: from `State` to `State` by `transitions`, no real node
            ─▶ shrinking ─▶ replay: a `Schedule` on real nodes, step by step
 
-A state is a value: it can be compared, hashed and made into nodes again.
+A state is a value: it can be compared, hashed and turned into nodes again.
 """

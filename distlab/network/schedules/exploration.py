@@ -4,13 +4,13 @@ A protocol whose messages are delivered in the order in which they were sent, wi
 call after the other, hardly ever fails. Where it fails, it needs a few deviations from
 that default order, seldom more than three: a message that comes late, a call in
 between, a crash. So after some walks at random the search takes every schedule with one
-deviation, then every one with two, and so on. Each goes on to its end, so that even the
+deviation, then every one with two, and so on. Each runs to its end, so that even the
 first ones reach every part of the protocol, as a search that is bounded by length does
 not.
 
-A state that was reached before, with as many deviations left, is not gone through
-again. A small protocol has so few states that they can all be gone through, in any
-order; this is tried between two deviations and three.
+A state that was reached before, with as many deviations left, is not explored again. A
+small protocol has so few states that all of them can be explored, in any order; this is
+tried between two deviations and three.
 
 Source: Emmi, Qadeer and Rakamaric, "Delay-bounded scheduling" (2011).
 """
@@ -34,16 +34,16 @@ class _OutOfTime(Exception):
 
 
 class _Reached(Exception):
-    """A state that is looked for has been reached; how, is in `path`."""
+    """The search has reached a wanted state, by the steps in `path`."""
 
 
 class Explorer:
     """One search.
 
-    wrong: says why a state is one that is looked for, if so; called with the state and
-    whether it is the end of a schedule. tell: called now and then.
-    steps, runs: how many steps were taken, and schedules brought to their end.
-    deviations: up to so many, all schedules were gone through. complete: whether there
+    wrong: called with a state and whether it ends a schedule; returns what is wrong
+    with it, "" if nothing is. tell: called now and then, to show progress.
+    steps, runs: the numbers of steps taken, and of schedules run to their end.
+    deviations: all schedules with up to so many were explored. complete: whether there
     are no others.
     """
 
@@ -58,7 +58,7 @@ class Explorer:
         self.path = []
 
     def search(self, first: State, seed: int, begun: float) -> list | None:
-        """Return the steps to a state that is looked for, None if none was found."""
+        """Return the steps to a wanted state, None if none was found."""
         try:
             self._look(first, False)
             walks_until = begun + _WALKS_SHARE * (self.until - begun)
@@ -76,7 +76,7 @@ class Explorer:
         return None
 
     def _look(self, state, end):
-        """Stop the search if a state is looked for."""
+        """Stop the search if a state is a wanted one."""
         if self.wrong(state, end):
             raise _Reached
 
@@ -89,7 +89,7 @@ class Explorer:
                 raise _OutOfTime
 
     def _walk(self, state, chance):
-        """Go to the end at random, in an order that is more or less the default."""
+        """Run one random schedule to its end, with some disorder and some faults."""
         self.path = []
         transitions, most = self.transitions, self.transitions.limits.steps
         disorder, trouble = chance.random(), 0.3 * chance.random()
@@ -113,14 +113,14 @@ class Explorer:
         self._look(state, True)
 
     def _deepen(self, first, most):
-        """Go through all schedules with no deviation, with one, and up to `most`."""
+        """Explore all schedules with no deviation, with one, and up to `most`."""
         while not self.complete and self.deviations < most:
             self.complete, self.path = True, []
             self._dive(first, self.deviations + 1)
             self.deviations += 1
 
     def _go_everywhere(self, first, begun):
-        """Go through all states there are, if there is enough time for that."""
+        """Explore all reachable states, if there is enough time for that."""
         if self.complete:
             return
         until = begun + _ALL_SHARE * (self.until - begun)
@@ -155,7 +155,7 @@ class Explorer:
         return [(state, step) for step in self.transitions.all(state)]
 
     def _dive(self, state, left):
-        """Go through all schedules from a state on with so many deviations."""
+        """Explore all schedules from a state on with up to `left` deviations."""
         transitions, base = self.transitions, len(self.path)
         while True:
             key = hash(state)

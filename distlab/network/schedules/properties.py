@@ -1,4 +1,4 @@
-"""What a search looks for in the states that it reaches, and what it shows of them.
+"""Properties that a search checks in the states that it reaches, and their outcomes.
 
 check        gets a `StateOutcome`: an `Outcome`, made only as far as it is used
 invariant    gets the nodes' objects
@@ -18,9 +18,9 @@ __all__ = ["Property", "StateOutcome", "nodes_of"]
 
 
 class Property:
-    """What should hold, and a search wants to see violated.
+    """A property that should hold; a search looks for a violation.
 
-    check: called with an outcome, at the end of a schedule. It answers something with
+    check: called with an outcome, at the end of a schedule. It returns an object with
         `violated`, such as a verdict, or a truth value, or it raises AssertionError.
     invariant: called with the nodes' objects after every step; the same.
     """
@@ -40,11 +40,11 @@ class Property:
             )
 
     def of_outcome(self, outcome: Outcome) -> str:
-        """Return what is wrong with an outcome, "" if nothing is."""
+        """Return the violation by an outcome, in words; "" if there is none."""
         return _wrong(self.check, outcome) if self.check else ""
 
     def of_nodes(self, nodes: list) -> str:
-        """Return what is wrong with the nodes, "" if nothing is."""
+        """Return the violation by the nodes, in words; "" if there is none."""
         return _wrong(self.invariant, nodes) if self.invariant else ""
 
 
@@ -75,7 +75,7 @@ def _why(verdict: Any, name):
 class StateOutcome(Outcome):
     """The outcome of a state in a search, which has no trace.
 
-    looked: whether anybody has asked for more than the history.
+    looked: whether the check has read more than the history.
     """
 
     def __init__(self, memo: NodeMemo, state: State):
@@ -84,25 +84,25 @@ class StateOutcome(Outcome):
 
     @cached_property
     def history(self) -> History:
-        """What the clients asked and were told; the time is the place in the order."""
+        """The clients' operations; their times are positions in the order of events."""
         return _history(self._memo, self._state)
 
     @cached_property
     def nodes(self) -> list:
-        """The nodes' objects, copies."""
+        """Copies of the nodes' objects."""
         self.looked = True
         return nodes_of(self._memo, self._state)
 
     @cached_property
     def saved(self) -> list[dict]:
-        """What the nodes have saved."""
+        """The saved values of each node, name -> value."""
         self.looked = True
         values = self._memo.values
         return [{name: values[n] for name, n in disk} for disk in self._state.disks]
 
     @cached_property
     def trace(self) -> Trace:
-        """None: it comes from replaying the schedule that is found."""
+        """Not available: a replay of the schedule that is found has it."""
         raise InvalidArgument(
             "an outcome of a search has no trace until it is found; judge its history, "
             "its nodes or what they have saved."
@@ -110,7 +110,7 @@ class StateOutcome(Outcome):
 
     @property
     def elapsed_s(self) -> float:
-        """How many things the clients did and were told."""
+        """The number of invocations and responses so far."""
         return float(len(self._state.past))
 
 

@@ -1,4 +1,4 @@
-"""`replay`: play a schedule on real nodes, its n-th step at the n-th second."""
+"""`replay`: a schedule played on real nodes, its n-th step at the n-th second."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -20,11 +20,11 @@ __all__ = ["Replayed", "replay", "verified_replay"]
 
 @dataclass
 class Replayed:
-    """What came of a schedule on nodes that may have been corrected since.
+    """The result of replaying a schedule on nodes that may have been corrected since.
 
-    outcome: up to its end, or to where it no longer fits. why: what is wrong with it,
-    "" if nothing is. fits: how many steps could be played; stopped: why the next one
-    could not, in a sentence, "" if all could.
+    outcome: up to its end, or to the first step that does not fit. why: what is wrong
+    with it, "" if nothing is. fits: the number of steps played; stopped: the reason why
+    the next one could not be, in a sentence, "" if all could.
     """
 
     schedule: Schedule
@@ -35,7 +35,7 @@ class Replayed:
 
     @property
     def violated(self) -> bool:
-        """Whether something is wrong with the outcome."""
+        """True if something is wrong with the outcome."""
         return bool(self.why)
 
     def __repr__(self):
@@ -60,11 +60,11 @@ def replay(
     """Play a schedule on nodes made by make(me, peers), as far as it fits them.
 
     schedule: as a search has found it, or its sentences, as `to_json` returns them. The
-        n-th step happens at the n-th second. A message that has been given more to say
-        is recognised by its first word.
-    check, invariant: as in a search; each is asked once, at the end.
+        n-th step happens at the n-th second. A message that holds more fields by now is
+        recognised by its first word.
+    check, invariant: as in a search; each is called once, at the end.
 
-    Raises: InvalidArgument for a schedule that is none.
+    Raises: InvalidArgument for an invalid schedule.
     """
     check_nodes(nodes)
     clients = check_clients(clients, nodes)
@@ -92,7 +92,7 @@ def verified_replay(
 ) -> Outcome:
     """Return the outcome of a schedule, played twice, and compared with a state.
 
-    Raises: NotDeterministic if any of the three is not as the others.
+    Raises: NotDeterministic if any of the three differs from the others.
     """
     logs = []
     for _ in range(2):
@@ -121,7 +121,7 @@ def verified_replay(
 
 
 def _other_nodes(run, memo, state):
-    """Return the first node that is not as the search has it, "" if all are."""
+    """Return the first node that differs from the search's state, "" if none does."""
     for host, memory in zip(run.hosts, state.nodes, strict=True):
         if memory and freeze(host) != memo.values.frozen(memory):
             return f"node {host.me} ({host.kind})"
@@ -162,7 +162,7 @@ class _ReplayRun(Simulation):
                 self.failed = error
 
     def _take(self, step: Step) -> str:
-        """Let a step happen; return why it cannot, if so."""
+        """Play a step; return the reason why it does not fit, "" if it does."""
         return getattr(self, f"_play_{step.kind}")(step) or ""
 
     def _play_call(self, step):
@@ -197,10 +197,10 @@ class _ReplayRun(Simulation):
         return ""
 
     def _find(self, step):
-        """Return the place of the oldest message that a step speaks of.
+        """Return the index of the oldest pending message that matches a step, or None.
 
-        On a corrected node a message may say more; if there is one that begins with the
-        same word, between the same nodes, it is that one.
+        On a corrected node a message may hold more fields; if only one between the same
+        nodes begins with the same word, it is that one.
         """
         between = [
             (at, describe(message))
@@ -320,4 +320,4 @@ class _ReplayRun(Simulation):
         self._timers[node].pop(describe(name), None)
 
     def _free(self, number):
-        """Let a client wait until its next call comes in the schedule."""
+        """Do nothing: a client waits until its next call comes in the schedule."""

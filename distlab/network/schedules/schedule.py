@@ -1,4 +1,4 @@
-"""Schedules: what happens to nodes and clients, one step after another, in words.
+"""Schedules: the steps of nodes and clients, one after another, in words.
 
     1. client 0 asks node 0: write x 1
     2. node 1 gets 'store x 1' from node 0
@@ -32,7 +32,7 @@ _SENTENCES = {
 
 
 def _pattern(sentence):
-    """Return what finds the numbers and words of a sentence."""
+    """Return a regular expression for the numbers and words of a sentence."""
     text = re.escape(sentence).replace(r"\{", "{").replace(r"\}", "}")
     return re.compile(
         text.format(a=r"(?P<a>\d+)", b=r"(?P<b>\d+)", words="(?P<words>.*)"), re.DOTALL
@@ -43,12 +43,12 @@ _PATTERNS = {kind: _pattern(sentence) for kind, sentence in _SENTENCES.items()}
 
 
 class Step(NamedTuple):
-    """One thing that happens.
+    """One event of a schedule.
 
     kind: "call", "deliver" (a message arrives), "duplicate" (it does, and will do so
         again), "drop", "timer", "time_out" (of a client), "crash", "restart", "split"
         or "heal".
-    a, b: whom it is about: the client and its node, or the sender and the receiver.
+    a, b: the client and its node, or the sender and the receiver.
     words: of the call, message or timer; the sides of a partition, such as "0 | 1 2".
     """
 
@@ -62,9 +62,9 @@ class Step(NamedTuple):
 
     @classmethod
     def read(cls, sentence: str) -> "Step":
-        """Return the step that a sentence tells.
+        """Return the step that a sentence describes.
 
-        Raises: InvalidArgument for a sentence that tells none.
+        Raises: InvalidArgument for a sentence that describes none.
         """
         for kind, pattern in _PATTERNS.items():
             found = pattern.fullmatch(sentence) if isinstance(sentence, str) else None
@@ -77,7 +77,7 @@ class Step(NamedTuple):
 
 
 class Schedule(tuple):
-    """Steps, in their order, made of steps or of their sentences."""
+    """A tuple of steps, in order, made of steps or of their sentences."""
 
     def __new__(cls, steps: "str | Iterable"):
         """Read the steps."""
@@ -96,5 +96,5 @@ class Schedule(tuple):
         return "\n".join(f"{n:{width}}. {step}" for n, step in enumerate(self, 1))
 
     def to_json(self) -> list[str]:
-        """Return the steps as a list of sentences, which `Schedule` takes again."""
+        """Return the steps as a list of sentences, which `Schedule` reads again."""
         return [str(step) for step in self]

@@ -1,4 +1,4 @@
-"""`search`: look for the order of events that breaks a protocol, and make it short.
+"""`search`: exploration for an order of events that breaks a protocol, and shrinking.
 
 explore ─▶ shrink ─▶ replay on real nodes ─▶ `Found`, or `NotFound`
 """
@@ -30,17 +30,17 @@ from distlab.network.schedules.transitions import Limits, Transitions, all_split
 __all__ = ["Found", "NotFound", "search"]
 
 _MOST_NODES = 100
-_FAULTS = ("crashes", "drops", "duplicates", "splits")  # as Limits has them
-_SHORTEST_S = 2.0  # for how long a schedule shorter than the shrunk one is looked for
+_FAULTS = ("crashes", "drops", "duplicates", "splits")  # in the order of Limits
+_SHORTEST_S = 2.0  # time limit of the search for a schedule below the shrunk one
 
 
 class Explored(NamedTuple):
-    """What a search has gone through.
+    """The extent of a search.
 
-    walks: schedules at random. schedules: all that were brought to an end. steps:
-    taken in all. states: that were gone on from. deviations: up to so many steps out of
-    the default order, all schedules were gone through; -1 if not even the default one.
-    complete: whether there are no others. seconds: how long it took.
+    walks: random schedules. schedules: all that were run to their end. steps: taken in
+    all. states: distinct states visited. deviations: all schedules with up to so many
+    steps out of the default order were explored; -1 if not even the default one.
+    complete: whether there are no others. seconds: the duration.
     """
 
     walks: int
@@ -71,7 +71,7 @@ class Explored(NamedTuple):
 class Found:
     """A counterexample: a schedule that breaks the protocol.
 
-    why: what is wrong with its outcome. explored: what was gone through before.
+    why: what is wrong with its outcome. explored: the extent of the search until then.
     outcome: of the schedule, replayed on real nodes.
     """
 
@@ -103,7 +103,7 @@ class Found:
 
 @dataclass
 class NotFound:
-    """Nothing was found; what was `explored`."""
+    """The result of a search without a counterexample. explored: its extent."""
 
     explored: Explored
 
@@ -131,7 +131,7 @@ def search(
     seed: int = 0,
     within_s: float = 10.0,
 ) -> Found | NotFound:
-    """Look for a schedule that breaks a protocol, and return the shortest it can find.
+    """Search for a schedule that breaks a protocol; return the shortest one found.
 
     There is no time in a schedule: any message under way may be next, any client may
     make its next call, any timer may run out. The nodes are made by make(me, peers).
@@ -143,12 +143,12 @@ def search(
         splits may also list the ways in which the network may split, once in all:
         [([0], [1, 2])].
     timers: how often timers may run out. steps: how long a schedule may be.
-    settled: whether `check` judges only outcomes in which nothing is under way, nobody
-        dead and the network whole, as is right for what must be true in the end.
+    settled: whether `check` judges only outcomes in which no message is under way, no
+        node dead and the network whole, as is right for what must be true in the end.
 
-    Returns: what was found, with `schedule`, `why` and `replay()`; or, false in an
-    `if`, what was explored without finding anything.
-    Raises: InvalidArgument; NotDeterministic, if the nodes do not do the same again.
+    Returns: a `Found`, with `schedule`, `why` and `replay()`; or a `NotFound`, which is
+    false in an `if`, with the extent of the search.
+    Raises: InvalidArgument; NotDeterministic, if the nodes behave otherwise on replay.
     """
     check_nodes(nodes, _MOST_NODES)
     clients = check_clients(clients, nodes)
@@ -171,7 +171,7 @@ def _check_counts(*counts):
 
 
 def _splits(splits, nodes):
-    """Return the sides of each node for every way to split, and how many splits."""
+    """Return (ways to split, each as every node's side; the limit of splits)."""
     if not isinstance(splits, Sequence) or isinstance(splits, str):
         some = isinstance(splits, int) and splits > 0
         return (all_splits(nodes) if some else ()), splits
@@ -191,7 +191,7 @@ def _splits(splits, nodes):
 
 
 class _Search:
-    """One search: explore, shrink, and replay what is left on real nodes."""
+    """One search: explore, shrink, and replay the counterexample on real nodes."""
 
     def __init__(self, make, nodes, clients, wanted, limits, seed, settled):
         self.what = (make, nodes, clients)
@@ -202,7 +202,7 @@ class _Search:
         self._of_past, self._of_nodes = {}, {}
 
     def run(self, within_s):
-        """Return what was found, or what was explored."""
+        """Return a Found or a NotFound."""
         begun = time.monotonic()
         with self.memo.watchdog, Progress() as progress:
             self.first = self.transitions.first()
@@ -235,7 +235,7 @@ class _Search:
         return lambda explorer: progress.show(lambda: tell(explorer))
 
     def wrong(self, state, end=True):
-        """Return what is wrong with a state, "" if nothing is."""
+        """Return the failure or violation in a state, in words; "" if none."""
         wanted = self.wanted
         if state.failed:
             return str(self.transitions.failure(state))
@@ -250,7 +250,7 @@ class _Search:
         return ""
 
     def _checked(self, state):
-        """Return what the check says; it is asked once if it only saw the history."""
+        """Return the check's objection, or ""; reuse it for states of equal history."""
         if state.past in self._of_past:
             return self._of_past[state.past]
         outcome = StateOutcome(self.memo, state)
@@ -272,7 +272,7 @@ class _Search:
         return taken if self.wrong(state) else None
 
     def _found(self, steps, explored, until):
-        """Shrink what was found, and replay it on real nodes."""
+        """Shrink the counterexample, and replay it on real nodes; return the Found."""
         steps = shrink(steps, self._still_wrong)
         until = min(until, time.monotonic() + _SHORTEST_S)
         fewer = shortest(self.transitions, self.first, self.wrong, len(steps), until)
@@ -283,7 +283,7 @@ class _Search:
         return Found(schedule, why, explored, outcome, self.what, self.seed)
 
     def _verify_the_default_order(self):
-        """Replay the default order on real nodes, and see that they do the same."""
+        """Replay the default order on real nodes, and check that they do the same."""
         state, steps = self.first, []
         while len(steps) < self.limits.steps and not state.failed:
             default = self.transitions.default(state)

@@ -1,10 +1,10 @@
-"""Shrinking: a schedule without what it does not need, or the shortest there is.
+"""Shrinking: a schedule without unnecessary steps, or the shortest there is.
 
     shrink      leaves out steps as long as the rest still fails (delta debugging)
     shortest    looks for a shorter schedule, breadth first
 
 Leaving out a step can make others impossible, such as the delivery of a message that
-was never sent. Those are skipped, so what is left can always be played.
+was never sent. Those are skipped, so the remaining steps can always be played.
 
 Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input"
 (2002).
@@ -25,7 +25,7 @@ _MOST_STATES = 300_000
 def playable(
     transitions: Transitions, first: State, steps: Sequence[Step]
 ) -> tuple[list, State]:
-    """Return which of these steps can be played, one after another, and the end."""
+    """Return (the steps that can be played, one after another; the final state)."""
     state, taken = first, []
     for step in steps:
         found = transitions.find(state, step)
@@ -38,10 +38,9 @@ def playable(
 
 
 def shrink(steps: list[Step], still: Callable) -> list[Step]:
-    """Return as few of the steps as do the same: with any one less they would not.
+    """Return a minimal subset of the steps that still fails: each step is needed.
 
-    still: returns the steps of a candidate that could be played, if they do the same,
-        else None.
+    still: returns the playable steps of a candidate if they still fail, else None.
     """
     chunks = 2
     while len(steps) > 1:
@@ -61,9 +60,9 @@ def shrink(steps: list[Step], still: Callable) -> list[Step]:
 def shortest(
     transitions: Transitions, first: State, wrong: Callable, length: int, until: float
 ) -> list[Step] | None:
-    """Return the shortest steps to a state that is looked for, below this length.
+    """Return the shortest steps to a wanted state, below this length.
 
-    wrong: says why a state is one. None if there is none, or the time is over.
+    wrong: returns what is wrong with a state. None if none is found in time.
     """
     seen, level = {hash(first)}, [(first, None)]
     for _ in range(length - 1):

@@ -1,11 +1,11 @@
-"""All that nodes, clients and network are at one moment, as a value: a `State`.
+"""States: all of nodes, clients and network at one time, as a value, a `State`.
 
-A step leads from one state to another and changes neither, so a search can go on from
-any state that it has seen, and knows it when it comes to it again by another way.
+A step leads from one state to another and changes neither, so a search can continue
+from any state that it has seen, and recognizes one that it reaches by another path.
 
-What is big, such as all that a node remembers, is kept once and stands here as a
-number. What a node does depends on nothing but what it remembers and is given, so this
-is worked out once, too, and looked up from then on.
+Big values, such as the memory of a node, are kept once and represented here by a
+number. A node's behaviour depends only on its memory and its input, so each reaction
+is computed once, too, and looked up from then on.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ __all__ = ["NodeMemo", "Pending", "State"]
 class Pending(NamedTuple):
     """A message under way from src to dst.
 
-    round: how many messages led to it, one to the next. number: of its content.
+    round: the length of the chain of messages that led to it. number: of its content.
     """
 
     round: int
@@ -35,17 +35,17 @@ class Pending(NamedTuple):
 
 
 class State(NamedTuple):
-    """One moment. What is called a number stands for a value in `NodeMemo.values`.
+    """One state. Each "number" below refers to a value in `NodeMemo.values`.
 
     nodes: number of each node's memory, 0 while it is dead. restarts: how often each
-    has started again. disks: (name, number of value) of what it has saved.
+    has started again. disks: (name, number of value) of each saved value.
     timers: of each node, (round, number of name), in order.
     pending: messages under way, in the default order.
     clients: (index of its call, whether it waits for it, numbers of results).
     sides: the side of each node, if the network is partitioned.
     crashes, drops, duplicates, splits, fired: how often that has happened.
-    past: the clients' calls (0, client) and answers (1, client, outcome, number), in
-        order. Of calls with no answer between them none is the first.
+    past: the clients' calls (0, client) and responses (1, client, outcome, number), in
+        order. Calls with no response between them are sorted, as none is the first.
     failed: the number of a NodeFailed, if a node has failed.
     """
 
@@ -66,7 +66,7 @@ class State(NamedTuple):
 
 
 class _ValueTable:
-    """Values that states refer to by number, from 1; equal ones have the same."""
+    """A table of values that states refer to by number, from 1; equal ones share it."""
 
     def __init__(self):
         self._numbers = {}
@@ -81,7 +81,7 @@ class _ValueTable:
         return number
 
     def frozen(self, number: int) -> Any:
-        """Return a value as it was put here."""
+        """Return the frozen value with a number."""
         return self._frozen[number]
 
     def __getitem__(self, number):
@@ -89,9 +89,9 @@ class _ValueTable:
 
 
 class NodeMemo:
-    """What nodes do and clients ask, each worked out once.
+    """A memo of nodes' reactions and clients' calls, each computed once.
 
-    values: all that states refer to. failures: NodeFailed by their numbers.
+    values: the table that states refer to. failures: NodeFailed by their numbers.
     """
 
     def __init__(self, make: Callable, nodes: int, clients: list, seed: Any):
@@ -102,7 +102,7 @@ class NodeMemo:
         self._done, self._asked, self._words = {}, {}, {}
 
     def start(self, node: int, restarts: int, disk: tuple) -> tuple:
-        """Return what `do` returns, for a node that starts from its disk."""
+        """Return (memory, effects, failure), as `do` does, of a start from a disk."""
         key = (node, restarts, disk)
         if key not in self._done:
             saved = {name: self.values[number] for name, number in disk}
@@ -120,11 +120,11 @@ class NodeMemo:
             return self._failed(error)
 
     def do(self, memory: int, method: str, *args: Any) -> tuple:
-        """Return (memory, effects, 0) after a method of a node was called.
+        """Return (memory, effects, 0) after a call of a node's method.
 
         memory: its number. args: whole numbers as they are, then the number of a value.
-        An effect is a tuple that begins with its class. Of a node that fails, the last
-        is the number of its failure.
+        An effect is a tuple that begins with its class. For a node that fails, the last
+        item is the number of its failure.
         """
         key = (memory, method, *args)
         done = self._done.get(key)
@@ -186,9 +186,9 @@ class NodeMemo:
         )
 
     def call(self, client: int, index: int, results: tuple) -> int:
-        """Return the number of what a client asks next, 0 if there is nothing more.
+        """Return the number of a client's next call, 0 after the last.
 
-        index: how many calls it has made. results: numbers of what it was told.
+        index: the number of calls it has made. results: numbers of their results.
         """
         key = (client, index, results)
         if key not in self._asked:
@@ -204,7 +204,7 @@ class NodeMemo:
         return self._asked[key]
 
     def told(self, client: int, results: tuple, result: int) -> tuple:
-        """Return results and one more, if what the client asks may depend on them."""
+        """Return `results` with one more, or () if the client's calls ignore them."""
         return (*results, result) if callable(self.clients[client].calls) else ()
 
     def words(self, number: int, described: Callable = describe) -> str:

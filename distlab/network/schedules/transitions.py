@@ -1,10 +1,10 @@
-"""From one `State` to the next: which steps there are, and where each leads.
+"""Transitions: the possible steps of a `State`, and the state after each.
 
 The steps that happen when nothing goes wrong have a default order: every message is
 delivered, in the order of the rounds in which they were sent, then the next client
-makes its call. A message that was postponed comes when nothing else is left, then
-timers run out, and last a client times out. All else, such as a crash, is a fault, and
-has its limit.
+makes its call. A postponed message comes when no other step is left, then timers run
+out, and last a client times out. All other steps, such as a crash, are faults, and have
+limits.
 """
 
 from bisect import insort
@@ -23,7 +23,7 @@ POSTPONED = 1_000_000  # is added to the round of a message that is postponed
 
 
 class _Successor:
-    """A state while it is being changed by one step; its methods are the steps."""
+    """A mutable copy of a state, changed by one step; its methods are the steps."""
 
     def __init__(self, memo: NodeMemo, state: State):
         self.memo, self.before = memo, state
@@ -34,7 +34,7 @@ class _Successor:
         self.changed = {}
 
     def state(self) -> State:
-        """Return the state that it has become."""
+        """Return the changed state."""
         return self.before._replace(
             nodes=tuple(self.nodes),
             restarts=tuple(self.restarts),
@@ -55,22 +55,22 @@ class _Successor:
         self._done(node, done, 0)
 
     def postpone(self, pending: Pending) -> None:
-        """Let a message come after all others."""
+        """Reorder a message after all others."""
         self.pending.remove(pending)
         insort(self.pending, pending._replace(round=pending.round + POSTPONED))
 
     def deliver(self, pending: Pending) -> None:
-        """Let a message arrive."""
+        """Deliver a message."""
         self.pending.remove(pending)
         self._arrives(pending)
 
     def duplicate(self, pending: Pending) -> None:
-        """Let a message arrive, and be under way still."""
+        """Deliver a message, and keep it under way."""
         self._count("duplicates")
         self._arrives(pending)
 
     def drop(self, pending: Pending) -> None:
-        """Let a message never arrive."""
+        """Drop a message."""
         self._count("drops")
         self.pending.remove(pending)
 
@@ -80,7 +80,7 @@ class _Successor:
         self._done(dst, done, round % POSTPONED)
 
     def call(self, number: int) -> None:
-        """Let a client make its next call."""
+        """Make a client's next call."""
         index, _, results = self.clients[number]
         call = self.memo.call(number, index, results)
         self.clients[number] = (index, True, results)
@@ -92,39 +92,39 @@ class _Successor:
             self._done(node, done, 0)
 
     def timer(self, node: int, timer: tuple) -> None:
-        """Let a timer run out."""
+        """Fire a timer."""
         self._count("fired")
         self.timers[node] = tuple(t for t in self.timers[node] if t != timer)
         done = self.memo.do(self.nodes[node], "timer", timer[1])
         self._done(node, done, timer[0])
 
     def time_out(self, number: int) -> None:
-        """Let a client wait no longer for its answer."""
+        """End a client's wait for a response; the outcome is unknown."""
         self._free(number, 0)
 
     def crash(self, node: int) -> None:
-        """Let a node die, with its timers and what is on its way to it."""
+        """Crash a node; its timers and the messages under way to it are lost."""
         self._count("crashes")
         self.nodes[node], self.timers[node] = 0, ()
         self.pending = [p for p in self.pending if p.dst != node]
 
     def restart(self, node: int) -> None:
-        """Let a dead node start again."""
+        """Start a dead node again."""
         self.restarts[node] += 1
         self.start(node)
 
     def split(self, way: tuple) -> None:
-        """Partition the network; what is under way between two sides is dropped."""
+        """Partition the network; drop messages under way between two sides."""
         self._count("splits")
         self.changed["sides"] = way
         self.pending = [p for p in self.pending if way[p.src] == way[p.dst]]
 
     def heal(self) -> None:
-        """Let the network be whole again."""
+        """End the network partition."""
         self.changed["sides"] = None
 
     def _done(self, node, done, round):
-        """Let a node's effects happen; messages to itself arrive at once."""
+        """Apply a node's effects; deliver its messages to itself at once."""
         to_itself, heard = [], 0
         while True:
             memory, effects, failed = done
@@ -174,7 +174,7 @@ class _Successor:
         self.clients[number] = (index + 1, False, results)
 
     def _note(self, entry: Any):
-        """Add to the past; of calls, or answers, in a row the order says nothing."""
+        """Add an entry to the past; sort calls in a row, and responses in a row."""
         past = self.past
         at = len(past)
         while at and past[at - 1][0] == entry[0] and past[at - 1] > entry:
@@ -183,10 +183,10 @@ class _Successor:
 
 
 class Limits(NamedTuple):
-    """How often each fault may happen in one schedule.
+    """Limits of the faults in one schedule.
 
     splits: how often the network may split. ways: how, each as every node's side.
-    timers: how many may run out. steps: how long a schedule may be.
+    timers: how many may run out. steps: the maximal length of a schedule.
     """
 
     crashes: int
@@ -238,7 +238,7 @@ class Transitions:
         return state
 
     def failure(self, state: State) -> NodeFailed:
-        """Return what happened to the node that has failed."""
+        """Return the NodeFailed of the node that has failed."""
         return self.memo.failures[state.failed]
 
     def default(self, state: State) -> list[tuple]:
