@@ -38,7 +38,7 @@ def receive(key: str, function: Callable[[object], None]) -> None:
 
 
 def open_bridge() -> None:
-    """Let this cell's page send values; do nothing in an unattended notebook."""
+    """Connect this cell's page to the kernel; do nothing in an unattended notebook."""
     if not person_is_there():
         return
     if "google.colab" in sys.modules:

@@ -21,12 +21,12 @@ def predict(
     choices: Sequence[str] | None = None,
     key: str | None = None,
 ) -> "Guess":
-    """Ask for a guess, in a form right here if this is a notebook; never wait for it.
+    """Request a guess, by a form in the cell of a notebook; never wait for it.
 
     The answer is a number, in `unit` if one is given, or one of `choices`. A guess is
-    remembered by its question; `key` tells two questions of the same words apart.
+    stored by its question; `key` distinguishes two questions of the same words.
 
-    Raises: InvalidArgument for what cannot be asked.
+    Raises: InvalidArgument for a malformed question, unit, key or choices.
     """
     _check_text("question", question)
     answer = _answer(unit, choices)

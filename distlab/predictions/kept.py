@@ -25,7 +25,7 @@ def kept_by_learner(what: str) -> "Kept":
     """Return the "guesses" or "cards" in the folder DISTLAB_HOME, or in ~/.distlab."""
     try:
         folder = Path(os.environ.get("DISTLAB_HOME") or "~/.distlab").expanduser()
-    except RuntimeError:  # the home is unknown: what is kept stays in memory
+    except RuntimeError:  # the home is unknown: entries stay in memory
         folder = Path(os.devnull)
     return _opened(folder.absolute() / f"{what}.json")
 
@@ -102,7 +102,7 @@ class Kept:
 
     @contextmanager
     def _noting_problems(self, what):
-        """Turn a failure of the file into `problem`, and go on without the file."""
+        """Turn a failure of the file into `problem`, and continue without the file."""
         why = ""
         try:
             yield

@@ -25,7 +25,7 @@ _EMPTY = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
 
 
 def stub(*, fallback: Callable) -> Callable:
-    """Let the learner write a function; until then use `fallback` in its place.
+    """Mark a function for the learner to write; until then use `fallback` instead.
 
     It shows which of the two the cells below run, with the fallback's source, folded,
     for comparison.
