@@ -63,7 +63,7 @@ class Processes:
     most_bytes: of a frame; a process that sends a longer one is killed.
 
     Raises: ProcessServerFailed if the server cannot start or fork.
-    If a peer dies: `poll` reports `Ended`; the others go on.
+    If a peer dies: `poll` reports `Ended`; the others continue.
     """
 
     def __init__(
