@@ -14,7 +14,7 @@ __all__ = ["Exercise", "Lesson", "find_course"]
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson: its title, its code cells' ids, and how many guesses it asks for."""
+    """A lesson: its title, its code cells' ids, and its number of predictions."""
 
     stem: str
     title: str
