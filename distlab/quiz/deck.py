@@ -51,7 +51,7 @@ class Deck:
 
     def _ipython_display_(self):
         if cell_number() is None:
-            raise NotImplementedError  # IPython then takes what is above
+            raise NotImplementedError  # IPython then uses the MIME bundle
         open_bridge()
         receive("cards", _heard)
         if person_is_there():
