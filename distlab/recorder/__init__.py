@@ -14,7 +14,7 @@ region, so there are no locks. Four kinds of note:
 - *posts*: per peer the number of sends and of receives it has posted, and the size and
   type of the latest. Message k is matched when both sides have posted k, so comparing
   two counters distinguishes a message in flight from one that will never arrive;
-- *events*: finished events, in a ring that the kernel empties as the run goes on.
+- *events*: finished events, in a ring that the kernel empties during the run.
 """
 
 from distlab.recorder.blackboard import Blackboard
