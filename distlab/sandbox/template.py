@@ -48,7 +48,7 @@ class _Notebooks(InOwnNamespaces):
         return fork_in_own_pids() if self.isolated else os.fork()
 
     def enter(self, request):
-        """Enter a mount namespace, set limits, and give up root, whom none binds."""
+        """Enter a mount namespace; give up root, whom limits miss; set limits."""
         os.setsid()  # Linux shares its processors among sessions: the template has some
         if self.isolated and _is_root_outside():
             become_nobody()
