@@ -3,7 +3,7 @@
     client 0   █ write x 1 █        █ cas 1→2 ✓ █
     client 1        ░ read x → 1 ░        █ write x 3 ▷     unknown outcome
 
-A verdict adds the order that explains the answers, as numbers, or the few operations
+A verdict adds the order that explains the responses, as numbers, or the few operations
 that no order explains.
 """
 

@@ -87,7 +87,7 @@ def lineage(data, title: str = "") -> Picture:
 
 
 class _Drawing:
-    """One lineage on the page. Places are inches."""
+    """One lineage on the page. Coordinates are inches."""
 
     def __init__(self, lineage):
         self.lineage, self.layout = lineage, Layout(lineage)

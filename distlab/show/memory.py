@@ -66,7 +66,7 @@ class _Row(NamedTuple):
 
 
 class _Memory:
-    """Names, stacked bars, totals and the limit. Places are inches on the page."""
+    """Names, stacked bars, totals and the limit. Coordinates are inches on the page."""
 
     def __init__(self, rows, limit):
         self.rows, self.limit = rows, limit

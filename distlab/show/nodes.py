@@ -42,7 +42,7 @@ def nodes(trace, title: str = "") -> Picture:
 
 
 class _Nodes:
-    """Lanes on one clock. Places are inches on the page."""
+    """Lanes on one clock. Coordinates are inches on the page."""
 
     def __init__(self, film):
         self.film, self.trace = film, film.reading.trace

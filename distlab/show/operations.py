@@ -77,7 +77,7 @@ class Histories:
         starts = [one.start for one in found]
         self.start_s = min(starts, default=0.0)
         self.last_s = max([*starts, *ends], default=0.0)
-        if any(one.end is None for one in found):  # room for what stays open
+        if any(one.end is None for one in found):  # room for open bars
             self.last_s += 0.04 * (self.last_s - self.start_s) or 1e-6
 
     def headline(self) -> str:

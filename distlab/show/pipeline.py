@@ -115,7 +115,7 @@ def _key(kinds, marks, schedules, memory):
 
 
 class _Chart:
-    """Rows of boxes on one scale of time. Places are inches on the page.
+    """Rows of boxes on one scale of time. Coordinates are inches on the page.
 
     pitch: from row to row. most: that a stage can hold in the picture, or 0 for none.
     """

@@ -43,7 +43,7 @@ def rates(runs, title: str = "", *, unit: str = "B") -> Picture:
 
 
 class _Rates:
-    """Panels in rows and columns. Places are inches on the page."""
+    """Panels in rows and columns. Coordinates are inches on the page."""
 
     def __init__(self, runs, unit):
         self.runs, self.unit = runs, unit

@@ -74,7 +74,7 @@ class _Row(NamedTuple):
 
 
 class _Ratios:
-    """Names, bars and three columns of words. Places are inches on the page."""
+    """Names, bars and three columns of words. Coordinates are inches on the page."""
 
     def __init__(self, rows, unit):
         self.rows, self.unit = rows, unit

@@ -46,7 +46,7 @@ def shuffle(matrix, title: str = "", *, rows="map", columns="reduce") -> Picture
 
 
 class _Shuffle:
-    """A matrix of cells with its sums. Places are inches on the page."""
+    """A matrix of cells with its sums. Coordinates are inches on the page."""
 
     def __init__(self, matrix, names):
         self.matrix, self.names = matrix, names

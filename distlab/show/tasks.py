@@ -70,7 +70,7 @@ def tasks(trace, title: str = "") -> Picture:
 
 
 class _Tasks:
-    """Lanes of bars on one clock. Places are inches on the page."""
+    """Lanes of bars on one clock. Coordinates are inches on the page."""
 
     def __init__(self, attempts):
         self.attempts = attempts

@@ -94,7 +94,7 @@ class _Run(NamedTuple):
 
 
 class _Traffic:
-    """Groups of bars on one scale of bytes. Places are inches on the page."""
+    """Groups of bars on one scale of bytes. Coordinates are inches on the page."""
 
     def __init__(self, groups, bound, label):
         self.groups, self.bound, self.label = groups[:_MOST_RUNS], bound, label

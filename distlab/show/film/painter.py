@@ -2,7 +2,7 @@
 
 ┌──────────────────────────────┬───────────────────┐
 │ stage: nodes, chunks, pills  │ bytes sent so far │
-│                              │ who waited        │  see `panel`
+│                              │ waiting           │  see `panel`
 └──────────────────────────────┴───────────────────┘
 """
 

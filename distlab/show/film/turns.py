@@ -18,7 +18,7 @@ __all__ = ["Happenings", "NodeStop", "Split", "Turn"]
 
 # positions of the turns in a step; behind the last is room for messages dropped at once
 _PLACES = {1: (0.4,), 2: (0.2, 0.55), 3: (0.15, 0.45, 0.8), 4: (0.1, 0.35, 0.6, 0.85)}
-_TOGETHER_S = 5e-4  # a real node's clock goes on while it acts
+_TOGETHER_S = 5e-4  # a real node's clock advances while it acts
 
 
 @dataclass
