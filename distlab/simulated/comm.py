@@ -246,7 +246,7 @@ class SimulatedComm:
         return started
 
     def compute(self, seconds: float) -> None:
-        """Let time pass on this rank's clock."""
+        """Advance this rank's clock by a time."""
         self._go_ahead(self._now_s + _seconds(seconds))
 
     def work(self, label: str, *, seconds: float = 0.0) -> AbstractContextManager:

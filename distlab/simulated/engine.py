@@ -55,7 +55,7 @@ class Op:
 
 
 class AnyOp:
-    """Several pending operations, of which a coroutine waits for the first to end."""
+    """A set of pending operations, of which a coroutine waits for the first to end."""
 
     kind, to, source = "any", -1, -1
 
@@ -221,7 +221,7 @@ class Engine:
         return f"{self.world_size} simulated ranks, {now} on their clock"
 
     def give_way(self, op: Op | None = None) -> None:
-        """Let others run until this coroutine is woken; `op` is its pending call."""
+        """Suspend this coroutine until it is woken; `op` is its pending operation."""
         who, saved = self.running, self._own.save()
         self.current[who] = op
         self._next()
@@ -229,7 +229,7 @@ class Engine:
         self.running, self.current[who] = who, None
 
     def poll(self, op: Op) -> None:
-        """Let others run, up to the next time at which one of them resumes."""
+        """Suspend this coroutine up to the next time at which another one resumes."""
         self.clock.wake_at_next(self.running)
         self.give_way(op)
         self.ended_s = self.clock.now

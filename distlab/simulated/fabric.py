@@ -191,7 +191,7 @@ class Slowed:
         return _longer(self.fabric.way(src, dst), self.factor if slow else 1)
 
     def stretch(self, draw: random.Random) -> float:
-        """Return what the fabric underneath returns."""
+        """Return the factor of the fabric underneath."""
         return self.fabric.stretch(draw)
 
 
@@ -217,7 +217,7 @@ class SlowRank:
         return _longer(self.fabric.way(src, dst), self.factor if slow else 1)
 
     def stretch(self, draw: random.Random) -> float:
-        """Return what the fabric underneath returns."""
+        """Return the factor of the fabric underneath."""
         return self.fabric.stretch(draw)
 
 
