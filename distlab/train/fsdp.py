@@ -207,7 +207,7 @@ class Unit:
 
 
 def _in_backward():
-    return torch._C._current_graph_task_id() != -1  # as torch's own checkpoint asks
+    return torch._C._current_graph_task_id() != -1  # as torch's own checkpoint checks
 
 
 def _with_gradient(output):

@@ -2,7 +2,7 @@
 
     full     │ w1 │ b1 │ w2 │ b2 │ padding │
     parts    │  rank 0  │  rank 1  │  rank 2  │      equal, whatever the parameters are
-    shard               ▲ on rank 1: what its optimizer steps
+    shard               ▲ on rank 1: the part that its optimizer steps
 
 Cutting by position and not by parameter gives every rank the same work; a parameter may
 lie on two ranks.

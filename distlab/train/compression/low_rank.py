@@ -80,7 +80,7 @@ class PowerSGD(Compressor):
     def cost(self, world_size, shapes):
         """Return the cost of `average`: of P with all uncompressed ones, and of Q.
 
-        T = 4(n-1) alpha + 2(n-1)/n (bytes of P, Q and uncompressed ones) beta
+        T = 4(n-1) alpha + 2(n-1)/n (bytes of P, Q and what is no matrix) beta
         """
         factors = [self.factors(torch.Size(shape)) for shape in shapes]
         whole = [s for s, low in zip(shapes, factors, strict=True) if not low]

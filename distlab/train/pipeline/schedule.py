@@ -143,7 +143,7 @@ class Schedule:
         return f"a deadlock: {'; '.join(told)}."
 
     def held(self, stage: int, kept_for_weights: float = 1) -> list[float]:
-        """Return the microbatches whose activations a stage holds, after each work.
+        """Return the number of microbatches' activations held, after each work.
 
         One is held from its F to its last backward: W if there is one, else B.
         kept_for_weights: the fraction of it that is kept from B to W.
