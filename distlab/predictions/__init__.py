@@ -8,8 +8,8 @@
     predict() ──▶ form ──▶ keep() ──▶ guesses.json ──▶ every form and every
                                                        comparison of that question
 
-Nothing here waits for an answer: a notebook that runs without a learner goes on, and
-its comparisons say "guess first" instead of the numbers. Importing is light.
+Nothing here waits for an answer: a notebook that runs without a learner continues, and
+its comparisons show "guess first" instead of the numbers. Importing is light.
 
 `stub` marks a function that the learner writes, and names one to use until then.
 """

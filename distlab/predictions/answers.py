@@ -1,7 +1,7 @@
-"""What a question may be answered with: a number, or one of several choices.
+"""Kinds of answer to a question: a number, or one of several choices.
 
-Both kinds read an answer, write it, take it back from the file, and say how a guess
-differs from what was measured.
+Both kinds parse an answer, format it, read it back from the file, and describe how a
+guess differs from the measurement.
 """
 
 import math
@@ -13,7 +13,7 @@ from distlab.errors import InvalidArgument
 __all__ = ["Choice", "Number"]
 
 _THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d*)?")
-_NEAR = 0.1  # within a tenth a difference is told in percent, beyond it as a ratio
+_NEAR = 0.1  # within a tenth a difference is given in percent, beyond it as a ratio
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class Number:
 
     @property
     def wanted(self) -> str:
-        """Say what an answer looks like."""
+        """A description of a valid answer, for messages."""
         return f"a number{f' in {self.unit}' if self.unit else ''}"
 
     def read(self, given) -> float:
@@ -50,28 +50,28 @@ class Number:
             return None
 
     def entry(self, value) -> dict:
-        """Return what the file holds for `value`."""
+        """Return the file's entry for `value`."""
         return {"value": value, "unit": self.unit}
 
     def stored(self, entry) -> float | None:
-        """Return the guess that `entry` holds, or None if it is no answer to this."""
+        """Return the guess that `entry` holds, or None if its unit or type differs."""
         if not isinstance(entry, dict) or entry.get("unit") != self.unit:
             return None
         value = entry.get("value")
         return None if isinstance(value, str) else _finite(value)
 
     def said(self, value) -> str:
-        """Write a number with its unit, to four digits where it is not whole."""
+        """Format a number with its unit, to four digits where it is not whole."""
         return f"{_readable(value)} {self.unit}".rstrip()
 
     def outcome(self, guess, measured) -> str:
-        """Return "right", "near" (within a tenth of what was measured) or "off"."""
+        """Return "right", "near" (within a tenth of the measurement) or "off"."""
         if self.said(guess) == self.said(measured):
             return "right"
         return "near" if abs(guess - measured) <= _NEAR * abs(measured) else "off"
 
     def line(self, guess, formula, measured) -> str:
-        """Say guess, formula (may be None) and measurement, and how far off it was."""
+        """Return a line with guess, formula (may be None), measurement and error."""
         parts = [f"you said {self.said(guess)}"]
         if formula is not None:
             parts.append(f"the formula says {self.said(formula)}")
@@ -102,7 +102,7 @@ class Choice:
 
     @property
     def wanted(self) -> str:
-        """Say what an answer looks like."""
+        """A description of a valid answer, for messages."""
         *most, last = map(repr, self.choices)
         return f"one of {', '.join(most)} and {last}"
 
@@ -119,16 +119,16 @@ class Choice:
         return given
 
     def entry(self, value) -> dict:
-        """Return what the file holds for `value`."""
+        """Return the file's entry for `value`."""
         return {"value": value}
 
     def stored(self, entry) -> str | None:
-        """Return the guess that `entry` holds, or None if it is no answer to this."""
+        """Return the guess that `entry` holds, or None if it is no longer a choice."""
         value = entry.get("value") if isinstance(entry, dict) else None
         return value if value in self.choices else None
 
     def said(self, value) -> str:
-        """Write a choice."""
+        """Return the choice as it is."""
         return value
 
     def outcome(self, guess, measured) -> str:
@@ -136,7 +136,7 @@ class Choice:
         return "right" if guess == measured else "off"
 
     def line(self, guess, formula, measured) -> str:
-        """Say guess, formula (may be None) and measurement."""
+        """Return a line with guess, formula (may be None) and measurement."""
         parts = [f"you said {guess}"]
         if formula is not None:
             parts.append(f"the formula says {formula}")
@@ -145,7 +145,7 @@ class Choice:
 
 
 def _finite(given):
-    """Return a number of any library as a finite float, and None for what is none."""
+    """Return a number of any library as a finite float, or None if it is not one."""
     if isinstance(given, bool | str | bytes):
         return None
     try:

@@ -1,6 +1,6 @@
-"""Style and script of what asks a learner: predictions, comparisons, cards.
+"""Style sheets and scripts of forms: predictions, comparisons, cards.
 
-Asking is light: the theme, which loads all pictures, waits until something is shown.
+Importing is light: the theme, which loads all pictures, is imported at the first form.
 """
 
 from functools import cache
@@ -12,7 +12,7 @@ _PACKAGE = "distlab.predictions"
 
 @cache
 def form_style(root: str, package: str, name: str) -> str:
-    """Return the style of a form: what all have, for its `root`, and its own file."""
+    """Return the CSS of a form: the shared rules, for its `root`, and its own file."""
     from distlab.show.assets import read, style, themed
 
     shared = read(_PACKAGE, "forms.css").replace("ROOT", root)
@@ -21,7 +21,7 @@ def form_style(root: str, package: str, name: str) -> str:
 
 @cache
 def form_script(package: str, *names: str) -> str:
-    """Return files as a script that can reach the kernel, or keep things in a page."""
+    """Return a script of these files that can reach the kernel or save in a page."""
     from distlab.show.assets import read, script
 
     shared = read("distlab.show.film", "save.js"), read(_PACKAGE, "tell.js")
@@ -30,7 +30,7 @@ def form_script(package: str, *names: str) -> str:
 
 @cache
 def said_style() -> str:
-    """Return the style of a line, and of what unfolds below it."""
+    """Return the CSS of a comparison's line, and of the details folded below it."""
     from distlab.show.assets import read, style, themed
 
     return style(themed(".distlab-said"), read(_PACKAGE, "said.css"))

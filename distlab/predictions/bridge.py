@@ -1,11 +1,11 @@
-"""From a form in a page to the kernel: what is typed there arrives in a function here.
+"""The bridge from a form in a page to the kernel: typed values reach a function here.
 
     page:    distlabTell({to: "3f2a", value: "8"})     ──▶    _receivers["3f2a"]("8")
 
 Forms are plain HTML, which a saved notebook shows without a kernel. They reach one
-through a widget that draws nothing: as soon as the page has it, its output is erased,
-and stays in no notebook. Colab, where each output is a frame of its own, has a function
-for it.
+through a widget that draws nothing: once the page has loaded it, its output is erased,
+so no saved notebook contains it. Colab puts each output into a frame of its own, and
+offers a function for calls to the kernel.
 """
 
 import sys
@@ -33,12 +33,12 @@ export default {
 
 
 def receive(key: str, function: Callable[[object], None]) -> None:
-    """Have `function` called with each value that a page sends to `key`."""
+    """Register `function` for the values that a page sends to `key`."""
     _receivers[key] = function
 
 
 def open_bridge() -> None:
-    """Give the page that runs this cell a way to send; without a person do nothing."""
+    """Connect this cell's page to the kernel; do nothing in an unattended notebook."""
     if not person_is_there():
         return
     if "google.colab" in sys.modules:
@@ -49,7 +49,7 @@ def open_bridge() -> None:
 
 @cache
 def _widget():
-    """Return the one widget of this kernel, or None where anywidget is missing."""
+    """Return this kernel's only widget, or None where anywidget is missing."""
     try:
         from anywidget import AnyWidget
     except ImportError:
@@ -71,7 +71,7 @@ def _colab():
 
 
 def _heard(message):
-    """Hand on what a page sent; without a receiver it says that it is there."""
+    """Pass a message on to its receiver; one without `to` reports the page as ready."""
     while not message.get("to") and _shown:
         _shown.pop().update(_GONE, raw=True)
     if message.get("to") in _receivers:

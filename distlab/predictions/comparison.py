@@ -1,4 +1,4 @@
-"""One line below an experiment: what was guessed, and what came out."""
+"""Comparison of a guess with the result: one line below an experiment."""
 
 import json
 from base64 import b64encode
@@ -56,7 +56,7 @@ class Comparison:
         return {"text/html": html, "text/plain": line}
 
     def _result(self):
-        """Return what came out, for a page without a kernel, unreadable at sight."""
+        """Return the result as base64 JSON, for a page without a kernel."""
         result = {"measured": self._measured, "formula": self._formula}
         result["first"] = _GUESS_FIRST
         result["unit"] = getattr(self._guess.answer, "unit", "")

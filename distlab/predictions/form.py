@@ -4,7 +4,7 @@ How many megabytes does rank 0 send?
 [ 8        ] MB  ( Change my guess )
 You said 8 MB.
 
-It is plain HTML with what is kept already in it, so that a saved notebook and an
+It is plain HTML that already contains the stored guess, so that a saved notebook and an
 exported page show it without a kernel. A page without one keeps guesses in the browser.
 """
 
@@ -23,7 +23,7 @@ _PACKAGE = "distlab.predictions"
 
 
 class Form:
-    """The form that asks for one guess and says what was kept."""
+    """The form for one guess, which also shows the stored one."""
 
     def __init__(self, guess):
         self._guess = guess
@@ -37,7 +37,7 @@ class Form:
         self._shown.append(show(self.bundle()))
 
     def given(self, value: object) -> None:
-        """Keep what the learner typed or chose, or say why it is no answer.
+        """Keep the value that the learner typed or chose, or show why it is invalid.
 
         Called by: the page, through the bridge.
         """
@@ -50,7 +50,7 @@ class Form:
         self._refresh()
 
     def bundle(self) -> dict:
-        """Return what a notebook shows, and the words for where there are no forms."""
+        """Return the form as a MIME bundle: HTML, and text for frontends without it."""
         return {"text/html": self._html(), "text/plain": repr(self._guess)}
 
     def _refresh(self):

@@ -1,4 +1,4 @@
-"""`predict` asks a question; the `Guess` that it returns remembers the answer."""
+"""The question of `predict`, and the `Guess` that stores its answer."""
 
 from collections.abc import Sequence
 
@@ -21,12 +21,12 @@ def predict(
     choices: Sequence[str] | None = None,
     key: str | None = None,
 ) -> "Guess":
-    """Ask for a guess, in a form right here if this is a notebook; never wait for it.
+    """Request a guess, by a form in the cell of a notebook; never wait for it.
 
     The answer is a number, in `unit` if one is given, or one of `choices`. A guess is
-    remembered by its question; `key` tells two questions of the same words apart.
+    stored by its question; `key` distinguishes two questions of the same words.
 
-    Raises: InvalidArgument for what cannot be asked.
+    Raises: InvalidArgument for a malformed question, unit, key or choices.
     """
     _check_text("question", question)
     answer = _answer(unit, choices)
@@ -36,10 +36,10 @@ def predict(
 
 
 class Guess:
-    """A question, and what the learner said to it.
+    """A question and the learner's answer to it.
 
-    Made by `predict`. As the last line of a cell it shows its form once more, and in
-    words where there are no forms. key: what it is kept under.
+    Made by `predict`. As the last line of a cell it shows its form once more, or text
+    where there are no forms. key: the key under which the answer is stored.
     """
 
     def __init__(self, question: str, answer: Choice | Number, *, key: str):
@@ -62,18 +62,18 @@ class Guess:
 
         A number may be text such as "7 MB" or "2/3".
 
-        Raises: InvalidArgument for what does not answer the question.
+        Raises: InvalidArgument for a value that does not answer the question.
         """
         self._guesses.put(self.key, self.answer.entry(self.answer.read(value)))
         tell(self)
 
     def compare(self, measured: object, formula: object = None) -> Comparison:
-        """Return one line with the guess, what a formula says, and what was measured.
+        """Return one line with the guess, a formula's result, and the measurement.
 
         Both are in the question's unit, or choices. Until there is a guess the line
-        says only that one is wanted; in a notebook it then fills in by itself.
+        only requests one; in a notebook it is then filled in without a second run.
 
-        Raises: InvalidArgument for what does not answer the question.
+        Raises: InvalidArgument for a value that does not answer the question.
         """
         read = self.answer.read
         return Comparison(
@@ -86,7 +86,7 @@ class Guess:
 
     @property
     def note(self) -> str:
-        """What the learner should know about where this guess is kept; mostly ""."""
+        """A note for the learner on the file that stores this guess; mostly ""."""
         return self._guesses.note(self.key)
 
     def __repr__(self):

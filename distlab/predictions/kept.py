@@ -1,7 +1,7 @@
-"""What a learner has guessed or answered: in memory, in one file, and who hears of it.
+"""Storage of a learner's guesses and answers: in memory and in one JSON file.
 
-The file is a JSON object. Of guesses it has each question (with its key, if it has
-one), of cards each card's id:
+Watchers of a key are called after each entry. For guesses the keys are the questions
+(with the question's key, if it has one), for cards the cards' ids:
 
     guesses.json    {"How many MB does rank 0 send?": {"value": 8.0, "unit": "MB"}}
     cards.json      {"10-walk": {"answer": "Chunk 2 ...", "ticked": [], "fsrs": {}}}
@@ -25,7 +25,7 @@ def kept_by_learner(what: str) -> "Kept":
     """Return the "guesses" or "cards" in the folder DISTLAB_HOME, or in ~/.distlab."""
     try:
         folder = Path(os.environ.get("DISTLAB_HOME") or "~/.distlab").expanduser()
-    except RuntimeError:  # the home is unknown: what is kept stays in memory
+    except RuntimeError:  # the home is unknown: entries stay in memory
         folder = Path(os.devnull)
     return _opened(folder.absolute() / f"{what}.json")
 
@@ -36,7 +36,7 @@ def _opened(path):
 
 
 class Kept:
-    """All entries of the file `path`, and those that could only be remembered.
+    """All entries of the file `path`, and those that are only in memory.
 
     problem: a sentence on why the file is not used, "" while it is.
 
@@ -47,7 +47,7 @@ class Kept:
         self.path = path
         self.problem = ""
         self._watchers = defaultdict(list)
-        # The buttons of a notebook may be served by a thread beside the cells' own.
+        # The buttons of a notebook may be served by another thread than its cells.
         self._lock = threading.Lock()
         self._first = None  # the key whose entry created the file
         self._entries = {}
@@ -55,15 +55,15 @@ class Kept:
             self._entries = self._read()
 
     def get(self, key: str) -> object:
-        """Return what was kept for `key`, whatever it is, or None."""
+        """Return the entry stored for `key`, whatever it is, or None."""
         return self._entries.get(key)
 
     def names(self) -> list[str]:
-        """Return every key that something is kept for."""
+        """Return every key that has an entry."""
         return list(self._entries)
 
     def put(self, key: str, entry: dict) -> None:
-        """Keep `entry`, and tell those who watch `key`."""
+        """Store `entry`, and call the watchers of `key`."""
         with self._lock:
             self._entries[key] = entry
             self._write(key)
@@ -71,7 +71,7 @@ class Kept:
             changed()
 
     def note(self, key: str) -> str:
-        """Return a sentence on where entries are, if `key` is the one to say it."""
+        """Return the file's problem, or its path if `key` created it, as a sentence."""
         if self.problem or key != self._first:
             return self.problem
         return f"Your {self.path.stem} are kept in {self._readable_path()}."
@@ -81,7 +81,7 @@ class Kept:
         self._watchers[key].append(changed)
 
     def _read(self):
-        """Return what the file holds, {} if none. Raises OSError, ValueError."""
+        """Return the file's entries, {} without a file. Raises OSError, ValueError."""
         try:
             entries = json.loads(self.path.read_text(encoding="utf-8"))
         except (FileNotFoundError, NotADirectoryError):
@@ -91,7 +91,7 @@ class Kept:
         return entries
 
     def _write(self, key):
-        """Add an entry to what the file holds now: other notebooks write there, too."""
+        """Add an entry to the file's current ones: other notebooks write it, too."""
         with self._noting_problems("written"):
             merged = {**self._read(), key: self._entries[key]}
             there = self.path.exists()
@@ -102,7 +102,7 @@ class Kept:
 
     @contextmanager
     def _noting_problems(self, what):
-        """Turn a failure of the file into `problem`, and go on without the file."""
+        """Turn a failure of the file into `problem`, and continue without the file."""
         why = ""
         try:
             yield

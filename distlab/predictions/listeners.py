@@ -1,4 +1,4 @@
-"""Who hears of what was asked, guessed and measured: the progress page does."""
+"""Listeners for questions, guesses and measurements; the progress page is one."""
 
 from collections.abc import Callable
 
@@ -8,9 +8,9 @@ listeners: list[Callable] = []
 
 
 def tell(guess, measured: object = None) -> None:
-    """Tell every listener of a question, and of what was measured if that is known.
+    """Notify every listener of a question, and of its measurement if that is known.
 
-    Called by: whoever asks, keeps a guess, or shows it beside a measurement.
+    Called by: code that asks, keeps a guess, or shows it beside a measurement.
     """
     for listener in listeners:
         listener(guess, measured)

@@ -25,12 +25,12 @@ _EMPTY = {"RESUME", "NOP", "LOAD_CONST", "RETURN_VALUE", "RETURN_CONST"}
 
 
 def stub(*, fallback: Callable) -> Callable:
-    """Let the learner write a function; until then use `fallback` in its place.
+    """Mark a function for the learner to write; until then use `fallback` instead.
 
-    It says which of the two the cells below run, and offers the fallback's source,
-    folded, to compare with.
+    It shows which of the two the cells below run, with the fallback's source, folded,
+    for comparison.
 
-    Raises: InvalidArgument if `fallback` is nothing that can be called.
+    Raises: InvalidArgument if `fallback` cannot be called.
     """
     if not callable(fallback):
         raise InvalidArgument(
@@ -54,7 +54,7 @@ def stub(*, fallback: Callable) -> Callable:
 
 
 def _is_empty(function):
-    """Return whether a function does nothing, and returns None."""
+    """Return True if a function does nothing, and returns None."""
     return all(
         step.opname in _EMPTY and (step.opname == "RESUME" or step.argval is None)
         for step in dis.get_instructions(function)

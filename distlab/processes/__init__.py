@@ -1,4 +1,4 @@
-"""One process's whole life, whoever needs it: start, output, stacks, death, stop.
+"""Life cycle of launched processes: start, output, stacks, exit, stop.
 
     kernel                     process server                 processes
     ──────                     ──────────────                 ─────────
@@ -12,10 +12,10 @@ seconds) and nothing of the user's; each process is then a fork of it, in
 milliseconds. Nothing listens anywhere: every connection is an inherited pair of
 sockets. A session is the life of its processes: when it closes, for whatever reason,
 the server kills them and everything they started. When the kernel dies, every
-session closes. Where a program like mpirun insists on starting them itself, they are
-its `Guests`, and live and end in the same way. While a submission is checked, a process
-in its sandbox is the server (`distlab.sandbox`). This package knows no torch, no rank
-and no task.
+session closes. Where a program like mpirun must start the processes itself, `Guests`
+gives them the same connections and the same end. While a submission is checked, a
+process in its sandbox is the server (`distlab.sandbox`). This package has no notion of
+torch, ranks or tasks.
 """
 
 import sys

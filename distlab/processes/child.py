@@ -43,16 +43,16 @@ def inside() -> "Child | None":
 
 
 def on_its_own() -> None:
-    """Be like a process that the user started, and may start others."""
+    """Make `inside` return None, as in a process that the user started."""
     global _current
     _current = None
 
 
 class Child:
-    """What a started process knows: its index, its channel and what it shares.
+    """A started process's own side: its index, channel and shared descriptors.
 
     index: its number among the processes started together.
-    shared: open file descriptors that all of them were given, in the owner's order.
+    shared: open file descriptors that all of them received, in the owner's order.
     """
 
     def __init__(self, index: int, channel: socket.socket, shared: list[int]):
@@ -62,14 +62,14 @@ class Child:
         self._reader = FrameReader(channel)
 
     def fileno(self) -> int:
-        """Return the channel's descriptor, for who waits for other things as well."""
+        """Return the channel's descriptor, for a caller with its own selector."""
         return self._channel.fileno()
 
     def received(self) -> list[bytearray]:
-        """Return the frames that have come, without waiting for one.
+        """Return the frames that have arrived, without waiting for one.
 
-        Ends this process when the owner is gone. Who calls this does not call `receive`
-        afterwards.
+        Ends this process when the owner is gone. After a call of this, `receive` may
+        not be called.
         """
         try:
             return self._reader.read()
@@ -92,7 +92,7 @@ class Child:
 
 
 def live(request: dict, descriptors: list[int]) -> None:
-    """Set up this process as `request` says, call its entry point, and end it."""
+    """Set up this process as `request` specifies, call its entry point, and end it."""
     global _current
     die_with(os.getppid())
     channel, output, stacks, *shared = keep_only(descriptors)
@@ -108,7 +108,7 @@ def live(request: dict, descriptors: list[int]) -> None:
     if request["directory"] is not None:
         os.chdir(request["directory"])
     forget_randomness()
-    # What the server ran as its `__main__` is no business of this process.
+    # This process must not see the module that the server ran as its `__main__`.
     sys.modules["__main__"] = types.ModuleType("__main__")
     _current = Child(request["index"], socket.socket(fileno=channel), shared)
     module, _, name = request["entry"].partition(":")
@@ -119,7 +119,7 @@ def live(request: dict, descriptors: list[int]) -> None:
 
 
 def execute(request: dict, descriptors: list[int]) -> None:
-    """Replace this fork by a fresh interpreter that lives as `request` says."""
+    """Replace this fork by a fresh interpreter that runs `live` with `request`."""
     for descriptor in descriptors:
         os.set_inheritable(descriptor, True)
     code = (
@@ -133,7 +133,7 @@ def execute(request: dict, descriptors: list[int]) -> None:
 
 
 def die_with(parent: int) -> None:
-    """Have the system kill this process when its parent dies."""
+    """Make the kernel kill this process when its parent dies (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:
@@ -141,7 +141,7 @@ def die_with(parent: int) -> None:
 
 
 def keep_only(descriptors: list[int]) -> list[int]:
-    """Close all other descriptors above 2: a copy of a session would keep it alive."""
+    """Close all other descriptors above 2: a copied session socket keeps it open."""
     highest = max(descriptors) + 1
     wanted = set(descriptors)
     for descriptor in range(3, highest):
@@ -159,7 +159,7 @@ def _close(descriptor):
 
 
 def _take_output(output):
-    """Send everything printed to the pipe, each line as soon as it is whole."""
+    """Redirect stdout and stderr to the pipe, buffered by line; stdin is empty."""
     silence = os.open(os.devnull, os.O_RDONLY)
     for source, target in ((silence, 0), (output, 1), (output, 2)):
         os.dup2(source, target)
@@ -178,7 +178,7 @@ def _lines_to(descriptor):
 
 
 def forget_randomness() -> None:
-    """Draw fresh seeds, as a fresh interpreter would; forks would all draw the same."""
+    """Reseed random and numpy, which forks would otherwise all start alike."""
     random.seed()
     if "numpy.random" in sys.modules:  # numpy itself imports it at its first use
         sys.modules["numpy.random"].seed()

@@ -1,6 +1,6 @@
-"""Temporary folders that say whose they are, so that a dead process's can be removed.
+"""Temporary folders named after their process, so that orphaned ones can be removed.
 
-distlab-4026531836-1234-567890-k2x9    system of pids, process, when it began
+distlab-4026531836-1234-567890-k2x9    pid namespace, pid, start time in clock ticks
 """
 
 import os
@@ -16,7 +16,7 @@ _NAME = re.compile(r"distlab-(\d+)-(\d+)-(\d+)-\w+")
 
 
 def new_folder(*, in_memory: bool) -> str:
-    """Make a folder of this process's, in memory if the system has such folders."""
+    """Make a folder owned by this process, in memory if the system has such folders."""
     memory = in_memory and os.access(_MEMORY, os.W_OK)
     whose = "-".join(map(str, _this_process()))
     return tempfile.mkdtemp(prefix=f"distlab-{whose}-", dir=_MEMORY if memory else None)
@@ -37,7 +37,7 @@ def remove_orphaned() -> None:
 
 
 def _this_process():
-    """Return the system of pids, the pid in it, and when that process began."""
+    """Return (pid namespace, pid in it, start time), or () where there is no /proc."""
     try:
         system = os.stat("/proc/self/ns/pid").st_ino
     except OSError:  # no Linux
@@ -47,7 +47,7 @@ def _this_process():
 
 
 def _beginning(pid):
-    """Return when a process began; None if there is none, or no more than its end."""
+    """Return a process's start time in clock ticks; None if it is gone or a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:

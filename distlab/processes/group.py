@@ -1,4 +1,4 @@
-"""The owner's side: a group of processes that start, speak and end together."""
+"""The owner's side of a group of processes: start, frames, output, signals, end."""
 
 import json
 import os
@@ -29,21 +29,21 @@ __all__ = ["Ended", "Frame", "Lines", "Processes", "close_theirs"]
 
 
 class Frame(NamedTuple):
-    """A process has sent `payload`."""
+    """A frame that a process has sent."""
 
     index: int
     payload: bytearray
 
 
 class Lines(NamedTuple):
-    """A process has printed `text`: whole lines, except at its end."""
+    """Text that a process has printed: whole lines, except at its end."""
 
     index: int
     text: str
 
 
 class Ended(NamedTuple):
-    """A process is gone: `status` is its exit status, or minus the signal's number."""
+    """The end of a process: `status` is its exit status, or minus the signal number."""
 
     index: int
     status: int
@@ -56,14 +56,14 @@ class Processes:
     preload: modules that the process server imports before it forks. also: further
     ones that only some groups need.
     shared: descriptors that every process gets a copy of.
-    private_folder: whether they get a folder, which is in memory where the system has
-    such folders, and gone when they are. `folder` is its path. It may also be the path
-    of a folder that is there already; that one, too, is gone when they are.
-    environment: what they have in it beside this process's.
-    most_bytes: of a frame; who sends a longer one is killed.
+    private_folder: True for a new folder, in memory where the system has such folders,
+    or the path of an existing one. Either is removed when the processes have ended.
+    `folder` is its path.
+    environment: variables added to this process's.
+    most_bytes: of a frame; a process that sends a longer one is killed.
 
     Raises: ProcessServerFailed if the server cannot start or fork.
-    If a peer dies: `poll` reports `Ended`; the others go on.
+    If a peer dies: `poll` reports `Ended`; the others continue.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Processes:
             self._start(index, surroundings, shared)
 
     def _start(self, index, surroundings, shared):
-        """Have the server fork process `index`."""
+        """Request from the server a fork that becomes process `index`."""
         descriptors = self._equip(index)
         request = json.dumps(surroundings | {"index": index}).encode()
         try:
@@ -123,7 +123,7 @@ class Processes:
             close_theirs(descriptors)
 
     def _equip(self, index):
-        """Return its ends of what is to connect process `index` with its owner."""
+        """Connect process `index`; return its ends: channel, output pipe, stacks."""
         ours, theirs = socket.socketpair()
         pipe, write_end = os.pipe()
         stacks = anonymous_file("stacks")
@@ -164,9 +164,9 @@ class Processes:
         return self._selector.fileno()
 
     def poll(self, timeout_s: float) -> list[Frame | Lines | Ended]:
-        """Return what happened, waiting at most `timeout_s` for the first of it.
+        """Return new events, waiting at most `timeout_s` for the first.
 
-        What a process printed comes before the frame it sent next, and both come before
+        A process's output comes before the frame it sent next, and both come before
         its end.
 
         Raises: ProcessServerFailed if the server is gone.
@@ -183,11 +183,11 @@ class Processes:
         return happened
 
     def _take(self, source):
-        """Return what has come from one of the sources; here each is a process."""
+        """Return the new events of one source; here each source is a process."""
         return self._drain(source)
 
     def _drain(self, index):
-        """Return what a process has sent and printed by now."""
+        """Return the output and frames that have arrived from a process."""
         frames = []
         try:
             frames = self._readers[index].read()
@@ -229,7 +229,7 @@ class Processes:
         return happened
 
     def _end(self, index, status):
-        """Return the last that a process has sent and printed, and that it is gone."""
+        """Return a process's last output and frames, and its `Ended`."""
         self.alive.discard(index)
         happened = self._drain(index)
         text = self._outputs[index].finish()
@@ -242,7 +242,7 @@ class Processes:
             self._server.signal(self._session, index, self.pids[index], number)
 
     def flush(self, index: int) -> str:
-        """Return what a process printed without ending the line."""
+        """Return a process's last, unfinished line of output."""
         return self._outputs[index].finish()
 
     def stacks(self, indices: Iterable[int], wait_s: float = 0.2) -> dict[int, Stack]:
@@ -259,7 +259,7 @@ class Processes:
         return read_stacks(files, patience(wait_s))
 
     def wait_ended(self, timeout_s: float) -> bool:
-        """Wait for every process to end by itself; return whether all have."""
+        """Wait until every process has ended; return False after the time-out."""
         deadline, left_s = time.monotonic() + timeout_s, timeout_s
         while self.alive and left_s >= 0:
             try:
@@ -270,7 +270,7 @@ class Processes:
         return not self.alive
 
     def stop(self) -> None:
-        """Kill what is left, wait until it is gone, give back every descriptor."""
+        """Kill the remaining processes, wait for their end, close every descriptor."""
         if self._closed:
             return
         self._closed = True
@@ -292,7 +292,7 @@ class Processes:
 
 
 def close_theirs(descriptors: Sequence[int]) -> None:
-    """Close what `_equip` returned, once its process has a copy."""
+    """Close the ends that `_equip` returned, once the process has copies."""
     channel, output, _ = descriptors  # the file for stacks stays open here
     os.close(channel)
     os.close(output)

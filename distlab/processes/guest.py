@@ -1,11 +1,11 @@
-"""The inside of a guest: it comes in by the owner's door, and is watched from there.
+"""The inside of a process that a host such as mpirun launches, and of the host itself.
 
-A guest is two processes. The one that the host started stays what it is and waits for
-the other, its fork, which lives as the owner says. So the owner hears how a guest
-ended, and the host does not: of a guest that fails it learns nothing, and leaves the
-others alone until the owner has seen what they were doing.
+A launched process is two. The one that the host started connects to the owner's
+socket, forks, and waits for the fork, which runs the owner's entry point. So the owner
+receives the exit status and the host does not: after a failure the host leaves the
+other processes running until the owner has read their stacks.
 
-The host itself is an ordinary process of the server, until it becomes the host.
+The host is an ordinary process of the server until it executes the host's command.
 """
 
 import json
@@ -21,15 +21,15 @@ __all__ = ["come_in", "host"]
 
 
 def host(child: Child) -> None:
-    """Become the host, whose command is the owner's one frame."""
+    """Execute the host's command, which the owner sends as one frame."""
     command = json.loads(child.receive())
     os.execvp(command[0], command)
 
 
 def come_in(door: str, number: str) -> None:
-    """Be the guest whose index is in the environment variable `number`; never returns.
+    """Connect to the owner and run its entry point; never returns.
 
-    door: path of the socket at which the owner waits.
+    door: path of the owner's socket. number: the environment variable with the index.
     """
     die_with(os.getppid())
     visit = socket.socket(socket.AF_UNIX)
@@ -55,7 +55,7 @@ def _live(first, request, descriptors):
     try:
         live(request, descriptors)
     except BaseException:
-        traceback.print_exc()  # by now into the guest's own output
+        traceback.print_exc()  # by now into the process's own output
     finally:
         os._exit(1)
 

@@ -1,4 +1,4 @@
-"""Processes that another program starts, such as mpirun: they come in by a door.
+"""Processes that another program launches, such as mpirun; they connect to a socket.
 
     owner                process server        host          guests
     ─────                ──────────────        ────          ──────
@@ -7,10 +7,10 @@
       ├────── channel, output, stacks ───────────────────────▶ │
       └─────────────────────────────────────── "I ended" ◀──── │ entry(child)
 
-The door is a Unix socket in a folder that nobody else can open. What a guest gets there
-is what the process server would have given it, so from then on it is a process like any
-other. When the owner is gone, the server kills the host; the death of the host kills
-the guests, and the server whatever they leave behind.
+`door` is a Unix socket in a folder that only this user can open. A launched process
+receives there the request and descriptors that the process server would have sent, so
+from then on it is a process like any other. When the owner is gone, the server kills
+the host; the death of the host kills its processes, and the server kills the rest.
 """
 
 import json
@@ -34,7 +34,7 @@ _HOST_ENDS_S = 1.0
 
 
 class _Visit:
-    """A guest at the door. `index` is known once it has said so."""
+    """A launched process's connection. `index` is known after its first frame."""
 
     def __init__(self, sock):
         self.sock = sock
@@ -46,9 +46,9 @@ class Guests(Processes):
     """`count` processes that a host starts, instead of the process server.
 
     host: given the path of a private folder, returns the command of the host, to which
-    the command of one guest is added.
-    number: the environment variable in which the host tells a guest its index.
-    environment: the host's, from which it makes the guests'.
+    the command of one launched process is added.
+    number: the environment variable in which the host gives a process its index.
+    environment: the host's, from which it makes that of its processes.
 
     Raises: as `Processes` does; EngineFailed from `poll` if the host ends before they
     do.
@@ -69,7 +69,7 @@ class Guests(Processes):
         self._host_said = ""
         self._door = None
         self._visits = []
-        self._expected = {}  # index -> what it will be given when it comes
+        self._expected = {}  # index -> request, descriptors, shared; until it connects
         super().__init__(count, entry, private_folder=True, **how)
 
     def _start_all(self, surroundings, shared):
@@ -87,7 +87,7 @@ class Guests(Processes):
         surroundings["environment"] = dict(self._environment)
         self.pids.append(None)
         self._start(self._host_index, surroundings, ())
-        self.alive.discard(self._host_index)  # nobody waits for it
+        self.alive.discard(self._host_index)  # `wait_ended` does not wait for it
         self.send(self._host_index, json.dumps(self._command).encode())
 
     def _take(self, source):
@@ -107,7 +107,7 @@ class Guests(Processes):
         self._selector.register(visit.sock, selectors.EVENT_READ, visit)
 
     def _hear(self, visit):
-        """Return what follows from what a guest's first process has said."""
+        """Return the events that follow from a connection's new frames."""
         try:
             frames = visit.reader.read()
         except Disconnected:
@@ -129,14 +129,14 @@ class Guests(Processes):
         try:
             send_request(visit.sock, request, [*descriptors, *shared])
         except OSError:
-            pass  # it is gone again, which will be heard next
+            pass  # it is gone again, which `_hear` notices next
         finally:
             close_theirs(descriptors)
 
     def _gone(self, index):
-        """Return the end of a guest whose first process was killed.
+        """Return the end of a launched process whose first process was killed.
 
-        Raises: EngineFailed if it went with the host, of which the server tells.
+        Raises: EngineFailed if the server reports that the host ended, too.
         """
         news = select.poll()
         news.register(self._session, select.POLLIN)
@@ -155,7 +155,7 @@ class Guests(Processes):
         return []
 
     def _failure(self, status):
-        """Return the error that says how the host ended, and what it said."""
+        """Return the error with the host's exit status and its last lines of output."""
         name = os.path.basename(self._command[0])
         how = f"it left with exit status {status}"
         if status < 0:
@@ -168,7 +168,7 @@ class Guests(Processes):
         return EngineFailed("\n".join(lines))
 
     def stop(self) -> None:
-        """Kill what is left, the host first; give everything back."""
+        """Kill the remaining processes, the host first; close every descriptor."""
         super().stop()
         if self._door is not None:
             self._door.close()
@@ -180,7 +180,7 @@ class Guests(Processes):
 
 
 def _guest(door, number):
-    """Return the command that starts one guest."""
+    """Return the command that starts one launched process."""
     code = (
         "import json, sys; sys.path[:], *rest = json.loads(sys.argv[1]); "
         "from distlab.processes.guest import come_in; come_in(*rest)"

@@ -1,4 +1,4 @@
-"""Ctrl-C, noted at once and acted on where nothing can be left half done."""
+"""Deferred Ctrl-C: noted at once, raised again where no state is half changed."""
 
 import signal
 import threading
@@ -7,12 +7,12 @@ __all__ = ["Interrupts"]
 
 
 class Interrupts:
-    """Hold SIGINT back while the body runs; `pending` says that it came.
+    """A context manager that defers SIGINT; `pending` is True once it has arrived.
 
-    On the way out the signal is raised again under the handler that was there before,
-    so that a notebook, a script and a debugger each react in their own way; but the
-    body's own KeyboardInterrupt, which tells more, is what leaves it. Outside the main
-    thread, where Python delivers no signals, this does nothing.
+    On the way out the signal is raised again under the previous handler, so that a
+    notebook, a script and a debugger each react in their own way; but the body's own
+    KeyboardInterrupt, which carries more, takes precedence. Outside the main thread,
+    where Python delivers no signals, this does nothing.
     """
 
     def __init__(self):

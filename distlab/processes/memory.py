@@ -1,4 +1,4 @@
-"""Memory: without a name in any folder, in large pages, given back to the system."""
+"""Memory of a process: anonymous files, large pages, resident bytes, trimming."""
 
 import ctypes
 import mmap
@@ -26,10 +26,10 @@ def anonymous_file(name: str) -> int:
 
 
 def use_large_pages() -> None:
-    """Have the memory of this process in large pages, as far as the system can.
+    """Collapse this process's memory into large pages, as far as the system can.
 
-    A fork copies one entry for each page, and so does its end: a process that has
-    imported torch is then forked in half the time. It takes some tenths of a second.
+    A fork copies one page table entry per page, and its exit frees as many: a process
+    with torch imported is then forked in half the time. Takes some tenths of a second.
     """
     if sys.platform != "linux" or mmap.PAGESIZE > 2**12:
         return
@@ -46,7 +46,7 @@ def use_large_pages() -> None:
 
 
 def resident_bytes(pid: int | str = "self") -> int:
-    """Return what is resident in a process; 0 if it has ended, or nothing tells."""
+    """Return a process's resident bytes; 0 if it has ended, or there is no /proc."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             return int(file.read().split()[1]) * mmap.PAGESIZE
@@ -55,7 +55,7 @@ def resident_bytes(pid: int | str = "self") -> int:
 
 
 def return_free_memory() -> None:
-    """Return to the system what malloc keeps of freed memory, where it can."""
+    """Return the freed memory that malloc retains to the system, where glibc can."""
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc has it
     if trim is not None:
         trim(0)

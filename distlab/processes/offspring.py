@@ -1,4 +1,4 @@
-"""What a process has started, as the system lists it."""
+"""Child processes, as the system lists them: running ones and ended ones."""
 
 import os
 from contextlib import suppress
@@ -14,18 +14,18 @@ def children(pid: int) -> list[int]:
         for task in os.listdir(f"/proc/{place}/task"):
             with open(f"/proc/{place}/task/{task}/children") as file:
                 found += map(int, file.read().split())
-    # In a sandbox, /proc may be that of processes outside, who have other numbers.
+    # In a sandbox, /proc may be that of an outer pid namespace, with other numbers.
     return found if place == pid else [here for each in found if (here := _here(each))]
 
 
 def _here(pid):
-    """Return the number of a process among this one's; None if it is gone."""
+    """Return a process's pid in this process's namespace; None if it is gone."""
     own, other = _numbers("self"), _numbers(pid)
     return other[len(own) - 1] if len(other) >= len(own) > 0 else None
 
 
 def _numbers(place):
-    """Return a process's numbers, in the outermost namespace that /proc knows first."""
+    """Return a process's pids, one per namespace, in that of /proc first."""
     with suppress(OSError), open(f"/proc/{place}/status") as file:
         for line in file:
             if line.startswith("NSpid:"):
@@ -34,7 +34,7 @@ def _numbers(place):
 
 
 def ended_children() -> list[tuple[int, int]]:
-    """Return (pid, exit code) of every child that has ended since the last time."""
+    """Return (pid, exit code) of every child that has ended since the last call."""
     ended = []
     with suppress(ChildProcessError):
         while (found := os.waitpid(-1, os.WNOHANG))[0]:

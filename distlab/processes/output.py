@@ -1,4 +1,4 @@
-"""What one process prints, read without waiting, line by whole line."""
+"""Output of one process, read without waiting, in whole lines."""
 
 import codecs
 import fcntl
@@ -14,9 +14,9 @@ _LONGEST_LINE = 2**20
 class LineReader:
     """The reading end of one process's output pipe.
 
-    Invariant: text handed out ends with a line's end, so that lines of several
-    processes can be shown one after another without tearing. A line of more than a
-    million characters is broken.
+    Invariant: returned text ends with a newline, so that lines of several processes
+    can be shown one after another without tearing. A line of more than a million
+    characters is broken.
     """
 
     def __init__(self, descriptor: int):
@@ -31,10 +31,10 @@ class LineReader:
         self._partial = ""
 
     def read(self, to_the_end: bool = False) -> tuple[str, bool]:
-        """Return whole lines printed by now, and whether the pipe is still open.
+        """Return (whole lines printed by now, True if the pipe is still open).
 
         One pipe's worth at most, so that a process that prints without end cannot keep
-        its owner here; with `to_the_end` all that was written before the call.
+        its owner here; with `to_the_end` everything written before the call.
         """
         pieces, count, most = [], 0, _MOST_AT_ONCE if to_the_end else _PIPE_BYTES
         still_open = True
@@ -56,7 +56,7 @@ class LineReader:
         return text[:end], still_open
 
     def finish(self) -> str:
-        """Return what is left of a line that was never ended, with an end."""
+        """Return the rest of an unfinished line, with a newline; "" if none."""
         rest = self._partial + self._decoder.decode(b"", final=True)
         self._partial = ""
         self._decoder.reset()

@@ -1,4 +1,4 @@
-"""`Pulse`: processes that get their processor for a part of the time only.
+"""Slow processes: `Pulse` stops them for a part of each period.
 
 a factor of 4    █░░░█░░░█░░░    continued for a quarter of each period, then stopped
 """
@@ -13,10 +13,10 @@ _PERIOD_S = 0.008
 
 
 class Pulse:
-    """Stops and continues some processes of a group in turn, each time it is asked.
+    """A throttle that stops and continues some processes of a group in each period.
 
-    slow: (index, factor), how many times slower; a factor of 1 is none.
-    TICK_S: how often to ask. False if no process is slow.
+    slow: (index, factor), how many times slower; a factor of 1 leaves it alone.
+    TICK_S: the interval in which to call `beat`. False if no process is slow.
     """
 
     TICK_S = 0.001
@@ -30,7 +30,7 @@ class Pulse:
         return bool(self._slow)
 
     def beat(self, spared: Container[int]) -> None:
-        """Stop or continue each as it is its time; those spared are let go on."""
+        """Stop or continue each slow process by the clock; those spared run on."""
         phase = time.monotonic() % _PERIOD_S / _PERIOD_S
         for index, factor in self._slow:
             stop = phase * factor >= 1 and index not in spared
@@ -40,10 +40,10 @@ class Pulse:
                 self._processes.signal(index, number)
 
     def replaced(self, index: int) -> None:
-        """Know that a new process, which runs, is in this place."""
+        """Note that a new process, which is running, has this index."""
         self._stopped.discard(index)
 
     def release(self) -> None:
-        """Let all of them go on."""
+        """Continue all of them."""
         for index, _ in self._slow:
             self._processes.signal(index, signal.SIGCONT)

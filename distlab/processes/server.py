@@ -1,10 +1,10 @@
 """The process server: imports what every process needs, then forks on request.
 
-It runs nothing of the user's. Requests come over sessions, socket pairs handed to it
-by the kernel; each session's processes are killed when the session closes, and
-everything closes when the kernel is gone. As a child subreaper the server inherits
-whatever its processes leave behind, and kills that too. Their folder, if they have one,
-goes last.
+It runs no code of the user's. Requests come over sessions, socket pairs that the kernel
+sends it; each session's processes are killed when the session closes, and everything
+closes when the kernel is gone. As a child subreaper the server inherits the orphans of
+its processes, and kills them too. The session's folder, if there is one, is removed
+last.
 """
 
 import ctypes
@@ -43,56 +43,56 @@ class Session:
         self.closing = False
 
     def tell(self, **news) -> None:
-        """Tell the owner, unless it has gone."""
+        """Send news to the owner, unless it is gone."""
         try:
             send_frame(self.sock, json.dumps(news).encode())
         except Disconnected:
             self.closing = True
 
     def end(self) -> None:
-        """Remove the folder; then, by the end of the session, tell that all is gone."""
+        """Remove the folder, then close the session, which reports that all is gone."""
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.sock.close()
 
 
 class Place:
-    """Where a server is, and what that means for its processes: here, for nothing.
+    """Hooks of a server for its surroundings; here they do nothing special.
 
-    TICK_S: how often the server calls `tick`, at least.
+    TICK_S: the longest time in seconds between two calls of `tick`.
     """
 
     TICK_S = 1.0
 
     def tick(self) -> None:
-        """Look after everything."""
+        """Do periodic work."""
 
     def idle(self) -> None:
-        """Do what can wait: there is no process, and for `TICK_S` no request."""
+        """Do deferred work: there is no process, and for `TICK_S` no request."""
 
     def fork(self, request: dict) -> int:
-        """Fork the process that a request asks for."""
+        """Fork the process of a request; return its pid, 0 in the fork."""
         return os.fork()
 
     def enter(self, request: dict) -> None:
-        """Become what a process is allowed to be; called in the fork."""
+        """Restrict the new process; called in the fork."""
 
     def bereaved(self) -> None:
-        """Clear up after what a dead process has left behind, and was killed now."""
+        """Clear up after orphans of a dead process, which have been killed."""
         remove_orphaned()
 
     def leaving(self) -> None:
-        """Prepare for the server's end; the server kills what is left after it."""
+        """Prepare for the server's end; afterwards the server kills every process."""
 
 
 class _Warm(Place):
-    """Where much is imported, and forked again and again."""
+    """A server with large imports, forked again and again."""
 
     TICK_S = 0.5
     _settled = False
 
     def idle(self):
-        """Make the forks that are to come cheaper, once."""
+        """Make later forks cheaper, once."""
         if not self._settled:
             self._settled = True
             _import_what_optimizers_need()
@@ -102,7 +102,7 @@ class _Warm(Place):
 def _import_what_optimizers_need():
     """Import what torch imports with the first optimizer: a second in each process.
 
-    Not where there is a GPU: what looks for one would spoil the forks.
+    Not where there is a GPU: forks cannot use CUDA once their parent has looked for it.
     """
     if "torch" in sys.modules and not glob.glob("/dev/nvidia[0-9]*"):
         importlib.import_module("torch._dynamo")
@@ -114,7 +114,7 @@ class Server:
     """The loop that forks, reaps and kills.
 
     kernel: a descriptor that is readable when the kernel is gone, or None.
-    kernel_pid: what the pid of the parent is, as long as that is the kernel.
+    kernel_pid: the parent's pid, as long as the parent is the kernel.
     """
 
     def __init__(
@@ -205,13 +205,13 @@ class Server:
                 os.close(descriptor)
 
     def _signal(self, session, signal, number):
-        """Send a signal to a process; nobody else can have its pid before `_reap`."""
+        """Send a signal to a process; its pid cannot be reused before `_reap`."""
         for pid, index in session.processes.items():
             if index == signal:
                 os.kill(pid, number)
 
     def _become(self, request, descriptors):
-        """Turn this fork into the process asked for; never returns."""
+        """Turn this fork into the requested process; never returns."""
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -225,9 +225,9 @@ class Server:
             os._exit(1)
 
     def _close(self, session):
-        """Kill what the session still has; forget it once nothing is left.
+        """Kill the session's remaining processes; forget it once none is left.
 
-        What its processes have started may be dying still, and hold files open.
+        Descendants of its processes may still be exiting, and hold files open.
         """
         for pid in session.processes:
             os.kill(pid, signal.SIGKILL)
@@ -251,9 +251,9 @@ class Server:
             self._bereaved = self._bereaved or not sessions
 
     def _kill_orphans(self):
-        """Kill every child that nobody asked for: what a dead process left behind.
+        """Kill every child that no session started: the orphans of a dead process.
 
-        Returns those that there were.
+        Returns: their pids.
         """
         known = {pid for session in self.sessions for pid in session.processes}
         orphans = set(children(os.getpid())) - known
@@ -283,17 +283,17 @@ class Server:
 
 
 def be_subreaper() -> None:
-    """Become the parent of what dead descendants leave behind."""
+    """Make this process the parent of orphaned descendants (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def serve(descriptor: int, kernel_pid: int, preload: list[str]) -> None:
-    """Run the server on an inherited socket; called where nothing else runs."""
+    """Run the server on an inherited socket; called in a process of its own."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    os.setpgid(0, 0)  # who kills the kernel's whole group leaves one to clean up
+    os.setpgid(0, 0)  # a kill of the kernel's whole group spares the server
     be_subreaper()
     for name in preload:
         importlib.import_module(name)

@@ -1,4 +1,4 @@
-"""The kernel's side of the process server: started once, asked for sessions, ended."""
+"""The kernel's side of the process server: start, sessions, signals, end."""
 
 import atexit
 import json
@@ -25,9 +25,9 @@ from distlab.processes.wire import send_request
 __all__ = ["ServerHandle", "trusted_path", "warm_up"]
 
 
-# One seed for the hashes of all processes, always the same: a string belongs to the
-# same partition whoever asks, and also when a server had to be started anew. Who wants
-# another one says so in the environment.
+# One hash seed for all processes, always the same: every process puts a string into the
+# same partition, also after the server was started anew. The environment variable
+# overrides it.
 _SEED = {"PYTHONHASHSEED": "0"}
 _ENVIRONMENT = {"OPENBLAS_NUM_THREADS": "1"}
 
@@ -36,9 +36,9 @@ class ServerHandle:
     """A running process server of this process, started when first needed.
 
     There is one for each set of preloaded modules and start method. A fork of this
-    process inherits the handle, but never uses or ends the server: `owner_pid` tells.
-
-    answered: whether it is known to serve; before, it imports, and has no processes.
+    process inherits the handle, but never uses or ends the server: it compares
+    `owner_pid`.
+    answered: True once it serves; before, it imports, and has no processes.
     """
 
     most_bytes = 2**40  # of a frame from one of its processes
@@ -50,7 +50,7 @@ class ServerHandle:
     def __init__(
         self, preload: Sequence[str], start_method: str, *, by_fork: bool = False
     ):
-        """Start one; by_fork: as a fork of this process, which has imported all."""
+        """Start a server; by_fork: as a fork of this process, with its imports."""
         remove_orphaned()
         ours, theirs = socket.socketpair()
         self.owner_pid = os.getpid()
@@ -99,7 +99,7 @@ class ServerHandle:
 
     @classmethod
     def start(cls, preload: Sequence[str], start_method: str) -> "ServerHandle":
-        """Return the server, started now if there is none, or the one for all."""
+        """Return the server for all, or that for `preload`, started if needed."""
         with cls._lock:
             return cls._elsewhere or cls._get(preload, start_method)
 
@@ -139,7 +139,7 @@ class ServerHandle:
     @classmethod
     @contextmanager
     def all_from(cls, server: "ServerHandle") -> Iterator[None]:
-        """Have every session opened at one server, while the body runs."""
+        """Open every session at one server while the body runs."""
         before, cls._elsewhere = cls._elsewhere, server
         try:
             yield
@@ -148,16 +148,16 @@ class ServerHandle:
 
     @classmethod
     def limit_exceeded(cls) -> str:
-        """Return which limit the processes of `all_from` exceeded, in words, or ""."""
+        """Return the limit that `all_from`'s processes exceeded, in words, or ""."""
         return cls._elsewhere.exceeded() if cls._elsewhere is not None else ""
 
     def exceeded(self) -> str:
-        """Return which limit its processes have exceeded: here there is none."""
+        """Return the limit that its processes exceeded: "", as here there is none."""
         return ""
 
     @classmethod
     def one_for_all(cls) -> None:
-        """Have every session opened at one server, which is a fork made now."""
+        """Open every later session at one server, which is a fork made now."""
         # Another process's handle must not be forgotten: it would close descriptors
         # that are this process's now.
         cls._others.append(cls._elsewhere)
@@ -173,11 +173,11 @@ class ServerHandle:
             cls._running.clear()
 
     def usable(self) -> bool:
-        """Return whether the server runs, and is this process's own."""
+        """Return True if the server runs, and is this process's own."""
         return self.owner_pid == os.getpid() and self.process.poll() is None
 
     def surroundings(self) -> dict:
-        """Return what its processes take over from this one."""
+        """Return the settings that its processes inherit from this one."""
         try:
             directory = os.getcwd()
         except FileNotFoundError:
@@ -190,23 +190,23 @@ class ServerHandle:
         }
 
     def new_folder(self) -> str:
-        """Make a folder for its processes, in memory where the system has such."""
+        """Make a folder for its processes, in memory if possible; return its path."""
         return new_folder(in_memory=True)
 
     def signal(self, session: socket.socket, index: int, pid: int, number: int) -> None:
         """Send a signal to one of a session's processes.
 
-        It has come when this returns; the server would take a moment.
+        It is delivered when this returns; by way of the server it would be later.
         """
         with suppress(ProcessLookupError):  # its end is on its way
             os.kill(pid, number)
 
     def said(self) -> str:
-        """Return what the server has written as errors."""
+        """Return the text that the server has written to stdout and stderr."""
         return os.pread(self.errors, 100_000, 0).decode(errors="replace").strip()
 
     def failure(self) -> ProcessServerFailed:
-        """Return the error that says why the server is gone."""
+        """Return the error for a server that is gone, with its last line of output."""
         said = self.said()
         last = said.splitlines()[-1] if said else "it left no message; was it killed?"
         return ProcessServerFailed(
@@ -216,7 +216,7 @@ class ServerHandle:
         )
 
     def close(self) -> None:
-        """End the server, unless another process owns it; close what this one holds."""
+        """End the server, unless another process owns it; close the descriptors."""
         self.master.close()
         if self.owner_pid == os.getpid():
             if not self.answered:
@@ -230,7 +230,7 @@ class ServerHandle:
 
 
 class _Fork:
-    """A process that was forked, with the face of one that was started."""
+    """A forked process with the methods of `subprocess.Popen` that are used here."""
 
     def __init__(self, pid: int):
         self._pid = pid
@@ -263,14 +263,14 @@ def warm_up(preload: Sequence[str], start_method: str = "fork") -> None:
 
 
 def _imported(preload, start_method):
-    """Return what a server imports for processes that start in this way."""
+    """Return the modules that a server imports for processes that start in this way."""
     return list(preload) if start_method == "fork" else []
 
 
 def trusted_path() -> list[str]:
     """Return the import path with the interpreter's own folders before the user's.
 
-    A file `random.py` beside a notebook must not be what torch imports.
+    torch must not import a file `random.py` beside a notebook.
     """
     installed = tuple({os.path.realpath(p) for p in (sys.prefix, sys.base_prefix)})
     folders = [folder for folder in sys.path if folder and os.path.isabs(folder)]

@@ -1,4 +1,4 @@
-"""Where a process is: its main thread's stack, from what faulthandler wrote of it."""
+"""Stacks of processes: the main thread's frames, parsed from faulthandler's dump."""
 
 import os
 import re

@@ -1,8 +1,8 @@
-"""`UntrustedProcesses`: their owner trusts nothing they send, and never waits for them.
+"""Untrusted processes: their owner limits all they send, and never waits for them.
 
-What a process sends is read a piece at a time and up to a limit, and memory is taken
-only for what has come, whatever length it announced. What is sent to a process waits
-here, until it reads.
+Bytes from a process are read a piece at a time and up to a limit, and memory is
+allocated only for bytes that have arrived, whatever length the frame announced. Frames
+to a process are buffered here until it reads them.
 """
 
 import selectors
@@ -21,7 +21,7 @@ _PIECE_BYTES = 2**18
 
 
 class Violation(NamedTuple):
-    """A process has sent what it may not: `why` says what."""
+    """A breach of the limits by a process: `why` describes it."""
 
     index: int
     why: str
@@ -30,10 +30,10 @@ class Violation(NamedTuple):
 class UntrustedProcesses(Processes):
     """Processes that can be hostile; see `Processes`. There are none before `muster`.
 
-    modules: what only some groups need, and these have.
+    modules: the imports of `also`, which only some groups need.
 
     If a peer dies: as with `Processes`. One that sends too much is reported as
-    `Violation`, once, and not heard any more.
+    `Violation`, once, and ignored from then on.
     """
 
     def __init__(self, entry: str, *, also: Sequence[str] = (), **how):
@@ -43,10 +43,10 @@ class UntrustedProcesses(Processes):
         super().__init__(0, entry, also=also, **how)
 
     def muster(self, count: int, allowance_bytes: int) -> None:
-        """Have the first `count` at work from now on; start those that are not there.
+        """Make the first `count` processes the active ones; start the missing ones.
 
-        Of the others nothing is heard.
-        allowance_bytes: how much one of them may send in all from now on.
+        Events of the others are dropped.
+        allowance_bytes: the most bytes that each may send in all from now on.
 
         Raises: as `Processes` does.
         """
@@ -61,9 +61,9 @@ class UntrustedProcesses(Processes):
             raise self._server.failure() from error
 
     def whole(self) -> bool:
-        """Return whether all are there, were heard, and have read what they were sent.
+        """Return True if all are alive, none is muted, and none has unread frames.
 
-        What they have sent without being asked is forgotten.
+        Frames that they have sent without a request are dropped.
         """
         try:
             self.poll(0)
@@ -79,7 +79,7 @@ class UntrustedProcesses(Processes):
         self._write(index)
 
     def poll(self, timeout_s: float) -> list:
-        """Return what happened to those that are at work."""
+        """Return the new events of the active processes."""
         happened = super().poll(timeout_s)
         return [what for what in happened if what.index < self._at_work]
 
@@ -117,9 +117,9 @@ class UntrustedProcesses(Processes):
 
 
 class _Reader:
-    """Collects frames from a socket: at most a piece of it at a time.
+    """A reader of frames from a socket, one piece of at most 256 KiB at a time.
 
-    left: how many bytes may still come.
+    left: the bytes that may still arrive. why: the breach of a limit, "" if none.
     """
 
     def __init__(self, sock, allowance):
@@ -130,7 +130,7 @@ class _Reader:
     def read(self) -> list[bytearray]:
         """Return the frames that are complete with the next piece.
 
-        Raises: Disconnected if the other end is gone, or has sent what it may not.
+        Raises: Disconnected if the other end is gone, or has breached a limit.
         """
         if self.why:
             raise Disconnected(self.why)

@@ -59,7 +59,7 @@ def send_request(
 ) -> None:
     """Send one frame and, with its first byte, open file descriptors.
 
-    A short one goes in one piece, whoever else sends on a copy of this socket.
+    A short frame is sent in one piece, even if others send on copies of this socket.
     """
     rights = array.array("i", descriptors)
     ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, rights)] if rights else []
@@ -103,7 +103,7 @@ def _exactly(sock, count):
 
 
 class FrameReader:
-    """Collect frames of at most `most_bytes` from a socket, never waiting for one."""
+    """A reader of frames of at most `most_bytes` from a socket, which never waits."""
 
     def __init__(self, sock: socket.socket, most_bytes: int = 2**40):
         self._sock = sock

@@ -1,4 +1,4 @@
-"""Progress: what a learner has run, predicted and solved, in a file of their own.
+"""Progress: a learner's cells run, predictions and solved steps, in their own file.
 
     from distlab import progress
 
@@ -18,7 +18,7 @@ __all__ = ["progress"]
 
 
 def progress():
-    """Return the page that shows what is recorded, and what to do next."""
+    """Return the page with the recorded progress, and the next thing to do."""
     from distlab.progress.page import Page
     from distlab.progress.record import Record, record_path
     from distlab.progress.standing import standing

@@ -1,4 +1,4 @@
-"""What there is to do: the lessons' cells and questions, the exercises' steps.
+"""Contents of the course: the lessons' cells and questions, the exercises' steps.
 
 Read from the notebooks: those in which the learner has worked, and the course's.
 """
@@ -14,7 +14,7 @@ __all__ = ["Exercise", "Lesson", "find_course"]
 
 @dataclass(frozen=True)
 class Lesson:
-    """A lesson: its title, its code cells' ids, and how many guesses it asks for."""
+    """A lesson: its title, its code cells' ids, and its number of predictions."""
 
     stem: str
     title: str
@@ -49,7 +49,7 @@ def find_course(held: dict) -> tuple[dict[str, Lesson], dict[str, Exercise]]:
 
 
 def _by_stem(paths, read):
-    """Return what is read of each notebook; of two with a stem the later one counts."""
+    """Return `read`'s result for each notebook by stem; the last of a stem counts."""
     found = {}
     for path in paths:
         try:

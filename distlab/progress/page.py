@@ -1,4 +1,4 @@
-"""The page of progress: in words for a terminal, as HTML for a cell or a file."""
+"""The progress page: text for a terminal, HTML for a cell or a file."""
 
 import io
 from collections import Counter
@@ -22,7 +22,7 @@ _WIDE, _NAMED = 92, 56  # columns from which there is room for all, and for name
 
 
 class Page:
-    """Where a learner stands; the last line says what to do next."""
+    """A table of the learner's progress; the last line names the next thing to do."""
 
     def __init__(self, shown: Standing):
         self.shown = shown

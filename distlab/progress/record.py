@@ -1,4 +1,4 @@
-"""The file in which a learner's progress is, and how several kernels write it.
+"""The file of a learner's progress, which several kernels may write.
 
     {"lessons": {"10_ring_all_reduce": {
         "path": "/home/.../lessons/10_ring_all_reduce.ipynb",
@@ -11,8 +11,8 @@
             {"of": 3, "best": 3.0, "last": 0.0, "attempts": 4, "hints": 1}}}},
      "notes": ["... was damaged ..."]}
 
-Invariant: the file is whole at every moment; who writes holds the lock beside it, reads
-what others have written, and replaces the file.
+Invariant: the file is whole at every moment; a writer holds the lock beside it, reads
+the current entries, and replaces the file.
 """
 
 import fcntl
@@ -28,7 +28,7 @@ __all__ = ["Record", "record_path"]
 
 
 def record_path() -> Path:
-    """Return where the file is: in DISTLAB_HOME, else in the folder of XDG for data."""
+    """Return the file's path: in DISTLAB_HOME, else in the XDG data folder."""
     home = os.environ.get("DISTLAB_HOME")
     if not home:
         data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
@@ -37,13 +37,13 @@ def record_path() -> Path:
 
 
 class Record:
-    """What is in the file `path`; {} if there is none."""
+    """The contents of the file `path`, without entries if there is none."""
 
     def __init__(self, path: Path):
         self.path = path
 
     def read(self) -> dict:
-        """Return what the file holds; a damaged one is put aside, which a note says.
+        """Return the file's contents; a damaged file is renamed, and a note added.
 
         Raises: OSError.
         """
@@ -51,7 +51,7 @@ class Record:
             return self._read()
 
     def update(self, change: Callable[[dict], None]) -> None:
-        """Have `change` change what the file holds now, and write it.
+        """Apply `change` to the file's current contents, and write them.
 
         Raises: OSError.
         """
@@ -63,7 +63,7 @@ class Record:
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
-        """Hold the lock, which stands beside the file: the file itself is replaced."""
+        """Hold the lock on a file beside the record, as the record is replaced."""
         if not self.path.parent.is_dir():
             yield
             return
@@ -93,9 +93,9 @@ class Record:
 
 
 def _checked(held):
-    """Return what was read, with all that belongs to it.
+    """Return the contents, with missing fields filled in.
 
-    Raises: ValueError if something in it is no progress.
+    Raises: ValueError if a field has the wrong type.
     """
     if not isinstance(held, dict):
         raise ValueError("not an object")

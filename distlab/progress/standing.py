@@ -1,4 +1,4 @@
-"""Where a learner stands: each lesson with its exercise, and what to do next."""
+"""Standing of a learner: each lesson with its exercise, and the next thing to do."""
 
 from dataclasses import dataclass
 
@@ -25,9 +25,9 @@ class Step:
 class Row:
     """One lesson and its exercise.
 
-    run, cells: how many of its cells ran, of how many; cells is 0 if nobody knows.
-    guessed, right, near, asked: predictions made, how they came out, and how many the
-    lesson asks for. last: the day on which it was last worked on, "" if never.
+    run, cells: numbers of cells that ran and of all; cells is 0 if it is unknown.
+    guessed, right, near, asked: numbers of predictions made, of right and near ones,
+    and of those in the lesson. last: the last day of work on it, "" if never.
     """
 
     stem: str
@@ -53,19 +53,19 @@ class Row:
 
     @property
     def read(self) -> bool:
-        """Whether every cell of the lesson ran."""
+        """True if every cell of the lesson ran."""
         return 0 < self.cells <= self.run
 
     @property
     def solved(self) -> bool:
-        """Whether every step of the exercise has all its points."""
+        """True if every step of the exercise has all its points."""
         best, most = self.points
         return best >= most
 
 
 @dataclass(frozen=True)
 class Standing:
-    """All lessons in order, what to do next, and what the record has to say itself."""
+    """All lessons in order, the next thing to do, and the record's own notes."""
 
     rows: tuple[Row, ...]
     next: str
@@ -73,7 +73,7 @@ class Standing:
 
 
 def standing(record: Record) -> Standing:
-    """Return where the learner stands, by the record and the notebooks there are."""
+    """Return the learner's standing, from the record and the notebooks."""
     try:
         held = record.read()
     except OSError as error:
@@ -135,7 +135,7 @@ def _next(rows):
 
 
 def _left(row):
-    """Return what is left of a lesson and its exercise, "" if nothing."""
+    """Return a sentence on the rest of a lesson and its exercise, "" if none is."""
     name = row.title.replace(" · ", ", ")
     if not row.read and row.cells:
         if not row.run:

@@ -1,10 +1,10 @@
-"""What is recorded of a notebook while a person works in it, and when nothing is.
+"""Recording of a notebook while a person works in it; unattended runs are left out.
 
     IPython, after a cell ──┐                     ┌──▶ thread ──▶ Record
     predictions, on a guess ┴─▶ Watch, a change ──┘   twice a second
 
-The cell waits for none of this: a change is put on a list, and a thread of its own
-writes. What goes wrong here is never the learner's trouble, so it is dropped.
+The cell waits for none of this: a change is put on a list, and a thread writes it. An
+error here must not reach the learner, so it is dropped.
 """
 
 import ast
@@ -25,9 +25,9 @@ _GRADES = ("grade", "grade_each")
 
 
 def begin() -> None:
-    """Record what is run in this process from now on, if it is a person's notebook.
+    """Record the cells run in this process from now on, if it is a person's notebook.
 
-    Called by: `import distlab`, where IPython is.
+    Called by: `import distlab`, under IPython.
     """
     shell = sys.modules["IPython"].get_ipython()
     path = notebook_path(shell)
@@ -39,11 +39,11 @@ def begin() -> None:
 
 
 def notebook_path(shell) -> Path | None:
-    """Return the notebook that a person has open in this kernel, None if nobody has.
+    """Return the path of the notebook open in this kernel, None if it is unattended.
 
-    Jupyter's server names the notebook to its kernels, VS Code to theirs. Whoever runs
-    a notebook without a reader (nbgrader, nbclient, papermill) may have inherited the
-    name, and is told by another sign: nobody is there who could answer a question.
+    Jupyter's server gives its kernels the notebook's name, as VS Code does. A program
+    that runs a notebook without a reader (nbgrader, nbclient, papermill) may inherit
+    the name, and is recognized because it does not allow input.
     """
     kernel = getattr(shell, "kernel", None)
     if kernel is None or not getattr(kernel, "_allow_stdin", False):
@@ -58,7 +58,7 @@ def notebook_path(shell) -> Path | None:
 
 
 def _kind(path):
-    """Say what a notebook is, wherever a learner has put it: a lesson, an exercise."""
+    """Return "exercises" or "lessons", the kind of a notebook in any folder."""
     try:
         is_exercise = '"nbgrader": {' in path.read_text("utf-8")
     except (OSError, ValueError):  # the kernel runs elsewhere
@@ -67,7 +67,7 @@ def _kind(path):
 
 
 class Watch:
-    """What happens in one notebook, as changes to the record."""
+    """A listener that turns the events of one notebook into changes to the record."""
 
     def __init__(self, shell, path: Path, record: Record):
         self._path, self._record = path, record
@@ -82,7 +82,7 @@ class Watch:
         atexit.register(self.flush)
 
     def after_cell(self, result) -> None:
-        """Note that a cell has run, and what it was graded with."""
+        """Record that a cell has run, its grade, and a hint."""
         try:
             info = result.info
             if info.cell_id and result.success:
@@ -92,10 +92,10 @@ class Watch:
             if self._step and "hint()" in info.raw_cell:
                 self._add(_hinted, self._step)
         except Exception:
-            pass  # a cell must not fail because of what is noted about it
+            pass  # a cell must not fail because of its recording
 
     def after_guess(self, guess, measured) -> None:
-        """Note a question, the guess, and how it came out."""
+        """Record a question, the guess, and its outcome."""
         try:
             value = guess.value
             if value is not None:
@@ -126,7 +126,7 @@ class Watch:
             self.flush()
 
     def close(self) -> None:
-        """Write what is not written yet, and end."""
+        """Write the pending changes, and end the thread."""
         self._over = True
         self._woken.set()
         self._paused.set()
@@ -134,7 +134,7 @@ class Watch:
         self.flush()
 
     def flush(self) -> None:
-        """Write what is not written yet; a forked child has nothing to write."""
+        """Write the pending changes; a forked child has nothing to write."""
         changes, self._changes = self._changes, []
         if not changes or os.getpid() != self._process:
             return
@@ -153,7 +153,7 @@ class Watch:
 
 
 def _points(source):
-    """Return what a cell's last line can earn, None if it grades nothing."""
+    """Return the points that a cell's last line can earn, None if it grades nothing."""
     try:
         last = ast.parse(source).body[-1].value
     except (SyntaxError, IndexError, AttributeError):

@@ -1,4 +1,4 @@
-"""A card: what an interviewer asks about a lesson, and what a good answer has in it.
+"""A card: an interviewer's question about a lesson, and a good answer's key points.
 
 A file of cards is plain text; a line of dashes stands between two of them:
 
@@ -45,7 +45,7 @@ class Card:
 def parse_cards(text: str, *, lesson: str, file: Path) -> list[Card]:
     """Return the cards in `text`, in order.
 
-    Raises: InvalidArgument with file, line and what is wrong there.
+    Raises: InvalidArgument with file, line and problem.
     """
     found = {}
     for block in _blocks(text):

@@ -31,7 +31,7 @@ _above = {}  # ids of cards that are shown -> the handle of their answers
 
 @dataclass(frozen=True)
 class Deck:
-    """Cards that ask, as the last line of a cell; in a terminal only the questions."""
+    """Cards to answer, as the last line of a cell; in a terminal only the questions."""
 
     cards: tuple[Card, ...]
     one_at_a_time: bool = False
@@ -51,7 +51,7 @@ class Deck:
 
     def _ipython_display_(self):
         if cell_number() is None:
-            raise NotImplementedError  # IPython then takes what is above
+            raise NotImplementedError  # IPython then uses the MIME bundle
         open_bridge()
         receive("cards", _heard)
         if person_is_there():
@@ -81,7 +81,7 @@ def deck_html(inner: str, *scripts: str, review: bool = False) -> str:
 def ask(lesson: str | int, level: str | None = None) -> Deck:
     """Return the cards of a lesson, to be answered where they are shown.
 
-    What is written and ticked is kept in cards.json in DISTLAB_HOME, or in ~/.distlab.
+    Answers and ticks are stored in cards.json in DISTLAB_HOME, or in ~/.distlab.
 
     Raises: InvalidArgument for a lesson without cards or a level that is not there.
     """
@@ -89,7 +89,7 @@ def ask(lesson: str | int, level: str | None = None) -> Deck:
 
 
 def _heard(value):
-    """Keep what the page sends of a card: an answer with its ticks, or a rating."""
+    """Store a card's message from the page: an answer with its ticks, or a rating."""
     from distlab.quiz.review import rate
 
     if "rating" in value:
@@ -104,9 +104,9 @@ def _heard(value):
 
 
 def _answers(ids):
-    """Return an output without words: what cards.json has, for a notebook saved now.
+    """Return a hidden output with the cards' entries, for a notebook saved now.
 
-    To write it into the cards themselves would draw them anew under the cursor.
+    Writing them into the cards themselves would redraw them under the cursor.
     """
     kept = {each: kept_by_learner("cards").get(each) for each in ids}
     held = escape(json.dumps(kept))
@@ -117,7 +117,7 @@ def _answers(ids):
 def section(card: Card, kept: object, review: bool, place: str = _PLACE) -> str:
     """Return a card as HTML.
 
-    kept: what cards.json has of it. place: where its link leads; see _PLACE.
+    kept: its entry in cards.json. place: template of its link; see _PLACE.
     """
     points = "".join(f"<li>{escape(point)}</li>" for point in card.key_points)
     link = escape(place.format(lesson=card.lesson, cell=card.cell))

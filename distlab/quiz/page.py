@@ -1,4 +1,4 @@
-"""The page of a site on which all cards are reviewed, without a kernel."""
+"""The review page of a site: all cards, without a kernel."""
 
 from html import escape
 
@@ -15,9 +15,9 @@ def review_page(place: str = "lessons/{lesson}.html#cell-id={cell}") -> str:
     """Return the cards of the course as HTML: those that are due, one at a time.
 
     Ratings and answers are in the browser, together with those of the lessons' pages.
-    It links to a file distlab-cards.txt beside it, which is what `anki` returns.
+    It links to a file distlab-cards.txt beside it, which holds `anki`'s text.
 
-    place: where a card's link to its cell leads.
+    place: template of a card's link to its cell.
     """
     cards = selected()
     lessons = {card.lesson: card.lesson.replace("_", " ") for card in cards}

@@ -1,9 +1,9 @@
-"""Cards that come back: each a little before it would be forgotten.
+"""Spaced repetition of cards: each is due a little before it would be forgotten.
 
     review(level="senior")       # as last line of a cell: today's cards, one at a time
 
-When a card is due again is FSRS's to say, from how well it was known each time. What it
-knows of a card is kept beside the learner's answer, in cards.json.
+FSRS computes a card's next date from the ratings of all its reviews. Its state of a
+card is stored beside the learner's answer, in cards.json.
 
 Source: Ye, Su and Cao, "A stochastic shortest path algorithm for optimizing spaced
 repetition scheduling" (KDD 2022), in the package fsrs.
@@ -43,7 +43,7 @@ def selected(
     level: str | None = None,
     topic: str | None = None,
 ) -> list[Card]:
-    """Return all cards of a lesson, level and topic, whichever of these are given.
+    """Return all cards of a lesson, level and topic, those of these that are given.
 
     Raises: InvalidArgument if there is none.
     """
@@ -76,7 +76,7 @@ def due(
 
 
 def rate(card_id: str, rating: str, *, now: datetime | None = None) -> datetime:
-    """Note how well a card was known, one of RATINGS; return when it is due again.
+    """Store a rating of a card, one of RATINGS; return the time of its next review.
 
     Raises: InvalidArgument for another rating.
     """
@@ -98,7 +98,7 @@ def rate(card_id: str, rating: str, *, now: datetime | None = None) -> datetime:
 
 
 def _due(entry):
-    """Return when a card is due, None if it was never rated."""
+    """Return the time at which a card is due, None if it was never rated."""
     try:
         return datetime.fromisoformat(entry["fsrs"]["due"])
     except (TypeError, KeyError, ValueError):

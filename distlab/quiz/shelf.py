@@ -1,4 +1,4 @@
-"""Where the cards are: one text file per lesson, in this folder."""
+"""Files of cards: one text file per lesson, in this folder."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Where each rank notes what it does, in memory that outlives it.
+"""Records of each rank's activity, in shared memory that outlives the rank.
 
     rank 0 ─ Recorder ─▶ ┌────────────── one shared block ──────────────┐
     rank 1 ─ Recorder ─▶ │ for each rank: now, posts, events and words  │
@@ -9,12 +9,12 @@ A rank writes a note with one memory copy and no system call; the kernel reads i
 whenever it likes, also after the rank was killed. Each rank writes only its own
 region, so there are no locks. Four kinds of note:
 
-- *now*: whether the rank is running, blocked (in what, waiting for whom) or done;
-- *calls*: for each process group how many collectives it has entered, and their words;
-- *posts*: for each peer how many messages it has offered and asked for, and the size
-  and type of the latest. Message k meets its partner when both sides have posted k,
-  so comparing two counters tells a message in flight from one that will never come;
-- *events*: finished events, in a ring that the kernel empties as the run goes on.
+- *now*: the rank's state: running, blocked (in a call, on a peer) or done;
+- *calls*: per process group the number of collectives it has entered, and their words;
+- *posts*: per peer the number of sends and of receives it has posted, and the size and
+  type of the latest. Message k is matched when both sides have posted k, so comparing
+  two counters distinguishes a message in flight from one that will never arrive;
+- *events*: finished events, in a ring that the kernel empties during the run.
 """
 
 from distlab.recorder.blackboard import Blackboard

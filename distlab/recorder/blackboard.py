@@ -1,4 +1,4 @@
-"""The kernel's side of the notes: it reads them, and makes a trace of them."""
+"""The kernel's side of the records: it reads them, and builds a trace from them."""
 
 import math
 import mmap
@@ -34,10 +34,10 @@ _RECENT_PIECES = 20  # of events that came together
 class Blackboard(Notes):
     """The kernel's view of every rank's notes.
 
-    `descriptor` is the shared block's, to be given to each rank.
-    began: when the trace began, by the clock that its events are timed with.
-    presumed: notes of ranks that wait and did not note it.
-    recent_only: whether to forget all but the last events, of a run that goes on long.
+    `descriptor` is the shared block's, to be passed to each rank.
+    began: start of the trace, by the clock that its events are timed with.
+    presumed: states of ranks that are blocked without a record of it.
+    recent_only: True to drop all but the last events, in a long run.
     """
 
     recent_only = False
@@ -52,17 +52,17 @@ class Blackboard(Notes):
         self.presumed: dict[int, Now] = {}
 
     def begin(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """Start a new trace: events from here on, and their clock, belong to it."""
+        """Start a new trace with its own clock; it holds the events from here on."""
         self.drain()
         self._clock, self.presumed = clock, {}
         self._pieces = [[] for _ in range(self.world_size)]
         self.began = clock()
 
     def regroup(self, regions: Sequence[int], fresh: Container[int] = ()) -> None:
-        """Have rank r note in region `regions[r]` from here on; no rank may be noting.
+        """Give rank r region `regions[r]` from here on; no rank may be writing.
 
-        Messages and collectives are counted anew. In a fresh region another process
-        begins to note.
+        Messages and collectives are counted anew. A fresh region is one of a new
+        process, and is cleared.
         """
         self.drain()
         self.world_size = len(regions)
@@ -80,7 +80,7 @@ class Blackboard(Notes):
         self._pieces = [[] for _ in everyone]
 
     def now(self, rank: int) -> Now:
-        """Return what `rank` is doing."""
+        """Return the current state of `rank`."""
         if rank in self.presumed:
             return self.presumed[rank]
         at = self._layout.base(rank) + NOW
@@ -95,13 +95,13 @@ class Blackboard(Notes):
         return Now(state, kind, *where, step >> 32, label, since, group)
 
     def _group_in(self, rank, slot):
-        """Return the group that has this place in the rank's table."""
+        """Return the group that has this slot in the rank's table."""
         if not slot:
             return ""
         return next((g for g, s in self._slots_of(rank).items() if s == slot), "")
 
     def drain(self) -> None:
-        """Take over the finished events, so that ranks find room for more."""
+        """Copy the finished events, so that the ranks have room for more."""
         for rank in range(self.world_size):
             base = self._layout.base(rank)
             written = self._counter(rank, WRITTEN)
@@ -119,11 +119,11 @@ class Blackboard(Notes):
     def trace(
         self, *, cut: bool = False, ended: Mapping[int, tuple] | None = None
     ) -> Trace:
-        """Return the events since `begin`, and for a blocked rank what it is in.
+        """Return the events since `begin`, and the unfinished call of a blocked rank.
 
         cut: the world is being stopped now, unfinished.
-        ended: when and how ranks ended, by the system's monotonic clock and in a word,
-        told for those whose own notes do not say that a fault struck.
+        ended: rank -> (time on the system's monotonic clock, label) of ended ranks; it
+        adds a fault for those whose own records have none.
         """
         self.drain()
         events = []
@@ -178,6 +178,6 @@ class Blackboard(Notes):
         ]
 
     def close(self) -> None:
-        """Give the memory back."""
+        """Release the memory."""
         self._cells.release()
         self._memory.close()

@@ -1,4 +1,4 @@
-"""Where each note lies in the shared block, and how both sides read it."""
+"""Layout of the shared memory block, and the reading of it on both sides."""
 
 import copy
 import mmap
@@ -36,14 +36,14 @@ _AFTER_COUNTERS = 256
 
 
 class Now(NamedTuple):
-    """What a rank is doing at this moment.
+    """The current state of a rank.
 
     state: one of STATES; in "several", threads of it are blocked in different calls.
     label, step: as in `Event`.
     kind: as in `Event`, or "sendrecv", or "any": it waits for one of several messages,
-        and its label says for which, see `any_of`.
-    send_to, send_number: the message it waits to hand over, or -1.
-    recv_from, recv_number: the message it waits to be given, or -1.
+        which its label lists, see `any_of`.
+    send_to, send_number: the message it waits to send, or -1.
+    recv_from, recv_number: the message it waits to receive, or -1.
     call: the number of the collective it waits in, or -1.
     group: the group that the collective or the messages belong to, "" for the world.
     send_bytes, recv_bytes: the sizes of those two messages.
@@ -79,12 +79,12 @@ def any_words(call: str, sides: Iterable[tuple[int, int, int, str]]) -> str:
 
 
 def agreed(words: str) -> str:
-    """Return what of a collective's words all ranks must have in common."""
+    """Return the part of a collective's words in which all ranks must agree."""
     return words.partition("\n")[0]
 
 
 def shown(words: str) -> str:
-    """Return a collective's words for people, with whose it is where that is known."""
+    """Return a collective's words for people, with its module where that is known."""
     common, own, _ = f"{words}\n\n".split("\n")[:3]
     return own.replace("*", common, 1) if own else common
 
@@ -109,10 +109,10 @@ class Post(NamedTuple):
 
 
 class Layout:
-    """Where each note lies in the shared block: bytes, or cells of eight bytes.
+    """Offsets of each record in the shared block: bytes, or cells of eight bytes.
 
     stride: bytes of one rank's region. total: bytes of the block.
-    posts, calls, events, words: where these begin, counted from the start of a region.
+    posts, calls, events, words: their offsets in bytes from the start of a region.
     """
 
     def __init__(self, world_size: int):
@@ -135,13 +135,13 @@ class Layout:
         return layout
 
     def base(self, rank: int) -> int:
-        """Return where the region of `rank` begins."""
+        """Return the offset in bytes of the region of `rank`."""
         return self._regions[rank] * self.stride
 
     def count(self, rank: int, peer: int, way: int, slot: int = 0) -> int:
         """Return the cell in which `rank` counts its messages with `peer` in a group.
 
-        slot: the group's place in the table of `rank`.
+        slot: the group's index in the table of `rank`.
         """
         place = slot * self._pairs + 2 * peer + way
         return (self.base(rank) + self._counts) // CELL_BYTES + place
@@ -188,7 +188,7 @@ class Notes:
         self.world_size = world_size
 
     def posted(self, rank: int, peer: int, way: int, group: str = "") -> int:
-        """Return how many messages `rank` offered `peer` (OUT) or asked of it (IN)."""
+        """Return the number of messages `rank` posted to (OUT) or from (IN) `peer`."""
         slot = self._slots_of(rank).get(group) if group else 0
         if slot is None:
             return 0
@@ -204,26 +204,26 @@ class Notes:
         at = self._layout.post(rank, peer, way, number, slot)
         size, tag = self._cells[at], self._cells[at + 1]
         if self.posted(rank, peer, way, group) - number >= KEPT_POSTS - 1:
-            return None  # its place may have been written over while it was read
+            return None  # its cells may have been overwritten while they were read
         return Post(number, size, self.word(rank, tag & 0xFFFFFFFF))
 
     def groups(self, rank: int) -> dict[str, int]:
         """Return the groups that `rank` has used, "" for the world.
 
-        Each has the number of its place in the rank's table. Those that come later are
-        not in what is returned.
+        Each has its slot in the rank's table. The returned dict does not grow with
+        later groups.
         """
         return dict(self._slots_of(rank))
 
     def _slots_of(self, rank):
-        """Return the same as is known now; it grows as the rank uses more."""
+        """Return the live dict group -> slot, which grows as the rank uses more."""
         known = self._groups.setdefault(rank, {"": 0})
         for slot in range(len(known), self._counter(rank, GROUPS) + 1):
             known[self.word(rank, self._cells[self._layout.group(rank, slot)])] = slot
         return known
 
     def calls(self, rank: int, group: str = "") -> int:
-        """Return how many collectives of a group `rank` has entered."""
+        """Return the number of collectives of a group that `rank` has entered."""
         slot = self._slots_of(rank).get(group)
         return 0 if slot is None else self._cells[self._layout.group(rank, slot) + 1]
 
@@ -233,15 +233,15 @@ class Notes:
         return self.word(rank, self._cells[at])
 
     def passes(self, rank: int) -> int:
-        """Return how many backward passes with collectives `rank` has begun."""
+        """Return the number of backward passes with collectives begun by `rank`."""
         return self._counter(rank, PASSES)
 
     def flags(self, rank: int) -> int:
-        """Return THREADED and DESTROYED, as far as they hold for `rank`."""
+        """Return the bits THREADED and DESTROYED that are set for `rank`."""
         return self._counter(rank, FLAGS)
 
     def word(self, rank: int, place: int) -> str:
-        """Return the text kept at `place` in the rank's words; 0 is the empty text."""
+        """Return the text at offset `place` of the rank's words; "" for offset 0."""
         if not place:
             return ""
         if (rank, place) not in self._words:

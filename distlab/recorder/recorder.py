@@ -1,4 +1,4 @@
-"""The rank's side of the notes: it writes them, as it goes."""
+"""The rank's side of the records: it writes them during the run."""
 
 import mmap
 import struct
@@ -38,10 +38,10 @@ _KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 
 
 class Recorder(Notes):
-    """One rank's pen.
+    """The writer of one rank's records.
 
-    `descriptor` is the shared block's; without one the notes stay in this process,
-    or are among those of `beside`, of which this process has the memory.
+    `descriptor` is the shared block's; without one the records stay in this process,
+    or go into the memory of `beside`, which this process has mapped.
 
     Invariant: one thread at a time is in a call of Comm, and only that one writes; but
     events and words may come from others too, such as marks, and so have a lock.
@@ -73,10 +73,10 @@ class Recorder(Notes):
         self._pen, self._waits_pen = threading.Lock(), threading.Lock()
         self._waits = {}
         self.step = self.begun = 0
-        self.place("…")  # stands for what finds no room any more
+        self.place("…")  # stands for texts that no longer fit
 
     def regroup(self, rank: int, regions: Sequence[int]) -> None:
-        """Be `rank` among ranks with these regions; its own region stays the same."""
+        """Become `rank` among ranks with these regions; its own region stays."""
         self.rank, self.world_size = rank, len(regions)
         self._layout = self._layout.among(regions)
         self._words, self._groups, self._slots = {}, {}, {"": 0}
@@ -101,11 +101,11 @@ class Recorder(Notes):
         since: float = 0.0,
         lane: str | int = "",
     ) -> None:
-        """Note what this rank does from here on.
+        """Record this rank's state from here on.
 
         `send` and `recv` are (peer, number), `sizes` those of the two in bytes. lane:
-        which of this rank's threads is blocked, where several may be. A rank whose
-        threads are blocked in several calls is in none of them: each may free another.
+        the blocked thread of this rank, where several may be. A rank whose threads are
+        blocked in several calls is in none of them: each may free another.
         """
         code, slot = _KIND_CODES[kind], self._slots[group]
         step_and_place = self.step << 32 | self.place(label)
@@ -155,16 +155,16 @@ class Recorder(Notes):
         return number
 
     def fits(self, peer: int, way: int, number: int, group: str = "") -> bool:
-        """Return whether both sides of a message agree, as far as both are known.
+        """Return True if both sides of a message agree, or one of them is not known.
 
-        Of each side the last KEPT_POSTS are kept.
+        Each side stores its last KEPT_POSTS.
         """
         cells, there = self._cells, self._slots_of(peer).get(group) if group else 0
         if there is None:
             return True
         count, posts = self._cells_of(peer, self.rank, 1 - way, there)
         ahead = cells[count] - number
-        if not 0 <= ahead < KEPT_POSTS - 1:  # not there yet, or perhaps written over
+        if not 0 <= ahead < KEPT_POSTS - 1:  # not posted yet, or perhaps overwritten
             return True
         theirs = posts + 2 * (number % KEPT_POSTS)
         _, posts = self._cells_of(self.rank, peer, way, self._slots[group])
@@ -175,7 +175,7 @@ class Recorder(Notes):
         return len(sizes) == 1 or UNKNOWN_SIZE in sizes
 
     def _tag(self, type_):
-        """Return a number for a type: equal on every rank, and leading to its name."""
+        """Return a type's tag: a checksum equal on all ranks, and the name's offset."""
         tag = zlib.crc32(type_.encode()) << 32 | self.place(type_)
         self._tags[type_] = tag
         return tag
@@ -191,7 +191,7 @@ class Recorder(Notes):
         return found
 
     def knows(self, group: str) -> bool:
-        """Return whether a group has a place in the notes, given to it now."""
+        """Return True if a group has a slot in the records; allocate it if needed."""
         slot = len(self._slots)
         if group not in self._slots and slot < MOST_GROUPS:
             self._slots[group] = slot
@@ -229,7 +229,7 @@ class Recorder(Notes):
     ) -> None:
         """Note an event of this step; waits for the kernel if the ring is full.
 
-        An `end` of nan says that it was broken off. A step below 0 is the present one.
+        An `end` of nan marks a cancelled one. A step below 0 is the present one.
         """
         step = self.step if step < 0 else step
         self.events([(kind, peer, size)], start, end, label, step, group)
@@ -264,7 +264,7 @@ class Recorder(Notes):
         self.events([(kind, -1, 0)], now, now, label, self.step, "")
 
     def place(self, text: str) -> int:
-        """Return where `text` is kept in this rank's words, keeping it first if new."""
+        """Return the offset of `text` in this rank's words; store it first if new."""
         place = self._places.get(text)
         return self._keep(text) if place is None else place
 

@@ -1,4 +1,4 @@
-"""The command line of bubblewrap: what of this machine is in the sandbox.
+"""The command line of bubblewrap: the files and namespaces of the sandbox.
 
 Read-only: /usr and its kin, Python, its packages, distlab itself. Nothing else of any
 disk. Over the files of withheld modules lies a stub.
@@ -38,7 +38,7 @@ def bwrap() -> str | None:
 
 @cache
 def why_not() -> str:
-    """Return why there can be no sandbox here, "" if there can."""
+    """Return the reason for which no sandbox can start here, "" if one can."""
     if bwrap() is None:
         return 'bubblewrap is not installed: pip install "distlab[grading]"'
     with users() as (option, kept):
@@ -51,7 +51,7 @@ def why_not() -> str:
 
 @contextmanager
 def users() -> Iterator[tuple[list[str], list[int]]]:
-    """Yield bubblewrap's option for whose users there are, and descriptors to pass."""
+    """Yield bubblewrap's options for the user namespace, and descriptors to pass."""
     made = users_of_root()
     try:
         yield (
@@ -70,8 +70,8 @@ def command(
 ) -> list[str]:
     """Return the command that runs a program in a sandbox.
 
-    whose: the option that `users` yields. stubs: (path of a file, what is to be there
-    instead), of files that are to be seen.
+    whose: the options that `users` yields. stubs: (path of a file in the sandbox, path
+    of the file that is mounted over it).
     """
     walls = [*whose, "--uid", "0", "--gid", "0", "--unshare-pid", "--unshare-net"]
     walls += ["--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"]

@@ -1,4 +1,4 @@
-"""How much of the machine a submission may use, and who looks."""
+"""Resource limits of a submission, and the measurements that enforce them."""
 
 import re
 import resource
@@ -14,7 +14,7 @@ _TASKS_PER_PROCESS = 2  # a thread counts
 
 
 class Limits(NamedTuple):
-    """What a submission's processes may use together, or each of them.
+    """The most that a submission's processes may use, together or each.
 
     memory_bytes, processes: together. disk_bytes: of each temporary folder, in memory.
     file_bytes: of one file. cpu_s: of each process.
@@ -28,7 +28,7 @@ class Limits(NamedTuple):
 
 
 def set_limits(limits: Limits) -> None:
-    """Have the system hold this process, and what it starts, to its own limits."""
+    """Set the system's limits on this process, and on all that it starts."""
     most = {
         resource.RLIMIT_NPROC: limits.processes * _TASKS_PER_PROCESS,
         resource.RLIMIT_FSIZE: limits.file_bytes,
@@ -43,9 +43,9 @@ def set_limits(limits: Limits) -> None:
 
 
 def exceeded(limits: Limits, pids: Iterable[int], baseline_bytes: int) -> str:
-    """Return which limit these processes exceed together, in words; "" if none.
+    """Return the limit that these processes exceed together, in words; "" if none.
 
-    baseline_bytes: what each has resident in common with all, from before its fork.
+    baseline_bytes: resident bytes that all share, from before their fork.
     """
     pids = list(pids)
     if len(pids) > limits.processes:
@@ -58,7 +58,7 @@ def exceeded(limits: Limits, pids: Iterable[int], baseline_bytes: int) -> str:
 
 
 def _own_bytes(pid):
-    """Return its share of memory that processes, and files in memory, take up."""
+    """Return the bytes of a process's share of anonymous and shared memory (PSS)."""
     try:
         with open(f"/proc/{pid}/smaps_rollup") as file:
             kept = dict(re.findall(r"^Pss_(\w+): +(\d+) kB", file.read(), re.M))

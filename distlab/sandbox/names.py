@@ -1,12 +1,12 @@
-"""Names of a notebook's things, which mean the things themselves in its forks."""
+"""Names of a notebook's objects, which its forks resolve to the objects themselves."""
 
 __all__ = ["Named", "notebook"]
 
 
 class _Notebook:
-    """What the cells of this process have defined: set once, by the notebook itself.
+    """The definitions of this process's cells: set once, by the notebook itself.
 
-    space: its names. broken: name -> what the cell that should define it ended with.
+    space: its namespace. broken: name -> the error of the cell that should define it.
     """
 
     def __init__(self):
@@ -17,9 +17,9 @@ notebook = _Notebook()
 
 
 class Named:
-    """A thing of a submission, outside of it: it can only be passed on.
+    """A reference by name to a submission's object: outside it can only be passed on.
 
-    name: what the submission calls it.
+    name: the object's name in the submission.
     """
 
     def __init__(self, name: str):
@@ -33,7 +33,7 @@ class Named:
 
 
 def _thing(name):
-    """Return what the notebook has under a name; called where a `Named` arrives."""
+    """Return the notebook's object of a name; called where a `Named` is unpickled."""
     if name in notebook.space:
         return notebook.space[name]
     why = notebook.broken.get(name)

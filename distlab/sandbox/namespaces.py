@@ -1,4 +1,4 @@
-"""What Linux offers beyond Python's library: namespaces for forks in the sandbox."""
+"""Linux namespaces for forks in the sandbox, by system calls that Python lacks."""
 
 import ctypes
 import os
@@ -14,7 +14,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def become_nobody() -> None:
-    """Be a user without any rights, in namespaces in which there are all users."""
+    """Become a user without any rights, in a user namespace with all users."""
     os.setgroups([])
     os.setresgid(NOBODY, NOBODY, NOBODY)
     os.setresuid(NOBODY, NOBODY, NOBODY)
@@ -22,9 +22,9 @@ def become_nobody() -> None:
 
 
 def users_of_root() -> int | None:
-    """Return a descriptor of namespaces with all users in them; only root can make it.
+    """Return a descriptor of a user namespace with all users, None if not root.
 
-    The system counts no process of root's: forks in the sandbox become `NOBODY`.
+    Limits on processes do not bind root, so forks in the sandbox become `NOBODY`.
     """
     if os.getuid() != 0:
         return None
@@ -54,7 +54,7 @@ def users_of_root() -> int | None:
 
 
 def fork_in_own_pids() -> int:
-    """Fork; the child is the first of processes of its own, which end with it."""
+    """Fork; the child is the first process of a new pid namespace, and ends it."""
     here, pid = os.open("/proc/self/ns/pid", os.O_RDONLY), None
     _check(_libc.unshare(_NEWPID), "unshare")  # of the children of this process
     try:
@@ -67,10 +67,10 @@ def fork_in_own_pids() -> int:
 
 
 def enter_own(disk_bytes: int, *, network: bool) -> None:
-    """Have mounts, users, shared memory, /tmp and /dev/shm of this process's own.
+    """Enter new namespaces of mounts, users and IPC, with a new /tmp and /dev/shm.
 
-    What is mounted now stays, and can no longer be unmounted; so does a Python that is
-    somewhere in /tmp. network: also a network, in which there is nothing.
+    Present mounts stay, and can no longer be unmounted; so does a Python that is
+    somewhere in /tmp. network: also a network namespace, which is empty.
     """
     user, group = os.getuid(), os.getgid()
     kinds = _NEWUSER | _NEWNS | _NEWIPC | (_NEWNET if network else 0)
@@ -91,7 +91,7 @@ def enter_own(disk_bytes: int, *, network: bool) -> None:
 
 
 def _mounted_in(place):
-    """Return what is mounted below a folder, the outermost of each."""
+    """Return the outermost mount points below a folder."""
     lines = Path("/proc/self/mountinfo").read_bytes().splitlines()
     found = []
     for path in sorted({line.split()[4] for line in lines}, key=len):

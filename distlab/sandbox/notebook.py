@@ -30,9 +30,9 @@ _servers = []
 
 
 def main(child: Child) -> None:
-    """Be the notebook whose cells the owner sends."""
+    """Run the cells that the owner sends, and open the checks that it requests."""
     on_its_own()
-    ServerHandle.one_for_all()  # whatever the cells start is a fork of what is here now
+    ServerHandle.one_for_all()  # all that the cells start is forked from this state
     told = json.loads(child.receive())
     control = socket.socket(fileno=child.shared[0])
     os.makedirs(told["home"], exist_ok=True)
@@ -63,7 +63,7 @@ def _run(shell, child, cell):
     signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         outputs = shell.run(cell["source"], cell["number"])
-    except KeyboardInterrupt:  # it came between the cell's end and this one's
+    except KeyboardInterrupt:  # it came after the cell's end
         outputs = []
     finally:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -101,7 +101,7 @@ def _open_checks(control, place):
 
 
 class _OneCheck(Server):
-    """A server with one session, which ends with it."""
+    """A server with one session, which exits when the session closes."""
 
     def __init__(self, descriptor, owner, place, modules):
         master, self._unused = socket.socketpair()

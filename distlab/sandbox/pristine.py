@@ -1,7 +1,7 @@
-"""Put distlab's functions and classes back as they were before a submission ran.
+"""Restoration of distlab's functions and classes after a submission's cells ran.
 
-A cell may patch what it has imported. Its own cells then run with that; the forks that
-a check asks for do not.
+A cell may patch modules that it has imported. Later cells then run with the patches;
+the forks for a check do not.
 """
 
 import sys
@@ -13,7 +13,7 @@ _modules, _classes, _functions = {}, {}, {}
 
 
 def remember() -> None:
-    """Note every function and class of the distlab modules that are imported now."""
+    """Store every function and class of the distlab modules that are imported now."""
     for name, module in list(sys.modules.items()):
         if name.partition(".")[0] == "distlab":
             _modules[module] = {
@@ -43,7 +43,7 @@ def _note(value):
 
 
 def restore() -> None:
-    """Undo whatever has been changed of that."""
+    """Restore the functions and classes that `remember` has stored."""
     for function, (code, defaults, keywords) in _functions.items():
         function.__code__, function.__defaults__ = code, defaults
         function.__kwdefaults__ = keywords

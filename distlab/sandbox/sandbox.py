@@ -55,23 +55,23 @@ why_no_sandbox = why_not
 
 
 def _environment():
-    """Return the environment of what is in a sandbox."""
+    """Return the environment of processes in a sandbox."""
     ours = {k: v for k, v in os.environ.items() if k == "DISTLAB_PATIENCE"}
-    return _ENVIRONMENT | ours  # what runs there has limits, too
+    return _ENVIRONMENT | ours  # processes there have time limits, too
 
 
 class Lost(Exception):
-    """The notebook's process is gone; the words say why."""
+    """The notebook's process is gone; the message gives the reason."""
 
 
 class Sandbox:
     """A bubblewrap in which notebooks run, for as long as it is open.
 
     withheld: modules of distlab that the exercise asks for, see `withheld`. preload:
-    modules to import beside the usual ones. isolated: False for processes without any
-    walls, where the system offers none and that was asked for.
+    modules to import in addition to the usual ones. isolated: False for processes
+    without isolation, requested on a system that offers none.
 
-    Raises: SandboxFailed if there can be none here.
+    Raises: SandboxFailed if none can start here.
     """
 
     def __init__(
@@ -114,11 +114,11 @@ class Sandbox:
         self.handle = _Inside(ours, errors, process)
 
     def submission(self, files: Mapping[str, bytes] | None = None) -> "Submission":
-        """Return a new notebook's process; files: what its folder has, by name."""
+        """Return a new notebook's process; files: its folder's contents, by name."""
         return Submission(self, files or {})
 
     def close(self) -> None:
-        """End everything in it; return when all is gone."""
+        """End every process in it; return when all are gone."""
         self.handle.close()
         self._folder.cleanup()
 
@@ -171,9 +171,9 @@ class Submission:
         timeout_s: float,
         lost: Mapping[str, str] | None = None,
     ) -> list:
-        """Run a cell; return its outputs as JSON has them, by whomever they are made.
+        """Run a cell; return its outputs as parsed JSON, which is not to be trusted.
 
-        lost: names that cells before it should have defined -> why they did not.
+        lost: names that earlier cells should have defined -> the reason they did not.
 
         Raises: TimeoutError if it was interrupted after `timeout_s`; its outputs are
         the error's second argument. Lost if the process is gone, or did not end.
@@ -210,24 +210,24 @@ class Submission:
 
     @contextlib.contextmanager
     def checks(self) -> Iterator[None]:
-        """Have every process that is started for the body be a fork of the notebook."""
+        """Start every process of the body as a fork of the notebook."""
         with ServerHandle.all_from(self._control):
             yield
 
     def why_ended(self) -> str:
-        """Return which limit it has exceeded, in half a sentence; "" if none."""
+        """Return the limit that it has exceeded, in half a sentence; "" if none."""
         with contextlib.suppress(ProcessServerFailed):
             self._process.poll(0.2)
         return self._process.exceeded
 
     def close(self) -> None:
-        """End it, and all that it has started."""
+        """End the process, and all that it has started."""
         self._process.stop()
         self._control.master.close()
 
 
 class _Inside(ServerHandle):
-    """A process server in a sandbox, as `Processes` know their server."""
+    """A handle to a process server in a sandbox, for use by `Processes`."""
 
     most_bytes = _MOST_FRAME_BYTES
 
@@ -237,7 +237,7 @@ class _Inside(ServerHandle):
         self.answered = submission is not None
 
     def surroundings(self):
-        """Return what processes in the sandbox are given: nothing of this process's."""
+        """Return the settings of processes in the sandbox, none of them this one's."""
         return {
             "group": None,
             "environment": _environment(),
@@ -246,17 +246,17 @@ class _Inside(ServerHandle):
         }
 
     def signal(self, session, index, pid, number):
-        """Have the server send a signal, since its pids mean nothing here."""
+        """Send a signal by way of the server, since its pids mean nothing here."""
         request = json.dumps({"signal": index, "number": int(number)}).encode()
         with contextlib.suppress(OSError):  # it is gone
             send_request(session, request, [])
 
     def exceeded(self):
-        """Return which limit the submission has exceeded, in half a sentence, or ""."""
+        """Return the limit that the submission exceeded, in half a sentence, or ""."""
         return self._submission.why_ended() if self._submission is not None else ""
 
     def failure(self):
-        """Return the error that says why the server is gone."""
+        """Return the error for a server that is gone, with the limit it exceeded."""
         if why := self.exceeded():
             return SandboxExceeded(why)
         return super().failure()

@@ -16,10 +16,10 @@ _FULL = "\n... more was printed than is kept ...\n"
 
 
 class Shell:
-    """Runs cells one after another.
+    """An IPython shell that runs cells one after another.
 
-    most_bytes: of what one cell prints. user_ns: what the cells have defined.
-    broken: name -> what the cell ended with that should define it.
+    most_bytes: of one cell's printed output. user_ns: the cells' namespace.
+    broken: name -> the error of the cell that should define it.
     """
 
     def __init__(self, most_bytes: int):
@@ -55,7 +55,7 @@ class Shell:
         return list(_collected)
 
     def write(self, name: str, text: str) -> None:
-        """Add to a stream's output what still fits."""
+        """Add text to a stream's output, up to the limit."""
         if self._left < 0:
             return
         self._left -= len(text)
@@ -108,26 +108,26 @@ class _Stream:
 
 
 class _Publisher(DisplayPublisher):
-    """Keeps what a cell displays."""
+    """A publisher that collects a cell's displays."""
 
     def publish(self, data, metadata=None, **_):
-        """Keep one display."""
+        """Collect one display."""
         show = {"output_type": "display_data", "data": dict(data), "metadata": {}}
         _collected.append(show)
 
     def clear_output(self, wait=False):
-        """Forget what the cell has displayed."""
+        """Drop the cell's displays."""
         _collected.clear()
 
 
 class _Hook(DisplayHook):
-    """Keeps the value of a cell's last line."""
+    """A display hook that collects the value of a cell's last line."""
 
     def write_output_prompt(self):
         """Print no prompt."""
 
     def write_format_data(self, format_dict, md_dict=None):
-        """Keep the value, in all its formats."""
+        """Collect the value, in all its formats."""
         value = {"output_type": "execute_result", "data": dict(format_dict)}
         value |= {"metadata": {}, "execution_count": self.shell.execution_count}
         _collected.append(value)
@@ -156,7 +156,7 @@ def defined(source: str) -> set[str]:
 
 
 def _first_names(source):
-    """Return what follows `def` and `class` in a cell that cannot be parsed."""
+    """Return the names after `def` and `class` in a cell that cannot be parsed."""
     words = [
         line.replace("(", " ").replace(":", " ").split() for line in source.split("\n")
     ]

@@ -1,7 +1,7 @@
-"""The process in the sandbox that has imported everything, and forks the notebooks.
+"""The sandbox's template process: it has imported everything, and forks the notebooks.
 
-It runs nothing of a submission's, so what it says of one is true: that it has ended, or
-has used more than it may.
+It runs no code of a submission, so its reports can be trusted: that a notebook's
+process has ended, or has exceeded a limit.
 """
 
 import contextlib
@@ -23,19 +23,19 @@ __all__ = ["InOwnNamespaces", "main"]
 
 
 class InOwnNamespaces(Place):
-    """Forks that see nothing of each other; see `namespaces`."""
+    """Hooks for forks in namespaces of their own; see `namespaces`."""
 
     def __init__(self, limits: Limits, *, isolated: bool):
         self.limits, self.isolated = limits, isolated
 
     def enter(self, request):
-        """Have mounts and a network of its own."""
+        """Enter namespaces of mounts and network."""
         if self.isolated:
             enter_own(self.limits.disk_bytes, network=True)
 
 
 class _Notebooks(InOwnNamespaces):
-    """Notebooks share the sandbox's loopback, have their own processes, and limits."""
+    """Hooks for notebooks: own pids and limits; the sandbox's loopback is shared."""
 
     TICK_S = 0.05
 
@@ -48,7 +48,7 @@ class _Notebooks(InOwnNamespaces):
         return fork_in_own_pids() if self.isolated else os.fork()
 
     def enter(self, request):
-        """Have mounts of its own, and limits; not be root, who has none."""
+        """Enter a mount namespace; give up root, whom limits miss; set limits."""
         os.setsid()  # Linux shares its processors among sessions: the template has some
         if self.isolated and _is_root_outside():
             become_nobody()
@@ -57,7 +57,7 @@ class _Notebooks(InOwnNamespaces):
         set_limits(self.limits)  # from here on: neighbors' processes are not its own
 
     def tick(self):
-        """End the notebooks of a session that has exceeded a limit, and say which."""
+        """End the notebooks of a session that has exceeded a limit, and report it."""
         family = _descendants()
         for session in self.server.sessions:
             for pid in session.processes:
@@ -72,13 +72,13 @@ class _Notebooks(InOwnNamespaces):
 
 
 def _is_root_outside():
-    """Return whether root of the whole machine is this process's user."""
+    """Return True if this process's user is root of the whole machine."""
     with open("/proc/self/uid_map") as file:
         return file.read().split()[:3] == ["0", "0", "65536"]
 
 
 def _descendants():
-    """Return a function pid -> all that it has started, as things are now."""
+    """Return a function pid -> pids of its descendants, as /proc lists them now."""
     children = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -98,7 +98,7 @@ def _descendants():
 
 
 def main(told: str) -> None:
-    """Be the template; told: JSON of its socket, what to import, limits, isolation."""
+    """Run the template; told: JSON of its socket, imports, limits and isolation."""
     descriptor, preload, limits, isolated = json.loads(told)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -1,7 +1,7 @@
-"""Modules that an exercise asks for, and what is there in their place.
+"""Modules that an exercise asks for, and the stubs that replace them.
 
 Where submissions are graded, the files themselves are not in the sandbox: `STUB` is
-mounted over them. In a learner's own notebook, `withhold` puts the same in their place.
+mounted over them. In a learner's own notebook, `withhold` replaces them by the stub.
 """
 
 import importlib.util
@@ -47,7 +47,7 @@ def modules_of(package: str, *, but: Iterable[str] = ()) -> tuple[str, ...]:
 
 
 def withhold(modules: Iterable[str]) -> None:
-    """Replace modules in this process by ones whose functions only say why."""
+    """Replace modules in this process by stubs whose functions raise an error."""
     for name in sorted({*modules} - _withheld):  # a package before its modules
         _withheld.add(name)
         stub = types.ModuleType(name)
@@ -68,9 +68,9 @@ def files_of(modules: Iterable[str]) -> list[str]:
 
 @cache
 def _spec(name):
-    """Return where a module is.
+    """Return the spec of a module.
 
-    Raises: InvalidArgument if it is nowhere.
+    Raises: InvalidArgument if there is no such module.
     """
     try:
         if spec := importlib.util.find_spec(name):

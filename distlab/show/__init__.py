@@ -1,38 +1,38 @@
-"""Pictures of what ranks, workers and nodes did, drawn from the trace of a run.
+"""Pictures of runs of ranks, workers and nodes, drawn from their traces.
 
     from distlab.show import compare, player, scaling, timeline
 
     player(report)              # the run, step by step: plays in the notebook
     compare(mine, ideal)        # two runs in step, up to where they first differ
     save(report, "ring.gif")    # the player as .html, .svg, .png or .gif
-    timeline(report)            # who did what when, and who waited for whom
+    timeline(report)            # each rank's time: messages, waiting, work
     scaling(measured, ...)      # measured points against predicted lines
     amdahl(0.25)                # the serial part stays, the parallel part shrinks
     ratios(rows, unit="B")      # predicted beside measured, and their ratio
     traffic(runs, ...)          # bytes that each rank sent, against a lower bound
     memory(ranks, ...)          # memory of each rank by kind, against a limit
-    shards(layouts, kinds)      # which rank owns which shard of what
-    streams(report, calls)      # what a rank computes beside what it communicates
+    shards(layouts, kinds)      # the shards that each rank owns
+    streams(report, calls)      # a rank's computation beside its communication
     pipeline(cells)             # stages over time, and their bubble
-    tasks(output)               # what every worker of a data job did, try by try
+    tasks(output)               # every worker of a data job, attempt by attempt
     dataflow(splits, runs, parts)  # a small job, pair by pair, from splits to output
     shuffle(output)             # bytes from every map task to every reduce task
     experts(kept, owners)       # tokens of every rank to every expert, and their load
-    lineage(rdd)                # what a data set is made from, in stages, and what ran
-    histogram(series, ...)      # how often each value occurs
-    matrices(steps, ranks)      # products of matrices that ranks have cut
-    mesh(report, dp=2, tp=4)    # who talks to whom along each dimension of a mesh
-    topology(graphs)            # which ranks hear each other, and how fast that mixes
-    rates(simulated)            # what several simulated jobs moved over time
-    history(verdict)            # what clients asked and were told, and why it cannot be
-    quorums(3, writes=2, reads=2)   # which replicas a read and a write share
+    lineage(rdd)                # a data set's dependencies in stages, and what ran
+    histogram(series, ...)      # counts of each value
+    matrices(steps, ranks)      # products of matrices that are sharded over ranks
+    mesh(report, dp=2, tp=4)    # groups and bytes along each dimension of a mesh
+    topology(graphs)            # the ranks that average with each other, and mixing
+    rates(simulated)            # bytes per second of several simulated jobs
+    history(verdict)            # clients' operations, and the verdict's reason
+    quorums(3, writes=2, reads=2)   # the replicas that a read and a write share
     models()                    # consistency models, strong to weak
-    tradeoff(survey)            # latency against what the minority answers
+    tradeoff(survey)            # latency against the minority's answered calls
     source(function)            # the code itself
 
-Each drawing shows itself as the last line of a cell, and its `alt` says in words and
-numbers what is to be seen. Importing this package is light; matplotlib loads with the
-first picture that needs it.
+Each drawing shows itself as the last line of a cell, and its `alt` describes it in
+words and numbers. Importing this package is light; matplotlib loads with the first
+picture that needs it.
 """
 
 from distlab.show.amdahl import amdahl

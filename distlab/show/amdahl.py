@@ -27,7 +27,7 @@ def amdahl(
 ) -> Picture:
     """Draw one bar per number of workers: the serial part stays, the rest shrinks.
 
-    serial: the fraction of one worker's time that only one worker can spend.
+    serial: the fraction of one worker's time that does not parallelize.
 
     Raises: InvalidArgument for a fraction outside 0 to 1, or numbers below 1.
     """

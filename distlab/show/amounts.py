@@ -1,4 +1,4 @@
-"""Amounts that pictures compare: checked, chosen among, and in words."""
+"""Amounts that pictures compare: validation, selection, formatting."""
 
 from distlab.errors import InvalidArgument
 from distlab.show.lettering import literal
@@ -8,7 +8,7 @@ from distlab.units import readable_bytes, readable_seconds
 
 __all__ = ["amount_of", "checked_amount", "checked_number", "shown", "times"]
 
-# Far beyond what anybody measures, and far from where floats overflow.
+# Far beyond any measurement, and far from the overflow of floats.
 _SMALLEST, _LARGEST = 1e-60, 1e60
 
 
@@ -44,7 +44,7 @@ def checked_amount(value, what: str, example: str) -> float:
 
 
 def amount_of(number: float, unit: str) -> str:
-    """Return a number with its unit; bytes "B" and seconds "s" as people read them."""
+    """Return a number with its unit; "B" and "s" get prefixes, such as "3 MB"."""
     if unit == "B":
         return readable_bytes(number)
     if unit == "s" and number > 0:
@@ -60,7 +60,7 @@ def times(ratio: float) -> str:
 
 
 def shown(amounts: list[float], most: int) -> tuple[list[int], list[int]]:
-    """Return which of `amounts` are shown, at most `most`, and which are left out.
+    """Return indices of the at most `most` amounts to show, and of those left out.
 
     The first and the last are shown, and always the largest.
     """
@@ -74,7 +74,7 @@ def shown(amounts: list[float], most: int) -> tuple[list[int], list[int]]:
 
 
 def _as_float(value):
-    """Return a number as a float, or None for what is none."""
+    """Return a number as a float, or None if it is not a number."""
     if isinstance(value, bool) or not hasattr(value, "__float__"):
         return None
     try:

@@ -75,7 +75,7 @@ def read(package: str, name: str) -> str:
 def once(html: str) -> str:
     """Return a page with the first copy of each of our styles and scripts.
 
-    Called by: whoever writes a whole page, which no kernel changes.
+    Called by: exporters of a whole page, which no kernel changes.
     """
     seen = set()
 

@@ -1,11 +1,11 @@
-"""What a trace of workers says, read once: attempts at tasks, and what came of each.
+"""Attempts at tasks, read once from a trace of workers, and the outcome of each.
 
     worker 0   ██ map 0 ██ ██ map 2 ██             ██ map 1, attempt 2 ██
     worker 1   ██ map 1 ██ ░░ map 3 ░░✗
                   undone      lost    killed          again
 
-A trace says when an attempt began and ended, and on whom. That an output was lost with
-its worker shows in that its task was done again after the worker had been killed.
+A trace has the start, end and worker of an attempt. An output was lost with its worker
+if its task ran again after the worker had been killed.
 """
 
 import re
@@ -30,7 +30,7 @@ class Try(NamedTuple):
     fate: "done"; "undone", if its output was lost with its worker and made again;
     "late", if another attempt had been first; "lost" with its worker; "failed"; or
     "given up" at the end of the job.
-    backup: whether another attempt was at work on the same task when it began.
+    backup: True if another attempt at the same task was running when it began.
     """
 
     task: str
@@ -44,15 +44,15 @@ class Try(NamedTuple):
 
     @property
     def again(self) -> bool:
-        """Whether the task had been tried before, and nobody was at it."""
+        """True if the task had been tried before, and no other attempt was running."""
         return self.number > 1 and not self.backup
 
 
 class Kill(NamedTuple):
     """A worker's death. how: "was killed" or "died".
 
-    lost: what it was doing. undone: the tasks whose output was on its disk and had to
-    be made again.
+    lost: the tasks it was running. undone: the tasks whose output was on its disk and
+    had to be computed again.
     """
 
     at_s: float
@@ -62,7 +62,7 @@ class Kill(NamedTuple):
     undone: list[str]
 
     def told(self, who: str = "worker") -> str:
-        """Return what happened, as a sentence without its end."""
+        """Return a description of the death, a sentence without its full stop."""
         said = f"{who} {self.worker} {self.how}"
         if self.lost:
             said += f" during {listed(self.lost, 3)}"
@@ -75,8 +75,8 @@ class Kill(NamedTuple):
 class Attempts:
     """All attempts in a trace of workers, in order of their begin, and all deaths.
 
-    start_s, last_s: the first and the last moment known. stuck: what never ended, which
-    is nothing: the names are those that `Clock` asks for.
+    start_s, last_s: the first and the last time known. stuck: the events that never
+    ended, of which there are none: `Clock` reads these names.
     """
 
     stuck = ()
@@ -114,7 +114,7 @@ class Attempts:
         return Try(task, kind, number, *where, fate, backup)
 
     def _fate(self, event, some):
-        """Return what came of an attempt that ended as it should."""
+        """Return the fate of an attempt that ended normally."""
         later = [other.start for other, _, _ in some if other.start >= event.end]
         if later:
             died = self._died(event.rank, event.end, min(later))
@@ -138,7 +138,7 @@ class Attempts:
         return Kill(event.start, event.rank, how, lost, undone)
 
     def _death_after(self, worker, since_s):
-        """Return when a worker first died since a moment, None if it did not."""
+        """Return the time of a worker's first death since `since_s`, None if none."""
         return min(
             (at for at, w in self._deaths if w == worker and at >= since_s),
             default=None,
@@ -150,7 +150,7 @@ class Attempts:
 
     @property
     def tasks(self) -> Counter:
-        """How many tasks there are of each kind."""
+        """The number of tasks of each kind."""
         return Counter(kind for kind, _ in {(e.kind, e.task) for e in self.tries})
 
     def headline(self) -> str:
@@ -165,7 +165,7 @@ class Attempts:
         return ", ".join([*parts, readable_seconds(self.last_s - self.start_s)])
 
     def sentences(self) -> list[str]:
-        """Return what came of the attempts that were not done at once."""
+        """Return sentences on attempts that were not done at once, and on deaths."""
         said = []
         fates = Counter(each.fate for each in self.tries)
         backups = sum(each.backup for each in self.tries)
@@ -200,7 +200,7 @@ def _by_number(task):
 
 
 def _parted(label):
-    """Return the task, the attempt's number or 0, and how it ended if not as it should.
+    """Return the task, the attempt's number or 0, and its mark if it failed.
 
     Of "map 3, attempt 2, lost" that is "map 3", 2 and "lost".
     """

@@ -16,7 +16,7 @@ class Clock:
     """The unit of the axis, its zero, its ends, and its place on the page.
 
     edge_s: the right end, up to which spans that never ended are drawn.
-    limits: left and right end as the axis counts, in its unit from its zero.
+    limits: left and right end in the axis's unit from its zero.
     """
 
     def __init__(self, reading):
@@ -35,15 +35,15 @@ class Clock:
         self.limits = self.at(begin_s), self.at(begin_s + shown_s)
 
     def at(self, time_s: float) -> float:
-        """Return a moment as the axis counts it."""
+        """Return a time in the axis's unit from its zero."""
         return (time_s - self.zero_s) / self.unit_s
 
     def spread(self, left: float, right: float) -> None:
-        """Lay the axis between two places on the page, in inches."""
+        """Set the left and right end of the axis on the page, in inches."""
         self.left, self.right = left, right
 
     def inch(self, time_s: float) -> float:
-        """Return where on the page a moment lies."""
+        """Return the x of a time on the page, in inches."""
         first, last = self.limits
         share = (self.at(time_s) - first) / (last - first)
         return self.left + share * (self.right - self.left)

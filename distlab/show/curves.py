@@ -1,4 +1,4 @@
-"""What `scaling` is given, checked and in words: named curves of (x, y)."""
+"""Curves of `scaling`, named lists of (x, y): validation and text."""
 
 import math
 
@@ -56,7 +56,7 @@ def ends_told(curves, what: str) -> list[str]:
 
 
 def ratios_told(measured, predicted) -> list[str]:
-    """Return how far the last measured point is from what was predicted there."""
+    """Return the ratio of each curve's last measured point to its prediction."""
     said = []
     for name, spots in measured.items():
         x, y = spots[-1]

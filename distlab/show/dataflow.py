@@ -1,4 +1,4 @@
-"""`dataflow`: what one small job reads, sends and writes, pair by pair.
+"""`dataflow`: the input, shuffle and output of one small job, pair by pair.
 
 split 0     map 0             reduce 0           part 0
 ┌───────┐   ┌────────┐        ┌────────────┐     ┌───────┐
@@ -31,7 +31,7 @@ _EXAMPLE = (
 
 
 def dataflow(splits, runs, parts, title: str = "") -> Picture:
-    """Draw the data of one job: splits, what maps leave, what reduces get and write.
+    """Draw the data of one job: splits, map output, reduce input and output.
 
     splits: the text of each map task. runs: for each map task its pairs, a list for
         each reduce task. parts: for each reduce task the pairs that it writes.
@@ -94,7 +94,7 @@ class _Dataflow:
             y += self.heights[m] + _GAP
 
     def _draw_reduces(self, room):
-        """Draw the right side; return the height at which each reduce is entered."""
+        """Draw the right side; return the height of the arrows into each reduce."""
         y, into = self.top + (room - _room(self.lower)) / 2 + _GAP, []
         for r, (groups, part) in enumerate(zip(self.groups, self.parts, strict=True)):
             color = rank_color(r)

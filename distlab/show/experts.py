@@ -1,4 +1,4 @@
-"""`experts`: which rank's tokens go to which expert, and how full the experts are.
+"""`experts`: tokens from each rank to each expert, and the load of the experts.
 
 rank 0 ██▒▒▒▒▒▒▒▒▒▒▒▒██ expert 0 on rank 0   ▆▆▆▆▆▆▆▆╱╱╱┊  12 and 4 dropped
 rank 1 ██▒▒▒▒▒▒▒▒▒▒▒▒██ expert 1 on rank 1   ▆▆▆▆       ┊  6
@@ -21,8 +21,8 @@ _EXAMPLE = "experts([[8, 2], [6, 4]], [0, 1], routed=[[8, 3], [6, 4]], capacity=
 def experts(kept, owners=None, *, routed=None, capacity=None, title="") -> Picture:
     """Draw a band from each rank to each expert, as wide as its tokens are many.
 
-    kept: for each rank a list, how many of its tokens each expert computes; or what
-        carries all of this, such as the routing of a mixture of experts.
+    kept: for each rank a list, the number of its tokens that each expert computes; or
+        an object with all of these, such as the routing of a mixture of experts.
     owners: the rank of each expert. routed: as kept, with the dropped ones.
     capacity: the most that an expert computes.
     Raises: InvalidArgument for lists that do not fit each other.

@@ -1,4 +1,4 @@
-"""`histogram`: how often each value occurs, one row for each series, on one axis.
+"""`histogram`: counts of each value, one row for each series, on one axis.
 
 gradient       ▁▂▅█▅▂▁        8,970 values, 8,970 different
 after top-k    ▁  |  ▁        8,970 values, 91 different, 8,880 zeros
@@ -22,7 +22,7 @@ _NAME, _SIZE, _WIDEST_NAME = 8.5, 8.25, 2.0
 _PITCH, _HEAD, _FOOT = 0.8, 0.3, 0.36
 _HIGH, _WIDEST_BAR = 0.62, 0.5
 _BINS, _INTEGERS = 61, 300
-_LARGEST = 1e60  # far from where floats overflow
+_LARGEST = 1e60  # far from the overflow of floats
 
 
 def histogram(series, *, x_label: str, title: str = "", log_y: bool = False) -> Picture:
@@ -73,7 +73,7 @@ def histogram(series, *, x_label: str, title: str = "", log_y: bool = False) -> 
 
 
 def _binning(numbers):
-    """Return the width of a bin, and whether all numbers are integers.
+    """Return the width of a bin, and True if all numbers are integers.
 
     Bins are centred on the multiples of their width.
     """
@@ -116,7 +116,7 @@ def _spread(numbers, whole):
 
 
 def _shape(numbers, count, width):
-    """Return, in words, from where to where values lie, and where the tallest bar."""
+    """Return the values' range and the tallest bar in words."""
     ((mode, times),) = count.most_common(1)
     places = min(numbers), max(numbers), mode * width
     low, high, where = map(readable_number, places)

@@ -1,9 +1,9 @@
-"""`history`: one lane per client, and in it what it asked, and what it was told.
+"""`history`: one lane per client, and in it its invocations and responses.
 
     client 0   █ write x 1 █        █ cas 1→2 ✓ █
     client 1        ░ read x → 1 ░        █ write x 3 ▷     unknown outcome
 
-A verdict adds the order that explains the answers, as numbers, or the few operations
+A verdict adds the order that explains the responses, as numbers, or the few operations
 that no order explains.
 """
 
@@ -28,12 +28,12 @@ _VERDICT = {"ok": RIGHT, "violated": WARNING, "inconclusive": INK}
 
 
 def history(history_or_verdict, title: str = "", key=None) -> Picture:
-    """Draw what clients asked of a store over time, and what they were told.
+    """Draw clients' operations on a store over time, with their results.
 
-    history_or_verdict: a History, operations, what carries them, such as an outcome,
-    or a verdict: if it is ok, each bar has the moment at which its operation can be
-    thought to take effect, numbered in that order; if it is violated, only the few
-    operations that contradict each other are drawn strongly.
+    history_or_verdict: a History, operations, an object that has them, such as an
+    outcome, or a verdict: if it is ok, each bar has a linearization point for its
+    operation, numbered in that order; if it is violated, only the few operations
+    that contradict each other are drawn strongly.
     key: draw only the operations on this key.
 
     Raises: InvalidArgument if there are no operations in it, or none on that key.
@@ -42,7 +42,7 @@ def history(history_or_verdict, title: str = "", key=None) -> Picture:
 
 
 class _History:
-    """Which operations are drawn, on how many strips of which axis."""
+    """The operations that are drawn, and their layout in rows of an axis."""
 
     def __init__(self, read):
         self.read, self.notes = read, []
@@ -70,7 +70,7 @@ class _History:
             )
 
     def _laid_out(self):
-        """Return the first way to draw it in which enough of the words have room."""
+        """Return the first layout in which enough of the words have room."""
         shown = set(self.clients)
         drawn = [one for one in self.drawn if one.client in shown]
         allowed = 0.2 * len(drawn) if len(drawn) > _FEW else 0
@@ -88,7 +88,7 @@ class _History:
         return Lanes(self.read, self.clients, drawn, strips, None, self.strong)
 
     def _ways(self, drawn):
-        """Yield axes and lengths of words, from what is liked best."""
+        """Yield (rows of the axis, length of words), the preferred layout first."""
         levels = (0, 1) if len(self.read.keys) < 2 else (0,)
         few = len(drawn) <= _FEW
         counts = range(1, _MOST_STRIPS + 1)
@@ -117,7 +117,7 @@ class _History:
         return clock_strips(clock, count, begin_s, end_s)
 
     def picture(self, title):
-        """Draw it."""
+        """Return the drawn picture."""
         read, lanes = self.read, self.lanes
         subtitle = " ".join([f"{read.headline().capitalize()}.", *self.notes])
         how, why = self._verdict()
@@ -154,7 +154,7 @@ class _History:
         return how, wrapped(why, PAGE_WIDTH - 2 * MARGIN, _SAID, most=4)
 
     def _key(self):
-        """Return what the bars mean that are there."""
+        """Return the entries of the legend for the bars that are drawn."""
         lanes, key = self.lanes, key_of(self.lanes.drawn, rank_color(0))
         judged = self.read.judged
         when = "a linearization point, in that order"

@@ -1,7 +1,7 @@
-"""One look per kind of thing: of memory, or of work in a pipeline.
+"""Looks of kinds: one colour and hatching per kind of memory, or of pipeline work.
 
-Kinds are told apart by lightness, which every eye sees, and by hatching. Their browns
-are those of no rank, also for an eye that mixes up red and green.
+Kinds differ in lightness, which every eye sees, and in hatching. Their browns are those
+of no rank, also for an eye that mixes up red and green.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ _HATCHES = (None, "////", "....", "\\\\\\\\", "xxxx", "----", "||||")
 
 
 class Look(NamedTuple):
-    """How a kind is drawn. hatch: as matplotlib writes it, or None."""
+    """Colour and hatching of a kind. hatch: in matplotlib's notation, or None."""
 
     color: str
     hatch: str | None
@@ -32,12 +32,12 @@ class Look(NamedTuple):
 
     @property
     def letters(self) -> str:
-        """The colour of what is written on it."""
+        """The colour of text on it."""
         return PAPER if self.color in _WITH_WHITE else INK
 
     @property
     def swatch(self) -> dict:
-        """What `sheet.bars` draws it with."""
+        """The keyword arguments for `sheet.bars`."""
         return {"color": self.color, "edge": self.line, "hatch": self.hatch}
 
 
@@ -59,8 +59,8 @@ def looks_of(kinds) -> dict[str, Look]:
     """Return kind -> look, no two alike up to 35 kinds.
 
     The usual kinds look the same in every picture, also "forward, chunk 1", which is
-    hatched in addition; others get what is free, and a colour of their own as long as
-    there is one.
+    hatched in addition; others get a look that is free, with a colour of their own as
+    long as there is one.
     """
     looks = {}
     for kind in kinds:

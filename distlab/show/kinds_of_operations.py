@@ -1,4 +1,4 @@
-"""One look per kind of operation, and per fate: of bars in the lanes of a history."""
+"""Looks of operations: one per kind and outcome, of bars in a history's lanes."""
 
 from distlab.show.theme import MUTED, PAPER, tint
 from distlab.trace import Operation
@@ -23,7 +23,7 @@ def kinds_of(one: Operation) -> list[str]:
 
 
 def look_of(kind: str, color: str) -> dict:
-    """Return how a kind of bar is drawn in a client's colour."""
+    """Return a kind of bar's keyword arguments for `shapes`, in a client's colour."""
     looks = {
         "write": {"color": color, "edge": PAPER},
         "read": {"color": tint(color, 0.25), "edge": color},
@@ -35,6 +35,6 @@ def look_of(kind: str, color: str) -> dict:
 
 
 def key_of(operations, color: str) -> list[tuple[dict, str]]:
-    """Return what the key says of the kinds that are there."""
+    """Return the legend's entries for the kinds that are there."""
     there = {kind for one in operations for kind in kinds_of(one)}
     return [(look_of(kind, color), _KINDS[kind]) for kind in _KINDS if kind in there]

@@ -1,4 +1,4 @@
-"""The lanes of a timeline: bars, arrows, ticks of marks, faults, and who is stuck."""
+"""The lanes of a timeline: bars, arrows, ticks of marks, faults, unfinished calls."""
 
 from collections import defaultdict
 
@@ -17,8 +17,8 @@ class Lanes:
     """One lane per rank of `ranks`, from the top down.
 
     pitch: from lane to lane, in inches. height: of all lanes. name_width: of the names
-    before them. stuck_width: of the words behind them, what never ended or, with
-    `totals`, how long each rank waited. spans: what is in the lanes.
+    before them. stuck_width: of the words behind them: unfinished calls or, with
+    `totals`, the time that each rank waited. spans: the spans in the lanes.
     """
 
     def __init__(self, reading, ranks, edge_s, *, totals: bool = False):
@@ -48,7 +48,7 @@ class Lanes:
         self._texts = defaultdict(list)  # rank -> ends of the texts in its lane, inches
 
     def draw(self, panel, clock, *, arrows: bool) -> None:
-        """Draw everything that has a place in time."""
+        """Draw everything that has a time."""
         self.panel, self.clock = panel, clock
         self._draw_messages()
         self._draw_faults()
@@ -59,7 +59,7 @@ class Lanes:
             self._draw_arrows()
 
     def name(self, page, left: float, top: float, right: float) -> None:
-        """Write each rank beside its lane, and at its end what never ended."""
+        """Write each rank before its lane, and unfinished calls or waiting after it."""
         marker = 6 if self.pitch > 0.3 else 4.5
         for rank, lane in self.lane.items():
             y = top + (lane + 0.5) * self.pitch
@@ -114,7 +114,7 @@ class Lanes:
                     self._write_in(span.rank, (left + right - wide) / 2, words, INK)
 
     def _draw_work(self):
-        """Draw own work as a strip below, so that messages meanwhile can be seen."""
+        """Draw own work as a bar below, so that concurrent messages stay visible."""
         strip = _STRIP * self.half
         for boxes in self._boxes("working").values():
             below = [(a, bottom, b, bottom + strip) for a, _, b, bottom in boxes]

@@ -1,7 +1,7 @@
-"""The lanes of a history: bars with words over them, and what a verdict adds.
+"""The lanes of a history: bars with words over them, and a verdict's additions.
 
 write x 1            a word over each bar, as long as there is room
-███①███████          the moment at which it can be thought to take effect
+███①███████          a linearization point of the operation
 """
 
 from collections import defaultdict
@@ -27,14 +27,14 @@ __all__ = ["Lanes"]
 
 _SIZE, _NAME, _GAP, _NUMBER = 8.25, 8.5, 0.1, 8.25
 _BAR, _WORDS, _BETWEEN, _FOOT, _HEAD = 0.17, 0.19, 0.1, 0.42, 0.06
-_DOT = 0.17  # how far apart numbers have to be
+_DOT = 0.17  # inches: the least distance of two numbers
 
 
 class Lanes:
-    """One lane per client in each of `strips`, from the top down.
+    """One lane per client in each of `strips`, rows of the time axis, from the top.
 
-    level: which of its names an operation has, None for none. height: of all strips.
-    wordless: how many bars got no words.
+    level: index of the name that an operation gets, None for none. height: of all rows.
+    wordless: the number of bars without words.
     """
 
     def __init__(self, read, clients, drawn, strips, level, strong):
@@ -53,7 +53,7 @@ class Lanes:
         names = [width_of(read.name(client), _NAME) for client in clients]
         left = MARGIN + 0.2 + max(names, default=0.0) + 0.15
         right = PAGE_WIDTH - MARGIN - 0.1
-        for overhang in (0.0, None):  # the second time it is known what sticks out
+        for overhang in (0.0, None):  # the second pass knows what sticks out
             overhang = self._overhang() if overhang is None else overhang
             for strip in strips:
                 strip.spread(left, right - overhang)
@@ -66,16 +66,16 @@ class Lanes:
 
     @property
     def moments(self) -> dict:
-        """Return operation -> when it takes effect, as far as a verdict says."""
+        """The operations' linearization points, as far as a verdict has them."""
         return self._taking_effect[0]
 
     @cached_property
     def numbered(self) -> bool:
-        """Whether there is room for the numbers of that order."""
+        """True if there is room for the numbers of that order."""
         return bool(self.moments) and self._apart()
 
     def _overhang(self):
-        """Return how far the words of the last bars stick out to the right."""
+        """Return the inches by which the last bars' words stick out to the right."""
         if self.level is None:
             return 0.0
         last = {(self._strip_of(one.start), one.client): one for one in self.drawn}
@@ -87,7 +87,7 @@ class Lanes:
         return min(0.9, max(out))
 
     def _until(self):
-        """Return where each bar ends: an open one where its client goes on."""
+        """Return the end of each bar: an open one ends at its client's next start."""
         until, following = {}, {}
         for one in reversed(self.drawn):
             open_until = following.get(one.client, self.read.last_s)
@@ -112,12 +112,12 @@ class Lanes:
         return placed, wordless
 
     def _room_for(self, one, strip, free):
-        """Return where over a bar its words begin, and the longest that have room.
+        """Return the x of a bar's words, and the longest words that have room.
 
         They may be longer than the bar, and begin later than it does, but not both.
         """
         names = self.read.names(one)
-        several = len(self.read.keys) > 1  # then only the longest name says the key
+        several = len(self.read.keys) > 1  # then only the longest name has the key
         allowed = names[:1] if several else names[self.level :] or names[-1:]
         begin = max(strip.left, strip.inch(one.start))
         end = strip.inch(min(self.until[_known(one)], strip.end_s))
@@ -134,7 +134,7 @@ class Lanes:
         return next((at for at, end in enumerate(ends) if time_s < end), len(ends) - 1)
 
     def _effects(self):
-        """Return operation -> when it takes effect, and which in the order it is."""
+        """Return two dicts: operation -> linearization point, and -> its number."""
         judged = self.read.judged
         orders = [judged.witness] if judged.witness else judged.orders
         drawn = {_known(one) for one in self.drawn}
@@ -147,7 +147,7 @@ class Lanes:
         return moments, numbers
 
     def _apart(self):
-        """Return whether the numbers in each lane lie beside each other."""
+        """Return True if the numbers in each lane do not overlap."""
         if len(self.moments) > 200 or self.level is None:
             return False
         places = defaultdict(list)
@@ -162,7 +162,7 @@ class Lanes:
         return min(gaps, default=1.0) >= _DOT
 
     def draw(self, page, top: float) -> None:
-        """Draw all strips, the first with its upper edge at `top`."""
+        """Draw all rows of the axis, the first with its upper edge at `top`."""
         self.page = page
         self.tops = [
             top + _HEAD + number * (self.each - 0.14)
@@ -196,7 +196,7 @@ class Lanes:
             strokes(self.page, [line], GRID, width=0.6, zorder=0)
 
     def _draw_bars(self):
-        """Draw the bars, one artist for each look; what is pale comes first."""
+        """Draw the bars, one artist for each look, the pale ones first."""
         looks, crosses, rims = defaultdict(list), [], []
         for one in self.drawn:
             pale = bool(self.strong) and _known(one) not in self.strong
@@ -231,7 +231,7 @@ class Lanes:
         strokes(self.page, lines, WARNING, width=width, gid="refused", zorder=6)
 
     def _shape(self, one, at):
-        """Return the corners of a bar in a strip; an open one ends in a point."""
+        """Return the corners of a bar in a row; an open one ends in a point."""
         strip, y = self.strips[at], self._middle(at, self.lane[one.client])
         end_s = self.until[_known(one)]
         left = strip.inch(max(one.start, strip.begin_s))
@@ -265,7 +265,7 @@ class Lanes:
             strokes(self.page, ticks, INK, width=1.2, gid="effect", zorder=6)
 
     def _draw_order(self):
-        """Draw an arrow from what was answered to what was called after it."""
+        """Draw an arrow from each response to an invocation after it."""
         places = {client: lane for client, lane in self.lane.items()}
         for one, other in self.order:
             at, to = self._strip_of(one.end), self._strip_of(other.start)

@@ -1,7 +1,7 @@
-"""Letters: literal text, and how much room it takes.
+"""Text in pictures: literal text, and its measured width.
 
-Text is placed by its measured width, so that whoever draws can tell before drawing
-whether two labels would collide. Sizes are in points, widths in inches.
+Text is placed by its measured width, so that a picture knows before drawing whether
+two labels would collide. Sizes are in points, widths in inches.
 """
 
 import warnings
@@ -56,10 +56,10 @@ def wrapped(text: str, width: float, size: float, *, bold=False, most=20) -> lis
 
 
 def load_quietly():
-    """Import matplotlib without its remarks on fonts and caches.
+    """Import matplotlib without its log messages on fonts and caches.
 
-    They come through logging, on stderr, the first time on a machine; and nbgrader
-    gives no points to a cell with a line on stderr.
+    They appear on stderr, the first time on a machine; and nbgrader gives no points to
+    a cell with a line on stderr.
     """
     import logging
 

@@ -1,4 +1,4 @@
-"""`lifeline`: what a long job did with its time, and how much of its work was kept.
+"""`lifeline`: the time of a long job by activity, and its goodput.
 
 20 spares    ████▏████▏██░░✗▒▒▒████▏████▏...     80.1 %
 200 spares   ████▏████▏██░░✗▒████▏████▏███...    84.0 %

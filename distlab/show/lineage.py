@@ -1,4 +1,4 @@
-"""`lineage`: what a data set was made from, cut into stages, and what of it ran.
+"""`lineage`: the dependencies of a data set, cut into stages, and their execution.
 
     ┌ stage 0 ─────┐      ┌ stage 1 ─────┐
     │ textFile     │      │ reduceByKey  │      ■ computed
@@ -67,12 +67,12 @@ _WORDS = {
 def lineage(data, title: str = "") -> Picture:
     """Draw data sets as boxes, their partitions as squares, stages as shaded regions.
 
-    After an action it shows what ran: filled squares were computed, hatched ones taken
-    from a cache, and a stage in dashes was skipped.
+    After an action it shows the execution: filled squares were computed, hatched ones
+    taken from a cache, and a stage in dashes was skipped.
 
-    data: a `Lineage`, or what carries one: an RDD, or the report of an action.
+    data: a `Lineage`, or an object that has one: an RDD, or the report of an action.
 
-    Raises: InvalidArgument if there is no lineage in it.
+    Raises: InvalidArgument if it has no lineage.
     """
     found = getattr(data, "lineage", data)
     found = found() if callable(found) else found
@@ -87,7 +87,7 @@ def lineage(data, title: str = "") -> Picture:
 
 
 class _Drawing:
-    """One lineage on the page. Places are inches."""
+    """One lineage on the page. Coordinates are inches."""
 
     def __init__(self, lineage):
         self.lineage, self.layout = lineage, Layout(lineage)
@@ -186,7 +186,7 @@ class _Drawing:
         self._draw_squares(node, box)
 
     def _squares(self, node, box):
-        """Return where the squares of a data set begin, and how many there are."""
+        """Return (x, y) of a data set's first square, and the number of squares."""
         left, top, right, _ = box
         most = int((right - left - 2 * _INSET + _STEP - _SQUARE) / _STEP)
         count = node.partitions if node.partitions <= most else max(0, most - 3)
@@ -226,7 +226,7 @@ class _Drawing:
             arrow(self.page, (x, low), (x, high), MUTED, gid="narrow")
 
     def _between_squares(self, stage, node, parent):
-        """Draw which partition needs which; False if not all have a square."""
+        """Draw lines between partitions; return False if not all have a square."""
         members = self.layout.members[stage]
         above = next(each for each in members if each.id == parent.id)
         box = self.boxes[stage, node.id]
@@ -244,7 +244,7 @@ class _Drawing:
         return True
 
     def _across(self, source, target, node, parent):
-        """Draw a thick arrow to another column, to a place of its own at the box."""
+        """Draw a thick arrow to another column, at a height of its own on the box."""
         others = [each for each in node.parents if each.kind == "wide"]
         share = (others.index(parent) + 1) / (len(others) + 1)
         begin = source[2], source[1] + 0.5 * _BOX

@@ -1,4 +1,4 @@
-"""What `lineage` says in words: what is made from what, and what of it ran."""
+"""Text of `lineage`: the data sets' dependencies, and the execution of stages."""
 
 from distlab.show.lettering import literal
 from distlab.show.telling import listed, plural
@@ -10,7 +10,7 @@ _TOLD = 24
 
 
 def has_run(lineage) -> bool:
-    """Return whether it is the lineage of an action, and not only of a plan."""
+    """Return True if it is the lineage of an action, and not only of a plan."""
     return any(stage.attempts for stage in lineage.stages)
 
 
@@ -26,7 +26,7 @@ def headline(lineage) -> str:
 
 
 def outcome(stage, ran: bool) -> str:
-    """Return what became of a stage in a few words."""
+    """Return the outcome of a stage: its tasks, attempts and time, or "skipped"."""
     if stage is None:
         return ""
     tasks, done = plural(stage.tasks, "task"), len(stage.ran)
@@ -41,7 +41,7 @@ def outcome(stage, ran: bool) -> str:
 
 
 def sentences(lineage) -> list[str]:
-    """Return of each data set what it is made from, and what of it ran."""
+    """Return a sentence on each data set's dependencies, and on each stage that ran."""
     said = [_node(node) for node in lineage.nodes[:_TOLD]]
     if len(lineage.nodes) > _TOLD:
         said.append(f"And {len(lineage.nodes) - _TOLD} more.")
@@ -66,7 +66,7 @@ def _node(node):
 
 
 def _which(what, partitions, node):
-    """Return which partitions of a data set something is true of."""
+    """Return words for the partitions of a data set that are `what`."""
     numbers = sorted(set(partitions))
     if not numbers:
         return ""

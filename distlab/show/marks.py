@@ -1,8 +1,8 @@
-"""Where the labels of marks go: once for all ranks that wrote them, never colliding.
+"""Placement of marks' labels: once for all ranks that wrote them, never colliding.
 
 A label "reduce-scatter, step 2 of 3" is a phase and a step: the phase is written on
 the upper row where it begins, the step on the lower row, shortened where room is
-scarce to what tells it from the step before.
+scarce to the words in which it differs from the step before.
 
     reduce-scatter                              all-gather
     step 1 of 3    step 2 of 3    3             step 1 of 3
@@ -35,9 +35,9 @@ def split_label(label: str) -> tuple[str, str]:
 
 
 def place_marks(trace, ranks, inch, right: float) -> tuple[list[Label], int]:
-    """Return the labels that fit left of `right`, and how many did not.
+    """Return the labels that fit left of `right`, and the number that did not.
 
-    inch: where on the page a moment lies. The k-th marks of one name on all ranks are
+    inch: maps a time to its x on the page. The k-th marks of one name on all ranks are
     one label, at the earliest of them.
     """
     labels, skipped = [], 0

@@ -1,4 +1,4 @@
-"""`matrices`: products of matrices that ranks have cut, and what travels between them.
+"""`matrices`: products of matrices sharded over ranks, and the bytes between ranks.
 
    x         W1             y         W2                       y
   ┌──┐     ┌──┬──┐        ┌──┬──┐   ┌─────┐              ┌──┐
@@ -30,11 +30,11 @@ _EXAMPLE = (
 
 
 def matrices(steps, ranks: int, *, title: str = "") -> Picture:
-    """Draw matrices in a row, to scale, each with the part that every rank has of it.
+    """Draw matrices in a row, to scale, each with the shard that every rank has of it.
 
     steps: (name, rows, columns, cut) for a matrix, cut being "columns", "rows", "sums"
         for one that is still to be summed, or "" for one that each rank has whole; or
-        what is written between two matrices, of which a second line stands below.
+        the text between two matrices, of which a second line stands below.
 
     Raises: InvalidArgument naming the step that is neither.
     """

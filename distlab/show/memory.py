@@ -1,4 +1,4 @@
-"""`memory`: what lies in the memory of each rank, by kind, against what there is.
+"""`memory`: the bytes in the memory of each rank, by kind, against the limit.
 
 rank 0  ███▒▒▒░░░░░░░░·····┊····    61 GB
 rank 1  ███▒▒▒░░░░░░░░·····┊······  83 GB  over by 3 GB
@@ -32,10 +32,10 @@ _EXAMPLE = 'memory([{"parameters": 2e9, "gradients": 2e9}], limit_bytes=80e9)'
 def memory(ranks, *, limit_bytes: float | None = None, title: str = "") -> Picture:
     """Draw one bar per rank, stacked by kind, and the limit as a dashed line.
 
-    Of more than 24 bars some are left out, never the fullest, and the picture says so.
+    Of more than 24 bars some are left out, never the fullest, which a note reports.
 
     ranks: for each rank a dict from a kind, such as "parameters", to bytes; or a dict
-    from a label to such a dict. limit_bytes: what a rank has, or may use.
+    from a label to such a dict. limit_bytes: the bytes that a rank has, or may use.
 
     Raises: InvalidArgument naming the rank that cannot be drawn.
     """
@@ -66,7 +66,7 @@ class _Row(NamedTuple):
 
 
 class _Memory:
-    """Names, stacked bars, totals and the limit. Places are inches on the page."""
+    """Names, stacked bars, totals and the limit. Coordinates are inches on the page."""
 
     def __init__(self, rows, limit):
         self.rows, self.limit = rows, limit
@@ -156,7 +156,7 @@ class _Memory:
         return listed([row.told for row in self.rows], _MOST_TOLD, "; ")
 
     def _judged(self):
-        """Say who is over the limit, if there is a limit."""
+        """Return the ranks that are over the limit, in words; [] without a limit."""
         if self.limit is None:
             return []
         limit = f"the limit of {readable_bytes(self.limit)}"

@@ -1,4 +1,4 @@
-"""`mesh`: the ranks of a mesh, who talks to whom along each dimension, and how much.
+"""`mesh`: the ranks of a mesh, its groups along each dimension, and their bytes.
 
 tp: 4 groups of 2      dp: 4 groups of 2      pp: 4 groups of 2
    4───5                  4   5                  4   5
@@ -24,7 +24,7 @@ from distlab.units import readable_bytes
 __all__ = ["mesh"]
 
 _MOST_RANKS, _MOST_DIMENSIONS = 64, 3
-_DEPTH = 0.42  # of the way to the next rank: how far the third dimension goes
+_DEPTH = 0.42  # offset of the third dimension, as a share of the way to the next rank
 _HEAD, _FOOT, _TALLEST = 0.5, 0.75, 2.6  # inches
 _EXAMPLE = "For example: mesh(report, pp=2, dp=2, tp=2)"
 
@@ -32,9 +32,9 @@ _EXAMPLE = "For example: mesh(report, pp=2, dp=2, tp=2)"
 def mesh(run, *, title: str = "", **sizes: int) -> Picture:
     """Draw the mesh of a run, one panel for each dimension, with its groups and bytes.
 
-    run: a `Trace` or what carries one, such as a report, of ranks that made a `Mesh`
-        (or torch's DeviceMesh) of these sizes, the last dimension innermost.
-    The bar under a panel is what the busiest rank sent along that dimension.
+    run: a `Trace` or an object that has one, such as a report, of ranks that made a
+        `Mesh` (or torch's DeviceMesh) of these sizes, the last dimension innermost.
+    The bar under a panel is the bytes that the busiest rank sent along that dimension.
 
     Raises: InvalidArgument if the sizes are not those of the run's world.
     """
@@ -119,7 +119,7 @@ def _groups(sizes, name):
 
 
 def _places(sizes):
-    """Return where each rank stands, in steps: in a row, a grid, or a cube."""
+    """Return (x, y) of each rank, in steps: in a row, a grid, or a cube."""
     padded = [1] * (_MOST_DIMENSIONS - len(sizes)) + list(sizes.values())
     step = 1 + _DEPTH * (padded[0] - 1)
     return [

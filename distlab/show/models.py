@@ -1,4 +1,4 @@
-"""`models`: consistency models from strong to weak, and what a partition allows.
+"""`models`: consistency models from strong to weak, and their availability.
 
               strict serializable
               ╱                 ╲
@@ -19,7 +19,7 @@ from distlab.show.theme import INK, MUTED, rank_color, tint
 
 __all__ = ["models"]
 
-# model: centre in shares of the page, row, whether it stays available
+# model: centre in shares of the page, row, availability in a partition
 _PLACES = {
     "strict serializable": (0.5, 0, "unavailable"),
     "linearizable": (0.27, 1, "unavailable"),
@@ -61,7 +61,7 @@ _SIZE, _ROW, _HALF, _TOP = 10.5, 0.72, 0.17, 0.3
 
 
 def models(*, title: str = "") -> Picture:
-    """Draw which consistency model implies which, and which stay available."""
+    """Draw the implications between consistency models, and their availability."""
     key = [
         ({"color": tint(_COLOR[how], 0.25), "edge": _COLOR[how]}, words)
         for how, words in _MEANS.items()

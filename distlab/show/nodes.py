@@ -1,8 +1,8 @@
 """`nodes`: one lane per node and client, on the clock, and messages between them.
 
 client 0  ─●───────────────●─
-node 0    ─●╲──────╱───────●─      an arrow from where a message is sent to where
-node 1    ───╲────●──✗┄┄┄┄┄──      it arrives; a cross where it is lost
+node 0    ─●╲──────╱───────●─      an arrow from a message's sending to its arrival;
+node 1    ───╲────●──✗┄┄┄┄┄──      a cross where it is dropped
 """
 
 from itertools import pairwise
@@ -37,12 +37,12 @@ _FINE = 100  # labels are laid out in hundredths of an inch
 
 
 def nodes(trace, title: str = "") -> Picture:
-    """Draw what nodes and clients sent each other over time."""
+    """Draw the messages between nodes and clients over time."""
     return _Nodes(NodeFilm(trace)).picture(title)
 
 
 class _Nodes:
-    """Lanes on one clock. Places are inches on the page."""
+    """Lanes on one clock. Coordinates are inches on the page."""
 
     def __init__(self, film):
         self.film, self.trace = film, film.reading.trace
@@ -70,7 +70,7 @@ class _Nodes:
             self.notes.append("Words of messages are left out: the player has them.")
 
     def picture(self, title):
-        """Draw it."""
+        """Return the drawn picture."""
         film = self.film
         subtitle = " ".join([f"{film.subtitle[0].upper()}{film.subtitle[1:]}."])
         subtitle = " ".join([subtitle, *self.notes])
@@ -107,7 +107,7 @@ class _Nodes:
         return self.top + (self.lane[rank] + 0.5) * self.pitch
 
     def _draw_lanes(self):
-        """Draw names, lines of life, and the bars of clients that wait."""
+        """Draw names, lifelines, and the bars of clients that wait."""
         down = [span for span in self.film.spans if span.state == "stuck"]
         for rank in self.rows:
             y = self._y(rank)
@@ -154,7 +154,7 @@ class _Nodes:
         ]
 
     def _draw_messages(self):
-        """Draw arrows and their words, which keep off each other."""
+        """Draw arrows and their words, which do not overlap."""
         placed = [self._place(message) for message in self.messages]
         lines = [self._y(rank) * _FINE for rank in self.rows]
         lines += [(y + self.pitch / 2) * _FINE for y in map(self._y, self._at_walls())]
@@ -189,7 +189,7 @@ class _Nodes:
             points(self.page, *map(list, zip(*crosses, strict=True)), 0, **cross)
 
     def _place(self, message):
-        """Return where a message begins and ends, and its fate."""
+        """Return ((x0, y0, x1, y1), fate) of a message's line on the page."""
         send, recv = message
         weave = self.film.weave
         x0, y0, y1 = self.clock.inch(send.start), self._y(send.rank), self._y(send.peer)
@@ -204,7 +204,7 @@ class _Nodes:
         return (x0, y0, min(x1, self.clock.right), y0 + share * (y1 - y0)), strand.fate
 
     def _draw_marks(self, labels):
-        """Draw what nodes noted, and timers, as ticks with their words."""
+        """Draw nodes' marks and timers as ticks with their words."""
         ticks = []
         for event in self.trace.events:
             if event.kind == "mark" and event.rank in self.lane:

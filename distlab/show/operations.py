@@ -1,10 +1,10 @@
-"""What a history says, read once: operations, their words, and what a verdict adds.
+"""Operations of a history, read once: their words, and a verdict's additions.
 
     client 0   ├─ write x 1 ─┤          ├─ read x → 2 ─┤
-    client 1         ├───── write x 2 ─────── ─ ─        no answer: open to the right
+    client 1         ├───── write x 2 ─────── ─ ─        no response: open to the right
 
 A verdict is anything with `ok`, `violated` and `inconclusive`: its history is drawn,
-with the order that explains it, or with the few operations that nothing explains.
+with the order that explains it, or with the few operations that no order explains.
 """
 
 from collections import Counter
@@ -24,13 +24,13 @@ _OUTCOMES = {"ok": "answered", "failed": "refused", "unknown": "of unknown outco
 
 
 class Judged(NamedTuple):
-    """What a verdict says of a history.
+    """The contents of a verdict on a history.
 
-    how: "ok", "violated" or "inconclusive"; "" for a history that nobody judged.
-    model: what it was judged by, in words. why: in a sentence.
+    how: "ok", "violated" or "inconclusive"; "" for a history without a verdict.
+    model: the consistency model, in words. why: the reason, a sentence.
     witness: operations in the order that explains them. orders: several such orders, of
-    which no two share an operation. smallest: those that nothing explains.
-    real_time: whether the order in which answers came counts.
+    which no two share an operation. smallest: those that no order explains.
+    real_time: True if the model has to respect real-time order.
     """
 
     how: str = ""
@@ -45,9 +45,9 @@ class Judged(NamedTuple):
 class Histories:
     """The operations to be drawn, in order of their starts.
 
-    operations: those of `key`, or all. clients: who made them. keys: what they are
-    about. all: how many there were before a key was chosen. judged: what was said.
-    stuck, start_s, last_s: what `Clock` asks for.
+    operations: those of `key`, or all. clients: their clients. keys: their keys.
+    all: the number of operations before a key was chosen. judged: the verdict.
+    stuck, start_s, last_s: read by `Clock`.
     """
 
     stuck = ()
@@ -77,7 +77,7 @@ class Histories:
         starts = [one.start for one in found]
         self.start_s = min(starts, default=0.0)
         self.last_s = max([*starts, *ends], default=0.0)
-        if any(one.end is None for one in found):  # room for what stays open
+        if any(one.end is None for one in found):  # room for open bars
             self.last_s += 0.04 * (self.last_s - self.start_s) or 1e-6
 
     def headline(self) -> str:
@@ -95,7 +95,7 @@ class Histories:
         return f"{parts[0]}: {', '.join(told)}"
 
     def sentences(self) -> list[str]:
-        """Return what the verdict is, and what it rests on, in words."""
+        """Return the verdict and its reason, in words."""
         judged, said = self.judged, []
         if not judged.how:
             return said
@@ -119,24 +119,24 @@ class Histories:
         return said
 
     def names(self, one: Operation) -> list[str]:
-        """Return what `names_of` does; asked for often while room is sought."""
+        """Return the result of `names_of`, cached, as the layout needs it often."""
         if id(one) not in self._names:
             self._names[id(one)] = names_of(one)
         return self._names[id(one)]
 
     def name(self, client) -> str:
-        """Return what a client is called."""
+        """Return the name of a client's lane."""
         return f"client {literal(client, 20)}"
 
     def lane_told(self, client) -> str:
-        """Return what a client did, and when, in words."""
+        """Return a client's operations and their times, in words."""
         own = [one for one in self.operations if one.client == client]
         told = [f"{names_of(one)[0]} ({_when(one)})" for one in own]
         return f"{self.name(client).capitalize()}: {listed(told, 16)}."
 
 
 def names_of(one: Operation) -> list[str]:
-    """Return an operation in words, the longest first, and what came of it."""
+    """Return texts for an operation and its result, the longest first."""
     op, value = literal(one.op, 20), _short(one.value)
     about = "" if one.key is None else f" {literal(one.key, _VALUE)}"
     answer = {"ok": _short(one.result), "failed": "refused", "unknown": "?"}
@@ -160,9 +160,9 @@ def names_of(one: Operation) -> list[str]:
 
 
 def answered_before(operations: Iterable) -> list[tuple]:
-    """Return the pairs of which one was answered before the other was called.
+    """Return the pairs of which one responded before the other was invoked.
 
-    Left out: pairs of one client, and what follows from two others of the pairs.
+    Left out: pairs of one client, and pairs implied by two others (transitivity).
     """
     found, some = [], list(operations)
     for one in some:
@@ -179,10 +179,10 @@ def _before(one, other):
 
 
 def effects(witness, last_s: float) -> list[float] | None:
-    """Return when each operation can be thought to take effect, in that order.
+    """Return a linearization point of each operation in seconds, in that order.
 
-    Each moment lies between its operation's call and answer, and they ascend; None if
-    there are no such moments, as where the order of answers does not count.
+    Each lies between its operation's invocation and response, and they ascend; None if
+    there are none, as in a model that ignores real-time order.
     """
     latest, limits = last_s, []
     for one in reversed(witness):
@@ -201,7 +201,7 @@ def effects(witness, last_s: float) -> list[float] | None:
 
 
 def _parted(thing):
-    """Return what was judged, and the operations."""
+    """Return the verdict as `Judged`, and the operations."""
     judged = Judged()
     if all(hasattr(thing, how) for how in ("ok", "violated", "inconclusive")):
         judged = _judged(thing)

@@ -1,4 +1,4 @@
-"""`Picture`: a drawing and the words that stand for it where it cannot be seen."""
+"""`Picture`: a drawing and its text alternative."""
 
 import warnings
 
@@ -48,7 +48,7 @@ class Picture:
         described = "Subject" if kind == "pdf" else "Description"
         target = BytesIO()
         with warnings.catch_warnings():
-            # A letter that the font lacks is drawn as a box. Said on stderr, it would
+            # A letter that the font lacks is drawn as a box. A warning on stderr would
             # cost the learner the cell's points (nbgrader).
             warnings.filterwarnings("ignore", message="Glyph .* missing")
             self.figure.savefig(

@@ -1,4 +1,4 @@
-"""`pipeline`: which stage works on which microbatch when, and when it does nothing.
+"""`pipeline`: the microbatches that each stage works on over time, and its bubble.
 
 stage 0  │F0│F1│F2│▒▒▒▒▒│B0│B1│B2│
 stage 1  │▒▒│F0│F1│F2│B0│B1│B2│▒▒│      ▒ bubble
@@ -28,7 +28,7 @@ __all__ = ["pipeline"]
 
 _HEAD, _FOOT, _APART = 0.16, 0.5, 0.34
 _MOST_STAGES, _TALLEST, _SHORTEST, _HEIGHT = 64, 0.42, 0.17, 6.0
-_PAD = 0.06  # beside what is written in a box, in inches
+_PAD = 0.06  # beside the text in a box, in inches
 _RIMMED = 0.05  # a box narrower than this, in inches, gets no rim
 _BUBBLE = {"color": TRACK, "edge": tint(MUTED, 0.45), "hatch": "////"}
 _HELD = {"color": tint(MUTED, 0.55)}
@@ -37,7 +37,7 @@ _HELD = {"color": tint(MUTED, 0.55)}
 def pipeline(
     cells, beside=None, *, title="", unit="slot", names=("", ""), memory=False
 ) -> Picture:
-    """Draw stages as rows, and in them what each does over time.
+    """Draw stages as rows, and in them the work of each over time.
 
     The bubble is the time in which a stage does nothing, between the first start and
     the last end of all stages; cells of kind "idle" are part of it. `player(cells)`
@@ -45,11 +45,11 @@ def pipeline(
 
     cells: (stage, start, end, kind, microbatch) each. start, end: in `unit`s. kind:
     "forward", "backward", "weights", "idle" or any word; "forward, chunk 1" is that of
-    a stage's second chunk. microbatch: what is written in the box, or None.
+    a stage's second chunk. microbatch: the text in the box, or None.
     beside: cells of another schedule, drawn below on the same clock; the first work
     that differs is framed in both. names: of the two.
-    unit: "slot", "s", "ms" or another word. memory: whether to draw how many
-    microbatches each stage holds, from forward to the last backward work.
+    unit: "slot", "s", "ms" or another word. memory: True to draw the number of
+    microbatches that each stage holds, from forward to the last backward work.
 
     Raises: InvalidArgument naming the cell that cannot be drawn.
     """
@@ -115,7 +115,7 @@ def _key(kinds, marks, schedules, memory):
 
 
 class _Chart:
-    """Rows of boxes on one scale of time. Places are inches on the page.
+    """Rows of boxes on one scale of time. Coordinates are inches on the page.
 
     pitch: from row to row. most: that a stage can hold in the picture, or 0 for none.
     """
@@ -154,7 +154,7 @@ class _Chart:
             self._draw_held(top + self.pitch * len(self.stages) + 0.2)
 
     def _draw_held(self, top):
-        """Draw for each stage how many microbatches it holds, as high as they are."""
+        """Draw for each stage the number of microbatches it holds as a height."""
         outlines, high = [], 0.86 * self.pitch
         for row, stage in enumerate(self.holding):
             floor = top + (row + 0.93) * self.pitch
@@ -216,7 +216,7 @@ class _Chart:
                     self._write_in(box, words, self.looks[kind])
 
     def fits(self, marks):
-        """Whether there is a letter for every kind, and room for it in every box."""
+        """Return True if every kind has a letter, and every box has room for it."""
         return all(letter for letter, _ in marks.values()) and all(
             self._fits(
                 cell.microbatch.join(marks[cell.kind]),

@@ -22,9 +22,9 @@ _WRITE, _READ = rank_color(0), rank_color(5)
 def quorums(replicas: int, *, writes: int, reads: int, title: str = "") -> Picture:
     """Draw the write quorum and the read quorum that share the fewest replicas.
 
-    replicas: how many there are, N. writes, reads: how many are in a quorum, W and R.
+    replicas: their number, N. writes, reads: the sizes of the quorums, W and R.
 
-    Raises: InvalidArgument for more than 9 replicas, or quorums that are none of them.
+    Raises: InvalidArgument for more than 9 replicas, or quorums outside 1 to N.
     """
     if replicas not in range(1, _MOST + 1):
         raise InvalidArgument(f"replicas is 1 to {_MOST}, and got {replicas!r}.")

@@ -1,4 +1,4 @@
-"""`rates`: what several runs moved over time, side by side on the same scales.
+"""`rates`: data rates of several runs over time, side by side on the same scales.
 
               normal        no backups     200 killed
     input     █▆▁  ┊        █▆▁      ┊     █▆▁▂  ┊
@@ -32,10 +32,10 @@ def rates(runs, title: str = "", *, unit: str = "B") -> Picture:
     """Draw the rates of up to four runs over time, one run beside the other.
 
     All panels share the scale of time, and those of one row that of their rate. A
-    dashed line stands where a run ended.
+    dashed line marks the end of a run.
 
     runs: name -> a simulated job; or name -> {"input": [(second, rate per second),
-    ...], ...} at equal distances, the same rows for every run. unit: of what moves.
+    ...], ...} at equal distances, the same rows for every run. unit: of the amounts.
 
     Raises: InvalidArgument naming the run that cannot be drawn.
     """
@@ -43,7 +43,7 @@ def rates(runs, title: str = "", *, unit: str = "B") -> Picture:
 
 
 class _Rates:
-    """Panels in rows and columns. Places are inches on the page."""
+    """Panels in rows and columns. Coordinates are inches on the page."""
 
     def __init__(self, runs, unit):
         self.runs, self.unit = runs, unit
@@ -131,7 +131,7 @@ class _Rates:
         self._draw_time(column, end)
 
     def _draw_time(self, column, end):
-        """Draw where the run ended, and the numbers below."""
+        """Draw the run's end, and the numbers below the axis."""
         bottom = self.top + self.pitch * len(self.rows) - _ROW_GAP
         x = self._x(column, end)
         line = (x, self.top - 0.1, x, bottom)

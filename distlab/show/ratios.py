@@ -1,4 +1,4 @@
-"""`ratios`: what was predicted beside what was measured, and how far apart they are.
+"""`ratios`: predicted amounts beside measured ones, and their ratio.
 
 ring        ┌╌╌╌╌╌╌╌╌╌┐         96 kB    100 kB   1.04 x
             ██████████
@@ -44,7 +44,7 @@ def ratios(rows, *, unit: str, title: str = "") -> Picture:
 
 
 class _Row(NamedTuple):
-    """A row, and what is said of it."""
+    """A row: its name, amounts, ratio and verdict."""
 
     name: str
     predicted: float
@@ -67,14 +67,14 @@ class _Row(NamedTuple):
 
     @property
     def distance(self):
-        """How far from the prediction, the same for twice as much and for half."""
+        """The distance |log ratio| from the prediction: -1 if there is no ratio."""
         if self.ratio is None:
             return -1.0
         return abs(math.log(self.ratio)) if self.ratio else math.inf
 
 
 class _Ratios:
-    """Names, bars and three columns of words. Places are inches on the page."""
+    """Names, bars and three columns of words. Coordinates are inches on the page."""
 
     def __init__(self, rows, unit):
         self.rows, self.unit = rows, unit
@@ -98,7 +98,7 @@ class _Ratios:
         return fitted(row.name, _WIDEST_NAME, _NAME)
 
     def _words(self, amount):
-        """Return an amount as it stands in a column, or on the axis."""
+        """Return an amount as text for a column, or for the axis."""
         if amount is None:
             return "–"
         return amount_of(amount, self.unit if self.unit in _SPOKEN else "")
@@ -152,7 +152,7 @@ class _Ratios:
         return f"{words}{amount_of(row.measured, self.unit)} measured, {row.verdict}."
 
     def _furthest(self):
-        """Say which row is furthest from its prediction, if there is a choice."""
+        """Return a sentence on the row furthest from its prediction, "" below two."""
         compared = [row for row in self.rows if row.ratio is not None]
         if len(compared) < 2:
             return ""

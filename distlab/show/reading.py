@@ -1,6 +1,6 @@
-"""What a trace says, read once: spans of moving and waiting, and counts.
+"""Reading of a trace: spans of moving and waiting, and counts.
 
-At each moment of a call a rank either has a message of its own moving, or waits:
+At each time in a call a rank either has a message of its own moving, or waits:
 
     its send        ··········▐ moves ▌·····
     its recv        ······▐ moves ▌·········
@@ -28,7 +28,7 @@ class Span(NamedTuple):
     """A stretch of one rank's time, in seconds.
 
     state: "waiting", "moving", "stuck", "working", or "together", for barriers and
-    collectives. label: what stands in it.
+    collectives. label: the text in it.
     """
 
     rank: int
@@ -43,8 +43,8 @@ class Reading:
 
     messages: every message. numbered: each that was handed over, with its round.
     sent_bytes, sent: bytes and messages handed over, by rank. waited_s: by rank.
-    stuck: for each rank with something that never ended, what that was, in words.
-    start_s, last_s: the first and the last moment known.
+    stuck: for each rank with calls that never ended, these calls, in words.
+    start_s, last_s: the first and the last time known.
     """
 
     def __init__(self, trace):
@@ -95,8 +95,8 @@ class Reading:
         return spans
 
     def between(self, first: str, last: str) -> "Reading":
-        """Return the spans from where all ranks have set one mark to where one has
-        set another; marks and faults are left out, and the counts are those of all.
+        """Return the part between two marks: from its first `first` to its last `last`.
+        Marks and faults are left out, and the counts are those of the whole run.
 
         Raises: InvalidArgument if not every rank has set both, in this order.
         """
@@ -123,7 +123,7 @@ class Reading:
 
 
 def trace_of(thing) -> Trace:
-    """Return `thing` if it is a trace, else the trace that it carries.
+    """Return `thing` if it is a trace, else its attribute `trace`.
 
     Raises: InvalidArgument for anything else.
     """

@@ -1,4 +1,4 @@
-"""Rounds of messages, the labels that they are under, and which things are shown."""
+"""Rounds of messages, the labels that they are under, and a selection for display."""
 
 from collections import Counter, defaultdict
 from typing import NamedTuple
@@ -9,7 +9,7 @@ __all__ = ["Round", "in_common", "rounds_of", "selected"]
 
 
 class Round(NamedTuple):
-    """A round of messages. number: counted from 1. phase, step: what ranks marked."""
+    """A round of messages. number: counted from 1. phase, step: of the ranks' mark."""
 
     number: int
     phase: str
@@ -34,7 +34,7 @@ def selected(things: list, most: int) -> tuple[list, list]:
 
 
 def in_common(labels: list[str]) -> tuple[str, list[str]]:
-    """Return the words that all labels begin with, and what each has of its own.
+    """Return the words that all labels begin with, and the rest of each.
 
     Of "step 1 of 3" and "step 2 of 3" that is "step", and "1" and "2".
     """
@@ -63,7 +63,7 @@ class _Marks:
     def above(self, events) -> tuple[str, str]:
         """Return phase and step of the latest label, if more than half agree on it.
 
-        Rounds must be asked for in order: a rank's marks are passed only once.
+        Call it for rounds in order: a rank's marks are passed only once.
         """
         labels = Counter()
         for event in sorted(events, key=lambda event: event.start):
@@ -80,5 +80,5 @@ class _Marks:
 
 
 def _before(mark, event):
-    """Return whether a mark came before a call; on a virtual clock times can tie."""
+    """Return True if a mark precedes a call; on a virtual clock times can tie."""
     return (mark.start, mark.step) < (event.start, event.step)

@@ -11,9 +11,9 @@ _SIZE, _APART = 8.25, 0.15
 
 
 class Ruler:
-    """A scale between two places on the page, in inches.
+    """A scale between two x on the page, in inches.
 
-    words: how a number is written under its tick. whole: only whole numbers get one.
+    words: formats the number under a tick. whole: True for ticks at integers only.
     """
 
     def __init__(self, scale: Scale, ends: tuple, words, *, whole: bool = False):
@@ -22,7 +22,7 @@ class Ruler:
         self.ticks = [n for n in scale.ticks(5) if not whole or n == int(n)]
 
     def inch(self, number: float) -> float:
-        """Return where on the page a number lies."""
+        """Return the x of a number on the page, in inches."""
         return self.left + self.scale.share(number) * (self.right - self.left)
 
     def draw(self, page, top: float, bottom: float) -> None:

@@ -1,4 +1,4 @@
-"""Axes: round numbers to count by, and where along an axis a number lies."""
+"""Axes: round numbers for ticks, and the position of a number along an axis."""
 
 import math
 
@@ -31,7 +31,7 @@ def readable_number(number: float) -> str:
 class Scale:
     """One axis of measured numbers.
 
-    low, high: its ends. log: whether equal ratios are equally far apart.
+    low, high: its ends. log: True for a logarithmic axis.
     """
 
     def __init__(self, numbers, *, log: bool, from_zero: bool = False):
@@ -47,7 +47,7 @@ class Scale:
                 self.low = 0.0
 
     def share(self, number: float) -> float:
-        """Return how far along the axis a number lies, from 0 to 1."""
+        """Return the position of a number along the axis, from 0 to 1."""
         if self.log:
             return math.log(number / self.low) / math.log(self.high / self.low)
         return (number - self.low) / (self.high - self.low)

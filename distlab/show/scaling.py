@@ -46,7 +46,7 @@ def scaling(
 
 
 class _Plot:
-    """Curves by name on two scales; places on the page are inches."""
+    """Curves by name on two scales; positions on the page are in inches."""
 
     def __init__(self, measured, lines, *, log_x, log_y):
         self.measured, self.lines = measured, lines

@@ -1,4 +1,4 @@
-"""What `pipeline` is given, checked and in words: cells of stages over time."""
+"""Schedules of `pipeline`, cells of stages over time: validation and text."""
 
 import itertools
 import re
@@ -19,7 +19,7 @@ _EXAMPLE = 'pipeline([(0, 0, 1, "forward", 0), (1, 1, 2, "forward", 0)])'
 
 
 class Cell(NamedTuple):
-    """A stretch of one stage's time. microbatch: what stands in it, "" for nothing."""
+    """A stretch of one stage's time. microbatch: the text in it, "" for none."""
 
     stage: int
     start: float
@@ -61,11 +61,11 @@ class Schedule:
 
     @classmethod
     def of(cls, cells, unit: str) -> "Schedule":
-        """Return a schedule of these cells; one that is given stays what it is."""
+        """Return a schedule of these cells; a `Schedule` is returned as it is."""
         return cells if isinstance(cells, cls) else cls(cells, unit)
 
     def name(self, stage: int) -> str:
-        """Return what a row is called."""
+        """Return the name of a row."""
         return f"stage {stage}"
 
     @property
@@ -75,25 +75,25 @@ class Schedule:
         return idle / (len(self.stages) * (self.last - self.first))
 
     def headline(self) -> str:
-        """Return how many microbatches, and the bubble, in one line."""
+        """Return the number of microbatches, and the bubble, in one line."""
         count = len(self.microbatches)
         head = f"{count:,} microbatches; " if count > 1 else ""
         room = f"{plural(len(self.stages), 'stage')} x {self._time(self._lasted())}"
         return f"{head}bubble {_percent(self.bubble)} of {room}"
 
     def sentences(self) -> list[str]:
-        """Return for each stage what it does in which order, and how long it idles."""
+        """Return a sentence on each stage: its works in order, and its idle time."""
         said = [self._told(stage) for stage in self.stages[:_MOST_STAGES]]
         if len(self.stages) > _MOST_STAGES:
             said.append(f"And {len(self.stages) - _MOST_STAGES} more stages.")
         return said
 
     def axis_label(self) -> str:
-        """Return what the axis of time counts; seconds stand beside each number."""
+        """Return the label of the time axis; seconds stand beside each number."""
         return "time" if self.unit == "s" else f"time, {self._plural()}"
 
     def held(self, stage: int) -> list[tuple[float, float, int]]:
-        """Return (start, end, count): for how long a stage holds how many microbatches.
+        """Return (start, end, count) of the stretches in which microbatches are held.
 
         One is held from its forward work to the end of its last backward work.
         """
@@ -111,16 +111,16 @@ class Schedule:
 
     @property
     def holds(self) -> str:
-        """What it is that stages hold."""
+        """The name of the things that stages hold."""
         chunks = any(map(chunk_of, self.kinds))
         return "chunks of microbatches" if chunks else "microbatches"
 
     def most_held(self, stage: int) -> int:
-        """Return how many microbatches a stage holds at most."""
+        """Return the largest number of microbatches that a stage holds."""
         return max((count for *_, count in self.held(stage)), default=0)
 
     def moment(self, does: list[str], held: list[int]) -> str:
-        """Return in words what stages do at a moment, and what they hold."""
+        """Return the stages' works and held microbatches at a time, in words."""
         if len(does) > _MOST_STAGES:
             work = f"{sum(map('idle'.__ne__, does))} of {len(does)} stages work"
             held = [f"{min(held)} to {max(held)}"]
@@ -129,7 +129,7 @@ class Schedule:
         return f"{work}. They hold {', '.join(map(str, held))} {self.holds}."
 
     def held_sentences(self) -> list[str]:
-        """Return in words how many microbatches stages hold at most."""
+        """Return the largest number of microbatches held by each stage, in words."""
         each = ", ".join(str(self.most_held(s)) for s in self.stages[:_MOST_STAGES])
         what = f"{self.holds.capitalize()} held at most"
         return [f"{what}, from stage {self.stages[0]}: {each}."]
@@ -167,7 +167,7 @@ class Schedule:
                 )
 
     def _open(self, cells):
-        """Return the stretches between the first and the last moment without a cell."""
+        """Return the stretches between the first start and last end without a cell."""
         ends = [self.first, *(cell.end for cell in cells)]
         starts = [*(cell.start for cell in cells), self.last]
         gaps = zip(ends, starts, strict=True)
@@ -175,13 +175,13 @@ class Schedule:
 
 
 def chunk_of(kind: str) -> int:
-    """Return of which chunk a kind of work is: 1 for "forward, chunk 1", else 0."""
+    """Return the chunk of a kind of work: 1 for "forward, chunk 1", else 0."""
     found = re.search(r", chunk (\d+)$", kind)
     return int(found[1]) if found else 0
 
 
 def primes_of(kind: str) -> str:
-    """Return what is written behind a microbatch of a chunk: F0, F0', F0''."""
+    """Return the primes behind a microbatch of a chunk: F0, F0', F0''."""
     return "'" * chunk_of(kind)
 
 
@@ -204,7 +204,7 @@ def letters_of(kinds) -> dict[str, str]:
 
 
 def first_difference(one: Schedule, other: Schedule) -> tuple[str, list]:
-    """Return in words where schedules first differ, and (stage, start, end) in each.
+    """Return the first difference in words, and its (stage, start, end) in each.
 
     They differ in the order in which a stage does its works, not in their times. None
     stands for no work.
@@ -243,7 +243,7 @@ def _when(cell):
 
 
 def _checked(cells):
-    """Raises: InvalidArgument naming the first cell that is none."""
+    """Return the cells. Raises: InvalidArgument naming the first malformed one."""
     try:
         given = [tuple(cell) for cell in cells]
     except TypeError:

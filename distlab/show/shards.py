@@ -1,4 +1,4 @@
-"""`shards`: which rank owns which shard of parameters, gradients and optimizer state.
+"""`shards`: the shards of parameters, gradients and optimizer state of each rank.
 
               parameters  gradients   optimizer state
 stage 1   0   ▓▓▓▓▓▓▓▓▓   ▓▓▓▓▓▓▓▓▓   ▓▓▓·········        a rank's row is filled
@@ -22,9 +22,9 @@ _EXAMPLE = 'shards({"ZeRO 1": ["state"]}, {"parameters": 4, "state": 8}, ranks=4
 
 
 def shards(layouts, kinds, *, ranks: int = 4, title: str = "", unit="B") -> Picture:
-    """Draw for each layout what every rank holds, kind by kind, to scale.
+    """Draw for each layout the shards that every rank holds, kind by kind, to scale.
 
-    layouts: name -> the kinds that are sharded, of which rank r holds the r-th part;
+    layouts: name -> the kinds that are sharded, of which rank r holds the r-th shard;
         of the others every rank holds all. kinds: name -> its size, such as the bytes
         for each parameter. unit: of sizes, which stand at the right for one rank.
 
@@ -66,7 +66,7 @@ def shards(layouts, kinds, *, ranks: int = 4, title: str = "", unit="B") -> Pict
 
 
 def _draw(page, box, ranks, sharded):
-    """Draw a row for each rank; all of it is filled, or the rank's own part."""
+    """Draw a row for each rank; all of it is filled, or the rank's own shard."""
     left, top, right, bottom = box
     row, part = (bottom - top) / ranks, (right - left) / ranks
     for rank in range(ranks):

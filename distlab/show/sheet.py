@@ -1,4 +1,4 @@
-"""The sheet that pictures are drawn on, and the few things that are drawn on it.
+"""The canvas of pictures, and the primitives that are drawn on it.
 
 Everything that touches matplotlib's drawing is here, and matplotlib loads with the
 first `Sheet`. No pyplot: no figure outlives its picture, and every property is given,
@@ -27,10 +27,10 @@ _MANY = 200
 
 
 class Sheet:
-    """A page with a heading on top and a key at the bottom, and room between them.
+    """A canvas with a heading on top and a legend at the bottom, and room between.
 
     figure: the matplotlib figure. page: axes over all of it, in inches, y downwards.
-    top: where the room begins, in inches. bottom: where it ends.
+    top, bottom: upper and lower end of the room, in inches.
     """
 
     def __init__(self, room: float, *, title="", subtitle="", key=()):
@@ -115,7 +115,7 @@ def write(
 
 
 def underlay(text):
-    """Lay a piece of paper under a text that stands on something."""
+    """Draw a box in the paper's colour behind a text that covers something."""
     text.set_bbox({"fc": PAPER, "ec": "none", "boxstyle": "round,pad=0.15"})
 
 

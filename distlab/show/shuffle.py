@@ -30,23 +30,23 @@ _WRITTEN_ON = 0.75  # the strongest shade on which ink is read well
 
 
 def shuffle(matrix, title: str = "", *, rows="map", columns="reduce") -> Picture:
-    """Draw how many bytes go from each map task, a row, to each reduce task.
+    """Draw the bytes from each map task, a row, to each reduce task, a column.
 
     Darker is more. Bars at the edges are the sums, so that skew is seen at a glance;
     beside the largest stands how many times the mean it is. Of more than 64 rows or
     columns neighbours are added up.
 
-    matrix: a list of rows, or what carries one as `.shuffled`, such as the output of a
-    job. rows, columns: what one of them is called.
+    matrix: a list of rows, or an object that has one as `.shuffled`, such as the output
+    of a job. rows, columns: the name of one row or column.
 
-    Raises: InvalidArgument for what is no matrix of bytes.
+    Raises: InvalidArgument for anything but a matrix of bytes.
     """
     names = literal(rows, 20), literal(columns, 20)
     return _Shuffle(_checked(getattr(matrix, "shuffled", matrix)), names).picture(title)
 
 
 class _Shuffle:
-    """A matrix of cells with its sums. Places are inches on the page."""
+    """A matrix of cells with its sums. Coordinates are inches on the page."""
 
     def __init__(self, matrix, names):
         self.matrix, self.names = matrix, names
@@ -117,7 +117,7 @@ class _Shuffle:
         return x, y, x + self.wide, y + self.tall
 
     def _draw_columns(self):
-        """Draw over each column its sum, and over the largest how much that is."""
+        """Draw over each column its sum, and over the largest its bytes and ratio."""
         base, name = self.top - 0.27, self.names[1]
         most = max(self.got) or 1
         x = self.left - 0.1
@@ -177,7 +177,7 @@ class _Shuffle:
         strokes(self.page, [edge], GRID)
 
     def _told(self):
-        """Say who gets and who sends how much."""
+        """Return sentences on the bytes that tasks receive and send."""
         if not self.total:
             return ["Nothing is moved."]
         rows, columns = self.names
@@ -216,7 +216,7 @@ def _labels(count, each):
 
 
 def _checked(matrix):
-    """Raises: InvalidArgument for what is no matrix of bytes."""
+    """Return the rows. Raises: InvalidArgument for anything but a matrix of bytes."""
     try:
         rows = [list(row) for row in matrix]
     except TypeError:

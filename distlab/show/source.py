@@ -1,4 +1,4 @@
-"""A function's own source in a cell, so that a lesson never pastes library code."""
+"""Source of a function in a cell, so that a lesson never pastes library code."""
 
 import inspect
 from collections.abc import Callable

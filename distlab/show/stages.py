@@ -1,4 +1,4 @@
-"""Where the data sets of a lineage stand: stages in columns, data sets in stages.
+"""Layout of a lineage: stages in columns, data sets in stages.
 
     column 0       column 1       column 2
     ┌ stage 0 ┐
@@ -21,11 +21,11 @@ _MOST_COLUMNS, _MOST_ROWS = 6, 20
 
 
 class Layout:
-    """Places for the nodes of a lineage.
+    """Positions of the nodes of a lineage.
 
     columns: for each column its stages, from the top down; of many the last are kept.
     members: stage -> its nodes, from the top down; of many the last are kept.
-    hidden: how many nodes have no place at all.
+    hidden: the number of nodes that are not drawn.
     """
 
     def __init__(self, lineage: Lineage):
@@ -50,7 +50,7 @@ class Layout:
         self.hidden = len(self._nodes) - len(placed)
 
     def _fathom(self, number, depth):
-        """Write down how many shuffles lie before a stage, at the most."""
+        """Return the largest number of shuffles before a stage; store it in `depth`."""
         if number not in depth:
             stage = self._stages.get(number)
             parents = [p for p in stage.parents if p in self._stages] if stage else []

@@ -1,4 +1,4 @@
-"""`streams`: what one rank computes and what it communicates, on one clock.
+"""`streams`: computation and communication of one rank, on one clock.
 
 compute   ▒▒│F0│▒▒│F1│▒▒│F2│        ▒ above: exposed communication
 network   │A0│▒▒│A1│▒▒│A2│▒▒
@@ -20,7 +20,7 @@ _ROWS = ("compute", "network")
 
 
 def streams(trace, calls, title: str = "", *, rank: int = 0) -> PipelinePlayer:
-    """Play a rank's work beside the collectives that it started, and what it holds.
+    """Return a player of a rank's work, its collectives, and the blocks it holds.
 
     A block's full parameters are held from the start of its all-gather to the end of
     the next work on it, its full gradients from the work before its reduce-scatter on.

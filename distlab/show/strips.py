@@ -1,8 +1,8 @@
-"""Time that is too long for one line: cut into strips, as a text is into lines.
+"""Rows of a time axis that is too long for one line: cut as a text is into lines.
 
-0 ─────────── 10 ms          Strips: equal stretches of the clock
+0 ─────────── 10 ms          clock: equal stretches of time
 10 ────────── 20 ms
-a  b c    d   e    f         Ranked: every call and answer equally far from the next
+a  b c    d   e    f         ranked: each invocation and response one step apart
 """
 
 from bisect import bisect_right
@@ -29,9 +29,9 @@ class _Strip(Clock):
 
 
 class Ranked:
-    """A strip on which moments come in order, and distances are not time.
+    """A row on which times come in order, and distances are not time.
 
-    begin_s, end_s: its ends. Every moment in it has its own place.
+    begin_s, end_s: its ends. Neighbouring times in it are equally far apart.
     """
 
     caption = "invocations and responses in order; distances are not time"
@@ -42,12 +42,12 @@ class Ranked:
         self.caption = self.caption if last else ""
 
     def spread(self, left: float, right: float) -> None:
-        """Lay the strip between two places on the page, in inches."""
+        """Set the left and right end of the row on the page, in inches."""
         self.left, self.right = left, right
         self.unit = (right - left) / max(1, len(self.moments) - 1)
 
     def inch(self, time_s: float) -> float:
-        """Return where on the page a moment lies."""
+        """Return the x of a time on the page, in inches."""
         if time_s >= self.end_s:
             return self.left + (len(self.moments) - 1) * self.unit
         before = max(0, bisect_right(self.moments, time_s) - 1)
@@ -56,7 +56,7 @@ class Ranked:
         return self.left + (before + part) * self.unit
 
     def draw(self, page, top: float, height: float) -> None:
-        """Draw the grid, and under it when each moment was, where there is room."""
+        """Draw the grid, and under it the time of each line, where there is room."""
         bottom, free, lines = top + height, 0.0, []
         for moment in self.moments:
             x = self.inch(moment)
@@ -86,7 +86,7 @@ def clock_strips(clock: Clock, count: int, begin_s: float, end_s: float) -> list
 
 
 def ranked_strips(moments, count: int) -> list[Ranked]:
-    """Return moments in order, cut into `count` strips; neighbours share their cut."""
+    """Return times in order, cut into `count` rows; neighbours share their cut."""
     moments = sorted(set(moments))
     size = -(-(len(moments) - 1) // count)
     parts = [moments[at : at + size + 1] for at in range(0, len(moments) - 1, size)]

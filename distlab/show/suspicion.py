@@ -1,4 +1,4 @@
-"""`suspicion`: phi over time, per rank, and when it crosses the threshold.
+"""`suspicion`: phi over time, per rank, and its crossings of the threshold.
 
 rank 1   ╱╲╱╲╱╲╱╲╱╲╱╲╱╲╱╲        - - - threshold
 rank 2   ╱╲╱╲╱╲╱╲╱╱╱╱ suspected
@@ -23,9 +23,9 @@ _SAMPLES = 1200
 def suspicion(arrivals, detector, *, seconds: float, title: str = "") -> Picture:
     """Draw how phi rises between heartbeats, up to a little above the threshold.
 
-    arrivals: rank -> when its heartbeats came, in seconds; up to 8 ranks.
+    arrivals: rank -> arrival times of its heartbeats, in seconds; up to 8 ranks.
     detector: makes a new `PhiAccrual`, once for each rank.
-    seconds: until when to draw.
+    seconds: the end of the axis.
 
     Raises: InvalidArgument for no or too many ranks.
     """
@@ -71,7 +71,7 @@ def suspicion(arrivals, detector, *, seconds: float, title: str = "") -> Picture
 
 
 def _phis(detector, times, seconds):
-    """Return [(second, phi)], and from when until when the rank is suspected."""
+    """Return [(second, phi)], and [(begin, end)] of the suspicions in seconds."""
     ticks = [seconds * k / _SAMPLES for k in range(_SAMPLES + 1)]
     moments = sorted([*((t, False) for t in ticks), *((t, True) for t in times)])
     curve, suspected, since = [], [], None

@@ -48,8 +48,8 @@ def html_report(
 ) -> str:
     """Return the same as HTML; the first cell of each row names it.
 
-    groups: (name, width) of columns that belong together. signs: (sign, colour), what
-    stands before each row's name.
+    groups: (name, width) of columns that belong together. signs: (sign, colour) before
+    each row's name.
     """
     head, *body = rows
     above = "".join(

@@ -3,7 +3,7 @@
     worker 0   │map 0│map 2│map 4│      │▨map 1▨│reduce 0│
     worker 1   │map 1│map 3┄┄✗ killed   │map 3  │reduce 1│
 
-What came of an attempt shows in its hatching and rim, and what it was for in its fill.
+An attempt's fate shows in its hatching and rim, and its task's kind in its fill.
 """
 
 from distlab.show.attempts import FATES, Attempts
@@ -41,7 +41,7 @@ _TOLD_LANES, _TOLD_TRIES = 8, 16
 _DARK, _STRONG, _MIDDLE, _LIGHT, _PALE = KIND_COLORS
 _FILLS = (_LIGHT, _STRONG, _PALE, _DARK, _MIDDLE)
 _DARKS = (_STRONG, _DARK, _MIDDLE)
-_FEW = 32  # bars are named whether the others have room for a name or not
+_FEW = 32  # so few bars are named even if the others have no room for a name
 _MOSTLY = 0.75  # of a kind's bars have room for "map 3", or all say "3", or nothing
 _OTHERS = {
     "undone": {"color": PAPER, "edge": _MIDDLE, "hatch": "xxxx"},
@@ -60,7 +60,7 @@ _WORDS = {
 
 
 def tasks(trace, title: str = "") -> Picture:
-    """Draw what every worker did over time, worker 0 on top.
+    """Draw every worker's attempts over time, worker 0 on top.
 
     trace: that of a data job, or anything with such a `.trace`, such as its output.
 
@@ -70,7 +70,7 @@ def tasks(trace, title: str = "") -> Picture:
 
 
 class _Tasks:
-    """Lanes of bars on one clock. Places are inches on the page."""
+    """Lanes of bars on one clock. Coordinates are inches on the page."""
 
     def __init__(self, attempts):
         self.attempts = attempts
@@ -155,7 +155,7 @@ class _Tasks:
             bars(self.page, boxes, gid=f"task: {fate}", **look)
 
     def _name(self, each):
-        """Write into a bar what it is, as much as there is room for."""
+        """Write a bar's name into it, the longest that has room."""
         left, top, right, bottom = self._box(each)
         names = _names(each)[self.shorter[each.kind] :]
         words = next((name for name in names if self._fits(name, each)), "")
@@ -174,7 +174,7 @@ class _Tasks:
         return width_of(words, self.size) + _PAD <= room
 
     def _shorter(self, kind):
-        """Return which of its names are too long for most bars of a kind."""
+        """Return the number of names that are too long for most bars of a kind."""
         own = [each for each in self.tries if each.kind == kind]
         for which in (0, 2):
             fitting = sum(self._fits(_names(each)[which], each) for each in own)
@@ -183,7 +183,7 @@ class _Tasks:
         return 1 if len(own) <= _FEW else len(_names(own[0]))
 
     def _draw_kills(self):
-        """Draw a cross on the upper edge of the lane, clear of what bars say."""
+        """Draw a cross on the upper edge of the lane, clear of the bars' text."""
         size = min(9, 30 * self.pitch)
         for kill in self.attempts.kills:
             if kill.worker in self.lane:
@@ -193,7 +193,7 @@ class _Tasks:
                 points(self.page, [x], [y], 0, **how)
 
     def _lanes_told(self):
-        """Return for the first workers what they did, in order."""
+        """Return a sentence on each of the first workers: its attempts in order."""
         said = []
         for worker in self.shown[:_TOLD_LANES]:
             own = [e for e in self.tries if e.worker == worker]
@@ -204,7 +204,7 @@ class _Tasks:
 
 
 def _look(fill, how):
-    """Return how a bar is drawn whose task was done in it."""
+    """Return the keyword arguments for the bar of a successful attempt."""
     light = _PALE if fill in _DARKS else _STRONG
     if how == "backup":
         return {"color": fill, "edge": light, "hatch": "////"}
@@ -212,7 +212,7 @@ def _look(fill, how):
 
 
 def _names(each):
-    """Return what may stand in a bar, the longest first."""
+    """Return the possible texts in a bar, the longest first."""
     tried = f" ·{each.number}" if each.number > 1 else ""
     part = each.task.removeprefix(each.kind).strip(", ")  # "partition 3", or "3"
     name = part if " " in part else each.task

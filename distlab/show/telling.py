@@ -1,4 +1,4 @@
-"""What pictures say in words: the same counts that they draw, in sentences."""
+"""Text alternatives of pictures: the counts that they draw, in sentences."""
 
 from collections import defaultdict
 
@@ -24,7 +24,7 @@ def headline(reading) -> str:
 
 
 def sentences(reading) -> list[str]:
-    """Return who sent, who waited, what never ended and what was broken on purpose."""
+    """Return sentences on bytes sent, waiting, unfinished calls and injected faults."""
     said, waited_s, stuck = [], reading.waited_s, reading.stuck
     if reading.sent:
         said.append(f"Bytes sent: {_amounts(reading)}.")
@@ -47,14 +47,14 @@ def plural(count: int, noun: str) -> str:
 
 
 def left_out(noun: str, first: int, last: int) -> str:
-    """Return the sentence that says what a picture does not show."""
+    """Return a sentence on the things that a picture does not show."""
     if first == last:
         return f"{noun.capitalize()} {first} is left out."
     return f"{noun.capitalize()}s {first} to {last} are left out."
 
 
 def listed(things, limit: int, between: str = ", ") -> str:
-    """Return the first `limit` of `things`, and how many more there are."""
+    """Return the first `limit` of `things`, and the number of the others."""
     words = [str(thing) for thing in things]
     more = [f"and {len(words) - limit} more"] if len(words) > limit else []
     return between.join([*words[:limit], *more])

@@ -1,4 +1,4 @@
-"""One colour and one shape per rank, everywhere."""
+"""Colours and markers: one of each per rank, in every picture."""
 
 __all__ = [
     "DARK",
@@ -27,12 +27,12 @@ RANK_MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 INK, MUTED, GRID, PAPER = "#1F2933", "#5F6B78", "#D5DBE1", "#FFFFFF"
 WAITING, TRACK, WARNING = "#CFD7DF", "#EEF2F6", "#B42318"
 
-# Source of the five: as far apart in lightness as ink and paper allow; browns of no
-# rank, also for an eye that mixes up red and green. See `kinds`.
+# As far apart in lightness as ink and paper allow; browns of no rank, also for an eye
+# that mixes up red and green. See `kinds`.
 KIND_COLORS = ("#2A271B", "#574E3F", "#886C38", "#B8A15A", "#EADCB0")
-RIGHT = "#00734F"  # words that say that all is well
+RIGHT = "#00734F"  # the words of a successful verdict
 
-# What these are in a dark theme; the colours of ranks are the same in both.
+# These colours in a dark theme; the colours of ranks are the same in both.
 DARK = {
     INK: "#E8ECF0",
     MUTED: "#A3AFBB",
@@ -47,7 +47,7 @@ DARK = {
 
 
 def named_colors(dark: bool) -> dict[str, str]:
-    """Return the colours of a page's style, by what they are for."""
+    """Return the colours of a page's style, by their use."""
     names = {"ink": INK, "muted": MUTED, "line": GRID, "paper": PAPER, "track": TRACK}
     names |= {"wait": WAITING, "warn": WARNING, "right": RIGHT}
     colors = {name: DARK[color] if dark else color for name, color in names.items()}
@@ -55,7 +55,7 @@ def named_colors(dark: bool) -> dict[str, str]:
 
 
 def rank_color(rank: int) -> str:
-    """Return the colour of a rank; from rank 6 on they repeat, and the shape tells."""
+    """Return the colour of a rank; from rank 6 on they repeat, and markers differ."""
     return RANK_COLORS[rank % len(RANK_COLORS)]
 
 

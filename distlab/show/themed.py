@@ -1,6 +1,6 @@
-"""A figure as SVG for a page: it follows the page's theme and keeps its words legible.
+"""Figures as SVG that follow the page's theme and keep their words legible.
 
-Its colours of the theme become CSS variables, so that it is dark in a dark notebook.
+A figure's theme colours become CSS variables, so that it is dark in a dark notebook.
 It may shrink with the page until its smallest words have 11 pixels; a page that is
 narrower still scrolls it sideways, in a box of its own.
 """
@@ -21,10 +21,10 @@ _BOX = ".distlab-picture"
 
 
 def themed(figure, draw, alt: str, fallback: str) -> str:
-    """Return a figure as HTML that needs nothing else.
+    """Return a figure as self-contained HTML.
 
-    draw: returns the figure as SVG. fallback: an image, for where only images and words
-    of a cell's output are shown, as in a notebook that is not trusted.
+    draw: returns the figure as SVG. fallback: an image, for pages that show only images
+    and words of a cell's output, as in a notebook that is not trusted.
     """
     import matplotlib
 
@@ -59,7 +59,7 @@ def _variable(color):
 
 
 def _nudged(color):
-    """Return the same colour to the eye, and another one to `_variable`; and back."""
+    """Flip a colour's last bit, so that `_variable` skips it; twice restores it."""
     return color[:-1] + f"{int(color[-1], 16) ^ 1:X}"
 
 
@@ -74,7 +74,7 @@ def _style():
 
 
 def _on_color(figure):
-    """Return the texts that stand on what keeps its colour in a dark theme."""
+    """Return the texts on a background that keeps its colour in a dark theme."""
     import numpy as np
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.text import Text

@@ -1,4 +1,4 @@
-"""`timeline`: one lane per rank, and in it what the rank did with its time.
+"""`timeline`: one lane per rank, and in it the rank's messages, waiting and work.
 
     rank 0   ░░░░██████  ░░██████      █ a message of its own moves
                     ╲       ╲          ░ it is in a call, and waits for its partner
@@ -37,14 +37,14 @@ _KEY = {
 def timeline(
     trace, title: str = "", *, between: tuple[str, str] | None = None
 ) -> Picture:
-    """Draw what every rank did over time, rank 0 on top.
+    """Draw every rank's messages, waiting and work over time, rank 0 on top.
 
     Arrows go from the start of a send to the end of its recv. Marks are ticks; a label
     that several ranks wrote is written once, and left out where it would collide.
 
     trace: a `Trace`, or anything with a `.trace`, such as a report or a failure.
     between: two marks that all ranks have set. The time from one to the other is drawn,
-        without arrows and marks, and how long each rank waited in the whole run.
+        without arrows and marks, and the time each rank waited in the whole run.
 
     Of workers it draws their tasks: see `tasks`; of nodes their messages: see `nodes`.
 
@@ -95,7 +95,7 @@ def _chosen(world_size):
 
 
 def _arrows(reading, between, notes):
-    """Return whether arrows are drawn; add to the notes what is left out."""
+    """Return True if arrows are drawn; add a note on what is left out."""
     count = len(reading.messages)
     if between:
         notes.append(f"Drawn: from {between[0]} to {between[1]}.")
@@ -110,7 +110,7 @@ def _draw_emptiness(page, clock, y):
 
 
 def _key(lanes):
-    """Return what the colours mean that are in the picture."""
+    """Return the legend's entries for the colours that are in the picture."""
     states = {span.state for span in lanes.spans}
     return [entry for state, entry in _KEY.items() if state in states]
 

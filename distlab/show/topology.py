@@ -1,8 +1,8 @@
-"""`topology`: which ranks hear each other when they average, and how fast that mixes.
+"""`topology`: the ranks that average with each other, and how fast that mixes.
 
 ring   0      complete   0
-    3     1           3 ─┼─ 1      a line: both hear each other
-       2                 2         an arrow: from the rank that is heard
+    3     1           3 ─┼─ 1      a line: each receives from the other
+       2                 2         an arrow: from sender to receiver
 """
 
 import math
@@ -28,11 +28,11 @@ _EXAMPLE = 'For example: topology({"ring": ring_graph(8)})'
 def topology(graphs, *, title: str = "") -> Picture:
     """Draw up to 6 graphs as ranks on a circle, with how fast each of them mixes.
 
-    graphs: name -> mixing matrix W, [n, n], from 2 to 256 ranks: rank i hears rank j
-    where W[i, j] is not 0, and each row and each column sums to 1.
+    graphs: name -> mixing matrix W, [n, n], from 2 to 256 ranks: rank i receives from
+    rank j where W[i, j] is not 0, and each row and each column sums to 1.
     Under each: the distance is that from the mean of all, where it shrinks least.
 
-    Raises: InvalidArgument naming the first graph that is none.
+    Raises: InvalidArgument naming the first invalid graph.
     """
     checked = _checked(graphs)
     columns = min(_COLUMNS, len(checked))
@@ -86,7 +86,7 @@ def _draw(page, x, y, matrix):
 
 
 def _told(matrix):
-    """Return how many ranks each hears, the spectral gap, and how fast they mix."""
+    """Return each rank's in-neighbours, the spectral gap, and the mixing, in words."""
     import numpy as np
 
     heard = (matrix != 0).sum(axis=1) - (matrix.diagonal() != 0)
@@ -102,9 +102,9 @@ def _told(matrix):
 
 
 def _averages(rest):
-    """Return after how many averages no distance is over 1 %; None if over a million.
+    """Return the averages until no distance is over 1 %; None if over a million.
 
-    rest: W - J/n. Its power t is what t averages leave of a distance. The largest
+    rest: W - J/n. Its power t maps a distance to the rest after t averages. The largest
     singular value of that never grows with t, so that the count is found by bisection.
     """
     import numpy as np

@@ -1,4 +1,4 @@
-"""`tradeoff`: how soon each store answers, against how much it answers in a partition.
+"""`tradeoff`: latency of each store against the calls it answers in a partition.
 
 100 % │▲ any replica
 ──────┼──────────────────────────────────────────
@@ -41,8 +41,8 @@ def tradeoff(stores, *, title: str = "") -> Picture:
     """Draw a point for each store, in bands of those that answer equally much.
 
     stores: name -> (seconds that a call takes without a partition, share of calls that
-    the minority answers in one, what the store is called, such as "linearizable"), or
-    what has such a dict as `tradeoff()`, as a survey does.
+    the minority answers in one, name of a model, such as "linearizable"), or an object
+    that returns such a dict from `tradeoff()`, such as a survey.
 
     Raises: InvalidArgument naming the store that cannot be drawn.
     """

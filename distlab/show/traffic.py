@@ -49,11 +49,11 @@ def traffic(
 ) -> Picture:
     """Draw one bar per rank, one group of bars per run, and the bound as a dashed line.
 
-    Over the busiest rank of each run stands how many times the bound it sent. Of more
-    than 16 ranks some are left out, never the busiest, and the picture says so.
+    Over the busiest rank of each run stands its ratio to the bound. Of more than 16
+    ranks some are left out, never the busiest, which a note reports.
 
-    runs: a `Trace` or what carries one, such as a report; or name -> trace, report or
-    list of bytes by rank. bound_bytes: what a rank has to send at the least.
+    runs: a `Trace` or an object that has one, such as a report; or name -> trace,
+    report or list of bytes by rank. bound_bytes: the least that a rank has to send.
 
     Raises: InvalidArgument naming the run that cannot be drawn.
     """
@@ -69,7 +69,7 @@ class _Run(NamedTuple):
     sent: list[float]
 
     def factor(self, bound):
-        """Return what the busiest rank sent, as words, measured by the bound."""
+        """Return the busiest rank's bytes as a multiple of the bound, in words."""
         if bound:
             return f"{times(max(self.sent) / bound)} the bound"
         return f"{readable_bytes(max(self.sent))}, bound 0"
@@ -94,7 +94,7 @@ class _Run(NamedTuple):
 
 
 class _Traffic:
-    """Groups of bars on one scale of bytes. Places are inches on the page."""
+    """Groups of bars on one scale of bytes. Coordinates are inches on the page."""
 
     def __init__(self, groups, bound, label):
         self.groups, self.bound, self.label = groups[:_MOST_RUNS], bound, label
@@ -197,7 +197,7 @@ class _Traffic:
         write(self.page, self.right + 0.12, y + 0.08, count, mono=True)
 
     def _notes(self):
-        """Say which ranks and runs are left out."""
+        """Return sentences on the ranks and runs that are left out."""
         notes = {}
         for group, (ranks, left) in zip(self.groups, self.places, strict=True):
             if left:
@@ -213,14 +213,14 @@ class _Traffic:
 
 
 def _of(groups, drawn):
-    """Return of which runs something is said, if not all are meant."""
+    """Return words for the runs of a note, "" if there is one run only."""
     if len(groups) == len(drawn):
         return "" if len(groups) == 1 else " of each run"
     return f" of {listed([group.name for group in groups], 4)}"
 
 
 def _offsets(ranks):
-    """Return where each rank's bar stands, in bars from the first."""
+    """Return the position of each rank's bar, in bars from the first."""
     offsets = [0.0]
     for last, rank in itertools.pairwise(ranks):
         offsets.append(offsets[-1] + (1 if rank == last + 1 else 1 + _JUMP))

@@ -1,4 +1,4 @@
-"""Hundreds of ranks on a virtual clock: the same functions, the same trace, no machine.
+"""Simulated ranks, hundreds of them, on a virtual clock: same functions, same trace.
 
     from distlab import run
     from distlab.links import Link
@@ -6,7 +6,7 @@
 
     run(fn, 256, fabric=Uniform(Link(latency_s=5e-6, bytes_per_s=12.5e9)))
 
-Ranks are coroutines of one process; what they hold is real, what they wait for is not.
+Ranks are coroutines of one process; their data is real, their waiting is simulated.
 """
 
 from distlab.simulated.board import SimulatedBoard

@@ -1,4 +1,4 @@
-"""`SimulatedBoard`: a simulated run as the story of a failure wants to read it."""
+"""`SimulatedBoard`: a simulated run's records, for the diagnosis of a failure."""
 
 from collections.abc import Mapping
 from functools import cached_property
@@ -13,7 +13,7 @@ __all__ = ["SimulatedBoard"]
 
 
 class SimulatedBoard:
-    """The same questions that `distlab.recorder.Blackboard` answers."""
+    """A view of a simulated run with the methods of `distlab.recorder.Blackboard`."""
 
     def __init__(self, engine: Engine):
         self.world_size = engine.world_size
@@ -40,9 +40,9 @@ class SimulatedBoard:
         return self._engine.table.groups
 
     def now(self, rank: int) -> Now:
-        """Return what `rank` is doing."""
+        """Return the current state of `rank`."""
         engine, op = self._engine, self._engine.current[rank]
-        if op is not None and op.kind == "start":  # what it has started is at work
+        if op is not None and op.kind == "start":  # its started collective is running
             op = engine.current[engine.besides[rank, op.group]]
         if op is None:
             return Now("running", "mark", *[-1] * 5, 0, 0, engine.steps[rank], "", 0.0)
@@ -61,7 +61,7 @@ class SimulatedBoard:
         )  # fmt: skip
 
     def _any_of(self, rank, op):
-        """Return what would free a rank, in the words of `any_words`."""
+        """Return the messages each of which would free a rank, as `any_words` does."""
         if isinstance(op, AnyOp):
             waits = [
                 (p, w, n, self._names[o.group])
@@ -77,7 +77,7 @@ class SimulatedBoard:
         return any_words("recv_any", waits)
 
     def posted(self, rank: int, peer: int, way: int, group: str = "") -> int:
-        """Return how many messages `rank` has posted with `peer`, to it or from it."""
+        """Return the number of messages `rank` posted to (OUT) or from (IN) `peer`."""
         src, dst = (rank, peer) if way == OUT else (peer, rank)
         waiting = self._engine.sends if way == OUT else self._engine.recvs
         number = self._names.index(group)
@@ -90,7 +90,7 @@ class SimulatedBoard:
         return {g: n for n, g in names if rank in members_of(g, self.world_size)}
 
     def calls(self, rank: int, group: str = "") -> int:
-        """Return how many collectives of a group `rank` has entered."""
+        """Return the number of collectives of a group that `rank` has entered."""
         return len(self._engine.meetings[rank, self._names.index(group)])
 
     def call(self, rank: int, number: int, group: str = "") -> str:
@@ -108,7 +108,7 @@ class SimulatedBoard:
     def trace(
         self, *, cut: bool = False, ended: Mapping[int, tuple] | None = None
     ) -> SimulatedTrace:
-        """Return what has happened, and what never ended; see `Blackboard.trace`."""
+        """Return the trace, unfinished events included; see `Blackboard.trace`."""
         engine = self._engine
         unfinished = [
             Event(op.rank, op.since, None, "send" if way == OUT else "recv", peer,
@@ -128,7 +128,7 @@ class SimulatedBoard:
 
 
 def _by_pair(sides):
-    """Yield (src, dst, number of the group), and what waits there."""
+    """Yield ((src, dst, number of the group), list of the sides that wait there)."""
     for src, to in enumerate(sides):
         for at, waiting in to.items():
             dst, group = at if isinstance(at, tuple) else (at, 0)

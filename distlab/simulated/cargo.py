@@ -1,7 +1,7 @@
-"""What travels between simulated ranks: arrays, tensors, and pickled objects.
+"""Payloads of messages between simulated ranks: arrays, tensors, and pickled objects.
 
-torch is never imported here: whatever has `nbytes`, `dtype` and `shape` and takes
-assignment to a slice is carried as it is.
+torch is never imported here: any object with `nbytes`, `dtype` and `shape` that takes
+assignment to a slice is passed as it is.
 """
 
 from distlab.errors import InvalidArgument
@@ -10,7 +10,7 @@ __all__ = ["Box", "Parcel", "Payload", "check_cargo", "described", "land"]
 
 
 class Parcel:
-    """A pickled object on its way."""
+    """A pickled object in a message."""
 
     dtype = "object"
 
@@ -19,7 +19,7 @@ class Parcel:
 
 
 class Box:
-    """Room for a pickled object of any size; `data` is what arrived."""
+    """A receive buffer for a pickled object of any size; `data` is the pickle."""
 
     dtype = "object"
     nbytes = -1
@@ -38,11 +38,11 @@ class Payload:
         self.nbytes = int(nbytes)
 
     def __setitem__(self, where, what):
-        """Arrive: there is nothing to copy."""
+        """Accept a message: there is nothing to copy."""
 
 
 def land(thing, room) -> None:
-    """Copy a message into the room for it, which has as many numbers of one type."""
+    """Copy a message into its receive buffer of the same size and dtype."""
     try:
         room[...] = thing
     except (ValueError, RuntimeError):  # the same numbers in another shape
@@ -57,9 +57,9 @@ def described(thing) -> str:
 
 
 def check_cargo(thing) -> None:
-    """Refuse what cannot travel.
+    """Check that an object can be sent.
 
-    Raises: InvalidArgument.
+    Raises: InvalidArgument if it has no `nbytes` or `dtype`.
     """
     if not hasattr(thing, "nbytes") or not hasattr(thing, "dtype"):
         raise InvalidArgument(

@@ -1,11 +1,11 @@
-"""The virtual clock: which rank goes on next, and when.
+"""The virtual clock: a queue of ranks by the time at which they resume.
 
     now 1.0     7, 4, 0     the next is rank 0, then 4
-    1.5         3           later moments, in a heap
+    1.5         3           later times, in a heap
     2.0         5, 1, 6
 
-In a collective hundreds of ranks go on at the same moment. They lie in one list, so
-that the heap is asked once for a moment, not once for a message.
+In a collective hundreds of ranks resume at the same time. They are in one list, so that
+the heap is accessed once per time, not once per message.
 """
 
 from bisect import insort
@@ -16,10 +16,10 @@ __all__ = ["Clock"]
 
 
 class Clock:
-    """Ranks in the order of (moment, rank).
+    """Ranks in the order of (time, rank).
 
-    now: seconds from the start. It moves on when nobody is left at a moment.
-    settle: called with a moment before the clock leaves it; it may wake ranks.
+    now: seconds from the start. It advances when no rank is left at a time.
+    settle: called with a time before the clock leaves it; it may wake ranks.
     """
 
     def __init__(self, settle=None):
@@ -29,7 +29,7 @@ class Clock:
         self._asking = []
 
     def wake(self, rank: int, at: float) -> None:
-        """Let `rank` go on at a moment, now or later."""
+        """Schedule `rank` to resume at a time, now or later."""
         ranks = self._later.get(at)
         if ranks is not None:
             ranks.append(rank)
@@ -40,11 +40,11 @@ class Clock:
             insort(self._at_now, rank, key=neg)
 
     def wake_at_next(self, rank: int) -> None:
-        """Let `rank` go on last at the next moment at which another one does."""
+        """Schedule `rank` last at the next time at which another one resumes."""
         self._asking.append(rank)
 
     def next(self) -> int | None:
-        """Return the rank that goes on next, None if nobody does."""
+        """Return the rank that resumes next, None if none does."""
         if not self._at_now and self._settle is not None:
             self._settle(self.now)
         if not self._at_now:
@@ -58,6 +58,6 @@ class Clock:
         return self._at_now.pop()
 
     def stop(self) -> None:
-        """Let nobody go on."""
+        """Remove all ranks from the queue."""
         self._at_now, self._later, self._moments = [], {}, []
         self._settle = None

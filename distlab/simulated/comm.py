@@ -1,4 +1,4 @@
-"""`SimulatedComm`: the face of `Comm`, on a virtual clock."""
+"""`SimulatedComm`: the interface of `Comm`, on a virtual clock."""
 
 import copy
 import pickle
@@ -27,16 +27,16 @@ __all__ = ["SimulatedComm", "SimulatedRequest", "SimulatedStarted"]
 
 
 class SimulatedRequest:
-    """A message under way, from `isend` or `irecv`; `wait()` ends it."""
+    """A message in flight, from `isend` or `irecv`; `wait()` ends it."""
 
     def __init__(self, comm, op, room):
         self._comm, self._op, self._room = comm, op, room
 
     def is_completed(self) -> bool:
-        """Return whether `wait()` would return at once.
+        """Return True if `wait()` would return at once.
 
-        To ask takes no time. To ask again at the same moment waits for the next one at
-        which another rank does something, so that a loop ends.
+        A call takes no time. A second call at the same time waits for the next one at
+        which another rank does something, so that a polling loop ends.
         """
         return self._comm._is_over(self._op)
 
@@ -47,7 +47,7 @@ class SimulatedRequest:
 
 
 class SimulatedStarted:
-    """A collective under way, from `start`; `wait()` ends it."""
+    """A collective in progress, from `start`; `wait()` ends it."""
 
     def __init__(self, comm, call, ready_s):
         self._comm, self._call, self._ready_s = comm, call, ready_s
@@ -56,7 +56,7 @@ class SimulatedStarted:
         self._result = self._error = None
 
     def run(self) -> None:
-        """Call it, from the coroutine beside the rank's own, not before it is ready."""
+        """Call it, in the rank's second coroutine, not before its input is ready."""
         engine, op = self._comm._engine, self._op
         if engine.clock.now < self._ready_s:
             engine.pass_time(op.rank, self._ready_s)
@@ -70,11 +70,11 @@ class SimulatedStarted:
             engine.clock.wake(op.who, op.end)
 
     def is_completed(self) -> bool:
-        """Return whether `wait()` would return at once, see `SimulatedRequest`."""
+        """Return True if `wait()` would return at once, see `SimulatedRequest`."""
         return self._comm._is_over(self._op)
 
     def wait(self):
-        """Wait until the collective has ended; return, or raise, what it did."""
+        """Wait until the collective has ended; return its result or raise its error."""
         self._comm._wait_for(self._op)
         if self._error is not None:
             if self in self._comm._unraised:
@@ -84,7 +84,7 @@ class SimulatedStarted:
 
 
 class _SimulatedWork:
-    """The body of `comm.work`, from when to when."""
+    """The context manager of `comm.work`, which records the time of its body."""
 
     def __init__(self, comm, label, seconds):
         self._comm, self._label, self._seconds = comm, label, seconds
@@ -102,7 +102,7 @@ class _SimulatedWork:
 
 
 class SimulatedComm:
-    """What one simulated rank may do; see `distlab.comm.Comm`.
+    """The communicator of one simulated rank; see `distlab.comm.Comm`.
 
     A rank that computes runs ahead of the clock, which catches up when the rank next
     sends, receives or waits: so time can pass inside of a backward pass, where no other
@@ -139,7 +139,7 @@ class SimulatedComm:
         return tensor
 
     def recv_any(self, tensor) -> int:
-        """Fill a tensor or array with the next message, whoever sends it; return who.
+        """Fill a tensor or array with the next message; return its sender's rank.
 
         It is the message that was sent first, of several the lowest rank's.
         """
@@ -176,7 +176,7 @@ class SimulatedComm:
         return SimulatedRequest(self, op, tensor)
 
     def wait_any(self, requests) -> int:
-        """Wait until one of these requests has ended; return its place among them.
+        """Wait until one of these requests has ended; return its index among them.
 
         Of several it is the one that ended first.
         """
@@ -201,11 +201,11 @@ class SimulatedComm:
         self._engine.meet(self._begin("barrier"), self.world_size, "barrier")
 
     def split(self, color: int | None, key: int | None = None, *, name: str = ""):
-        """Return a Comm among the ranks that give the same color, see `Comm.split`."""
+        """Return a Comm among the ranks that pass the same color, see `Comm.split`."""
         return self.split_as(color, key, name, "split()")
 
     def split_as(self, color: int | None, key: int | None, name: str, words: str):
-        """Do as `split`, as a collective called `words`, in which ranks must agree."""
+        """Split as `split` does, as a collective named `words` on which ranks agree."""
         check_color(color, key)
         check_group_name(name)
         mine = color, self.rank if key is None else key
@@ -230,9 +230,9 @@ class SimulatedComm:
         return other
 
     def start(self, collective, *args, **options) -> SimulatedStarted:
-        """Run `collective(comm, *args)` on the side, after those started before.
+        """Run `collective(comm, *args)` in the background, after those started before.
 
-        The rank goes on; the request's `wait()` ends it. Any other message of this
+        The rank continues; the request's `wait()` ends it. Any other message of this
         rank waits for it first.
         """
         engine = self._engine
@@ -246,21 +246,21 @@ class SimulatedComm:
         return started
 
     def compute(self, seconds: float) -> None:
-        """Let time pass on this rank's clock."""
+        """Advance this rank's clock by a time."""
         self._go_ahead(self._now_s + _seconds(seconds))
 
     def work(self, label: str, *, seconds: float = 0.0) -> AbstractContextManager:
-        """Write into the trace how long the body takes, `seconds` at least."""
+        """Record the body as work in the trace; it takes `seconds` at least."""
         return _SimulatedWork(self, label, _seconds(seconds))
 
     def mark(self, label: str) -> None:
-        """Write into the trace what this rank is doing from here on, in words."""
+        """Record a mark with this label in the trace."""
         engine, rank = self._engine, self._me
         now = self._now_s if engine.is_ahead[rank] else engine.clock.now
         engine.table.point(rank, now, now, engine.steps[rank], label)
 
     def finish(self) -> None:
-        """Wait for all that was started; raise what the first that failed raised."""
+        """Wait for all started collectives; raise the first error among them."""
         self._catch_up()
         for comm in self._of_rank:
             comm._drain()
@@ -269,7 +269,7 @@ class SimulatedComm:
 
     @property
     def _now_s(self):
-        """The moment at which this rank is."""
+        """The time on this rank's clock, which may be ahead of the engine's."""
         now, ahead_s = self._engine.clock.now, self._engine.ahead_s[self._me]
         return ahead_s if ahead_s > now else now
 
@@ -278,7 +278,7 @@ class SimulatedComm:
         engine.ahead_s[rank], engine.is_ahead[rank] = moment, True
 
     def _catch_up(self):
-        """Let the clock come to where this rank is."""
+        """Wait until the engine's clock has reached this rank's time."""
         engine, rank = self._engine, self._me
         if engine.ahead_s[rank] > engine.clock.now and engine.running == rank:
             engine.pass_time(rank, engine.ahead_s[rank])
@@ -288,7 +288,7 @@ class SimulatedComm:
             self._wait_for(self._started[-1]._op)
 
     def _wait_for(self, op):
-        """Stand still until `op` is over."""
+        """Suspend this coroutine until `op` has ended."""
         self._catch_up()
         engine = self._engine
         if op.end > engine.clock.now:
@@ -308,7 +308,7 @@ class SimulatedComm:
         return op.end <= engine.clock.now
 
     def _run_started(self):
-        """Run what has been started, one after another, for as long as there is any."""
+        """Run the started collectives one after another, then wait for the next."""
         while True:
             while self._started:
                 self._started[0].run()
@@ -316,7 +316,7 @@ class SimulatedComm:
             self._engine.give_way()
 
     def _begin(self, kind, waiting=True):
-        """Count one call, and let a planned fault happen at it."""
+        """Count one call, trigger a fault planned at it, and return a new Op."""
         engine, rank = self._engine, self._me
         if engine.running == rank:
             if engine.is_ahead[rank]:

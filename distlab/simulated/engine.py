@@ -1,13 +1,13 @@
-"""The virtual clock: ranks as coroutines, and messages that take the time they should.
+"""The simulation engine: ranks as coroutines, and messages that take virtual time.
 
     rank runs ── send, recv ──▶ posted; both sides there? ──▶ match: copy the data,
-       ▲                                                      begin its flow, note it
+       ▲                                                      begin its flow, record it
        └────── the one that is next ◀────── clock ◀──────────────────┘
 
 One coroutine runs at a time, always the one whose event is earliest, so messages begin
-in the order of time. A rank is one coroutine, and one more for what it has started on
-the side. Nothing depends on the machine: same functions, same fabric, same seed, same
-trace, bit for bit.
+in the order of time. A rank is one coroutine, and one more for collectives that it has
+started in the background. Nothing depends on the machine: same functions, same fabric,
+same seed, same trace, bit for bit.
 """
 
 import traceback
@@ -33,13 +33,13 @@ RUNNING, DONE, RAISED, DIED, HUNG = "running", "done", "raised", "died", "hung"
 
 
 class Op:
-    """What a coroutine waits for: one call's sides of messages, a barrier, a moment.
+    """A pending operation: one call's sides of messages, a barrier, or a time.
 
-    who: the coroutine: a rank, or one beside it. to, source: whom it sends to and
+    who: the coroutine: a rank, or its second one. to, source: the ranks it sends to and
     receives from, -1 for none. group: the number of its group in the table.
-    sent, received: when these messages end; end: when all of it has; infinite while
-    that is open. round: the latest round of its messages.
-    waiting: whether its coroutine stands still for it. since, step, before: the time,
+    sent, received: end times of these messages; end: of the whole; infinite while
+    unknown. round: the latest round of its messages.
+    waiting: True if its coroutine is suspended for it. since, step, before: the time,
     and its rank's step and round, when it began.
     """
 
@@ -55,7 +55,7 @@ class Op:
 
 
 class AnyOp:
-    """Several that are under way, of which a coroutine waits for the first to end."""
+    """A set of pending operations, of which a coroutine waits for the first to end."""
 
     kind, to, source = "any", -1, -1
 
@@ -68,7 +68,7 @@ class AnyOp:
 
     @property
     def end(self):
-        """When the first of them ends."""
+        """The time at which the first of them ends."""
         return min(op.end for op in self.ops)
 
     @property
@@ -77,7 +77,7 @@ class AnyOp:
         return self.ops[self.first()].round
 
     def first(self) -> int:
-        """Return which of them ends first; of several the one that is named first."""
+        """Return the index of the one that ends first, the lowest of several."""
         ends = [op.end for op in self.ops]
         return ends.index(min(ends))
 
@@ -85,17 +85,17 @@ class AnyOp:
 class Engine:
     """One simulated run.
 
-    clock: the time, and who is next. table: what has happened. ended_s: when the last
-    coroutine went on.
-    states: rank -> how it is. values: rank -> what it returned or raised.
-    running: the coroutine that runs. besides: (rank, group) -> what it has started.
-    ahead_s: the moment to which a rank has computed, perhaps later than the clock's.
-    is_ahead: rank -> whether that may be so.
-    progress: says how far it is.
-    current: coroutine -> the Op that it stands still for, if any.
-    meetings: (rank, group) -> the words of those it has entered.
-    stacks: rank -> its frames, innermost first, where a rank that did not finish stood
-    at the end. interrupted: whether Ctrl-C was that end.
+    clock: the time, and the queue of coroutines. table: the events so far. ended_s: the
+    time at which the last coroutine resumed.
+    states: rank -> its state. values: rank -> its result or error.
+    running: the coroutine that runs. besides: (rank, group) -> its second coroutine.
+    ahead_s: the time to which a rank has computed, perhaps later than the clock's.
+    is_ahead: rank -> True if that may be so.
+    progress: the progress display.
+    current: coroutine -> the Op that it is suspended for, if any.
+    meetings: (rank, group) -> the words of the collectives it has entered.
+    stacks: rank -> frames, innermost first, of a rank that did not finish, at the end.
+    interrupted: True if Ctrl-C was that end.
     """
 
     def __init__(self, world_size, fabric, faults=()):
@@ -112,12 +112,11 @@ class Engine:
         self.ahead_s = [0.0] * world_size
         self.everyone = list(range(world_size))
         self.is_ahead = [False] * world_size
-        # src -> dst, or (dst, group) -> the (op, thing or room) that have no other side
-        # yet, in order
+        # src -> dst, or (dst, group) -> the unmatched (op, payload or buffer), in order
         self.sends = [defaultdict(list) for _ in range(world_size)]
         self.recvs = [defaultdict(list) for _ in range(world_size)]
         self.besides = {}
-        # rank, or (rank, group) -> its (op, room) that takes from whoever sends
+        # rank, or (rank, group) -> its (op, buffer) of a receive from any rank
         self.recvs_any = {}
         self.meetings, self._meeting = defaultdict(list), defaultdict(list)
         self.stacks = {}
@@ -126,7 +125,7 @@ class Engine:
         self._coroutines, self._over = [], set()
 
     def run(self, bodies) -> None:
-        """Let each rank run its body, a function without arguments, until none can."""
+        """Run each rank's body, a function without arguments, until none can go on."""
         self._main, self._own = getcurrent(), Own(self.world_size)
         callers = self._own.save()
         for rank, body in enumerate(bodies):
@@ -145,14 +144,14 @@ class Engine:
         self.stacks, self.progress = stopped | self._frames_of_all(), None
         for coroutine in self._coroutines:
             if not coroutine.dead:
-                coroutine.throw()  # ends what is left standing
-        self._coroutines, self._main = [], None  # the rest can travel
+                coroutine.throw()  # ends coroutines that are still suspended
+        self._coroutines, self._main = [], None  # the rest can be pickled
         self._own.restore(callers)
         self._flows, self._own, self.clock = None, None, Clock()
         self.clock.now = self.ended_s
 
     def beside(self, rank: int, group: int, body) -> int:
-        """Return another coroutine of `rank`, which runs `body` once it is woken."""
+        """Add a coroutine of `rank` that runs `body` once woken; return its number."""
         who = self.besides[rank, group] = len(self._coroutines)
         self.current.append(None)
 
@@ -180,7 +179,7 @@ class Engine:
         self._next()
 
     def _next(self):
-        """Give way to the coroutine that is next, or to the end."""
+        """Switch to the coroutine that is next, or to the main one at the end."""
         who = self._woken()
         if who is not None:
             self._coroutines[who].switch()
@@ -188,16 +187,16 @@ class Engine:
             self._main.switch()
 
     def _woken(self):
-        """Return who is next; one that is over may have been woken once more."""
+        """Return the next coroutine that is not over, None if there is none."""
         while (who := self.clock.next()) in self._over:
             pass
         return who
 
     def stand_still(self, op: Op) -> None:
-        """Wait until `op` is over; others run meanwhile.
+        """Suspend a coroutine until `op` is over; others run meanwhile.
 
-        Whoever is woken looks whether it may go on: messages that were slowed down by
-        others have left earlier moments in the clock.
+        A woken coroutine checks whether it may continue: messages that were slowed down
+        by others have left earlier times in the clock.
         """
         who, clock = op.who, self.clock
         self.current[who], saved = op, self._own.save()
@@ -207,7 +206,7 @@ class Engine:
         while True:
             other = clock.next()
             if other is None:
-                self._main.switch()  # nobody can go on
+                self._main.switch()  # no coroutine can continue
             elif other != who and other not in self._over:
                 self._coroutines[other].switch()
             if op.end <= clock.now:
@@ -222,7 +221,7 @@ class Engine:
         return f"{self.world_size} simulated ranks, {now} on their clock"
 
     def give_way(self, op: Op | None = None) -> None:
-        """Let others go on until this coroutine is woken; `op` is what it waits for."""
+        """Suspend this coroutine until it is woken; `op` is its pending operation."""
         who, saved = self.running, self._own.save()
         self.current[who] = op
         self._next()
@@ -230,20 +229,20 @@ class Engine:
         self.running, self.current[who] = who, None
 
     def poll(self, op: Op) -> None:
-        """Let others go on, up to the next moment at which one of them does."""
+        """Suspend this coroutine up to the next time at which another one resumes."""
         self.clock.wake_at_next(self.running)
         self.give_way(op)
         self.ended_s = self.clock.now
 
     def pass_time(self, rank: int, until_s: float) -> None:
-        """Stand still until that moment."""
+        """Suspend `rank` until that time."""
         op = Op(self, rank, "compute")
         op.end = until_s
         self.clock.wake(op.who, op.end)
         self.stand_still(op)
 
     def end_here(self, rank: int, state: str) -> None:
-        """Let a rank never go on: it died, or hangs."""
+        """End a rank that died, or hangs: it never resumes."""
         self.states[rank] = state
         self.ended_s = self.clock.now
         self._over.add(self.running)
@@ -259,7 +258,7 @@ class Engine:
         }
 
     def post_send(self, op, thing) -> None:
-        """Offer a message; it moves as soon as its receiver has asked for it."""
+        """Post a send; the message moves as soon as its receive is posted."""
         if self.faults:
             thing, struck = corrupted(thing, self.faults, op.rank, self.steps[op.rank])
             if struck:
@@ -278,7 +277,7 @@ class Engine:
             self.sends[op.rank][dst].append((op, thing))
 
     def post_recv(self, op, room) -> None:
-        """Ask for the next message from its source, into `room`."""
+        """Post a receive of the next message from its source into `room`, a buffer."""
         src, me = op.source, (op.rank, op.group) if op.group else op.rank
         offered = self.sends[src].get(me)
         if offered:
@@ -288,9 +287,9 @@ class Engine:
             self.recvs[src][me].append((op, room))
 
     def post_recv_any(self, op, room) -> None:
-        """Ask for the message that was offered first, whoever sends it.
+        """Post a receive of the message that was sent first, from any rank.
 
-        Of those offered at one moment it is the lowest rank's.
+        Of those sent at one time it is the lowest rank's.
         """
         me = (op.rank, op.group) if op.group else op.rank
         offered = [sends.get(me) for sends in self.sends]
@@ -330,13 +329,13 @@ class Engine:
         self._ends(sender, receiver, end)
 
     def _moved(self, about, end):
-        """Note when a message ends that shares its way."""
+        """Record the end of a message that shares its path."""
         row, sender, receiver = about
         self.table.ends(row, end)
         self._ends(sender, receiver, end)
 
     def _ends(self, sender, receiver, end):
-        """Let a message end then, and wake whoever waits for no more than that."""
+        """Set a message's end, and wake coroutines for which it was the last."""
         sender.sent = receiver.received = end
         for op in (sender, receiver):
             last = op.end = op.sent if op.sent > op.received else op.received
@@ -353,11 +352,11 @@ class Engine:
         )
 
     def meet(self, op, size: int, words: str, label: str = "", said=None) -> dict:
-        """Enter a group's next meeting; return rank -> what it said, once all have.
+        """Enter a group's next barrier; return rank -> its `said`, once all are there.
 
-        The last of its `size` ranks to come frees all, at no cost of its own.
+        The last of its `size` ranks to arrive frees all, at no cost of its own.
 
-        Raises: Disagreement if another one has entered it in other words.
+        Raises: Disagreement if another rank has entered it with other words.
         """
         self.meetings[op.rank, op.group].append(words)
         inside = self._meeting[op.group]
@@ -377,7 +376,7 @@ class Engine:
         return {each.rank: said for each, said in inside}
 
     def in_meetings(self) -> list[Op]:
-        """Return those that wait in a meeting."""
+        """Return the operations that wait in a barrier."""
         return [op for inside in self._meeting.values() for op, _ in inside]
 
 

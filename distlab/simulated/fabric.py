@@ -1,15 +1,15 @@
-"""What lies between simulated ranks: links, NICs and switches, trouble.
+"""Fabrics between simulated ranks: links, NICs and switches, and their faults.
 
     Uniform      every rank has one port each way; any two are as near as any others
     Nodes        ranks_per_node ranks share fast links inside, and NICs to the outside
     FatTree      leaf switches with fewer wires up than down
-    Wires        only the pairs that are named
-    Slowed, SlowRank, Jittered      one of these with something wrong
+    Wires        only the listed pairs
+    Slowed, SlowRank, Jittered      one of these with a slow or irregular part
 
-A message of b bytes takes alpha + b beta seconds from when both sides are there, if it
-is alone on its way. What it passes is busy with it meanwhile: a port of each of the two
-ranks for all of that time, a wire that others use as well for as long as its bytes
-need. Messages that meet there share it fairly: two through one port take twice as long.
+A message of b bytes takes alpha + b beta seconds once both sides are posted, if it is
+alone on its path. It occupies its path meanwhile: a port of each of the two ranks for
+all of that time, a shared wire for the time of its bytes. Messages that meet there
+share it fairly: two through one port take twice as long.
 
 Source: Hockney, "The communication challenge for MPP" (1994), alpha and beta; Thakur,
 Rabenseifner and Gropp (2005), one port each way.
@@ -37,10 +37,10 @@ __all__ = [
 
 
 class Way(NamedTuple):
-    """From one rank to another.
+    """The path from one rank to another.
 
-    shared: (name, seconds per byte) of what other pairs use as well, besides ports.
-    network: which of their ports the two ranks use; a rank has one each way on each.
+    shared: (name, seconds per byte) of wires that other pairs use as well.
+    network: name of the two ranks' ports; a rank has one each way on each network.
     """
 
     latency_s: float
@@ -50,18 +50,18 @@ class Way(NamedTuple):
 
 
 class Fabric(Protocol):
-    """Anything that knows the way between two ranks, and what each message adds to it.
+    """An object with the path between two ranks, and each message's jitter.
 
-    seed: of the randomness in it, None if there is none.
+    seed: of its randomness, None if there is none.
     """
 
     seed: int | None
 
     def way(self, src: int, dst: int) -> Way | None:
-        """Return the way from `src` to `dst`, None if there is none."""
+        """Return the path from `src` to `dst`, None if there is none."""
 
     def stretch(self, draw: random.Random) -> float:
-        """Return by what the next message's latency is multiplied."""
+        """Return the factor on the next message's latency."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Uniform(_Steady):
     link: Link
 
     def way(self, src: int, dst: int) -> Way:
-        """Return the link, whoever the two are."""
+        """Return the link, the same for any two ranks."""
         return Way(self.link.latency_s, 1 / self.link.bytes_per_s)
 
 
@@ -92,7 +92,7 @@ class Nodes(_Steady):
 
     Rank r is in node r // ranks_per_node and uses NIC r % nics of it, so that several
     ranks of a node share a NIC if there are fewer. Today's nodes have one for each GPU,
-    as here if `nics` is not given. A rank uses its link inside and its NIC at once.
+    the default of `nics`. A rank can use its link inside and its NIC at the same time.
     """
 
     ranks_per_node: int
@@ -106,7 +106,7 @@ class Nodes(_Steady):
             _check_count("nics", self.nics)
 
     def way(self, src: int, dst: int) -> Way:
-        """Return the way inside the node, or through a NIC of each of two nodes."""
+        """Return the path inside the node, or through a NIC of each of two nodes."""
         here, there = src // self.ranks_per_node, dst // self.ranks_per_node
         if here == there:
             inside = 1 / self.inside.bytes_per_s
@@ -124,8 +124,8 @@ class FatTree(_Steady):
     """Leaf switches of `ranks_per_switch` ranks under a spine that connects them all.
 
     Each leaf has ranks_per_switch / oversubscription wires up, at least one. A message
-    takes the wire that its rank's number falls on, as switches that hash addresses do,
-    and `spine_latency_s` longer.
+    takes the wire of its rank's number modulo the wires, as switches that hash
+    addresses do, and `spine_latency_s` longer.
     """
 
     ranks_per_switch: int
@@ -143,7 +143,7 @@ class FatTree(_Steady):
             )
 
     def way(self, src: int, dst: int) -> Way:
-        """Return the way through one leaf, or up, over the spine and down."""
+        """Return the path through one leaf, or up, over the spine and down."""
         here, there = src // self.ranks_per_switch, dst // self.ranks_per_switch
         per_byte = 1 / self.link.bytes_per_s
         if here == there:
@@ -170,7 +170,7 @@ class Wires(_Steady):
 
 @dataclass(frozen=True)
 class Slowed:
-    """A fabric in which the way from `src` to `dst` takes `factor` times as long."""
+    """A fabric in which the path from `src` to `dst` takes `factor` times as long."""
 
     fabric: Fabric
     src: int
@@ -186,18 +186,18 @@ class Slowed:
         return self.fabric.seed
 
     def way(self, src: int, dst: int) -> Way | None:
-        """Return the way, longer if it is the slow one."""
+        """Return the path, slower if it is the slow one."""
         slow = (src, dst) == (self.src, self.dst)
         return _longer(self.fabric.way(src, dst), self.factor if slow else 1)
 
     def stretch(self, draw: random.Random) -> float:
-        """Return what the fabric underneath returns."""
+        """Return the factor of the fabric underneath."""
         return self.fabric.stretch(draw)
 
 
 @dataclass(frozen=True)
 class SlowRank:
-    """A fabric in which every message of `rank`, either way, takes `factor` as long."""
+    """A fabric in which each message to or from `rank` takes `factor` times as long."""
 
     fabric: Fabric
     rank: int
@@ -212,12 +212,12 @@ class SlowRank:
         return self.fabric.seed
 
     def way(self, src: int, dst: int) -> Way | None:
-        """Return the way, longer if the slow rank is at one of its ends."""
+        """Return the path, slower if the slow rank is at one of its ends."""
         slow = self.rank in (src, dst)
         return _longer(self.fabric.way(src, dst), self.factor if slow else 1)
 
     def stretch(self, draw: random.Random) -> float:
-        """Return what the fabric underneath returns."""
+        """Return the factor of the fabric underneath."""
         return self.fabric.stretch(draw)
 
 
@@ -225,8 +225,8 @@ class SlowRank:
 class Jittered:
     """A fabric whose latencies vary, each message's by its own draw.
 
-    A latency is multiplied by 1 plus an exponential draw of mean `spread`: mostly near
-    what it should be, now and then much more. The same `seed` draws the same.
+    A latency is multiplied by 1 plus an exponential draw of mean `spread`: mostly close
+    to 1, now and then much more. The same `seed` draws the same.
     """
 
     fabric: Fabric
@@ -241,11 +241,11 @@ class Jittered:
             )
 
     def way(self, src: int, dst: int) -> Way | None:
-        """Return the way of the fabric underneath."""
+        """Return the path of the fabric underneath."""
         return self.fabric.way(src, dst)
 
     def stretch(self, draw: random.Random) -> float:
-        """Return 1 or more, at random."""
+        """Return a random factor of 1 or more."""
         return self.fabric.stretch(draw) * (1 + draw.expovariate(1 / self.spread))
 
 

@@ -1,12 +1,12 @@
-"""Messages under way in a fabric, and how they share what they pass.
+"""Flows: messages in flight through a fabric, and their shares of ports and wires.
 
     rank 0 ── port out ─▶ NIC out ══▶ NIC in ─▶ port in ── rank 3
                           wires: also of other ranks
 
-A message takes its latency, then as long as its bytes need. A port is busy with it for
+A message takes its latency, then the time of its bytes. A port is busy with it for
 both, a wire for the bytes. Messages that meet at a port or a wire share it fairly, by
-progressive filling: the speeds of all grow together until something is full, and what
-does not pass there goes on growing.
+progressive filling: the speeds of all grow together until a port or wire is full, and
+the speeds of flows that do not pass it keep growing.
 
 Source: Bertsekas and Gallager, Data Networks (1992), section 6.5.2, max-min fairness.
 """
@@ -22,9 +22,9 @@ __all__ = ["Flow", "Flows"]
 class Flow:
     """One message that has met others.
 
-    since: the moment to which what is left refers. latency_s, bytes_s: what is left, at
-    full speed. ports, wires: (place, part of it that the message fills at full speed).
-    end: when it arrives if no other message begins; infinite while that is open.
+    since: the time of the last update. latency_s, bytes_s: seconds left at full speed
+    since then. ports, wires: (index, share of it that the message fills at full speed).
+    end: its arrival if no other message begins; infinite while unknown.
     """
 
     def __init__(self, since, latency_s, bytes_s, way, about):
@@ -39,10 +39,10 @@ class Flows:
     """All messages of one run.
 
     changed: called with (about, end) for each message whose end has become known, or
-    another one; about: what its owner knows it by.
+    has changed; about: the owner's key of the message.
 
     Call in the order of time: `begin` for each message, and `settle` when all that
-    begin at a moment have begun.
+    begin at a time have begun.
     """
 
     def __init__(self, fabric, world_size: int, changed):
@@ -50,14 +50,14 @@ class Flows:
         self._draw = random.Random(fabric.seed) if fabric.seed is not None else None
         self._places, self._met = {}, []
         self._ways = [{} for _ in range(world_size)]  # src -> dst -> way
-        # place -> until when it is busy, and with what: a Flow, or its arguments while
-        # it is alone on its way, as nearly all are.
+        # port or wire -> the time until which it is busy, and its message: a Flow, or
+        # the arguments of one while it is alone on its path, as nearly all are.
         self._until, self._last = [], []
 
     def begin(self, src: int, dst: int, size: int, now: float, about) -> float:
-        """Let a message of `size` bytes begin; return its end, infinite if it is open.
+        """Begin a message of `size` bytes; return its end, infinite if unknown.
 
-        It is open if the message meets others, until `settle`.
+        It is unknown if the message meets others, until `settle`.
         """
         way = self._ways[src].get(dst) or self._find(src, dst)
         latency_s, per_byte, out, into, wires = way
@@ -89,13 +89,13 @@ class Flows:
         return flow.end
 
     def _lay(self, flow, end):
-        """Let a flow be what its places are busy with."""
+        """Mark a flow's ports and wires as busy with it until `end`."""
         flow.end = end
         for place in flow.places:
             self._until[place], self._last[place] = end, flow
 
     def settle(self, now: float) -> None:
-        """Work out how the messages that have met share what they pass from now on."""
+        """Compute the speeds and ends of the messages that have met, from now on."""
         if not self._met:
             return
         groups = {id(flow.group): flow.group for flow in self._met}.values()
@@ -159,7 +159,7 @@ def _meeting(flows):
 
 
 def _go_on(group, now):
-    """Take off what has moved since the flows of a group were last looked at."""
+    """Subtract the progress of a group's flows since their last update."""
     left = [[flow.latency_s, flow.bytes_s] for flow in group]
     _move(group, left, group[0].since, now)
     for flow, (flow.latency_s, flow.bytes_s) in zip(group, left, strict=True):
@@ -167,13 +167,13 @@ def _go_on(group, now):
 
 
 def _drained(group, now):
-    """Return when each flow ends if no other begins."""
+    """Return the end of each flow if no other begins."""
     left = [[flow.latency_s, flow.bytes_s] for flow in group]
     return _move(group, left, now, math.inf)
 
 
 def _move(flows, left, now, until):
-    """Let what is left of flows, [latency, bytes], move; return when each has ended."""
+    """Advance flows until a time; update `left`, [latency, bytes]; return the ends."""
     ends = [math.inf] * len(flows)
     going = range(len(flows))
     while True:
@@ -204,7 +204,7 @@ def _move(flows, left, now, until):
 def _speeds(flows):
     """Return the share of its full speed that each flow gets, by progressive filling.
 
-    flows: for each the (place, part of it that the flow fills at full speed).
+    flows: for each the (port or wire, share of it that the flow fills at full speed).
     """
     speeds, room, users = [1.0] * len(flows), {}, {}
     for k, places in enumerate(flows):

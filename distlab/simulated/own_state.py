@@ -1,8 +1,8 @@
-"""What a process has once, and each simulated rank for itself: modes and randomness.
+"""Process-wide state that each simulated rank has for itself: modes and randomness.
 
-Ranks are coroutines of one process. Whichever goes on finds torch's grad mode as it
-left it, and up to `MOST` ranks also the random state of torch, numpy and Python; with
-more, to keep that would take longer than the messages.
+Ranks are coroutines of one process. A rank that resumes finds torch's grad mode as it
+left it, and with up to `MOST` ranks also the random state of torch, numpy and Python;
+with more, saving that would take longer than the messages.
 """
 
 import copy
@@ -27,11 +27,11 @@ class Own:
         self._first = self.save()
 
     def begin(self) -> None:
-        """Have a copy of what the caller had."""
+        """Restore a copy of the caller's state."""
         self.restore(copy.deepcopy(self._first))
 
     def save(self):
-        """Return what is to be restored when this coroutine goes on.
+        """Return the state to restore when this coroutine resumes.
 
         Raises: InvalidArgument inside of a backward pass, which autograd runs to its
             end before another rank may run.
@@ -50,7 +50,7 @@ class Own:
         return mode, torchs, numpys_random.get_bit_generator(), random.getstate()
 
     def restore(self, saved) -> None:
-        """Have what was saved."""
+        """Restore a saved state."""
         mode = saved
         if self._random:
             mode, torchs, numpys, pythons = saved
@@ -64,7 +64,7 @@ class Own:
 
 @contextmanager
 def one_thread():
-    """Have torch compute on one thread: several would wait for each other's cores."""
+    """Limit torch to one thread: several would wait for each other's cores."""
     torch = modules.get("torch")
     before = torch.get_num_threads() if torch else 0
     if torch:

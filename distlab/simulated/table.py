@@ -1,7 +1,7 @@
-"""What happened in a simulated run, row by row, and the trace that it makes.
+"""Events of a simulated run as rows of bytes, and the trace made from them.
 
-A run of a thousand ranks has millions of messages; as rows of bytes they take 60 each,
-and most counts need no more than that. Events are made when asked for.
+A run of a thousand ranks has millions of messages; as rows they take 60 bytes each,
+and most counts need no more than that. Events are made on demand.
 """
 
 from functools import cached_property
@@ -13,8 +13,8 @@ from distlab.trace import Event, Trace
 
 __all__ = ["SimulatedTrace", "Table", "message_row"]
 
-# A message: from, to, bytes; when it was sent, asked for, and had arrived; the steps of
-# its sender and its receiver; its round; the number of its group.
+# A message: from, to, bytes; the times of its send, its receive and its arrival; the
+# steps of its sender and its receiver; its round; the number of its group.
 _MESSAGE = [("src", "i4"), ("dst", "i4"), ("bytes", "i8"), ("sent", "f8")]
 _MESSAGE += [("asked", "f8"), ("end", "f8"), ("step", "i4"), ("other", "i4")]
 _MESSAGE += [("round", "i4"), ("group", "i4")]
@@ -22,12 +22,12 @@ _ROW = Struct("=2iq3d4i")
 message_row = _ROW.pack
 _END, _END_AT = Struct("=d"), 32
 
-# Anything else: whose, from when to when, step, numbers of its label and its group.
+# Anything else: rank, start, end, step, numbers of its label and its group.
 _POINT = Struct("=i2d3i")
 
 
 class Table:
-    """The rows of one run, in the order in which things were matched."""
+    """The rows of one run, in the order in which messages were matched."""
 
     def __init__(self, world_size: int):
         self.world_size = world_size
@@ -44,16 +44,16 @@ class Table:
         return list(self._groups)
 
     def ends(self, row: int, at: float) -> None:
-        """Correct when the message ended whose row begins at that byte."""
+        """Set the end of the message whose row begins at byte `row`."""
         _END.pack_into(self.messages, row + _END_AT, at)
 
     def point(self, rank, start, end, step, what, group=0) -> None:
-        """Note what is no message: the label of a mark, or else (kind, label)."""
+        """Add an event other than a message: the label of a mark, or (kind, label)."""
         number = self._labels.setdefault(what, len(self._labels))
         self._points.extend(_POINT.pack(rank, start, end, step, number, group))
 
     def counts(self) -> dict[tuple[int, int, int], int]:
-        """Return (src, dst, group) -> how many messages went there."""
+        """Return (src, dst, group) -> its number of messages."""
         ways = self.rows()[["src", "dst", "group"]]
         ways, counts = np.unique(ways, return_counts=True)
         return dict(zip(ways.tolist(), counts.tolist(), strict=True))
@@ -78,7 +78,7 @@ class Table:
 
 
 class SimulatedTrace(Trace):
-    """A trace whose counts come from rows, and whose events are made when asked for.
+    """A trace whose counts come from rows, and whose events are made on demand.
 
     A run that did not finish also has `unfinished` events, without an end.
     """
@@ -102,7 +102,7 @@ class SimulatedTrace(Trace):
         return int(self._rows["bytes"][self._rows["src"] == rank].sum())
 
     def bytes_received(self, rank: int) -> int:
-        """Return the payload bytes of the messages that `rank` was given."""
+        """Return the payload bytes of the messages that `rank` received."""
         return int(self._rows["bytes"][self._rows["dst"] == rank].sum())
 
     def messages_sent(self, rank: int) -> int:

@@ -1,4 +1,4 @@
-"""`WatchedSimulatedComm`: what `distlab.comm.WatchedComm` is, for a simulated rank."""
+"""`WatchedSimulatedComm`: `distlab.comm.WatchedComm` for a simulated rank."""
 
 from distlab.simulated.comm import SimulatedComm
 
@@ -6,7 +6,7 @@ __all__ = ["WatchedSimulatedComm"]
 
 
 class WatchedSimulatedComm(SimulatedComm):
-    """The Comm of a simulated rank, and a record of what became of `tensor`.
+    """The Comm of a simulated rank, with a record of `tensor` after each call.
 
     held: (step, numbers of the tensor) after each call, the input first, as step 0.
     sent: (peer, numbers) of each message, in order.
@@ -30,6 +30,6 @@ class WatchedSimulatedComm(SimulatedComm):
     def _check(self, thing, peer, name):
         peer = super()._check(thing, peer, name)
         if name == "dst":
-            known = hasattr(thing, "flatten")  # a parcel with an object has no numbers
+            known = hasattr(thing, "flatten")  # a pickled object has no numbers
             self.sent.append((peer, thing.flatten().tolist() if known else []))
         return peer

@@ -1,4 +1,4 @@
-"""What every rank did, as data: events, counts made from them, whose shares moved."""
+"""Traces: the events of every rank, their counts, and the ranks' contributions."""
 
 from distlab.trace.event import (
     Event,

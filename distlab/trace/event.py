@@ -1,4 +1,4 @@
-"""One thing that a rank did, and the message that two such things make."""
+"""Events of ranks, and messages, each a pair of a send and a recv event."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
@@ -7,26 +7,26 @@ __all__ = ["Event", "Message", "group_name", "members_of", "mesh_dimension_of", 
 
 
 class Event(NamedTuple):
-    """One thing that one rank did.
+    """One action of one rank.
 
-    rank: who did it.
+    rank: the rank that did it.
     start, end: seconds since the world began; `end` is None if it never ended.
     kind: "send", "recv", "barrier", "collective", "work", "mark" or "fault".
     peer: the other rank of a send or recv, else None.
     bytes: payload of a send or recv, else 0.
     step: the rank's n-th Comm call, counted from 1; 0 outside any call.
     label: the words of a mark or of work, the name of a collective, "dropped" on a send
-        that the network lost, between nodes "dropped: " and its words, or what a fault
-        is: "kill", "hang", "died", "raised ValueError", "crash", "suspected",
+        that the network dropped, between nodes "dropped: " and its words, or the kind
+        of a fault: "kill", "hang", "died", "raised ValueError", "crash", "suspected",
         "restart", "corrupt", or "partition 0 1 | 2" from start to end.
 
-    group: which ranks it was among, "" for all: see `members_of`.
+    group: the ranks it was among, "" for all: see `members_of`.
 
     Of nodes a send and a recv take no time, and the label of either is the message in
-    words, such as "store x 1". A lost send ends when it was lost, if that is known,
-    else when it began. Calls and answers of clients are messages, too. A mark "timer
-    retry" is a timer named retry that has run out; what a node does after it, up to its
-    next recv, mark or fault, it does because of it.
+    words, such as "store x 1". A dropped send ends when it was dropped, if that is
+    known, else when it began. Invocations and responses of clients are messages, too. A
+    mark "timer retry" is a timer named retry that has run out; it causes all that the
+    node does after it, up to its next recv, mark or fault.
     """
 
     rank: int
@@ -41,14 +41,14 @@ class Event(NamedTuple):
 
 
 class Message(NamedTuple):
-    """A send event and the recv event that it met; either may be missing."""
+    """A send event and its matching recv event; either may be missing."""
 
     send: Event | None
     recv: Event | None
 
 
 def group_name(ranks: Iterable[int], number: int, dimension: str = "") -> str:
-    """Return what the `number`-th group of these ranks is called, see `members_of`.
+    """Return the name of the `number`-th group of these ranks, see `members_of`.
 
     dimension: of the mesh that it lies along.
     """
@@ -69,7 +69,7 @@ def mesh_dimension_of(group: str) -> str:
 
 
 def moves(message: Message) -> tuple[float, float]:
-    """Return when a message began and stopped moving, as far as its events tell."""
+    """Return the times at which a message began and stopped moving, in seconds."""
     sides = [event for event in message if event is not None]
     if len(sides) < 2:
         return sides[0].start, sides[0].start

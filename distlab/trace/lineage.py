@@ -1,11 +1,11 @@
-"""What a data set was made from, as data: its graph, cut into stages, and what ran.
+"""Lineage of a data set: its graph of dependencies, cut into stages, and what ran.
 
     textFile ──narrow──▶ flatMap ──narrow──▶ map ══wide══▶ reduceByKey ──▶ ...
     └────────────────── stage 0 ──────────────┘   └────── stage 1 ──────
 
 "narrow" and "wide" are those of Spark's code: the one needs whole partitions of its
-parent, the other a piece of every one, which is a shuffle and the border between two
-stages. Who draws them needs nothing but this.
+parent, the other a part of every one, which is a shuffle and the border between two
+stages. Pictures need nothing but this.
 
 Source: Zaharia et al., "Resilient Distributed Datasets" (2012), section 4.
 """
@@ -33,8 +33,8 @@ class Parent(NamedTuple):
 class LineageNode(NamedTuple):
     """One data set of the graph.
 
-    name: the operation that made it, such as "reduceByKey". label: what the learner
-    named it, else "".
+    name: the operation that made it, such as "reduceByKey". label: the learner's name
+    for it, else "".
     stages: the numbers of the stages that it is part of; usually one.
     cached: its storage level in words, such as "memory"; "" if it is not kept.
     computed: the partitions that were computed, in order of completion; one that was
@@ -60,9 +60,9 @@ class StageRun(NamedTuple):
 
     node: the id of the last data set in it. shuffle: the number of the shuffle that it
     writes, None for the stage of the result. parents: stages whose shuffles it reads.
-    tasks: how many tasks it has. attempts: how many were handed out.
+    tasks: the number of its tasks. attempts: the number of attempts started.
     ran: the partitions whose task completed in this action, in order of completion.
-    skipped: whether nothing had to run, as its shuffle files, or what is made from
+    skipped: True if nothing had to run, as its shuffle files, or data sets made from
         them, were there.
     seconds: from its first task's start to its last task's end.
     """
@@ -79,8 +79,8 @@ class StageRun(NamedTuple):
 
 
 class Lineage(NamedTuple):
-    """A graph: parents come before what was made from them. The last node is the one
-    that was asked about.
+    """A graph: parents come before their children. The last node is the data set
+    whose lineage it is.
     """
 
     nodes: tuple[LineageNode, ...]

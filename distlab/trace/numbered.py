@@ -1,6 +1,6 @@
-"""Messages that carry a number, as those of nodes do: late, lost, doubled, overtaken.
+"""Numbered messages, as nodes send: delayed, dropped, duplicated, reordered.
 
-node 0   ──1──╲ ╱──2──▶            message 2 overtakes message 1
+node 0   ──1──╲ ╱──2──▶            messages 1 and 2 are reordered
 node 1   ◀──2──╳──1──▶ 1 again     message 1 arrives twice
 """
 
@@ -14,12 +14,12 @@ _LOST = "dropped"
 
 
 def is_lost(event: Event) -> bool:
-    """Return whether an event is a send of what the network lost."""
+    """Return True if an event is a send that the network dropped."""
     return event.kind == "send" and event.label.partition(":")[0] == _LOST
 
 
 def words_of(message: Message) -> str:
-    """Return a message in words, as its label has it at either end."""
+    """Return a message in words, from the label of either end."""
     for event in message:
         if event is not None and event.label:
             words = event.label
@@ -52,7 +52,7 @@ def pair_numbered(events: list[Event]) -> list[Message]:
 def rounds_of_numbered(
     events: list[Event], messages: list[Message]
 ) -> list[tuple[Message, int]]:
-    """Return each message with its round: one more than what its sender had got.
+    """Return each message with its round: one more than its sender's latest received.
 
     A node does not wait for what it sends, so a round is a delay of the network: a
     write that waits for two acknowledgements takes two rounds, however they arrive.

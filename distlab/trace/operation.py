@@ -1,4 +1,4 @@
-"""One operation of one client on a store, from the call to the answer."""
+"""Operations of clients on a store, from invocation to response."""
 
 from typing import Any, NamedTuple
 
@@ -8,12 +8,12 @@ __all__ = ["Call", "Operation"]
 
 
 class Call(NamedTuple):
-    """What a client asks of a store.
+    """A client's call of a store.
 
     op: "read", "write", "cas", "enqueue", "dequeue", "acquire", "release", "add",
         "remove", "contains", or a word that only the store knows.
-    key: what it is about; None in a store of one thing.
-    value: what it is called with: of a "cas" the pair (old, new), None for a "read".
+    key: its key; None in a store of one thing.
+    value: its argument: of a "cas" the pair (old, new), None for a "read".
     """
 
     op: str
@@ -22,13 +22,13 @@ class Call(NamedTuple):
 
 
 class Operation(NamedTuple):
-    """A call and what came of it.
+    """A call and its outcome.
 
-    client: who called; a number or a name. op, key, value: the `Call`.
-    start: when it was called, in seconds. end: when the answer came, else None.
-    outcome: "ok"; "failed", if the client was told that nothing was done; "unknown", if
-        it was told nothing: it may take effect at any time after its start, or never.
-    result: what was answered: the value of a "read", True or False of a "cas".
+    client: the caller; a number or a name. op, key, value: the `Call`.
+    start: time of the invocation, in seconds. end: time of the response, else None.
+    outcome: "ok"; "failed", if the response is that nothing was done; "unknown", if
+        there was no response: it may take effect at any time after start, or never.
+    result: of the response: the value of a "read", True or False of a "cas".
     Invariant: end is None exactly if the outcome is "unknown".
     """
 
@@ -43,7 +43,7 @@ class Operation(NamedTuple):
 
     @property
     def call(self) -> Call:
-        """What was asked."""
+        """The operation's `Call`."""
         return Call(self.op, self.key, self.value)
 
     def _repr_pretty_(self, printer, cycle):

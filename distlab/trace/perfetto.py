@@ -1,4 +1,4 @@
-"""A trace in the format that Perfetto and chrome://tracing open.
+"""Export of a trace to the format of Perfetto and chrome://tracing.
 
 Source: Google, "Trace Event Format", JSON object format; times are microseconds.
 """
@@ -9,8 +9,8 @@ __all__ = ["perfetto_rows"]
 def perfetto_rows(trace) -> list[dict]:
     """Return the events of `traceEvents`: a lane per rank, an arrow per message.
 
-    What never ended lasts until the trace's end. Slices of one lane must nest, so what
-    overlaps without nesting, as messages under way together do, gets a lane of its own.
+    An unfinished event lasts until the trace's end. Slices of one lane must nest, so an
+    event that overlaps without nesting, such as a concurrent message, gets a new lane.
     """
     ended = [event.start if event.end is None else event.end for event in trace.events]
     end_s = max([trace.cut_s or 0.0, *ended])

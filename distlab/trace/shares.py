@@ -1,14 +1,14 @@
-"""Whose share is in a number: told by its digits, chunk by chunk, call by call.
+"""Contributions of ranks (`Shares`) to each chunk after each call, decoded from digits.
 
-Two runs of one algorithm on inputs that tell where they come from:
+Two runs of one algorithm on inputs that encode their origin:
 
-    weights     every number of rank r is 8**r      a sum's octal digit r says how often
-                                                    rank r's share is in it
-    places      number p of every rank is p + 4097  a sum of k shares is k (p + 4097)
+    weights     every element of rank r is 8**r      a sum's octal digit r is the number
+                                                     of rank r's contributions in it
+    places      element p of every rank is p + 4097  a sum of k of them is k (p + 4097)
 
-A number that both runs agree on is a whole sum of shares, at a known place; any other
-is not, and is shown as that. Up to eight ranks fit a float32 exactly. Places begin far
-from zero, so that garbage and small numbers of the algorithm's own are none.
+An element on which both runs agree is a whole sum of contributions, at a known index;
+any other is not, and is shown as that. Up to eight ranks fit a float32 exactly. Indices
+begin far from zero, so that garbage and the algorithm's own small numbers are none.
 """
 
 import math
@@ -27,7 +27,7 @@ Counts = tuple[int, ...] | None
 
 @lru_cache(maxsize=4096)  # the same few sums are looked at again and again
 def counts_in(value: float, world_size: int) -> Counts:
-    """Return how often each rank's share is in `value`; None if it is no such sum."""
+    """Return each rank's number of contributions in `value`; None if no such sum."""
     if not math.isfinite(value) or value != int(value) or value < 0:
         return None
     rest, counts = int(value), []
@@ -38,16 +38,16 @@ def counts_in(value: float, world_size: int) -> Counts:
 
 
 def shares_named(counts: tuple[int, ...]) -> str:
-    """Return the ranks whose shares are in a sum, as "0+1+3"; "" for nobody's."""
+    """Return the ranks that contributed to a sum, as "0+1+3"; "" for none."""
     ranks = [str(rank) for rank, count in enumerate(counts) for _ in range(count)]
     return "+".join(ranks)
 
 
 class Payload(NamedTuple):
-    """What one message carried: which chunks, and whose shares of each.
+    """The contents of one message: its chunks, and the contributions in each.
 
-    chunks: numbers of the chunks, in order; empty if the places are not known.
-    counts: for each of them, how often each rank's share is in it.
+    chunks: numbers of the chunks, in order; empty if the indices are not known.
+    counts: for each of them, the number of each rank's contributions in it.
     """
 
     chunks: tuple[int, ...]
@@ -56,13 +56,13 @@ class Payload(NamedTuple):
 
 @dataclass
 class Shares:
-    """Whose shares each rank held after each of its calls, and sent in each message.
+    """The contributions that each rank held after each call, and sent in each message.
 
-    A chunk is a run of numbers that the algorithm never treated differently.
+    A chunk is a range of elements that the algorithm never treated differently.
 
-    bounds: where each chunk begins, and the length of the whole.
+    bounds: the first index of each chunk, and the length of the whole.
     held: for each rank, (step, counts of each chunk) after that step; the first is its
-        input, with step 0. Counts are None where the numbers are no sum of shares.
+        input, with step 0. Counts are None where elements are no sum of contributions.
     sent: (from, to) -> the payloads in the order in which they were sent.
     """
 
@@ -72,10 +72,10 @@ class Shares:
 
     @classmethod
     def read(cls, weights: Sequence[dict], places: Sequence[dict]) -> "Shares":
-        """Read the shares from what both runs saw, one record per rank.
+        """Return the shares decoded from the records of both runs, one per rank.
 
         A record has "held", a list of (step, numbers), and "sent", a list of
-        (peer, numbers). A message that only one of the runs sent is not told.
+        (peer, numbers). A message that only one of the runs sent is left out.
         """
         world_size = len(weights)
         held = [
@@ -99,7 +99,7 @@ class Shares:
 
     @classmethod
     def _cut(cls, length, held, sent):
-        """Cut the numbers into chunks wherever anything ever differed."""
+        """Cut the elements into chunks wherever neighbours ever differed."""
         cuts = {0, length}
         tables = [table for tables in held for _, table in tables]
         cuts |= {i for t in tables for i in range(1, length) if t[i] != t[i - 1]}
@@ -121,11 +121,11 @@ class Shares:
 
     @property
     def chunks(self) -> int:
-        """How many chunks there are."""
+        """The number of chunks."""
         return len(self.bounds) - 1
 
     def complete(self, chunk: int) -> tuple[int, ...]:
-        """Return the counts of `chunk` with every share that there was at the start."""
+        """Return the counts of `chunk` with every contribution of the start."""
         starts = [tables[0][1][chunk] for tables in self.held]
         return tuple(map(sum, zip(*starts, strict=True)))
 
@@ -137,7 +137,7 @@ class Shares:
 
 
 def _told(numbers, there, world_size):
-    """Return the counts at each place of a tensor; None where the runs disagree."""
+    """Return the counts at each index of a tensor; None where the runs disagree."""
     return tuple(
         counts if counts is not None and sum(counts) * place == other else None
         for place, (counts, other) in enumerate(
@@ -148,7 +148,7 @@ def _told(numbers, there, world_size):
 
 
 def _located(numbers, there, world_size, length):
-    """Return (place, counts) of each number of a message whose place is known."""
+    """Return (index, counts) of each element of a message whose index is known."""
     found = []
     for number, other in zip(numbers, there, strict=False):
         counts = counts_in(number, world_size)
@@ -161,7 +161,7 @@ def _located(numbers, there, world_size, length):
 
 
 def _ends(numbers):
-    """Return the places at which a message's runs of neighbours begin and end."""
+    """Return the indices at which a message's ranges of neighbours begin and end."""
     ends, last = set(), None
     for place, counts in numbers:
         if last is None or last != (place - 1, counts):

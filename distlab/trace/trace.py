@@ -1,13 +1,13 @@
-"""What every rank did, as data, and the counts made from it.
+"""The trace of a run: the events of every rank, and the counts made from them.
 
     rank 0  ──send 1──▶            mark           wait        recv 3
     rank 1            ◀──recv 0──        ...
 
-A trace knows nothing of processes or tensors. Whoever runs an algorithm, on real
-processes or on a simulated fabric, hands in its events; whoever draws, measures or
-grades reads them here. In a group, message k from rank a to rank b is a's k-th send
+A trace knows nothing of processes or tensors. Runners of an algorithm, on real
+processes or on a simulated fabric, create its events; pictures, measurements and
+grading read them here. In a group, message k from rank a to rank b is a's k-th send
 event to b and b's k-th recv event from a, so no event needs an identity. Messages of
-nodes may be lost or overtake each other, and carry a number: see `numbered`.
+nodes may be dropped or reordered, and carry a number: see `numbered`.
 """
 
 import json
@@ -32,15 +32,15 @@ class Trace:
     """The events of one run, ordered by start, of `world_size` ranks.
 
     `events` may end early: a rank that died left its last event with `end` None.
-    cut_s: when the world was stopped, for a run that did not finish.
-    shares: whose shares every chunk held, from a run that followed them.
-    who: what those who did it are called: "rank", or "worker" in a data job, where each
-        attempt at a task is an event of kind "work" with its name as label, such as
-        "map 3, attempt 2", and how it ended after that if it was not done: ", lost"; or
-        "node", where messages may overtake each other, be lost or doubled: there the
-        step of a send or recv is the number of its message, the same at both ends, and
-        its label the message in words.
-    clients: how many of them, the last ones, are clients of the others.
+    cut_s: the time at which the world was stopped, for a run that did not finish.
+    shares: the contributions in every chunk, from a run that followed them.
+    who: the kind of actor: "rank", or "worker" in a data job, where each attempt at a
+        task is an event of kind "work" with its name as label, such as "map 3,
+        attempt 2", and its fate after that if it was not done: ", lost"; or "node",
+        where messages may be reordered, dropped or duplicated: there the step of a send
+        or recv is the number of its message, the same at both ends, and its label the
+        message in words.
+    clients: the number of actors, the last ones, that are clients of the others.
     """
 
     world_size: int
@@ -66,13 +66,13 @@ class Trace:
         )
 
     def actors(self) -> str:
-        """Return how many there are of whom, as "3 nodes and 2 clients"."""
+        """Return the numbers of actors of each kind, as "3 nodes and 2 clients"."""
         counts = [(self.world_size - self.clients, self.who), (self.clients, "client")]
         told = [f"{count:,} {who}" + "s" * (count != 1) for count, who in counts]
         return " and ".join(told if self.clients else told[:1])
 
     def name(self, rank: int) -> str:
-        """Return what a rank is called, as "rank 2", "node 0" or "client 1"."""
+        """Return the name of a rank, as "rank 2", "node 0" or "client 1"."""
         first = self.world_size - self.clients
         return f"{self.who} {rank}" if rank < first else f"client {rank - first}"
 
@@ -88,7 +88,7 @@ class Trace:
         ]
 
     def since(self, label: str) -> "Trace":
-        """Return what each rank did from its last mark `label` on, and no shares.
+        """Return the events of each rank from its last mark `label` on, without shares.
 
         Messages stay whole if the ranks met, as in a barrier, just before the mark.
 
@@ -109,7 +109,7 @@ class Trace:
         return sorted({event.group for event in self.events})
 
     def among(self, which: str) -> "Trace":
-        """Return what happened in one group, or in all along one dimension of a mesh.
+        """Return the events in one group, or in all along one dimension of a mesh.
 
         which: a group of an event, such as "0,2#1@tp", or the dimension's name, "tp";
         "" is the world itself.
@@ -130,7 +130,7 @@ class Trace:
     def bytes_sent(self, rank: int) -> int:
         """Return the payload bytes of the messages that `rank` handed over, exactly.
 
-        A message that its receiver has was handed over, also if the call that sent it
+        A message that has been received was handed over, also if the call that sent it
         never ended.
         """
         return sum(event.bytes for event in self.handed_over(rank))
@@ -152,7 +152,7 @@ class Trace:
         return [e for e in sends if e.end is not None or id(e) in arrived]
 
     def bytes_received(self, rank: int) -> int:
-        """Return the payload bytes of the messages that `rank` was given."""
+        """Return the payload bytes of the messages that `rank` received."""
         received = self.of(rank, "recv")
         return sum(event.bytes for event in received if event.end is not None)
 
@@ -180,7 +180,7 @@ class Trace:
         return sorted(met, key=lambda m: (m.send or m.recv).start)
 
     def lost(self) -> int:
-        """Return how many messages the network lost."""
+        """Return the number of messages that the network dropped."""
         return sum(map(is_lost, self.events))
 
     def round_of_messages(self) -> list[tuple[Message, int]]:
@@ -227,7 +227,7 @@ class Trace:
     def waited_s(self, rank: int) -> float:
         """Return the seconds that `rank` spent in messages while none of its own moved.
 
-        A message moves from when both sides have joined it until the first has left.
+        A message moves from the start of its later side to the end of its earlier one.
         """
         inside, moving = [], []
         for message in self.messages():

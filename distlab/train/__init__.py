@@ -1,1 +1,1 @@
-"""Training on many ranks, each way from scratch and short enough to be read."""
+"""Training on many ranks: each method from scratch, and short enough to be read."""

@@ -1,8 +1,8 @@
 """Batch norm over the samples of all ranks.
 
-A rank's own share of a batch may be a handful of samples, whose mean says little about
-the batch. So mean and variance are summed up over all ranks, in forward and, since each
-sample then depends on all others, in backward too.
+A rank's own share of a batch may be a handful of samples, whose mean is a poor estimate
+of the batch's. So mean and variance are summed over all ranks, in forward and, since
+each sample then depends on all others, in backward too.
 """
 
 import torch
@@ -16,7 +16,7 @@ __all__ = ["SyncBatchNorm"]
 class SyncBatchNorm(nn.Module):
     """As `nn.BatchNorm1d`, over the batches of all ranks together.
 
-    features: how many numbers each sample has. x: [this rank's samples, features].
+    features: numbers per sample. x: [this rank's samples, features].
     Cost: two all-reduces of `features` numbers in forward, and two in backward.
     """
 

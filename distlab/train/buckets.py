@@ -1,4 +1,4 @@
-"""Buckets: gradients that travel together, as views of one flat buffer.
+"""Buckets: gradients that are reduced together, as views of one flat buffer.
 
     parameters    w1  b1  w2  b2  w3  b3        as they are registered
     buckets      [b3 w3] [b2 w2 b1] [w1]        the last registered come first
@@ -23,8 +23,8 @@ class Bucket:
     Its methods `parameters`, `buffer` and `gradients` are those of PyTorch's
     GradBucket, so that a communication hook works on both.
 
-    names: of its parameters, for errors. missing: those whose gradient of this step is
-    not there yet.
+    names: of its parameters, for errors. missing: those whose gradient of this step has
+    not been computed yet.
     """
 
     def __init__(self, parameters: list[nn.Parameter]):
@@ -36,7 +36,7 @@ class Bucket:
         self._views = [piece.view_as(parameter) for piece, parameter in pieces]
 
     def parameters(self) -> list[nn.Parameter]:
-        """Return them in the order in which they lie in the buffer."""
+        """Return the parameters in the order of their gradients in the buffer."""
         return self._parameters
 
     def buffer(self) -> torch.Tensor:
@@ -61,9 +61,9 @@ class Bucket:
                 view.copy_(parameter.grad)
 
     def hand_out(self) -> None:
-        """Let the gradients be views of the buffer.
+        """Make each parameter's gradient a view of the buffer.
 
-        From then on backward writes where the bucket is, and taking in copies nothing.
+        From then on backward writes into the buffer, and `take_in` copies nothing.
         """
         for parameter, view in zip(self._parameters, self._views, strict=True):
             parameter.grad = view

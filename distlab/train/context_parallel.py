@@ -1,11 +1,11 @@
-"""Context parallelism: ring attention over a sequence that is cut among the ranks.
+"""Context parallelism: ring attention over a sequence that is sharded over the ranks.
 
     rank              0      1      2      3       each has two chunks of the sequence,
     queries          0 7    1 6    2 5    3 4      r and 2n-1-r; they stay
     keys, step 1     0 7    1 6    2 5    3 4      its own
     keys, step 2     3 4    0 7    1 6    2 5      move on while the ranks compute
 
-The online softmax never needs all scores of a query at once. It takes tile after tile
+The online softmax never needs all scores of a query at once. It reads tile after tile
 of scores x, 128 x 128, and keeps a running maximum m, sum s and output o per query:
 
     m' = max(m, x)    s' = s exp(m - m') + sum exp(x - m')
@@ -14,8 +14,8 @@ of scores x, 128 x 128, and keeps a running maximum m, sum s and output o per qu
 Backward computes the scores again, and their softmax from the log-sum-exp m + log s,
 which forward keeps. The gradients of keys and values move along with these.
 
-If each rank had one stretch of a causal sequence, the last would have 2n-1 times the
-work of the first. With an early and a late chunk, all have the same in every step.
+If each rank had one contiguous part of a causal sequence, the last would do 2n-1 times
+the work of the first. With an early and a late chunk, each step is the same for all.
 
 Source: Liu, Zaharia and Abbeel, "Ring attention with blockwise transformers" (2023);
 Milakov and Gimelshein, "Online normalizer calculation for softmax" (2018); Dao et al.,
@@ -34,23 +34,23 @@ from distlab.errors import InvalidArgument
 __all__ = ["causal_work", "contiguous", "cut_sequence", "join_sequence"]
 __all__ += ["ring_attention", "zigzag"]
 
-_TILE = 128  # queries, and keys, of which the scores are there at once
+_TILE = 128  # queries, and keys, of one tile of scores
 
 
 def zigzag(world_size: int, rank: int) -> tuple[int, int]:
-    """Return which two of the 2n chunks a rank has: an early and a late one."""
+    """Return the indices of a rank's two of 2n chunks: an early and a late one."""
     return rank, 2 * world_size - 1 - rank
 
 
 def contiguous(world_size: int, rank: int) -> tuple[int, int]:
-    """Return the two chunks of a rank that has one stretch of the sequence."""
+    """Return the indices of a rank's two chunks if it has a contiguous part."""
     return 2 * rank, 2 * rank + 1
 
 
 def cut_sequence(comm, whole, *, dim=-2, layout: Callable = zigzag) -> torch.Tensor:
-    """Return this rank's two chunks of a sequence, one behind the other.
+    """Return this rank's two chunks of a sequence, concatenated.
 
-    layout: names the two chunks; a function of world size and rank.
+    layout: returns the indices of the two chunks; a function of world size and rank.
     Raises: InvalidArgument for a length that does not divide.
     """
     count, length = 2 * comm.world_size, whole.shape[dim]
@@ -64,7 +64,7 @@ def cut_sequence(comm, whole, *, dim=-2, layout: Callable = zigzag) -> torch.Ten
 
 
 def join_sequence(comm, shard, *, dim=-2, layout: Callable = zigzag) -> torch.Tensor:
-    """Return the whole of what `cut_sequence` cut, by an all-gather; no gradient."""
+    """Return the whole sequence from the shards, by an all-gather; no gradient."""
     ordered = {}
     for rank, each in enumerate(ring_all_gather(comm, shard.detach().contiguous())):
         ordered |= zip(layout(comm.world_size, rank), each.chunk(2, dim), strict=True)
@@ -72,7 +72,7 @@ def join_sequence(comm, shard, *, dim=-2, layout: Callable = zigzag) -> torch.Te
 
 
 def causal_work(world_size: int, layout: Callable = zigzag) -> list[list[float]]:
-    """Return for each rank and step how many blocks of chunk x chunk are not masked."""
+    """Return [rank][step] -> number of chunk x chunk blocks that are not masked."""
     n, own = world_size, [layout(world_size, rank) for rank in range(world_size)]
 
     def work(mine, theirs):
@@ -86,8 +86,8 @@ def ring_attention(comm, q, k, v, *, causal: bool = True, layout: Callable = zig
 
     Equals torch's scaled_dot_product_attention on the whole sequence.
 
-    q, k, v: this rank's shard, [batch, heads, length / n, head_dim], as is what it
-        returns. If causal, `cut_sequence` has cut it, with the same layout.
+    q, k, v: this rank's shard, [batch, heads, length / n, head_dim], as is the result.
+        If causal, it was cut by `cut_sequence`, with the same layout.
     Raises: InvalidArgument for shapes that are no shards of one sequence.
     Cost: n-1 messages in forward and 2n-1 in backward, each of a shard's K and V.
     """
@@ -157,7 +157,7 @@ def _scores(queries, keys, masked):
 
 
 def _around_the_ring(comm, kv, layout, attend: Callable, gradients=None):
-    """Attend to one rank's keys after another, while the next are on their way.
+    """Attend to one rank's keys after another, while the next ones are in flight.
 
     gradients: of keys and values, which move on with these; `attend` adds to them.
     """
@@ -191,7 +191,7 @@ def _around_the_ring(comm, kv, layout, attend: Callable, gradients=None):
 
 
 def _tiles(chunks, length):
-    """Return for each tile of a shard its chunk and its start in it, and its slice."""
+    """Return ((chunk, start in the chunk), slice of the shard) for each tile."""
     size = length // len(chunks)
     return [
         ((chunk, start), slice(i * size + start, i * size + min(start + _TILE, size)))

@@ -1,4 +1,4 @@
-"""Something to learn from, without a download: Python's own source, and digits."""
+"""Training data without a download: Python's own source, and digits; samplers."""
 
 import itertools
 import random
@@ -48,14 +48,14 @@ def digits() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def check_sharing(comm, indices: Iterable[int]) -> None:
-    """Compare which samples the ranks are going to see in an epoch.
+    """Check that the ranks' samples of an epoch are disjoint and equally many.
 
     indices: those of this rank's samples, such as `list(sampler)`.
     A sampler repeats up to n-1 samples for evenness; so many may be shared.
 
     Raises: InvalidArgument on every rank, if two ranks share more, or if one has more
         samples than another.
-    Cost: all indices travel to rank 0.
+    Cost: all indices are sent to rank 0.
     """
     mine = torch.as_tensor(list(indices), dtype=torch.int64)
     found = judged_by_rank_0(comm, mine, _badly_shared)
@@ -89,8 +89,8 @@ class ShardedSampler:
     The order is drawn anew in each epoch, the same on every rank. Where the ranks do
     not divide the samples, the first few come twice, so that all have equally many.
 
-    count: how many samples there are. seed: the same on every rank.
-    Source: torch.utils.data.DistributedSampler, whose face this is.
+    count: the number of samples. seed: the same on every rank.
+    Source: torch.utils.data.DistributedSampler, whose interface this has.
     """
 
     def __init__(self, count: int, rank: int, world_size: int, *, seed: int = 0):
@@ -102,7 +102,7 @@ class ShardedSampler:
         self.seed, self.epoch = seed, 0
 
     def set_epoch(self, epoch: int) -> None:
-        """Have the next iteration in another order; forgotten, all are in the same."""
+        """Set the epoch, and so the order; without it every epoch has the same one."""
         self.epoch = epoch
 
     def __len__(self):

@@ -1,12 +1,12 @@
-"""Data parallel training: every rank a whole model, a share of the batch, one gradient.
+"""Data parallel training: a whole model on every rank, part of the batch, one gradient.
 
     rank 0   forward ▌ backward of its samples ▐ ─┐
     rank 1   forward ▌ backward of its samples ▐ ─┼─ all-reduce ─▶ the same mean
     rank 2   forward ▌ backward of its samples ▐ ─┘                 on every rank
 
-Three rungs of one ladder: an all-reduce for each parameter after backward; one for each
-bucket of parameters; and one for each bucket as soon as it is full, while backward goes
-on with the layers before it.
+Three versions: an all-reduce for each parameter after backward; one for each bucket of
+parameters; and one for each bucket as soon as it is full, while backward continues with
+the layers before it.
 
     model = OverlappedDataParallel(comm, model)
     loss(model(x), y).backward()
@@ -42,13 +42,13 @@ __all__ = [
 
 
 def share_of_batch(comm, samples: int) -> float:
-    """Return what to multiply a rank's mean loss with, so that all samples count alike.
+    """Return the factor on a rank's mean loss that gives all samples the same weight.
 
     Ranks average their gradients, and so give each rank the same weight. Where batches
     differ in length, as the last one of an epoch may, a rank's loss has to count by its
     part of all samples, n times over.
 
-    samples: how many this rank has in this step; 0 is fine, if others have some.
+    samples: this rank's number in this step; 0 is fine, if others have some.
     Raises: InvalidArgument if no rank has any.
     """
     total = torch.tensor([float(samples)], dtype=torch.float64, device=comm.device)
@@ -100,7 +100,7 @@ class NaiveDataParallel(nn.Module):
 
     @contextmanager
     def no_sync(self) -> Iterator[None]:
-        """Only add gradients up in here; the step after it averages the sum of all."""
+        """Accumulate gradients without averaging; the next step averages the sum."""
         self.synchronizes = False
         try:
             yield
@@ -108,7 +108,7 @@ class NaiveDataParallel(nn.Module):
             self.synchronizes = True
 
     def accept_changes(self) -> None:
-        """Go on from values that were loaded into the module, on all ranks.
+        """Accept values that were loaded into the module, on all ranks.
 
         Raises: InvalidArgument on every rank if they are not the same on all.
         """
@@ -122,10 +122,10 @@ class BucketedDataParallel(NaiveDataParallel):
     Buckets are filled in reverse order of registration, which is about the order in
     which backward finishes gradients. The first is small, so that it is full early.
 
-    first_bytes, bucket_bytes: where a bucket ends.
+    first_bytes, bucket_bytes: sizes at which the first bucket, and each other, ends.
     hook: a function of (comm, bucket) that averages the bucket's buffer in place; None
         is an all-reduce. One made for PyTorch's DDP with `comm` as its state fits.
-    Cost: an all-reduce per bucket; the bytes are those of the naive way.
+    Cost: an all-reduce per bucket; the bytes are those of `NaiveDataParallel`.
     """
 
     def __init__(
@@ -159,13 +159,13 @@ class BucketedDataParallel(NaiveDataParallel):
 
 
 class OverlappedDataParallel(BucketedDataParallel):
-    """The same while backward goes on: a bucket travels as soon as it is full.
+    """The same during backward: a bucket is reduced as soon as it is full.
 
-    A hook on each parameter notes that its gradient is there. Buckets start in their
+    A hook on each parameter records its gradient as computed. Buckets start in their
     order, also if a later one is full first, so that all ranks make the same calls.
 
-    unused: what to do with a parameter that has no gradient after backward. "error"
-        names it, since on one rank only it would be a mistake that stalls the others;
+    unused: the treatment of a parameter that has no gradient after backward. "error"
+        raises, since on one rank only it would be a mistake that stalls the others;
         "zero" counts it as zero.
     Raises: InvalidArgument in `average_gradients`, for a parameter without a gradient.
     """
@@ -181,7 +181,7 @@ class OverlappedDataParallel(BucketedDataParallel):
         self._begin_step()
 
     def average_gradients(self) -> None:
-        """Wait for the buckets under way; start those that are not full, or refuse."""
+        """Wait for the started buckets; start those that are not full, or raise."""
         if not self.synchronizes:
             return
         missing = [p for bucket in self.buckets for p in bucket.missing]

@@ -1,11 +1,11 @@
-"""Who is gone, and who is wrong: heartbeats, suspicion, and ranks that compute wrongly.
+"""Detection of failures: heartbeats, suspicion, and ranks that compute wrongly.
 
     rank 1  ─ beat ── beat ── beat ─✗
     rank 0      │       │       │        phi 0.3 ... 2 ... 8: suspected
                 ▼       ▼       ▼
 
-A monitor never knows that a rank is dead. It knows how long nothing has come, and how
-unusual that is.
+A monitor never knows that a rank is dead. It knows the time since the last heartbeat,
+and how unusual that is.
 """
 
 import hashlib
@@ -34,21 +34,21 @@ __all__ = [
 
 
 class FixedTimeout:
-    """Suspects after so many seconds without a heartbeat, whatever is usual."""
+    """A detector that suspects after a fixed time without a heartbeat."""
 
     def __init__(self, timeout_s: float):
         self._timeout_s = timeout_s
 
     def beat(self, now_s: float) -> None:
-        """Hear of a heartbeat."""
+        """Record a heartbeat."""
 
     def timeout_s(self) -> float:
-        """Return after how many seconds without a heartbeat it suspects."""
+        """Return the seconds without a heartbeat after which it suspects."""
         return self._timeout_s
 
 
 class PhiAccrual:
-    """How unusual it is that no heartbeat has come for so long.
+    """A detector that grades the time since the last heartbeat, by phi.
 
     phi = -log10 P(an interval is longer than the time since the last heartbeat), with
     intervals normal, their mean and deviation those of the last `window`. Phi 1
@@ -71,7 +71,7 @@ class PhiAccrual:
         self._intervals, self._last_s = deque(maxlen=window), None
 
     def beat(self, now_s: float) -> None:
-        """Hear of a heartbeat."""
+        """Record a heartbeat."""
         if self._last_s is not None:
             self._intervals.append(now_s - self._last_s)
         self._last_s = now_s
@@ -82,7 +82,7 @@ class PhiAccrual:
         return NormalDist(mean, max(math.sqrt(variance), self._least_std_s))
 
     def phi(self, now_s: float) -> float:
-        """Return the suspicion at a moment; 0 before the second heartbeat."""
+        """Return phi at a time; 0 before the second heartbeat."""
         if not self._intervals:
             return 0.0
         usual = self._usual()
@@ -94,7 +94,7 @@ class PhiAccrual:
         return (z * z / 2 + math.log(z * math.sqrt(2 * math.pi))) / math.log(10)
 
     def timeout_s(self) -> float:
-        """Return after how many seconds phi reaches the threshold: it adapts."""
+        """Return the seconds after which phi reaches the threshold, which adapt."""
         if not self._intervals:
             return math.inf
         usual = self._usual()
@@ -110,13 +110,13 @@ def beat(
     jitter: Callable[[random.Random], float] | None = None,
     seed: int = 0,
 ) -> None:
-    """Have every rank send heartbeats to rank 0, which receives them from any.
+    """Send heartbeats from every rank to rank 0, which receives them from any.
 
-    stops: when a rank falls silent, in seconds; it says goodbye in the end, so that
-        rank 0 knows when to stop listening.
-    jitter: of a generator, how many times the usual interval the next one takes.
+    stops: rank -> the time in seconds at which it falls silent; it sends a last message
+        at the end, so that rank 0 can stop receiving.
+    jitter: given a generator, returns the factor on the next interval.
 
-    When they arrived is in the trace, see `arrivals`.
+    The trace has the arrival times, see `arrivals`.
     """
     if comm.rank == 0:
         message, left = torch.zeros(1), comm.world_size - 1
@@ -140,7 +140,7 @@ def beat(
 
 
 def arrivals(trace) -> dict[int, list[float]]:
-    """Return when heartbeats came from each rank, in seconds, without the goodbye."""
+    """Return rank -> arrival times of its heartbeats, in seconds, without the last."""
     found = {rank: [] for rank in range(1, trace.world_size)}
     for event in trace.of(0, "recv"):
         found[event.peer].append(event.end)
@@ -148,10 +148,10 @@ def arrivals(trace) -> dict[int, list[float]]:
 
 
 class Outcome(NamedTuple):
-    """What a detector made of heartbeats.
+    """A detector's errors and delay on a series of heartbeats.
 
-    false_alarms: intervals in which it suspected a rank that was there.
-    detects_s: from the last heartbeat to the suspicion, on average.
+    false_alarms: intervals in which it suspected a rank that was alive.
+    detects_s: seconds from the last heartbeat to the suspicion, on average.
     """
 
     false_alarms: int
@@ -159,9 +159,9 @@ class Outcome(NamedTuple):
 
 
 def judge(detector, times: Iterable[float], *, learn: int = 10) -> Outcome:
-    """Return how a detector would have done on heartbeats that came at these times.
+    """Return a detector's `Outcome` on heartbeats that arrived at these times.
 
-    learn: how many it hears before it is judged.
+    learn: the number of heartbeats before its judgements count.
     """
     alarms, timeouts, last_s = 0, [], None
     for number, now_s in enumerate(times):
@@ -197,12 +197,12 @@ def recomputed(
 ) -> list[int]:
     """Return the ranks whose gradients a second rank could not confirm.
 
-    gradients_of: computes what a rank contributes, given its number, from the same
+    gradients_of: computes a rank's contribution, given its number, from the same
         samples and random numbers; rank r computes its own and those of rank r - 1.
 
-    A rank that computes wrongly disagrees with both neighbours, and is named. If the
-    error does not come twice, it and the rank that checks it can't be told apart, and
-    both are named.
+    A rank that computes wrongly disagrees with both neighbours, and is returned. If the
+    error does not occur twice, it and the rank that checks it cannot be distinguished,
+    and both are returned.
     Cost: forward and backward twice. Done every k-th step it is 1/k of a step.
     """
     n = comm.world_size

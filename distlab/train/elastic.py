@@ -1,15 +1,15 @@
-"""What training keeps through changes of its world: committed, and shared again.
+"""Elastic state: the state of training that survives changes of the world size.
 
     world of 4   step ─ commit ─ step ─ commit ─ st✗
     world of 3                                     sync ─ step ─ commit ─ ...
 
 A rank may be anywhere when its world ends: one has stepped its optimizer, another still
 waits for a gradient. So each keeps a snapshot of its last whole step, in memory, and
-all go on from the newest one. At most the step that was not committed is done again.
+all continue from the newest one. At most the step that was not committed is repeated.
 
-The batch stays the same when ranks come and go: each takes its share of the same
-samples, and weights its gradient by how many it had. Then the learning rate stays the
-same, too. With a batch that grows with the ranks it would have to be scaled along.
+The batch stays the same when ranks come and go: each takes its part of the same
+samples, and weights its gradient by their number. Then the learning rate stays the
+same, too. With a batch that grows with the ranks it would have to be scaled as well.
 
 Source: Horovod's elastic state (commit, restore, sync).
 """
@@ -32,7 +32,7 @@ class ElasticState(dict):
         state = kept["state"]
         state.sync(comm)
 
-    commits: how many snapshots this process has taken, or taken over from others.
+    commits: the number of snapshots that this process has taken, or received.
     Memory: a second copy of everything, which is the snapshot.
     """
 
@@ -47,7 +47,7 @@ class ElasticState(dict):
         self.commits += 1
 
     def restore(self) -> None:
-        """Return to the last snapshot, in the objects that are there."""
+        """Load the last snapshot into the present objects."""
         for name, value in copy.deepcopy(self._snapshot).items():
             if hasattr(self[name], "load_state_dict"):
                 self[name].load_state_dict(value)
@@ -55,7 +55,7 @@ class ElasticState(dict):
                 self[name] = value
 
     def sync(self, comm) -> None:
-        """Have all ranks go on from the newest snapshot that one of them has.
+        """Load the newest snapshot of any rank on all ranks.
 
         Before the first commit it is rank 0's.
         Cost: a number of each rank; if one of them lacks the newest, a broadcast of it.
@@ -71,7 +71,7 @@ class ElasticState(dict):
         self.restore()
 
     def _take_over(self, comm, owner):
-        """Have the snapshot of rank `owner` on every rank."""
+        """Broadcast the snapshot of rank `owner`."""
         packed = io.BytesIO()
         if comm.rank == owner:
             torch.save(self._snapshot, packed)

@@ -1,4 +1,4 @@
-"""Expert parallelism: a mixture of experts, of which each rank has some.
+"""Expert parallelism: a mixture of experts that are distributed over the ranks.
 
     tokens of a rank ── router: k experts each ── sorted by expert ── all-to-all ──┐
     weighted sums, in the tokens' order ── all-to-all ── experts, on their ranks ──┘
@@ -39,17 +39,17 @@ __all__ = ["MixtureOfExperts", "Routing", "exchange_rows", "own_experts"]
 
 
 def own_experts(comm, count: int) -> range:
-    """Return which of so many experts are this rank's, as even as can be."""
+    """Return the numbers of this rank's experts, of `count`, as even as possible."""
     edges = chunk_edges(count, comm.world_size)
     return range(edges[comm.rank], edges[comm.rank + 1])
 
 
 @dataclass(frozen=True)
 class Routing:
-    """Where the tokens of one forward went; the same on all ranks.
+    """The destinations of the tokens of one forward; the same on all ranks.
 
-    routed, kept: for each rank and expert, how many of the rank's tokens chose the
-        expert, and how many of these it computes. owners: the rank of each expert.
+    routed, kept: for each rank and expert, the number of the rank's tokens that chose
+        the expert, and of those that it computes. owners: the rank of each expert.
     capacity: the most tokens that an expert computes, or None. row_bytes: of a token.
     """
 
@@ -61,17 +61,17 @@ class Routing:
 
     @property
     def choices(self) -> list[int]:
-        """How many tokens chose each expert."""
+        """The number of tokens that chose each expert."""
         return [sum(column) for column in zip(*self.routed, strict=True)]
 
     @property
     def tokens(self) -> list[int]:
-        """How many tokens each expert computes."""
+        """The number of tokens that each expert computes."""
         return [sum(column) for column in zip(*self.kept, strict=True)]
 
     @property
     def dropped(self) -> int:
-        """How many choices were over an expert's capacity."""
+        """The number of choices over an expert's capacity."""
         return sum(self.choices) - sum(self.tokens)
 
     @property
@@ -86,7 +86,7 @@ class Routing:
 
     @property
     def sent_bytes(self) -> list[int]:
-        """What each rank sends in the two all-to-alls; in backward, as much again."""
+        """The bytes that each rank sends in the two all-to-alls; backward as many."""
         sent = [0] * len(self.kept)
         for rank, row in enumerate(self.kept):
             for count, owner in zip(row, self.owners, strict=True):
@@ -102,7 +102,7 @@ class MixtureOfExperts(nn.Module):
         layer = MixtureOfExperts(comm, nn.Linear(width, 8), experts)
         output, auxiliary_loss = layer(x)
 
-    router: from a token to a number for each expert; all get rank 0's values.
+    router: from a token to a logit for each expert; all get rank 0's values.
     experts: this rank's own; they keep the width of rows, of which they may get none.
     capacity_factor: None drops nothing. routing: the `Routing` of the last forward.
     Cost: n-1 messages of 16 bytes per expert, then 2(n-1) of tokens; in backward,
@@ -126,7 +126,7 @@ class MixtureOfExperts(nn.Module):
         self.experts = nn.ModuleDict(zip(names, experts, strict=True))
 
     def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return what experts make of x, [..., width], and the auxiliary loss."""
+        """Return the experts' output for x, [..., width], and the auxiliary loss."""
         tokens = x.reshape(-1, x.shape[-1])
         p = self.router(tokens).softmax(-1)
         if p.shape[-1] != len(self.owners):
@@ -147,14 +147,14 @@ class MixtureOfExperts(nn.Module):
         return output.reshape(x.shape), auxiliary
 
     def _capacity(self, tokens):
-        """Return how many of a rank's tokens an expert computes at most."""
+        """Return the most of a rank's tokens that an expert computes."""
         if self.capacity_factor is None:
             return tokens
         even = self.top_k * tokens / len(self.owners)
         return math.ceil(self.capacity_factor * even - 1e-9)  # 1.1 times 10 is 11
 
     def _within_capacity(self, chosen, tokens):
-        """Return which choices are kept, by expert, and how many are made and kept."""
+        """Return the kept choices, by expert, and counts [2, experts]: made, kept."""
         made = torch.bincount(chosen, minlength=len(self.owners))
         order, capacity = chosen.argsort(stable=True), self._capacity(tokens)
         starts = (made.cumsum(0) - made)[chosen[order]]
@@ -170,7 +170,7 @@ class MixtureOfExperts(nn.Module):
         return Routing(routed, kept, self.owners, capacity, row_bytes)
 
     def _by_experts(self, rows):
-        """Send rows, sorted by expert, to their experts; return what these make."""
+        """Send rows, sorted by expert, to their experts; return the experts' output."""
         comm, kept, m = self.comm, self.routing.kept, len(self.own)
         outgoing = [0] * comm.world_size
         for count, owner in zip(kept[comm.rank], self.owners, strict=True):
@@ -188,11 +188,11 @@ class MixtureOfExperts(nn.Module):
 
 
 def exchange_rows(comm, rows, outgoing: list[int], incoming: list[int]) -> torch.Tensor:
-    """Send so many rows to each rank, in order, and return those that come, likewise.
+    """Send `outgoing[r]` rows to each rank r, in order; return the `incoming` ones.
 
     Backward is the reverse all-to-all, also where rows need no gradient.
     """
-    needed = torch.empty(0, requires_grad=True)  # or autograd would pass by some ranks
+    needed = torch.empty(0, requires_grad=True)  # or autograd would skip some ranks
     return _Exchange.apply(comm, rows, outgoing, incoming, needed)
 
 

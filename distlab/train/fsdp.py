@@ -1,12 +1,12 @@
-"""Fully sharded data parallel, ZeRO 3: a layer's parameters exist while it is at work.
+"""Fully sharded data parallel, ZeRO 3: a layer's parameters exist while it computes.
 
     forward    gather 1 │ layer 1 │ free 1          backward   gather 2 │ layer 2 │ ─┐
                   gather 2 ┊ layer 2 │ free 2                    reduce-scatter, free 2
 
 Each unit, such as a block of a transformer, is one flat tensor. Between uses it has no
-memory: its storage is resized to nothing, and what autograd saved for backward are
-views of it that are filled again in time. While one unit computes, the next one is
-gathered.
+memory: its storage is resized to zero (reshard), and the tensors that autograd saved
+for backward are views of it that are filled again in time. While one unit computes,
+the next one is gathered (prefetch).
 
 Source: Zhao et al., "PyTorch FSDP: experiences on scaling fully sharded data parallel"
 (2023).
@@ -36,7 +36,7 @@ __all__ = ["FullySharded", "Unit"]
 
 
 class FullySharded:
-    """A module whose parameters, gradients and optimizer state are shared out.
+    """A module whose parameters, gradients and optimizer state are sharded.
 
         sharded = FullySharded(comm, model, Block)
         optimizer = torch.optim.Adam(sharded.shards)
@@ -44,12 +44,12 @@ class FullySharded:
         optimizer.step()
 
     unit: a class; each submodule of it is a unit, and the rest of the module is one.
-    prefetch: whether the next unit is gathered while one computes.
+    prefetch: True to gather the next unit while one computes.
     replicas: with it, comm shards one copy of the model of several, and replicas is the
         Comm among the ranks that hold the same shard of each: the two dimensions of a
         mesh. Shards' gradients are averaged over it. This is hybrid sharding (HSDP).
     gather: a function of (comm, flat) that fills a unit's parameters, of which each
-        rank has its own part; `compression.quantized_gather` sends fewer bytes.
+        rank has its own shard; `compression.quantized_gather` sends fewer bytes.
     names: the first name of every parameter, by each name that it has.
 
     Frozen parameters stay whole, on every rank. Backwards before a step add up.
@@ -58,7 +58,7 @@ class FullySharded:
         that two units share.
     Cost: 3(n-1)/n times the parameters' bytes per rank and step: gathered in forward
         and in backward, and reduce-scattered; as much again for every further backward.
-        Over m replicas 2(m-1)/m times the shard's bytes besides.
+        Over m replicas 2(m-1)/m times the shard's bytes in addition.
     """
 
     def __init__(
@@ -99,8 +99,8 @@ class FullySharded:
                 one.after, following.before = following, one
 
     def _after_forward(self, module, inputs, output):
-        # Backward comes by here first; a gradient may come in a backward within it, of
-        # a block that is computed again.
+        # Backward reaches these tensors first; a gradient may be computed in a nested
+        # backward, of a block that is recomputed.
         for each in _with_gradient(output):
             each.register_hook(self._in_backward)
 
@@ -113,19 +113,19 @@ class FullySharded:
         self._ends = False
         for each in self.units:
             each.settle()
-            each.free()  # gathered ahead for a backward that never came to it
+            each.free()  # prefetched for a backward that did not reach it
 
     def accept_changes(self) -> None:
-        """Go on from shards that were changed on all ranks, not by an optimizer."""
+        """Accept shards that were changed on all ranks, not by an optimizer."""
         self.watch.forget()
 
 
 class Unit:
     """One module's own parameters, without those of the units inside it.
 
-    homes: for each parameter the places, (module, name), where forward looks for it.
+    homes: for each parameter its attributes, (module, name), which forward reads.
     full: all of them in one tensor, without memory between uses. shard: this rank's
-    part. after, before: the units to prefetch in forward and in backward.
+    shard. after, before: the units to prefetch in forward and in backward.
     """
 
     after = before = None
@@ -147,7 +147,7 @@ class Unit:
         module.register_forward_hook(self._after_forward)
 
     def start_gathering(self) -> None:
-        """Begin to fetch the others' parts, unless that has begun."""
+        """Start the all-gather (unshard), unless it has been started."""
         if self._arriving is None:
             flat = self.full.data
             flat.untyped_storage().resize_(flat.nbytes)
@@ -155,17 +155,17 @@ class Unit:
             self._arriving = self.comm.start(self.gather, flat)
 
     def settle(self) -> None:
-        """Wait for the mean gradient of this rank's part, and keep it in the shard."""
+        """Wait for the mean gradient of this rank's shard, and add it to its `grad`."""
         if self._leaving is not None:
             add_to_gradient(self.shard, self._leaving.wait())
             self._leaving = None
 
     def free(self) -> None:
-        """Give the memory of the full parameters back."""
+        """Free the memory of the full parameters (reshard)."""
         if self._arriving is not None:
             self._arriving.wait()
             self._arriving = None
-        # A GPU may still be reading; whatever gets this memory next queues behind that.
+        # A GPU may still be reading; the next user of this memory queues behind that.
         self.full.data.untyped_storage().resize_(0)
 
     def _gather(self):
@@ -183,7 +183,7 @@ class Unit:
                 setattr(owner, name, view)
 
     def _after_forward(self, module, inputs, output):
-        if not _in_backward():  # in which it is computed again to be used at once
+        if not _in_backward():  # in which it is recomputed to be used at once
             self.free()
         for each in _with_gradient(output):
             each.register_hook(self._before_backward)
@@ -207,17 +207,17 @@ class Unit:
 
 
 def _in_backward():
-    return torch._C._current_graph_task_id() != -1  # as torch's own checkpoint asks
+    return torch._C._current_graph_task_id() != -1  # as torch's own checkpoint checks
 
 
 def _with_gradient(output):
-    """Return the tensors in what a module returned that backward may come from."""
+    """Return the tensors in a module's output that require gradients."""
     tensors = filter(torch.is_tensor, tree_leaves(output))
     return [tensor for tensor in tensors if tensor.requires_grad]
 
 
 def _own_parameters(module, units):
-    """Return the trained parameters that belong to no unit inside, and their homes."""
+    """Return trained parameters outside of inner units -> their (module, name)s."""
     inside = {
         each
         for unit in module.modules()

@@ -1,4 +1,4 @@
-"""A whole model's state as torch writes it, and the same by parameter.
+"""Full state of a model: torch's format, and the same by parameter.
 
     torch's     {"model": module.state_dict(), "optimizer": optimizer.state_dict()}
     by name     {"blocks.0.weight": {"values": ..., "exp_avg": ..., "step": ...}, ...}
@@ -16,7 +16,7 @@ __all__ = ["as_full", "by_name", "check_full", "flat_parts", "kinds_of_state"]
 
 
 def as_full(learned: Learned, taken: dict, states: dict[str, dict]) -> dict:
-    """Return torch's form of what was taken, with the states by name."""
+    """Return the full state in torch's format, from `taken` and the states by name."""
     names = learned.trained.names
     values = {alias: states[n]["values"] for alias, n in names.items() if n in states}
     order, state = _order(learned), {}
@@ -35,7 +35,7 @@ def as_full(learned: Learned, taken: dict, states: dict[str, dict]) -> dict:
 
 
 def by_name(content: dict, learned: Learned) -> dict[str, dict]:
-    """Return the states by name of a content that `check_full` has passed."""
+    """Return the states by name of a full state that passed `check_full`."""
     optimizer = content["optimizer"]
     masters = optimizer.get("masters")
     state = optimizer["optimizer"]["state"] if masters else optimizer["state"]
@@ -50,9 +50,9 @@ def by_name(content: dict, learned: Learned) -> dict[str, dict]:
 
 
 def check_full(content: dict, learned: Learned) -> dict:
-    """Return the options and the rest of a content, if it fits.
+    """Return the options and the unsharded rest of a full state, if it fits.
 
-    Raises: CheckpointError, naming what is of another model or optimizer.
+    Raises: CheckpointError, naming the entry of another model or optimizer.
     """
     if not isinstance(content, dict) or not {"model", "optimizer"} <= content.keys():
         raise CheckpointError('it is no full state: it has no "model" and "optimizer".')
@@ -89,7 +89,7 @@ def check_full(content: dict, learned: Learned) -> dict:
 
 
 def kinds_of_state(group, states: dict[str, dict]) -> tuple[dict, dict]:
-    """Return the types of what a group has per number, and what it has once."""
+    """Return a group's kinds of state: kind -> dtype per element, and kind -> value."""
     types, once = {}, {}
     for name, shape in zip(group.names, group.shapes, strict=True):
         for key, value in states[name].items():
@@ -102,7 +102,7 @@ def kinds_of_state(group, states: dict[str, dict]) -> tuple[dict, dict]:
 
 
 def flat_parts(group, states, key, world_size, like) -> list[torch.Tensor]:
-    """Return one kind of state of a group, cut into a part for every rank."""
+    """Return one kind of a group's state, flat, as a list of a part for every rank."""
     flat = like.new_zeros(group.part * world_size)
     for name, view in zip(group.names, group.views(flat), strict=True):
         if key in states[name]:

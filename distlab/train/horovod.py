@@ -1,13 +1,13 @@
-"""Horovod's idea in three calls: broadcast, wrap, scale.
+"""Horovod's interface in three calls: broadcast, wrap, scale.
 
     broadcast_parameters(comm, model)
     optimizer = DistributedOptimizer(comm, torch.optim.SGD(model.parameters(), rate))
     rate = rate * comm.world_size
 
-What it brought was this: a training loop for one GPU becomes one for many by three
-lines. The package itself can't be installed any more with current versions of PyTorch:
-its last release, 0.28.1 of 2023, is compiled as C++14, and PyTorch's headers ask for
-C++17 since 2.1 (horovod/horovod, issue 3996).
+Its idea: three lines turn a training loop for one GPU into one for many. The package
+itself cannot be installed with current versions of PyTorch: its last release, 0.28.1
+of 2023, is compiled as C++14, and PyTorch's headers need C++17 since 2.1
+(horovod/horovod, issue 3996).
 
 Horovod starts to average a gradient as soon as backward has it, and sends several that
 are ready as one message, its "tensor fusion". Here all of that waits for `step`.
@@ -27,7 +27,7 @@ __all__ = ["DistributedOptimizer", "broadcast_parameters"]
 
 
 def broadcast_parameters(comm, module: nn.Module) -> None:
-    """Give every rank rank 0's parameters and buffers.
+    """Broadcast rank 0's parameters and buffers.
 
     Raises: InvalidArgument, naming the first parameter that differs in shape or type.
     """

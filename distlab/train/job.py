@@ -1,4 +1,4 @@
-"""What the training jobs of lessons 11, 12 and 14 share: settings, data, log.
+"""Common parts of the training jobs of lessons 11, 12 and 14: settings, data, log.
 
     for step, text in job.batches(rank, world_size):
         ...                                            # forward, backward, step
@@ -46,7 +46,7 @@ class Job:
     steps: int = 200
     lr: float = 3e-3  # learning rate after the warm-up
     warmup: int = 20  # steps in which the rate rises
-    clip: float = 1.0  # most that the norm of the gradients may be
+    clip: float = 1.0  # the largest norm of the gradients
     bf16: bool = False  # matrix products in bfloat16; weights stay float32
     compile: bool = False  # torch.compile for each block
     every: int = 10  # steps from one line of the log to the next
@@ -55,7 +55,7 @@ class Job:
 
     @property
     def device(self) -> torch.device:
-        """Where this rank computes: on its GPU under NCCL, else on the CPU."""
+        """This rank's device: its GPU under NCCL, else the CPU."""
         if dist.get_backend() == "nccl":
             return torch.device("cuda", torch.cuda.current_device())
         return torch.device("cpu")
@@ -71,7 +71,7 @@ class Job:
         return gpt
 
     def autocast(self) -> torch.autocast:
-        """Return the context of forward passes: in bfloat16 if the job says so."""
+        """Return the context of forward passes: bfloat16 if `bf16` is set."""
         return torch.autocast(self.device.type, torch.bfloat16, enabled=self.bf16)
 
     def rate(self, step: int) -> float:
@@ -86,7 +86,7 @@ class Job:
         """Yield each step's number, from 1, and a share of its windows of the text.
 
         The order is drawn anew in each epoch, the same on every rank.
-        pieces: what a share is to be cut into. done: steps to leave out.
+        pieces: equal parts into which a share will be cut. done: steps to leave out.
 
         Raises: InvalidArgument if the batch does not divide.
         """
@@ -115,9 +115,9 @@ class Job:
 
 
 class Log:
-    """Prints a line from rank 0 every few steps; between them no rank waits for a GPU.
+    """A log, printed by rank 0 every few steps; between them no rank waits for a GPU.
 
-    done: the steps that were done before. loss: that of the last line.
+    done: the number of steps done before. loss: that of the last line.
     """
 
     def __init__(self, job: Job, done: int = 0):

@@ -1,9 +1,9 @@
-"""Memory by kind, measured: the bytes of tensors that are there.
+"""Memory by kind, measured: the bytes of live tensors.
 
-    parameters, gradients, optimizer state     tensors that somebody holds
-    activations                                what autograd keeps for backward
+    parameters, gradients, optimizer state     tensors of the module and the optimizer
+    activations                                tensors that autograd keeps for backward
 
-A view has no bytes of its own: what counts are storages, each once.
+A view has no bytes of its own: storages are counted, each once.
 """
 
 from collections.abc import Iterable
@@ -22,11 +22,11 @@ __all__ = ["SavedForBackward", "measured", "optimizer_bytes", "storage_bytes"]
 def measured(
     module: nn.Module, optimizer, sharded: FullySharded | None = None
 ) -> ModelStates:
-    """Count what this rank holds now for a module that is trained.
+    """Return the bytes that this rank holds now for a module that is trained.
 
-    optimizer: a torch optimizer, `MasterWeights`, `ZeroOptimizer` or what is made of
+    optimizer: a torch optimizer, `MasterWeights`, `ZeroOptimizer` or a combination of
         these. sharded: the `FullySharded` of the module, if there is one.
-    What is under way is not counted; after a backward nothing is.
+    Buffers of unfinished communication, which a backward ends, are not counted.
     """
     groups = []
     if sharded is not None:
@@ -55,7 +55,7 @@ def storage_bytes(tensors: Iterable[torch.Tensor | None]) -> int:
 def optimizer_bytes(optimizer) -> int:
     """Return the bytes of an optimizer's state, without its counts of steps.
 
-    Master weights are state, as is what the optimizer of them keeps.
+    Master weights are state, as is the state of their optimizer.
     """
     masters = storage_bytes(_masters(optimizer))
     while isinstance(optimizer, ZeroOptimizer | MasterWeights):
@@ -71,13 +71,13 @@ def _masters(optimizer):
 
 
 class SavedForBackward:
-    """Counts what autograd keeps for backward while the block runs.
+    """A counter of the bytes that autograd saves for backward while the block runs.
 
         with SavedForBackward(model.parameters()) as kept:
             loss = model(x)
         kept.nbytes
 
-    but: tensors that are there anyway, such as parameters, which are not counted.
+    but: tensors that exist anyway, such as parameters, which are not counted.
     """
 
     def __init__(self, but: Iterable[torch.Tensor] = ()):
@@ -96,7 +96,7 @@ class SavedForBackward:
 
     def __exit__(self, *exception):
         self._hooks.__exit__(*exception)
-        del self._hooks  # they hold this: a cycle, and all that was kept
+        del self._hooks  # they hold this: a cycle, and all saved tensors
 
     def _keep(self, tensor):
         storage = tensor.untyped_storage()

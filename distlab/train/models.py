@@ -1,4 +1,4 @@
-"""Models worth training on two cores: a small GPT on bytes, and a reader of digits."""
+"""Models that two cores can train: a small GPT on bytes, and a classifier of digits."""
 
 import torch
 from torch import nn
@@ -8,9 +8,9 @@ __all__ = ["GPT", "Block", "DigitReader", "spell"]
 
 
 class Block(nn.Module):
-    """One layer of a GPT: attention to what came before, then a small network.
+    """One layer of a GPT: causal attention, then an MLP.
 
-    x: [batch, length, width], as is what it returns.
+    x: [batch, length, width], as is the output.
     """
 
     def __init__(self, width: int, heads: int):
@@ -25,7 +25,7 @@ class Block(nn.Module):
         )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        """Return x with what attention and network add to it."""
+        """Return x plus the outputs of attention and network."""
         batch, length, width = x.shape
         split = self.queries_keys_values(self.before_attention(x)).view(
             batch, length, 3, self.heads, width // self.heads
@@ -37,9 +37,9 @@ class Block(nn.Module):
 
 
 class GPT(nn.Module):
-    """A language model of bytes: 256 of them, and no other tokens.
+    """A language model of bytes: a vocabulary of 256 tokens.
 
-    length: the most bytes that it looks back at.
+    length: the context length in bytes.
     Source: Radford et al., "Language models are unsupervised multitask learners"
         (2019).
     """
@@ -55,7 +55,7 @@ class GPT(nn.Module):
         self.apply(_start_small)
 
     def forward(self, text: torch.Tensor) -> torch.Tensor:
-        """Return a score for each next byte: [batch, length, 256].
+        """Return the logits of the next byte: [batch, length, 256].
 
         text: bytes as int64, [batch, length].
         """
@@ -66,7 +66,7 @@ class GPT(nn.Module):
         return self.scores(self.last_norm(x))
 
     def loss(self, text: torch.Tensor) -> torch.Tensor:
-        """Return the mean surprise at each byte after the first, in nats.
+        """Return the mean cross-entropy of each byte after the first, in nats.
 
         text: [batch, up to length + 1].
         """
@@ -82,9 +82,9 @@ def _start_small(module):
 
 
 class DigitReader(nn.Module):
-    """Reads scikit-learn's handwritten digits, 8 by 8 pixels each.
+    """A classifier of scikit-learn's handwritten digits, 8 by 8 pixels each.
 
-    pixels: [batch, 64], from 0 to 1; returns a score for each digit, [batch, 10].
+    pixels: [batch, 64], from 0 to 1; returns the logits of the digits, [batch, 10].
     """
 
     def __init__(self, width: int = 64):
@@ -95,7 +95,7 @@ class DigitReader(nn.Module):
         )  # fmt: skip
 
     def forward(self, pixels: torch.Tensor) -> torch.Tensor:
-        """Return the scores."""
+        """Return the logits, [batch, 10]."""
         return self.layers(pixels)
 
     def loss(self, pixels: torch.Tensor, digits: torch.Tensor) -> torch.Tensor:
@@ -105,7 +105,7 @@ class DigitReader(nn.Module):
 
 @torch.no_grad()
 def spell(model: GPT, start: str, count: int, *, seed: int = 0) -> str:
-    """Return `start` and `count` more bytes, each drawn as the model thinks likely."""
+    """Return `start` and `count` more bytes, sampled at a temperature of 0.8."""
     draw = torch.Generator().manual_seed(seed)
     device = model.scores.weight.device
     text = torch.tensor([list(start.encode())], device=device)

@@ -1,9 +1,9 @@
-"""Offload: what an optimizer needs, kept and stepped where memory is cheap.
+"""CPU offload: optimizer state, kept and stepped in the CPU's memory.
 
     GPU    parameters and gradients, 16 bits     ── gradients ──▶    CPU    masters,
                                                  ◀─ new values ──           moments
 
-Per number of the shard 2 bytes go each way, and 12 bytes less stay on the GPU.
+Per element of the shard 2 bytes go each way, and 12 bytes less stay on the GPU.
 
 Source: Ren et al., "ZeRO-Offload: democratizing billion-scale model training" (2021).
 """
@@ -23,8 +23,8 @@ class Offloaded(MasterWeights):
 
         Offloaded(sharded.shards, lambda p: torch.optim.Adam(p))
 
-    moved_bytes: of gradients that went there and of values that came back, counted also
-        where both devices are the same, as they are without a GPU.
+    moved_bytes: of gradients sent there and of values copied back, counted also where
+        both devices are the same, as they are without a GPU.
     """
 
     def __init__(
@@ -38,11 +38,11 @@ class Offloaded(MasterWeights):
         self.moved_bytes = 0  # from here on; the first copy is no part of a step
 
     def fetch(self, tensor: torch.Tensor) -> torch.Tensor:
-        """Return a copy there; it travels in its own type and is widened there."""
+        """Return a copy on the device, moved in its own type and widened there."""
         self.moved_bytes += tensor.nbytes
         return super().fetch(tensor.to(self.device))
 
     def give_back(self, master: torch.Tensor, parameter: torch.Tensor) -> None:
-        """Copy a master's values back, rounded before they travel."""
+        """Copy a master's values back, rounded before the copy."""
         self.moved_bytes += parameter.nbytes
         parameter.copy_(master.to(parameter.dtype))

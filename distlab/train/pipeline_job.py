@@ -1,4 +1,4 @@
-"""What lesson 14's training job needs besides a pipeline: `TorchComm`, and clipping."""
+"""Parts of lesson 14's training job beside its pipeline: `TorchComm`, and clipping."""
 
 import torch
 import torch.distributed as dist
@@ -30,7 +30,7 @@ _SCHEDULES = {
 def schedule_named(name: str, microbatches: int) -> Schedule:
     """Return a schedule with a stage for each rank, such as "1f1b".
 
-    Raises: InvalidArgument for a name that it does not know.
+    Raises: InvalidArgument for an unknown name.
     """
     if name not in _SCHEDULES:
         raise InvalidArgument(f"{name!r} is none of {', '.join(_SCHEDULES)}.")
@@ -47,11 +47,11 @@ def clip_over_stages(parameters: list[nn.Parameter], most: float) -> torch.Tenso
 
 
 class TorchComm:
-    """What `play` uses of a Comm, on torch.distributed alone.
+    """The part of a Comm that `play` uses, on torch.distributed alone.
 
-    Ranks whose stages meet have a process group of their own. NCCL carries the messages
-    of a group one after another; so each pair needs an order of its own messages only,
-    and does not wait for those of other pairs.
+    Ranks with neighbouring stages have a process group of their own. NCCL sends the
+    messages of a group one after another; so each pair needs an order of its own
+    messages only, and does not wait for those of other pairs.
     """
 
     def __init__(self, device: torch.device):
@@ -82,12 +82,12 @@ class TorchComm:
         return found[0]
 
     def work(self, label: str, *, seconds: float = 0.0):
-        """Name what the body does for PyTorch's profiler."""
+        """Return a context that labels its body for PyTorch's profiler."""
         return torch.profiler.record_function(label)
 
 
 class _Request:
-    """A message under way; it keeps the tensor alive."""
+    """A message in flight; it keeps the tensor alive."""
 
     def __init__(self, begin, tensor, peer, group):
         self._tensor = tensor

@@ -1,7 +1,7 @@
-"""`Samples`: which samples come next, whoever trains on them.
+"""Position in the data (`Samples`): the next samples, for any number of ranks.
 
 epoch 0   [ 7 2 9 | 4 0 5 | 1 8 3 6 ...      a permutation by seed and epoch
-                    ▲ position: what was trained, not what a loader has read ahead
+                    ▲ position: after trained samples, not after prefetched ones
 """
 
 from collections.abc import Iterator
@@ -14,8 +14,8 @@ __all__ = ["Samples"]
 class Samples:
     """The order of all samples, and the position in it; the same on every rank.
 
-    A position counts samples of global batches, so that another number of ranks goes
-    on from it: each sample once per epoch.
+    A position counts samples of global batches, so that another number of ranks can
+    continue from it: each sample once per epoch.
 
     n: samples of the data set. batch_size: of the global batch, over all ranks; the
     last batch of an epoch may be smaller.
@@ -30,7 +30,7 @@ class Samples:
         return self._order()[self.position : self.position + self.batch_size]
 
     def advance(self) -> None:
-        """Go on to the next global batch; call it once the present one is trained."""
+        """Move to the next global batch; call it once the present one is trained."""
         self.position += self.batch_size
         if self.position >= self.n:
             self.epoch, self.position = self.epoch + 1, 0
@@ -40,7 +40,7 @@ class Samples:
 
         For a DataLoader's `batch_sampler`. A share is a list of (index, seed): a data
         set that augments samples draws from a generator with that seed, since the
-        random numbers of a loader's workers depend on what they had before. And give
+        random numbers of a loader's workers depend on their earlier samples. And pass
         the loader a `generator`: without one it draws a number from the global one
         whenever it begins, also when it begins again in the middle of an epoch.
         """
@@ -61,6 +61,6 @@ class Samples:
         return {"epoch": self.epoch, "position": self.position, "seed": self.seed}
 
     def load_state_dict(self, state: dict[str, int]) -> None:
-        """Go on from there."""
+        """Load a position."""
         for name in ("epoch", "position", "seed"):
             setattr(self, name, state[name])

@@ -1,4 +1,4 @@
-"""Whether all ranks have the same model, before gradients are added up by position."""
+"""Checks that all ranks have the same model, before gradients are added by position."""
 
 import hashlib
 from collections.abc import Callable
@@ -18,7 +18,7 @@ __all__ = [
 
 
 def judged_by_rank_0(comm, mine: object, judge: Callable) -> object:
-    """Return on every rank what `judge` says, on rank 0, of what the ranks hand in.
+    """Return on every rank the result of `judge`, called on rank 0 with all values.
 
     judge: a function of the list of all ranks' `mine`.
     Cost: a message to rank 0 and one back, for each other rank.
@@ -34,7 +34,7 @@ def judged_by_rank_0(comm, mine: object, judge: Callable) -> object:
 
 
 def check_same_model(comm, module: nn.Module) -> None:
-    """Compare names, shapes, types and whether they are trained with rank 0's.
+    """Compare parameters' names, shapes, dtypes and requires_grad with rank 0's.
 
     Raises: InvalidArgument on every rank, naming the first rank and parameter that
         differ from rank 0.
@@ -59,7 +59,7 @@ def check_same_values(comm, module: nn.Module) -> None:
 
 
 def copy_from_rank_0(comm, module: nn.Module) -> None:
-    """Give every rank the values of rank 0's parameters and buffers."""
+    """Broadcast the values of rank 0's parameters and buffers."""
     for tensor in [*module.parameters(), *module.buffers()]:
         values = tensor.detach()
         contiguous = values.contiguous()

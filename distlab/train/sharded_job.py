@@ -1,4 +1,4 @@
-"""What lesson 12's training job needs besides FSDP2: sharded checkpoints by step."""
+"""Sharded checkpoints by step, for lesson 12's training job with FSDP2."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ __all__ = ["resume", "save"]
 
 
 def save(folder: str, step: int, model: nn.Module, optimizer: Optimizer) -> None:
-    """Have every rank write its own shards, into a folder named after the step."""
+    """Write every rank's own shards into a folder named after the step."""
     dcp.save(_state(model, optimizer), checkpoint_id=Path(folder) / str(step))
 
 

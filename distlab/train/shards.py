@@ -2,7 +2,7 @@
 
     full     │ w1 │ b1 │ w2 │ b2 │ padding │
     parts    │  rank 0  │  rank 1  │  rank 2  │      equal, whatever the parameters are
-    shard               ▲ on rank 1: what its optimizer steps
+    shard               ▲ on rank 1: the part that its optimizer steps
 
 Cutting by position and not by parameter gives every rank the same work; a parameter may
 lie on two ranks.
@@ -32,10 +32,10 @@ __all__ = [
 class FlatGroup:
     """Parameters of one type, flat and padded to n equal parts.
 
-    names, parameters: in the order in which they lie in `full`. shard: this rank's part
-    of it, as a parameter for an optimizer. missing: those without a gradient yet.
+    names, parameters: in their order in `full`. shard: this rank's part of it, as a
+    parameter for an optimizer. missing: those without a gradient yet.
 
-    Raises: InvalidArgument for parameters of several types, which fit no one tensor.
+    Raises: InvalidArgument for parameters of several types, as a tensor has one.
     """
 
     def __init__(self, comm, named_parameters: list[tuple[str, nn.Parameter]]):
@@ -69,7 +69,7 @@ class FlatGroup:
         return flat[start : start + self.part]
 
     def names_in_shard(self) -> list[tuple[str, int]]:
-        """Return the parameters in this rank's part, and where each begins in it."""
+        """Return (name, first index in it) of the parameters in this rank's part."""
         start, found, place = self.comm.rank * self.part, [], 0
         for name, shape in zip(self.names, self.shapes, strict=True):
             if place < start + self.part and place + shape.numel() > start:
@@ -95,7 +95,7 @@ def first_names(module: nn.Module) -> dict[str, str]:
 
 
 def add_to_gradient(shard: nn.Parameter, arrived: torch.Tensor) -> None:
-    """Keep a mean gradient in a shard, or add it to that of the backwards before."""
+    """Store a mean gradient in a shard, or add it to that of earlier backwards."""
     if shard.grad is None:
         shard.grad = arrived
     else:
@@ -116,7 +116,7 @@ def all_gather_parts(comm, flat: torch.Tensor) -> None:
 
 
 def at_the_end_of_backward(call: Callable) -> None:
-    """Have a call made at the end of the backward pass that runs now, from a hook."""
+    """Schedule a call for the end of the current backward pass, from a hook."""
     torch.autograd.Variable._execution_engine.queue_callback(call)
 
 

@@ -1,4 +1,4 @@
-"""Whole parameters and shards: what ranks that share a model do alike, and what not.
+"""Whole and sharded parameters of ranks that share a model, and their differences.
 
                         sharded parameter      whole parameter
 gradient                this rank's own        the same on all; with sequence
@@ -30,7 +30,7 @@ def sharded_parameters(module: nn.Module) -> list[nn.Parameter]:
 
 
 def finalize_gradients(comm, module: nn.Module) -> None:
-    """Add up the gradients of whole parameters that each saw a piece of the sequence.
+    """All-reduce gradients of whole parameters that each saw part of the sequence.
 
     Once after the backwards of a step; it does nothing for modules without sequence.
     Megatron-LM: finalize_model_grads.

@@ -1,9 +1,9 @@
-"""What a rank has learned, as plain data: taken out of training, and put back.
+"""State of a rank's training as plain data: copied for checkpoints, and loaded.
 
-flat      for each group of parameters: its values, masters, moments, each a part
-single    for each group: what is one number, such as a count of steps
+flat      for each group of parameters: its values, masters, moments, each a shard
+single    for each group: single numbers, such as a count of steps
 options   of the optimizer, such as its learning rate
-rest      what every rank has whole: buffers, frozen parameters
+rest      unsharded tensors: buffers, frozen parameters
 """
 
 import torch
@@ -55,11 +55,11 @@ class Learned:
         ]
 
     def shapes(self) -> dict[str, list[int]]:
-        """Return the shape of each parameter that is shared out, by its first name."""
+        """Return the shape of each sharded parameter, by its first name."""
         return {name: shape for group in self.layout() for name, shape, _ in group}
 
     def rest(self) -> dict[str, torch.Tensor]:
-        """Return what every rank has whole: buffers and frozen parameters."""
+        """Return the unsharded tensors by name: buffers and frozen parameters."""
         names, shapes = self.trained.names, self.shapes()
         state = self.trained.module.state_dict()
         return {k: v.cpu() for k, v in state.items() if names.get(k) not in shapes}
@@ -70,7 +70,7 @@ class Learned:
         return {key: value for key, value in group.items() if key != "params"}
 
     def taken(self) -> dict:
-        """Return a copy of all that this rank has, on the CPU."""
+        """Return a copy of this rank's state, on the CPU."""
         flat, single = [], []
         for shard, stepped in zip(self.trained.shards, self.stepped, strict=True):
             state = {"values": shard.detach()}
@@ -88,7 +88,7 @@ class Learned:
         }
 
     def put_back(self, content: dict) -> None:
-        """Go on from what was taken; every rank calls this."""
+        """Load a state that `taken` returned; every rank calls this."""
         state = {}
         for place, flat in enumerate(content["flat"]):
             self.trained.shards[place].detach().copy_(flat.pop("values"))

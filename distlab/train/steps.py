@@ -1,4 +1,4 @@
-"""What surrounds a step: one norm for all gradients, master weights."""
+"""Parts of an optimizer step: clipping by one norm of all gradients, master weights."""
 
 from collections.abc import Callable, Iterable
 
@@ -24,7 +24,7 @@ def clip_gradients(parameters: Iterable[nn.Parameter], most: float, comm=None) -
 def clip_over(
     parameters: Iterable[nn.Parameter], most: float, comms, uncounted: Iterable = ()
 ) -> float:
-    """Do so with squares that are summed over Comms, such as a mesh's tp and pp.
+    """Clip like `clip_gradients`, with squares summed over Comms, such as tp and pp.
 
     uncounted: parameters that another rank counts, such as those that all ranks have.
     Cost: an all-reduce of one number for each Comm.
@@ -46,7 +46,7 @@ def clip_over(
 
 
 class MasterWeights:
-    """Train a bfloat16 model by an optimizer on float32 copies of its parameters.
+    """An optimizer of a bfloat16 model on float32 copies of its parameters.
 
         optimizer = MasterWeights(model.parameters(), lambda p: torch.optim.Adam(p))
 
@@ -71,7 +71,7 @@ class MasterWeights:
         self.optimizer.step()
         for parameter, master in zip(self.parameters, self.masters, strict=True):
             self.give_back(master.detach(), parameter.detach())
-            master.grad = None  # 4 bytes a number, which nobody needs until next time
+            master.grad = None  # 4 bytes per element, not needed until the next step
         stepped(self.parameters)
 
     def fetch(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -88,7 +88,7 @@ class MasterWeights:
             parameter.grad = None
 
     def accept_changes(self) -> None:
-        """Take the model's values over, as after loading them from elsewhere."""
+        """Copy the model's values to the masters, as after loading a checkpoint."""
         for parameter, master in zip(self.parameters, self.masters, strict=True):
             master.detach().copy_(parameter.detach())
 
@@ -98,7 +98,7 @@ class MasterWeights:
         return {"masters": masters, "optimizer": self.optimizer.state_dict()}
 
     def load_state_dict(self, state: dict) -> None:
-        """Take over what `state_dict` returned, and round it into the model."""
+        """Load a state that `state_dict` returned, and round it into the model."""
         for master, values in zip(self.masters, state["masters"], strict=True):
             master.detach().copy_(values)
         self.optimizer.load_state_dict(state["optimizer"])

@@ -1,4 +1,4 @@
-"""Tensor parallelism: every layer cut among the ranks, which add up what they found.
+"""Tensor parallelism: every layer sharded over the ranks, which sum partial results.
 
       x ─ f ─▶ A's columns of this rank ─▶ GELU ─▶ B's rows of this rank ─ g ─▶ y
 
@@ -6,16 +6,16 @@
     g   forward: all-reduce    backward: nothing       each rank has part of y
 
 Cut by columns, A gives each rank the columns of its output that the rows of B on the
-same rank need, so nothing travels between the two. Attention is cut the same way, by
-heads. f and g are conjugate: each one's backward does what the other's forward does.
+same rank need, so no message is needed between the two. Attention is cut the same way,
+by heads. f and g are conjugate: each one's backward equals the other's forward.
 
-Sequence parallelism replaces both. Norms and residuals then work on this rank's piece
+Sequence parallelism replaces both. Norms and residuals then work on this rank's shard
 of the sequence; f becomes an all-gather and g a reduce-scatter, which together are an
-all-reduce: the same bytes. Replicated parameters then see only a piece, and
+all-reduce: the same bytes. Replicated parameters then see only a shard, and
 `finalize_gradients` of `shared_parameters` adds up their gradients before a step.
 
-On the virtual clock forward runs, and backward is refused, since no other rank may run
-inside of autograd there: `layer_traffic` sends what a layer sends, both ways.
+On the virtual clock forward runs, and backward raises, since no other rank may run
+inside of autograd there: `layer_traffic` sends a layer's messages, both ways.
 
 Source: Shoeybi et al., "Megatron-LM: training multi-billion parameter language models
 using model parallelism" (2019); Korthikanti et al., "Reducing activation recomputation
@@ -60,9 +60,9 @@ def reduce_from_ranks(comm, x: torch.Tensor) -> torch.Tensor:
 
 
 def gather_sequence(comm, x: torch.Tensor, length: int) -> torch.Tensor:
-    """Return the sequence of which each rank has a piece; reduce-scatter in backward.
+    """Return the sequence of which each rank has a shard; reduce-scatter in backward.
 
-    x: [batch, this rank's piece, ...]. length: of the whole; the pieces are those of
+    x: [batch, this rank's shard, ...]. length: of the whole; the shards are those of
         `chunk_lengths`, and need not be equal.
     Megatron-LM: gather_from_sequence_parallel_region.
     """
@@ -70,7 +70,7 @@ def gather_sequence(comm, x: torch.Tensor, length: int) -> torch.Tensor:
 
 
 def scatter_sequence(comm, x: torch.Tensor) -> torch.Tensor:
-    """Return this rank's piece of the sum of all ranks' x; all-gather in backward.
+    """Return this rank's shard of the sum of all ranks' x; all-gather in backward.
 
     Megatron-LM: reduce_scatter_to_sequence_parallel_region.
     """
@@ -133,7 +133,7 @@ def _reduce_scatter(comm, x):
 
 
 def _around_the_ring(comm, pieces, *, adds):
-    """Do the ring's reduce-scatter, or its all-gather, on pieces of any length.
+    """Run a ring reduce-scatter, or a ring all-gather, on pieces of any length.
 
     Cost: n-1 rounds; every rank sends all pieces but one.
     """
@@ -157,10 +157,10 @@ def _around_the_ring(comm, pieces, *, adds):
 class ColumnParallelLinear(nn.Module):
     """A linear layer of which this rank has some columns of the output.
 
-    linear: the whole layer, the same on all ranks; this rank keeps a copy of its part.
-    unit: how many columns stay together, such as those of a head. fused: how many
-        matrices lie one after another in the weight, each cut by itself.
-    sequence: whether the input is this rank's piece of a sequence; then the length of
+    linear: the whole layer, the same on all ranks; this rank keeps a copy of its shard.
+    unit: number of columns that stay together, such as those of a head. fused: number
+        of matrices one after another in the weight, each cut by itself.
+    sequence: True if the input is this rank's shard of a sequence; then the length of
         the whole is passed to forward, too.
     """
 
@@ -191,7 +191,7 @@ class RowParallelLinear(nn.Module):
     """A linear layer of which this rank has some columns of the input.
 
     linear, unit: as of a `ColumnParallelLinear`. The bias is added once, to the sum.
-    sequence: whether the output is to be this rank's piece of the sequence.
+    sequence: True for an output that is this rank's shard of the sequence.
     """
 
     sharded = ("weight",)
@@ -213,7 +213,7 @@ class RowParallelLinear(nn.Module):
 
 
 class ParallelMLP(nn.Module):
-    """The network of a `Block`, its hidden columns cut among the ranks.
+    """The network of a `Block`, its hidden columns sharded over the ranks.
 
     Cost: one all-reduce in forward and one in backward, of the input's bytes each; with
         sequence the same bytes as an all-gather and a reduce-scatter each way.
@@ -226,12 +226,12 @@ class ParallelMLP(nn.Module):
         self.down = RowParallelLinear(comm, down, sequence=sequence)
 
     def forward(self, x: torch.Tensor, length: int | None = None) -> torch.Tensor:
-        """Return what the network does; length: as of a `ColumnParallelLinear`."""
+        """Return the network's output; length: as of a `ColumnParallelLinear`."""
         return self.down(self.between(self.up(x, length)))
 
 
 class ParallelAttention(nn.Module):
-    """The attention of a `Block`, its heads cut among the ranks.
+    """The attention of a `Block`, its heads sharded over the ranks.
 
     Raises: InvalidArgument for fewer heads than ranks.
     Cost: as of a `ParallelMLP`.
@@ -252,7 +252,7 @@ class ParallelAttention(nn.Module):
         self.after_attention = RowParallelLinear(comm, out, **how)
 
     def forward(self, x: torch.Tensor, length: int | None = None) -> torch.Tensor:
-        """Return what attention adds; length: as of a `ColumnParallelLinear`."""
+        """Return attention's output; length: as of a `ColumnParallelLinear`."""
         split = self.queries_keys_values(x, length).unflatten(-1, (3, -1, self.size))
         q, k, v = split.permute(2, 0, 3, 1, 4)
         seen = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
@@ -260,10 +260,10 @@ class ParallelAttention(nn.Module):
 
 
 class ParallelBlock(nn.Module):
-    """A `Block` cut among the ranks; equals it, forward and backward.
+    """A `Block` sharded over the ranks; equals it, forward and backward.
 
-    x: the whole input on every rank, as is what it returns; with sequence this rank's
-        piece along dim 1, as `scatter_sequence` cuts it, and `length` of the whole.
+    x: the whole input on every rank, as is the output; with sequence this rank's shard
+        along dim 1, as `scatter_sequence` cuts it, and `length` of the whole.
     """
 
     def __init__(self, comm, block: Block, *, sequence=False):
@@ -275,31 +275,31 @@ class ParallelBlock(nn.Module):
         self.network = ParallelMLP(comm, block.network, sequence=sequence)
 
     def forward(self, x: torch.Tensor, length: int | None = None) -> torch.Tensor:
-        """Return x with what attention and network add to it."""
+        """Return x plus the outputs of attention and network."""
         x = x + self.attention(self.before_attention(x), length)
         return x + self.network(self.before_network(x), length)
 
 
 def own_range(comm, count: int, unit: int = 1) -> tuple[int, int]:
-    """Return where this rank's share of `count` columns begins and ends.
+    """Return the first index, and the end, of this rank's part of `count` columns.
 
-    unit: how many stay together; shares differ by one unit at most.
+    unit: number that stay together; parts differ by one unit at most.
     """
     edges = chunk_edges(count // unit, comm.world_size)
     return unit * edges[comm.rank], unit * edges[comm.rank + 1]
 
 
 def part_of(parameter: nn.Parameter, part: torch.Tensor) -> nn.Parameter:
-    """Return a copy of a part of a parameter, which is trained if that is."""
+    """Return a copy of a part of a parameter, with its requires_grad."""
     own = part.detach().clone(memory_format=torch.contiguous_format)
     return nn.Parameter(own, requires_grad=parameter.requires_grad)
 
 
 def layer_traffic(comm, elements: int, itemsize: int = 2, *, seconds=0.0) -> None:
-    """Send what a block sends in forward and backward, on a simulated Comm.
+    """Send the messages of a block's forward and backward, on a simulated Comm.
 
-    elements: of the layer's input, batch x length x width. seconds: what attention,
-        and the network, compute each way between two all-reduces.
+    elements: of the layer's input, batch x length x width. seconds: computing time of
+        attention, and of the network, each way between two all-reduces.
     Cost: four ring all-reduces.
     """
     n, rank = comm.world_size, comm.rank

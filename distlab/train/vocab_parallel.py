@@ -1,4 +1,4 @@
-"""A vocabulary cut among the ranks: embedding, cross-entropy, and a GPT around them.
+"""Vocabulary parallelism: embedding and cross-entropy sharded by token, and a GPT.
 
     rank 0   tokens   0 ..  85   its rows of the embedding, its columns of the logits
     rank 1   tokens  86 .. 170
@@ -6,8 +6,8 @@
 
 Each rank looks up the tokens that it has and zeros for the others; the sum over ranks
 is the embedding. The cross-entropy needs three numbers of each token's logits: their
-maximum, the sum of their exponentials, and the target's. Those travel, the logits, as
-many as the vocabulary has tokens, do not.
+maximum, the sum of their exponentials, and the target's. Those are sent, the logits, as
+many as the vocabulary has tokens, are not.
 
 Source: Shoeybi et al., "Megatron-LM: training multi-billion parameter language models
 using model parallelism" (2019), section 3.
@@ -37,7 +37,7 @@ __all__ = ["ParallelGPT", "VocabParallelEmbedding", "vocab_parallel_cross_entrop
 class VocabParallelEmbedding(nn.Module):
     """An embedding of which this rank has some rows; the others are zeros here.
 
-    sequence: whether to return this rank's piece of the sequence.
+    sequence: True to return this rank's shard of the sequence.
     Cost: one all-reduce of the output in forward, a reduce-scatter with sequence.
     """
 
@@ -94,9 +94,9 @@ def vocab_parallel_cross_entropy(
 
 
 def _own_places(comm, tokens, vocabulary):
-    """Return each token's place among this rank's, and whether another rank has it.
+    """Return each token's row on this rank, and a mask of tokens of other ranks.
 
-    Such a token's place is 0: whoever looks it up makes that a zero.
+    Such a token's row is 0: the caller replaces the result by zero.
     """
     wrong = tokens[(tokens < 0) | (tokens >= vocabulary)]
     if len(wrong):
@@ -110,10 +110,10 @@ def _own_places(comm, tokens, vocabulary):
 
 
 class ParallelGPT(nn.Module):
-    """A `GPT` whose blocks, embedding of bytes and head are cut among the ranks.
+    """A `GPT` whose blocks, token embedding and head are sharded over the ranks.
 
     comm: of the ranks that share the model. gpt: the whole, the same on all of them.
-    After every backward with sequence=True there is `finalize_gradients` to call.
+    After every backward with sequence=True, call `finalize_gradients`.
     """
 
     def __init__(self, comm, gpt: GPT, *, sequence=False):
@@ -130,7 +130,7 @@ class ParallelGPT(nn.Module):
             self.scores.weight = self.bytes.weight
 
     def forward(self, text: torch.Tensor) -> torch.Tensor:
-        """Return this rank's columns of the score for each next byte."""
+        """Return this rank's columns of the logits of the next byte."""
         length = text.shape[1]
         start, end = own_range(self.comm, length) if self.sequence else (0, length)
         x = self.bytes(text) + self.places(torch.arange(start, end, device=text.device))
@@ -139,7 +139,7 @@ class ParallelGPT(nn.Module):
         return self.scores(self.last_norm(x), length)
 
     def loss(self, text: torch.Tensor) -> torch.Tensor:
-        """Return the mean surprise at each byte after the first, on every rank."""
+        """Return the mean cross-entropy of each byte after the first, on every rank."""
         scores, targets = self(text[:, :-1]), text[:, 1:]
         vocabulary = self.bytes.vocabulary
         return vocab_parallel_cross_entropy(

@@ -1,10 +1,10 @@
-"""Whether parameters are as their optimizer left them, found out without a message.
+"""Checks that only the optimizer has changed the parameters, without communication.
 
-    step ─▶ note a checksum of each parameter ...... compare ─▶ the next step
+    step ─▶ store a checksum of each parameter ..... compare ─▶ the next step
 
 Data parallel ranks stay equal because all take the same steps from the same values. A
 parameter that something else changes on one rank makes that rank train another model,
-which no error would ever tell.
+without any error.
 
 Only what an optimizer has stepped is watched, so steps written by hand are fine.
 """
@@ -34,8 +34,8 @@ class Watch:
     A checksum is the sum of all values' bits, as integers of their width: a change of
     one value never escapes it, but values that swap places do.
 
-    names: what lies in each parameter, and where it begins: one name at 0, or several
-        in a flat shard.
+    names: the contents of each parameter, (name, first index): one name at 0, or
+        several in a flat shard.
     Cost: two passes over the parameters per step.
     """
 
@@ -45,12 +45,12 @@ class Watch:
         _watches.add(self)
 
     def note(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Keep the checksums of those of these parameters that are watched."""
+        """Store the checksums of those of these parameters that are watched."""
         mine = [p for p in parameters if p in self._names]
         self._seen |= self._checksums(mine)
 
     def check(self, parameters: Iterable[nn.Parameter]) -> None:
-        """Compare them with what was noted.
+        """Compare the parameters with their stored checksums.
 
         Raises: InvalidArgument, naming the first parameter that has changed.
         """
@@ -60,11 +60,11 @@ class Watch:
                 raise InvalidArgument(self._told(parameter, now))
 
     def forget(self) -> None:
-        """Take all parameters as they are; the next step notes them."""
+        """Drop all checksums, to accept changes; the next step stores new ones."""
         self._seen.clear()
 
     def _checksums(self, parameters):
-        """Return where each parameter lies, and the checksums of what is in it."""
+        """Return parameter -> (its address, checksums of its pieces)."""
         pieces = [self._bits(parameter) for parameter in parameters]
         sums = [bits.sum(dtype=bits.dtype) for each in pieces for bits in each]
         found = iter(torch.stack(sums).tolist() if sums else [])
@@ -74,7 +74,7 @@ class Watch:
         }
 
     def _bits(self, parameter):
-        """Return a parameter's pieces as integers: views, made once per place."""
+        """Return a parameter's pieces as integers: views, made once per address."""
         place, pieces = self._views.get(parameter, (None, []))
         if place != parameter.data_ptr():
             bits = parameter.detach().view(_BITS[parameter.element_size()])
@@ -99,7 +99,7 @@ class Watch:
 
 
 def about_to_step(parameters: Iterable[nn.Parameter]) -> None:
-    """Have whoever watches these parameters compare; a step is about to change them.
+    """Check these parameters in every `Watch`; a step is about to change them.
 
     Raises: InvalidArgument, as `Watch.check` does.
     """
@@ -109,7 +109,7 @@ def about_to_step(parameters: Iterable[nn.Parameter]) -> None:
 
 
 def stepped(parameters: Iterable[nn.Parameter]) -> None:
-    """Have whoever watches these parameters note how a step has left them."""
+    """Store the checksums of these parameters in every `Watch`, after a step."""
     parameters = list(parameters)
     for watch in list(_watches):
         watch.note(parameters)
@@ -119,6 +119,6 @@ def _parameters_of(optimizer):
     return [p for group in optimizer.param_groups for p in group["params"]]
 
 
-# Every torch optimizer tells, whoever made it and wherever its parameters are.
+# Every torch optimizer calls these hooks.
 register_optimizer_step_pre_hook(lambda o, *_: about_to_step(_parameters_of(o)))
 register_optimizer_step_post_hook(lambda o, *_: stepped(_parameters_of(o)))

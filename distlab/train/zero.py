@@ -1,4 +1,4 @@
-"""ZeRO 1 and 2: every rank has the whole model, and a part of what an optimizer needs.
+"""ZeRO 1 and 2: every rank has the whole model, and a shard of the optimizer's state.
 
     stage   parameters   gradients   optimizer state   moved, in times the parameters
       0         1            1             1             2 (n-1)/n    an all-reduce
@@ -7,7 +7,7 @@
       3        1/n          1/n           1/n            3 (n-1)/n    see `fsdp`
 
 An all-reduce is a reduce-scatter and an all-gather. Between the two each rank has the
-complete mean gradient of its part, and needs no more to step that part.
+complete mean gradient of its shard, which suffices to step that shard.
 
 Source: Rajbhandari et al., "ZeRO" (2020).
 """
@@ -37,7 +37,7 @@ __all__ = ["ZeroOptimizer"]
 
 
 class ZeroOptimizer:
-    """An optimizer of one part of the parameters on each rank; all get all of them.
+    """An optimizer of one shard of the parameters per rank, all-gathered in `step`.
 
         optimizer = ZeroOptimizer(comm, model, lambda p: torch.optim.Adam(p), stage=2)
         loss.backward()
@@ -45,8 +45,8 @@ class ZeroOptimizer:
 
     make_optimizer: makes an optimizer from a list of parameters. It must treat each
         number by itself, as SGD with momentum and Adam do: parts are cut anywhere.
-    stage: 1 keeps gradients until the step; 2 gives them away during backward, a group
-        at a time, and keeps this rank's part only.
+    stage: 1 keeps gradients until the step; 2 reduce-scatters them during backward, a
+        group at a time, and keeps this rank's part only.
     shards: this rank's parts, with their mean gradients after `reduce_gradients`.
     names: the first name of every parameter, by each name that it has.
 
@@ -93,7 +93,7 @@ class ZeroOptimizer:
                 parameter.register_post_accumulate_grad_hook(self._is_ready)
 
     def reduce_gradients(self) -> None:
-        """Leave the mean gradients in `shards`, as for clipping; else `step` does it.
+        """Reduce mean gradients into `shards`, as for clipping; else `step` does it.
 
         Call it after the last backward of a step.
         """
@@ -104,7 +104,7 @@ class ZeroOptimizer:
         self._reduced = True
 
     def step(self) -> None:
-        """Average the gradients, step this rank's part, and get the others' parts."""
+        """Average the gradients, step this rank's shard, and gather the others."""
         about_to_step(self.parameters)
         if self._reduced and any(p.grad is not None for p in self.parameters):
             raise InvalidArgument(
@@ -120,13 +120,13 @@ class ZeroOptimizer:
         stepped(self.parameters)
 
     def zero_grad(self) -> None:
-        """Drop all gradients, so as to leave a step out; `step` itself does so too."""
+        """Drop all gradients, to skip a step; `step` itself does so too."""
         for parameter in [*self.parameters, *self.shards]:
             parameter.grad = None
         self._reduced = False
 
     def accept_changes(self) -> None:
-        """Go on from values that were loaded into the module, on all ranks.
+        """Accept values that were loaded into the module, on all ranks.
 
         Raises: InvalidArgument on every rank if they are not the same on all.
         """
@@ -147,7 +147,7 @@ class ZeroOptimizer:
             self._reduce(self._waiting.pop(0))
 
     def _end_backward(self):
-        # A parameter that this loss does not depend on holds its group up until here.
+        # A parameter that this loss does not depend on delays its group until here.
         for group in self._waiting:
             self._reduce(group)
         self._settle()
@@ -165,7 +165,7 @@ class ZeroOptimizer:
 
 
 def _place(group):
-    """Let a group's parameters be views of its flat tensor, with their values."""
+    """Make a group's parameters views of its flat tensor, with their values."""
     views = group.views(group.full)
     for parameter, view in zip(group.parameters, views, strict=True):
         view.copy_(parameter.detach())

@@ -1,7 +1,7 @@
-"""The player: one run, step by step, in a page that needs nothing else.
+"""The player: an animation of one run, step by step, in a self-contained page.
 
-Trace ─▶ stops: where a learner would pause ─▶ Film ─▶ page: HTML that plays itself
-                                                └────▶ still: frame, strip, gif
+Trace ─▶ stops: the steps of a run ─▶ Film: its frames ─▶ page: HTML that plays itself
+                                                └───────▶ still: frame, key frames, gif
 """
 
 from distlab.show.film.compare import Comparison, compare

@@ -13,10 +13,10 @@ __all__ = ["Comparison", "compare"]
 
 
 class Comparison(Player):
-    """Two films in step, and where they part.
+    """Two animations in step, and their first difference.
 
-    same: whether they agree in every step. stop: the first step where they differ, 0
-    if none. difference: what differs there, in words; empty if nothing does.
+    same: True if they agree in every step. stop: the first step where they differ, 0
+    if none. difference: the difference there, in words; "" if none.
     """
 
     def __init__(self, mine: Film, ideal: Film, names: tuple[str, str]):
@@ -29,7 +29,7 @@ class Comparison(Player):
 
     @property
     def verdict(self) -> str:
-        """Say whether the runs agree, and if not, where and how they part."""
+        """The agreement of the runs, or their first difference, in words."""
         steps = len(self.film.frames) - 1
         if self.same:
             return self._agreement(steps)
@@ -42,7 +42,7 @@ class Comparison(Player):
 
     @property
     def equal_end(self) -> bool:
-        """Whether both runs leave the same shares on every rank, however they did."""
+        """True if both runs end with the same contributions on every rank."""
         if not self._shares or self.film.bounds[-1] != self.ideal.bounds[-1]:
             return False
         films = self.film, self.ideal
@@ -75,7 +75,7 @@ class Comparison(Player):
         )
 
     def strip(self) -> str:
-        """Return both films at the step where they part, or at the end, as SVG."""
+        """Return both runs at the step where they differ, or at the end, as SVG."""
         last = max(len(self.film.frames), len(self.ideal.frames)) - 1
         number = self.stop or last
         return pair_strip([self.film, self.ideal], self.names, number, self.verdict)
@@ -84,11 +84,11 @@ class Comparison(Player):
 def compare(
     mine, ideal, title="", *, names=("yours", "ideal"), shape="auto", unit="slot"
 ) -> Player:
-    """Play two runs in step; stop where they first differ, and say what differs.
+    """Play two runs in step; stop where they first differ, and show the difference.
 
     Messages are compared step by step by sender, receiver and bytes; if both traces
-    come from `follow`, also by which chunk they carry, and whose shares each rank
-    holds afterwards.
+    come from `follow`, also by the chunk they carry, and by the contributions that
+    each rank holds afterwards.
 
     Two pipelines play on one clock, up to the first work that differs.
 

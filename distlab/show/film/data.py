@@ -1,6 +1,6 @@
-"""A film as the numbers that the page's script plays.
+"""Data of an animation: the numbers that the page's script plays.
 
-Times are shares of the run, 0 at its start and 1 at its end; positions count stops.
+Times are shares of the run, 0 at its start and 1 at its end; positions count steps.
 """
 
 from collections import defaultdict
@@ -20,7 +20,7 @@ _MOST_SPANS, _MOST_ARROWS, _FINEST = 10_000, 10_000, 1 / 4000
 
 
 def film_data(film) -> dict:
-    """Return what `mount` in web/controls.js takes, made of lists and plain values."""
+    """Return the argument of `mount` in web/controls.js: lists and plain values."""
     g, lanes, notes = film.geometry, *_lanes(film)
     arrows, more = _arrows(film)
     painter = Painter(film)
@@ -87,7 +87,7 @@ def _frame(film, painter, frame):
 
 
 def _weave(film):
-    """Return the space-time view of nodes, places rounded."""
+    """Return the space-time diagram of nodes, with rounded coordinates."""
     weave = film.weave
     if weave is None:
         return None
@@ -128,7 +128,7 @@ def _rounded(numbers):
 
 
 def _cell(key, counts):
-    """Return rank, chunk, and a letter per share: how often it is in it, 7 at most."""
+    """Return rank, chunk, and a digit per contribution: its count in the chunk."""
     return [*key, None if counts is None else "".join(map(str, counts))]
 
 
@@ -138,7 +138,7 @@ def _share(film, time_s):
 
 
 def _position(film, time_s):
-    """Return the position, in stops, of a moment of the run."""
+    """Return the position, in steps, of a time in the run."""
     frames = film.frames
     for number in range(1, len(frames)):
         before, after = frames[number - 1].at_s, frames[number].at_s
@@ -170,7 +170,7 @@ def _lanes(film):
 
 
 def _words(film):
-    """Return [row, start, end, words] of what is written in the lanes, unless many."""
+    """Return [row, start, end, words, state] of the texts in lanes, [] if too many."""
     rows = {rank: row for row, rank in enumerate(film.rows)}
     if film.who == "rank" or len(film.spans) > _MOST_WORDS:
         return []
@@ -182,7 +182,7 @@ def _words(film):
 
 
 def _arrows(film):
-    """Return [from, to, sent, ended, dropped] of messages between rows, unless many."""
+    """Return [from, to, sent, ended, dropped] of messages, [] if many, and notes."""
     rows, arrows = set(film.rows), []
     for send, recv in film.reading.messages:
         if send is None or not {send.rank, send.peer} <= rows:

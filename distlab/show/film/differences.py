@@ -1,4 +1,4 @@
-"""Where two films first differ, and what differs there, in words."""
+"""The first difference between two animations, in words."""
 
 from collections import Counter
 from typing import NamedTuple
@@ -10,7 +10,7 @@ __all__ = ["first_difference"]
 
 
 class _Known(NamedTuple):
-    """What a message is known by. numbers: the runs of them, as (first, end)."""
+    """The identity of a message. numbers: ranges of elements, as (first, end)."""
 
     src: int
     dst: int
@@ -21,9 +21,9 @@ class _Known(NamedTuple):
 
 
 def first_difference(mine, ideal, names: tuple[str, str]) -> tuple[int, str]:
-    """Return the step where two films first differ and what differs; 0 if nowhere.
+    """Return the first step where two animations differ, and how; (0, "") if none.
 
-    names: what the two are called in the sentence.
+    names: the names of the two in the sentence.
     """
     pair = _Pair(mine, ideal, names)
     for number in range(1, max(len(mine.frames), len(ideal.frames))):
@@ -34,7 +34,7 @@ def first_difference(mine, ideal, names: tuple[str, str]) -> tuple[int, str]:
 
 
 class _Pair:
-    """Two films, `ours` and `theirs`, compared frame by frame."""
+    """Two animations, `ours` and `theirs`, compared frame by frame."""
 
     def __init__(self, mine, ideal, names):
         self.films = mine, ideal
@@ -50,7 +50,7 @@ class _Pair:
         return self._course(*frames) or self._messages(*frames) or self._tables(*frames)
 
     def _course(self, ours, theirs):
-        """Say which run has ended, or stands in another barrier or collective."""
+        """Return a sentence if one run has ended, or is in another collective."""
         if ours is None:
             return f"{self.ours} has ended here; {self.theirs} goes on: {theirs.text}"
         if theirs is None:
@@ -65,7 +65,7 @@ class _Pair:
         return ""
 
     def _messages(self, ours, theirs):
-        """Say which message differs: who to whom, how many bytes, which numbers."""
+        """Return a sentence on a message with another peer, size or element range."""
         sent = [
             Counter(self._known(film, move) for move in frame.moves)
             for film, frame in zip(self.films, (ours, theirs), strict=True)
@@ -98,7 +98,7 @@ class _Pair:
         return _Known(*move[:3], move.count, move.fate, numbers)
 
     def _what(self, which, known):
-        """Return what a message carries, as "chunk 2 (40 B)"."""
+        """Return the contents of a message, as "chunk 2 (40 B)"."""
         film, size = self.films[which], readable_bytes(known.bytes)
         if known.count > 1:
             size = f"{known.count} messages, {size},"
@@ -113,7 +113,7 @@ class _Pair:
         return f"numbers {first} to {end - 1} ({size})"
 
     def _tables(self, ours, theirs):
-        """Say which chunk holds other shares than in the ideal."""
+        """Return a sentence on a chunk with other contributions than in the ideal."""
         if not self.shares:
             return ""
         mine, ideal = self.films
@@ -143,7 +143,7 @@ def _more(count):
 
 
 def _numbers(film, chunks):
-    """Return the runs of numbers, as (first, end), that chunks are."""
+    """Return the ranges of elements, as (first, end), that chunks are."""
     runs = []
     for chunk in chunks:
         first, end = film.bounds[chunk], film.bounds[chunk + 1]

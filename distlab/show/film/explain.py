@@ -1,4 +1,4 @@
-"""What happens at a stop, in sentences that are read from the tables before and after.
+"""Sentences on a step of a run, derived from the tables of chunks before and after.
 
 Nothing here knows an algorithm: a wrong one is described as truly as a right one.
 """
@@ -26,7 +26,7 @@ _VERBS = {
 
 
 def title_of(stop, rounds: int) -> str:
-    """Return the words of the algorithm for a stop, or its number."""
+    """Return the algorithm's own label of a step, or its number."""
     words = ", ".join(word for word in (stop.phase, stop.step) if word)
     if not words:
         first, last = stop.rounds
@@ -36,7 +36,7 @@ def title_of(stop, rounds: int) -> str:
 
 
 def explain(stop, before: dict, reading) -> str:
-    """Return what happened on the way to `stop`; `before` is the table until then."""
+    """Return sentences on the step `stop`; `before` is the table before it."""
     world_size = reading.trace.world_size
     if stop.meeting:
         return _meeting(stop, world_size)
@@ -64,7 +64,7 @@ def _meeting(stop, world_size):
 
 
 def _among(groups, world_size):
-    """Return which groups something is in, "" for the world."""
+    """Return words for the groups of a step, "" for the world."""
     groups = [group for group in groups if group]
     if not groups:
         return ""
@@ -119,7 +119,7 @@ def _told(move, whole):
 
 
 def _what_becomes(stop, before, after):
-    """Say whether what arrived was added, replaced what was there, or neither."""
+    """Return a sentence: arrived data was added, replaced old data, or neither."""
     became, elsewhere = Counter(), ""
     for move in stop.moves:
         changed = [chunk for rank, chunk in stop.tables if rank == move.dst]
@@ -164,7 +164,7 @@ def _fate(old, carried, new):
 
 
 def _mistakes(stop, before, after, whole):
-    """Name shares that are now counted twice or lost, and numbers that are no sum."""
+    """Return a sentence on contributions counted twice or lost, and on corrupt sums."""
     said = []
     for (rank, chunk), new in stop.tables.items():
         old, where = before[rank, chunk], _place(rank, chunk, whole)
@@ -194,9 +194,9 @@ def _shares_of(ranks):
 
 
 def _standing(stop, before, after, complete):
-    """Say how far it has come, and at the end what is complete.
+    """Return a sentence on progress, and at the end on the complete chunks.
 
-    complete: chunk -> the counts that it has when it is.
+    complete: chunk -> its counts when it is complete.
     """
     n, whole = len({rank for rank, _ in after}), len(complete) == 1
     done = [key for key, counts in after.items() if counts == complete[key[1]]]
@@ -231,7 +231,7 @@ def _place(rank, chunk, whole):
 
 
 def fault_told(event) -> str:
-    """Return what a fault did, as "rank 2 was killed"."""
+    """Return the effect of a fault, as "rank 2 was killed"."""
     if event.label.startswith("partition"):
         return f"the network is partitioned{literal(event.label, 40)[9:]}"
     verb = _VERBS.get(event.label)
@@ -242,13 +242,13 @@ def fault_told(event) -> str:
 
 
 def _with_fate(words, fates):
-    """Add to "send to 2" what has become of rank 2, if anything has."""
+    """Return "send to 2" with the fate of rank 2, if it has one."""
     fate = fates.get(words.rpartition(" ")[2])
     return f"{words}, which {fate}" if fate else words
 
 
 def _ending(reading):
-    """Say what struck, who waits for whom, and when it was stopped."""
+    """Return a sentence on the faults, the blocked ranks, and the time of the stop."""
     faults = [event for event in reading.trace.events if event.kind == "fault"]
     said = [fault_told(event) for event in faults]
     fates = {str(rank): "is gone" for rank in gone_ranks(reading.trace)}

@@ -1,4 +1,4 @@
-"""`Film`: everything that a player shows of one trace, as plain data."""
+"""`Film`: the animation of one trace, as plain data for a player."""
 
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -20,14 +20,14 @@ MOST_ROWS = 16
 
 @dataclass
 class Frame:
-    """What stands at one stop: the sums of all before it.
+    """The state after one step, with the sums of all steps before it.
 
-    title, short, text: of the stop. moves: on the way to it. sent: bytes by rank.
-    tables: (rank, chunk) -> counts; changed: those that are new. at_s: its moment.
-    ranks: in a barrier or collective. broken: it is the stop of what never ended.
-    dead: who has died on the way to it, or before, and is not replaced yet.
-    cuts: pairs of nodes between which nothing passes.
-    groups: the members of each subgroup in which something happens.
+    title, short, text: of the step. moves: its messages. sent: bytes by rank so far.
+    tables: (rank, chunk) -> counts; changed: those that are new. at_s: its time.
+    ranks: in a barrier or collective. broken: True for the step of unfinished calls.
+    dead: ranks that have died in it, or before, and are not replaced yet.
+    cuts: pairs of nodes that are partitioned from each other.
+    groups: the members of each subgroup that communicates in it.
     """
 
     title: str
@@ -48,11 +48,11 @@ class Frame:
 class Film:
     """One trace, cut into frames; frame 0 is the start.
 
-    reading: the trace with its counts. frames: one more than there are stops.
-    bounds: of the chunks, as in `Shares`. geometry: of the stage. bound: (bytes per
+    reading: the trace with its counts. frames: the start, and one for each step.
+    bounds: of the chunks, as in `Shares`. geometry: of the canvas. bound: (bytes per
     rank, its name) or None. rows: ranks that get a bar and a lane. stuck, faults: as
-    the trace has them. gone: ranks that a fault ended. begin_s, end_s,
-    lasts_s: of what is shown. spans: who did what. notes: what is not shown, in words.
+    the trace has them. gone: ranks that a fault ended. begin_s, end_s, lasts_s: start,
+    end and duration. spans: of every lane. notes: on things left out, in words.
     """
 
     BARS, LANES = "Bytes sent so far", "Who waited"
@@ -68,7 +68,7 @@ class Film:
     unit = ""  # of time, if it is not seconds
     looks, key, held, most, over = {}, [], [], 0, ()  # see `PipelineFilm`
     weave = None  # a space-time view of its own
-    WHOLE = False  # whether a share fills its cell, as there is only one
+    WHOLE = False  # True if a contribution fills its cell, as there is only one
 
     def __init__(self, trace, title="", *, bound=None, shape="auto"):
         self.reading = Reading(trace)
@@ -95,7 +95,7 @@ class Film:
         self.notes = self._notes()
 
     def legend(self) -> list:
-        """Return (state, what it means) of each colour and mark in the lanes."""
+        """Return (state, meaning) of each colour and mark in the lanes."""
         there = {span.state for span in self.spans}
         key = [(state, said) for state, said in self.STATES.items() if state in there]
         messages = self.reading.messages
@@ -106,19 +106,19 @@ class Film:
         return key
 
     def name(self, rank: int) -> str:
-        """Return what a node is called in the lanes."""
+        """Return the name of a node's lane."""
         return f"rank {rank}"
 
     def node_name(self, rank: int) -> str:
-        """Return what stands in a node."""
+        """Return the text in a node."""
         return str(rank)
 
     def cell_name(self, chunk: int, wide: bool) -> str:
-        """Return what stands under a cell of a table."""
+        """Return the text under a cell of a table."""
         return f"c{chunk}" if wide else str(chunk)
 
     def amount(self, count: int) -> str:
-        """Return what a bar says at its end."""
+        """Return the text at the end of a bar."""
         return readable_bytes(count)
 
     def _frames(self):
@@ -152,7 +152,7 @@ class Film:
         return frames
 
     def _struck(self, since_s, stop):
-        """Say which faults came on the way to a stop; the last stop tells its own."""
+        """Return sentences on the faults of a step; the last step has its own."""
         came_back = any(event.label == "restart" for event in self.faults)
         if stop.broken or (self.stops[-1].broken and not came_back):
             return ""
@@ -203,13 +203,13 @@ class Film:
 
     @property
     def complete_at_end(self) -> bool:
-        """Whether every rank ends with every share that there was at the start."""
+        """True if every rank ends with every contribution of the start."""
         shares = self.reading.trace.shares
         last = self.frames[-1].tables
         return all(counts == shares.complete(key[1]) for key, counts in last.items())
 
     def alt(self) -> str:
-        """Return in words and numbers what the film shows."""
+        """Return the text alternative of the animation."""
         last = self.frames[-1]
         said = [f"Player of {headline(self.reading)}."]
         if self.title:
@@ -233,7 +233,7 @@ def _backwards(message):
 
 
 def _shorts(stops):
-    """Return a few letters for each stop: its phase where it begins, then its step."""
+    """Return a short label for each step: its phase where that begins, or its step."""
     shorts, first = [], 0
     while first < len(stops):
         last, phase = first, stops[first].phase

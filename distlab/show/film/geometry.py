@@ -1,4 +1,4 @@
-"""What stands where on the stage: nodes, tables of chunks, and the ways between nodes.
+"""Coordinates on the canvas: nodes, tables of chunks, and curves between nodes.
 
 The script of the page and the still pictures draw from these same numbers.
 """
@@ -15,7 +15,7 @@ MOST_NAMED, MOST_TABLES, MOST_CHUNKS, MOST_WAYS = 64, 16, 16, 600
 
 @dataclass
 class Geometry:
-    """The stage of a film, in its own units.
+    """The canvas of an animation, in its own units.
 
     nodes: (x, y) of each rank. radius: of a node. cell: width and height of a cell of
     a table, 0 without tables. tables: (x, y) of each table's left upper corner.
@@ -35,7 +35,7 @@ class Geometry:
     def of(cls, pairs, world_size: int, chunks: int, shape: str = "auto") -> "Geometry":
         """Lay out `world_size` ranks with `chunks` chunks each, 0 for no tables.
 
-        Raises: InvalidArgument if the shape is unknown, or is not these ranks'.
+        Raises: InvalidArgument if the shape is unknown, or does not fit these ranks.
         """
         n = world_size
         shape = shape_of(pairs, n) if shape == "auto" else shape
@@ -81,7 +81,7 @@ class Geometry:
     def around(cls, pairs, nodes: int, homes: list[int]) -> "Geometry":
         """Lay out nodes on a circle, and outside each its clients.
 
-        homes: for each client the node that it asks.
+        homes: for each client the node that it calls.
         """
         height, radius = 480, 21 if nodes <= 6 else 15
         middle, inner, outer = (WIDTH / 2, height / 2), 128.0, 212.0
@@ -125,9 +125,9 @@ def _table(spot, nodes, shape, radius, wide, tall):
 
 
 def _way(pair, nodes, shape, radius):
-    """Return the curve from one node's edge to another's; ways back bend away."""
+    """Return the curve from one node's edge to another's; back curves bend away."""
     (x0, y0), (x1, y1) = nodes[pair[0]], nodes[pair[1]]
-    across = y1 - y0, -(x1 - x0)  # to the left of travel, which on a ring is outwards
+    across = y1 - y0, -(x1 - x0)  # to the left of the direction, on a ring outwards
     length = math.hypot(*across) or 1
     bend = min(0.1 * length, 28 if shape == "fan" else 14)
     if shape == "ring":

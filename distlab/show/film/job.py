@@ -1,6 +1,6 @@
-"""`JobFilm`: workers and tasks, told by the same player as ranks and messages.
+"""`JobFilm`: workers and tasks, shown by the same player as ranks and messages.
 
-    the job (in the middle) ── map 3 ──▶ worker 1     handed out
+    the job (in the middle) ── map 3 ──▶ worker 1     assigned
     the job ◀── map 3 done ── worker 1                and its cell in both tables fills
 
 Node 0 is the job, node k + 1 is worker k. A cell of a table is a task: filled on the
@@ -26,7 +26,7 @@ _STATES = {"done": "moving", "undone": "undone", "lost": "stuck", "failed": "stu
 
 
 class JobFilm(Film):
-    """The film of a trace of workers; see `Film` for what there is."""
+    """The animation of a trace of workers; see `Film` for its attributes."""
 
     BARS, LANES = "Tasks done so far", "Who did what"
     STATES: ClassVar = {
@@ -74,19 +74,19 @@ class JobFilm(Film):
         return Geometry.of(pairs, self.world_size, self.chunks, shape)
 
     def name(self, rank):
-        """Return what a node is called: "worker 0"."""
+        """Return the name of a node: "worker 0"."""
         return f"{self.who} {rank - 1}" if rank else "the job"
 
     def node_name(self, rank):
-        """Return what stands in a node."""
+        """Return the text in a node."""
         return str(rank - 1) if rank else "job"
 
     def cell_name(self, chunk, wide):
-        """Return what stands under a cell: the number of its task."""
+        """Return the text under a cell: the number of its task."""
         return self.tasks[chunk].rpartition(" ")[2]
 
     def amount(self, count):
-        """Return how many tasks, as words."""
+        """Return a number of tasks as text."""
         return f"{count}"
 
     def _frames(self):
@@ -127,7 +127,7 @@ class JobFilm(Film):
         return frames
 
     def _changed(self, moment, tables):
-        """Return the cells that are new: what was done, and what is gone."""
+        """Return the cells that change: tasks done, and outputs lost."""
         changed, none = {}, (0,) * self.world_size
         if not self.chunks:
             return changed
@@ -195,7 +195,7 @@ class JobFilm(Film):
         return max(self.frames[-1].sent, default=0) or 1
 
     def alt(self) -> str:
-        """Return in words and numbers what the film shows."""
+        """Return the text alternative of the animation."""
         said = [f"{self.title}."] if self.title else []
         said.append(f"Player of {self.subtitle}.")
         said += [f"{frame.title}: {frame.text}" for frame in self.frames[1:13]]

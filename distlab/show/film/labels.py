@@ -1,4 +1,4 @@
-"""Where the words on arrows go: beside the middle, clear of each other and of lines."""
+"""Placement of the words on arrows: near the middle, clear of each other and lines."""
 
 from collections import defaultdict
 
@@ -9,10 +9,10 @@ _CELL = 50.0
 
 
 class Labels:
-    """A sheet on which words are laid, one after another. Boxes are (x0, y0, x1, y1).
+    """A plane on which words are placed one after another. Boxes are (x0, y0, x1, y1).
 
     tall: of a line of words. lines: y of the lines that words should keep off.
-    ends: where the sheet begins and ends.
+    ends: least and largest x of the plane.
     """
 
     def __init__(self, tall: float, lines: list[float], ends: tuple[float, float]):
@@ -25,7 +25,7 @@ class Labels:
             self.boxes[cell].append(box)
 
     def cross(self, arrow) -> None:
-        """Have words rather not lie on an arrow (x0, y0, x1, y1)."""
+        """Add a cost to words that lie on an arrow (x0, y0, x1, y1)."""
         (x0, y0), (x1, y1) = sorted((arrow[:2], arrow[2:]))
         pieces = 1 + int((x1 - x0) // _CELL + abs(y1 - y0) // _CELL)
         dx, dy = (x1 - x0) / pieces, (y1 - y0) / pieces
@@ -64,7 +64,7 @@ class Labels:
         return self._best(places, wide, ())
 
     def _best(self, places, wide, own):
-        """Return the place of least cost, and keep others out of it."""
+        """Return the position of least cost, and keep later words out of it."""
         costs = []
         for cost, (x, y) in places:
             box = (x - wide / 2, y - self.tall / 2, x + wide / 2, y + self.tall / 2)
@@ -74,7 +74,7 @@ class Labels:
         best = None
         for cost, at, box in sorted(costs):
             if best is not None and cost >= best[0]:
-                break  # what it crosses only adds to its cost
+                break  # arrows that it crosses only add to its cost
             if not self._taken(box):
                 cost += self._crossed(box, own)
                 best = min(best or (cost, at, box), (cost, at, box))
@@ -100,13 +100,13 @@ class Labels:
 
 
 def _cells(box):
-    """Return the squares of the sheet that a box lies on."""
+    """Return the squares of the plane that a box lies on."""
     x0, y0, x1, y1 = (int(edge // _CELL) for edge in box)
     return [(x, y) for x in range(x0, x1 + 1) for y in range(y0, y1 + 1)]
 
 
 def _meets(arrow, box):
-    """Return whether a straight line passes through a box."""
+    """Return True if a straight line passes through a box."""
     x0, y0, x1, y1 = arrow
     if max(x0, x1) < box[0] or min(x0, x1) > box[2]:
         return False

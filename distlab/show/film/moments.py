@@ -1,4 +1,4 @@
-"""The moments of a job: what ended, who died and what was handed out then, in words."""
+"""The steps of a job: attempts that end, workers that die and tasks assigned then."""
 
 from dataclasses import dataclass, field
 
@@ -12,9 +12,9 @@ _MOST, _MOST_SAID = 400, 6
 
 @dataclass
 class Moment:
-    """What happens between two stops: results and deaths, and then what is handed out.
+    """The events of one step: results and deaths, and then the tasks assigned.
 
-    kind: of the task that was handed out last. merged: how many moments it was.
+    kind: of the task that was assigned last. merged: the number of moments in it.
     """
 
     at_s: float
@@ -63,7 +63,7 @@ def _fewer(moments):
 
 
 def told(moment, attempts) -> str:
-    """Return what happens at a moment, in sentences."""
+    """Return sentences on the events of a moment."""
     who = attempts.trace.who
     begun = {each.worker: each for each in moment.begun}
     said = [

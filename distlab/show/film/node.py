@@ -1,7 +1,7 @@
-"""`NodeFilm`: nodes, their clients and a network that fails, told by the same player.
+"""`NodeFilm`: nodes, clients and a faulty network, shown by the same player.
 
-Every stop is something that happens to one node or client, and what it does then; or
-a crash, a restart, a split. The space-time view opens first: see `weave`.
+Every step is an event of one node or client with its reaction; or a crash, a restart,
+a network partition. The space-time diagram opens first: see `weave`.
 """
 
 from typing import ClassVar
@@ -24,9 +24,9 @@ _MOST_TOLD = 24
 
 
 class NodeFilm(Film):
-    """The film of a trace of nodes; see `Film` for what there is.
+    """The animation of a trace of nodes; see `Film` for its attributes.
 
-    happenings: the trace, read. weave: its space-time view.
+    happenings: the trace, read. weave: its space-time diagram.
     """
 
     BARS, LANES = "Messages sent so far", "Who was at what"
@@ -60,17 +60,17 @@ class NodeFilm(Film):
         self.notes = self._notes()
 
     def name(self, rank):
-        """Return what a rank is called: "node 0" or "client 1"."""
+        """Return the name of a rank: "node 0" or "client 1"."""
         return self.reading.trace.name(rank)
 
     def node_name(self, rank):
-        """Return what stands in a node."""
+        """Return the text in a node."""
         if self.happenings.is_client(rank):
             return f"c{rank - self.happenings.nodes}"
         return str(rank)
 
     def amount(self, count):
-        """Return how many messages, as words."""
+        """Return a number of messages as text."""
         return f"{count:,}"
 
     def _frames(self):
@@ -98,7 +98,7 @@ class NodeFilm(Film):
         return frames
 
     def _moves(self, turn):
-        """Return what arrives or is lost in a turn, as moves of the graph."""
+        """Return the messages that arrive or are dropped in a step, as moves."""
         moves = []
         if turn.cause is not None and turn.cause.kind == "recv":
             event = turn.cause
@@ -120,7 +120,7 @@ class NodeFilm(Film):
         return [(a, b) for a in nodes for b in nodes if a < b and split.parts(a, b)]
 
     def _waits(self):
-        """Return a span for each call of a client, from call to answer."""
+        """Return a span for each operation of a client, from invocation to response."""
         spans, open_calls = [], {}
         for event in self.reading.trace.events:
             if not self.happenings.is_client(event.rank):
@@ -175,7 +175,7 @@ class NodeFilm(Film):
         return max(self.frames[-1].sent, default=0) or 1
 
     def alt(self) -> str:
-        """Return in words and numbers what the film shows."""
+        """Return the text alternative of the animation."""
         said = [f"{self.title}."] if self.title else []
         said.append(f"Player of {self.subtitle}.")
         shown = self.frames[1 : _MOST_TOLD + 1]
@@ -187,7 +187,7 @@ class NodeFilm(Film):
 
 
 def headline(trace) -> str:
-    """Return nodes, messages, losses and duration in one line."""
+    """Return nodes, messages, drops, faults and duration in one line."""
     sends = [event for event in trace.events if event.kind == "send"]
     parts = [trace.actors(), plural(len(sends), "message")]
     if trace.lost():

@@ -1,4 +1,4 @@
-"""What happens at a stop of a film of nodes, in sentences and in a title."""
+"""Sentences and titles for the steps of an animation of nodes."""
 
 from collections import defaultdict
 
@@ -13,7 +13,7 @@ _ALL = {"crash": "crashes", "kill": "is killed", "died": "dies", "hang": "hangs"
 
 
 class NodeWords:
-    """Tells the stops of some happenings."""
+    """The describer of the steps in `Happenings`."""
 
     def __init__(self, happenings):
         self.all = happenings
@@ -21,7 +21,7 @@ class NodeWords:
         self.taken = set()  # ids of sends that have arrived before
 
     def told(self, stop) -> tuple[str, str, str]:
-        """Return the title of a stop, a few letters for it, and its sentences."""
+        """Return the title of a step, a short label for it, and its sentences."""
         if stop.split or stop.heals:
             title, short, said = self._network(stop)
             return title, short, " ".join([said, *map(self._turn, stop.turns)])
@@ -30,7 +30,7 @@ class NodeWords:
         return title, short, " ".join(filter(None, said))
 
     def left_over(self) -> str:
-        """Return what had not arrived at the end, in a sentence."""
+        """Return a sentence on the messages still in flight at the end, "" if none."""
         left = [
             f"'{self._words(each)}' {self._way(each.send)}"
             for each in self.all.messages
@@ -67,7 +67,7 @@ class NodeWords:
         return f"{name} {verb} {self._heard(cause)}", ""
 
     def _turn(self, turn, before=None):
-        """Return what happens in a turn; `before` is the one that it answers."""
+        """Return sentences on a turn; `before` is the turn that it responds to."""
         if turn.lost is not None:
             send = turn.lost.send
             return (
@@ -111,7 +111,7 @@ class NodeWords:
         return said
 
     def _overtaken(self, message):
-        """Return the words of a message that was sent before this one, and is later."""
+        """Return the words of a message sent before this one that arrives later."""
         if message.send is None:
             return ""
         pair = message.send.rank, message.send.peer
@@ -133,7 +133,7 @@ class NodeWords:
         return f"{name} {self._fault(cause)}{gone if cause.label != 'hang' else ''}."
 
     def _does(self, turn):
-        """Return what a node does in its turn: "sends 'a' to nodes 1 and 2"."""
+        """Return a node's actions in its turn: "sends 'a' to nodes 1 and 2"."""
         to, answers = defaultdict(list), []
         for send in turn.sends:
             if self.all.is_client(send.peer):
@@ -179,7 +179,7 @@ class NodeWords:
 
 
 def _paired(turns):
-    """Yield each turn with the one before it in its stop."""
+    """Yield each turn with the one before it in its step."""
     return zip(turns, [None, *turns], strict=False)
 
 

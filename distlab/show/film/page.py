@@ -1,10 +1,10 @@
-"""A film, or two side by side, as HTML that plays itself: no kernel, no network.
+"""The player's page: an animation, or two, as HTML that needs no kernel, no network.
 
     <style> scoped to the player's class
     <div class="distlab-player" data-distlab="id">   head, films, differences, controls
     <script> the parts in web/, which all players of a page share; <script> the data
 
-Without scripts the last frame is there to look at, as SVG, or a given image instead.
+Without scripts the page shows the last frame, as SVG, or a given image instead.
 """
 
 import json
@@ -47,11 +47,11 @@ _KEYS = (
 
 
 def fragment(films, *, names=(), differs=0, verdict="", wrong=False, image="") -> str:
-    """Return the player of one film, or of two, as HTML for a cell's output.
+    """Return the player of one animation, or of two, as HTML for a cell's output.
 
-    names: over each film, if there are two. differs: the stop at which they first
-    differ, 0 for none. verdict: what differs there, in words; `wrong` if that is a
-    mistake. image: a data URL of what to show where scripts do not run.
+    names: over each animation, if there are two. differs: the first step at which they
+    differ, 0 for none. verdict: the difference there, in words; `wrong` if that is a
+    mistake. image: a data URL of the picture for pages that run no scripts.
     """
     key = secrets.token_hex(6)
     pair = len(films) > 1

@@ -1,8 +1,8 @@
-"""`Painter`: still frames of a film's stage as SVG, what the page's script plays.
+"""`Painter`: still frames of an animation's canvas as SVG.
 
 ┌──────────────────────────────┬───────────────────┐
 │ stage: nodes, chunks, pills  │ bytes sent so far │
-│                              │ who waited        │  see `panel`
+│                              │ waiting           │  see `panel`
 └──────────────────────────────┴───────────────────┘
 """
 
@@ -35,9 +35,9 @@ _SHORT_WAY = 95
 
 
 class Painter:
-    """Draws the stage of one film.
+    """The painter of one animation's canvas.
 
-    height: of the stage. shown: how many chunks of each table are drawn.
+    height: of the canvas. shown: the number of chunks drawn of each table.
     """
 
     def __init__(self, film):
@@ -47,14 +47,14 @@ class Painter:
         self.shown = min(film.chunks, MOST_CHUNKS)
 
     def stage(self, number: int, part: float = 1.0) -> str:
-        """Return the stage on the way to frame `number`, `part` of it done.
+        """Return the canvas on the way to frame `number`, `part` of it done.
 
-        At 1 it stands still: messages in the middle of their way, tables as after it.
+        At 1 it stands still: messages in the middle of their arrows, tables updated.
         """
         return self.base() + self.dynamic(number, part)
 
     def base(self) -> str:
-        """Return what never moves: ways, empty tables, nodes and their numbers."""
+        """Return the static part: curves, empty tables, nodes and their numbers."""
         g = self.geometry
         drawn = [paths({"way": [curve(way) for way in g.ways.values()]})]
         drawn += [self._empty_table(rank) for rank in range(len(g.tables))]
@@ -64,7 +64,7 @@ class Painter:
         return "".join(drawn)
 
     def dynamic(self, number: int, part: float = 1.0) -> str:
-        """Return what of the stage changes: stripes and messages."""
+        """Return the changing part of the canvas: stripes and messages."""
         frame = self.film.frames[number]
         before = self.film.frames[max(0, number - 1)]
         tables = frame.tables if part == 1 else before.tables
@@ -82,7 +82,7 @@ class Painter:
         return "".join(drawn)
 
     def words(self, move) -> str:
-        """Return which chunk and how many bytes, as "c3 40 B", as far as it fits."""
+        """Return a message's chunk and bytes, as "c3 40 B", as far as they fit."""
         if move.label:
             return move.label
         if move.fate in ("dropped", "awaited"):
@@ -127,7 +127,7 @@ class Painter:
         return "".join(drawn)
 
     def _key(self):
-        """Say in the middle of a ring what a stripe is."""
+        """Return the legend of stripes for the middle of a ring."""
         x, y = WIDTH / 2, self.height / 2
         shares = self.film.reading.trace.shares
         most = max(sum(shares.complete(chunk)) for chunk in range(self.film.chunks))
@@ -160,7 +160,7 @@ class Painter:
         return x + chunk * (self.geometry.cell[0] + 2), y
 
     def _slot(self, x, y, share):
-        """Return the box of a share's stripe in the cell at (x, y); rank 0 lowest."""
+        """Return a contribution's stripe (x, y, w, h) in a cell; rank 0 is lowest."""
         wide, tall = self.geometry.cell
         pitch = (tall - 4) / self.film.world_size
         inset = min(3, wide / 6)
@@ -170,7 +170,7 @@ class Painter:
         return x + inset, top, wide - 2 * inset, max(0.8, 0.8 * pitch)
 
     def _stripes(self, tables):
-        """Draw the shares in the cells: one slot per rank, in the rank's colour."""
+        """Draw the cells' contributions: one slot per rank, in the rank's colour."""
         groups, unknown = defaultdict(list), []
         for (rank, chunk), counts in tables.items():
             if chunk >= self.shown or not self.geometry.tables:
@@ -221,7 +221,7 @@ class Painter:
         return arrow + pill + text("mono ink", x, y + 3.8, words, 10.5, "middle")
 
     def _bands(self, frame):
-        """Draw what holds the members of each subgroup together."""
+        """Draw a band around the members of each subgroup."""
         wide, around = 2 * self.geometry.radius + 22, self.bands(frame)
         drawn = f'<path class="among" stroke-width="{wide:g}" d="{around}"/>'
         return drawn if around else ""

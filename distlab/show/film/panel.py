@@ -1,4 +1,4 @@
-"""`Panel`: beside the stage, the bytes that each rank has sent, and who waited."""
+"""`Panel`: beside the canvas, the bytes that each rank has sent, and its waiting."""
 
 from collections import defaultdict
 
@@ -15,10 +15,10 @@ _FIRST_ROW, _LINE = 42, 17
 
 
 class Panel:
-    """The panel of one film. Scripts find its bars by `data-bar`, words by `data-sent`.
+    """An animation's panel. Scripts find bars by `data-bar`, words by `data-sent`.
 
-    What is in a group "stretch" is as wide as the page has room. pitches: the heights
-    of a row of bytes and of a row of waiting.
+    A group "stretch" is scaled to the width of the page. pitches: the heights of a row
+    of bytes and of a row of waiting.
     """
 
     def __init__(self, film):
@@ -33,15 +33,15 @@ class Panel:
         self.height = _FIRST_ROW + rows * sum(self.pitches) + 92 + lines
 
     def svg(self, number: int, clip: str) -> str:
-        """Return the panel as a picture of its own, beside the stage or below it."""
+        """Return the panel as a picture of its own, beside the canvas or below it."""
         box = f"{PANEL_LEFT} 0 {PAGE_WIDTH - PANEL_LEFT} {self.height:.0f}"
         drawn = self.drawn(number, clip)
         return f'<svg class="panel" viewBox="{box}" aria-hidden="true">{drawn}</svg>'
 
     def drawn(self, number: int, clip: str = "") -> str:
-        """Return both parts as they stand at frame `number`.
+        """Return both parts at frame `number`.
 
-        clip: the id of a clip path to draw all of the waiting behind, for a script.
+        clip: the id of a clip path in front of the whole run's waiting, for a script.
         """
         return self._bars(self.film.frames[number].sent) + self._waiting(number, clip)
 
@@ -71,7 +71,7 @@ class Panel:
         return "".join([*drawn, _stretched("".join(bars))])
 
     def _waiting(self, number, clip):
-        """Draw who moved and who waited until a frame, on the run's clock."""
+        """Draw the spans of each rank up to a frame, on the run's clock."""
         film, pitch = self.film, self.pitches[1]
         top = _FIRST_ROW + len(film.rows) * self.pitches[0] + 56
         until_s = film.end_s if clip else film.frames[number].at_s
@@ -91,7 +91,7 @@ class Panel:
         return "".join([heading, *names, _stretched(bars)])
 
     def _spans(self, top, until_s):
-        """Return the path data of each state's spans up to a moment."""
+        """Return the path data of each state's spans up to a time."""
         film, pitch = self.film, self.pitches[1]
         rows = {rank: row for row, rank in enumerate(film.rows)}
         scale, groups = BAR_WIDTH / film.lasts_s, defaultdict(list)
@@ -114,7 +114,7 @@ def _stretched(drawn):
 
 
 def _swatch(state, y):
-    """Draw what a state looks like, beside its meaning."""
+    """Draw a sample of a state's look, beside its meaning."""
     name, thin = "f0" if state == "moving" else state, state == "working"
     tall = 3 if thin else 10
     return paths({name: [rect(_LEFT, y + 1 - tall, 14, tall)]})

@@ -1,7 +1,7 @@
 """`PipelineFilm`: a pipeline's schedule over time, as lanes that play.
 
-stage 0  │F0│F1│F2│▒▒▒▒▒│B0│▒▒▒│      at the line of now: what each stage does,
-           ▁▁▂▂▃▃▃▃▃▃▃▃▃▃▃▁▁    holds 3    and how many microbatches it holds
+stage 0  │F0│F1│F2│▒▒▒▒▒│B0│▒▒▒│      at the line of now: the work of each stage,
+           ▁▁▂▂▃▃▃▃▃▃▃▃▃▃▃▁▁    holds 3    and the microbatches that it holds
 """
 
 from bisect import bisect_right
@@ -21,11 +21,11 @@ _MOST_FRAMES = 2000
 
 
 class PipelineFilm(Film):
-    """The film of a schedule, on the clock of all that it is played beside.
+    """The animation of a schedule, on one clock with those beside it.
 
     looks: kind -> colour, colour of its hatching, of letters on it, and hatching.
-    key: (kind, what it means). held: (start, end, count) of each row. most: the largest
-    such count. over: when this schedule starts and ends.
+    key: (kind, meaning). held: (start, end, count) of each row. most: the largest such
+    count. over: start and end of this schedule.
     """
 
     LANES = "Who does what"
@@ -73,11 +73,11 @@ class PipelineFilm(Film):
         return self.letters[cell.kind] + cell.microbatch + primes_of(cell.kind)
 
     def name(self, rank):
-        """Return what a lane is called."""
+        """Return the name of a lane."""
         return self.schedule.name(rank)
 
     def _frames(self, every):
-        """Return a frame for each moment at which a work begins, and the end."""
+        """Return a frame for each time at which a work begins, and for the end."""
         cells = [cell for s in every for own in s.cells.values() for cell in own]
         begins = sorted({cell.start for cell in cells})
         times = [*begins[:: -(-len(begins) // _MOST_FRAMES)], self.end_s]
@@ -95,7 +95,7 @@ class PipelineFilm(Film):
         return Frame(title, f"{at:.4g}", text, [], sent, {}, at, [])
 
     def alt(self):
-        """Return in words what the film shows."""
+        """Return the text alternative of the animation."""
         said = [f"{self.title}."] if self.title else []
         what = self.schedule.WHAT
         said += [f"Player of a {what}, {self.subtitle}.", *self.schedule.sentences()]
@@ -103,7 +103,7 @@ class PipelineFilm(Film):
 
 
 def _over_time(spans):
-    """Return a function from a moment to what (start, end, what) has then, or None."""
+    """Return a function: time -> the third field of the span around it, or None."""
     spans = list(spans)
     starts = [start for start, _, _ in spans]
 

@@ -1,7 +1,7 @@
-"""`Player`: a trace that plays itself in a notebook, a page, or stands still.
+"""`Player`: the animation of a trace in a notebook or a page, or as still pictures.
 
-With DISTLAB_STILLS=svg in the environment, a notebook gets the strip alone, as SVG:
-where nothing will be played, that saves a tenth of a second for each.
+With DISTLAB_STILLS=svg in the environment, a notebook gets the key frames alone, as
+SVG: where nothing will be played, that saves a tenth of a second for each.
 """
 
 import math
@@ -26,15 +26,15 @@ from distlab.trace import Trace
 
 __all__ = ["PipelinePlayer", "Player", "folded", "player", "save"]
 
-_ZOOM = 0.6  # a strip of three frames then fills a notebook
+_ZOOM = 0.6  # a row of three frames then fills a notebook
 _KINDS = (".html", ".svg", ".png", ".gif")
 
 
 class Player:
-    """One film, or several side by side, with controls; `alt` says what it shows.
+    """One animation, or several side by side, with controls; `alt` describes it.
 
-    Shows itself as the last line of a cell. Where scripts do not run, a strip of the
-    key frames stands in for it.
+    Shows itself as the last line of a cell. Where scripts do not run, a row of key
+    frames replaces it.
     """
 
     def __init__(self, film: Film):
@@ -45,9 +45,9 @@ class Player:
         return self.alt
 
     def html(self, image: str = "") -> str:
-        """Return the player as HTML that needs nothing else.
+        """Return the player as self-contained HTML.
 
-        image: a data URL of what to show where scripts do not run, else one frame.
+        image: a data URL of a picture for pages without scripts, else one frame.
         """
         return fragment([self.film], image=image)
 
@@ -56,7 +56,7 @@ class Player:
         return filmstrip(self.film)
 
     def save(self, path) -> None:
-        """Write a .html page, a .svg or .png strip of the key frames, or a .gif.
+        """Write a .html page, a .svg or .png of the key frames, or a .gif.
 
         Raises: InvalidArgument for another suffix.
         """
@@ -89,7 +89,7 @@ class Player:
 
 
 class PipelinePlayer(Player):
-    """A pipeline that plays, or two on one clock; a chart stands in for it.
+    """A pipeline that plays, or two on one clock; without scripts, a chart.
 
     schedules: cells of one or two, as `pipeline` takes them.
     """
@@ -115,7 +115,7 @@ class PipelinePlayer(Player):
         return self._chart._repr_mimebundle_()
 
     def html(self, image=""):
-        """Return the player as HTML that needs nothing else; see `Player.html`."""
+        """Return the player as self-contained HTML; see `Player.html`."""
         return fragment(
             self.films,
             names=self.names,
@@ -150,19 +150,19 @@ def player(
     shape="auto",
     unit="slot",
 ) -> Player:
-    """Play a run: who sends which chunk to whom, step by step, and who holds what.
+    """Play a run step by step: the messages between ranks, and the chunks on each.
 
     trace: a `Trace`, or anything with a `.trace`, such as a report or a failure; the
-    last failure that was shown, if left out. From `follow`, it also knows whose share
-    is in which chunk. Or a list of a pipeline's cells, as `pipeline` takes it: its
-    works light up as they are done, and beside them stands what stages hold.
-    Of nodes and clients it plays their space-time view: see `NodeFilm`.
-    bound_bytes: what each rank should send, or may send at the most.
-    shape: how the ranks sit: "auto", "ring", "tree", "hypercube", "grid" or "circle".
+    last failure that was shown, if left out. From `follow`, it also shows the ranks'
+    contributions in each chunk. Or a list of a pipeline's cells, as `pipeline` takes
+    it: works light up as they are done, beside the number of microbatches held.
+    Of nodes and clients it plays their space-time diagram: see `NodeFilm`.
+    bound_bytes: the bytes that each rank should send, or may send at the most.
+    shape: of the ranks' layout: "auto", "ring", "tree", "hypercube", "grid", "circle".
     unit: of time in a pipeline's cells.
 
-    Raises: InvalidArgument if there is no trace in it, the bound is no number, or the
-    ranks do not form the shape.
+    Raises: InvalidArgument if there is no trace in it, the bound is not a number, or
+    the ranks do not form the shape.
     """
     if isinstance(trace, list) and trace:
         return PipelinePlayer([trace], title, unit)
@@ -174,7 +174,7 @@ def player(
 def folded(trace: Trace, most: int) -> str:
     """Return the player as HTML, folded, or "" if there is nothing to play.
 
-    most: events; a run of more is played only if somebody asks for its `player`.
+    most: events; a longer run is played only by a call of `player`.
     """
     moved = trace.who == "worker" or trace.messages()
     if not 0 < len(trace) <= most or not moved:
@@ -186,7 +186,7 @@ def folded(trace: Trace, most: int) -> str:
 
 
 def save(trace, path, title="", **options) -> None:
-    """Write the player of a run to a .html page, a .svg or .png strip, or a .gif.
+    """Write the player of a run to .html, its key frames to .svg or .png, or a .gif.
 
     options: those of `player`.
 

@@ -1,8 +1,8 @@
-"""Where ranks sit: on a ring, as a star or tree, a hypercube, a grid, or in a circle.
+"""Layout of ranks: on a ring, as a star or tree, a hypercube, a grid, or in a circle.
 
-The shape is read from who sends to whom. Places are in the units of a stage that is
-`WIDTH` wide; y grows downwards. At the top, where there is one, is rank 0; in a tree
-it is the rank from which all messages come, or to which all go, if there is such a one.
+The shape follows from the pairs of sender and receiver. Coordinates are in units of a
+canvas that is `WIDTH` wide; y grows downwards. At the top, where there is one, is rank
+0; in a tree the one rank that only sends, or only receives, if there is such a rank.
 """
 
 import math
@@ -29,7 +29,7 @@ def shape_of(pairs: set[tuple[int, int]], world_size: int) -> str:
 
 
 def places(shape: str, pairs, world_size: int, height: float) -> list:
-    """Return (x, y) of each rank on a stage of WIDTH by `height`.
+    """Return (x, y) of each rank on a canvas of WIDTH by `height`.
 
     Raises: InvalidArgument for a shape that is not one of SHAPES, or that these ranks
     do not form.
@@ -74,7 +74,7 @@ def _round(n, center, radius):
 
 
 def _ring_order(pairs, n):
-    """Return the ranks as a ring passes them, then the others; as they are if none."""
+    """Return the ranks in the order of a ring, then the others; 0 to n-1 if no ring."""
     to = dict(pairs)
     order = [min(to, default=0)]
     while order[-1] in to and to[order[-1]] not in order:
@@ -88,7 +88,7 @@ def _on_circle(center, radius, angle):
 
 
 def _root(pairs):
-    """Return the one rank that only sends, or the one that only receives, or else 0."""
+    """Return the rank that alone only sends, or alone only receives, or else 0."""
     senders, receivers = ({pair[side] for pair in pairs} for side in (0, 1))
     ends = [senders - receivers, receivers - senders]
     alone = [end.pop() for end in ends if len(end) == 1]
@@ -159,7 +159,7 @@ def _cube(n, center, radius):
 
 
 def _columns(links, n):
-    """Return how wide a grid is whose rows and columns hold every link, or 0."""
+    """Return the width of a grid whose rows and columns hold every link, or 0."""
     for wide in sorted(range(2, n // 2 + 1), key=lambda wide: abs(wide - n / wide)):
         if n % wide:
             continue

@@ -1,7 +1,7 @@
-"""Still pictures of a film: one frame, a strip of the key frames, or a gif.
+"""Still pictures of an animation: one frame, the key frames, or a gif.
 
-Letters are drawn with the fonts that matplotlib brings, so that pictures look the
-same on a machine that has no fonts.
+Text is drawn with the fonts of matplotlib, so that pictures look the same on a machine
+that has no fonts.
 """
 
 import re
@@ -51,7 +51,7 @@ def frame_svg(film, number: int, part: float = 1.0) -> str:
 def filmstrip(film) -> str:
     """Return the key frames side by side as one SVG: three to a row, six at most.
 
-    Of nodes it is their space-time view, stop after stop.
+    Of nodes it is their space-time diagram, step after step.
     """
     if film.weave is not None:
         return _woven(film)
@@ -71,7 +71,7 @@ def filmstrip(film) -> str:
 
 
 def _woven(film):
-    """Return the space-time view of nodes, in as many lines as it takes."""
+    """Return the space-time diagram of nodes, in as many lines as it takes."""
     lines, shown = weave_lines(film.weave)
     body = [text("ink strong", 24, 36, film.title or "The run", 20)]
     body.append(text("muted", 24, 60, film.subtitle, 13))
@@ -88,7 +88,7 @@ def _woven(film):
 
 
 def pair_strip(films, names, number: int, verdict: str) -> str:
-    """Return two films side by side at a frame, or at their last, as one SVG."""
+    """Return two animations side by side at a frame, or at their last, as one SVG."""
     tall = max(Painter(film).height for film in films)
     lines = wrapped(verdict, 11, 12, most=3)
     body = [text("ink strong", 24, 36, films[0].title or "Side by side", 20)]
@@ -105,7 +105,7 @@ def pair_strip(films, names, number: int, verdict: str) -> str:
 
 
 def key_frames(film) -> list[int]:
-    """Return the frames that tell the most: start, end, deaths, where a phase turns."""
+    """Return the numbers of the key frames: start, end, deaths, changes of phase."""
     last = len(film.frames) - 1
     if last < _MOST_KEYS:
         return list(range(last + 1))
@@ -144,7 +144,7 @@ def _raster(svg, zoom):
 
 
 def gif(film, *, seconds_per_stop: float = 1.4, frames_per_s: int = 12) -> bytes:
-    """Return the film as a gif that plays for ever: each stop moves, then stands."""
+    """Return the animation as a gif in a loop: each step moves, then stands still."""
     from io import BytesIO
 
     from PIL import Image
@@ -179,7 +179,7 @@ def _fonts():
 
 @lru_cache(maxsize=1)
 def light_style() -> str:
-    """Return the stage's style with the colours of the light theme written in."""
+    """Return the canvas's CSS with the colours of the light theme filled in."""
     style = files("distlab.show.film").joinpath("web", "stage.css").read_text("utf-8")
     colors = named_colors(dark=False)
     return re.sub(r"var\(--(\w+)\)", lambda m: colors[m[1]], style) + rank_style()
@@ -195,7 +195,7 @@ def _svg(wide, tall, body, alt):
 
 
 def _ruler(film, number, part, y):
-    """Draw where in the film a frame is."""
+    """Draw a progress bar with the position of a frame."""
     left, right, count = 28, 980, len(film.frames) - 1
     at = left + (right - left) * max(0, number - 1 + part) / max(1, count)
     return "".join(

@@ -1,11 +1,11 @@
-"""The stops of a film: what a trace says, cut where a learner would pause.
+"""Steps of a run (`Stop`): a trace, cut at the points where a learner would pause.
 
-    start ─▶ round 1 ─▶ round 2 ─▶ barrier ─▶ round 3 ─▶ what never ended
+    start ─▶ round 1 ─▶ round 2 ─▶ barrier ─▶ round 3 ─▶ unfinished calls
              moves      moves      meeting    moves      broken
 
-A stop is one round of messages, or one barrier or collective. The tables of chunks at
-a stop are those after the calls that ended with it. If anything never ended, or a
-fault struck, the last stop says so.
+A step is one round of messages, or one barrier or collective. The tables of chunks of
+a step are those after the calls that ended with it. If a call never ended, or a fault
+was injected, the last step shows it.
 """
 
 import math
@@ -24,13 +24,13 @@ _MEETINGS = ("barrier", "collective")
 
 
 class Move(NamedTuple):
-    """A message, or `count` messages of one pair of ranks, at a stop.
+    """A message, or `count` messages of one pair of ranks, in a step.
 
-    bytes: as the receiver or the sender has it. sent: of these, what was handed over.
+    bytes: as the receiver or the sender has it. sent: the part that was handed over.
     chunks, counts: as in `Payload`, of one message; empty if not known.
     fate: "arrived" or "dropped"; "waiting" for one that never ended, "awaited" if only
-        its receiver ever asked for it.
-    label: what is written on it, if not its bytes. group: as in `Event`.
+        its receiver ever posted it.
+    label: the text on it, if not its bytes. group: as in `Event`.
     """
 
     src: int
@@ -47,14 +47,14 @@ class Move(NamedTuple):
 
 @dataclass
 class Stop:
-    """What happens on the way to a stop, and what is true there.
+    """One step of a run: its messages, and the state after it.
 
     rounds: the first and last round of messages in it, or (0, 0).
-    phase, step: the words of the ranks' marks. at_s: when the last of it had ended.
+    phase, step: the words of the ranks' marks. at_s: the time at which it ended.
     steps: the last step of each rank in it. tables: (rank, chunk) -> counts, where they
     changed. meeting: the name of a barrier or collective, entered by `ranks`.
-    groups: those that it is in, as in `Event`. last: it is the end of the trace.
-    broken: it is the stop of faults and of what never ended.
+    groups: those that it is in, as in `Event`. last: True at the end of the trace.
+    broken: True for the step of faults and of unfinished calls.
     """
 
     rounds: tuple[int, int]
@@ -83,7 +83,7 @@ def tables_at_start(shares, world_size: int) -> dict:
 
 
 def stops_of(reading) -> list[Stop]:
-    """Return the stops of a trace, in order; neighbours together if they are many."""
+    """Return the steps of a trace, in order; neighbours together if they are many."""
     stops = [*_rounds(reading), *_meetings(reading.trace)]
     stops.sort(key=lambda stop: stop.at_s)
     if len(stops) > MOST_STOPS:
@@ -99,7 +99,7 @@ def stops_of(reading) -> list[Stop]:
 
 
 def _rounds(reading):
-    """Return a stop for each round of messages."""
+    """Return a step for each round of messages."""
     shares, nth, taken = reading.trace.shares, {}, Counter()
     for message in reading.messages:
         pair = _pair(message)
@@ -145,7 +145,7 @@ def _move(message, payload):
 
 
 def _meetings(trace):
-    """Return a stop for each barrier or collective that any rank left.
+    """Return a step for each barrier or collective that any rank left.
 
     Those of groups along one dimension of a mesh are together. Splits are left out.
     """
@@ -170,7 +170,7 @@ def _meetings(trace):
 
 
 def _broken(reading):
-    """Return the stop of what never ended and of faults, or None."""
+    """Return the step of unfinished calls and of faults, or None."""
     ranks = set(range(reading.trace.world_size))
     moves = [
         _stuck(message)
@@ -213,7 +213,7 @@ def _size_of(message):
 
 
 def _merged(stops):
-    """Return at most MOST_STOPS stops, each of several neighbours."""
+    """Return at most MOST_STOPS steps, each of several neighbours."""
     size = -(-len(stops) // MOST_STOPS)
     merged = []
     for first in range(0, len(stops), size):
@@ -240,7 +240,7 @@ def _together(key, moves):
 
 
 def _add_tables(trace, stops):
-    """Write into each stop the chunks whose counts have changed on the way to it."""
+    """Add to each step the chunks whose counts changed in it."""
     now = tables_at_start(trace.shares, trace.world_size)
     for stop in stops:
         final = stop is stops[-1]

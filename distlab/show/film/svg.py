@@ -1,7 +1,7 @@
-"""The few marks that the still pictures are made of, as SVG.
+"""SVG primitives of the still pictures.
 
 Everything is styled by class: `f3` is filled in the colour of rank 3, `s3` is drawn in
-it, `n3` is a number written on it. Places are (x, y), boxes (x, y, width, height).
+it, `n3` is a number written on it. Points are (x, y), boxes (x, y, width, height).
 """
 
 import math
@@ -17,12 +17,12 @@ __all__ = [
 
 
 def color_of(rank: int) -> int:
-    """Return which of the rank colours is a rank's."""
+    """Return the index of a rank's colour in RANK_COLORS."""
     return rank % len(RANK_COLORS)
 
 
 def text(name, x, y, words, size, anchor="start", extra="") -> str:
-    """Return words, as text whatever they contain."""
+    """Return words as a text element, escaped."""
     return (
         f'<text class="{name}" x="{x:.1f}" y="{y:.1f}" font-size="{size:g}" '
         f'text-anchor="{anchor}"{extra}>{escape(words)}</text>'
@@ -43,7 +43,7 @@ def circle(name, x, y, radius) -> str:
 
 
 def marker(rank, x, y, radius) -> str:
-    """Return the mark of a rank: after six, whose colours repeat, of another shape."""
+    """Return the marker of a rank: another shape after six, when colours repeat."""
     name, turn = f"f{color_of(rank)}", rank // len(RANK_COLORS) % 3
     if not turn:
         return circle(name, x, y, radius)
@@ -86,7 +86,7 @@ def head(way, size=12) -> str:
 
 
 def point(way, t) -> tuple[float, float]:
-    """Return the place on a curve at `t`, from 0 to 1."""
+    """Return the point on a curve at `t`, from 0 to 1."""
     x0, y0, cx, cy, x1, y1 = way
     a, b, c = (1 - t) ** 2, 2 * t * (1 - t), t * t
     return a * x0 + b * cx + c * x1, a * y0 + b * cy + c * y1

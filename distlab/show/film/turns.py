@@ -1,12 +1,12 @@
-"""The stops of a film of nodes: what happens to one of them, and what it does then.
+"""Steps of an animation of nodes: an event of one node, and its reaction to it.
 
-    client 0 calls ─▶ node 0 takes it, sends ─▶ ...          one stop
-    node 1 takes ─▶ answers ─▶ client 0 hears                one stop
-    a crash, a restart, a split, a message that is lost      a stop each
+    client 0 invokes ─▶ node 0 receives, sends ─▶ ...           one step
+    node 1 receives ─▶ responds ─▶ client 0 receives            one step
+    a crash, a restart, a partition, a dropped message          a step each
 
-A node is called, does something at once, and rests: that is a turn. Turns that are the
-two ends of one message between a client and its node make one stop, if nothing else
-happened in between.
+A node handles one event at once, and is idle again: that is a `Turn`. Turns that are
+the two ends of one message between a client and its node make one step, if nothing
+else happened in between.
 """
 
 from collections import defaultdict
@@ -16,18 +16,18 @@ from distlab.trace import Event, Message, Trace, is_lost
 
 __all__ = ["Happenings", "NodeStop", "Split", "Turn"]
 
-# where in a stop its turns are; behind the last is room for what is lost at once
+# positions of the turns in a step; behind the last is room for messages dropped at once
 _PLACES = {1: (0.4,), 2: (0.2, 0.55), 3: (0.15, 0.45, 0.8), 4: (0.1, 0.35, 0.6, 0.85)}
-_TOGETHER_S = 5e-4  # a real node's clock goes on while it acts
+_TOGETHER_S = 5e-4  # a real node's clock advances while it acts
 
 
 @dataclass
 class Turn:
-    """What happens to one node or client, and what it does then.
+    """An event of one node or client, and its reaction.
 
-    cause: its recv, fault, or the mark of its timer; None if nothing is known to be.
-    sends, notes: what it does. lost: instead of all this, a message that is lost now.
-    x: where it stands, in stops from the start.
+    cause: its recv, fault, or the mark of its timer; None if no cause is known.
+    sends, notes: its reaction. lost: instead of all this, a message dropped now.
+    x: its position, in steps from the start.
     """
 
     rank: int
@@ -41,7 +41,7 @@ class Turn:
 
 @dataclass
 class Split:
-    """A split network: sides as tuples of nodes, from stop to stop as x; see `Turn`."""
+    """A network partition: its sides, and its first and last x as in `Turn`."""
 
     sides: list[tuple[int, ...]]
     event: Event
@@ -49,20 +49,20 @@ class Split:
     end_x: float = 0.0
 
     def parts(self, one: int, other: int) -> bool:
-        """Return whether two nodes are on different sides."""
+        """Return True if two nodes are on different sides."""
         return one != other and self.side(one) != self.side(other)
 
     def side(self, node: int):
-        """Return which side a node is on; one that is on none is alone."""
+        """Return the side of a node; a node that no side lists is a side of its own."""
         found = [k for k, side in enumerate(self.sides) if node in side]
         return found[0] if found else ("alone", node)
 
 
 @dataclass
 class NodeStop:
-    """What stands between two stops of the film: turns, or what becomes of the network.
+    """One step of the animation: turns, or a change of the network.
 
-    split, heals: the split that begins or ends here.
+    split, heals: the partition that begins or ends here.
     """
 
     at_s: float
@@ -74,9 +74,9 @@ class NodeStop:
 class Happenings:
     """A trace of nodes, read once.
 
-    nodes: how many there are; clients come after them. messages: as in the trace.
+    nodes: their number; clients come after them. messages: as in the trace.
     message_of: id of a send or recv -> its messages. homes: client -> the node that it
-    asks. splits, stops: in order. turn_of: id of an event -> its turn.
+    calls. splits, stops: in order. turn_of: id of an event -> its turn.
     """
 
     def __init__(self, trace: Trace):
@@ -98,7 +98,7 @@ class Happenings:
         self._place()
 
     def is_client(self, rank: int) -> bool:
-        """Return whether a rank is a client."""
+        """Return True if a rank is a client."""
         return rank >= self.nodes
 
     def _homes(self):
@@ -110,7 +110,7 @@ class Happenings:
         return {client: homes.get(client, 0) for client in clients}
 
     def _turns(self):
-        """Return what begins when: turns, splits, their ends, and what is lost late."""
+        """Return turns, partitions, their ends, and late drops, in order of time."""
         begun, last = [], {}
         for place, event in enumerate(self.trace.events):
             if event.kind == "fault" and event.label.startswith("partition"):
@@ -140,7 +140,7 @@ class Happenings:
         return [thing for *_, thing in sorted(begun, key=lambda each: each[:3])]
 
     def _begins(self, event, turn):
-        """Return whether an event is the first of another turn of its rank."""
+        """Return True if an event is the first of another turn of its rank."""
         if event.kind in ("recv", "fault") or _timer(event):
             return True
         if self.is_client(event.rank):
@@ -151,7 +151,7 @@ class Happenings:
         return event.start - max(known) > _TOGETHER_S
 
     def _joined(self, things):
-        """Return the stops; the two ends of a call make one, and so do an answer's."""
+        """Return the steps; the two ends of a request or response make one."""
         stops = []
         for thing in things:
             last = stops[-1] if stops else None
@@ -163,10 +163,10 @@ class Happenings:
         return stops
 
     def _belongs(self, turn, last):
-        """Return whether a turn is part of the stop before it."""
+        """Return True if a turn is part of the step before it."""
         if last is None:
             return False
-        if turn.lost is not None:  # by the split or crash that has just been told
+        if turn.lost is not None:  # by the partition or crash of the step before
             return last.at_s == turn.at_s and not last.heals
         return bool(last.turns) and self._follows(turn, last.turns[-1])
 
@@ -179,7 +179,7 @@ class Happenings:
         return any(id(send) in sends for send in before.sends)
 
     def _place(self):
-        """Say where in the film everything stands."""
+        """Set the x of each turn and of each partition's ends."""
         for number, stop in enumerate(self.stops):
             turns = [turn for turn in stop.turns if turn.lost is None]
             for place, turn in enumerate(turns):

@@ -1,12 +1,12 @@
-"""The space-time view of nodes: a line of life for each, a slanted arrow per message.
+"""The space-time diagram of nodes: a lifeline for each, a slanted arrow per message.
 
-    client 0  ──●─────────────────────●──     across goes the order of what happens,
-    node 0    ───●╲──────────●───────●───     stop by stop; the lanes have the clock
-    ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒╳▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒     a split: what is lost ends at the wall
+    client 0  ──●─────────────────────●──     x is the order of events, step by step;
+    node 0    ───●╲──────────●───────●───     the lanes have the clock
+    ▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒╳▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒▒     a partition: dropped messages end here
     node 1    ──────────────────────────
 
 The script of the page and the still pictures draw from these same numbers: x counts
-stops, y is in units of the page.
+steps, y is in units of the page.
 """
 
 import math
@@ -24,16 +24,16 @@ LEFT, RIGHT = 84, 1074
 _NARROWEST, _WIDEST = 60.0, 170.0
 _LETTER, _TALL = 6.65, 14.0  # of words at 11 units, in the fixed-width font
 _WORDS, _MOST_STRANDS = 26, 3000
-_SEEN_UNDER_WAY = 6.0  # stops: how long what never arrives is drawn
+_SEEN_UNDER_WAY = 6.0  # steps: length of the arrow of a message that never arrives
 ARRIVED, LOST, UNDER_WAY = 0, 1, 2
 
 
 class Strand(NamedTuple):
     """An arrow: from (x0, y0) to (x1, y1), in `rank`'s colour.
 
-    bow: how far, in stops, it bends to the left of a straight line, so that one to a
-    node farther off does not lie on one to a nearer node.
-    fate: ARRIVED, LOST or UNDER_WAY. words, at: what is written, and its middle, or "".
+    bow: its bend, in steps, to the left of a straight line, so that one to a node
+    farther off does not lie on one to a nearer node.
+    fate: ARRIVED, LOST or UNDER_WAY. words, at: its text, "" for none, and its middle.
     """
 
     x0: float
@@ -48,7 +48,7 @@ class Strand(NamedTuple):
 
 
 class Sign(NamedTuple):
-    """A mark on a line of life. kind: "note", "timer", "crash", "restart", "dot"."""
+    """A mark on a lifeline. kind: "note", "timer", "crash", "restart", "dot"."""
 
     x: float
     y: float
@@ -59,12 +59,12 @@ class Sign(NamedTuple):
 
 
 class Weave:
-    """Where everything is. rows: ranks from the top down.
+    """Coordinates of a space-time diagram. rows: ranks from the top down.
 
-    unit: the width of a stop. line: how many make a line of a still picture. top,
-    bottom: of the rows. height: of it all. strands, signs: see there.
+    unit: the width of a step. line: the steps in a line of a still picture. top,
+    bottom: of the rows. height: of the diagram. strands, signs: arrows and marks.
     lives: (y, from, to, dead). walls: (from, to, y). sides: (from, to, words) of each
-    split. wordless: how many words had no room.
+    partition. wordless: the number of words that had no room.
     """
 
     def __init__(self, happenings):
@@ -96,7 +96,7 @@ class Weave:
         self.signs, self.strands = self._drawn()
 
     def _ordered(self):
-        """Return the rows: sides of the first split together, clients by their node."""
+        """Return the rows: sides of the first partition together, clients by nodes."""
         nodes, homes = list(range(self.all.nodes)), self.all.homes
         if self.all.splits:
             split = self.all.splits[0]
@@ -115,7 +115,7 @@ class Weave:
         return self._strand_of[id(message)]
 
     def node_of(self, rank: int) -> int:
-        """Return the node that a rank is, or that it asks."""
+        """Return the node that a rank is, or that a client calls."""
         return self.all.homes.get(rank, rank)
 
     def _walls(self):
@@ -130,7 +130,7 @@ class Weave:
         return walls, sides
 
     def _lives(self):
-        """Return the lines of life, and for each rank when it is dead."""
+        """Return the lifelines, and rank -> [(begin, end)] in which it is dead."""
         lives, dead = [], {rank: [] for rank in self.rows}
         for rank in self.rows:
             since, gone = 0.0, False
@@ -170,7 +170,7 @@ class Weave:
                 words = "again"
             alike = (place[:2], words)
             if fate == LOST and alike in told:
-                words = ""  # one for all that are lost together
+                words = ""  # one for all that are dropped together
             told.add(alike)
             seen.add(id(message.send))
             at = None
@@ -186,7 +186,7 @@ class Weave:
         return signs, strands
 
     def _bow(self, place, fate):
-        """Return how far an arrow bends: not if it is lost, or to the next row."""
+        """Return the bend of an arrow: 0 if it is dropped, or goes to the next row."""
         far = abs(place[3] - place[1]) > 1.2 * self.pitch
         return 0.55 if far and fate == ARRIVED else 0.0
 
@@ -251,7 +251,7 @@ class Weave:
         return (x0, y0, max(x1, x0 + 0.02), y), message, LOST
 
     def _lost_y(self, message, x):
-        """Return where a lost message ends: at a wall, a dead node, or half way."""
+        """Return the y of a dropped message's end: at a wall, dead node or between."""
         src, dst = message.send.rank, message.send.peer
         y0, y1 = self.y[src], self.y[dst]
         low, high = sorted((y0, y1))
@@ -269,7 +269,7 @@ class Weave:
         return self._short_of(y0, y1)
 
     def _short_of(self, y0, y1):
-        """Return where an arrow ends that does not arrive, clear of every line."""
+        """Return the y at which an undelivered arrow ends, clear of every lifeline."""
         return y1 + (0.5 if y1 < y0 else -0.5) * self.pitch
 
 

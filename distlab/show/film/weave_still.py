@@ -1,4 +1,4 @@
-"""The space-time view of nodes, standing still: some stops of it, or all, in lines."""
+"""Still pictures of the space-time diagram: some steps of it, or all, in lines."""
 
 import math
 
@@ -12,12 +12,12 @@ _LATER = ' opacity="0.22"'
 
 
 def stops_wide(weave) -> float:
-    """Return how many stops fit beside each other."""
+    """Return the number of steps that fit beside each other."""
     return (RIGHT - LEFT) / weave.unit
 
 
 def weave_lines(weave) -> tuple[list[str], int]:
-    """Return the lines of the whole view, one below another, and the stops in them."""
+    """Return the lines of the whole diagram, and the number of steps in them."""
     each = weave.line
     lines = min(_MOST_LINES, max(1, math.ceil(weave.count / each)))
     shown = min(weave.count, lines * each)
@@ -28,28 +28,28 @@ def weave_lines(weave) -> tuple[list[str], int]:
 
 
 def weave_window(weave, first: float, wide: float, until: float | None = None) -> str:
-    """Return `wide` stops from `first` on; what comes after `until` is pale."""
+    """Return `wide` steps from `first` on as SVG; those after `until` are pale."""
     view = _Window(weave, first, wide, weave.count if until is None else until)
     return view.drawn()
 
 
 class _Window:
-    """A part of the view. Clipped by what is laid over its edges."""
+    """A part of the diagram, clipped by rectangles over its edges."""
 
     def __init__(self, weave, first, wide, until):
         self.weave, self.first, self.wide, self.until = weave, first, wide, until
         self.last = first + wide
 
     def x(self, place):
-        """Return where on the line a place of the film is."""
+        """Return the x on the page of a position in steps."""
         return LEFT + (place - self.first) * self.weave.unit
 
     def inside(self, low, high):
-        """Return whether a stretch is seen."""
+        """Return True if a stretch is visible."""
         return high >= self.first and low <= self.last
 
     def drawn(self):
-        """Return all of it."""
+        """Return the part as SVG."""
         weave = self.weave
         body = [self._walls(), self._lives()]
         body += [self._strand(s) for s in weave.strands if self.inside(s.x0, s.x1)]

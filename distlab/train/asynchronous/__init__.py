@@ -1,4 +1,4 @@
-"""Training without waiting for all: parameter servers, local steps, gossip.
+"""Asynchronous training: parameter servers, local steps, gossip.
 
 serve(comm, Asynchronous(shard, optimizer, bound=2), updates=400)    a server
 worker = Worker(comm, flat)                                          a worker

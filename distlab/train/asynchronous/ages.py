@@ -1,11 +1,11 @@
-"""How old gradients were, from the trace of a run, and the same ages on one model.
+"""Ages of gradients, from the trace of a run, and a replay of them on one model.
 
     256 simulated workers ─▶ trace ─▶ gradients_of ─▶ worker, computed on, applied to
                                            │
     one process, one model ◀── replay ◀────┘
 
-When a gradient comes does not depend on what is in it. So the clock runs once, and any
-number of learning rates are tried on what it found.
+The arrival time of a gradient does not depend on its values. So the simulation runs
+once, and any number of learning rates are tried on its ages.
 """
 
 from collections import Counter
@@ -23,7 +23,7 @@ __all__ = ["Gradient", "gradients_of", "replay"]
 
 
 class Gradient(NamedTuple):
-    """A gradient that came to a server: from whom, on which versions, and when."""
+    """A gradient received by a server: its worker, its two versions, and its time."""
 
     worker: int
     computed_on: int
@@ -32,14 +32,14 @@ class Gradient(NamedTuple):
 
     @property
     def age(self) -> int:
-        """How many updates came between."""
+        """The number of updates between the two versions."""
         return self.applied_to - self.computed_on
 
 
 def gradients_of(trace: Trace, server: int = 0) -> list[Gradient]:
-    """Return what came to a server, in its order, from a run of `serve`.
+    """Return the gradients that a server received, in order, in a run of `serve`.
 
-    A gradient that a rule dropped is in it, too: it was applied to nothing.
+    A gradient that a rule dropped is in it, too, although it was not applied.
     """
     version, given, found = 0, {}, []
     for event in sorted(trace.of(server), key=lambda event: event.end or 0.0):
@@ -60,12 +60,12 @@ def replay(
     compute: Callable[[torch.Tensor, int], torch.Tensor],
     after: Callable[[int, float], object] | None = None,
 ) -> None:
-    """Give a rule gradients that are computed on parameters as old as in a run.
+    """Push gradients to a rule, computed on parameters of the same ages as in a run.
 
     rule: new, and of the kind that the run had.
     compute: from flat parameters and a worker to a flat gradient.
     after: called after each update with its version and its time in the run, seconds;
-        if it returns true, that was enough.
+        if it returns true, the replay ends.
     """
     rule.begin({gradient.worker for gradient in gradients})
     uses = Counter(gradient.computed_on for gradient in gradients)

@@ -7,9 +7,9 @@
 
 A graph is its **mixing matrix** W: rank i replaces its parameters by the sum of
 W[i, j] times those of rank j. Rows and columns of W sum to 1, so that the mean of all
-ranks stays. How fast all come to that mean is said by the **spectral gap**, 1 minus the
-second largest magnitude of W's eigenvalues: after t averages the distance is at most
-(1 - gap)^t of what it was, if W is symmetric.
+ranks stays. The **spectral gap**, 1 minus the second largest magnitude of W's
+eigenvalues, bounds the convergence to that mean: after t averages the distance is at
+most (1 - gap)^t of the initial one, if W is symmetric.
 
 Source: Lian et al., "Can decentralized algorithms outperform centralized algorithms?"
 (2017); Ying et al., "Exponential graph is provably efficient for decentralized deep
@@ -46,7 +46,7 @@ def ring_graph(n: int) -> np.ndarray:
 
 
 def torus_graph(rows: int, columns: int) -> np.ndarray:
-    """Return the mixing matrix of a grid that closes in itself: four neighbours."""
+    """Return the mixing matrix of a grid with wrap-around: four neighbours."""
     neighbours = []
     for i in range(rows * columns):
         row, column = divmod(i, columns)
@@ -58,7 +58,7 @@ def torus_graph(rows: int, columns: int) -> np.ndarray:
 
 
 def exponential_graph(n: int) -> np.ndarray:
-    """Return the mixing matrix in which i hears ranks 1, 2, 4, ... before it."""
+    """Return the mixing matrix in which i receives from ranks i-1, i-2, i-4, ..."""
     hops = [2**k for k in range(math.ceil(math.log2(n)))] if n > 1 else []
     return _mixing(n, [{(i - hop) % n for hop in hops} for i in range(n)])
 
@@ -66,7 +66,7 @@ def exponential_graph(n: int) -> np.ndarray:
 def random_graph(n: int, degree: int, seed: int = 0) -> np.ndarray:
     """Return the mixing matrix of `degree` random cycles through all ranks.
 
-    Each rank hears one rank on each cycle, which may be the same on two of them.
+    Each rank receives from one rank on each cycle, maybe the same one on two cycles.
     """
     draw, matrix = random.Random(seed), np.eye(n)
     for _ in range(degree):
@@ -76,7 +76,7 @@ def random_graph(n: int, degree: int, seed: int = 0) -> np.ndarray:
 
 
 def complete_graph(n: int) -> np.ndarray:
-    """Return the mixing matrix of an all-reduce: each rank hears all."""
+    """Return the mixing matrix of an all-reduce: each rank receives from all."""
     return np.full((n, n), 1 / n)
 
 
@@ -101,7 +101,7 @@ class Gossip:
     """A model that is averaged with its neighbours' after each step.
 
     matrix: W, [n, n], the same on all ranks.
-    Cost: a message of all parameters to each rank that hears this one.
+    Cost: a message of all parameters to each rank that receives from this one.
     """
 
     def __init__(self, comm, module: nn.Module, matrix: np.ndarray):
@@ -133,7 +133,7 @@ def mixed(comm, mine: torch.Tensor, matrix: np.ndarray) -> torch.Tensor:
 
 
 def consensus_distance(comm, module: nn.Module) -> float:
-    """Return how far ranks are from their mean: the root of the mean square distance.
+    """Return the root of the mean square distance of ranks from their mean.
 
     Cost: an all-reduce of the parameters, and one of a number.
     """

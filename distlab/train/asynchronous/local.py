@@ -1,12 +1,12 @@
-"""Local SGD: many steps alone, then one average.
+"""Local SGD: many steps without communication, then one average.
 
     rank 0   step step step step ┐           ┌ step step step step ┐
     rank 1   step step step step ├─ average ─┤ step step step step ├─ ...
     rank 2   step step step step ┘     │     └ step step step step ┘
                                   outer step
 
-What the ranks moved by, on average, is taken for a gradient, and an outer optimizer
-steps with it. SGD with a rate of 1 makes that the plain average of their parameters;
+The mean change of the ranks' parameters serves as a gradient, and an outer optimizer
+steps with it. With SGD at a rate of 1 that is the plain average of their parameters;
 with Nesterov's momentum it is DiLoCo.
 
 Source: Stich, "Local SGD converges fast and communicates little" (2019); Douillard et
@@ -27,12 +27,12 @@ __all__ = ["LocalSGD", "nesterov"]
 
 
 def nesterov(parameters: list) -> torch.optim.Optimizer:
-    """Return the outer optimizer that DiLoCo found best."""
+    """Return the outer optimizer that was best in the DiLoCo paper."""
     return torch.optim.SGD(parameters, lr=0.7, momentum=0.9, nesterov=True)
 
 
 class LocalSGD:
-    """A model that each rank trains by itself, averaged every so many steps.
+    """A model that each rank trains by itself, averaged every H steps.
 
     every: H, the steps between two averages; 1 is data parallel training by SGD.
     outer: makes the outer optimizer of a list of one flat parameter.
@@ -52,7 +52,7 @@ class LocalSGD:
         self._outer = (outer or (lambda p: torch.optim.SGD(p, lr=1.0)))([self._center])
 
     def after_step(self) -> bool:
-        """Count a step of this rank's optimizer; return whether it ended in an average.
+        """Count a step of this rank's optimizer; return True if an average followed.
 
         The optimizer's own state, such as momentum, stays each rank's.
         """
@@ -64,6 +64,6 @@ class LocalSGD:
         ring_all_reduce(self.comm, moved, op=AVERAGE)
         self._center.grad = moved
         self._outer.step()
-        # A copy, since parameters become views of what they are set from.
+        # A copy, since parameters become views of the vector.
         vector_to_parameters(self._center.clone(), self.module.parameters())
         return True

@@ -1,6 +1,6 @@
-"""What a parameter server does with what a worker sends: machines without messages.
+"""Rules of a parameter server for its workers' pushes: state machines without messages.
 
-    push(worker, version, values)  ─▶  the workers that are answered now
+    push(worker, version, values)  ─▶  the workers to answer now
     leave(worker)                  ─▶  the same, for a worker that sends no more
 
     version    0      1      2      3
@@ -8,8 +8,8 @@
     worker 2   ├─────────────▶                computed on 0, applied to 1: age 1
     worker 3   ├────────────────────▶         computed on 0, applied to 2: age 2
 
-A gradient's **age** (staleness) is how many updates came between the parameters that
-it was computed on and those that it is applied to. `server` moves the messages.
+A gradient's **age** (staleness) is the number of updates between the parameters that
+it was computed on and those that it is applied to. `server` sends the messages.
 """
 
 import math
@@ -23,10 +23,10 @@ __all__ = ["Asynchronous", "ElasticAveraging", "Rule", "Synchronous"]
 
 
 class Rule:
-    """One server's parameters, and which workers wait for them.
+    """One server's parameters, and the workers that wait for them.
 
-    values: flat; changed in place. version: how many updates they have had.
-    workers: who takes part. waiting: who has sent something and has no answer yet.
+    values: flat; changed in place. version: the number of updates so far.
+    workers: the participants. waiting: those that have pushed and have no answer yet.
     """
 
     def __init__(self, values: torch.Tensor):
@@ -40,36 +40,36 @@ class Rule:
         self.workers, self.waiting = set(), []
 
     def begin(self, workers: Iterable[int]) -> list[int]:
-        """Start, or go on, with these workers; all of them are answered."""
+        """Start, or continue, with these workers; return them all, to be answered."""
         self.workers, self.waiting = set(workers), []
         return sorted(self.workers)
 
     def push(self, worker: int, version: int, values: torch.Tensor) -> list[int]:
-        """Take in what a worker computed on that version."""
+        """Process values that a worker computed on a version; return whom to answer."""
         raise NotImplementedError
 
     def leave(self, worker: int) -> list[int]:
-        """Go on without a worker."""
+        """Continue without a worker; return the workers to answer."""
         self.workers.discard(worker)
         return []
 
     @property
     def answer(self) -> torch.Tensor:
-        """What a worker is sent."""
+        """The values that are sent to a worker."""
         return self.values
 
     def release(self) -> list[int]:
-        """Answer all who wait."""
+        """Return all waiting workers, to be answered, and clear the list."""
         ready, self.waiting = self.waiting, []
         return ready
 
 
 class Asynchronous(Rule):
-    """Each gradient is applied as it comes, and none is more than `bound` steps ahead.
+    """A rule that applies each gradient on arrival, with a bound on the lead.
 
-    bound: a worker is not answered while it is more than so many gradients ahead of
+    bound: a worker is not answered while it is more than `bound` gradients ahead of
         the slowest (stale synchronous parallel). 0 keeps all in step; without a bound
-        none ever waits for another.
+        no worker ever waits for another.
     by_age: divide the learning rate by 1 + age.
     optimizer: makes an optimizer of a list of one flat parameter.
 
@@ -91,16 +91,16 @@ class Asynchronous(Rule):
         if not bound >= 0:
             raise InvalidArgument(f"a bound is 0 or more, and got {bound!r}.")
         self.optimizer, self.bound, self.by_age = optimizer([values]), bound, by_age
-        self.clocks = {}  # of each worker: how many gradients have come from it
+        self.clocks = {}  # worker -> number of its gradients
 
     def begin(self, workers):
-        """Start, or go on, with these workers, all at the same clock."""
+        """Start, or continue, with these workers, all at the same clock."""
         ready = super().begin(workers)
         self.clocks = dict.fromkeys(ready, 0)
         return ready
 
     def push(self, worker, version, values):
-        """Apply a gradient; answer those who are within the bound now."""
+        """Apply a gradient; return the waiting workers that are within the bound."""
         age = self.version - version
         step_once(self.optimizer, values, 1 / (1 + age) if self.by_age else 1.0)
         self.version += 1
@@ -109,7 +109,7 @@ class Asynchronous(Rule):
         return self._within_bound()
 
     def leave(self, worker):
-        """Go on without a worker: it may have been the slowest."""
+        """Continue without a worker, which may have been the slowest."""
         super().leave(worker)
         self.clocks.pop(worker, None)
         return self._within_bound()
@@ -124,11 +124,11 @@ class Asynchronous(Rule):
 
 
 class Synchronous(Rule):
-    """One step with the mean of all workers' gradients, or of the first n - backup.
+    """A rule that steps with the mean of all gradients, or of the first n - backup.
 
-    backup: so many gradients of a step are not waited for. They are dropped when they
-        come, and their worker goes on with the newest parameters.
-    dropped: how many gradients were.
+    backup: the number of gradients per step that are not waited for. They are dropped
+        on arrival, and their worker continues with the newest parameters.
+    dropped: the number of dropped gradients.
 
     Source: Chen et al., "Revisiting distributed synchronous SGD" (2016).
     """
@@ -141,9 +141,9 @@ class Synchronous(Rule):
         self._total, self._count = torch.zeros_like(values), 0
 
     def begin(self, workers):
-        """Start, or go on, with these workers; a step that had begun starts again.
+        """Start, or continue, with these workers; a step that had begun starts again.
 
-        Raises: InvalidArgument if no worker is left beside the backups.
+        Raises: InvalidArgument if there are no more workers than backups.
         """
         ready = super().begin(workers)
         if len(ready) <= self.backup:
@@ -155,7 +155,7 @@ class Synchronous(Rule):
         return ready
 
     def push(self, worker, version, values):
-        """Add a gradient up, and step with the last that is waited for."""
+        """Accumulate a gradient, and step with the last that is waited for."""
         if version < self.version:
             self.dropped += 1
             return [worker]
@@ -165,7 +165,7 @@ class Synchronous(Rule):
         return self._step_if_complete()
 
     def leave(self, worker):
-        """Go on without a worker: it may have been the last one."""
+        """Continue without a worker, which may have been the last one."""
         super().leave(worker)
         return self._step_if_complete()
 
@@ -180,10 +180,10 @@ class Synchronous(Rule):
 
 
 class ElasticAveraging(Rule):
-    """A center that each worker's own parameters pull at, and that pulls at them.
+    """A rule that moves a center and each worker's own parameters towards each other.
 
-    A worker trains by itself. Now and then it sends its parameters x, gets the center c
-    of before, and moves by alpha (c - x), while the center moves by alpha (x - c).
+    A worker trains by itself. Now and then it sends its parameters x, receives the old
+    center c, and moves by alpha (c - x), while the center moves by alpha (x - c).
 
     Source: Zhang, Choromanska and LeCun, "Deep learning with elastic averaging SGD"
         (2015), algorithm 1.
@@ -197,16 +197,16 @@ class ElasticAveraging(Rule):
 
     @property
     def answer(self):
-        """The center as it was before this worker moved it."""
+        """The center before this worker's push."""
         return self._before
 
     def begin(self, workers):
-        """Start, or go on, with these workers: each gets the center."""
+        """Start, or continue, with these workers: each gets the center."""
         self._before.copy_(self.values)
         return super().begin(workers)
 
     def push(self, worker, version, values):
-        """Move the center towards a worker's parameters, and answer."""
+        """Move the center towards a worker's parameters; return that worker."""
         self._before.copy_(self.values)
         self.values.lerp_(values, self.alpha)
         self.version += 1

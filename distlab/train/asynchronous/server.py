@@ -1,12 +1,12 @@
-"""A parameter server: who holds the parameters, and who computes gradients for it.
+"""A parameter server: ranks that hold parameters, and workers that compute gradients.
 
     rank 0   server: all parameters          rank 0   server: the first half
     rank 1   worker  ─ gradient ─▶ 0         rank 1   server: the second half
     rank 2   worker  ◀─ parameters 0         rank 2   worker: half of a message to each
 
-The first ranks are servers, each with a shard of the parameters; all others work. A
-message is a shard and one element more: the version that the shard has, or that the
-gradient was computed on. -1 says that there will be no more.
+The first ranks are servers, each with a shard of the parameters; all others are
+workers. A message is a shard and one element more: the version of the shard, or that
+the gradient was computed on. -1 marks the last message.
 
 Source: Li et al., "Scaling distributed machine learning with the parameter server"
 (2014).
@@ -38,13 +38,13 @@ def serve(
     servers: int = 1,
     after: Callable[[int], object] | None = None,
 ) -> None:
-    """Answer workers by a rule until rank 0's parameters have had so many updates.
+    """Answer workers by a rule until rank 0's parameters have had `updates` updates.
 
-    Called on each server; `rule` has its shard. A rule that has served before goes on.
+    Called on each server; `rule` has its shard. A rule that was used before continues.
     after: called with each new version, such as to keep a copy of `rule.values`.
 
     In the trace each update is a mark, "version 3".
-    Raises: InvalidArgument for numbers that can't be, or a gradient that is not finite,
+    Raises: InvalidArgument for impossible numbers, or a gradient that is not finite,
         which is named with its rank and not applied.
     """
     _check(comm, servers, updates)
@@ -63,7 +63,7 @@ def serve(
 
 
 def _take_next(comm, rule, message, enough, after):
-    """Wait for a worker; return the workers that are answered now."""
+    """Wait for a worker's message; return the workers to answer now."""
     worker, before = comm.recv_any(message), rule.version
     values, version = message[:-1], int(message[-1])
     if version == NO_MORE:
@@ -87,7 +87,7 @@ def _take_next(comm, rule, message, enough, after):
 
 
 class Worker:
-    """A worker's side: `pull` parameters, compute, `push` what a rule asks for.
+    """A worker's side: `pull` parameters, compute, `push` the rule's input.
 
         worker = Worker(comm, parameters_to_vector(model.parameters()))
         while (values := worker.pull()) is not None:
@@ -95,8 +95,8 @@ class Worker:
             ...
             worker.push(gradient)
 
-    like: flat, as many elements as there are parameters.
-    version: of the first server's parameters that were pulled last.
+    like: flat, with the number of elements of the parameters.
+    version: of the first server's parameters in the last pull.
     """
 
     def __init__(self, comm, like: torch.Tensor, *, servers: int = 1):
@@ -108,7 +108,7 @@ class Worker:
         self._answers = []
 
     def pull(self) -> torch.Tensor | None:
-        """Wait for all servers' parameters, flat; None once they have had enough."""
+        """Return all servers' parameters, flat; None after the last update."""
         if not self._answers:
             self._expect_answers()
         for answer in self._answers:
@@ -121,14 +121,14 @@ class Worker:
         return torch.cat([shard[:-1] for shard in self._incoming])
 
     def push(self, values: torch.Tensor) -> None:
-        """Send each server its shard, and end when all have been taken.
+        """Send each server its shard, and return when all have been received.
 
-        Each worker begins with another server, so that they don't all wait for one.
+        Each worker begins with another server, so that they do not all wait for one.
         """
         servers = len(self._outgoing)
         shards = values.detach().tensor_split(servers)
         versions = [int(shard[-1]) for shard in self._incoming]
-        self._expect_answers()  # a server that sends one is not held up by this rank
+        self._expect_answers()  # so a server that sends one need not wait for this rank
         for step in range(servers):
             server = (self.comm.rank + step) % servers
             message = self._outgoing[server]
@@ -146,7 +146,7 @@ class Worker:
 
 
 def _check(comm, servers, updates=1):
-    """Refuse a world without servers, without workers, or without anything to do."""
+    """Raise InvalidArgument for a world without servers, workers or updates."""
     check_servers(servers, comm.world_size)
     if type(updates) is not int or updates < 1:
         raise InvalidArgument(f"updates is a number from 1 up, and got {updates!r}.")

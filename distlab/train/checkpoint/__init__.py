@@ -1,4 +1,4 @@
-"""Checkpoints: training that goes on where it was, whatever died.
+"""Checkpoints: training that continues after a failure from the last complete save.
 
     checkpoints = Checkpoints(comm, "run-7", keep_last=2, background=True)
     state = {"model": model, "optimizer": optimizer, "samples": samples}
@@ -8,9 +8,9 @@
         if step % 100 == 0 or preemption.asked(comm):
             checkpoints.save(step, state, mine)
 
-A save is a commit in two phases. Every rank writes its file, forces it to the disk, and
-votes; with all votes there, rank 0 writes the manifest. Without a manifest a save does
-not count, so that it is whole or nothing, whenever somebody dies.
+A save is a two-phase commit. Every rank writes its file, forces it to the disk, and
+votes; with all votes in, rank 0 writes the manifest. Without a manifest a save does not
+count, so that it is atomic, at whatever time a rank dies.
 """
 
 from distlab.train.checkpoint.checkpoints import Checkpoints

@@ -1,4 +1,4 @@
-"""`Checkpoints`: saves of a training run, several of them, and the way back to one."""
+"""`Checkpoints`: several saves of a training run, their rotation, and loading one."""
 
 import math
 import time
@@ -32,19 +32,19 @@ _SHARED = "shared.pt"
 class Checkpoints:
     """The saves of one run in one folder; every rank makes one, with the same options.
 
-    folder: the same for all ranks, and seen by all; one job at a time saves in it.
-    keep_last: how many of the newest saves stay.
-    keep_best: how many of those with the smallest `metric` stay besides.
-    keep_every_s: the first save of each span of so many seconds stays besides.
-    background: whether `save` returns once it has a snapshot. A writer process of each
-        rank does the rest; what the rank changes meanwhile takes a second copy of it.
-    read_only: whether it only loads, also from a folder that can't be written, or in
+    folder: the same for all ranks, and visible to all; one job at a time saves in it.
+    keep_last: the number of newest saves to keep.
+    keep_best: the number of saves with the smallest `metric` to keep in addition.
+    keep_every_s: keep the first save of each interval of so many seconds in addition.
+    background: True if `save` returns once it has a snapshot. A writer process of each
+        rank does the rest; memory that the rank changes meanwhile exists twice.
+    read_only: True if it only loads, also from a folder that cannot be written, or in
         which another job saves.
 
-    skipped: of the last `load`: the saves that were torn, and why.
-    left_out: of the last `load`: what could not be restored, and why; else "".
+    skipped: of the last `load`: the saves that were torn, with reasons.
+    left_out: of the last `load`: values that could not be restored and reasons, or "".
 
-    Raises: CheckpointError on every rank if the folder can't be used, or another job
+    Raises: CheckpointError on every rank if the folder cannot be used, or another job
         saves there.
     """
 
@@ -91,8 +91,8 @@ class Checkpoints:
     ) -> None:
         """Save on all ranks; it counts when all have written, and not before.
 
-        shared: what is the same on all ranks, by name; rank 0 writes it.
-        own: what each rank has of its own, by name, such as its `RandomState`.
+        shared: values that are the same on all ranks, by name; rank 0 writes them.
+        own: values of each rank itself, by name, such as its `RandomState`.
         Values are tensors and plain data, or have `state_dict` and `load_state_dict`.
 
         Raises: CheckpointError on every rank if one could not write, now or in the
@@ -137,7 +137,7 @@ class Checkpoints:
         if writer is None:
             return
         try:
-            # Rank 0's writer waits for the votes of the others: it is asked last.
+            # Rank 0's writer waits for the votes of the others: it comes last.
             on_all_ranks(self.comm, writer.wait if self.comm.rank else int)
             on_all_ranks(self.comm, writer.wait, only=0)
         except CheckpointError:
@@ -147,12 +147,12 @@ class Checkpoints:
         self._writer = None
 
     def close(self) -> None:
-        """Wait for the last save, and let other jobs save in the folder."""
+        """Wait for the last save, and release the folder's lock."""
         self.wait()
         self._unlock()
 
     def _abandon(self):
-        """Have the writer stop, which may wait for votes that never come."""
+        """Kill the writer, which may wait for votes that never arrive."""
         if self._writer:
             self._writer.kill()
             self._writer = None
@@ -178,12 +178,12 @@ class Checkpoints:
     def load(
         self, shared: MutableMapping, own: MutableMapping | None = None
     ) -> int | None:
-        """Restore the newest save that is whole, into what is given; return its step.
+        """Restore the newest save that is whole into the mappings; return its step.
 
         Values with `load_state_dict` are changed in place, others replaced in the
-        mapping. With no save that is whole nothing is changed, and it returns None.
-        On another number of ranks `own` can't be restored; what the save has not can't,
-        either. `left_out` says so.
+        mapping. Without a whole save nothing is changed, and it returns None. On
+        another number of ranks `own` cannot be restored, nor values that the save does
+        not have; `left_out` lists them.
 
         Raises: CheckpointError on every rank, before anything was changed, if the save
             is of another model.
@@ -243,7 +243,7 @@ def _taken(value):
 
 
 def _kinds(shared):
-    """Return what each optimizer is, and the number of parameters in each group."""
+    """Return name -> [parameters of each group, class name] of each optimizer."""
     return {
         name: [[len(g["params"]) for g in value.param_groups], type(value).__name__]
         for name, value in shared.items()
@@ -281,7 +281,7 @@ def _words(shape):
 
 
 def _facts(save):
-    """Return the metric of a save, and when it was made; torn ones come last."""
+    """Return (metric, time in seconds) of a save; (inf, 0) if it is torn."""
     try:
         manifest = read_manifest(save)
     except CheckpointError:

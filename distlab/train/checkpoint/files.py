@@ -1,4 +1,4 @@
-"""The files of a checkpoint: a save counts as a whole or not at all.
+"""Files of a checkpoint: a save is written as a whole or does not count.
 
     folder   step-00000300/  rank-0.pt    phase 1: each rank writes its file, and votes
                              rank-0.vote  {"rank-0.pt": [bytes, checksum]}
@@ -8,9 +8,9 @@
              lock            held by the job that saves here
 
 Every file is written under another name, forced to the disk, and renamed; then the
-folder is forced to the disk, since the rename is only there. To remove a save, its
-manifest goes first. So a kill at any point leaves saves that are complete, and saves
-that don't count; the next save removes those.
+folder is forced to the disk, which holds the rename. To remove a save, its manifest is
+removed first. So a kill at any point leaves saves that are complete, and saves that do
+not count; the next save removes those.
 """
 
 import fcntl
@@ -56,9 +56,9 @@ _TICK_S = 0.005
 
 
 def on_all_ranks(comm, call: Callable, *args, only: int | None = None) -> list:
-    """Call, and return what it returned on each rank.
+    """Make a call on each rank; return the list of all ranks' results.
 
-    only: the rank that calls; the others have None for a result.
+    only: the one rank that calls; the result of the others is None.
     Raises: CheckpointError on every rank, if one rank's call raised an OSError.
     """
     result = failure = None
@@ -75,10 +75,10 @@ def on_all_ranks(comm, call: Callable, *args, only: int | None = None) -> list:
 
 
 def write_whole(file: Path, content: dict) -> list:
-    """Write under another name and rename, so that no half of it is ever seen.
+    """Write under another name and rename, so that the file is never seen half.
 
-    Returns: the size in bytes and the checksum of what was written.
-    Raises: CheckpointError if it is more than `read_part` would load.
+    Returns: the size in bytes and the checksum of the file.
+    Raises: CheckpointError if it has objects that `read_part` would not load.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(file.name + ".part")
@@ -103,7 +103,7 @@ def write_whole(file: Path, content: dict) -> list:
 
 
 class _Out(io.FileIO):
-    """A file that remembers why it could not be written; torch does not say it."""
+    """A file that stores the error of a failed write, which torch does not report."""
 
     failure = None
 
@@ -119,7 +119,7 @@ class _Out(io.FileIO):
 
 
 def _put(draft, file):
-    """Force a draft to the disk, and have it under its name, also after a power cut."""
+    """Force a draft to the disk and rename it, durably against a power failure."""
     _force(draft)
     draft.replace(file)
     _force(file.parent)
@@ -154,7 +154,7 @@ def _checksum_of(manifest):
 
 
 def _saves(folder):
-    """Return the folders of saves, also of those that don't count, oldest first."""
+    """Return the folders of saves, also of incomplete ones, oldest first."""
     found = (path for path in folder.glob("step-*") if _number(path))
     return sorted(found, key=_number)
 
@@ -166,7 +166,7 @@ def _number(path):
 
 
 def complete(folder: Path) -> list[Path]:
-    """Return the saves that count, newest first."""
+    """Return the folders of the complete saves, newest first."""
     return [save for save in _saves(folder)[::-1] if (save / MANIFEST).exists()]
 
 
@@ -190,7 +190,7 @@ def begin(folder: Path, step: int | None = None) -> str:
 
 
 def vote(save: Path, rank: int, contents: dict[str, dict]) -> None:
-    """Write a rank's files, and then that they are there: the first phase."""
+    """Write a rank's files, and then its vote: the first phase."""
     written = {name: write_whole(save / name, it) for name, it in contents.items()}
     _write_json(save / f"rank-{rank}.vote", written)
 
@@ -208,22 +208,22 @@ def commit(save: Path, manifest: dict) -> None:
 
 
 def discard(save: Path) -> None:
-    """Remove a save; from the first moment on it does not count."""
+    """Remove a save, its manifest first, so that it does not count any more."""
     (save / MANIFEST).unlink(missing_ok=True)
     shutil.rmtree(save, ignore_errors=True)
 
 
 def remove_incomplete(folder: Path) -> None:
-    """Remove what somebody left who died in a save."""
+    """Remove incomplete saves, which a job left that died during a save."""
     for save in _saves(folder):
         if not (save / MANIFEST).exists():
             shutil.rmtree(save)
 
 
 def lock(folder: Path) -> IO:
-    """Take the folder for this process; return a file that keeps it until it is closed.
+    """Lock the folder for this process; return a file that holds the lock while open.
 
-    The system lets go of it when the process ends, however that happens.
+    The system releases the lock when the process ends, however that happens.
     Raises: CheckpointError if another process has it.
     """
     folder.mkdir(parents=True, exist_ok=True)
@@ -240,7 +240,7 @@ def lock(folder: Path) -> IO:
 
 
 def unlock(file: IO) -> None:
-    """Let go of the folder, also where a process that was forked has the file, too."""
+    """Release the folder's lock, even if a forked process has the file open, too."""
     fcntl.flock(file, fcntl.LOCK_UN)
     file.close()
 
@@ -261,9 +261,9 @@ def read_manifest(save: Path) -> dict:
 
 
 def read_part(save: Path, name: str, manifest: dict) -> dict:
-    """Return what is in a file of a save.
+    """Return the contents of a file of a save.
 
-    Raises: CheckpointError if the file is missing, or is not what was written.
+    Raises: CheckpointError if the file is missing, or its size or checksum differs.
     """
     file = save / name
     if not file.exists():
@@ -274,7 +274,7 @@ def read_part(save: Path, name: str, manifest: dict) -> dict:
 
 
 def read_full(file: Path) -> dict:
-    """Return what is in a file of torch's, once its checksums have been compared.
+    """Return the contents of a torch.save file, once its checksums have been compared.
 
     Raises: CheckpointError if it is missing, torn, or holds more than plain data.
     """

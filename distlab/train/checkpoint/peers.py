@@ -1,11 +1,11 @@
-"""`PeerMemory`: checkpoints in the memory of another rank, which no disk slows down.
+"""`PeerMemory`: checkpoints in the memory of another rank, without a disk.
 
     rank 0   own snapshot   and that of rank 3
     rank 1   own snapshot   and that of rank 0       rank 1 dies, and is replaced:
     rank 2   own snapshot   and that of rank 1  ──▶  rank 2 sends it its snapshot
     rank 3   own snapshot   and that of rank 2
 
-What is lost with two neighbours at once is on the disk only. So jobs save to a peer
+If two neighbours die at once, their state is on the disk only. So jobs save to a peer
 every few steps, and to the disk every hour.
 
 Source: Wang et al., Gemini: Fast Failure Recovery in Distributed Training with
@@ -29,7 +29,7 @@ _ALIGNED = 16
 
 @dataclass
 class _Slot:
-    """Where a tensor was."""
+    """The placeholder of a tensor in a state."""
 
     dtype: torch.dtype
     shape: torch.Size
@@ -43,7 +43,7 @@ class _Snapshot(NamedTuple):
 
     @classmethod
     def of(cls, state, room=None):
-        """Copy a state, into the room of an older snapshot if there is some."""
+        """Copy a state, into the memory of an older snapshot if there is one."""
         tensors = [leaf for leaf in tree.tree_leaves(state) if torch.is_tensor(leaf)]
         sizes = [_aligned(tensor.nbytes) for tensor in tensors]
         flat = _room(room, sum(sizes))
@@ -87,10 +87,10 @@ def _room(room, size):
 
 
 class PeerMemory:
-    """This rank's snapshot and that of the rank before it; keep it where you survive.
+    """This rank's snapshot and that of the rank before it; store it in `kept`.
 
-    The last save that all ranks have is kept until they have the next one, so that who
-    dies in a save leaves the one before. All is of one number of ranks: in
+    The last save that all ranks have is kept until they have the next one, so that a
+    death during a save leaves the one before. The number of ranks must not change: in
     `run_elastic`, `least` has to be all of them.
     """
 
@@ -99,7 +99,7 @@ class PeerMemory:
         self._world_size, self._whole = 0, None  # step of the save that all ranks have
 
     def save(self, comm, step: int, state: dict) -> None:
-        """Keep a snapshot here and on the next rank.
+        """Store a snapshot here and on the next rank.
 
         Cost: a message of the state's size to the next rank, and a barrier.
         """
@@ -125,12 +125,12 @@ class PeerMemory:
         self._whole = step
 
     def load(self, comm) -> tuple[int, dict] | None:
-        """Return the newest step of which all snapshots are there, and this rank's.
+        """Return the newest step with all ranks' snapshots, and this rank's state.
 
         None if no save was complete, as when a run begins. No file is opened.
 
-        Raises: CheckpointError on every rank if that of some rank is nowhere, or it was
-            another number of ranks that saved.
+        Raises: CheckpointError on every rank if no rank has the snapshot of some rank,
+            or if another number of ranks saved.
         """
         mine = self._world_size, self._whole, sorted(self._kept)
         told = on_all_ranks(comm, lambda: mine)

@@ -1,4 +1,4 @@
-"""`Preemption`: a machine is taken away soon, and the run saves before it goes."""
+"""`Preemption`: the notice that a machine is taken away, for a save before that."""
 
 import signal
 import threading
@@ -12,7 +12,7 @@ __all__ = ["Preemption"]
 
 
 class Preemption:
-    """Hears SIGTERM, with which clouds and Slurm announce the end, often 30 s ahead.
+    """A handler of SIGTERM, by which clouds and Slurm announce the end, often by 30 s.
 
         with Preemption() as preemption:
             for batch in batches:
@@ -21,8 +21,8 @@ class Preemption:
                     checkpoints.save(...)
                     break
 
-    deadline_s: how long after the signal the process ends, wherever it is: what was
-        not saved by then is lost, and the save before it counts.
+    deadline_s: seconds from the signal to the end of the process, wherever it is: a
+        save that is incomplete by then is lost, and the one before it counts.
 
     Source: Slurm's `--signal`; Kubernetes sends SIGTERM 30 s before SIGKILL.
     """
@@ -48,9 +48,9 @@ class Preemption:
             signal.setitimer(signal.ITIMER_REAL, self._deadline_s)
 
     def asked(self, comm) -> bool:
-        """Return whether any rank was asked to leave; the same on all ranks.
+        """Return True if any rank has received the signal; the same on all ranks.
 
-        Cost: two small messages a rank; ask after every step, or after every few.
+        Cost: two small messages a rank; call it after every step, or after every few.
         """
         asked = torch.tensor([int(self._here)])
         for rank in range(1, comm.world_size):

@@ -1,4 +1,4 @@
-"""`RandomState`: where the random numbers of this rank are."""
+"""`RandomState`: the state of this rank's random number generators."""
 
 import random
 
@@ -26,7 +26,7 @@ class RandomState:
         }
 
     def load_state_dict(self, state: dict) -> None:
-        """Go on with the random numbers that came next when it was taken."""
+        """Set the generators, so that they continue as after `state_dict`."""
         torch.set_rng_state(state["torch"])
         if len(state["cuda"]) == torch.cuda.device_count():
             torch.cuda.set_rng_state_all(state["cuda"])

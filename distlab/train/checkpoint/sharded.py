@@ -1,15 +1,15 @@
 """Checkpoints of sharded training: a file of each rank, or one of the whole model.
 
-    sharded   every rank writes and reads its own part, and another number of ranks
-              may cut the parts anew
+    sharded   every rank writes and reads its own shard, and another number of ranks
+              may reshard
     full      rank 0 writes one file, which a process without shards can load:
 
         saved = torch.load(file, weights_only=True)
         model.load_state_dict(saved["model"])
         optimizer.load_state_dict(saved["optimizer"])
 
-All of a full state passes through the memory of rank 0, so that a model which is too
-large for one rank can't have one.
+All of a full state passes through the memory of rank 0, so that a model that is too
+large for one rank cannot have one.
 """
 
 import copy
@@ -47,13 +47,13 @@ __all__ = ["load_full", "load_sharded", "save_full", "save_sharded"]
 
 
 def save_sharded(comm, folder: str | Path, trained, optimizer=None) -> None:
-    """Write every rank's part; the save before counts until all have done so.
+    """Write every rank's shard; the save before counts until all have done so.
 
-    folder: the same for all ranks, and seen by all.
+    folder: the same for all ranks, and visible to all.
     trained: a `FullySharded`, with its optimizer, or a `ZeroOptimizer`.
 
     Raises: CheckpointError on every rank if one could not write.
-    Cost: a rank writes its own part; nothing but names and checksums travels.
+    Cost: a rank writes its own shard; only names and checksums are sent.
     """
     folder, learned = Path(folder), Learned(trained, optimizer)
     save = folder / on_all_ranks(comm, begin, folder, only=0)[0]
@@ -75,13 +75,13 @@ def save_sharded(comm, folder: str | Path, trained, optimizer=None) -> None:
 def load_sharded(
     comm, folder: str | Path, trained, optimizer=None, *, reshard: bool = False
 ) -> None:
-    """Go on from the last complete save.
+    """Load the last complete save.
 
-    reshard: whether it may have been saved by another number of ranks.
+    reshard: True to accept a save of another number of ranks.
 
     Raises: CheckpointError on every rank, before anything was changed: nothing there, a
         file missing or changed, another world size, model or optimizer.
-    Cost: a rank reads its own part; with another world size it reads all, one by one.
+    Cost: a rank reads its own shard; with another world size it reads all, one by one.
     """
     folder, learned = Path(folder), Learned(trained, optimizer)
     name, manifest = on_all_ranks(comm, _newest, folder, only=0)[0]
@@ -102,9 +102,9 @@ def load_sharded(
 
 
 def save_full(comm, file: str | Path, trained, optimizer=None) -> None:
-    """Gather everything on rank 0, which writes it as an ordinary state of torch.
+    """Gather the whole state on rank 0, which writes it in torch's format.
 
-    With `MasterWeights`, "optimizer" is what its `load_state_dict` takes.
+    With `MasterWeights`, "optimizer" has the format of its `load_state_dict`.
 
     Raises: CheckpointError on every rank if rank 0 could not write.
     """
@@ -114,7 +114,7 @@ def save_full(comm, file: str | Path, trained, optimizer=None) -> None:
     for group, flat, single in zip(
         trained.groups, mine["flat"], mine["single"], strict=True
     ):
-        # Copies: an optimizer that loads a count of steps goes on counting in it.
+        # Copies: an optimizer that loads a count of steps increments it in place.
         states |= {name: copy.deepcopy(single) for name in group.names}
         for key, part in flat.items():
             parts = naive_gather(comm, part.to(comm.device))
@@ -127,7 +127,7 @@ def save_full(comm, file: str | Path, trained, optimizer=None) -> None:
 
 
 def load_full(comm, file: str | Path, trained, optimizer=None) -> None:
-    """Have rank 0 read the file, and send every rank its parts.
+    """Read the file on rank 0, and send every rank its shards.
 
     Raises: CheckpointError on every rank, before anything was changed: no such file, a
         torn one, another model or optimizer.
@@ -193,7 +193,7 @@ def _words(parameter):
 
 
 def _resharded(contents: Iterable[dict], groups, rank):
-    """Return this rank's parts, cut out of those of another number of ranks."""
+    """Return this rank's shards, cut out of those of another number of ranks."""
     mine = None
     for old_rank, content in enumerate(contents):
         if mine is None:

@@ -1,8 +1,8 @@
-"""A writer process: it has a snapshot of this one, and writes it while this goes on.
+"""The writer process: it has a snapshot of this process, and writes it in parallel.
 
 The snapshot is a fork. The system copies no page of memory until one of the two writes
-to it, so that this process goes on after some milliseconds, and the writer sees what
-was there at that moment, also where the optimizer steps meanwhile. Redis saves so, too.
+to it, so that this process continues after some milliseconds, and the writer sees the
+memory at the fork, even if the optimizer steps meanwhile. Redis saves this way, too.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ class Writer:
         os.close(answer)
 
     def wait(self) -> None:
-        """Wait for its end.
+        """Wait for the writer's end.
 
         Raises: CheckpointError if it could not write, or was killed.
         """
@@ -46,7 +46,7 @@ class Writer:
             )
 
     def kill(self) -> None:
-        """Have it write no more, if it still does."""
+        """Kill the writer, if it still runs."""
         if self._pid:
             os.kill(self._pid, signal.SIGKILL)
             self._end()
@@ -59,7 +59,7 @@ class Writer:
 
 
 def _be_writer(parent, answer, fn, args):
-    """Write, and say what went wrong; never returns."""
+    """Call `fn`, and send an error to the parent; never returns."""
     status = 1
     try:
         for number in (signal.SIGTERM, signal.SIGINT):  # it dies with the rank, anyway

@@ -1,11 +1,11 @@
-"""Gradient compression: fewer bytes on the wire for each step of data parallel work.
+"""Gradient compression: fewer bytes on the wire per step of data parallel training.
 
     Compressed(TopK(0.01))                       a hook, with error feedback
     OverlappedDataParallel(comm, model, hook=hook)  ours takes it
     ddp.register_comm_hook(comm, hook)            and so does PyTorch's
 
-What can be added up while it is compressed (Cast, RandomK, PowerSGD) travels in an
-all-reduce; all else in an all-gather of codes, or both ways with TwoWay.
+Codes that can be summed while compressed (Cast, RandomK, PowerSGD) are sent in an
+all-reduce; all others in an all-gather of codes, or both ways with TwoWay.
 """
 
 from distlab.train.compression.compressor import Compressor, quantized_gather

@@ -1,4 +1,4 @@
-"""Numbers of a few bits, packed into bytes with none to spare.
+"""Packing of numbers of a few bits into bytes, without gaps.
 
 values of 4 bits    │ a b │ c d │ e 0 │         two a byte, the last one padded
 values of 3 bits    │ aaabbbcc │ cdddeee0 │     across the edges of bytes
@@ -11,12 +11,12 @@ __all__ = ["pack", "packed_bytes", "unpack"]
 
 
 def packed_bytes(count: int, bits: int) -> int:
-    """Return how many bytes `count` numbers of so many bits take."""
+    """Return the number of bytes that `count` numbers of `bits` bits take."""
     return -(-count * bits // 8)
 
 
 def pack(values: torch.Tensor, bits: int) -> torch.Tensor:
-    """Return numbers from 0 to 2**bits - 1 as bytes: uint8, flat.
+    """Return numbers from 0 to 2**bits - 1 packed into bytes: uint8, flat.
 
     values: flat, of an integer type or bool.
     """
@@ -31,9 +31,9 @@ def pack(values: torch.Tensor, bits: int) -> torch.Tensor:
 
 
 def unpack(packed: torch.Tensor, bits: int, count: int) -> torch.Tensor:
-    """Return the first `count` numbers of so many bits: uint8, or int64 above 8 bits.
+    """Return the first `count` numbers of `bits` bits: uint8, or int64 above 8 bits.
 
-    packed: what `pack` returned.
+    packed: a result of `pack`.
     """
     if 8 % bits:
         rows = unpack(packed, 1, count * bits).view(count, bits).long()

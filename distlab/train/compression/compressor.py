@@ -1,4 +1,4 @@
-"""What a compressor is: a gradient as fewer bytes, and how ranks average such bytes.
+"""The interface of compressors: a gradient as fewer bytes, and the average of such.
 
     rank 0   gradient ─▶ compress ─▶ code 0 ─┐              ┌─▶ Σ decompressed / n
     rank 1   gradient ─▶ compress ─▶ code 1 ─┼─ all-gather ─┤   the same on every rank
@@ -7,7 +7,7 @@
 Codes can't be added: the sum of two top-k gradients has up to 2k elements, and that of
 two 8-bit numbers has 9 bits. So each rank needs the code of every other, and receives
 (n-1) codes, where an all-reduce of the plain gradient moves less than two gradients
-however many ranks there are.
+for any number of ranks.
 """
 
 from collections.abc import Callable
@@ -24,9 +24,9 @@ __all__ = ["Compressor", "elements_of", "quantized_gather"]
 class Compressor:
     """A lossy code of a flat tensor, averaged by gathering the code of every rank.
 
-    seed: of what it draws; each rank's draws are its own.
-    contracts: whether less is lost than there was, on average, whatever the tensor;
-        if not, an error that is fed back may grow without end.
+    seed: of its random numbers; each rank draws its own.
+    contracts: True if for any tensor the error's norm is below the tensor's, on
+        average; if not, an error that is fed back may grow without bound.
     """
 
     contracts = True
@@ -47,7 +47,7 @@ class Compressor:
         raise NotImplementedError
 
     def decompress(self, code: torch.Tensor, like: torch.Tensor) -> torch.Tensor:
-        """Return what a code stands for, of the shape and type of `like`."""
+        """Return the decompressed tensor, of the shape and type of `like`."""
         total = torch.zeros_like(like)
         self.add_to(total, code)
         return total
@@ -55,9 +55,9 @@ class Compressor:
     def average(
         self, comm, flat: torch.Tensor, parameters: list
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the mean over ranks, and what of this rank's `flat` is in it.
+        """Return the mean over ranks, and this rank's decompressed part of it.
 
-        parameters: whose gradients lie in `flat`, one after the other.
+        parameters: those of the gradients in `flat`, one after the other.
         Cost: `cost` of the parameters' shapes.
         """
         self.seed_for(comm, flat.device)
@@ -68,7 +68,7 @@ class Compressor:
         return mean / comm.world_size, self.decompress(codes[comm.rank], flat)
 
     def cost(self, world_size: int, shapes: list[torch.Size]) -> Cost:
-        """Return what `average` costs for gradients of these shapes.
+        """Return the cost of `average` for gradients of these shapes.
 
         T = (n-1) (alpha + nbytes beta)
         """
@@ -82,17 +82,17 @@ class Compressor:
 
 
 def elements_of(shapes: list[torch.Size]) -> int:
-    """Return how many elements tensors of these shapes have together."""
+    """Return the number of elements in tensors of these shapes together."""
     return sum(torch.Size(shape).numel() for shape in shapes)
 
 
 def quantized_gather(compressor: Compressor) -> Callable:
     """Return a gather for `FullySharded` that sends parameters as codes.
 
-    Each rank uses what it sent itself, so that all compute with the same parameters;
-    the optimizer steps the shards, which stay exact.
+    Each rank decompresses its own code, too, so that all compute with the same
+    parameters; the optimizer steps the shards, which stay exact.
 
-    compressor: such as Quantized(8), which ZeRO++ takes for float16 parameters.
+    compressor: such as Quantized(8), which ZeRO++ uses for float16 parameters.
     Cost: n-1 rounds; every rank sends (n-1) nbytes of its part.
     Source: Wang et al., "ZeRO++: extremely efficient collective communication for giant
         model training" (2023), section 3.1.

@@ -2,7 +2,7 @@
 
     gradient ─▶ + ─▶ compress ─▶ average over ranks ─▶ the optimizer's gradient
                 ▲        │
-                └ error ◀┘   what was not sent is added to the next step's gradient
+                └ error ◀┘   the unsent rest is added to the next step's gradient
 
     hook = Compressed(TopK(0.01))
     model = OverlappedDataParallel(comm, model, hook=hook)     # ours, or
@@ -29,16 +29,16 @@ __all__ = ["Compressed", "DeepGradientCompression"]
 class Compressed:
     """A communication hook that averages a bucket's gradients as codes.
 
-    error_feedback: whether what was not sent is added to the next gradient.
-    warmup: so many steps go uncompressed, while gradients still change much.
-    module: whose names of parameters errors use; our data parallel knows its own.
+    error_feedback: True to add the unsent rest to the next gradient.
+    warmup: number of first steps without compression, while gradients change much.
+    module: for parameters' names in messages; our data parallel has its own.
 
-    Errors are kept for each parameter, and so survive that DDP makes its buckets anew
+    Errors are kept for each parameter, and so survive DDP's rebuilding of its buckets
     after the first step.
 
     Raises: InvalidArgument on the rank and for the parameter whose gradient is NaN or
-        infinite, since the error would keep it for ever; for gradients that are no
-        floating-point numbers; and for error feedback around a compressor that does not
+        infinite, since the error would keep it for ever; for gradients that are not of
+        a floating-point type; and for error feedback around a compressor that does not
         contract.
     """
 
@@ -84,7 +84,7 @@ class Compressed:
         return future
 
     def average(self, comm, flat, parameters, step) -> torch.Tensor:
-        """Return the mean over ranks of gradients and errors, as it was sent."""
+        """Return the mean over ranks of decompressed gradients plus errors."""
         if not self.error_feedback:
             return self.compressor.average(comm, flat, parameters)[0]
         error = self.kept(self._errors, flat, parameters)
@@ -94,14 +94,14 @@ class Compressed:
         return mean
 
     def error_of(self, parameter) -> torch.Tensor:
-        """Return what of a parameter's gradients was not sent yet."""
+        """Return the unsent rest of a parameter's gradients, flat."""
         return _slice_of(self._errors, parameter)
 
     def kept(self, store, flat, parameters) -> torch.Tensor:
-        """Return what is kept beside a bucket, zeros at first, to be changed in place.
+        """Return a bucket's stored tensor, zeros at first, to be changed in place.
 
-        A bucket with other parameters than before takes over what they had, and leaves
-        what was beside them.
+        A bucket with other parameters than before takes over their elements, and keeps
+        those of the other parameters in the store.
         """
         key = tuple(parameters)
         if key not in store:
@@ -117,12 +117,12 @@ class Compressed:
 class DeepGradientCompression(Compressed):
     """Top-k with momentum on each rank before it: for plain SGD without momentum.
 
-    Momentum after a sparse average would multiply only what has arrived. So each rank
-    adds it to its own gradient, sums that up until it is sent, and drops both for an
-    element that was sent.
+    Momentum after a sparse average would cover only the elements sent. So each rank
+    applies it to its own gradient, sums the result until it is sent, and drops both
+    for an element that was sent.
 
-    compressor: such as TopK(0.001). clip: the most that the norm of one rank's bucket
-        may be before it is added up, times the square root of n.
+    compressor: such as TopK(0.001). clip: the largest norm of one rank's bucket before
+        it is summed, times the square root of n.
     densities: of the first steps, `steps_each` of each.
     Source: Lin et al., "Deep gradient compression: reducing the communication bandwidth
         for distributed training" (2018), algorithm 4 and section 3.
@@ -144,7 +144,7 @@ class DeepGradientCompression(Compressed):
         self._velocities = {}
 
     def average(self, comm, flat, parameters, step):
-        """Return the mean over ranks of what was summed up, as it was sent."""
+        """Return the mean over ranks of the decompressed sums."""
         stage = min(step // self.steps_each, len(self.densities) - 1)
         self.compressor.density = self.densities[stage]
         norm = torch.linalg.vector_norm(flat).item()
@@ -161,9 +161,9 @@ class DeepGradientCompression(Compressed):
 
 
 def check_gradients(comm, flat, parameters, names) -> None:
-    """Refuse gradients that no compressor can carry, and name rank and parameter.
+    """Check that gradients are finite and of a floating-point type.
 
-    Raises: InvalidArgument.
+    Raises: InvalidArgument, naming rank and parameter.
     """
     if not flat.is_floating_point():
         raise InvalidArgument(

@@ -3,11 +3,11 @@
        m                r       m
     ┌─────┐            ┌─┐   ┌─────┐ r      P = M Q, summed over ranks, made orthonormal
     │  M  │ n    ≈   n │P│ × └─────┘        Q = Mᵀ P, averaged over ranks
-    └─────┘            └─┘      Qᵀ          (n + m) r elements travel, and not n m
+    └─────┘            └─┘      Qᵀ          (n + m) r elements are sent, not n m
 
-Both steps are linear in M, so the mean of all ranks' products is what comes out, and an
-all-reduce does it. Each step begins with the Q of the step before: over many steps that
-is the power iteration, which turns Q towards the largest singular vectors.
+Both steps are linear in M, so the result is the mean of all ranks' products, by an
+all-reduce. Each step begins with the Q of the step before: over many steps that is the
+power iteration, which turns Q towards the largest singular vectors.
 
 Source: Vogels, Karimireddy and Jaggi, "PowerSGD: practical low-rank gradient
 compression for distributed optimization" (2019), algorithm 1.
@@ -28,11 +28,11 @@ __all__ = ["PowerSGD"]
 
 
 class PowerSGD(Compressor):
-    """Each gradient of two or more dimensions as a matrix of a low rank.
+    """A compressor of each gradient of two or more dimensions to a low-rank matrix.
 
     rank: r. A gradient that this does not make `least_ratio` times smaller is sent as
         it is, as every vector is.
-    seed: of the first Q, drawn as PyTorch's powerSGD_hook draws it.
+    seed: of the first Q, drawn as in PyTorch's powerSGD_hook.
     """
 
     def __init__(self, rank: int = 1, *, least_ratio: float = 2.0, seed: int = 0):
@@ -44,7 +44,7 @@ class PowerSGD(Compressor):
         self._draw = np.random.RandomState(seed)
 
     def average(self, comm, flat, parameters):
-        """Return the mean over ranks, and what of this rank's `flat` is in it."""
+        """Return the mean over ranks, and this rank's decompressed part of it."""
         sent, mean = flat.clone(), torch.empty_like(flat)
         counts = [parameter.numel() for parameter in parameters]
         pieces = [each.split(counts) for each in (flat, sent, mean)]
@@ -78,7 +78,7 @@ class PowerSGD(Compressor):
         return 4 * count
 
     def cost(self, world_size, shapes):
-        """Return what `average` costs: of P and all that is no matrix, and of Q.
+        """Return the cost of `average`: of P with all uncompressed ones, and of Q.
 
         T = 4(n-1) alpha + 2(n-1)/n (bytes of P, Q and what is no matrix) beta
         """
@@ -108,7 +108,7 @@ class PowerSGD(Compressor):
 
 
 def _by_shape(places):
-    """Return what has the shape of the first, then the second shape, and so on."""
+    """Return the tuples grouped by their parameter's shape, in first-seen order."""
     shapes = list(dict.fromkeys(place[0].shape for place in places))
     return sorted(places, key=lambda place: shapes.index(place[0].shape))
 

@@ -18,7 +18,7 @@ __all__ = ["QSGD", "Cast", "Quantized", "Sign"]
 
 
 class Cast(Compressor):
-    """Half precision, which a ring can add up: an all-reduce of half the bytes.
+    """Half precision, which a ring can sum: an all-reduce of half the bytes.
 
     dtype: torch.float16 (10 bits of fraction, up to 65504) or torch.bfloat16 (7 bits,
         and the range of float32).
@@ -44,7 +44,7 @@ class Cast(Compressor):
         total += code.view(self.dtype)
 
     def average(self, comm, flat, parameters):
-        """Return the mean over ranks, and what of this rank's `flat` is in it.
+        """Return the mean over ranks, and this rank's decompressed part of it.
 
         Raises: InvalidArgument, on every rank, if an element or a sum overflows.
         """
@@ -61,7 +61,7 @@ class Cast(Compressor):
         return mean, sent
 
     def cost(self, world_size, shapes):
-        """Return what `average` costs: an all-reduce of nbytes.
+        """Return the cost of `average`: an all-reduce of nbytes.
 
         T = 2(n-1) (alpha + nbytes/n beta)
         """

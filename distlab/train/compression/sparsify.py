@@ -18,9 +18,9 @@ __all__ = ["RandomK", "SparseTernary", "TopK"]
 
 
 class Sparse(Compressor):
-    """What sparse compressors share: how many elements they keep.
+    """The base class of sparse compressors, with the number of elements that they send.
 
-    density: the share of elements that is sent; at least one of each bucket is.
+    density: the fraction of elements that is sent; at least one of each bucket.
     """
 
     def __init__(self, density: float, seed: int = 0):
@@ -28,7 +28,7 @@ class Sparse(Compressor):
         self.density = checked_density(density)
 
     def kept(self, count: int) -> int:
-        """Return k: how many of `count` elements are sent."""
+        """Return k: the number of elements sent, of `count`."""
         return min(count, max(1, round(self.density * count)))
 
 
@@ -98,7 +98,7 @@ class RandomK(Sparse):
     """k elements drawn anew at each step, the same on every rank: an all-reduce of k.
 
     unbiased: multiply them by d/k, so that the mean of many draws is the gradient. With
-        error feedback that is wrong: what is left out comes later by itself.
+        error feedback that is wrong: elements left out are sent later anyway.
     Source: Stich, Cordonnier and Jaggi, "Sparsified SGD with memory" (2018).
     """
 
@@ -112,7 +112,7 @@ class RandomK(Sparse):
         return 4 * self.kept(count)
 
     def average(self, comm, flat, parameters):
-        """Return the mean over ranks, and what of this rank's `flat` is in it."""
+        """Return the mean over ranks, and this rank's decompressed part of it."""
         order = torch.randperm(len(flat), generator=self._shared)
         indices = order[: self.kept(len(flat))].to(flat.device)
         times = len(flat) / max(1, len(indices)) if self.unbiased else 1
@@ -124,7 +124,7 @@ class RandomK(Sparse):
         return mean, sent
 
     def cost(self, world_size, shapes):
-        """Return what `average` costs: an all-reduce of nbytes.
+        """Return the cost of `average`: an all-reduce of nbytes.
 
         T = 2(n-1) (alpha + nbytes/n beta)
         """

@@ -1,12 +1,12 @@
-"""Compressed both ways: each rank averages one chunk, and codes are sent twice.
+"""Two-way compression: each rank averages one chunk, and codes are sent twice.
 
     rank r    code of chunk 0 ──▶ rank 0    all-to-all: each rank has n codes of a chunk
               code of chunk 1 ──▶ rank 1
     rank r    mean of chunk r ─▶ compress ─▶ all-gather: each rank has n means
 
-A rank sends 2(n-1)/n codes however many ranks there are: an all-reduce in two phases,
-with a code in place of the elements in both. The mean is compressed once more, so that
-its error needs a memory too.
+A rank sends 2(n-1)/n codes for any number of ranks: an all-reduce in two phases, with a
+code in place of the elements in both. The mean is compressed once more, so that its
+error needs error feedback too.
 
 Source: Tang et al., "1-bit Adam: communication efficient large-scale training with
 Adam's convergence speed" (2021), section 4; for the vote Bernstein et al., "signSGD
@@ -30,8 +30,8 @@ class TwoWay(Compressor):
 
     compressor: such as Sign(), which makes it the all-reduce of 1-bit Adam.
 
-    The error of a mean begins anew when DDP makes its buckets anew, since a rank has
-    another chunk then: of the first step a part of what was not sent is lost.
+    The error of a mean is reset when DDP rebuilds its buckets, since a rank has another
+    chunk then: part of the first step's unsent rest is lost.
     """
 
     def __init__(self, compressor: Compressor):
@@ -40,7 +40,7 @@ class TwoWay(Compressor):
         self._errors = {}  # parameters of a bucket -> of the mean of this rank's chunk
 
     def average(self, comm, flat, parameters):
-        """Return the mean over ranks, and what of this rank's `flat` is in it."""
+        """Return the mean over ranks, and this rank's decompressed part of it."""
         one, n = self.compressor, comm.world_size
         one.seed_for(comm, flat.device)
         chunks = functional.pad(flat, (0, -len(flat) % n)).view(n, -1)
@@ -63,7 +63,7 @@ class TwoWay(Compressor):
         return self.compressor.nbytes(count)
 
     def cost(self, world_size, shapes):
-        """Return what `average` costs, with chunks of 1/n of the elements.
+        """Return the cost of `average`, with chunks of 1/n of the elements.
 
         T = 2(n-1) (alpha + nbytes(elements / n) beta)
         """
@@ -74,11 +74,11 @@ class TwoWay(Compressor):
 
 
 class MajorityVote(TwoWay):
-    """The sign that most ranks have, as 1 or -1: no magnitudes travel at all.
+    """The sign that most ranks have, as 1 or -1: no magnitudes are sent.
 
     Ties are drawn, and so is the vote for a zero. The optimizer's learning rate alone
-    says how far a step goes. What it sends stands for no part of the gradient, so there
-    is nothing to feed back.
+    determines the size of a step. A vote approximates no part of the gradient, so there
+    is no error to feed back.
     """
 
     contracts = False

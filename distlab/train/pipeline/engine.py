@@ -1,12 +1,12 @@
-"""One engine plays any schedule: `play(comm, schedule, stage)`.
+"""The engine that runs any schedule: `play(comm, schedule, stage)`.
 
-    for each work of this stage:   wait for what it needs ──▶ stage.do(work, arrived)
-                                   begin to send what comes of it, go on
+    for each work of this stage:   wait for its input ──▶ stage.do(work, arrived)
+                                   start to send its result, continue
 
 Sends and receives are asynchronous. Between two ranks all messages are posted in one
 order on both sides, that of `Schedule.in_order`, and a receive before it is needed: so
-NCCL, which takes the messages of a pair one after another, has no deadlock either, and
-a message travels while the stage computes.
+NCCL, which runs the messages of a pair one after another, has no deadlock either, and
+communication overlaps with computation.
 """
 
 from collections import defaultdict, deque
@@ -23,31 +23,31 @@ _AHEAD = 2  # receives from a rank that are posted before they are needed
 
 
 class Stage(Protocol):
-    """What a stage does with a work, whatever it is made of."""
+    """The interface of a stage, which executes works."""
 
     def do(self, work: Work, arrived):
-        """Do a work with what arrived for it, or None; return what is to be sent."""
+        """Do a work with its received input, or None; return the tensor to send."""
 
     def room(self, part: int, kind: str):
-        """Return a tensor or array for what `part` of the model gives, in F or B."""
+        """Return a receive buffer for the result of `part` of the model, in F or B."""
 
 
 @dataclass(eq=False, slots=True)
 class _Message:
-    """What a work of one rank gives to another rank."""
+    """The result of a work of one rank that another rank needs."""
 
     src: int
     dst: int
-    part: int  # that gives it
+    part: int  # of the model, its source
     kind: str
-    taken: int  # how many messages of `dst` the other has taken before it gives this
+    taken: int  # number of messages from `dst` that `src` has received before this
 
 
 class _Peer:
-    """Another rank, and how far the messages with it are.
+    """Another rank, and the state of the messages with it.
 
-    posts: those that are not posted yet. ahead: receives posted, not waited for.
-    sent: the sends under way. taken: sends that are over.
+    posts: those that are not posted yet. ahead: number of receives posted, not waited
+    for. sent: the sends in flight. taken: number of sends that are over.
     """
 
     def __init__(self):
@@ -56,11 +56,11 @@ class _Peer:
 
 
 def play(comm, schedule: Schedule, stage: Stage, *, seconds=None) -> None:
-    """Do this rank's works in the schedule's order, and exchange what they need.
+    """Do this rank's works in the schedule's order, and exchange their inputs.
 
-    seconds: (stage, work) -> how long a work takes at least; on a virtual clock, takes.
+    seconds: (stage, work) -> least duration of a work; on a virtual clock, duration.
 
-    Raises: InvalidArgument if there is not a rank for each stage.
+    Raises: InvalidArgument if the numbers of ranks and stages differ.
     """
     check_stages(comm, schedule)
     mail = _Mail(comm, schedule, stage)
@@ -74,7 +74,7 @@ def play(comm, schedule: Schedule, stage: Stage, *, seconds=None) -> None:
 
 
 def check_stages(comm, schedule: Schedule) -> None:
-    """Refuse a schedule with more or fewer stages than there are ranks."""
+    """Raise InvalidArgument if the numbers of stages and ranks differ."""
     if len(schedule.stages) != comm.world_size:
         raise InvalidArgument(
             f"the schedule has {len(schedule.stages)} stages, one for each rank, and "
@@ -83,10 +83,10 @@ def check_stages(comm, schedule: Schedule) -> None:
 
 
 class _Mail:
-    """A rank's messages: what it has still to post with each other rank, in order.
+    """A rank's messages: those it has still to post with each other rank, in order.
 
     On a GPU these are receives and sends in the order of both ranks; else a receive
-    need not wait for a send that comes before it.
+    need not wait for an earlier send.
     """
 
     def __init__(self, comm, schedule, stage):
@@ -94,7 +94,7 @@ class _Mail:
         messages, self._given, self._sources = _plan(schedule)[comm.rank]
         self._in_one_order = str(comm.device).startswith("cuda")
         self._arriving = {}  # message -> the request for it
-        self._here = {}  # what one part gave to another of this rank
+        self._here = {}  # results of one part for another of this rank
         self._peers = defaultdict(_Peer)
         for message in messages:
             peer = self._peers[message.src + message.dst - comm.rank]
@@ -104,7 +104,7 @@ class _Mail:
             self._post_receives(peer)
 
     def wait_for(self, work):
-        """Return what `work` needs from another part of the model, or None."""
+        """Return the input of `work` from another part of the model, or None."""
         source = self._sources.get(work)
         if source is None:
             return None
@@ -116,13 +116,13 @@ class _Mail:
         arrived = self._arriving.pop(source).wait()
         peer.ahead -= 1
         while peer.taken < source.taken:
-            peer.sent.popleft().wait()  # at once; its tensor is let go
+            peer.sent.popleft().wait()  # at once; its tensor is freed
             peer.taken += 1
         self._post_receives(peer)
         return arrived
 
     def send(self, work, made):
-        """Begin to send what came of a work to whoever needs it."""
+        """Start to send the result of a work to the rank that needs it."""
         message = self._given.get(work)
         if message is None:
             return
@@ -139,7 +139,7 @@ class _Mail:
             self._post_receives(peer)
 
     def _post_receives(self, peer):
-        """Post what comes next from a rank, up to as many as are to be ahead."""
+        """Post the next receives from a rank, up to `_AHEAD` that are pending."""
         posts, own = peer.posts, self._comm.rank
         while peer.ahead < _AHEAD and posts and posts[0].src != own:
             self._post_receive(peer)
@@ -151,7 +151,7 @@ class _Mail:
         peer.ahead += 1
 
     def finish(self):
-        """Wait until everything has been taken."""
+        """Wait until all sends are over."""
         for peer in self._peers.values():
             for request in peer.sent:
                 request.wait()
@@ -159,9 +159,9 @@ class _Mail:
 
 @lru_cache(maxsize=4)
 def _plan(schedule):
-    """Return for each stage its messages, in the order in which they are made.
+    """Return for each stage its messages, in the order in which they are sent.
 
-    And a work of the stage -> the message that comes of it, and -> the one it needs.
+    And two dicts: work of the stage -> the message it sends, and -> the one it needs.
     """
     stages, last = len(schedule.stages), schedule.parts - 1
     plans = [([], {}, {}) for _ in range(stages)]

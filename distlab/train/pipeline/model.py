@@ -24,15 +24,15 @@ __all__ = ["PipelinedModel", "clip_gradients"]
 class PipelinedModel:
     """This rank's chunks of a model; after `step` its gradients are the whole batch's.
 
-    chunks: one module for each chunk that the schedule gives a stage.
+    chunks: one module for each chunk of a stage in the schedule.
     loss: (output, target) of a microbatch -> its mean loss, on the last part.
     recompute: keep only each chunk's input, and run it again before its backward pass.
     tied: on the first and the last rank the parameter that is one in the whole model,
         such as an embedding that also makes the logits; its gradients are summed.
     measure: count `held_bytes`, the bytes kept for backward after each work.
 
-    Raises: InvalidArgument if there is not a rank for each stage of the schedule, or a
-    module for each chunk, or if the two tied parameters differ.
+    Raises: InvalidArgument if the schedule's stages are not as many as the ranks, or
+    its chunks as many as the modules, or if the two tied parameters differ.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class PipelinedModel:
             self._tied.grad += self._other_end(self._tied.grad)
         return torch.stack(self._losses) if self._losses else torch.empty(0)
 
-    # ---- what `play` asks for --------------------------------------------------------
+    # ---- the interface that `play` calls ---------------------------------------------
 
     def do(self, work, arrived):
         """Do one work: F keeps its input and output, B and W use them."""
@@ -93,7 +93,7 @@ class PipelinedModel:
         return made
 
     def room(self, part, kind):
-        """Return a tensor for the output of a part, or the gradient of its input."""
+        """Return a buffer for the output of a part, or the gradient of its input."""
         shape, dtype = self._shapes[part if kind == "F" else part - 1]
         return torch.empty(shape, dtype=dtype, device=self.comm.device)
 
@@ -143,7 +143,7 @@ class PipelinedModel:
         self._bytes[key] = 0
 
     def _other_end(self, tensor):
-        """Exchange a tensor between the first and the last rank; return what came."""
+        """Exchange a tensor between the first and the last rank; return the other's."""
         other, arrived = self.comm.world_size - 1 - self.comm.rank, tensor.clone()
         return self.comm.sendrecv(tensor, arrived, dst=other, src=other)
 
@@ -151,10 +151,10 @@ class PipelinedModel:
         return torch.equal(self._other_end(tensor), tensor)
 
     def _learn_shapes(self):
-        """Return the shape and type that each part gives, from one microbatch."""
+        """Return part -> (shape, dtype) of its output, from one microbatch."""
         parts, p = self.schedule.parts, self.comm.world_size
         shapes, training = {}, self.chunks.training
-        self.chunks.eval()  # so that batch norm and dropout leave no trace
+        self.chunks.eval()  # so that batch norm and dropout change no state
         for chunk, module in enumerate(self.chunks):
             part = chunk * p + self.comm.rank
             x = self._inputs[0]

@@ -1,4 +1,4 @@
-"""The schedules of torch.distributed.pipelining as ours, to be drawn and played.
+"""Conversion of torch.distributed.pipelining's schedules to ours, to draw and run.
 
 of_torch(ScheduleInterleaved1F1B(stages, 8)) ──▶ Schedule ──▶ timed, show.pipeline
 """
@@ -17,11 +17,11 @@ _KINDS = {
 
 
 def of_torch(schedule) -> Schedule:
-    """Return the order of work of one of torch's schedules, as every rank has it.
+    """Return one of torch's schedules as a `Schedule`.
 
-    Raises: InvalidArgument if stages are not dealt out to ranks in turn, as those of
-    its V schedules. InvalidSchedule for `Schedule1F1B` of torch 2.13, which tells an
-    order in which the last rank's microbatches begin with 1; it plays that of ours.
+    Raises: InvalidArgument if stages are not assigned to ranks in turn, as those of
+    its V schedules. InvalidSchedule for `Schedule1F1B` of torch 2.13, which reports an
+    order in which the last rank's microbatches begin with 1; it runs the order of ours.
     """
     order = getattr(schedule, "pipeline_order", None) or schedule._get_pipeline_order()
     actions = [

@@ -1,4 +1,4 @@
-"""A pipeline schedule is data: for each stage, what it does in which order.
+"""Pipeline schedules as data: for each stage, its works in order.
 
     one_f_one_b(stages=4, microbatches=6)
 
@@ -22,14 +22,14 @@ from distlab.errors import InvalidSchedule
 
 __all__ = ["Schedule", "Work"]
 
-_BEFORE = {"B": "F", "W": "B"}  # what a stage itself has to have done
-_FROM = {"F": -1, "B": 1}  # which other part of the model it needs
+_BEFORE = {"B": "F", "W": "B"}  # the work that the stage itself has to do before
+_FROM = {"F": -1, "B": 1}  # offset of the other part of the model that it needs
 
 
 class Work(NamedTuple):
-    """One thing that a stage does.
+    """One unit of a stage's work.
 
-    kind: "F", "B" or "W". chunk: which of the stage's pieces of the model; with c
+    kind: "F", "B" or "W". chunk: index among the stage's chunks of the model; with c
     chunks on each of p stages, chunk k of stage s is part k * p + s of the model.
     """
 
@@ -43,9 +43,9 @@ class Work(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """What each stage does in which order; `microbatches` and `chunks` are how many.
+    """The works of each stage in order; `microbatches` and `chunks` are numbers.
 
-    Raises: InvalidSchedule if it cannot be played; see `check`.
+    Raises: InvalidSchedule if it cannot be run; see `check`.
     """
 
     stages: Sequence[Sequence[Work]]
@@ -60,7 +60,7 @@ class Schedule:
     def __deepcopy__(self, memo):
         return self  # nothing in it can change
 
-    def __hash__(self):  # not of every work: each rank asks for it
+    def __hash__(self):  # not of every work: each rank calls it
         return hash((len(self.stages), self.microbatches, self.chunks))
 
     def __str__(self):
@@ -69,20 +69,20 @@ class Schedule:
 
     @cached_property
     def splits_backward(self) -> bool:
-        """Whether weights have their gradients at a time of their own."""
+        """True if the backward pass is split, into B and W."""
         return any(work.kind == "W" for stage in self.stages for work in stage)
 
     @property
     def parts(self) -> int:
-        """How many parts the model is cut into."""
+        """The number of parts of the model."""
         return len(self.stages) * self.chunks
 
     def part(self, stage: int, work: Work) -> int:
-        """Return which part of the model a stage's work is about."""
+        """Return the index of the part of the model that a stage's work is on."""
         return work.chunk * len(self.stages) + stage
 
     def needs(self, stage: int, work: Work) -> list[tuple[int, Work]]:
-        """Return what has to be done before, as (stage, work)."""
+        """Return the works that a work depends on, as (stage, work)."""
         kind, microbatch, own = work
         found = []
         if kind in _BEFORE:
@@ -95,9 +95,9 @@ class Schedule:
         return found
 
     def in_order(self) -> list[tuple[int, Work]]:
-        """Return (stage, work) as they would follow if each work took as long.
+        """Return (stage, work) in the order of time, if all works took equally long.
 
-        Raises: InvalidSchedule if stages wait for each other.
+        Raises: InvalidSchedule for a deadlock.
         """
         return self._in_order
 
@@ -105,7 +105,7 @@ class Schedule:
     def _in_order(self):
         ends, at, order = {}, [0] * len(self.stages), []
         ready = [(0, stage) for stage in range(len(self.stages))]
-        asleep = {}  # what is not done yet -> the stage that waits for it
+        asleep = {}  # (stage, work) not done yet -> the stage that waits for it
         while ready:
             now, stage = heappop(ready)
             if at[stage] == len(self.stages[stage]):
@@ -143,10 +143,10 @@ class Schedule:
         return f"a deadlock: {'; '.join(told)}."
 
     def held(self, stage: int, kept_for_weights: float = 1) -> list[float]:
-        """Return after each work how many microbatches' activations the stage holds.
+        """Return the number of microbatches' activations held, after each work.
 
         One is held from its F to its last backward: W if there is one, else B.
-        kept_for_weights: the share of it that is kept from B to W.
+        kept_for_weights: the fraction of it that is kept from B to W.
         """
         kept = kept_for_weights if self.splits_backward else 0
         changes, count, found = {"F": 1, "B": kept - 1, "W": -kept}, 0, []
@@ -156,9 +156,9 @@ class Schedule:
         return found
 
     def check(self, most_held: int | None = None) -> None:
-        """Find out whether it can be played, holding at most so many activations.
+        """Check that it can be run, holding at most `most_held` activations.
 
-        Raises: InvalidSchedule, with the stage and the work that is wrong.
+        Raises: InvalidSchedule, naming the stage and the work at fault.
         """
         kinds = "FBW" if self.splits_backward else "FB"
         expected = [

@@ -1,10 +1,10 @@
-"""The schedules of the literature, each a function (stages, microbatches).
+"""Schedules of the literature, each a function (stages, microbatches).
 
     naive          one microbatch at a time: one stage works, the others wait
     gpipe          all forward passes, then all backward passes
     one_f_one_b    forward and backward in turn: no more activations than stages
     interleaved    each stage has several chunks of the model: a shorter fill
-    zero_bubble_h1, zero_bubble_h2     weight gradients fill what is left of the bubble
+    zero_bubble_h1, zero_bubble_h2     weight gradients fill the rest of the bubble
 
 Source: Huang et al., GPipe (2019); Harlap et al., PipeDream (2018), and Narayanan et
 al., Megatron-LM (2021), 1F1B and interleaving; Qi et al., Zero Bubble Pipeline
@@ -31,7 +31,7 @@ def naive(stages: int, microbatches: int) -> Schedule:
 
 
 def gpipe(stages: int, microbatches: int) -> Schedule:
-    """Return all forward passes, then all backward passes."""
+    """Return the schedule of all forward passes, then all backward passes."""
     works = [Work(kind, m) for kind in "FB" for m in range(microbatches)]
     return Schedule([works] * stages, microbatches)
 
@@ -83,7 +83,7 @@ def interleaved(stages: int, microbatches: int, chunks: int = 2) -> Schedule:
 
 
 def zero_bubble_h1(stages: int, microbatches: int) -> Schedule:
-    """Return 1F1B with weight gradients put off: as many activations as stages.
+    """Return 1F1B with delayed weight gradients: as many activations as stages.
 
     Stage s holds stages - s of them before its first B, so its first W can wait for s
     more.
@@ -92,7 +92,7 @@ def zero_bubble_h1(stages: int, microbatches: int) -> Schedule:
 
 
 def zero_bubble_h2(stages: int, microbatches: int) -> Schedule:
-    """Return the one that begins with enough F to have no bubble, if F = B = W.
+    """Return the schedule that begins with enough F to have no bubble, if F = B = W.
 
     Every stage holds up to 2 * stages - 1 activations.
     """
@@ -100,7 +100,7 @@ def zero_bubble_h2(stages: int, microbatches: int) -> Schedule:
 
 
 def _zero_bubble(stages, microbatches, plan):
-    """plan: stage -> how many F come before its first B, how many W are put off."""
+    """Return a schedule; plan: stage -> (number of F before its first B, delayed W)."""
 
     def works(stage):
         ahead, put_off = plan(stage)

@@ -1,7 +1,7 @@
-"""What is found by search: a schedule without a bubble, and an even cut of a model.
+"""Searches: for a schedule with the smallest bubble, and for an even cut of a model.
 
 Source: Qi et al., Zero Bubble Pipeline Parallelism (2024), section 3: a greedy
-heuristic whose few choices are tried out.
+heuristic with a grid search over its few parameters.
 """
 
 import math
@@ -25,13 +25,13 @@ def zero_bubble_search(
 ) -> Schedule:
     """Return the schedule with the smallest bubble that the heuristic finds.
 
-    most_held: of how many microbatches a stage may hold the activations. Each stage
-    does next what can begin first; how much sooner F or W has to begin than B to be
-    taken, and how many F come before the first B, is tried out.
-    kept_for_weights: the share of them that is kept from B to W. For the model of 1.5 B
-    parameters in the paper, which keeps attention scores until B, it is 0.37.
+    most_held: the most microbatches whose activations a stage may hold. Each stage does
+    next the work that can begin first. The lead by which F or W has to begin before B,
+    and the number of F before the first B, are searched.
+    kept_for_weights: the fraction of them that is kept from B to W. For the model of
+    1.5 B parameters in the paper, which keeps attention scores until B, it is 0.37.
 
-    Raises: InvalidArgument if a stage may not hold a microbatch.
+    Raises: InvalidArgument for a most_held below 1.
     """
     if most_held < 1:
         raise InvalidArgument(f"a stage holds 1 microbatch or more, not {most_held}.")
@@ -48,7 +48,7 @@ def zero_bubble_search(
 
 
 class _Greedy:
-    """All stages side by side: whichever can begin a work first does it."""
+    """The greedy heuristic: the stage that can begin a work first does it."""
 
     def __init__(self, stages, microbatches, times, memory, ahead, leads):
         self._p, self._m, self._times = stages, microbatches, times
@@ -58,14 +58,14 @@ class _Greedy:
         self._done = [{"F": 0, "B": 0, "W": 0} for _ in range(stages)]
         self._free = [0.0] * stages
         self._works = [[] for _ in range(stages)]
-        # (stage, kind) -> when what it needs is there, by microbatch; F before B
+        # (stage, kind) -> arrival times of its inputs, by microbatch; F before B
         self._there = {(0, "F"): [0.0] * microbatches}
         for stage in range(stages):
             self._there.setdefault((stage, "F"), [])
             self._there[stage, "B"] = []
 
     def schedule(self):
-        """Return what all stages do until nothing is left."""
+        """Return the schedule of all works."""
         choices = {stage: self._next(stage) for stage in range(self._p)}
         while open_ := [choice for choice in choices.values() if choice]:
             _, stage, _ = choice = min(open_)
@@ -75,7 +75,7 @@ class _Greedy:
         return Schedule(self._works, self._m)
 
     def _next(self, stage):
-        """Return (begin, stage, kind) of what a stage should do next, or None."""
+        """Return (begin, stage, kind) of a stage's next work, or None."""
         done, free = self._done[stage], self._free[stage]
         held = done["F"] - done["B"] + self._kept * (done["B"] - done["W"])
         most = self._most[stage] if done["B"] == 0 else self._limit
@@ -112,9 +112,9 @@ class _Greedy:
 
 
 def balanced(seconds: Sequence[float], stages: int) -> list[int]:
-    """Return how many layers each stage gets, so that the slowest is as fast as can be.
+    """Return the number of layers of each stage that makes the slowest stage fastest.
 
-    seconds: what each layer takes, in order; a stage gets layers side by side.
+    seconds: duration of each layer, in order; a stage gets consecutive layers.
 
     Raises: InvalidArgument if there are fewer layers than stages.
     """

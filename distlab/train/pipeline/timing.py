@@ -1,4 +1,4 @@
-"""When each stage does what, if F, B and W take given times: a schedule in time.
+"""Timing of a schedule: start and end of each work, if F, B and W take given times.
 
 timed(one_f_one_b(4, 8), Times(forward=1, backward=2)) ──▶ rows for `show.pipeline`
 """
@@ -20,11 +20,11 @@ _LABEL = re.compile(r"([FBW])(\d+)('*)")
 
 @dataclass(frozen=True)
 class Times:
-    """How long things take, in any unit: a number, or one for each stage.
+    """Durations of works, in any unit: a number, or one for each stage.
 
     forward, backward, weights: of a microbatch in a whole stage; where the backward
     pass is not split it takes backward + weights. communication: from a stage to the
-    next one or the one before, while both go on.
+    next one or the one before, overlapped with computation.
     """
 
     forward: float | Sequence[float] = 1.0
@@ -33,14 +33,14 @@ class Times:
     communication: float = 0.0
 
     def of(self, schedule: Schedule, stage: int, kind: str) -> float:
-        """Return how long a work takes; a chunk is an equal share of its stage."""
+        """Return the duration of a work; a chunk is an equal part of its stage."""
         whole = self.at(stage, kind)
         if kind == "B" and not schedule.splits_backward:
             whole += self.at(stage, "W")
         return whole / schedule.chunks
 
     def at(self, stage: int, kind: str) -> float:
-        """Return how long F, B or W takes in a whole stage, the backward pass split."""
+        """Return the duration of F, B or W in a whole stage, with a split backward."""
         times = getattr(self, _KINDS[kind])
         return times[stage] if isinstance(times, Sequence) else times
 
@@ -57,12 +57,12 @@ class Timed:
 
     @property
     def end(self) -> float:
-        """When the last work ends."""
+        """The end of the last work."""
         return max(end for *_, end in self.rows)
 
     @property
     def bubble(self) -> float:
-        """The part of the longest span of a stage in which the busiest one is idle.
+        """The fraction of the longest span of a stage in which the busiest is idle.
 
         A stage's span is from its first start to its last end.
         """
@@ -75,7 +75,7 @@ class Timed:
         return 1 - max(busy.values()) / longest
 
     def cells(self) -> list[tuple]:
-        """Return what `show.pipeline` draws."""
+        """Return the cells for `show.pipeline`."""
         return [
             (stage, start, end, _kind(work.kind, work.chunk), work.microbatch)
             for stage, work, start, end in self.rows
@@ -83,12 +83,12 @@ class Timed:
 
 
 def timed(schedule: Schedule, times: Times = Times()) -> Timed:
-    """Return when each work of a schedule starts and ends.
+    """Return a schedule with the start and end of each work.
 
-    A work starts when the stage has done the one before, and what it needs from other
-    stages has arrived.
+    A work starts when the stage has done the one before, and its inputs from other
+    stages have arrived.
 
-    Raises: InvalidArgument if there is not a time for each stage.
+    Raises: InvalidArgument if the numbers of stages and times differ.
     """
     for each in (times.forward, times.backward, times.weights):
         if isinstance(each, Sequence) and len(each) != len(schedule.stages):
@@ -113,7 +113,7 @@ def _kind(letter, chunk):
 
 
 def cells_of(trace: Trace) -> list[tuple]:
-    """Return what `show.pipeline` draws of a schedule that ranks have played.
+    """Return the cells for `show.pipeline` of a schedule that ranks have run.
 
     Times are in ms since the first work began.
     """

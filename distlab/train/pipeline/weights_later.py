@@ -1,10 +1,10 @@
-"""`WeightsLater`: linear layers whose weights have their gradients later.
+"""`WeightsLater`: linear layers whose weight gradients are computed later.
 
     backward:  gradient of the output ──▶ gradient of the input, at once
-                  └── put aside with the layer's input ──▶ `add_up`: of the weight
+                  └── stored with the layer's input ──▶ `add_up`: of the weight
 
-Both are products of the same size, so backward is cut in half. What is not a linear
-layer's weight, such as a bias or a norm, has its gradient in backward as ever.
+Both are products of the same size, so backward is cut in half. Other parameters than a
+linear layer's weight, such as a bias or a norm, get their gradients in backward.
 
 Source: Qi et al., Zero Bubble Pipeline Parallelism (2024), section 2.
 """
@@ -18,10 +18,10 @@ __all__ = ["WeightsLater"]
 
 
 class WeightsLater(TorchFunctionMode):
-    """While it is on, `functional.linear` puts the gradients of weights aside.
+    """A mode in which `functional.linear` delays the gradients of weights.
 
-    What `torch.compile` compiles, and the attention of `nn.MultiheadAttention`, are
-    left as they are: all their gradients come in backward.
+    Code compiled by `torch.compile`, and the attention of `nn.MultiheadAttention`, are
+    not changed: all their gradients are computed in backward.
     """
 
     def __init__(self):
@@ -39,11 +39,11 @@ class WeightsLater(TorchFunctionMode):
 
     @property
     def nbytes(self) -> int:
-        """The bytes of what is put aside."""
+        """The bytes of the stored inputs and gradients."""
         return sum(x.nbytes + gradient.nbytes for _, x, gradient in self._aside)
 
     def add_up(self) -> None:
-        """Add the gradients of all weights to their `grad`."""
+        """Compute the delayed weight gradients, and add them to the weights' `grad`."""
         for weight, x, gradient in self._aside:
             rows = _rows(gradient)
             found = (rows.T @ _rows(x).to(rows.dtype)).to(weight.dtype)
