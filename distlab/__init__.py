@@ -62,8 +62,8 @@ _HOME = {
     "distlab.comm": ("Comm",),
     "distlab.mesh": ("Mesh",),
     "distlab.dataflow": ("Context", "MapReduce"),
-    "distlab.predictions": ("predict", "stub"),
-    "distlab.quiz": ("ask",),
+    "distlab.learner.predictions": ("predict", "stub"),
+    "distlab.learner.quiz": ("ask",),
     "distlab.links": ("LINKS", "Link"),
     "distlab.simulated": ("Nodes", "Payload", "Slowed", "Uniform"),
     "distlab.units": ("GB", "KB", "MB", "MiB", "readable_bytes", "readable_seconds"),
@@ -90,5 +90,5 @@ def __dir__():
 
 if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
     import_module(
-        "distlab.progress.watch"
+        "distlab.learner.progress.watch"
     ).begin()  # it records the learner's progress: see distlab/progress

@@ -7,9 +7,9 @@ IPython has both; any other process has what it was given with `learn`.
 import linecache
 import sys
 
-__all__ = ["cells", "learn", "title_of", "were_told"]
+__all__ = ["are_described", "cells", "learn", "title_of"]
 
-_told: dict[str, str] = {}
+_described: dict[str, str] = {}
 
 
 def cells() -> dict[str, tuple[str, list[str]]]:
@@ -18,22 +18,22 @@ def cells() -> dict[str, tuple[str, list[str]]]:
     return {n: (title, linecache.getlines(n)) for n, title in found.items() if title}
 
 
-def learn(told: dict[str, tuple[str, list[str]]]) -> None:
+def learn(described: dict[str, tuple[str, list[str]]]) -> None:
     """Use from now on the cells of another process, as its `cells` returned them."""
-    for name, (title, lines) in told.items():
-        _told[name] = title
+    for name, (title, lines) in described.items():
+        _described[name] = title
         linecache.cache[name] = sum(map(len, lines)), None, list(lines), name
 
 
-def were_told() -> bool:
+def are_described() -> bool:
     """Return True if the cells are another process's, and so are all failures."""
-    return bool(_told)
+    return bool(_described)
 
 
 def title_of(name: str) -> str:
     """Return the notebook's title of the cell with this file name; "" if it is none."""
-    if name in _told:
-        return _told[name]
+    if name in _described:
+        return _described[name]
     ipython = sys.modules.get("IPython")
     shell = ipython.get_ipython() if ipython else None
     words = shell.compile.format_code_name(name) if shell is not None else None

@@ -8,7 +8,6 @@ failed first and its reason, the calls of the other ranks, and the wait-for grap
 from collections.abc import Iterable
 
 __all__ = [
-    "CannotTravel",
     "CheckpointError",
     "ClusterClosed",
     "CollectiveMismatch",
@@ -27,6 +26,7 @@ __all__ = [
     "NestedWorld",
     "NodeFailed",
     "NotDeterministic",
+    "NotSerializable",
     "ProcessServerFailed",
     "RankDied",
     "RankRaised",
@@ -59,7 +59,7 @@ class InvalidSchedule(InvalidArgument):
     """A pipeline schedule that cannot be executed; the message names stage and work."""
 
 
-class CannotTravel(DistlabError, TypeError):
+class NotSerializable(DistlabError, TypeError):
     """An object that cannot be sent to a rank, or back from one."""
 
 

@@ -57,7 +57,9 @@ def lost_leader():
             for n, calls in enumerate(asked)
         ]
         history = store.drive(clients, faults=[Crash(leader, 0.5)])
-    return show.history(check_linearizable(history, Register()), "etcd loses its leader")
+    return show.history(
+        check_linearizable(history, Register()), "etcd loses its leader"
+    )
 
 
 def adds_twice(comm, tensor):

@@ -57,28 +57,30 @@ class Majority(Node):
                 self.version, self.value = message.version, message.value
                 yield Save("register", (self.version, self.value))
             stored = message.version is not None
-            told = self.version, self.value
-            yield Send(sender, Told(message.number, (*told[0], stored), told[1]))
+            described = self.version, self.value
+            yield Send(
+                sender, Told(message.number, (*described[0], stored), described[1])
+            )
         elif message.number in self.open:
             yield from self.count(message)
 
-    def count(self, told):
-        call, heard, storing = self.open[told.number]
-        *version, stored = told.version
+    def count(self, described):
+        call, heard, storing = self.open[described.number]
+        *version, stored = described.version
         if stored != storing:
             return
-        heard.append((tuple(version), told.value))
+        heard.append((tuple(version), described.value))
         if len(heard) < self.most:
             return
         if storing:
-            del self.open[told.number]
-            yield Reply(told.number, self.open_value(call, heard))
+            del self.open[described.number]
+            yield Reply(described.number, self.open_value(call, heard))
             return
         version, value = max(heard, key=lambda one: one[0])
         if call.op == "write":
             version, value = (version[0] + 1, self.me), call.value
-        self.open[told.number] = [call._replace(value=value), [], True]
-        yield from self.all(Ask(told.number, version, value))
+        self.open[described.number] = [call._replace(value=value), [], True]
+        yield from self.all(Ask(described.number, version, value))
 
     def open_value(self, call, heard):
         return call.value if call.op == "read" else None

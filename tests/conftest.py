@@ -32,7 +32,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(autouse=True)
 def no_cells_of_others(monkeypatch):
     """Forget the cells of a submission that a test graded in this process."""
-    monkeypatch.setattr(cells, "_told", {})
+    monkeypatch.setattr(cells, "_described", {})
 
 
 @pytest.fixture(autouse=True)

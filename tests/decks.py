@@ -1,6 +1,6 @@
 """Cards for the tests of the quiz."""
 
-from distlab.quiz import Card
+from distlab.learner.quiz import Card
 
 HOSTILE = "</details><script>document.title='got in'</script><b>\"&"
 

@@ -6,8 +6,8 @@ import os
 import subprocess
 import sys
 
-from distlab.commands.script import script_of
-from distlab.commands.sources import exported_name, notebook_source
+from distlab.commands.exporting.script import script_of
+from distlab.commands.exporting.sources import exported_name, notebook_source
 
 
 def notebook(path, cells, function="train"):

@@ -35,7 +35,7 @@ def what_there_is() -> set[str]:
 
 def left_since(before: set[str]) -> dict[str, str]:
     """Return what is there that was not, with the command line of each process."""
-    return {what: _told(what) for what in sorted(what_there_is() - before)}
+    return {what: _described(what) for what in sorted(what_there_is() - before)}
 
 
 def _is_ours(owner, tree):
@@ -43,7 +43,7 @@ def _is_ours(owner, tree):
     return owner in tree or not psutil.pid_exists(owner)
 
 
-def _told(what):
+def _described(what):
     if not what.startswith("process "):
         return ""
     try:

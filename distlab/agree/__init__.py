@@ -10,7 +10,7 @@ from distlab.agree.checkers.sessions import (
     check_read_your_writes,
     check_writes_follow_reads,
 )
-from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.checkers.verdict import HistoryVerdict
 from distlab.agree.measure import Measured, final_reads, measure, workload
 from distlab.agree.models import (
     ANY,
@@ -39,6 +39,7 @@ __all__ = [
     "CasRegister",
     "Causal",
     "Forgetful",
+    "HistoryVerdict",
     "KeyValue",
     "LastWriterWins",
     "Lock",
@@ -50,7 +51,6 @@ __all__ = [
     "Register",
     "Set",
     "Survey",
-    "Verdict",
     "VersionVectors",
     "check_causal",
     "check_converged",

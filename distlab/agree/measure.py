@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from distlab.agree.ladder import Ladder
+from distlab.agree.model_hierarchy import ModelHierarchy
 from distlab.agree.staleness import staleness
 from distlab.calls.progress import Progress
 from distlab.errors import InvalidArgument
@@ -115,9 +115,9 @@ class Observed:
         """
         shares = []
         for client, node in enumerate(self.node_of):
-            told = [each for each in self._asked(op) if each.client == client]
-            if told and node in nodes:
-                shares.append(statistics.fmean(map(_answered, told)))
+            described = [each for each in self._asked(op) if each.client == client]
+            if described and node in nodes:
+                shares.append(statistics.fmean(map(_answered, described)))
         return statistics.fmean(shares) if shares else None
 
     def _asked(self, op):
@@ -146,7 +146,7 @@ class Measured:
     quiet: Observed
     split: Observed
     one_way_s: float
-    ladder: Ladder
+    ladder: ModelHierarchy
     stale_s: list[float]
 
     @property
@@ -224,11 +224,11 @@ def measured(make, name, nodes, seeds, on, progress: Progress) -> Measured:
         )
     majority = nodes // 2 + 1
     sides = tuple(range(majority)), tuple(range(majority, nodes))
-    ladder = Ladder()
+    ladder = ModelHierarchy()
 
     def run(number, clients, faults, delivery):
-        told = f"{name}: run {number} of {seeds + 2}"
-        progress.show(lambda: told)
+        described = f"{name}: run {number} of {seeds + 2}"
+        progress.show(lambda: described)
         kept = {"faults": faults, "delivery": delivery, "seed": number}
         history = on(make, nodes, clients, **kept).history
         ladder.judge(history)

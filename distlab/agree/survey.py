@@ -102,8 +102,10 @@ def _cells(one):
 
 def _found(one):
     undecided = one.ladder.undecided.get(one.consistency, 0)
-    told = f" ({undecided} of {one.ladder.judged} runs undecided)" if undecided else ""
-    return one.consistency + told
+    described = (
+        f" ({undecided} of {one.ladder.judged} runs undecided)" if undecided else ""
+    )
+    return one.consistency + described
 
 
 def _latency(one, op, split):

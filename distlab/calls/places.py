@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from distlab.cells import title_of, were_told
+from distlab.cells import are_described, title_of
 
 __all__ = ["learners_frames", "source_lines", "whereabouts"]
 
@@ -53,7 +53,7 @@ def _code(name, line):
     it is only read if it is a cell, or distlab's own.
     """
     own = title_of(name) or os.path.normpath(name).startswith(_PACKAGE)
-    return "" if were_told() and not own else linecache.getline(name, line).strip()
+    return "" if are_described() and not own else linecache.getline(name, line).strip()
 
 
 def _is_learners(name):

@@ -2,10 +2,10 @@
 
 import traceback
 
-__all__ = ["Told", "described"]
+__all__ = ["Described", "described"]
 
 
-class Told(Exception):
+class Described(Exception):
     """An exception of another process. facts: as that process `described` it."""
 
     def __init__(self, facts: dict):
@@ -18,7 +18,7 @@ class Told(Exception):
 
 def described(error: BaseException) -> dict:
     """Return a dict: type, message, frames (file, line, function) and cause."""
-    if isinstance(error, Told):
+    if isinstance(error, Described):
         return error.facts
     frames = traceback.extract_tb(error.__traceback__)
     context = None if error.__suppress_context__ else error.__context__

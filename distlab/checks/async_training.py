@@ -84,14 +84,16 @@ def robust(server, scene, n, bound):
 def _follow(server, n, bound, scene):
     draw, values = SystemRandom(), kit.draws(1, LENGTH)[0]
     workers = draw.sample(range(10, 100), n)
-    twin, calls, told, rows = Twin(values, bound, workers), [], [], []
+    twin, calls, described, rows = Twin(values, bound, workers), [], [], []
 
     def call(kind, worker):
         gradient = kit.draws(1, LENGTH)[0]
         if kind in NOT_FINITE:
             gradient[draw.randrange(LENGTH)] = float(kind)
         calls.append((kind, worker, twin.given[worker], gradient))
-        told.append(f"Before it: clocks {twin.clocks}, waiting {twin.held or 'none'}.")
+        described.append(
+            f"Before it: clocks {twin.clocks}, waiting {twin.held or 'none'}."
+        )
         rows.append(twin.after(*calls[-1]))
 
     for kind, place in re.findall(r"(\w+?)(\d)", scene):
@@ -109,7 +111,7 @@ def _follow(server, n, bound, scene):
     mine = kit.call(_rows, server, *given, without=WITHOUT)
     for k, (right, yours) in enumerate(zip_longest(rows, mine)):
         if right != yours:
-            raise _differs(calls[: k + 1], told[k], right, yours)
+            raise _differs(calls[: k + 1], described[k], right, yours)
 
 
 def _rows(server, values, bound, workers, calls):
@@ -133,12 +135,12 @@ def _rows(server, values, bound, workers, calls):
     return rows
 
 
-def _differs(calls, told, right, yours):
+def _differs(calls, described, right, yours):
     """Return `Wrong` with the difference after the last of these calls."""
     kind, worker, version, _ = calls[-1]
     call = f"leave({worker})" if kind == "leave" else f"push({worker}, {version}, ...)"
     call += {"late": ", which has left", "nan": ", NaN", "inf": ", inf"}.get(kind, "")
-    found, said = f"Call {len(calls)}: {call}\n{told}\n", str(yours["returned"])
+    found, said = f"Call {len(calls)}: {call}\n{described}\n", str(yours["returned"])
     facts = {name: right[name] != yours[name] for name in right}
     if said[0] != "[":
         found += f"It raised {said}.\n"

@@ -175,10 +175,10 @@ def _later(nodes):
     sent = [*zip(whens, nodes.sizes, strict=True)]
     old, new = [[b for s, b in sent if t <= s < t + 2] for t in (4, 8)]
     if sum(new) > 1.15 * sum(old) or len(new) > 300:
-        told = [f"{sum(b):,} bytes in {len(b):,} messages" for b in (old, new)]
+        described = [f"{sum(b):,} bytes in {len(b):,} messages" for b in (old, new)]
         found = "In two seconds long after the last write: {};\nfour seconds later: {}."
         expected = "\nExpected: no more bytes, and at most 300 messages."
-        raise Wrong(found.format(*told) + expected, grows=True)
+        raise Wrong(found.format(*described) + expected, grows=True)
 
 
 def _planned(n, plans, nodes):

@@ -35,7 +35,7 @@ def _broadcast(call, n, length, root):
     how = {"numbers": length, "holds": lambda rank, chunk: rank == root}
     tree = partial(collectives.tree_broadcast, root=root)
     how["ideals"] = kit.librarys(tree, kit.tree_seats(n, root), **how)
-    run = _Run(_probe, call, inputs, call, **how)
+    run = _CollectiveRun(_probe, call, inputs, call, **how)
     early, again, never = spread(run.trace, root)
     facts = {"early": early, "again": again, "never": never}
     if wrong := kit.difference([(inputs[root], held) for held in run.results]):
@@ -61,7 +61,7 @@ def all_gather(function, n, length):
         inputs[rank][rank] = piece
     call = partial(_called, function, ())
     how = {"numbers": n * length, "holds": operator.eq}
-    run = _Run(_pieces_probe, call, inputs, partial(_in_chunks, call), **how)
+    run = _CollectiveRun(_pieces_probe, call, inputs, partial(_in_chunks, call), **how)
     names = {str(piece): str(rank) for rank, piece in enumerate(pieces)}
     right = [*map(str, range(n))]
     rows = [[names.get(str(piece), "?") for piece in held] for held, _ in run.results]
@@ -93,7 +93,7 @@ def spread(trace, root: int) -> tuple[list, list, list]:
     return early, again, [r for r in range(trace.world_size) if r not in since]
 
 
-class _Run:
+class _CollectiveRun:
     """A run on ranks, and the verdicts on it; `shown`: the function that is drawn."""
 
     def __init__(self, probe, call, inputs, shown, *, numbers, **how):

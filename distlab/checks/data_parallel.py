@@ -24,7 +24,7 @@ SIZES = {  # of the layers; and room in the first bucket and in others, in bytes
 }
 
 
-class Model(nn.Sequential):
+class ChainModel(nn.Sequential):
     """Layers in a chain; "tied" uses one weight twice and has a layer that is frozen.
 
     In "types" some are of float32. In "experts" a sample uses one of two layers, so
@@ -128,7 +128,7 @@ def _require(right, expected):
 
 def _train(comm, function, name, overlaps, own):
     """Train on this rank's samples; return the gradients of each step, by name."""
-    model, held = Model(name), []
+    model, held = ChainModel(name), []
     buckets = in_buckets([*model.parameters()], *SIZES[name][1])
     for p in model.trained.values():
         p.register_hook(lambda _, p=p: turns.gradient(p))
@@ -159,7 +159,7 @@ def _after_backward(function, comm, microbatches, total, buckets, all_reduce):
 
 def _laid_out(function, name, limits):
     """Return the buckets for each limit, as names and bytes."""
-    model = Model(name)
+    model = ChainModel(name)
     words = {id(p): f"{n}:{p.nbytes}" for n, p in model.named_parameters()}
     made = [called(function, [*model.parameters()], *limit) or [] for limit in limits]
     named = [[[words.get(id(p), "?") for p in b] for b in buckets] for buckets in made]
@@ -170,7 +170,7 @@ def _laid_out(function, name, limits):
 def averaged(functions, n, name):
     """Check that buckets follow the rule, and gradients become means over the ranks."""
     limit = SIZES[name][1]
-    buckets = in_buckets([*Model(name).parameters()], *limit)
+    buckets = in_buckets([*ChainModel(name).parameters()], *limit)
     met = [sum(p.nbytes for p in bucket) for bucket in buckets[:2]]
     limits = [limit, (1, 1), (10**6, 10**6), met]
     yours = call(_laid_out, functions[0], name, limits, without=WITHOUT)
@@ -209,7 +209,7 @@ def _samples(rank, count):
 
 def _check(function, name, counts, *, overlaps=False):
     """Train on ranks and in one process; raise where gradients or bytes differ."""
-    n, model = len(counts[0]), Model(name)
+    n, model = len(counts[0]), ChainModel(name)
     drawn = [[[_samples(r, c) for c in of[r]] for of in counts] for r in range(n)]
     inputs = [(own, [sum(map(sum, of_ranks)) for of_ranks in counts]) for own in drawn]
     how = {"args": (name, overlaps), "without": WITHOUT}

@@ -13,7 +13,7 @@ from string import ascii_lowercase
 
 from distlab.checks.consistency_models import operation, violates
 from distlab.checks.kit import Hint, Wrong, call, check
-from distlab.history import timeline, told
+from distlab.history import described, timeline
 
 STRONGER = {"sequential": "linearizable", "causal": "sequential", "eventual": "causal"}
 STRONGER["none"] = "causal"
@@ -88,7 +88,7 @@ def _explain(model, order, history):
             if one.op == "write":
                 values[one.key] = one.value
             elif one.result != (there := values.get(one.key)):
-                found = f"{letters[one]}, {told(one)}, finds {there}."
+                found = f"{letters[one]}, {described(one)}, finds {there}."
                 raise Wrong(f"In {orders[client]!r}, {found}", unexplained=True)
         for one, other in combinations(mine, 2):
             if (other, one) in before:

@@ -50,7 +50,7 @@ class Platter:
         self.point, self.cut, self.where = 0, cut, ""
 
 
-class Disk:
+class ObservedDisk:
     """A rank's interface to the disk: names and bytes.
 
     Written data is durable once `sync` has returned. A rename is atomic.
@@ -107,7 +107,7 @@ class Disk:
             raise MachineGone("the power is gone")
 
 
-class Job:
+class SavedJob:
     """A training job: `steps` in all, to be saved after every `every`-th.
 
     A state is {"step", "model", "random"}. The model is the same on all ranks: two
@@ -163,8 +163,8 @@ def lives(train, ranks, steps, every, cuts=()):
         found["trained"].append([])
 
         def body(comm):
-            job = Job(steps, every, platter, found["trained"][-1])
-            return train(comm, Disk(comm, platter), job)
+            job = SavedJob(steps, every, platter, found["trained"][-1])
+            return train(comm, ObservedDisk(comm, platter), job)
 
         ended = simulate(body, n, args=(), fabric=FABRIC)
         found["where"] += [platter.where] if platter.where else []
@@ -173,8 +173,8 @@ def lives(train, ranks, steps, every, cuts=()):
             found["failure"] = "the ranks wait for each other"
             if first:
                 facts = first.details
-                told = f"{facts.get('type')}: {facts.get('message')}"
-                found["failure"] = f"rank {first.rank} raised {told}"
+                described = f"{facts.get('type')}: {facts.get('message')}"
+                found["failure"] = f"rank {first.rank} raised {described}"
         if not platter.where:
             break
     found["states"] = [_plain(value) for value in ended.values]

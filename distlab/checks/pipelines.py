@@ -121,8 +121,8 @@ def _plan(function, stages, microbatches):
     try:
         return Schedule(rows, microbatches)
     except InvalidSchedule as error:
-        told = str(error)
-        raise Wrong(told[:1].upper() + told[1:], invalid=told) from None
+        described = str(error)
+        raise Wrong(described[:1].upper() + described[1:], invalid=described) from None
 
 
 def _rows(function, stages, microbatches):

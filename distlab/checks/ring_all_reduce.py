@@ -26,7 +26,9 @@ _RAW = "\n(These are no sums of contributions, so the numbers are shown.)"
 def reduce_scatter(function, n, world, length):
     """Check that each rank of a ring ends with a complete chunk, and its index."""
     ring = _drawn_ring(n, world)
-    run = _Run(partial(_called, function, ring, True), ring, kit.draws(world, length))
+    run = _RingRun(
+        partial(_called, function, ring, True), ring, kit.draws(world, length)
+    )
     spans = [slice(*ends) for ends in pairwise(chunk_edges(length, n))]
     owners = [run.returned[rank] for rank in ring]
     if {*owners} != {*range(n)}:
@@ -40,7 +42,9 @@ def reduce_scatter(function, n, world, length):
 def all_reduce(function, n, world, length):
     """Check that every rank of a ring ends with the sum, in 2(n-1) rounds of chunks."""
     ring = _drawn_ring(n, world)
-    run = _Run(partial(_called, function, ring, False), ring, kit.draws(world, length))
+    run = _RingRun(
+        partial(_called, function, ring, False), ring, kit.draws(world, length)
+    )
     run.compare(dict.fromkeys(ring, slice(None)))
     run.check_traffic(2 * (n - 1))
 
@@ -50,7 +54,7 @@ def hierarchical(function, nodes, per_node, length):
     """Check the sum on a cluster, in the time of rings inside and between nodes."""
     n, fabric = nodes * per_node, Nodes(per_node, INSIDE, OUTSIDE, nics=per_node)
     call = partial(_called, function, per_node, False)
-    run = _Run(call, range(n), kit.draws(n, length), fabric)
+    run = _RingRun(call, range(n), kit.draws(n, length), fabric)
     run.compare(dict.fromkeys(range(n), slice(None)))
     inside, outside = (FLOAT32 * -(-length // ranks) for ranks in (per_node, n))
     target_s = 2 * SLACK * (per_node - 1) * INSIDE.seconds(inside)
@@ -97,7 +101,7 @@ def _probe(comm, call, inputs):
     return tensor.tolist(), returned if type(returned) is int else repr(returned)
 
 
-class _Run:
+class _RingRun:
     """A run of `call`, a partial of `_called`, on a ring, and the checks of it."""
 
     def __init__(self, call, ring, inputs, fabric=None):
@@ -152,9 +156,9 @@ class _Run:
         if "place" in facts:
             place = facts["place"] + (at[facts["rank"]].start or 0)
             inputs = kit.contributions(len(self.held), len(self.total))
-            told = _Run(self.call, self.ring, inputs, self.fabric)
-            found = (told._difference(at, told=True) or [found + _RAW])[0]
-            facts = self._facts(place, told)
+            described = _RingRun(self.call, self.ring, inputs, self.fabric)
+            found = (described._difference(at, described=True) or [found + _RAW])[0]
+            facts = self._facts(place, described)
         if found:
             raise self.wrong(found, complete=self.is_complete(chunks), **facts)
 
@@ -162,11 +166,13 @@ class _Run:
         both = zip(at, self.held, strict=True)
         return kit.difference([(self.total[s], own[s]) for s, own in both], **how)
 
-    def _facts(self, place, told):
-        """Return facts of the sums at an index; `told`: the run on contributions."""
+    def _facts(self, place, described):
+        """Return facts of the sums at an index; `described`: the run on contributions."""
         own = [row[place] for row in self.inputs]
         yours = [self.held[rank][place] for rank in self.ring]
-        counts = [counts_in(told.held[rank][place], len(own)) for rank in self.ring]
+        counts = [
+            counts_in(described.held[rank][place], len(own)) for rank in self.ring
+        ]
         return {
             "kept": self.held == self.inputs,
             "still": yours == [own[rank] for rank in self.ring],

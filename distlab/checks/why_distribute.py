@@ -88,7 +88,7 @@ class _Work:
         return Wrong("\n".join([*lines, found]), picture=picture, **facts)
 
 
-class _Task(str):
+class _HashedTask(str):
     """A task whose hash differs from rank to rank, as that of a string may."""
 
     salt = 0
@@ -103,9 +103,9 @@ def _probe(comm, function, tasks, sizes, rank):
             raise ValueError(f"work({task!r}): this is not one of the tasks")
         return comm.ask(str(task))
 
-    _Task.salt = comm.rank
+    _HashedTask.salt = comm.rank
     more = [] if sizes is None else [lambda task: sizes[tasks.index(task)]]
-    return _plain(kit.called(function, comm, [*map(_Task, tasks)], work, *more))
+    return _plain(kit.called(function, comm, [*map(_HashedTask, tasks)], work, *more))
 
 
 def _plain(value):

@@ -268,12 +268,14 @@ def _compare(report, right, shard, passes=1):
             raise Wrong(f"{found}the rank's part has {shard:,}.", stepped=got)
 
 
-def _check_traffic(report, most, told):
+def _check_traffic(report, most, described):
     trace = report.trace.since("training")
     sent = [trace.bytes_sent(rank) for rank in range(len(report.results))]
     if max(sent) > most * NUMBER:
         lines = [f"rank {rank}: sent {b:,} bytes" for rank, b in enumerate(sent)]
-        lines += [f"{most * NUMBER:,} are enough: {told} of the padded parameters."]
+        lines += [
+            f"{most * NUMBER:,} are enough: {described} of the padded parameters."
+        ]
         raise Wrong("\n".join(lines), sent=sent)
 
 

@@ -48,9 +48,9 @@ def recursive_doubling_all_gather(comm, tensor) -> list:
         comm.send(flat, places.host)
         comm.recv(whole, places.host)
         return gathered
-    if places.guest is not None:
+    if places.extra is not None:
         comm.mark("take in the guests, step 1 of 1")
-        comm.recv(gathered[places.guest], places.guest)
+        comm.recv(gathered[places.extra], places.extra)
 
     def block(first, distance):
         start, end = places.rank_at(first), places.rank_at(first + distance)
@@ -63,9 +63,9 @@ def recursive_doubling_all_gather(comm, tensor) -> list:
         partner = places.rank_at(places.place ^ distance)
         mine, theirs = block(first, distance), block(first ^ distance, distance)
         comm.sendrecv(mine, theirs, dst=partner, src=partner)
-    if places.guest is not None:
+    if places.extra is not None:
         comm.mark("tell the guests, step 1 of 1")
-        comm.send(whole, places.guest)
+        comm.send(whole, places.extra)
     return gathered
 
 

@@ -41,11 +41,11 @@ class Places:
     def __init__(self, rank: int, world_size: int):
         self.count = 2 ** (world_size.bit_length() - 1)
         self.extra = world_size - self.count
-        self.place = self.host = self.guest = None
+        self.place = self.host = self.extra = None
         if rank >= 2 * self.extra:
             self.place = rank - self.extra
         elif rank % 2 == 0:
-            self.place, self.guest = rank // 2, rank + 1
+            self.place, self.extra = rank // 2, rank + 1
         else:
             self.host = rank - 1
 
@@ -58,12 +58,12 @@ class Places:
 
     def take_in(self, comm, flat, arrived, op) -> None:
         """Receive the guest's tensor, if there is one, into `arrived`; combine it."""
-        if self.guest is not None:
+        if self.extra is not None:
             comm.mark("take in the guests, step 1 of 1")
-            op.combine(flat, comm.recv(arrived, self.guest))
+            op.combine(flat, comm.recv(arrived, self.extra))
 
     def tell(self, comm, result) -> None:
         """Send the result to this rank's guest, if it has one."""
-        if self.guest is not None:
+        if self.extra is not None:
             comm.mark("tell the guests, step 1 of 1")
-            comm.send(result, self.guest)
+            comm.send(result, self.extra)

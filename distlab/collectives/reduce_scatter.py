@@ -128,6 +128,6 @@ def recursive_halving_reduce_scatter(comm, tensor, *, op=SUM):
         room = arrived[: len(mine)]
         op.combine(mine, comm.sendrecv(theirs, room, dst=partner, src=partner))
     op.finish(span(places.place, 1), n)
-    if places.guest is not None:
-        places.tell(comm, chunks[places.guest])
+    if places.extra is not None:
+        places.tell(comm, chunks[places.extra])
     return chunks[rank]

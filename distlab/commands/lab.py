@@ -18,7 +18,7 @@ from distlab.files import course_files
 
 __all__ = ["lab", "lab_command"]
 
-_KERNELS = "distlab.commands.lab_kernels"
+_KERNELS = "distlab.commands.running.lab_kernels"
 
 
 def lab(
@@ -65,11 +65,11 @@ def lab(
 def _tell(console, folder, course, done):
     """Print the copy's folder, the new files, and the new versions of edited ones."""
     console.print(f"Your copy of the course is in {folder}.", soft_wrap=True)
-    told = {"Updated, as you had not edited them": done.updated}
+    described = {"Updated, as you had not edited them": done.updated}
     if len(done.copied) < len(course):
-        told["New"] = done.copied
-    told["No longer part of the course, and left as they are"] = done.left
-    for what, places in told.items():
+        described["New"] = done.copied
+    described["No longer part of the course, and left as they are"] = done.left
+    for what, places in described.items():
         if places:
             console.print(f"{what}: {', '.join(places)}.", soft_wrap=True)
     for place, beside in done.kept.items():

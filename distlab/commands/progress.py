@@ -7,7 +7,7 @@ import typer
 from rich.console import Console
 
 from distlab.errors import DistlabError
-from distlab.progress import progress as find_progress
+from distlab.learner.progress import progress as find_progress
 
 __all__ = ["progress"]
 

@@ -8,9 +8,9 @@ import typer
 from rich.console import Console
 
 from distlab.errors import DistlabError
-from distlab.quiz.card import Card
-from distlab.quiz.page import anki
-from distlab.quiz.review import RATINGS, due, rate, selected
+from distlab.learner.quiz.card import Card
+from distlab.learner.quiz.page import anki
+from distlab.learner.quiz.review import RATINGS, due, rate, selected
 
 __all__ = ["review"]
 

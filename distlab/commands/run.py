@@ -13,14 +13,14 @@ from rich.text import Text
 
 from distlab.calls.progress import Progress as Waiting
 from distlab.commands.bar import bar_columns
-from distlab.commands.lesson_process import LessonProcesses, Settings
 from distlab.commands.lessons import find_lessons, lesson_parameters
+from distlab.commands.running.lesson_process import LessonProcesses, Settings
 from distlab.errors import DistlabError
 from distlab.launch.machine import available_bytes, usable_cores
 from distlab.units import MB
 
 if TYPE_CHECKING:
-    from distlab.commands.execute import LessonRun
+    from distlab.commands.running.execute import LessonRun
 
 __all__ = ["run", "run_all"]
 
@@ -140,11 +140,11 @@ def run_all(
     lines = {}
     try:
         with Waiting("loading papermill"):
-            from distlab.commands.execute import count_cells
+            from distlab.commands.running.execute import count_cells
         cells = {path: count_cells(path) for path in lessons}
         with _progress(console) as progress:
 
-            def news(lesson, ran):
+            def lesson_ran(lesson, ran):
                 if lesson not in lines:
                     line = progress.add_task(lesson.stem, total=cells[lesson])
                     lines[lesson] = line
@@ -154,7 +154,7 @@ def run_all(
                     progress.update(lines[lesson], completed=cells[lesson])
                     _tell(console, ran)
 
-            return processes.run(lessons, folder, settings, news)
+            return processes.run(lessons, folder, settings, lesson_ran)
     except KeyboardInterrupt:
         at = ", ".join(path.stem for path in processes.under_way) or "the start"
         said = f"Interrupted at {at}. No kernel is left; what ran is in {folder}"

@@ -1,6 +1,6 @@
 """Costs of an all-gather; a rank contributes shard_bytes, and S is n times as much."""
 
-from distlab.cost.model import Cost, Pairing, checked, levels
+from distlab.cost.model import Cost, PairedRanks, checked, levels
 
 __all__ = ["bruck_all_gather", "recursive_doubling_all_gather", "ring_all_gather"]
 
@@ -28,10 +28,10 @@ def recursive_doubling_all_gather(
     Source: Thakur, Rabenseifner and Gropp (2005).
     """
     n, size = world_size, checked(world_size, shard_bytes, itemsize)
-    pairs = Pairing(n)
+    pairs = PairedRanks(n)
 
-    def sent_from(place, has_guest):
-        blocks = n * has_guest
+    def sent_from(place, has_extra):
+        blocks = n * has_extra
         for d in pairs.distances:
             first = place - place % d
             blocks += pairs.first(first + d) - pairs.first(first)
@@ -43,7 +43,7 @@ def recursive_doubling_all_gather(
         chain_bytes=(longest + (n + 1) * pairs.folds) * size,
         added_bytes=0,
         sent_bytes=pairs.by_rank(lambda rank: size, sent_from),
-        messages=pairs.by_rank(lambda rank: 1, lambda _, guest: pairs.steps + guest),
+        messages=pairs.by_rank(lambda rank: 1, lambda _, extra: pairs.steps + extra),
     )
 
 

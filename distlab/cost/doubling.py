@@ -1,6 +1,6 @@
 """Costs of an all-reduce between partners at distance 1, 2, 4 and so on."""
 
-from distlab.cost.model import Cost, Pairing, checked, chunk_bytes, edges_of
+from distlab.cost.model import Cost, PairedRanks, checked, chunk_bytes, edges_of
 
 __all__ = ["halving_doubling_all_reduce", "recursive_doubling_all_reduce"]
 
@@ -16,8 +16,8 @@ def recursive_doubling_all_reduce(
     Source: Thakur, Rabenseifner and Gropp (2005).
     """
     n, size = world_size, checked(world_size, tensor_bytes, itemsize)
-    pairs = Pairing(n)
-    messages = pairs.by_rank(lambda rank: 1, lambda _, guest: pairs.steps + guest)
+    pairs = PairedRanks(n)
+    messages = pairs.by_rank(lambda rank: 1, lambda _, extra: pairs.steps + extra)
     rounds = pairs.steps + 2 * pairs.folds
     return Cost(
         rounds=rounds,
@@ -47,13 +47,13 @@ def halving_doubling_all_reduce(
         Thakur, Rabenseifner and Gropp (2005).
     """
     n, size = world_size, checked(world_size, tensor_bytes, itemsize)
-    pairs = Pairing(n)
+    pairs = PairedRanks(n)
     edges = edges_of(chunk_bytes(size, pairs.places, itemsize))
 
     order = pairs.distances if nearest_first else pairs.distances[::-1]
 
-    def sent_from(place, has_guest):
-        total, first, shared = size * has_guest, 0, pairs.places
+    def sent_from(place, has_extra):
+        total, first, shared = size * has_extra, 0, pairs.places
         for distance in order:  # both halves of a pair's chunks, there and back
             total += edges[first + shared] - edges[first]
             shared //= 2
@@ -66,5 +66,5 @@ def halving_doubling_all_reduce(
         chain_bytes=2 * longest + 2 * size * pairs.folds,
         added_bytes=longest + size * pairs.folds,
         sent_bytes=pairs.by_rank(lambda rank: size, sent_from),
-        messages=pairs.by_rank(lambda _: 1, lambda _, guest: 2 * pairs.steps + guest),
+        messages=pairs.by_rank(lambda _: 1, lambda _, extra: 2 * pairs.steps + extra),
     )

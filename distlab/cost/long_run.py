@@ -16,10 +16,10 @@ from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["Life", "LongRun", "Span", "simulate"]
+__all__ = ["JobSpan", "Life", "LongRun", "simulate"]
 
 
-class Span(NamedTuple):
+class JobSpan(NamedTuple):
     """A job's activity from `start` to `end`, in seconds; see `Life` for the kinds."""
 
     kind: str
@@ -66,7 +66,7 @@ class Life:
     """
 
     failures: int = 0
-    spans: list[Span] = field(default_factory=list)
+    spans: list[JobSpan] = field(default_factory=list)
 
     @property
     def seconds(self) -> float:
@@ -128,7 +128,7 @@ class _Simulation:
         whole = end <= self.fails_at
         end = min(end, self.fails_at)
         if end > self.now:
-            self.life.spans.append(Span(kind, self.now, end))
+            self.life.spans.append(JobSpan(kind, self.now, end))
         self.now = end
         return whole
 

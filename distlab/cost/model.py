@@ -121,7 +121,7 @@ def by_rank(of_place: list[int], root: int) -> tuple[int, ...]:
     return tuple(of_place[(rank - root) % n] for rank in range(n))
 
 
-class Pairing:
+class PairedRanks:
     """n = p + extra ranks as p places; the first 2 extra ranks share places in pairs.
 
     See `collectives.powers`: in a pair the odd rank is the guest of the even one.
@@ -138,16 +138,16 @@ class Pairing:
         """Return the lowest rank at a place."""
         return place + min(place, self.extra)
 
-    def by_rank(self, of_guest, of_place) -> tuple:
+    def by_rank(self, of_extra, of_place) -> tuple:
         """Return the values of all ranks, in order.
 
-        of_guest: function of the rank, for guests.
+        of_extra: function of the rank, for guests.
         of_place: function of the place, and True if it has a guest, for the others.
         """
         found = []
         for place in range(self.places):
-            has_guest = place < self.extra
-            found.append(of_place(place, has_guest))
-            if has_guest:
-                found.append(of_guest(self.first(place) + 1))
+            has_extra = place < self.extra
+            found.append(of_place(place, has_extra))
+            if has_extra:
+                found.append(of_extra(self.first(place) + 1))
         return tuple(found)

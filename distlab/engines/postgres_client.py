@@ -15,7 +15,7 @@ from distlab.engines.driving import NoAnswer, Refused, as_text, as_value
 from distlab.errors import InvalidArgument
 from distlab.trace import Call
 
-__all__ = ["LEVELS", "Connection", "connection"]
+__all__ = ["LEVELS", "PostgresConnection", "connection"]
 
 LEVELS = ("read committed", "repeatable read", "serializable")
 
@@ -41,7 +41,7 @@ def connection(folder: str, isolation: str, timeout_s: float):
     )
 
 
-class Connection:
+class PostgresConnection:
     """One connection of psycopg's, on which every call is a transaction."""
 
     def __init__(self, folder, isolation, timeout_s):

@@ -26,7 +26,7 @@ from importlib.util import find_spec
 
 from distlab.engines.driving import as_text
 from distlab.engines.folders import package_folder
-from distlab.engines.redis_client import Connection
+from distlab.engines.redis_client import RedisConnection
 from distlab.engines.servers import Servers
 from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
 from distlab.faults import NodeFault
@@ -166,7 +166,7 @@ class Replicated(Servers):
         """
 
         def connect(member, timeout_s):
-            return Connection(self._socket(member), timeout_s, wait)
+            return RedisConnection(self._socket(member), timeout_s, wait)
 
         return self._drive(clients, connect, faults, meanwhile)
 
@@ -194,7 +194,7 @@ class Replicated(Servers):
         pair = member, self.primary
         if pair not in self._doors:
             self._doors[pair] = self._ask(
-                "door", self._socket(self.primary), self.primary, member
+                "listener", self._socket(self.primary), self.primary, member
             )
         self._tell(member, "replicaof", "127.0.0.1", self._doors[pair])
 
@@ -227,7 +227,7 @@ class Replicated(Servers):
 
 
 def _command():
-    told = {
+    described = {
         "port": 0,
         "unixsocket": "redis",
         "unixsocketperm": 700,
@@ -236,5 +236,5 @@ def _command():
         "repl-diskless-sync": "yes",
         "repl-diskless-sync-delay": 0,
     }
-    words = [(f"--{name}", str(value)) for name, value in told.items()]
+    words = [(f"--{name}", str(value)) for name, value in described.items()]
     return [_server(), *("--save", ""), *(word for pair in words for word in pair)]

@@ -14,7 +14,7 @@ from distlab.engines.driving import NoAnswer, Refused, as_text, as_value
 from distlab.errors import InvalidArgument
 from distlab.trace import Call
 
-__all__ = ["Connection"]
+__all__ = ["RedisConnection"]
 
 _CAS = """
 local old = redis.call('get', KEYS[1])
@@ -23,7 +23,7 @@ return 0
 """
 
 
-class Connection:
+class RedisConnection:
     """One connection of redis-py to a server, without its retries."""
 
     def __init__(self, path, timeout_s, wait):

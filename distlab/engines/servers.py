@@ -27,7 +27,7 @@ from distlab.faults import NodeFault
 from distlab.history import History
 from distlab.network import Client
 from distlab.patience import limit_in_words, more_patience, patience
-from distlab.processes import Ended, Frame, Processes
+from distlab.processes import Ended, FrameReceived, Processes
 
 __all__ = ["Servers"]
 
@@ -56,8 +56,8 @@ class Servers:
         self.folder = os.path.join(place, name)
         self._processes = Processes(
             1,
-            "distlab.engines.keeper:main",
-            also=["distlab.engines.keeper"],
+            "distlab.engines.server_keeper:main",
+            also=["distlab.engines.server_keeper"],
             private_folder=self.folder,
         )
         try:
@@ -266,7 +266,7 @@ class Servers:
                         f"the process that keeps the servers of {self.title} is "
                         f"gone, and they with it.\n{said}"
                     )
-                if not isinstance(happened, Frame):
+                if not isinstance(happened, FrameReceived):
                     said += happened.text
                     continue
                 answer = json.loads(happened.payload)

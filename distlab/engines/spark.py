@@ -195,9 +195,9 @@ class _Spark:
             "log": os.path.join(self._folder, "log"),
         }
         self._processes.send(0, json.dumps(order).encode())
-        door = Path(self._folder, "door")
+        listener = Path(self._folder, "listener")
         deadline = time.monotonic() + patience(_STARTS_S)
-        while not door.exists():
+        while not listener.exists():
             ended = [w for w in self._processes.poll(0.02) if isinstance(w, Ended)]
             if ended or time.monotonic() > deadline:
                 raise self._failure(ended)
@@ -213,10 +213,10 @@ class _Spark:
         from pyspark import SparkContext
         from pyspark.java_gateway import launch_gateway
 
-        door = Path(self._folder, "door").read_bytes()
+        listener = Path(self._folder, "listener").read_bytes()
         reached = {
-            "PYSPARK_GATEWAY_PORT": str(int.from_bytes(door[:4], "big")),
-            "PYSPARK_GATEWAY_SECRET": door[8:].decode(),
+            "PYSPARK_GATEWAY_PORT": str(int.from_bytes(listener[:4], "big")),
+            "PYSPARK_GATEWAY_SECRET": listener[8:].decode(),
         }
         if spark_jvm.is_here(master) or "PYSPARK_PYTHON" not in os.environ:
             reached["PYSPARK_PYTHON"] = sys.executable

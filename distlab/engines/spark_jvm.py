@@ -72,9 +72,9 @@ def command(folder: str, master: str, settings: Mapping) -> list[str]:
         *(f'"-D{name}={os.path.join(folder, place)}"' for name, place in places),
         settings.get("spark.driver.extraJavaOptions", ""),
     ]
-    told = own | settings | {"spark.driver.extraJavaOptions": " ".join(options)}
+    described = own | settings | {"spark.driver.extraJavaOptions": " ".join(options)}
     start = os.path.join(pyspark.__path__[0], "bin", "spark-submit")
-    words = [f"--conf={name}={_in_words(value)}" for name, value in told.items()]
+    words = [f"--conf={name}={_in_words(value)}" for name, value in described.items()]
     return [start, *words, "pyspark-shell"]
 
 
@@ -95,7 +95,7 @@ def environment(folder: str, master: str) -> dict:
         "SPARK_HOME": pyspark.__path__[0],
         "SPARK_CONF_DIR": os.path.join(folder, "conf"),
         "SPARK_LAUNCHER_OPTS": " ".join(_JAVA_OPTIONS),
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": os.path.join(folder, "door"),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": os.path.join(folder, "listener"),
         # The workers can import what the notebook can, and nothing shadows the modules
         # that they need themselves.
         "PYTHONPATH": os.pathsep.join([*trusted_path(), os.getcwd()]),

@@ -25,7 +25,7 @@ from datetime import timedelta
 from importlib.util import find_spec
 
 from distlab.errors import EngineFailed, EngineMissing
-from distlab.processes import Child, Frame, Processes
+from distlab.processes import Child, FrameReceived, Processes
 
 __all__ = ["is_installed", "lighthouse", "manager", "serve"]
 
@@ -59,10 +59,10 @@ def lighthouse(least: int = 1, *, suspect_after_s: float = 2.0) -> Iterator[str]
 def _port(processes):
     said = ""
     while processes.alive:
-        for news in processes.poll(1.0):
-            if isinstance(news, Frame):
-                return int(news.payload)
-            said += getattr(news, "text", "")
+        for event in processes.poll(1.0):
+            if isinstance(event, FrameReceived):
+                return int(event.payload)
+            said += getattr(event, "text", "")
     raise EngineFailed(f"torchft's lighthouse ended at its start.\n\n{said}")
 
 
@@ -95,10 +95,15 @@ def manager(
     from torch.distributed import TCPStore
 
     store = TCPStore(_LOOPBACK, 0, is_master=True, wait_for_workers=False)
-    told = {"rank": 0, "world_size": 1, "hostname": _LOOPBACK, "store_addr": _LOOPBACK}
-    told |= {"store_port": store.port, "lighthouse_addr": address}
+    described = {
+        "rank": 0,
+        "world_size": 1,
+        "hostname": _LOOPBACK,
+        "store_addr": _LOOPBACK,
+    }
+    described |= {"store_port": store.port, "lighthouse_addr": address}
     group = torchft.ProcessGroupGloo(timeout=timedelta(seconds=timeout_s))
-    made = torchft.Manager(group, load, save, least, **told | settings)
+    made = torchft.Manager(group, load, save, least, **described | settings)
     try:
         yield made
     finally:

@@ -9,7 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 from distlab.errors import InvalidArgument
-from distlab.flight.matching import Fault, Job
+from distlab.flight.matching import Fault, RankDumps
 from distlab.flight.page import page
 from distlab.flight.reading import RankDump, files_of, read
 from distlab.flight.telling import ranks_in_words, tell, verdict
@@ -22,7 +22,7 @@ _HOUR_NS = 3600 * 10**9
 class Explanation:
     """The diagnosis of a job from its dumps. faults: the cause first."""
 
-    def __init__(self, job: Job, notes: list[str]):
+    def __init__(self, job: RankDumps, notes: list[str]):
         self.job = job
         self.faults = job.faults()
         self.notes = notes
@@ -50,7 +50,7 @@ def explain(place: str | Path) -> Explanation:
             del dumps[rank]
     if not dumps:
         raise InvalidArgument(f"no dump can be read: {'; '.join(unreadable.values())}")
-    job = Job(dumps, dumps.keys() | unreadable.keys())
+    job = RankDumps(dumps, dumps.keys() | unreadable.keys())
     return Explanation(job, _notes(job, unreadable))
 
 

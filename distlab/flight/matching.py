@@ -11,9 +11,9 @@ from collections import Counter
 from functools import cache
 from typing import NamedTuple
 
-from distlab.flight.reading import DEFAULT, Entry, Group, RankDump
+from distlab.flight.reading import DEFAULT, FlightEntry, Group, RankDump
 
-__all__ = ["Fault", "Job"]
+__all__ = ["Fault", "RankDumps"]
 
 
 class Fault(NamedTuple):
@@ -31,7 +31,7 @@ class Fault(NamedTuple):
     inside: tuple[int, ...] = ()
 
 
-class Job:
+class RankDumps:
     """The dumps of all ranks.
 
     everyone: all ranks, also those without a dump. waiting: rank -> the call it is in.
@@ -51,7 +51,7 @@ class Job:
         self.waiting = {r: at for r in dumps if (at := self._stands(r)) is not None}
         self.lacking = {r: self._waits_for(r, at) for r, at in self.waiting.items()}
 
-    def entries(self, group: Group, rank: int) -> dict[int, Entry]:
+    def entries(self, group: Group, rank: int) -> dict[int, FlightEntry]:
         """Return sequence number -> the entry of `rank` in `group`."""
         return self.dumps[rank].collectives.get(group, {}) if rank in self.dumps else {}
 

@@ -7,7 +7,7 @@ fault, by group and number; marks and words repeat the meaning of the colours.
 from collections import Counter, defaultdict
 from html import escape
 
-from distlab.flight.matching import Fault, Job
+from distlab.flight.matching import Fault, RankDumps
 from distlab.flight.telling import described, ranks_in_words
 from distlab.show.assets import document, style
 
@@ -31,7 +31,7 @@ td { padding: 3px 8px; border-radius: 4px; font-size: 12px; max-width: 150px; }
 """
 
 
-def page(job: Job, faults: list[Fault], text: str) -> str:
+def page(job: RankDumps, faults: list[Fault], text: str) -> str:
     """Return the page as self-contained HTML; text: the explanation."""
     verdict, _, rest = text.partition("\n")
     lanes = _lanes(job, faults[0]) if faults else ""

@@ -20,7 +20,15 @@ from typing import NamedTuple
 from distlab.errors import InvalidArgument
 from distlab.flight.signature import signature
 
-__all__ = ["DEFAULT", "Entry", "Group", "Operation", "RankDump", "files_of", "read"]
+__all__ = [
+    "DEFAULT",
+    "FlightEntry",
+    "FlightOperation",
+    "Group",
+    "RankDump",
+    "files_of",
+    "read",
+]
 
 DEFAULT = "default_pg"  # torch's name for the group of all ranks
 _NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+)?")
@@ -42,7 +50,7 @@ class Group:
     ranks: tuple[int, ...]
 
 
-class Entry(NamedTuple):
+class FlightEntry(NamedTuple):
     """A call of a rank, its progress, and the user's frames, innermost first.
 
     state: "scheduled", "started" or "done".
@@ -53,12 +61,12 @@ class Entry(NamedTuple):
     stack: tuple[tuple[str, int, str], ...]
 
 
-class Operation(NamedTuple):
+class FlightOperation(NamedTuple):
     """One call of one rank. peers: of sends and receives, (way, rank, tensor)."""
 
     group: Group
     number: int
-    entry: Entry
+    entry: FlightEntry
     since_ns: int
     peers: tuple[tuple[str, int, str], ...] = ()
 
@@ -67,15 +75,15 @@ class Operation(NamedTuple):
 class RankDump:
     """One rank's dump, made compact.
 
-    collectives: group -> sequence number -> `Entry`, as far back as the dump reaches.
+    collectives: group -> sequence number -> `FlightEntry`, as far back as the dump reaches.
     unfinished: in the order of the calls. last: the latest call.
     overwritten: whether the recorder dropped its oldest calls.
     everyone: the members of the default group, () where the dump doesn't list them.
     """
 
-    collectives: dict[Group, dict[int, Entry]] = field(default_factory=dict)
-    unfinished: list[Operation] = field(default_factory=list)
-    last: Operation | None = None
+    collectives: dict[Group, dict[int, FlightEntry]] = field(default_factory=dict)
+    unfinished: list[FlightOperation] = field(default_factory=list)
+    last: FlightOperation | None = None
     overwritten: bool = False
     gloo: bool = False
     everyone: tuple[int, ...] = ()
@@ -185,8 +193,8 @@ class _Compact:
                 known[0] += f" and {call}" if call != "coalesced" else ""
                 known[1], known[4] = state, known[4] + peers
         for (group, paired, number), (*what, since, peers) in calls.items():
-            entry = self._entries.setdefault(tuple(what), Entry(*what))
-            made.last = Operation(group, number, entry, since, peers)
+            entry = self._entries.setdefault(tuple(what), FlightEntry(*what))
+            made.last = FlightOperation(group, number, entry, since, peers)
             if not paired:
                 made.collectives.setdefault(group, {})[number] = entry
             if entry.state != "done":

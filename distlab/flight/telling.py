@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 
 from distlab.calls.places import source_lines, whereabouts
-from distlab.flight.matching import Fault, Job
+from distlab.flight.matching import Fault, RankDumps
 from distlab.flight.reading import DEFAULT, Group
 
 __all__ = ["described", "doing", "ranks_in_words", "tell", "verdict"]
@@ -15,7 +15,7 @@ __all__ = ["described", "doing", "ranks_in_words", "tell", "verdict"]
 _SHOWN = 12  # as many sets of ranks as leave the verdict on one screen
 
 
-def tell(job: Job, faults: list[Fault], notes: list[str]) -> str:
+def tell(job: RankDumps, faults: list[Fault], notes: list[str]) -> str:
     """Return the whole explanation; notes: the gaps of the dumps."""
     first = faults[0] if faults else None
     lines = [verdict(job, first), "", *(_place(job, first) if first else [])]
@@ -32,7 +32,7 @@ def tell(job: Job, faults: list[Fault], notes: list[str]) -> str:
     return "".join(c if c.isprintable() or c == "\n" else "?" for c in text)
 
 
-def verdict(job: Job, fault: Fault | None) -> str:
+def verdict(job: RankDumps, fault: Fault | None) -> str:
     """Return a one-line description of the fault."""
     if not job.groups:
         return "no rank has recorded a call, so nothing can be told"
@@ -111,7 +111,7 @@ def _doings(job, fault):
     return lines[:_SHOWN] + ([more] if left else [])
 
 
-def doing(job: Job, rank: int) -> str:
+def doing(job: RankDumps, rank: int) -> str:
     """Return the activity of `rank` in words, with {waits} or {has} as its verb."""
     if rank not in job.dumps:
         return "left no dump"
@@ -184,7 +184,7 @@ def _wrapped(text):
     return textwrap.wrap(text, 88, initial_indent="    ", subsequent_indent="    ")
 
 
-def described(job: Job, group: Group) -> str:
+def described(job: RankDumps, group: Group) -> str:
     """Return the name of a group, with its members."""
     if group.description == DEFAULT:
         return "the default group"

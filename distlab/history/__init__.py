@@ -2,6 +2,6 @@
 
 from distlab.history.history import History
 from distlab.history.timeline import timeline
-from distlab.history.words import called, shown, told
+from distlab.history.words import called, described, shown
 
-__all__ = ["History", "called", "shown", "timeline", "told"]
+__all__ = ["History", "called", "described", "shown", "timeline"]

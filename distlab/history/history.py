@@ -9,7 +9,7 @@ from distlab.errors import HistoryError, InvalidArgument
 from distlab.history.jepsen import from_jepsen
 from distlab.history.lines import from_lines, to_lines
 from distlab.history.pairing import read_text
-from distlab.history.words import called, told
+from distlab.history.words import called, described
 from distlab.trace import Operation
 from distlab.units import readable_seconds
 
@@ -127,7 +127,7 @@ class History:
                 keys.setdefault(operation.key, []).append((operation, place))
             except TypeError:
                 raise HistoryError(
-                    f"The key of {told(operation)}{self.where(operation)} is a "
+                    f"The key of {described(operation)}{self.where(operation)} is a "
                     f"{type(operation.key).__name__}, which can change. Use a string, "
                     "a number or a tuple."
                 ) from None
@@ -188,22 +188,24 @@ def _check(operation, number):
         raise HistoryError(f"The client of {operation} is no number or name.")
     if operation.outcome not in _OUTCOMES:
         raise HistoryError(
-            f"The outcome of {told(operation)} is {operation.outcome!r}; "
+            f"The outcome of {described(operation)} is {operation.outcome!r}; "
             f"it is one of {', '.join(map(repr, _OUTCOMES))}."
         )
     if (operation.end is None) != (operation.outcome == "unknown"):
         raise HistoryError(
-            f"{told(operation)} has the outcome {operation.outcome!r} and the end "
+            f"{described(operation)} has the outcome {operation.outcome!r} and the end "
             f"{operation.end!r}. It has no end exactly if its outcome is unknown."
         )
     times = [operation.start] if operation.end is None else operation[4:6]
     for time in times:
         number = isinstance(time, int | float) and not isinstance(time, bool)
         if not number or not math.isfinite(time):
-            raise HistoryError(f"{told(operation)} has the time {time!r}; use seconds.")
+            raise HistoryError(
+                f"{described(operation)} has the time {time!r}; use seconds."
+            )
     if times[-1] < times[0]:
         raise HistoryError(
-            f"{told(operation)} ends at {operation.end}, before it starts at "
+            f"{described(operation)} ends at {operation.end}, before it starts at "
             f"{operation.start}. Take both times from one clock."
         )
 
@@ -217,8 +219,8 @@ def _check_clients(operations):
         if open_until is not None and operation.start < open_until:
             raise HistoryError(
                 f"{called(operation.client)} calls at {operation.start} "
-                f"({told(operation)}), while its call at {before.start} "
-                f"({told(before)}) is open until {before.end}. A client makes one "
+                f"({described(operation)}), while its call at {before.start} "
+                f"({described(before)}) is open until {before.end}. A client makes one "
                 "call after another: calls at the same time need clients of their "
                 "own."
             )

@@ -7,7 +7,7 @@ INFO  jepsen.util - 4	:invoke	:cas	[1 3]
 import re
 
 from distlab.history.edn import read_edn
-from distlab.history.pairing import Line, Pairing
+from distlab.history.pairing import LogLine, Pairing
 from distlab.trace import Call, Operation
 
 __all__ = ["from_jepsen"]
@@ -27,7 +27,7 @@ def from_jepsen(text: str, source: str) -> list[tuple[Operation, str]]:
     """
     pairing, values = Pairing(), {}
     for number, said in enumerate(text.split("\n"), start=1):
-        line = Line(source, number, said.rstrip("\r"))
+        line = LogLine(source, number, said.rstrip("\r"))
         event = _of_map(line) if _MAP.match(said) else _of_log(line)
         if event is None:
             continue
@@ -48,7 +48,7 @@ def from_jepsen(text: str, source: str) -> list[tuple[Operation, str]]:
         pairing.answer(line, client, outcome, result, time)
     operations = pairing.operations()
     if not operations:
-        raise Line(source, 1, text.split("\n", 1)[0]).wrong(
+        raise LogLine(source, 1, text.split("\n", 1)[0]).wrong(
             "neither this line nor any other is an event of Jepsen.",
             "Its events look like `jepsen.util - 4 :invoke :write 3`, or like "
             "`{:process 4, :type :invoke, :f :write, :value 3}`.",

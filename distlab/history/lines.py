@@ -14,7 +14,7 @@ import json
 import math
 from collections.abc import Iterable, Iterator
 
-from distlab.history.pairing import Line, Pairing
+from distlab.history.pairing import LogLine, Pairing
 from distlab.history.values import from_plain, to_plain
 from distlab.trace import Call, Operation
 
@@ -33,7 +33,7 @@ def from_lines(text: str, source: str) -> list[tuple[Operation, str]]:
     for number, said in enumerate(lines, start=1):
         if not said.strip():
             continue
-        line = Line(source, number, said.rstrip("\r"))
+        line = LogLine(source, number, said.rstrip("\r"))
         event = _event(line, torn=number == len(lines))
         client, time = event["client"], event.get("time")
         if event["event"] == "invoke":

@@ -7,12 +7,12 @@ from distlab.errors import HistoryError
 from distlab.history.words import called
 from distlab.trace import Call, Operation
 
-__all__ = ["Line", "Pairing", "read_text"]
+__all__ = ["LogLine", "Pairing", "read_text"]
 
 _LONGEST = 200  # of a line, in an error
 
 
-class Line(NamedTuple):
+class LogLine(NamedTuple):
     """One line of a log: its source, a file or text; its number from 1; its text."""
 
     source: str
@@ -40,13 +40,13 @@ class Pairing:
     """
 
     def __init__(self):
-        self._open: dict[int | str, tuple[Line, Call, float]] = {}
-        self._done: list[tuple[Operation, Line]] = []
+        self._open: dict[int | str, tuple[LogLine, Call, float]] = {}
+        self._done: list[tuple[Operation, LogLine]] = []
         self._events = 0
-        self._timed: Line | None = None  # the first line, if it has a time
-        self._untimed: Line | None = None
+        self._timed: LogLine | None = None  # the first line, if it has a time
+        self._untimed: LogLine | None = None
 
-    def invoke(self, line: Line, client: int | str, call: Call, time: float | None):
+    def invoke(self, line: LogLine, client: int | str, call: Call, time: float | None):
         """Record a client's invocation."""
         if client in self._open:
             before = self._open[client][0]
@@ -60,7 +60,7 @@ class Pairing:
 
     def answer(
         self,
-        line: Line,
+        line: LogLine,
         client: int | str,
         outcome: str,
         result: Any = None,

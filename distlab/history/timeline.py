@@ -8,7 +8,7 @@ b  client 1's read → None         ├─┤
 from collections.abc import Sequence
 from string import ascii_lowercase
 
-from distlab.history.words import told
+from distlab.history.words import described
 from distlab.trace import Operation
 
 __all__ = ["timeline"]
@@ -29,7 +29,7 @@ def timeline(operations: Sequence[Operation]) -> str:
         ruler += f"{when:g} "
     column[None] = len(ruler)
     letters = zip(ascii_lowercase, operations, strict=False)
-    heads = [f"  {letter}  {told(one)}" for letter, one in letters]
+    heads = [f"  {letter}  {described(one)}" for letter, one in letters]
     width = max(map(len, heads)) + 2
     lines = [" " * width + ruler.rstrip()]
     for head, one in zip(heads, operations, strict=False):

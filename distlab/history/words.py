@@ -5,7 +5,7 @@ from typing import Any
 
 from distlab.trace import Operation
 
-__all__ = ["called", "shown", "told"]
+__all__ = ["called", "described", "shown"]
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 40
@@ -23,7 +23,7 @@ def called(client: int | str) -> str:
     return f"client {client}" if isinstance(client, int) else str(client)
 
 
-def told(operation: Operation) -> str:
+def described(operation: Operation) -> str:
     """Return an operation in words: "client 2's read of x → 1"."""
     client, op, key, value, _, _, outcome, result = operation
     words = f"{called(client)}'s {op}"

@@ -30,7 +30,7 @@ from distlab.errors import DistlabError, SandboxFailed
 from distlab.instructor.outputs import Paper, clean, score, text, trouble
 from distlab.patience import patience
 from distlab.sandbox import Named, Sandbox, why_no_sandbox
-from distlab.sandbox.sandbox import Lost
+from distlab.sandbox.sandbox import NotebookLost
 from distlab.sandbox.shell import defined
 
 __all__ = ["InSandbox", "checks_of"]
@@ -116,7 +116,7 @@ class InSandbox(NbGraderPreprocessor):
         try:
             with runner.checks(), showing_on(paper), until(self._step_s()):
                 earned = space.value(cell.source)
-        except Lost as lost:
+        except NotebookLost as lost:
             why = str(lost)
         except (Exception, KeyboardInterrupt) as error:
             if isinstance(error, KeyboardInterrupt):
@@ -224,7 +224,7 @@ class _Runner:
             self._note(source, late.args[0])
             said = trouble(f"This cell was interrupted: {late.args[0]}.")
             return [*clean(late.args[1]), said]
-        except Lost as lost:
+        except NotebookLost as lost:
             self._note(source, str(lost))
             self._lost |= dict.fromkeys(defined(source), str(lost))
             self._renew()
@@ -236,7 +236,7 @@ class _Runner:
     def checks(self):
         """Fork the processes of checks from the submission's, for a block."""
         if self._submission is None:
-            raise Lost("no process of this submission is left")
+            raise NotebookLost("no process of this submission is left")
         with self._submission.checks():
             yield
         if why := self._submission.why_ended():
@@ -257,7 +257,7 @@ class _Runner:
                 try:
                     seconds = min(patience(20.0), self._settings.left())
                     self._submission.run(*cell, seconds, self._lost)
-                except (Lost, TimeoutError):
+                except (NotebookLost, TimeoutError):
                     self._good.remove(cell)
                     self._close()
                     break

@@ -42,7 +42,7 @@ class Collected:
 
 
 @dataclass(frozen=True)
-class _One:
+class _Collected:
     """One student's file or folder.
 
     at: the time of submission, if its name has one. unsure: whether `who` counts only
@@ -103,7 +103,9 @@ def _nothing_in(path, students):
     if path.is_symlink() or not path.is_dir() or any(path.iterdir()):
         what = "it is neither a notebook nor a folder with one."
         return Trouble("?", path.name, what)
-    student = _student(_named(path.name, path) or _One(path.name, "", path), students)
+    student = _student(
+        _named(path.name, path) or _Collected(path.name, "", path), students
+    )
     if student not in students:
         return Trouble("?", path.name, "it is an empty folder.")
     what = "the gradebook knows this student, whose folder is empty. Ask for the files."
@@ -123,13 +125,13 @@ def _whose(path, assignment):
     if one := _named(stem, path):
         return one
     if path.is_dir():
-        return _One(path.name, "", path)
+        return _Collected(path.name, "", path)
     plain = re.sub(r"( ?\(\d+\))+$", "", stem)
     words = r"[ _-]+".join(map(re.escape, re.split(r"[ _-]+", assignment)))
     for pattern in (rf"(?P<who>.*?)[ _-]*{words}", rf"{words}[ _-]*(?P<who>.*?)"):
         if match := re.fullmatch(pattern, plain, re.I):
-            return _One(_name(match["who"]), "", path)
-    return _One(_name(plain), "", path, unsure=True)
+            return _Collected(_name(match["who"]), "", path)
+    return _Collected(_name(plain), "", path, unsure=True)
 
 
 def _is_a_students(one, students):
@@ -150,7 +152,9 @@ def _named(stem, path):
         if match := pattern.match(stem):
             said = match.groupdict()
             at = said.get("at") and datetime.strptime(said["at"], "%Y-%m-%d-%H-%M-%S")
-            return _One(_name(said["who"]), said.get("number") or "", path, at or None)
+            return _Collected(
+                _name(said["who"]), said.get("number") or "", path, at or None
+            )
     return None
 
 

@@ -34,8 +34,8 @@ class FeedbackPage(HTMLExporter):
 
         def named(link):
             name, earned, points = link.groups()
-            told = f"{float(earned):g} of {float(points):g} points"
-            return f'<a href="#{name}">{steps.get(name, "Grade cell")}</a>: {told}'
+            described = f"{float(earned):g} of {float(points):g} points"
+            return f'<a href="#{name}">{steps.get(name, "Grade cell")}</a>: {described}'
 
         page, resources = super().from_notebook_node(nb, resources, **kw)
         return _TO_GRADE_CELL.sub(named, page), resources

@@ -34,8 +34,8 @@ from distlab.instructor.autograde import InSandbox
 from distlab.instructor.choosing import choose, plain_files
 from distlab.instructor.course import Course
 from distlab.instructor.marks import (
+    GradedCell,
     Marks,
-    Step,
     read_marks,
     steps_of,
     students_of,
@@ -45,14 +45,14 @@ from distlab.instructor.submissions import Submission, find_submissions, timesta
 from distlab.patience import patience
 from distlab.processes.child import die_with
 
-__all__ = ["Done", "Grading"]
+__all__ = ["GradedSubmission", "Grading"]
 
 _MARGIN_S, _LOOK_S = 60, 0.2
 _LARGEST_FILE_BYTES = 50 * 10**6
 
 
 @dataclass(frozen=True)
-class Done:
+class GradedSubmission:
     """A submission after grading. trouble: why it could not be graded, or ""."""
 
     submission: Submission
@@ -71,7 +71,7 @@ class Grading:
 
     course: Course
     assignment: str
-    steps: list[Step] = field(init=False)
+    steps: list[GradedCell] = field(init=False)
 
     def __post_init__(self):
         self._home = self.course.root / ".distlab" / self.assignment
@@ -134,7 +134,7 @@ class Grading:
 
     def grade(
         self, todo: list[Submission], jobs: int
-    ) -> Iterator[tuple[list, Done | None]]:
+    ) -> Iterator[tuple[list, GradedSubmission | None]]:
         """Grade; yield (students under way, the Done), with None every 0.2 s.
 
         Raises: CourseUnusable if there can be no sandbox.
@@ -188,7 +188,9 @@ class Grading:
             )
             with _last_error(self.course.app.log) as error:
                 try:
-                    converter = _One(coursedir=directory, parent=self.course.app)
+                    converter = _OneSubmission(
+                        coursedir=directory, parent=self.course.app
+                    )
                     converter.force = True
                     converter.start()
                 except NbGraderException as failure:
@@ -257,7 +259,7 @@ def _locked(path, assignment):
     return file
 
 
-class _One(Autograde):
+class _OneSubmission(Autograde):
     """nbgrader's own converter, for one submission whose files are already copied."""
 
     def init_notebooks(self):
@@ -292,7 +294,7 @@ class _Job:
             if self._receiver.poll():
                 trouble = self._receiver.recv()
         self._receiver.close()
-        return Done(self.submission, trouble, self.seconds())
+        return GradedSubmission(self.submission, trouble, self.seconds())
 
     def kill(self):
         self.process.kill()

@@ -12,11 +12,11 @@ from nbgrader.api import (
     SubmittedNotebook,
 )
 
-__all__ = ["Marks", "Step", "read_marks", "steps_of", "students_of"]
+__all__ = ["GradedCell", "Marks", "read_marks", "steps_of", "students_of"]
 
 
 @dataclass(frozen=True)
-class Step:
+class GradedCell:
     """A graded cell, and its most points."""
 
     notebook: str
@@ -35,8 +35,8 @@ class Marks:
     student: str
     late_s: float
     penalty: float = 0.0
-    points: dict[Step, float] = field(default_factory=dict)
-    automatic: dict[Step, float | None] = field(default_factory=dict)
+    points: dict[GradedCell, float] = field(default_factory=dict)
+    automatic: dict[GradedCell, float | None] = field(default_factory=dict)
     to_do_by_hand: list[str] = field(default_factory=list)
 
     @property
@@ -50,10 +50,10 @@ def students_of(gradebook: Gradebook) -> set[str]:
     return {name for (name,) in gradebook.db.query(Student.id)}
 
 
-def steps_of(gradebook: Gradebook, assignment: str) -> list[Step]:
+def steps_of(gradebook: Gradebook, assignment: str) -> list[GradedCell]:
     """Return the graded cells of an assignment, in the order they were saved in."""
     return [
-        Step(notebook.name, cell.name, cell.max_score, cell.cell_type != "code")
+        GradedCell(notebook.name, cell.name, cell.max_score, cell.cell_type != "code")
         for notebook in gradebook.find_assignment(assignment).notebooks
         for cell in (*notebook.grade_cells, *notebook.task_cells)
     ]

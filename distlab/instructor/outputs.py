@@ -10,7 +10,7 @@ import re
 import nbformat
 from nbformat import from_dict
 
-from distlab.checks.kit.verdict import Sheet, Verdict
+from distlab.checks.kit.verdict import Verdict, VerdictDisplay
 
 __all__ = ["MARK", "Paper", "clean", "score", "text", "trouble"]
 
@@ -22,8 +22,8 @@ _MOST_OUTPUTS, _MOST_BYTES, _MOST_PICTURE_BYTES = 200, 2**23, 2**22
 def trouble(why: str) -> dict:
     """Return the output of a cell that was ended, or was not run."""
     said = [f"\x1b[0;31m{why}\x1b[0m"]
-    told = {"output_type": "error", "ename": "CellEnded", "evalue": why}
-    return from_dict(told | {"traceback": said})
+    described = {"output_type": "error", "ename": "CellEnded", "evalue": why}
+    return from_dict(described | {"traceback": said})
 
 
 def text(said: str) -> dict:
@@ -74,7 +74,7 @@ def _writable(output):
     return json.loads(json.dumps(output, ensure_ascii=False).encode(errors="replace"))
 
 
-class Paper(Sheet):
+class Paper(VerdictDisplay):
     """A collector of verdicts as outputs, with a student's view of hidden cases."""
 
     def __init__(self):

@@ -60,9 +60,9 @@ def source_notebook(preprocessor, resources: dict):
 
 def grade_id_of(cell) -> str | None:
     """Return nbgrader's id of a cell, or None."""
-    told = cell.get("metadata") if isinstance(cell, dict) else None
-    told = told.get("nbgrader") if isinstance(told, dict) else None
-    name = told.get("grade_id") if isinstance(told, dict) else None
+    described = cell.get("metadata") if isinstance(cell, dict) else None
+    described = described.get("nbgrader") if isinstance(described, dict) else None
+    name = described.get("grade_id") if isinstance(described, dict) else None
     return name if isinstance(name, str) else None
 
 

@@ -15,7 +15,7 @@ from nbgrader.utils import parse_utc
 
 from distlab.instructor.choosing import plain_name
 
-__all__ = ["Found", "Submission", "Trouble", "find_submissions", "timestamp_of"]
+__all__ = ["Submission", "Submissions", "Trouble", "find_submissions", "timestamp_of"]
 
 _LARGEST_STAMP = 200
 
@@ -39,7 +39,7 @@ class Trouble:
 
 
 @dataclass
-class Found:
+class Submissions:
     """The result of the search. remarks: oddities that do not prevent grading."""
 
     submissions: list[Submission] = field(default_factory=list)
@@ -49,12 +49,12 @@ class Found:
 
 def find_submissions(
     submitted: Path, assignment: str, assignments: list[str], students: set[str]
-) -> Found:
+) -> Submissions:
     """Return the submissions in the folder `submitted`.
 
     students: those in the gradebook. Similar names are one student unless listed here.
     """
-    found = Found()
+    found = Submissions()
     by_person = {}
     for path in sorted(submitted.iterdir()) if submitted.is_dir() else ():
         if path.name.startswith(".") or path.name == "__MACOSX":

@@ -9,14 +9,14 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from distlab.instructor.marks import Marks, Step
+from distlab.instructor.marks import GradedCell, Marks
 from distlab.instructor.submissions import Trouble
 
-__all__ = ["Row", "rows_of", "show_summary", "write_csv"]
+__all__ = ["StudentRow", "rows_of", "show_summary", "write_csv"]
 
 
 @dataclass(frozen=True)
-class Row:
+class StudentRow:
     """A student's line. points: of each step, None where the gradebook has none."""
 
     student: str
@@ -28,8 +28,8 @@ class Row:
 
 
 def rows_of(
-    facts: dict[str, dict], steps: list[Step], marks: dict[str, Marks]
-) -> list[Row]:
+    facts: dict[str, dict], steps: list[GradedCell], marks: dict[str, Marks]
+) -> list[StudentRow]:
     """Return the rows of the students in `facts`, sorted by name.
 
     facts: student -> distlab's metadata of the autograded notebook.
@@ -39,7 +39,7 @@ def rows_of(
         mine, known = marks[student], facts[student]
         by_hand = [f"{name} is for you to grade" for name in mine.to_do_by_hand]
         rows.append(
-            Row(
+            StudentRow(
                 student,
                 [mine.points.get(step) for step in steps],
                 mine.total,
@@ -61,7 +61,10 @@ def readable_delay(seconds: float) -> str:
 
 
 def show_summary(
-    console: Console, steps: list[Step], rows: list[Row], troubles: list[Trouble]
+    console: Console,
+    steps: list[GradedCell],
+    rows: list[StudentRow],
+    troubles: list[Trouble],
 ) -> None:
     """Print the table, the notes, and the failed submissions with advice.
 
@@ -85,7 +88,7 @@ def show_summary(
 
 
 def write_csv(
-    path: Path, steps: list[Step], rows: list[Row], troubles: list[Trouble]
+    path: Path, steps: list[GradedCell], rows: list[StudentRow], troubles: list[Trouble]
 ) -> None:
     """Write the table; a student not graded has no points, and the reason as note.
 

@@ -14,15 +14,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from distlab.calls.console import Console
-from distlab.calls.travel import unpack
-from distlab.errors import CannotTravel
+from distlab.calls.serialize import unpack
+from distlab.errors import NotSerializable
 from distlab.faults import Fault, Slow
 from distlab.launch.waits import begun_in_vain, disagreement, stuck_ranks
-from distlab.processes import Ended, Frame, Lines, Processes, Pulse
-from distlab.recorder import Blackboard
+from distlab.processes import Ended, FrameReceived, Lines, Processes, Slowdown
+from distlab.recorder import SharedTrace
 from distlab.trace import members_of
 
-__all__ = ["TICK_S", "Call", "Failure", "Outcome", "read_outcome"]
+__all__ = ["TICK_S", "Failure", "RankOutcome", "RunningCall", "read_outcome"]
 
 TICK_S = 0.05
 _GRACE_S = 1.0
@@ -32,7 +32,7 @@ _LOOKS, _STILL_S = 5, 0.005  # retries if ranks move while their stacks are read
 
 
 @dataclass
-class Outcome:
+class RankOutcome:
     """The end of one rank's call.
 
     how: "returned", "raised" or "died".
@@ -62,14 +62,14 @@ class Failure(Exception):
     """
 
     kind: str
-    first: Outcome | None = None
+    first: RankOutcome | None = None
     stuck: dict[int, set[int]] = field(default_factory=dict)
-    outcomes: dict[int, Outcome] = field(default_factory=dict)
+    outcomes: dict[int, RankOutcome] = field(default_factory=dict)
     stacks: dict[int, list] = field(default_factory=dict)
     timeout_s: float = 0.0
 
 
-class Call:
+class RunningCall:
     """One call under way.
 
     outcomes: rank -> its outcome, for all that have ended.
@@ -78,17 +78,17 @@ class Call:
     def __init__(
         self,
         processes: Processes,
-        board: Blackboard,
+        board: SharedTrace,
         *,
         console: Console,
         faults: Sequence[Fault],
     ):
-        self.outcomes: dict[int, Outcome] = {}
+        self.outcomes: dict[int, RankOutcome] = {}
         self._processes = processes
         self._board = board
         self._console = console
         slow = ((f.rank, f.factor) for f in faults if isinstance(f, Slow))
-        self._pulse = Pulse(processes, slow)
+        self._pulse = Slowdown(processes, slow)
         self._suspects, self._last = None, {}
         self._next_look = time.monotonic() + TICK_S
 
@@ -120,14 +120,14 @@ class Call:
         for what in happened:
             if isinstance(what, Lines):
                 self._console.add(what.index, what.text)
-            elif isinstance(what, Frame):
+            elif isinstance(what, FrameReceived):
                 self._hear(what)
             elif isinstance(what, Ended) and what.index not in self.outcomes:
                 self.outcomes[what.index] = self._ended(what.index, what.status)
 
     def _ended(self, rank, status):
         """Return the outcome of a rank that ended without sending one."""
-        return Outcome(rank, "died", self._time(rank), status)
+        return RankOutcome(rank, "died", self._time(rank), status)
 
     def _time(self, rank):
         """Return the present time of a rank, for its trace."""
@@ -151,7 +151,7 @@ class Call:
         if not self._pulse:
             return max(0.0, self._next_look - time.monotonic())
         self._pulse.beat(spared=self.outcomes)
-        return Pulse.TICK_S
+        return Slowdown.TICK_S
 
     def _settled(self, failed):
         """Return the first failure, or the cause of a broken connection."""
@@ -201,7 +201,7 @@ class Call:
         found = {rank: begun_in_vain(board, rank, gone) for rank in silent - gone}
         return {rank: note for rank, note in found.items() if note}
 
-    def failure(self, kind: str, first: Outcome | None = None, **facts) -> Failure:
+    def failure(self, kind: str, first: RankOutcome | None = None, **facts) -> Failure:
         """Return a Failure with the facts of its diagnosis, also the ranks' stacks."""
         self._pulse.release()
         busy = set(range(self._board.world_size)) - set(self.outcomes)
@@ -226,17 +226,21 @@ def _is_echo(outcome):
     return outcome.details.get("communication")
 
 
-def read_outcome(frame: Frame) -> Outcome:
+def read_outcome(frame: FrameReceived) -> RankOutcome:
     """Return the outcome in a rank's frame."""
     end = frame.payload.index(b"\n")
     details = json.loads(frame.payload[:end])
     try:
         value = unpack(memoryview(frame.payload)[end + 1 :])
     except Exception as error:
-        value = CannotTravel(
+        value = NotSerializable(
             f"what rank {frame.index} {details['outcome']} arrived, but could not be "
             f"rebuilt here: {type(error).__name__}: {error}"
         )
-        details |= {"outcome": "raised", "type": "CannotTravel", "message": str(value)}
+        details |= {
+            "outcome": "raised",
+            "type": "NotSerializable",
+            "message": str(value),
+        }
     when = details.get("time", time.monotonic())
-    return Outcome(frame.index, details["outcome"], when, value, details)
+    return RankOutcome(frame.index, details["outcome"], when, value, details)

@@ -24,10 +24,10 @@ from pathlib import Path
 
 from distlab.calls.console import Console
 from distlab.calls.progress import Progress
-from distlab.calls.travel import check_function, pack_task
+from distlab.calls.serialize import check_function, pack_task
 from distlab.errors import InvalidArgument, WorldFailed
 from distlab.faults import Fault, Kill, Slow, check_faults
-from distlab.launch.call import TICK_S, Failure, Outcome, read_outcome
+from distlab.launch.call import TICK_S, Failure, RankOutcome, read_outcome
 from distlab.launch.machine import (
     FOR_TRAINING,
     PRELOAD,
@@ -42,14 +42,14 @@ from distlab.launch.waits import stuck_ranks
 from distlab.launch.world import check_timeout, refuse_nested
 from distlab.patience import patience
 from distlab.processes import (
-    Frame,
+    FrameReceived,
     Interrupts,
     Lines,
     Processes,
-    Pulse,
+    Slowdown,
     anonymous_file,
 )
-from distlab.recorder import Blackboard
+from distlab.recorder import SharedTrace
 from distlab.trace import Event, Trace
 from distlab.units import readable_seconds
 
@@ -169,7 +169,7 @@ class _Elastic:
         self._joining, self._over_at = set(), 0.0
         self._next_look, self._stuck, self._idle = 0.0, None, (None, 0.0)
         self._block = anonymous_file("distlab-notes")
-        self.board = Blackboard(world_size, self._block)
+        self.board = SharedTrace(world_size, self._block)
         self.processes = Processes(
             world_size,
             "distlab.launch.elastic_rank:main",
@@ -182,7 +182,7 @@ class _Elastic:
         for process in range(world_size):
             self._instruct(process)
         slow = ((f.rank, f.factor) for f in self._faults if isinstance(f, Slow))
-        self._pulse = Pulse(self.processes, slow)
+        self._pulse = Slowdown(self.processes, slow)
 
     def _instruct(self, process):
         """Send a new process its settings and its task."""
@@ -202,11 +202,11 @@ class _Elastic:
         pause = max(0.0, self._next_look - time.monotonic())
         if self._pulse:
             self._pulse.beat(spared=self.results)
-            pause = Pulse.TICK_S
+            pause = Slowdown.TICK_S
         for what in self.processes.poll(pause):
             if isinstance(what, Lines):
                 self._console.add(what.index, what.text)
-            elif isinstance(what, Frame):
+            elif isinstance(what, FrameReceived):
                 self._hear(what)
             else:
                 self._bury(*what)
@@ -252,7 +252,7 @@ class _Elastic:
             return
         if process in self.inside:
             rank = self.members.index(process)
-            self._first = Outcome(rank, "died", time.monotonic(), status)
+            self._first = RankOutcome(rank, "died", time.monotonic(), status)
             self._ended[rank] = self._first.time, "died"
             self._change(
                 f"process {process} {self._how_it_died(process, rank, status)}"
@@ -386,7 +386,7 @@ class _Elastic:
         for rank, process in enumerate(ranks):
             if process in self.results:
                 value = self.results[process]
-                failure.outcomes[rank] = Outcome(rank, "returned", 0.0, value)
+                failure.outcomes[rank] = RankOutcome(rank, "returned", 0.0, value)
         if failure.first:
             failure.outcomes[failure.first.rank] = failure.first
         faults = [

@@ -25,12 +25,12 @@ import torch
 import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
-from distlab.calls.travel import Arrivals
+from distlab.calls.serialize import Arrivals
 from distlab.comm import Comm
 from distlab.errors import InvalidArgument, WorldChanged
+from distlab.launch.collective_hooks import watch
 from distlab.launch.outcome import outcome_of
 from distlab.launch.rank import END, describe, join, torchrun_names
-from distlab.launch.witness import watch
 from distlab.patience import patience
 from distlab.processes import Child
 from distlab.recorder import Recorder
@@ -159,7 +159,7 @@ class _Member:
             comm.started.finish()
             return result
 
-        def told(error):
+        def described(error):
             facts = describe(error)
             broken = facts["communication"] and self.over.wait(patience(_HEAR_S))
             left = self.over.is_set() or broken
@@ -167,7 +167,7 @@ class _Member:
                 dist.destroy_process_group()
             return facts | {"left": left}
 
-        how = {"describe": told, "leave": self._leave}
+        how = {"describe": described, "leave": self._leave}
         outcome = outcome_of(work, self._recorder, **how)
         self._lived += self._recorder.step
         return outcome

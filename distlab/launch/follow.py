@@ -4,7 +4,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from distlab.calls.travel import check_function
+from distlab.calls.serialize import check_function
 from distlab.errors import InvalidArgument
 from distlab.launch.machine import check_world_size
 from distlab.launch.report import Report

@@ -7,7 +7,7 @@ import resource
 import sys
 
 from distlab.errors import InvalidArgument
-from distlab.processes import Frame, Processes
+from distlab.processes import FrameReceived, Processes
 from distlab.units import MB, readable_bytes
 
 __all__ = [
@@ -128,7 +128,9 @@ def count_gpus() -> int:
         try:
             said = []
             while not said and asked.alive:
-                said = [what for what in asked.poll(60) if isinstance(what, Frame)]
+                said = [
+                    what for what in asked.poll(60) if isinstance(what, FrameReceived)
+                ]
             _gpus[key] = json.loads(said[0].payload) if said else 0
         finally:
             asked.stop()

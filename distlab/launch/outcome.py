@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from distlab.calls.raised import described
-from distlab.calls.travel import pack
+from distlab.calls.serialize import pack
 from distlab.recorder import Recorder
 
 __all__ = ["outcome_of"]

@@ -19,11 +19,11 @@ import torch
 import torch.distributed as dist
 
 from distlab.calls.raised import described
-from distlab.calls.travel import Arrivals
+from distlab.calls.serialize import Arrivals
 from distlab.comm import Comm
-from distlab.comm.relayed import Line, RelayedComm
+from distlab.comm.relayed import RelayedComm, RelayStream
+from distlab.launch.collective_hooks import refuse, watch
 from distlab.launch.outcome import outcome_of
-from distlab.launch.witness import refuse, watch
 from distlab.peers import Disagreement
 from distlab.processes import Child
 from distlab.recorder import Recorder
@@ -76,7 +76,7 @@ def relayed(child: Child) -> None:
         rank, world_size = child.index, settings["world_size"]
         os.environ.update(torchrun_names(rank, world_size))
         torch.set_num_threads(settings["threads"])
-        line, sleeps = Line(child.send, child.receive), not settings["virtual"]
+        line, sleeps = RelayStream(child.send, child.receive), not settings["virtual"]
         comm = RelayedComm(rank, world_size, line, sleeps=sleeps)
         comms[:] = [comm]
         withhold(settings["without"])

@@ -20,20 +20,20 @@ from distlab.calls.console import Console
 from distlab.calls.progress import Progress
 from distlab.errors import WorldFailed
 from distlab.faults import Fault
-from distlab.launch.call import TICK_S, Call, Failure, Outcome
+from distlab.launch.call import TICK_S, Failure, RankOutcome, RunningCall
 from distlab.launch.machine import FOR_TRAINING, PRELOAD, usable_cores
 from distlab.launch.scene import group_in_words
 from distlab.launch.story import tell
 from distlab.patience import patience
 from distlab.processes import (
     Ended,
-    Frame,
+    FrameReceived,
     Interrupts,
     Lines,
     Processes,
     anonymous_file,
 )
-from distlab.recorder import IN, OUT, Blackboard
+from distlab.recorder import IN, OUT, SharedTrace
 from distlab.trace import members_of
 
 __all__ = ["Ranks"]
@@ -59,7 +59,7 @@ class Ranks:
         self.backend = backend
         self.intact = True
         self._block = anonymous_file("distlab-notes")
-        self.board = Blackboard(world_size, self._block)
+        self.board = SharedTrace(world_size, self._block)
         self._meeting = anonymous_file("distlab-meeting")
         self._folder = None
         self.processes = None
@@ -106,13 +106,13 @@ class Ranks:
             while len(ready) < self.world_size and not interrupts.pending:
                 progress.show(lambda: f"starting {self.world_size} ranks")
                 for what in self.processes.poll(TICK_S):
-                    if isinstance(what, Frame):
+                    if isinstance(what, FrameReceived):
                         ready.add(what.index)
                     elif isinstance(what, Lines):
                         console.add(what.index, what.text)
                     elif isinstance(what, Ended):
                         said = {"starting": console.output()[what.index]}
-                        died = Outcome(what.index, "died", 0, what.status, said)
+                        died = RankOutcome(what.index, "died", 0, what.status, said)
                         raise Failure("died", died)
                 if time.monotonic() > deadline:
                     raise Failure("late start", timeout_s=_START_S)
@@ -127,7 +127,7 @@ class Ranks:
         timeout_s: float,
         faults: Sequence[Fault],
         interrupts: Interrupts,
-    ) -> list[Outcome]:
+    ) -> list[RankOutcome]:
         """Run a packed call on every rank; return the outcomes in rank order.
 
         tasks: one for all ranks, or one for each.
@@ -155,7 +155,7 @@ class Ranks:
     def _begin(self, console, faults):
         """Return a new call, not yet sent to the ranks."""
         self.board.begin()
-        return Call(self.processes, self.board, console=console, faults=faults)
+        return RunningCall(self.processes, self.board, console=console, faults=faults)
 
     def story(
         self, failure: Failure, faults: Sequence[Fault], output: list[str]

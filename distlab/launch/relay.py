@@ -16,12 +16,12 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable
 
 from distlab.launch.clocks import RealClock
-from distlab.launch.under_way import AnyWait, Op, Side
+from distlab.launch.in_flight import AnyWait, InFlightOp, Side
 from distlab.peers import check_color, check_group_name, in_new_group
 from distlab.recorder import DESTROYED, IN, OUT, THREADED, Recorder, any_words
 from distlab.trace import group_name
 
-__all__ = ["Lie", "Relay"]
+__all__ = ["ProtocolViolation", "Relay"]
 
 MOST_CALLS = 200_000  # of one rank; each can be two events of its trace
 _MOST_WORDS = 500
@@ -30,7 +30,7 @@ _KINDS = {(True, False): "send", (False, True): "recv", (True, True): "sendrecv"
 _TOLD_BY_RANKS = ("mark", "collective", "fault")
 
 
-class Lie(Exception):
+class ProtocolViolation(Exception):
     """An invalid request of a rank, which no Comm sends."""
 
 
@@ -85,13 +85,13 @@ class Relay:
         """
         self._calls[rank] += 1
         if self._calls[rank] > MOST_CALLS:
-            raise Lie(f"more than {MOST_CALLS:,} calls and marks")
+            raise ProtocolViolation(f"more than {MOST_CALLS:,} calls and marks")
         try:
             head, _, data = bytes(payload).partition(b"\n")
             said = json.loads(head)
             self._does[said["do"]](rank, said, data)
         except (ValueError, LookupError, TypeError, RecursionError):
-            raise Lie("what is no request of a Comm") from None
+            raise ProtocolViolation("what is no request of a Comm") from None
         self._deliver()
 
     def ended(self, rank: int, well: bool) -> None:
@@ -116,7 +116,9 @@ class Relay:
         group = said["group"]
         if rank not in self._groups[group]:
             raise ValueError
-        op = Op(rank, number, kind, self.clock.moment(rank), said["asks"], group)
+        op = InFlightOp(
+            rank, number, kind, self.clock.moment(rank), said["asks"], group
+        )
         if kind == "barrier":
             self._enter(op, _words(said["words"]), said.get("split"))
             return

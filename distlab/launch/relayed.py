@@ -16,12 +16,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from distlab import errors
-from distlab.calls.travel import unpack_plain
-from distlab.errors import CannotTravel
-from distlab.launch.call import Call, Outcome
+from distlab.calls.serialize import read_untrusted
+from distlab.errors import NotSerializable
+from distlab.launch.call import RankOutcome, RunningCall
 from distlab.launch.clocks import FabricClock, RealClock
 from distlab.launch.ranks import Ranks
-from distlab.launch.relay import Lie, Relay
+from distlab.launch.relay import ProtocolViolation, Relay
 from distlab.processes import UntrustedProcesses, Violation
 from distlab.recorder import Recorder
 from distlab.simulated import Fabric
@@ -96,7 +96,7 @@ class RelayedRanks(Ranks):
             crew = UntrustedProcesses("distlab.launch.rank:relayed", **how)
             crew.modules = how["also"], self._relaying.without
         try:
-            crew.muster(self.world_size, _MOST_BYTES // self.world_size)
+            crew.start(self.world_size, _MOST_BYTES // self.world_size)
         except BaseException:
             crew.stop()
             raise
@@ -150,7 +150,7 @@ class RelayedRanks(Ranks):
             self.processes = None
 
 
-class _RelayedCall(Call):
+class _RelayedCall(RunningCall):
     """A call under way whose ranks send their messages to a relay."""
 
     def __init__(self, processes, board, relay, **how):
@@ -174,7 +174,7 @@ class _RelayedCall(Call):
         if payload[:1] == b"?":
             try:
                 self._relay.handle(rank, memoryview(payload)[1:])
-            except Lie as lie:
+            except ProtocolViolation as lie:
                 self._blame(rank, str(lie))
         elif payload[:1] == b"=":
             self._flush(rank)
@@ -206,9 +206,9 @@ def _read_outcome(rank, payload, when):
         details = json.loads(head)
         if details["outcome"] == "returned":
             left = {"threads": details.get("threads")}
-            return Outcome(rank, "returned", when, unpack_plain(data), left)
+            return RankOutcome(rank, "returned", when, read_untrusted(data), left)
         kind, message = _text(details["type"]), _text(details["message"])
-        told = {
+        described = {
             "type": kind,
             "message": message,
             "frames": [
@@ -217,17 +217,17 @@ def _read_outcome(rank, payload, when):
             ],
             "because": _text(details["because"]),
         }
-        return Outcome(rank, "raised", when, _error(kind, message), told)
-    except CannotTravel as error:
-        return _raised(rank, when, CannotTravel(f"rank {rank} returned {error}"))
+        return RankOutcome(rank, "raised", when, _error(kind, message), described)
+    except NotSerializable as error:
+        return _raised(rank, when, NotSerializable(f"rank {rank} returned {error}"))
     except (ValueError, LookupError, TypeError, RecursionError, OverflowError):
         said = f"rank {rank} ended its call in words that no rank says"
         return _raised(rank, when, errors.DistlabError(said))
 
 
 def _raised(rank, when, error):
-    told = {"type": type(error).__name__, "message": str(error)}
-    return Outcome(rank, "raised", when, error, told)
+    described = {"type": type(error).__name__, "message": str(error)}
+    return RankOutcome(rank, "raised", when, error, described)
 
 
 def _text(value):

@@ -4,8 +4,8 @@ import reprlib
 from dataclasses import dataclass, field
 
 from distlab.show import folded
+from distlab.show.canvas.theme import rank_color
 from distlab.show.table import html_report, text_report
-from distlab.show.theme import rank_color
 from distlab.trace import Trace
 from distlab.units import readable_bytes, readable_seconds
 

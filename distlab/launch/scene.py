@@ -9,8 +9,8 @@ from distlab.launch.call import Failure
 from distlab.launch.waits import waits_for
 from distlab.recorder import (
     DESTROYED,
-    Blackboard,
     Now,
+    SharedTrace,
     phase_of,
     shown,
 )
@@ -31,7 +31,7 @@ class Scene:
     def __init__(
         self,
         failure: Failure,
-        board: Blackboard,
+        board: SharedTrace,
         faults: Sequence[Fault],
         output: list[str],
     ):

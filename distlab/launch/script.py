@@ -20,7 +20,7 @@ from pathlib import Path
 from distlab.calls.console import Console
 from distlab.errors import InvalidArgument, WorldFailed
 from distlab.faults import Fault, Hang, Kill, Slow, check_faults
-from distlab.launch.call import Call, Failure, Outcome
+from distlab.launch.call import Failure, RankOutcome, RunningCall
 from distlab.launch.machine import (
     PRELOAD,
     check_world_size,
@@ -199,7 +199,7 @@ class _ScriptRanks(Ranks):
             self._stdin = None
 
 
-class _ScriptCall(Call):
+class _ScriptCall(RunningCall):
     """The script under way. A rank with exit status 0 counts as returned.
 
     If some ranks wait long for others, which may compute or hang, that is printed.
@@ -224,7 +224,7 @@ class _ScriptCall(Call):
 
     def _ended(self, rank, status):
         how = "died" if status else "returned"
-        return Outcome(rank, how, self._time(rank), status)
+        return RankOutcome(rank, how, self._time(rank), status)
 
     def watch_end(self, patience_s):
         """Process output and ends until all have ended, or for `patience_s`."""

@@ -22,9 +22,9 @@ from torch.distributed.rendezvous import _rendezvous_handlers
 
 from distlab.comm import Comm
 from distlab.faults import Hang, Kill
+from distlab.launch.collective_hooks import watch
 from distlab.launch.outcome import outcome_of
 from distlab.launch.rank import END, describe, pin_loopback, torchrun_names
-from distlab.launch.witness import watch
 from distlab.processes import Child
 from distlab.recorder import Recorder
 

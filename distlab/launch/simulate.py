@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from distlab.calls.raised import described
 from distlab.faults import Fault
-from distlab.launch.call import Failure, Outcome
+from distlab.launch.call import Failure, RankOutcome
 from distlab.launch.report import Report
 from distlab.launch.story import tell
 from distlab.launch.waits import stuck_ranks
@@ -17,12 +17,12 @@ from distlab.simulated import Engine, Fabric, SimulatedBoard, SimulatedComm
 from distlab.simulated.own_state import one_thread
 from distlab.units import MB
 
-__all__ = ["Simulated", "run_simulated", "simulate"]
+__all__ = ["SimulatedRun", "run_simulated", "simulate"]
 
 _KEPT_BYTES = 16 * MB  # growth of memory by a run below which nothing is freed
 
 
-class Simulated(NamedTuple):
+class SimulatedRun(NamedTuple):
     """A finished simulated run; it can be serialized.
 
     values: rank -> its result. failure: why the run could not finish, or None.
@@ -76,7 +76,7 @@ def simulate(
     fabric: Fabric,
     faults: Sequence[Fault] = (),
     timeout_s: float = 60,
-) -> Simulated:
+) -> SimulatedRun:
     """Call `fn(comm, *args)` on simulated ranks; return the run, or its failure.
 
     Each rank gets its own copy of the arguments, as a process would. A world counts as
@@ -94,7 +94,7 @@ def simulate(
     _forget_ranks(before_bytes)
     if engine.interrupted:
         raise tell(failure, board, faults, [""] * world_size)
-    return Simulated(engine.values, engine.ended_s, board, failure)
+    return SimulatedRun(engine.values, engine.ended_s, board, failure)
 
 
 def _body(engine, rank, fn, args):
@@ -145,4 +145,4 @@ def _outcome(engine, rank, state):
     if state == "raised":
         details = described(value)
         details["disagreement"] = isinstance(value, Disagreement)
-    return Outcome(rank, how, engine.clock.now, value, details)
+    return RankOutcome(rank, how, engine.clock.now, value, details)

@@ -22,7 +22,7 @@ from distlab.launch.scene import (
 )
 from distlab.launch.waits import cycle_among, disagreement, waits_for
 from distlab.patience import limit_in_words, more_patience
-from distlab.recorder import DESTROYED, Blackboard, agreed, shown
+from distlab.recorder import DESTROYED, SharedTrace, agreed, shown
 from distlab.trace import members_of
 
 __all__ = ["progress", "tell"]
@@ -52,7 +52,7 @@ _FOR_SCRIPTS = {
 
 def tell(
     failure: Failure,
-    board: Blackboard,
+    board: SharedTrace,
     faults: Sequence[Fault],
     output: list[str],
     *,
@@ -71,7 +71,9 @@ def tell(
     return _Story(Scene(failure, board, faults, output), noted, script).error()
 
 
-def progress(failure: Failure, board: Blackboard, faults: Sequence[Fault]) -> list[str]:
+def progress(
+    failure: Failure, board: SharedTrace, faults: Sequence[Fault]
+) -> list[str]:
     """Return lines on the running ranks, some of which wait for others."""
     scene = Scene(failure, board, faults, [""] * board.world_size)
     others = (rank for rank in scene.everyone if rank not in failure.outcomes)
@@ -279,23 +281,23 @@ class _Story:
         else:
             have = "has" if len(at_work) == 1 else "have"
             said = f"{ranks_in_words(at_work)} {have} not returned{also}"
-        story = self._told([said], self.scene.everyone if verb == "return" else ())
+        story = self._described([said], self.scene.everyone if verb == "return" else ())
         return interrupted(story, self.scene.trace)
 
     def _write(self, kind, lines, rank, cause):
         """Return the exception: these lines, then the activity of the other ranks."""
-        told = {rank} if kind in (RankRaised, RankDied) else set()
-        others = [r for r in self.scene.everyone if r not in told]
+        described = {rank} if kind in (RankRaised, RankDied) else set()
+        others = [r for r in self.scene.everyone if r not in described]
         scene = self.scene
         return kind(
-            self._told(lines, others, "  Meanwhile:" if told else ""),
+            self._described(lines, others, "  Meanwhile:" if described else ""),
             rank=rank,
             cause=cause,
             trace=scene.trace,
             output=scene.output,
         )
 
-    def _told(self, lines, others, title=""):
+    def _described(self, lines, others, title=""):
         """Return the text: these lines, then the activity of the other ranks."""
         while lines[-1] == "":
             lines.pop()

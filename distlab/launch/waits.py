@@ -13,8 +13,8 @@ from distlab.recorder import (
     IN,
     OUT,
     THREADED,
-    Blackboard,
     Now,
+    SharedTrace,
     agreed,
     shown,
 )
@@ -24,7 +24,7 @@ __all__ = ["begun_in_vain", "cycle_among", "disagreement", "stuck_ranks"]
 __all__ += ["waits_for"]
 
 
-def waits_for(board: Blackboard, rank: int, now: Now) -> set[int]:
+def waits_for(board: SharedTrace, rank: int, now: Now) -> set[int]:
     """Return the ranks without whose next call `rank` cannot continue.
 
     A rank in a call of kind "any" continues as soon as one of them makes it.
@@ -48,7 +48,7 @@ def waits_for(board: Blackboard, rank: int, now: Now) -> set[int]:
     return missing
 
 
-def stuck_ranks(board: Blackboard, gone: set[int]) -> dict[int, set[int]]:
+def stuck_ranks(board: SharedTrace, gone: set[int]) -> dict[int, set[int]]:
     """Return the ranks that can never continue, each with the ranks it waits for.
 
     `gone` are the ranks that have returned, raised or died. A rank with several threads
@@ -77,7 +77,7 @@ def _may_move(now, missing, lost):
     return bool(missing - lost) if now.kind == "any" else not missing & lost
 
 
-def begun_in_vain(board: Blackboard, rank: int, gone: set[int]) -> Now | None:
+def begun_in_vain(board: SharedTrace, rank: int, gone: set[int]) -> Now | None:
     """Return a note for a rank in a collective that can no longer end, or None.
 
     The rank itself notes nothing: it has begun the collective and continued, as with
@@ -111,7 +111,7 @@ def cycle_among(stuck: dict[int, set[int]]) -> list[int]:
     return best
 
 
-def disagreement(board: Blackboard) -> tuple[int, str, dict[int, str]] | None:
+def disagreement(board: SharedTrace) -> tuple[int, str, dict[int, str]] | None:
     """Return (number, group, calls) of the first collective that ranks disagree on.
 
     calls: rank -> name and signature of its call. None if all agree.

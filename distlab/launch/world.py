@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from distlab.calls.console import Console
-from distlab.calls.travel import check_function, pack_task
+from distlab.calls.serialize import check_function, pack_task
 from distlab.errors import InvalidArgument, NestedWorld, WorldClosed
 from distlab.faults import Fault, check_faults
 from distlab.launch.call import Failure

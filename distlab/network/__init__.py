@@ -27,7 +27,7 @@ from distlab.network.node import (
 )
 from distlab.network.outcome import Outcome
 from distlab.network.schedules.replay import replay
-from distlab.network.schedules.schedule import Schedule
+from distlab.network.schedules.schedule import EventSchedule
 from distlab.network.schedules.search import search
 from distlab.network.virtual_clock import simulate
 
@@ -37,13 +37,13 @@ __all__ = [
     "Cluster",
     "Delivery",
     "Effect",
+    "EventSchedule",
     "Node",
     "Note",
     "Outcome",
     "Refuse",
     "Reply",
     "Save",
-    "Schedule",
     "Send",
     "SetTimer",
     "replay",

@@ -12,7 +12,7 @@ from distlab.trace import Call, Operation
 __all__ = [
     "CallSequence",
     "Client",
-    "Session",
+    "ClientSession",
     "check_clients",
     "check_repeatable",
     "check_seconds",
@@ -86,7 +86,7 @@ class CallSequence:
             ) from None
 
 
-class Session:
+class ClientSession:
     """A running client: its sequence of calls, and its open call.
 
     name: its name in the history. calls: the number it has made. request, call,

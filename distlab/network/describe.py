@@ -34,8 +34,8 @@ def describe(message: Any) -> str:
         parts = [(name, getattr(message, name)) for name in names]
     else:
         return _token(message)
-    told = [f"{name}={_token(part)}" for name, part in parts]
-    return " ".join([kind.__name__, *told])
+    described = [f"{name}={_token(part)}" for name, part in parts]
+    return " ".join([kind.__name__, *described])
 
 
 def _token(part):

@@ -89,8 +89,8 @@ def _occasion(method, args):
         return "as it started again" if args and args[0] else "as it started"
     if method == "on_client":
         request, call = args
-        told = describe_call(call) if isinstance(call, Call) else repr(call)
-        return f"as it took the call '{shorten(told, _ROOM)}' (request {request})"
+        account = describe_call(call) if isinstance(call, Call) else repr(call)
+        return f"as it took the call '{shorten(account, _ROOM)}' (request {request})"
     if method == "on_message":
         sender, message = args
         return f"as it took '{shorten(describe(message), _ROOM)}' from node {sender}"
@@ -107,8 +107,8 @@ def raised(
     said = f"{facts['type']}: {facts['message']}" if facts["message"] else facts["type"]
     what = f"raised {said} in {method}, {_occasion(method, args)}"
     hint = [f"because of {facts['because']}"] if facts["because"] else []
-    told = {"cause": error, "frames": facts["frames"], "hint": hint}
-    return _failure(me, method, f"node {me} ({kind}) {what}", **told)
+    account = {"cause": error, "frames": facts["frames"], "hint": hint}
+    return _failure(me, method, f"node {me} ({kind}) {what}", **account)
 
 
 def never_returned(
@@ -140,9 +140,9 @@ def no_effects(returned: Any, *wrong: Any) -> tuple[str, str]:
 
     wrong: the item among them that is no effect, if any.
     """
-    told = briefly(returned)
+    account = briefly(returned)
     if isinstance(returned, Effect):
-        hint = f"That is one effect; put it into a list: [{told}]"
+        hint = f"That is one effect; put it into a list: [{account}]"
     elif wrong:
         hint = f"{briefly(*wrong)} is no effect. {_EFFECTS}."
         if hasattr(returned, "__next__"):
@@ -154,7 +154,7 @@ def no_effects(returned: Any, *wrong: Any) -> tuple[str, str]:
         hint = "Leave `async` away: a node waits for nothing. It returns a list."
     else:
         hint = f"A method returns a list of effects, or None. {_EFFECTS}."
-    return f"returned {told}", hint
+    return f"returned {account}", hint
 
 
 def talks_to_itself(me: int, kind: str) -> NodeFailed:
@@ -174,8 +174,8 @@ def no_end(node: int, count: int, events: int, now_s: float) -> NodeFailed:
         f"node {node} sent most, {count:,} messages. Does every message, or a timer of "
         "0 s, lead to another one?",
     )
-    told = {"cause": "too many events", "hint": hint}
-    return _failure(node, "on_message", f"the nodes find no end: {so_far}", **told)
+    account = {"cause": "too many events", "hint": hint}
+    return _failure(node, "on_message", f"the nodes find no end: {so_far}", **account)
 
 
 def briefly(value: Any) -> str:
@@ -266,8 +266,8 @@ def _parting(first, second, failed, hosts):
 
 
 def _effects(effects):
-    told = ", ".join(map(repr, effects))
-    return f"returned [{shorten(told, _EFFECTS_ROOM)}]"
+    account = ", ".join(map(repr, effects))
+    return f"returned [{shorten(account, _EFFECTS_ROOM)}]"
 
 
 def _given(entry, failed):

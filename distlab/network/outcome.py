@@ -36,9 +36,11 @@ class Outcome:
     def __repr__(self):
         asked = len(self.history)
         counts = Counter(operation.outcome for operation in self.history)
-        told = [f"{counts[how]:,} {_TOLD[how]}" for how in _TOLD if counts[how]]
+        described = [f"{counts[how]:,} {_TOLD[how]}" for how in _TOLD if counts[how]]
         operations = f"{asked:,} operation{'s' * (asked != 1)}"
-        parts = [f"{operations}: {', '.join(told)}"] if asked else ["no operations"]
+        parts = (
+            [f"{operations}: {', '.join(described)}"] if asked else ["no operations"]
+        )
         nodes = range(self.trace.world_size - self.trace.clients)
         sends = [
             event

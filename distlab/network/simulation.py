@@ -9,7 +9,7 @@ import random
 
 from distlab.errors import NodeFailed
 from distlab.history import History
-from distlab.network.client import Session
+from distlab.network.client import ClientSession
 from distlab.network.copying import freeze
 from distlab.network.describe import describe_call, describe_response, shorten
 from distlab.network.node import CancelTimer, Note, Reply, Save, Send, SetTimer
@@ -42,7 +42,7 @@ class Simulation:
         self.saved = [{} for _ in range(nodes)]
         self.hosts, self._restarts = [None] * nodes, [0] * nodes
         self.sessions = [
-            Session(number, client) for number, client in enumerate(clients)
+            ClientSession(number, client) for number, client in enumerate(clients)
         ]
         self.active = len(self.sessions)
         self._asked = {}  # request -> (client, call)

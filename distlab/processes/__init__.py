@@ -12,7 +12,7 @@ seconds) and nothing of the user's; each process is then a fork of it, in
 milliseconds. Nothing listens anywhere: every connection is an inherited pair of
 sockets. A session is the life of its processes: when it closes, for whatever reason,
 the server kills them and everything they started. When the kernel dies, every
-session closes. Where a program like mpirun must start the processes itself, `Guests`
+session closes. Where a program like mpirun must start the processes itself, `LaunchedProcesses`
 gives them the same connections and the same end. While a submission is checked, a
 process in its sandbox is the server (`distlab.sandbox`). This package has no notion of
 torch, ranks or tasks.
@@ -27,12 +27,12 @@ if sys.platform == "win32":
     )
 
 from distlab.processes.child import Child, inside, on_its_own
-from distlab.processes.group import Ended, Frame, Lines, Processes
-from distlab.processes.guests import Guests
+from distlab.processes.group import Ended, FrameReceived, Lines, Processes
 from distlab.processes.interrupts import Interrupts
+from distlab.processes.launched import LaunchedProcesses
 from distlab.processes.memory import anonymous_file
-from distlab.processes.pulse import Pulse
 from distlab.processes.server_handle import warm_up
+from distlab.processes.slowdown import Slowdown
 from distlab.processes.untrusted import UntrustedProcesses, Violation
 from distlab.processes.wire import Disconnected
 
@@ -40,12 +40,12 @@ __all__ = [
     "Child",
     "Disconnected",
     "Ended",
-    "Frame",
-    "Guests",
+    "FrameReceived",
     "Interrupts",
+    "LaunchedProcesses",
     "Lines",
     "Processes",
-    "Pulse",
+    "Slowdown",
     "UntrustedProcesses",
     "Violation",
     "anonymous_file",

@@ -25,10 +25,10 @@ from distlab.processes.wire import (
     send_request,
 )
 
-__all__ = ["Ended", "Frame", "Lines", "Processes", "close_theirs"]
+__all__ = ["Ended", "FrameReceived", "Lines", "Processes", "close_theirs"]
 
 
-class Frame(NamedTuple):
+class FrameReceived(NamedTuple):
     """A frame that a process has sent."""
 
     index: int
@@ -89,14 +89,14 @@ class Processes:
         self._selector = selectors.DefaultSelector()
         self._session, self._server = ServerHandle.open_session(preload, start_method)
         self._most_bytes = most_bytes or self._server.most_bytes
-        self._news = FrameReader(self._session)
+        self._process_events = FrameReader(self._session)
         self._selector.register(self._session, selectors.EVENT_READ, "session")
         self._closed = False
         try:
             if private_folder and self.folder is None:
                 self.folder = self._server.new_folder()
-            self._equipment = self._surroundings(environment or {}), shared
-            self._start_all(*self._equipment)
+            self._start_arguments = self._surroundings(environment or {}), shared
+            self._start_all(*self._start_arguments)
         except OSError as error:
             self.stop()
             raise self._server.failure() from error
@@ -115,14 +115,14 @@ class Processes:
 
     def _start(self, index, surroundings, shared):
         """Request from the server a fork that becomes process `index`."""
-        descriptors = self._equip(index)
+        descriptors = self._open_channels(index)
         request = json.dumps(surroundings | {"index": index}).encode()
         try:
             send_request(self._session, request, [*descriptors, *shared])
         finally:
             close_theirs(descriptors)
 
-    def _equip(self, index):
+    def _open_channels(self, index):
         """Connect process `index`; return its ends: channel, output pipe, stacks."""
         ours, theirs = socket.socketpair()
         pipe, write_end = os.pipe()
@@ -136,7 +136,7 @@ class Processes:
         self.alive.add(index)
         return [theirs.detach(), write_end, stacks]
 
-    def _unequip(self, index):
+    def _close_channels(self, index):
         self._channels.pop(index).close()
         self._outputs.pop(index).close()
         os.close(self._stacks.pop(index))
@@ -145,10 +145,10 @@ class Processes:
         """Start a new process in the place of one that was reported as ended."""
         self._forget(self._channels[index])
         self._forget(self._outputs[index].descriptor)
-        self._unequip(index)
+        self._close_channels(index)
         self.pids[index] = None
         try:
-            self._start(index, *self._equipment)
+            self._start(index, *self._start_arguments)
         except OSError as error:
             raise self._server.failure() from error
 
@@ -163,7 +163,7 @@ class Processes:
         """Return a descriptor that is readable when `poll` has something to return."""
         return self._selector.fileno()
 
-    def poll(self, timeout_s: float) -> list[Frame | Lines | Ended]:
+    def poll(self, timeout_s: float) -> list[FrameReceived | Lines | Ended]:
         """Return new events, waiting at most `timeout_s` for the first.
 
         A process's output comes before the frame it sent next, and both come before
@@ -172,14 +172,14 @@ class Processes:
         Raises: ProcessServerFailed if the server is gone.
         """
         happened = []
-        news = False
+        event = False
         for source in {key.data for key, _ in self._selector.select(timeout_s)}:
             if source == "session":
-                news = True
+                event = True
             else:
                 happened += self._take(source)
-        if news:
-            happened += self._read_news()
+        if event:
+            happened += self._read_process_events()
         return happened
 
     def _take(self, source):
@@ -200,7 +200,7 @@ class Processes:
         if not open_still:
             self._forget(self._outputs[index].descriptor)
         printed = [Lines(index, text)] if text else []
-        return printed + [Frame(index, frame) for frame in frames]
+        return printed + [FrameReceived(index, frame) for frame in frames]
 
     def _forget(self, source):
         try:
@@ -208,24 +208,24 @@ class Processes:
         except KeyError:
             pass  # read once more after its end
 
-    def _read_news(self):
+    def _read_process_events(self):
         happened = []
         try:
-            frames = self._news.read()
+            frames = self._process_events.read()
         except Disconnected:
             raise self._server.failure() from None
         self._server.answered = True
-        for news in map(json.loads, frames):
-            if "started" in news:
-                self.pids[news["started"]] = news["pid"]
-            elif "failed" in news:
+        for event in map(json.loads, frames):
+            if "started" in event:
+                self.pids[event["started"]] = event["pid"]
+            elif "failed" in event:
                 raise ProcessServerFailed(
-                    f"process {news['failed']} could not be started: {news['why']}"
+                    f"process {event['failed']} could not be started: {event['why']}"
                 )
-            elif "exceeded" in news:
-                self.exceeded = news["exceeded"]
+            elif "exceeded" in event:
+                self.exceeded = event["exceeded"]
             else:
-                happened += self._end(news["ended"], news["status"])
+                happened += self._end(event["ended"], event["status"])
         return happened
 
     def _end(self, index, status):
@@ -285,14 +285,14 @@ class Processes:
                 self.signal(index, signal.SIGKILL)
         self._session.close()
         for index in list(self._channels):
-            self._unequip(index)
+            self._close_channels(index)
         if self.folder is not None:  # the server has removed it, unless it is gone
             shutil.rmtree(self.folder, ignore_errors=True)
         self.alive.clear()
 
 
 def close_theirs(descriptors: Sequence[int]) -> None:
-    """Close the ends that `_equip` returned, once the process has copies."""
+    """Close the ends that `_open_channels` returned, once the process has copies."""
     channel, output, _ = descriptors  # the file for stacks stays open here
     os.close(channel)
     os.close(output)

@@ -33,7 +33,7 @@ __all__ = ["Place", "Server", "be_subreaper", "serve"]
 _PR_SET_CHILD_SUBREAPER = 36
 
 
-class Session:
+class OwnerSession:
     """One owner's processes: pid -> the owner's index for it, and their folder."""
 
     def __init__(self, sock: socket.socket):
@@ -42,10 +42,10 @@ class Session:
         self.folder = None
         self.closing = False
 
-    def tell(self, **news) -> None:
+    def tell(self, **event) -> None:
         """Send news to the owner, unless it is gone."""
         try:
-            send_frame(self.sock, json.dumps(news).encode())
+            send_frame(self.sock, json.dumps(event).encode())
         except Disconnected:
             self.closing = True
 
@@ -170,7 +170,7 @@ class Server:
         """Serve a session whose processes need these modules."""
         for name in modules:
             importlib.import_module(name)
-        session = Session(sock)
+        session = OwnerSession(sock)
         self.sessions.add(session)
         self.selector.register(
             session.sock, selectors.EVENT_READ, lambda: self._serve(session)

@@ -87,7 +87,7 @@ class ServerHandle:
     def _forked(self, arguments, errors):
         """Return a fork of this process that has become a server."""
         if pid := os.fork():
-            return _Fork(pid)
+            return _ForkedProcess(pid)
         try:
             ServerHandle._lock = threading.RLock()  # it was held here, by the parent
             keep_only([arguments[1], errors])
@@ -229,7 +229,7 @@ class ServerHandle:
         os.close(self.errors)
 
 
-class _Fork:
+class _ForkedProcess:
     """A forked process with the methods of `subprocess.Popen` that are used here."""
 
     def __init__(self, pid: int):

@@ -28,7 +28,7 @@ class Violation(NamedTuple):
 
 
 class UntrustedProcesses(Processes):
-    """Processes that can be hostile; see `Processes`. There are none before `muster`.
+    """Processes that can be hostile; see `Processes`. There are none before `start`.
 
     modules: the imports of `also`, which only some groups need.
 
@@ -42,7 +42,7 @@ class UntrustedProcesses(Processes):
         self._at_work = 0
         super().__init__(0, entry, also=also, **how)
 
-    def muster(self, count: int, allowance_bytes: int) -> None:
+    def start(self, count: int, allowance_bytes: int) -> None:
         """Make the first `count` processes the active ones; start the missing ones.
 
         Events of the others are dropped.
@@ -56,7 +56,7 @@ class UntrustedProcesses(Processes):
         try:
             for index in range(len(self.pids), count):
                 self.pids.append(None)
-                self._start(index, *self._equipment)
+                self._start(index, *self._start_arguments)
         except OSError as error:
             raise self._server.failure() from error
 
@@ -101,8 +101,8 @@ class UntrustedProcesses(Processes):
         except KeyError:
             pass  # read to its end already
 
-    def _equip(self, index):
-        theirs = super()._equip(index)
+    def _open_channels(self, index):
+        theirs = super()._open_channels(index)
         self._readers[index] = _Reader(self._channels[index], self._allowance)
         return theirs
 

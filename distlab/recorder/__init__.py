@@ -17,7 +17,6 @@ region, so there are no locks. Four kinds of note:
 - *events*: finished events, in a ring that the kernel empties during the run.
 """
 
-from distlab.recorder.blackboard import Blackboard
 from distlab.recorder.layout import (
     DESTROYED,
     IN,
@@ -33,6 +32,7 @@ from distlab.recorder.layout import (
     shown,
 )
 from distlab.recorder.recorder import Recorder
+from distlab.recorder.shared_trace import SharedTrace
 
 __all__ = [
     "DESTROYED",
@@ -41,10 +41,10 @@ __all__ = [
     "OUT",
     "THREADED",
     "UNKNOWN_SIZE",
-    "Blackboard",
     "Now",
     "Post",
     "Recorder",
+    "SharedTrace",
     "agreed",
     "any_words",
     "phase_of",

@@ -14,6 +14,6 @@ and Python read-only, no other file, no network but a loopback, no process but i
 """
 
 from distlab.sandbox.names import Named
-from distlab.sandbox.sandbox import Sandbox, Submission, why_no_sandbox
+from distlab.sandbox.sandbox import Sandbox, SandboxedNotebook, why_no_sandbox
 
-__all__ = ["Named", "Sandbox", "Submission", "why_no_sandbox"]
+__all__ = ["Named", "Sandbox", "SandboxedNotebook", "why_no_sandbox"]

@@ -8,12 +8,12 @@ from typing import NamedTuple
 from distlab.processes.memory import resident_bytes
 from distlab.units import MiB
 
-__all__ = ["Limits", "exceeded", "set_limits"]
+__all__ = ["ResourceLimits", "exceeded", "set_limits"]
 
 _TASKS_PER_PROCESS = 2  # a thread counts
 
 
-class Limits(NamedTuple):
+class ResourceLimits(NamedTuple):
     """The most that a submission's processes may use, together or each.
 
     memory_bytes, processes: together. disk_bytes: of each temporary folder, in memory.
@@ -27,7 +27,7 @@ class Limits(NamedTuple):
     cpu_s: int = 600
 
 
-def set_limits(limits: Limits) -> None:
+def set_limits(limits: ResourceLimits) -> None:
     """Set the system's limits on this process, and on all that it starts."""
     most = {
         resource.RLIMIT_NPROC: limits.processes * _TASKS_PER_PROCESS,
@@ -42,7 +42,7 @@ def set_limits(limits: Limits) -> None:
         resource.setrlimit(what, (value, value))
 
 
-def exceeded(limits: Limits, pids: Iterable[int], baseline_bytes: int) -> str:
+def exceeded(limits: ResourceLimits, pids: Iterable[int], baseline_bytes: int) -> str:
     """Return the limit that these processes exceed together, in words; "" if none.
 
     baseline_bytes: resident bytes that all share, from before their fork.

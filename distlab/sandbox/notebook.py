@@ -19,7 +19,7 @@ from distlab.processes.server import Server, be_subreaper
 from distlab.processes.server_handle import ServerHandle
 from distlab.processes.wire import Disconnected, receive_request
 from distlab.sandbox import pristine
-from distlab.sandbox.limits import Limits
+from distlab.sandbox.limits import ResourceLimits
 from distlab.sandbox.names import notebook
 from distlab.sandbox.shell import Shell
 from distlab.sandbox.template import InOwnNamespaces
@@ -33,17 +33,19 @@ def main(child: Child) -> None:
     """Run the cells that the owner sends, and open the checks that it requests."""
     on_its_own()
     ServerHandle.one_for_all()  # all that the cells start is forked from this state
-    told = json.loads(child.receive())
+    described = json.loads(child.receive())
     control = socket.socket(fileno=child.shared[0])
-    os.makedirs(told["home"], exist_ok=True)
-    os.chdir(told["home"])
-    sys.path.insert(0, told["home"])
-    for _ in range(told["files"]):
+    os.makedirs(described["home"], exist_ok=True)
+    os.chdir(described["home"])
+    sys.path.insert(0, described["home"])
+    for _ in range(described["files"]):
         _write(child.receive(), child.receive())
-    shell = Shell(told["most_bytes"])
+    shell = Shell(described["most_bytes"])
     notebook.space = shell.user_ns
     child.send(b"ready")
-    place = InOwnNamespaces(Limits(*told["limits"]), isolated=told["isolated"])
+    place = InOwnNamespaces(
+        ResourceLimits(*described["limits"]), isolated=described["isolated"]
+    )
     while True:
         readable, _, _ = select.select([child, control], [], [])
         if child in readable:

@@ -1,4 +1,4 @@
-"""`Sandbox` and `Submission`: the owner's side, outside."""
+"""`Sandbox` and `SandboxedNotebook`: the owner's side, outside."""
 
 import contextlib
 import json
@@ -13,14 +13,14 @@ from pathlib import Path
 
 from distlab.errors import ProcessServerFailed, SandboxExceeded, SandboxFailed
 from distlab.patience import patience
-from distlab.processes import Ended, Frame, Processes, anonymous_file
+from distlab.processes import Ended, FrameReceived, Processes, anonymous_file
 from distlab.processes.server_handle import ServerHandle, trusted_path
 from distlab.processes.wire import send_request
 from distlab.sandbox.bwrap import command, users, why_not
-from distlab.sandbox.limits import Limits
+from distlab.sandbox.limits import ResourceLimits
 from distlab.sandbox.withheld import STUB, files_of
 
-__all__ = ["Lost", "Sandbox", "Submission", "why_no_sandbox"]
+__all__ = ["NotebookLost", "Sandbox", "SandboxedNotebook", "why_no_sandbox"]
 
 PRELOAD = (
     "torch",
@@ -60,7 +60,7 @@ def _environment():
     return _ENVIRONMENT | ours  # processes there have time limits, too
 
 
-class Lost(Exception):
+class NotebookLost(Exception):
     """The notebook's process is gone; the message gives the reason."""
 
 
@@ -79,7 +79,7 @@ class Sandbox:
         *,
         withheld: Iterable[str] = (),
         preload: Iterable[str] = (),
-        limits: Limits = Limits(),  # noqa: B008
+        limits: ResourceLimits = ResourceLimits(),  # noqa: B008
         isolated: bool = True,
     ):
         if isolated and (why := why_not()):
@@ -89,13 +89,13 @@ class Sandbox:
         stub = Path(self._folder.name, "withheld.py")
         stub.write_text(STUB)
         ours, theirs = socket.socketpair()
-        told = [theirs.fileno(), [*PRELOAD, *preload], limits, isolated]
+        described = [theirs.fileno(), [*PRELOAD, *preload], limits, isolated]
         code = (
             "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
             "from distlab.sandbox.template import main; main(sys.argv[2])"
         )
-        paths, told = json.dumps(trusted_path()), json.dumps(told)
-        program = [sys.executable, "-P", "-s", "-c", code, paths, told]
+        paths, described = json.dumps(trusted_path()), json.dumps(described)
+        program = [sys.executable, "-P", "-s", "-c", code, paths, described]
         with users() as (whose, kept):
             if isolated:
                 stubs = [(path, str(stub)) for path in files_of(withheld)]
@@ -113,9 +113,11 @@ class Sandbox:
         theirs.close()
         self.handle = _Inside(ours, errors, process)
 
-    def submission(self, files: Mapping[str, bytes] | None = None) -> "Submission":
+    def submission(
+        self, files: Mapping[str, bytes] | None = None
+    ) -> "SandboxedNotebook":
         """Return a new notebook's process; files: its folder's contents, by name."""
-        return Submission(self, files or {})
+        return SandboxedNotebook(self, files or {})
 
     def close(self) -> None:
         """End every process in it; return when all are gone."""
@@ -129,7 +131,7 @@ class Sandbox:
         self.close()
 
 
-class Submission:
+class SandboxedNotebook:
     """One notebook's process in a sandbox, and the processes of its checks.
 
     Raises: SandboxFailed if it does not start.
@@ -148,17 +150,17 @@ class Submission:
                 )
         finally:
             theirs.close()
-        told = {"home": _HOME, "files": len(files), "most_bytes": _MOST_PRINTED}
+        described = {"home": _HOME, "files": len(files), "most_bytes": _MOST_PRINTED}
         if not sandbox.isolated:
-            told["home"] = tempfile.mkdtemp(dir=sandbox._folder.name)
-        told |= {"limits": sandbox.limits, "isolated": sandbox.isolated}
-        self._process.send(0, json.dumps(told).encode())
+            described["home"] = tempfile.mkdtemp(dir=sandbox._folder.name)
+        described |= {"limits": sandbox.limits, "isolated": sandbox.isolated}
+        self._process.send(0, json.dumps(described).encode())
         for name, content in files.items():
             self._process.send(0, name.encode("utf-8", "surrogateescape"))
             self._process.send(0, content)
         try:
             self._answer(patience(_STARTS_S if sandbox.handle.answered else _OPENS_S))
-        except (Lost, TimeoutError, ProcessServerFailed) as error:
+        except (NotebookLost, TimeoutError, ProcessServerFailed) as error:
             said = sandbox.handle.said()[-1000:]
             self.close()
             raise SandboxFailed(f"the sandbox did not start: {error}\n{said}") from None
@@ -185,13 +187,13 @@ class Submission:
         except TimeoutError:
             pass
         except ValueError:
-            raise Lost("its outputs made no sense") from None
+            raise NotebookLost("its outputs made no sense") from None
         self._process.signal(0, 2)
         said = f"it did not end within {timeout_s:g} s"
         try:
             outputs = json.loads(self._answer(patience(_INTERRUPT_S)))
         except (TimeoutError, ValueError):
-            raise Lost(f"{said}, nor when it was interrupted") from None
+            raise NotebookLost(f"{said}, nor when it was interrupted") from None
         raise TimeoutError(said, outputs)
 
     def _answer(self, timeout_s):
@@ -200,12 +202,12 @@ class Submission:
         while (left := deadline - time.monotonic()) > 0:
             happened = self._process.poll(left)
             if self._process.exceeded:  # its end can take seconds
-                raise Lost(self._process.exceeded)
+                raise NotebookLost(self._process.exceeded)
             for event in happened:
-                if isinstance(event, Frame):
+                if isinstance(event, FrameReceived):
                     return bytes(event.payload)
                 if isinstance(event, Ended):
-                    raise Lost(self.why_ended() or "it ended its own process")
+                    raise NotebookLost(self.why_ended() or "it ended its own process")
         raise TimeoutError
 
     @contextlib.contextmanager

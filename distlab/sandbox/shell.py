@@ -70,12 +70,12 @@ class Shell:
             _collected.append({"output_type": "stream", "name": name, "text": text})
 
     def _show_error(self, kind, error, lines):
-        told = {
+        described = {
             "output_type": "error",
             "ename": str(kind.__name__),
             "evalue": str(error),
         }
-        _collected.append(told | {"traceback": [str(line) for line in lines]})
+        _collected.append(described | {"traceback": [str(line) for line in lines]})
 
 
 _collected = []  # of the cell that runs

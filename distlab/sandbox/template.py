@@ -16,7 +16,7 @@ import sys
 from distlab.processes.memory import resident_bytes
 from distlab.processes.server import Place, Server
 from distlab.sandbox import pristine
-from distlab.sandbox.limits import Limits, exceeded, set_limits
+from distlab.sandbox.limits import ResourceLimits, exceeded, set_limits
 from distlab.sandbox.namespaces import become_nobody, enter_own, fork_in_own_pids
 
 __all__ = ["InOwnNamespaces", "main"]
@@ -25,7 +25,7 @@ __all__ = ["InOwnNamespaces", "main"]
 class InOwnNamespaces(Place):
     """Hooks for forks in namespaces of their own; see `namespaces`."""
 
-    def __init__(self, limits: Limits, *, isolated: bool):
+    def __init__(self, limits: ResourceLimits, *, isolated: bool):
         self.limits, self.isolated = limits, isolated
 
     def enter(self, request):
@@ -97,9 +97,9 @@ def _descendants():
     return below
 
 
-def main(told: str) -> None:
+def main(described: str) -> None:
     """Run the template; told: JSON of its socket, imports, limits and isolation."""
-    descriptor, preload, limits, isolated = json.loads(told)
+    descriptor, preload, limits, isolated = json.loads(described)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     for name in preload:
@@ -107,7 +107,7 @@ def main(told: str) -> None:
     pristine.remember()
     gc.collect()
     gc.freeze()
-    place = _Notebooks(Limits(*limits), isolated=isolated)
+    place = _Notebooks(ResourceLimits(*limits), isolated=isolated)
     master = socket.socket(fileno=descriptor)
     place.server = Server(master, None, os.getppid(), place)
     sys.stdout.flush()

@@ -35,34 +35,34 @@ words and numbers. Importing this package is light; matplotlib loads with the fi
 picture that needs it.
 """
 
-from distlab.show.amdahl import amdahl
-from distlab.show.dataflow import dataflow
-from distlab.show.experts import experts
-from distlab.show.film import Comparison, Player, compare, folded, player, save
-from distlab.show.histogram import histogram
-from distlab.show.history import history
-from distlab.show.lifeline import lifeline
-from distlab.show.lineage import lineage
-from distlab.show.matrices import matrices
-from distlab.show.memory import memory
-from distlab.show.mesh import mesh
-from distlab.show.models import models
-from distlab.show.picture import Picture
-from distlab.show.pipeline import pipeline
-from distlab.show.quorums import quorums
-from distlab.show.rates import rates
-from distlab.show.ratios import ratios
-from distlab.show.scaling import scaling
-from distlab.show.shards import shards
-from distlab.show.shuffle import shuffle
+from distlab.show.canvas.picture import Picture
+from distlab.show.figures.amdahl import amdahl
+from distlab.show.figures.dataflow import dataflow
+from distlab.show.figures.experts import experts
+from distlab.show.figures.goodput_timeline import goodput_timeline
+from distlab.show.figures.histogram import histogram
+from distlab.show.figures.history import history
+from distlab.show.figures.lineage import lineage
+from distlab.show.figures.matrices import matrices
+from distlab.show.figures.memory import memory
+from distlab.show.figures.mesh import mesh
+from distlab.show.figures.models import models
+from distlab.show.figures.pipeline import pipeline
+from distlab.show.figures.quorums import quorums
+from distlab.show.figures.rates import rates
+from distlab.show.figures.ratios import ratios
+from distlab.show.figures.scaling import scaling
+from distlab.show.figures.shards import shards
+from distlab.show.figures.shuffle import shuffle
+from distlab.show.figures.streams import streams
+from distlab.show.figures.suspicion import suspicion
+from distlab.show.figures.tasks import tasks
+from distlab.show.figures.timeline import timeline
+from distlab.show.figures.topology import topology
+from distlab.show.figures.tradeoff import tradeoff
+from distlab.show.figures.traffic import traffic
+from distlab.show.player import Comparison, Player, compare, folded, player, save
 from distlab.show.source import source
-from distlab.show.streams import streams
-from distlab.show.suspicion import suspicion
-from distlab.show.tasks import tasks
-from distlab.show.timeline import timeline
-from distlab.show.topology import topology
-from distlab.show.tradeoff import tradeoff
-from distlab.show.traffic import traffic
 
 __all__ = [
     "Comparison",
@@ -73,9 +73,9 @@ __all__ = [
     "dataflow",
     "experts",
     "folded",
+    "goodput_timeline",
     "histogram",
     "history",
-    "lifeline",
     "lineage",
     "matrices",
     "memory",

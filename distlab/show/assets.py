@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from html import escape
 from importlib.resources import files
 
-from distlab.show.theme import named_colors
+from distlab.show.canvas.theme import named_colors
 
 __all__ = ["document", "once", "read", "script", "style", "themed", "widget_view"]
 

@@ -64,10 +64,10 @@ def html_report(
         name = _cells(row[:1], sides, "th scope=row", marked)
         lines += f"<tr>{name}{_cells(row[1:], sides[1:], 'td')}</tr>"
     title = f"<b>{escape(headline)}</b>" if headline else ""
-    told = "".join(f"<div>{escape(note)}</div>" for note in notes)
+    described = "".join(f"<div>{escape(note)}</div>" for note in notes)
     return (
         f'{style(themed(".distlab-table"), _STYLE)}<div class="distlab-table">{title}'
-        f"<table><thead>{heads}</thead><tbody>{lines}</tbody></table>{told}</div>"
+        f"<table><thead>{heads}</thead><tbody>{lines}</tbody></table>{described}</div>"
     )
 
 

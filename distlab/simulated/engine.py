@@ -24,7 +24,7 @@ from distlab.simulated.cargo import Box, Parcel, described, land
 from distlab.simulated.clock import Clock
 from distlab.simulated.flows import Flows
 from distlab.simulated.own_state import Own
-from distlab.simulated.table import Table, message_row
+from distlab.simulated.table import EventTable, message_row
 from distlab.units import readable_seconds
 
 __all__ = ["AnyOp", "Engine", "Op"]
@@ -101,7 +101,7 @@ class Engine:
     def __init__(self, world_size, fabric, faults=()):
         self.world_size, self.faults = world_size, faults
         flows = Flows(fabric, world_size, self._moved)
-        self.clock, self.table = Clock(flows.settle), Table(world_size)
+        self.clock, self.table = Clock(flows.settle), EventTable(world_size)
         self._flows, self._rows = flows, self.table.messages
         self.ended_s, self.running = 0.0, -1
         self.states = [RUNNING] * world_size

@@ -11,7 +11,7 @@ import numpy as np
 
 from distlab.trace import Event, Trace
 
-__all__ = ["SimulatedTrace", "Table", "message_row"]
+__all__ = ["EventTable", "SimulatedTrace", "message_row"]
 
 # A message: from, to, bytes; the times of its send, its receive and its arrival; the
 # steps of its sender and its receiver; its round; the number of its group.
@@ -26,7 +26,7 @@ _END, _END_AT = Struct("=d"), 32
 _POINT = Struct("=i2d3i")
 
 
-class Table:
+class EventTable:
     """The rows of one run, in the order in which messages were matched."""
 
     def __init__(self, world_size: int):
@@ -83,7 +83,7 @@ class SimulatedTrace(Trace):
     A run that did not finish also has `unfinished` events, without an end.
     """
 
-    def __init__(self, table: Table, unfinished=(), cut_s: float | None = None):
+    def __init__(self, table: EventTable, unfinished=(), cut_s: float | None = None):
         self.world_size, self.cut_s, self.shares = table.world_size, cut_s, None
         self._table, self._unfinished = table, list(unfinished)
 

@@ -18,7 +18,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
-__all__ = ["BASE", "FIRST_PLACE", "Payload", "Shares", "counts_in", "shares_named"]
+__all__ = [
+    "BASE",
+    "FIRST_PLACE",
+    "Contributions",
+    "Shares",
+    "counts_in",
+    "shares_named",
+]
 
 BASE, FIRST_PLACE = 8, 4097
 
@@ -43,7 +50,7 @@ def shares_named(counts: tuple[int, ...]) -> str:
     return "+".join(ranks)
 
 
-class Payload(NamedTuple):
+class Contributions(NamedTuple):
     """The contents of one message: its chunks, and the contributions in each.
 
     chunks: numbers of the chunks, in order; empty if the indices are not known.
@@ -68,7 +75,7 @@ class Shares:
 
     bounds: list[int]
     held: list[list[tuple[int, tuple[Counts, ...]]]]
-    sent: dict[tuple[int, int], list[Payload]]
+    sent: dict[tuple[int, int], list[Contributions]]
 
     @classmethod
     def read(cls, weights: Sequence[dict], places: Sequence[dict]) -> "Shares":
@@ -80,7 +87,7 @@ class Shares:
         world_size = len(weights)
         held = [
             [
-                (step, _told(numbers, there, world_size))
+                (step, _described(numbers, there, world_size))
                 for (step, numbers), (_, there) in zip(
                     one["held"], other["held"], strict=False
                 )
@@ -111,7 +118,11 @@ class Shares:
         messages = {}
         for rank, peer, numbers in sent:
             found = [(chunk_at[p], c) for p, c in numbers if p in chunk_at]
-            payload = Payload(*zip(*found, strict=True)) if found else Payload((), ())
+            payload = (
+                Contributions(*zip(*found, strict=True))
+                if found
+                else Contributions((), ())
+            )
             messages.setdefault((rank, peer), []).append(payload)
         small = [
             [(step, tuple(table[i] for i in firsts)) for step, table in tables]
@@ -136,7 +147,7 @@ class Shares:
         return tables[max(0, last)][1]
 
 
-def _told(numbers, there, world_size):
+def _described(numbers, there, world_size):
     """Return the counts at each index of a tensor; None where the runs disagree."""
     return tuple(
         counts if counts is not None and sum(counts) * place == other else None

@@ -68,8 +68,8 @@ class Trace:
     def actors(self) -> str:
         """Return the numbers of actors of each kind, as "3 nodes and 2 clients"."""
         counts = [(self.world_size - self.clients, self.who), (self.clients, "client")]
-        told = [f"{count:,} {who}" + "s" * (count != 1) for count, who in counts]
-        return " and ".join(told if self.clients else told[:1])
+        described = [f"{count:,} {who}" + "s" * (count != 1) for count, who in counts]
+        return " and ".join(described if self.clients else described[:1])
 
     def name(self, rank: int) -> str:
         """Return the name of a rank, as "rank 2", "node 0" or "client 1"."""

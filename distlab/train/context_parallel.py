@@ -109,7 +109,7 @@ class _RingAttention(torch.autograd.Function):
 
         def attend(kv, _, rows, columns, masked):
             keys, values = (each[:, :, columns].to(wide) for each in kv)
-            x = _scores(q[:, :, rows].to(wide), keys, masked)
+            x = _attention_logits(q[:, :, rows].to(wide), keys, masked)
             before = highest[:, :, rows]
             high = torch.maximum(before, x.amax(-1, keepdim=True))
             x.sub_(high).exp_()
@@ -136,7 +136,11 @@ class _RingAttention(torch.autograd.Function):
         def attend(kv, d_kv, rows, columns, masked):
             keys, values = (each[:, :, columns].to(wide) for each in kv)
             queries, d_out = (each[:, :, rows].to(wide) for each in (q, d_output))
-            p = _scores(queries, keys, masked).sub_(log_sum_exp[:, :, rows]).exp_()
+            p = (
+                _attention_logits(queries, keys, masked)
+                .sub_(log_sum_exp[:, :, rows])
+                .exp_()
+            )
             d_kv[1][:, :, columns].add_(p.mT @ d_out)
             d_x = (d_out @ values.mT).sub_(mean[:, :, rows]).mul_(p)
             d_x *= q.shape[-1] ** -0.5
@@ -148,7 +152,7 @@ class _RingAttention(torch.autograd.Function):
         return None, d_q.to(q.dtype), *d_kv.to(k.dtype), None
 
 
-def _scores(queries, keys, masked):
+def _attention_logits(queries, keys, masked):
     """Return a tile of scores; on the diagonal, later keys have minus infinity."""
     x = (queries * queries.shape[-1] ** -0.5) @ keys.mT
     if masked:

@@ -31,7 +31,7 @@ from distlab.train.sameness import (
     check_same_values,
     copy_from_rank_0,
 )
-from distlab.train.watch import Watch
+from distlab.train.watch import ParameterWatch
 
 __all__ = [
     "BucketedDataParallel",
@@ -84,7 +84,7 @@ class NaiveDataParallel(nn.Module):
         names = {
             parameter: [(name, 0)] for name, parameter in module.named_parameters()
         }
-        self.watch = Watch(comm, names)
+        self.watch = ParameterWatch(comm, names)
 
     def forward(self, *args, **kwargs):
         """Call the module."""
@@ -187,7 +187,7 @@ class OverlappedDataParallel(BucketedDataParallel):
         missing = [p for bucket in self.buckets for p in bucket.missing]
         if missing and self.unused == "error":
             self._begin_step()
-            raise InvalidArgument(self._told(missing))
+            raise InvalidArgument(self._described(missing))
         self._start(self.buckets[len(self._requests) :])
         for bucket, request in zip(self.buckets, self._requests, strict=True):
             request.wait()
@@ -218,7 +218,7 @@ class OverlappedDataParallel(BucketedDataParallel):
             bucket.take_in()
             self._requests.append(self.comm.start(self.hook, bucket))
 
-    def _told(self, missing):
+    def _described(self, missing):
         names = {id(p): name for name, p in self.module.named_parameters()}
         listed = ", ".join(names[id(parameter)] for parameter in missing)
         return (

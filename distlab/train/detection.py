@@ -22,8 +22,8 @@ from distlab.errors import InvalidArgument
 from distlab.train.sameness import judged_by_rank_0
 
 __all__ = [
+    "DetectorOutcome",
     "FixedTimeout",
-    "Outcome",
     "PhiAccrual",
     "arrivals",
     "beat",
@@ -147,7 +147,7 @@ def arrivals(trace) -> dict[int, list[float]]:
     return {rank: times[:-1] for rank, times in found.items()}
 
 
-class Outcome(NamedTuple):
+class DetectorOutcome(NamedTuple):
     """A detector's errors and delay on a series of heartbeats.
 
     false_alarms: intervals in which it suspected a rank that was alive.
@@ -158,8 +158,8 @@ class Outcome(NamedTuple):
     detects_s: float
 
 
-def judge(detector, times: Iterable[float], *, learn: int = 10) -> Outcome:
-    """Return a detector's `Outcome` on heartbeats that arrived at these times.
+def judge(detector, times: Iterable[float], *, learn: int = 10) -> DetectorOutcome:
+    """Return a detector's `DetectorOutcome` on heartbeats that arrived at these times.
 
     learn: the number of heartbeats before its judgements count.
     """
@@ -170,7 +170,7 @@ def judge(detector, times: Iterable[float], *, learn: int = 10) -> Outcome:
             alarms += now_s - last_s > timeouts[-1]
         detector.beat(now_s)
         last_s = now_s
-    return Outcome(alarms, fmean(timeouts))
+    return DetectorOutcome(alarms, fmean(timeouts))
 
 
 def odd_ranks(comm, tensors: Sequence[torch.Tensor]) -> list[int]:
@@ -209,8 +209,12 @@ def recomputed(
     mine, before = (
         _digest(gradients_of(rank % n)) for rank in (comm.rank, comm.rank - 1)
     )
-    told = judged_by_rank_0(comm, (mine, before), list)
-    apart = [(r, (r + 1) % n) for r in range(n) if told[r][0] != told[(r + 1) % n][1]]
+    described = judged_by_rank_0(comm, (mine, before), list)
+    apart = [
+        (r, (r + 1) % n)
+        for r in range(n)
+        if described[r][0] != described[(r + 1) % n][1]
+    ]
     counts = Counter(rank for pair in apart for rank in pair)
     twice = [rank for rank, count in counts.items() if count > 1]
     return sorted(twice or counts)

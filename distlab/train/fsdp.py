@@ -30,7 +30,7 @@ from distlab.train.shards import (
     first_names,
     mean_part,
 )
-from distlab.train.watch import Watch
+from distlab.train.watch import ParameterWatch
 
 __all__ = ["FullySharded", "Unit"]
 
@@ -92,7 +92,9 @@ class FullySharded:
             each.full.register_post_accumulate_grad_hook(self._in_backward)
         self.groups = [each.group for each in self.units]
         self.shards = [each.shard for each in self.units]
-        self.watch = Watch(comm, {g.shard: g.names_in_shard() for g in self.groups})
+        self.watch = ParameterWatch(
+            comm, {g.shard: g.names_in_shard() for g in self.groups}
+        )
         blocks = [each for each in self.units if each.module is not module]
         if prefetch:
             for one, following in itertools.pairwise(blocks):

@@ -47,11 +47,11 @@ class GPT(nn.Module):
     def __init__(self, *, width=64, layers=2, heads=4, length=64):
         super().__init__()
         self.length = length
-        self.bytes = nn.Embedding(256, width)
-        self.places = nn.Embedding(length, width)
+        self.token_embedding = nn.Embedding(256, width)
+        self.position_embedding = nn.Embedding(length, width)
         self.blocks = nn.ModuleList(Block(width, heads) for _ in range(layers))
         self.last_norm = nn.LayerNorm(width)
-        self.scores = nn.Linear(width, 256, bias=False)
+        self.head = nn.Linear(width, 256, bias=False)
         self.apply(_start_small)
 
     def forward(self, text: torch.Tensor) -> torch.Tensor:
@@ -60,10 +60,10 @@ class GPT(nn.Module):
         text: bytes as int64, [batch, length].
         """
         places = torch.arange(text.shape[1], device=text.device)
-        x = self.bytes(text) + self.places(places)
+        x = self.token_embedding(text) + self.position_embedding(places)
         for block in self.blocks:
             x = block(x)
-        return self.scores(self.last_norm(x))
+        return self.head(self.last_norm(x))
 
     def loss(self, text: torch.Tensor) -> torch.Tensor:
         """Return the mean cross-entropy of each byte after the first, in nats.
@@ -107,7 +107,7 @@ class DigitReader(nn.Module):
 def spell(model: GPT, start: str, count: int, *, seed: int = 0) -> str:
     """Return `start` and `count` more bytes, sampled at a temperature of 0.8."""
     draw = torch.Generator().manual_seed(seed)
-    device = model.scores.weight.device
+    device = model.head.weight.device
     text = torch.tensor([list(start.encode())], device=device)
     for _ in range(count):
         scores = model(text[:, -model.length :])[0, -1].float()

@@ -119,29 +119,33 @@ class ParallelGPT(nn.Module):
     def __init__(self, comm, gpt: GPT, *, sequence=False):
         super().__init__()
         self.comm, self.sequence, self.length = comm, sequence, gpt.length
-        self.bytes = VocabParallelEmbedding(comm, gpt.bytes, sequence=sequence)
-        self.places = copy.deepcopy(gpt.places)
+        self.token_embedding = VocabParallelEmbedding(
+            comm, gpt.token_embedding, sequence=sequence
+        )
+        self.position_embedding = copy.deepcopy(gpt.position_embedding)
         self.blocks = nn.ModuleList(
             ParallelBlock(comm, block, sequence=sequence) for block in gpt.blocks
         )
         self.last_norm = copy.deepcopy(gpt.last_norm)
-        self.scores = ColumnParallelLinear(comm, gpt.scores, sequence=sequence)
-        if gpt.scores.weight is gpt.bytes.weight:
-            self.scores.weight = self.bytes.weight
+        self.head = ColumnParallelLinear(comm, gpt.head, sequence=sequence)
+        if gpt.head.weight is gpt.token_embedding.weight:
+            self.head.weight = self.token_embedding.weight
 
     def forward(self, text: torch.Tensor) -> torch.Tensor:
         """Return this rank's columns of the logits of the next byte."""
         length = text.shape[1]
         start, end = own_range(self.comm, length) if self.sequence else (0, length)
-        x = self.bytes(text) + self.places(torch.arange(start, end, device=text.device))
+        x = self.token_embedding(text) + self.position_embedding(
+            torch.arange(start, end, device=text.device)
+        )
         for block in self.blocks:
             x = block(x, length)
-        return self.scores(self.last_norm(x), length)
+        return self.head(self.last_norm(x), length)
 
     def loss(self, text: torch.Tensor) -> torch.Tensor:
         """Return the mean cross-entropy of each byte after the first, on every rank."""
         scores, targets = self(text[:, :-1]), text[:, 1:]
-        vocabulary = self.bytes.vocabulary
+        vocabulary = self.token_embedding.vocabulary
         return vocab_parallel_cross_entropy(
             self.comm, scores, targets, vocabulary=vocabulary
         )

@@ -22,13 +22,13 @@ from torch.optim.optimizer import (
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["Watch", "about_to_step", "stepped"]
+__all__ = ["ParameterWatch", "about_to_step", "stepped"]
 
 _BITS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _watches = weakref.WeakSet()
 
 
-class Watch:
+class ParameterWatch:
     """The checksums of a rank's parameters, from the end of one step to the next.
 
     A checksum is the sum of all values' bits, as integers of their width: a change of
@@ -57,7 +57,7 @@ class Watch:
         mine = [p for p in parameters if p in self._seen]
         for parameter, now in self._checksums(mine).items():
             if now != self._seen[parameter]:
-                raise InvalidArgument(self._told(parameter, now))
+                raise InvalidArgument(self._described(parameter, now))
 
     def forget(self) -> None:
         """Drop all checksums, to accept changes; the next step stores new ones."""
@@ -83,7 +83,7 @@ class Watch:
             self._views[parameter] = (parameter.data_ptr(), pieces)
         return pieces
 
-    def _told(self, parameter, now):
+    def _described(self, parameter, now):
         (_, sums), (_, seen) = now, self._seen[parameter]
         pairs = zip(self._names[parameter], sums, seen, strict=True)
         name = next(
@@ -99,9 +99,9 @@ class Watch:
 
 
 def about_to_step(parameters: Iterable[nn.Parameter]) -> None:
-    """Check these parameters in every `Watch`; a step is about to change them.
+    """Check these parameters in every `ParameterWatch`; a step is about to change them.
 
-    Raises: InvalidArgument, as `Watch.check` does.
+    Raises: InvalidArgument, as `ParameterWatch.check` does.
     """
     parameters = list(parameters)
     for watch in list(_watches):
@@ -109,7 +109,7 @@ def about_to_step(parameters: Iterable[nn.Parameter]) -> None:
 
 
 def stepped(parameters: Iterable[nn.Parameter]) -> None:
-    """Store the checksums of these parameters in every `Watch`, after a step."""
+    """Store the checksums of these parameters in every `ParameterWatch`, after a step."""
     parameters = list(parameters)
     for watch in list(_watches):
         watch.note(parameters)

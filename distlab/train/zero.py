@@ -31,7 +31,7 @@ from distlab.train.shards import (
     first_names,
     mean_part,
 )
-from distlab.train.watch import Watch, about_to_step, stepped
+from distlab.train.watch import ParameterWatch, about_to_step, stepped
 
 __all__ = ["ZeroOptimizer"]
 
@@ -84,7 +84,7 @@ class ZeroOptimizer:
         self.shards = [group.shard for group in self.groups]
         self.optimizer = make_optimizer(self.shards)
         self.parameters = [p for group in self.groups for p in group.parameters]
-        self.watch = Watch(comm, {p: [(name, 0)] for name, p in named})
+        self.watch = ParameterWatch(comm, {p: [(name, 0)] for name, p in named})
         self._under_way, self._reduced = [], False
         self._waiting = None  # in a backward: the groups that have not been started
         if stage == 2:

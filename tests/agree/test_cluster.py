@@ -20,10 +20,10 @@ from distlab.network import Client, Delivery, Node, Note, Reply, Send
 
 def asked(outcome):
     """Return what each client asked and was told, in its own order, without times."""
-    told = {}
+    described = {}
     for one in outcome.history:
-        told.setdefault(one.client, []).append((one.call, one.outcome, one.result))
-    return told
+        described.setdefault(one.client, []).append((one.call, one.outcome, one.result))
+    return described
 
 
 def patient(node, calls, **more):
@@ -120,7 +120,7 @@ def test_what_a_node_prints_and_notes_is_told_with_its_number(capsys):
     assert [(e.rank, e.label) for e in marks] == [(1, "all is well")]
 
 
-def told(cluster, node, op="read"):
+def described(cluster, node, op="read"):
     """Return what a node that is alive answers, also on a slow machine."""
     return cluster.call(node, op, timeout_s=30).result
 
@@ -135,14 +135,14 @@ def crossing(events, sides):
 def test_a_split_separates_counted_at_both_ends():
     sides = [[0, 2], [1]]
     with network.Cluster(Gossip, 3, delivery=Delivery((0.0, 0.02))) as cluster:
-        until(lambda: told(cluster, 1).get(0, 0) > 20)
+        until(lambda: described(cluster, 1).get(0, 0) > 20)
         cluster.split(*sides)
-        one, two = (told(cluster, n) for n in (0, 1))
-        until(lambda: told(cluster, 0)[2] > one.get(2, 0) + 20)
-        assert told(cluster, 0).get(1) == one.get(1)
-        assert told(cluster, 1) == two
+        one, two = (described(cluster, n) for n in (0, 1))
+        until(lambda: described(cluster, 0)[2] > one.get(2, 0) + 20)
+        assert described(cluster, 0).get(1) == one.get(1)
+        assert described(cluster, 1) == two
         cluster.heal()
-        until(lambda: told(cluster, 1)[0] > two[0] + 20)
+        until(lambda: described(cluster, 1)[0] > two[0] + 20)
     outcome = cluster.outcome()
     (split,) = [e for e in outcome.trace.events if e.kind == "fault"]
     assert split.label == "partition 0 2 | 1"
@@ -166,8 +166,8 @@ def test_a_split_separates_counted_at_both_ends():
 def test_what_waits_at_a_paused_node_is_lost_in_a_split():
     with network.Cluster(Gossip, 3, delivery=Delivery((0.0, 0.0))) as cluster:
         cluster.pause(1)
-        heard = told(cluster, 2).get(0, 0)
-        until(lambda: told(cluster, 2).get(0, 0) > heard + 20)
+        heard = described(cluster, 2).get(0, 0)
+        until(lambda: described(cluster, 2).get(0, 0) > heard + 20)
         cluster.split([0, 2], [1])
         cluster.resume(1)
         assert cluster.call(1, "read", timeout_s=20).outcome == "ok"
@@ -216,15 +216,15 @@ def test_messages_are_lost_doubled_overtaken_or_kept_in_order_as_delivery_says()
 def test_a_killed_node_has_what_it_saved_and_nothing_else():
     with network.Cluster(Counting, 2) as cluster:
         for number in range(1, 4):
-            assert told(cluster, 1, "add") == number
+            assert described(cluster, 1, "add") == number
         cluster.kill(1)
         assert cluster.states == ["running", "killed"]
         assert cluster.call(1, "add", timeout_s=0.1).outcome == "unknown"
-        assert told(cluster, 0, "add") == 1
+        assert described(cluster, 0, "add") == 1
         assert cluster.outcome().nodes[1] is None
         assert cluster.outcome().saved == [{"count": 1}, {"count": 3}]
         cluster.restart(1)
-        assert told(cluster, 1) == (3, 1)
+        assert described(cluster, 1) == (3, 1)
     faults = [e for e in cluster.outcome().trace.events if e.kind == "fault"]
     assert [(e.rank, e.label) for e in faults] == [(1, "crash"), (1, "restart")]
 
@@ -245,19 +245,19 @@ def test_what_was_acknowledged_survives_kills_at_random_moments():
             cluster.restart(0)
             results = [one.result for one in cluster.history if one.op == "add"]
             highest = max(filter(None, results))
-            kept = told(cluster, 0)[0]
+            kept = described(cluster, 0)[0]
             assert highest <= kept <= len(results)
     assert highest > 10
 
 
 def test_a_kill_from_outside_is_a_crash_and_the_rest_goes_on():
     with network.Cluster(Counting, 2) as cluster:
-        told(cluster, 0, "add")
+        described(cluster, 0, "add")
         os.kill(cluster.pids[0], signal.SIGKILL)
         until(lambda: cluster.states[0] == "killed")
-        assert told(cluster, 1, "add") == 1
+        assert described(cluster, 1, "add") == 1
         cluster.restart(0)
-        assert told(cluster, 0, "add") == 2
+        assert described(cluster, 0, "add") == 2
 
 
 def test_a_paused_node_is_silent_and_then_answers_all_that_came_meanwhile():
@@ -265,13 +265,13 @@ def test_a_paused_node_is_silent_and_then_answers_all_that_came_meanwhile():
         cluster.pause(1)
         assert cluster.call(1, "read", timeout_s=0.1).outcome == "unknown"
         heard = -1
-        while heard != (now := told(cluster, 0).get(1, 0)):  # what was under way
+        while heard != (now := described(cluster, 0).get(1, 0)):  # what was under way
             heard = now
             time.sleep(0.1)
         assert cluster.outcome().nodes[1] is None
         cluster.resume(1)
-        until(lambda: told(cluster, 0).get(1, 0) > heard + 10)
-        until(lambda: told(cluster, 1).get(0, 0) > 10)
+        until(lambda: described(cluster, 0).get(1, 0) > heard + 10)
+        until(lambda: described(cluster, 1).get(0, 0) > 10)
     assert cluster.outcome().nodes[1] is not None
 
 

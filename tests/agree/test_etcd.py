@@ -84,8 +84,8 @@ def leader(store):
 def test_what_one_member_is_told_every_member_answers_with(store):
     values = [1, "two", [None], [3, {"four": 4.5}], True]
     for value, (by, other) in zip(values, PAIRS, strict=False):
-        assert ask(store, by, write(value, "told")).outcome == "ok"
-        assert ask(store, other, Call("read", "told")).result == value
+        assert ask(store, by, write(value, "described")).outcome == "ok"
+        assert ask(store, other, Call("read", "described")).result == value
     assert ask(store, 0, Call("read", "never")).result is None
 
 
@@ -159,17 +159,17 @@ def test_clients_go_on_without_the_leader_and_see_one_register(broken):
 
     clients = [Client(m, calls(m), pause_s=0.02, timeout_s=1) for m in range(3)]
     history = broken.drive(clients, meanwhile=break_it)
-    told = outcomes(history)
-    assert len(told) > 90 and len(told) > told.count("ok") > 30
+    described = outcomes(history)
+    assert len(described) > 90 and len(described) > described.count("ok") > 30
     assert linearizable(history)
 
 
 def test_a_member_that_is_cut_off_refuses_or_is_stale_as_it_is_asked(store):
-    told = []
+    described = []
 
     def tell(member, call, timeout_s=1.0, **how):
-        told.append(ask(store, member, call, timeout_s, **how))
-        return told[-1]
+        described.append(ask(store, member, call, timeout_s, **how))
+        return described[-1]
 
     wait_until(lambda: tell(0, write(1)).outcome == "ok")
     cut = leader(store)
@@ -180,15 +180,15 @@ def test_a_member_that_is_cut_off_refuses_or_is_stale_as_it_is_asked(store):
     wait_until(lambda: tell(other, write(next(values))).outcome == "ok")
     assert "ok" not in (tell(cut, READ).outcome, tell(cut, write(-1), 0.3).outcome)
     wait_until(lambda: tell(other, READ).outcome == "ok")
-    assert linearizable(History(told))
+    assert linearizable(History(described))
     assert tell(cut, READ, serializable=True).result == 1
-    assert not linearizable(History(told))
-    told.pop()
+    assert not linearizable(History(described))
+    described.pop()
     store.heal()
     wait_until(lambda: tell(cut, READ).outcome == "ok")
     wait_until(lambda: tell(cut, write(next(values))).outcome == "ok")
     wait_until(lambda: tell(other, READ).outcome == "ok")
-    assert linearizable(History(told))
+    assert linearizable(History(described))
 
 
 def test_planned_faults_happen_at_their_times_and_end_with_the_clients(broken):

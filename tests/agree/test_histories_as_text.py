@@ -127,12 +127,12 @@ def test_lines_of_different_clients_come_in_any_order_of_their_times():
 def test_a_line_that_cannot_be_is_told_with_its_number(tmp_path, text, line, words):
     path = tmp_path / "run.jsonl"
     path.write_text(text)
-    with pytest.raises(HistoryError) as told:
+    with pytest.raises(HistoryError) as described:
         History.read(path)
-    assert told.value.line == line
-    assert f"{path}, line {line}: " in str(told.value)
-    assert words in str(told.value)
-    assert len(str(told.value).splitlines()) >= 3
+    assert described.value.line == line
+    assert f"{path}, line {line}: " in str(described.value)
+    assert words in str(described.value)
+    assert len(str(described.value).splitlines()) >= 3
     with pytest.raises(HistoryError, match=f"the text, line {line}"):
         History.parse(text)
 
@@ -235,8 +235,8 @@ def test_a_log_of_jepsen_is_read(tmp_path):
     path = tmp_path / "etcd.log"
     path.write_text(JEPSEN)
     history = History.read_jepsen(path)
-    told = [(o.client, o.op, o.value, o.outcome, o.result) for o in history]
-    assert told == [
+    described = [(o.client, o.op, o.value, o.outcome, o.result) for o in history]
+    assert described == [
         (0, "read", None, "ok", None),
         (1, "write", 3, "ok", None),
         (2, "cas", (3, 4), "ok", True),
@@ -280,6 +280,6 @@ def test_maps_of_jepsen_are_read(tmp_path):
 def test_a_line_of_jepsen_that_cannot_be_is_told(tmp_path, text, line, words):
     path = tmp_path / "jepsen.log"
     path.write_text(text)
-    with pytest.raises(HistoryError, match=words) as told:
+    with pytest.raises(HistoryError, match=words) as described:
         History.read_jepsen(path)
-    assert told.value.line == line
+    assert described.value.line == line

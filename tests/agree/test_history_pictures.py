@@ -13,7 +13,7 @@ from distlab.agree.models import CasRegister, Register
 from distlab.errors import InvalidArgument
 from distlab.history import History
 from distlab.show import history
-from distlab.show.operations import answered_before, effects, names_of
+from distlab.show.reading.histories import answered_before, effects, names_of
 
 FEW = [
     operation(0, "write", 1, 0, 12),

@@ -12,8 +12,8 @@ from traces import CRASHED, NODE_TRACES, ONE_LOST, SPLIT, STALE, nodes, point, s
 
 from distlab.errors import InvalidArgument
 from distlab.show import compare, player, timeline
-from distlab.show.film.data import film_data
-from distlab.show.film.weave import ARRIVED, LOST, UNDER_WAY
+from distlab.show.player.data import player_data
+from distlab.show.player.spacetime import ARRIVED, LOST, UNDER_WAY
 from distlab.trace import Event, is_lost, words_of
 
 
@@ -60,10 +60,10 @@ def text_boxes(weave):
 def test_every_event_is_told_at_one_stop(name):
     trace, film = TRACES[name], player(TRACES[name]).film
     turns = [turn for stop in film.stops for turn in stop.turns if turn.lost is None]
-    told = [turn.cause for turn in turns if turn.cause is not None]
-    told += [event for turn in turns for event in (*turn.sends, *turn.notes)]
+    described = [turn.cause for turn in turns if turn.cause is not None]
+    described += [event for turn in turns for event in (*turn.sends, *turn.notes)]
     fit = [e for e in trace.events if not e.label.startswith("partition")]
-    assert Counter(map(id, told)) == Counter(map(id, fit))
+    assert Counter(map(id, described)) == Counter(map(id, fit))
     times = [frame.at_s for frame in film.frames]
     assert times == sorted(times)
     assert film.frames[-1].sent == [
@@ -113,7 +113,7 @@ def test_nobody_is_a_rank_and_the_data_is_plain(name):
     played = player(TRACES[name], "Nodes")
     page = re.sub(r"<(script|style)[^>]*>.*?</\1>", "", played.html(), flags=re.DOTALL)
     assert not re.search(r"\brank\b", page) and "rank" not in played.alt
-    json.dumps(film_data(played.film), allow_nan=False)
+    json.dumps(player_data(played.film), allow_nan=False)
     assert "<svg" in played.strip()
 
 
@@ -155,10 +155,10 @@ def test_rows_of_one_side_lie_together_and_clients_beside_their_node():
 
 def test_death_and_return_are_told_and_drawn():
     film = player(CRASHED).film
-    told = {frame.title: frame.text for frame in film.frames}
-    assert "what it had not saved is gone" in told["Node 1 crashes"]
-    assert "starts again, from what it had saved" in told["Node 1 starts again"]
-    assert "Node 1 notes 'follower of term 2'." in told["Node 1 starts again"]
+    described = {frame.title: frame.text for frame in film.frames}
+    assert "what it had not saved is gone" in described["Node 1 crashes"]
+    assert "starts again, from what it had saved" in described["Node 1 starts again"]
+    assert "Node 1 notes 'follower of term 2'." in described["Node 1 starts again"]
     titles = [frame.title for frame in film.frames]
     down = range(titles.index("Node 1 crashes"), titles.index("Node 1 starts again"))
     dead = [at for at, frame in enumerate(film.frames) if frame.dead == [1]]
@@ -187,9 +187,9 @@ def test_what_is_still_under_way_at_the_end_is_drawn_and_told():
     film = player(trace).film
     (late,) = (strand for strand in film.weave.strands if strand.fate == UNDER_WAY)
     assert late.words == "a" and film.weave.y[1] < late.y1 < film.weave.y[2]
-    told = "At the end 'a' from node 0 to node 2 has not arrived."
-    assert film.frames[-1].text.endswith(told)
-    assert timeline(trace).alt.endswith(told)
+    described = "At the end 'a' from node 0 to node 2 has not arrived."
+    assert film.frames[-1].text.endswith(described)
+    assert timeline(trace).alt.endswith(described)
 
 
 def test_what_goes_to_a_dead_node_ends_there():

@@ -9,7 +9,7 @@ from traces import nodes, sent
 from distlab.trace import Event, is_lost, words_of
 
 
-def told(trace):
+def described(trace):
     return [
         (
             words_of(m),
@@ -22,31 +22,31 @@ def told(trace):
 
 def test_a_message_that_overtakes_another_meets_its_own_recv():
     trace = nodes(*sent(0, 1, 1, 0, 5, "first"), *sent(0, 1, 2, 1, 2, "second"))
-    assert told(trace) == [("first", 5, False), ("second", 2, False)]
+    assert described(trace) == [("first", 5, False), ("second", 2, False)]
 
 
 def test_a_lost_message_takes_nobody_elses_recv():
     trace = nodes(*sent(0, 1, 1, 0, None, "a"), *sent(0, 1, 2, 1, 2, "b"))
-    assert told(trace) == [("a", None, True), ("b", 2, False)]
+    assert described(trace) == [("a", None, True), ("b", 2, False)]
     assert trace.lost() == 1 and trace.messages_sent(0) == 2
 
 
 def test_a_doubled_message_was_sent_once_and_arrives_twice():
     again = Event(1, 4, 4, "recv", 0, 0, 1, "a")
     trace = nodes(*sent(0, 1, 1, 0, 1, "a"), again)
-    assert told(trace) == [("a", 1, False), ("a", 4, False)]
+    assert described(trace) == [("a", 1, False), ("a", 4, False)]
     assert trace.messages_sent(0) == 1 and trace.bytes_sent(0) == 0
 
 
 def test_what_was_on_its_way_to_a_killed_node_has_no_recv_and_was_not_lost():
     crash = Event(1, 1, 1, "fault", None, 0, 0, "crash")
     trace = nodes(*sent(0, 1, 1, 0, 2, "a")[:1], crash, *sent(0, 2, 2, 0, 3, "b"))
-    assert told(trace) == [("a", None, False), ("b", 3, False)]
+    assert described(trace) == [("a", None, False), ("b", 3, False)]
 
 
 def test_numbers_may_repeat_between_other_pairs_of_nodes():
     trace = nodes(*sent(0, 1, 1, 0, 3, "a"), *sent(1, 0, 1, 1, 2, "b"))
-    assert told(trace) == [("a", 3, False), ("b", 2, False)]
+    assert described(trace) == [("a", 3, False), ("b", 2, False)]
 
 
 def test_random_networks_pair_what_was_sent_with_what_arrived():

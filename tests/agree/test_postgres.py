@@ -158,8 +158,8 @@ def test_what_was_acknowledged_is_there_after_kill_9(broken):
 
     done = []
     history = broken.drive([Client(0, calls, pause_s=0.01)], meanwhile=break_it)
-    told = outcomes(history)
-    assert told.count("ok") > 20
+    described = outcomes(history)
+    assert described.count("ok") > 20
     reads = broken.drive(
         [Client(0, [Call("read", each.key) for each in history], timeout_s=20)]
     )

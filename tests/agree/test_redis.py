@@ -92,12 +92,14 @@ def test_acknowledged_writes_that_the_replica_never_heard_of_are_lost(wait, stor
 
 
 def test_a_stale_read_of_a_replica_that_is_cut_off_is_no_register(store):
-    told = list(store.drive([Client(0, writes("x", 1), timeout_s=20)], wait=1))
+    described = list(store.drive([Client(0, writes("x", 1), timeout_s=20)], wait=1))
     store.cut(1)
-    told += store.drive([Client(0, [*writes("x", 2), Call("read", "x")], timeout_s=20)])
-    assert linearizable(History(told))
-    told.append(ask(store, 1, Call("read", "x")))
-    assert told[-1].result == 1 and not linearizable(History(told))
+    described += store.drive(
+        [Client(0, [*writes("x", 2), Call("read", "x")], timeout_s=20)]
+    )
+    assert linearizable(History(described))
+    described.append(ask(store, 1, Call("read", "x")))
+    assert described[-1].result == 1 and not linearizable(History(described))
     store.heal()
     wait_until(lambda: ask(store, 1, Call("read", "x")).result == 2)
 

@@ -30,9 +30,9 @@ from distlab import Call, InvalidArgument, NotDeterministic
 from distlab.agree import Quorum, Register, check_linearizable
 from distlab.network import (
     Client,
+    EventSchedule,
     Node,
     Reply,
-    Schedule,
     Send,
     replay,
     search,
@@ -123,10 +123,10 @@ def fitting(make, clients, steps):
     """Return those of the steps that can be played one after another."""
     kept = []
     for step in steps:
-        tried = replay(make, 3, clients, Schedule([*kept, step]))
+        tried = replay(make, 3, clients, EventSchedule([*kept, step]))
         if not tried.stopped:
             kept.append(step)
-    return Schedule(kept)
+    return EventSchedule(kept)
 
 
 def is_settled(replayed):
@@ -146,10 +146,10 @@ def test_the_same_seed_finds_the_same_schedule():
 def test_a_schedule_goes_through_json_and_is_read_by_sentences(found):
     for name, one in found.items():
         text = json.dumps(one.schedule.to_json())
-        assert Schedule(text) == Schedule(json.loads(text)) == one.schedule
+        assert EventSchedule(text) == EventSchedule(json.loads(text)) == one.schedule
         make, clients, check, _, _ = PLANTED[name]
         assert replay(make, 3, clients, text, check).violated
-    odd = Schedule(["node 1 gets 'it's 'x' from node 0' from node 2"])
+    odd = EventSchedule(["node 1 gets 'it's 'x' from node 0' from node 2"])
     assert (odd[0].a, odd[0].b, odd[0].words) == (2, 1, "it's 'x' from node 0")
     assert str(odd[0]) == "node 1 gets 'it's 'x' from node 0' from node 2"
 
@@ -220,10 +220,10 @@ def test_all_schedules_are_those_that_a_naive_search_goes_through(shape):
     seen = set()
 
     def note(outcome):
-        told = [[] for _ in words]
+        described = [[] for _ in words]
         for op in outcome.history:
-            told[op.client].append(op.result)
-        seen.add(tuple(map(tuple, told)))
+            described[op.client].append(op.result)
+        seen.add(tuple(map(tuple, described)))
         return True
 
     clients = [
@@ -243,34 +243,34 @@ def naive(size, words):
     return results
 
 
-def visit(nodes, under_way, asked, told, words, results):
+def visit(nodes, under_way, asked, described, words, results):
     ended = True
     for client, word in enumerate(words):
-        if asked[client] == len(told[client]) < len(word):
+        if asked[client] == len(described[client]) < len(word):
             ended = False
-            twin = copy.deepcopy((nodes, under_way, asked, told))
+            twin = copy.deepcopy((nodes, under_way, asked, described))
             twin[2][client] += 1
             value = word[asked[client]]
             done = twin[0][client].on_client((client, value), Call("say", None, value))
             follow(twin, client, done, words, results)
     for at, (src, dst, message) in enumerate(under_way):
         ended = False
-        twin = copy.deepcopy((nodes, under_way, asked, told))
+        twin = copy.deepcopy((nodes, under_way, asked, described))
         del twin[1][at]
         done = twin[0][dst].on_message(src, message)
         follow(twin, dst, done, words, results)
     if ended:
-        results.add(tuple(map(tuple, told)))
+        results.add(tuple(map(tuple, described)))
 
 
 def follow(twin, node, effects, words, results):
-    nodes, under_way, asked, told = twin
+    nodes, under_way, asked, described = twin
     for effect in effects or []:
         if isinstance(effect, Send):
             under_way.append((node, effect.to, effect.message))
         else:
-            told[effect.request[0]].append(effect.result)
-    visit(nodes, under_way, asked, told, words, results)
+            described[effect.request[0]].append(effect.result)
+    visit(nodes, under_way, asked, described, words, results)
 
 
 def test_a_real_store_is_searched_with_a_real_checker_and_found_stale():
@@ -383,9 +383,9 @@ def test_bad_arguments_are_named(arguments, words):
 
 def test_sentences_that_are_no_steps_are_named():
     with pytest.raises(InvalidArgument, match="'node 1 sleeps' is no step"):
-        Schedule(["node 1 sleeps"])
+        EventSchedule(["node 1 sleeps"])
     with pytest.raises(InvalidArgument, match="3 is no step"):
-        Schedule([3])
+        EventSchedule([3])
 
 
 LONG = """

@@ -235,16 +235,16 @@ def test_clients_time_out_are_refused_and_go_on():
         def on_timer(self, request):
             return [Reply(request, "too late")]
 
-    told = []
+    described = []
 
     def asks():
         for value in (1, 2, 3):
-            told.append((yield Call("put", "x", value)))
+            described.append((yield Call("put", "x", value)))
 
     client = Client(0, asks(), start_s=0.5, pause_s=0.2, timeout_s=0.25)
     outcome = simulate(Moody, 1, [client])
     assert [op.outcome for op in outcome.history] == ["failed", "unknown", "ok"]
-    assert told == [None, None, 3]
+    assert described == [None, None, 3]
     starts = [op.start for op in outcome.history]
     assert starts == pytest.approx([0.5, 0.7, 1.15])
     labels = [e.label for e in outcome.trace.of(0, "send")]

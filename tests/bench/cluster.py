@@ -30,18 +30,18 @@ class Majority(Node):
 
     def __init__(self, me, peers):
         super().__init__(me, peers)
-        self.told = {}
+        self.described = {}
 
     def on_client(self, request, call):
-        self.told[request] = 0
+        self.described[request] = 0
         return [Send(node, ("ask", request)) for node in (self.me, *self.peers)]
 
     def on_message(self, sender, message):
         what, request = message
         if what == "ask":
-            return [Send(sender, ("told", request))]
-        self.told[request] += 1
-        return [Reply(request)] if self.told[request] == 2 else []
+            return [Send(sender, ("described", request))]
+        self.described[request] += 1
+        return [Reply(request)] if self.described[request] == 2 else []
 
 
 def echo(sock):

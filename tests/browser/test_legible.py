@@ -221,9 +221,9 @@ def test_what_was_dropped_is_drawn_in_the_lanes_and_told_below_them(show):
     crosses = "r => r.querySelectorAll('.lanes .small').length"
     dropped = player(SPLIT).film.reading.trace.lost()
     assert dropped == 2 and screen.ask(crosses) == dropped + 1  # one in the legend
-    told = screen.ask("r => r.querySelector('.lanes').textContent")
-    assert "message, from its send to its receive" in told
-    assert "message dropped by the network" in told
+    described = screen.ask("r => r.querySelector('.lanes').textContent")
+    assert "message, from its send to its receive" in described
+    assert "message dropped by the network" in described
     whole = show(PLAYERS["ring of 8"]())
     whole.keys("Tab", "2", "End")
     assert whole.ask(crosses) == 0

@@ -323,8 +323,10 @@ def test_at_every_stop_of_a_job_the_page_shows_what_the_film_says(show):
 def test_lanes_name_workers_and_tasks_and_there_is_no_third_view(show):
     screen = show(player(KILLED, "A job"))
     screen.keys("Tab", "2")
-    told = screen.ask(LANES)
-    assert "worker 0" in told and "map 1 ·2" in told and "rank" not in told
+    described = screen.ask(LANES)
+    assert (
+        "worker 0" in described and "map 1 ·2" in described and "rank" not in described
+    )
     screen.keys("3")
     assert screen.ask("root => root.dataset.view") == "lanes"
 

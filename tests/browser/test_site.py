@@ -112,12 +112,12 @@ def test_players_step_without_a_kernel(opened):
 def test_a_guess_opens_the_comparison_with_the_recorded_run_and_is_kept(opened):
     page = opened(LESSON)
     form = page.locator("form.distlab-guess", has_text="does rank 0 send").first
-    told = page.locator(".distlab-compared").first
-    assert "Guess first" in told.inner_text()
+    described = page.locator(".distlab-compared").first
+    assert "Guess first" in described.inner_text()
     form.get_by_role("textbox").fill("8")
     form.get_by_role("button").first.click()
-    assert "measured 12 MB" in told.inner_text()
-    reload_until(page, lambda: "measured 12 MB" in told.inner_text())
+    assert "measured 12 MB" in described.inner_text()
+    reload_until(page, lambda: "measured 12 MB" in described.inner_text())
 
 
 def test_a_card_keeps_its_answer_and_leads_to_its_cell(opened):

@@ -15,10 +15,10 @@ from pages import reload_until
 from soaks import nightly
 
 from distlab import predict
-from distlab.commands.execute import execute, hushed
-from distlab.commands.lesson_process import Settings
-from distlab.quiz import Deck, cards, review_page
-from distlab.quiz.review import RATINGS, rate
+from distlab.commands.running.execute import execute, hushed
+from distlab.commands.running.lesson_process import Settings
+from distlab.learner.quiz import Deck, cards, review_page
+from distlab.learner.quiz.review import RATINGS, rate
 from distlab.show.assets import document, read
 
 
@@ -174,7 +174,7 @@ def test_a_notebook_opened_again_shows_what_was_answered_and_says_what_it_cannot
 
 NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
 CELLS = (
-    "from distlab import predict; from distlab.quiz import ask\n"
+    "from distlab import predict; from distlab.learner.quiz import ask\n"
     "sent = predict('How much does rank 0 send?', unit='MB')",
     "sent.compare(12, formula=12)",
     "reads = predict('With n, reads', choices=['slow down', 'stay'])",
@@ -250,7 +250,7 @@ def test_a_guess_opens_what_was_recorded_is_kept_changed_and_cleared(site):
 
 def test_a_page_reads_and_judges_a_guess_as_the_kernel_does(site):
     names = ("tell.js", "guess.js")
-    script = "\n".join(read("distlab.predictions", name) for name in names)
+    script = "\n".join(read("distlab.learner.predictions", name) for name in names)
     guess, rows = predict("MB?", unit="MB"), []
     for said, measured, formula, _ in LINES:
         guess.keep(said)
@@ -305,7 +305,7 @@ def test_browser_and_kernel_give_a_card_the_same_dates(site):
         histories.append(history)
         ours.append(dates)
     names = ("ts-fsrs.min.js", "schedule.js")
-    script = "\n".join(read("distlab.quiz", name) for name in names)
+    script = "\n".join(read("distlab.learner.quiz", name) for name in names)
     states = (
         "let s = null; return history.map(([r, at]) => (s = reviewed(s, r, at)).due)"
     )

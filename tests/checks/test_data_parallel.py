@@ -73,7 +73,7 @@ def test_a_wait_in_backward_is_out_of_turn():
 
 @pytest.mark.parametrize("name", checks.SIZES)
 def test_no_two_buckets_of_a_model_are_equally_long(name):
-    parameters = [*checks.Model(name).parameters()]
+    parameters = [*checks.ChainModel(name).parameters()]
     buckets = checks.in_buckets(parameters, *checks.SIZES[name][1])
     sizes = [(sum(p.numel() for p in b), b[0].dtype) for b in buckets]
     assert len(sizes) > 2 and len({*sizes}) == len(sizes)

@@ -12,9 +12,9 @@ import pytest
 
 from distlab.dataflow import MapReduce
 from distlab.errors import (
-    CannotTravel,
     InvalidArgument,
     NestedWorld,
+    NotSerializable,
     TaskFailed,
     WorkdirError,
 )
@@ -95,31 +95,37 @@ def test_a_reducer_that_raises_is_told_with_its_key():
 )
 def test_pairs_that_cannot_be_are_named(mapper, said):
     job = MapReduce(mapper, total)
-    with pytest.raises((TaskFailed, CannotTravel)) as caught:
+    with pytest.raises((TaskFailed, NotSerializable)) as caught:
         job.run(["a b", "c d"], reducers=1, split_bytes=3)
     assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("key", [float("nan"), frozenset("ab")], ids=["nan", "a set"])
 def test_what_cannot_be_sorted_is_no_key_even_with_a_partitioner(key):
-    told = failure(lambda line: [(key, 1)], partitioner=lambda key, n: 0)
-    assert "keys are sorted, and" in str(told)
+    described = failure(lambda line: [(key, 1)], partitioner=lambda key, n: 0)
+    assert "keys are sorted, and" in str(described)
 
 
 def test_a_partitioner_that_raises_is_told_with_its_key():
-    told = failure(partitioner=lambda key, reducers: 1 // 0)
-    assert isinstance(told.cause, ZeroDivisionError)
-    assert "The partitioner was at the key 'a'" in str(told) and "1 // 0" in str(told)
+    described = failure(partitioner=lambda key, reducers: 1 // 0)
+    assert isinstance(described.cause, ZeroDivisionError)
+    assert "The partitioner was at the key 'a'" in str(described) and "1 // 0" in str(
+        described
+    )
 
 
 def test_a_partitioner_has_to_name_a_reducer():
-    told = failure(partitioner=lambda key, reducers: reducers)
-    assert "the partitioner returned 2; it returns a number from 0 to 1" in str(told)
+    described = failure(partitioner=lambda key, reducers: reducers)
+    assert "the partitioner returned 2; it returns a number from 0 to 1" in str(
+        described
+    )
 
 
 def test_a_task_that_ends_its_worker_again_and_again_is_given_up():
-    told = failure(lambda line: os._exit(3))
-    assert "cannot be done: its worker left with exit status 3, 5 times" in str(told)
+    described = failure(lambda line: os._exit(3))
+    assert "cannot be done: its worker left with exit status 3, 5 times" in str(
+        described
+    )
 
 
 def exits_at(wanted, result=None):
@@ -175,7 +181,7 @@ def test_what_cannot_travel_is_named():
         with LOCK:
             return words(line)
 
-    with pytest.raises(CannotTravel, match="`LOCK`, used by `locked`, is a lock"):
+    with pytest.raises(NotSerializable, match="`LOCK`, used by `locked`, is a lock"):
         MapReduce(locked, total).run(["a"])
 
 

@@ -154,8 +154,8 @@ def test_a_task_that_kills_its_worker_three_times_is_given_up():
         return n
 
     with Context(2) as sc:
-        told = "killed by SIGKILL, 3 times. Where memory runs out"
-        with pytest.raises(TaskFailed, match=told):
+        described = "killed by SIGKILL, 3 times. Where memory runs out"
+        with pytest.raises(TaskFailed, match=described):
             sc.parallelize(range(6), 3).map(ends_its_worker).collect()
         assert sc.parallelize(range(6), 3).sum() == 15
 

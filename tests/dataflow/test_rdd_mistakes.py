@@ -10,10 +10,10 @@ import pytest
 
 from distlab.dataflow import Context
 from distlab.errors import (
-    CannotTravel,
     ContextStopped,
     InvalidArgument,
     NestedRDD,
+    NotSerializable,
     TaskFailed,
     WorkdirError,
 )
@@ -91,9 +91,9 @@ def test_what_cannot_travel_is_named_before_anything_starts(sc):
         lambda: pairs.foreach(lambda x: LOCK),
         lambda: pairs.map(lambda x: LOCK).cache(),
     ):
-        with pytest.raises(CannotTravel, match=r"LOCK.*is a lock.*to a worker"):
+        with pytest.raises(NotSerializable, match=r"LOCK.*is a lock.*to a worker"):
             action()
-    with pytest.raises(CannotTravel, match="parallelize"):
+    with pytest.raises(NotSerializable, match="parallelize"):
         sc.parallelize([LOCK])
     assert all(not job.stages[-1].attempts for job in sc.jobs[before:])
 

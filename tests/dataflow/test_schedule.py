@@ -5,11 +5,11 @@ import statistics
 
 import pytest
 
-from distlab.dataflow.schedule import Schedule, Task
+from distlab.dataflow.mapreduce.schedule import Task, TaskStates
 
 
 def test_reduces_wait_for_every_map():
-    schedule = Schedule(2, 1)
+    schedule = TaskStates(2, 1)
     first, second = schedule.next_for(0, 0.0), schedule.next_for(1, 0.0)
     assert [first.task, second.task] == [Task("map", 0), Task("map", 1)]
     schedule.done(first, 1.0)
@@ -22,7 +22,7 @@ def test_reduces_wait_for_every_map():
 
 
 def test_a_lost_worker_costs_its_maps_and_no_committed_reduce():
-    schedule = Schedule(3, 2)
+    schedule = TaskStates(3, 2)
     for number, worker in enumerate([0, 1, 0]):
         schedule.done(schedule.next_for(worker, number), number + 0.5)
     reduce = schedule.next_for(0, 3.0)
@@ -34,14 +34,14 @@ def test_a_lost_worker_costs_its_maps_and_no_committed_reduce():
 
 
 def test_once_every_reduce_is_committed_a_death_costs_nothing():
-    schedule = Schedule(1, 1)
+    schedule = TaskStates(1, 1)
     for _ in range(2):
         schedule.done(schedule.next_for(0, 0.0), 0.5)
     assert schedule.lost(0) == [] and schedule.finished
 
 
 def test_a_task_slower_than_the_others_gets_one_backup_and_the_first_counts():
-    schedule = Schedule(3, 1)
+    schedule = TaskStates(3, 1)
     slow, quick = schedule.next_for(0, 0.0), schedule.next_for(1, 0.0)
     schedule.done(quick, 1.0)
     third = schedule.next_for(1, 1.0)
@@ -55,7 +55,7 @@ def test_a_task_slower_than_the_others_gets_one_backup_and_the_first_counts():
 
 
 def test_without_backups_a_late_task_is_waited_for():
-    schedule = Schedule(2, 1, backups=False)
+    schedule = TaskStates(2, 1, backups=False)
     schedule.next_for(0, 0.0)
     schedule.done(schedule.next_for(1, 0.0), 1.0)
     assert schedule.next_for(1, 100.0) is None
@@ -102,7 +102,7 @@ class Twin:
 def test_decisions_are_those_of_a_look_at_every_task(seed):
     rng = random.Random(seed)
     sizes = rng.randrange(9), rng.randrange(1, 6)
-    schedule, twin = Schedule(*sizes), Twin(*sizes)
+    schedule, twin = TaskStates(*sizes), Twin(*sizes)
     now_s = 0.0
     for _ in range(400):
         now_s += rng.choice([0.0, 0.01, 0.3, 2.0])

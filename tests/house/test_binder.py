@@ -25,9 +25,9 @@ def test_binder_pins_what_lessons_need_at_run_time_and_nothing_else():
 def test_repo2docker_installs_the_pins_then_the_clone_with_a_python_that_it_has():
     command = [sys.executable, "-m", "repo2docker", "--no-build", "--debug", ROOT]
     done = subprocess.run(command, capture_output=True, text=True)
-    told = done.stdout + done.stderr
+    described = done.stdout + done.stderr
     python, install, clone, post = (
-        told.find(text)
+        described.find(text)
         for text in (
             "environment-2epy-2d3-2e11-2d",  # the base environment that it keeps
             '/bin/pip install --no-cache-dir -r "binder/requirements.txt"',
@@ -35,8 +35,8 @@ def test_repo2docker_installs_the_pins_then_the_clone_with_a_python_that_it_has(
             "RUN ./binder/postBuild",
         )
     )
-    assert done.returncode == 0 and 0 < python < install < clone < post, told
-    assert 'ENV R2D_ENTRYPOINT="${REPO_DIR}/binder/start"' in told
+    assert done.returncode == 0 and 0 < python < install < clone < post, described
+    assert 'ENV R2D_ENTRYPOINT="${REPO_DIR}/binder/start"' in described
 
 
 def test_what_binder_runs_is_executable_and_is_shell():

@@ -168,13 +168,13 @@ def test_linter_and_formatter_have_nothing_to_say():
 
 
 def test_paths_that_readme_and_docs_name_exist():
-    for told in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
-        text = told.read_text()
+    for described in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        text = described.read_text()
         named = {ROOT / n for n in re.findall(r"`((?:[\w.-]+/)+[\w.-]+\.\w+)`", text)}
         linked = re.findall(r"\]\((?!https?:|#)([^)#]+)", text)
-        named |= {told.parent / name for name in linked}
+        named |= {described.parent / name for name in linked}
         missing = [n for n in named if "NN_" not in n.name and not n.exists()]
-        assert not missing, told
+        assert not missing, described
     assert len((ROOT / "README.md").read_text().split()) <= 700
 
 
@@ -323,9 +323,9 @@ def test_each_lesson_defines_the_terms_it_lists_and_the_glossary_has_them():
 
 def test_a_term_without_its_definition_would_be_noticed(tmp_path):
     lesson = tmp_path / "00_lesson.ipynb"
-    told = "A **rank** is a number. A **node** is a machine."
+    described = "A **rank** is a number. A **node** is a machine."
     cells = [
-        {"id": "told", "cell_type": "markdown", "source": [told]},
+        {"id": "described", "cell_type": "markdown", "source": [described]},
         {
             "id": "terms",
             "cell_type": "markdown",

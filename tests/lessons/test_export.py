@@ -16,7 +16,7 @@ from soaks import nightly
 from torch.utils.flop_counter import FlopCounterMode
 
 from distlab import InvalidArgument, run
-from distlab.commands.sources import exported_name
+from distlab.commands.exporting.sources import exported_name
 from distlab.train.data import library_text
 from distlab.train.job import Job
 from distlab.train.models import GPT

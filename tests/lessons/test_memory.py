@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from distlab.commands.execute import execute, hushed
+from distlab.commands.running.execute import execute, hushed
 
 LESSONS = sorted((Path(__file__).parents[2] / "lessons").glob("*.ipynb"))
 KB = 1024 / 1e6  # in MB
@@ -63,7 +63,7 @@ def test_a_lesson_takes_at_most_1200_megabytes_in_all(lesson, tmp_path):
         sampler.join()
     assert not ran.failure
     peak_mb, cell, held = max(samples, key=lambda each: each[:2])
-    told = ", ".join(f"{who} {mb:.0f}" for who, mb in held.most_common())
+    described = ", ".join(f"{who} {mb:.0f}" for who, mb in held.most_common())
     at = f"in code cell {cell} of {ran.total}, {ran.seconds:.0f} s"
-    print(f"\n{lesson.stem}: {peak_mb:.0f} MB {at}: {told}")
-    assert 100 < peak_mb <= 1200, told
+    print(f"\n{lesson.stem}: {peak_mb:.0f} MB {at}: {described}")
+    assert 100 < peak_mb <= 1200, described

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from distlab import CannotTravel, Hang, InvalidArgument, Kill, Slow, World, run
+from distlab import Hang, InvalidArgument, Kill, NotSerializable, Slow, World, run
 
 
 def rank_of(comm):
@@ -83,7 +83,7 @@ def test_a_fault_that_fits_no_rank_or_step(fault):
 
 
 def test_an_argument_that_cannot_travel_is_named():
-    with pytest.raises(CannotTravel, match=r"args\[0\]\['lock'\]\[1\] is a lock"):
+    with pytest.raises(NotSerializable, match=r"args\[0\]\['lock'\]\[1\] is a lock"):
         run(lambda comm, x: x, 2, args=({"lock": [1, threading.Lock()]},))
 
 
@@ -93,5 +93,5 @@ def test_a_variable_that_cannot_travel_is_named():
     def uses_guard(comm):
         return guard
 
-    with pytest.raises(CannotTravel, match="`guard`, used by `uses_guard`"):
+    with pytest.raises(NotSerializable, match="`guard`, used by `uses_guard`"):
         run(uses_guard, 2)

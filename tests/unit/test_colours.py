@@ -9,8 +9,8 @@ import itertools
 import numpy as np
 import pytest
 
-from distlab.show.kinds import looks_of
-from distlab.show.theme import (
+from distlab.show.canvas.looks import looks_of
+from distlab.show.canvas.theme import (
     INK,
     KIND_COLORS,
     MUTED,

@@ -8,7 +8,7 @@ import pytest
 
 from distlab.errors import InvalidArgument
 from distlab.show import compare
-from distlab.trace import Event, Payload, Shares, Trace
+from distlab.trace import Contributions, Event, Shares, Trace
 
 N = 4
 
@@ -26,7 +26,7 @@ def ring_run(n=N, shares=True):
             adds = step < n - 1
             summed = tuple(a + b for a, b in zip(carried, there, strict=True))
             now[dst][chunk] = summed if adds else carried
-            sent.setdefault((src, dst), []).append(Payload((chunk,), (carried,)))
+            sent.setdefault((src, dst), []).append(Contributions((chunk,), (carried,)))
             times = float(step), step + 0.5
             events.append(Event(src, *times, "send", dst, 8, step + 1, ""))
             events.append(Event(dst, *times, "recv", src, 8, step + 1, ""))

@@ -46,8 +46,10 @@ def test_what_came_of_every_attempt_shows_in_its_look():
 def test_tasks_tell_a_death_and_what_it_undid():
     alt = tasks(KILLED).alt
     assert "2 workers, 3 maps, 1 reduce, 6 attempts, 6 s" in alt
-    told = "worker 1 was killed during map 2; map 1, which it had finished, waits again"
-    assert told in alt
+    described = (
+        "worker 1 was killed during map 2; map 1, which it had finished, waits again"
+    )
+    assert described in alt
     assert "Worker 1: map 1 (undone), map 2 (lost), map 2 (attempt 2)." in alt
 
 

@@ -260,10 +260,10 @@ def test_settings_are_options_and_their_comments_the_help(
     monkeypatch.setattr("sys.argv", ["train.py", "--help"])
     with pytest.raises(SystemExit):
         script["main"]()
-    told = " ".join(capsys.readouterr().out.split())
-    assert '--steps STEPS "how" many % (default: 3)' in told
-    assert "--fast, --no-fast default: False" in told
-    assert "--again AGAIN default: no" in told and "--none" not in told
+    described = " ".join(capsys.readouterr().out.split())
+    assert '--steps STEPS "how" many % (default: 3)' in described
+    assert "--fast, --no-fast default: False" in described
+    assert "--again AGAIN default: no" in described and "--none" not in described
 
 
 def test_models_and_data_are_among_what_works_alone(tmp_path):

@@ -13,8 +13,8 @@ from soaks import nightly
 
 from distlab.errors import InvalidArgument
 from distlab.show import amdahl, compare, memory, pipeline, player, ratios, traffic
-from distlab.show.schedule import Schedule
-from distlab.show.theme import INK, MUTED, PAPER, WARNING, rank_color
+from distlab.show.canvas.theme import INK, MUTED, PAPER, WARNING, rank_color
+from distlab.show.reading.pipeline_cells import PipelineCells
 from distlab.trace import Event, Trace
 from distlab.train.pipeline import (
     gpipe,
@@ -562,7 +562,7 @@ def test_memory_is_what_the_schedule_holds():
     assert "held at most, from stage 0: 4, 4, 4, 4." in picture.alt
     for make in (gpipe, one_f_one_b, interleaved, zero_bubble_h2):
         schedule = make(4, 8)
-        drawn_ = Schedule(timed(schedule).cells(), "slot")
+        drawn_ = PipelineCells(timed(schedule).cells(), "slot")
         for stage in range(4):
             assert drawn_.most_held(stage) == max(schedule.held(stage))
 

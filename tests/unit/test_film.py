@@ -8,8 +8,8 @@ import pytest
 from traces import barrier, message, point
 
 from distlab.show import player
-from distlab.show.film.data import film_data
-from distlab.show.film.film import Film
+from distlab.show.player.animation import Animation
+from distlab.show.player.data import player_data
 from distlab.trace import Event, Trace
 
 STUCK = ("waiting", "awaited")
@@ -69,7 +69,7 @@ TRACES["nobody"] = Trace(0, [])
 
 @pytest.mark.parametrize("name", TRACES)
 def test_bytes_sent_at_the_end_are_those_of_the_trace_and_never_fall(name):
-    trace, film = TRACES[name], Film(TRACES[name])
+    trace, film = TRACES[name], Animation(TRACES[name])
     ranks = range(trace.world_size)
     assert film.frames[-1].sent == [trace.bytes_sent(rank) for rank in ranks]
     for before, after in itertools.pairwise(film.frames):
@@ -81,7 +81,7 @@ def test_bytes_sent_at_the_end_are_those_of_the_trace_and_never_fall(name):
 
 @pytest.mark.parametrize("name", TRACES)
 def test_every_message_is_in_exactly_one_frame_and_those_of_a_round_together(name):
-    trace, frames = TRACES[name], Film(TRACES[name]).frames
+    trace, frames = TRACES[name], Animation(TRACES[name]).frames
     expected = Counter()
     for (send, recv), number in trace.round_of_messages():
         pair = (send.rank, send.peer) if send else (recv.peer, recv.rank)
@@ -102,10 +102,10 @@ def test_every_message_is_in_exactly_one_frame_and_those_of_a_round_together(nam
 
 @pytest.mark.parametrize("name", TRACES)
 def test_moments_never_go_back_and_stay_within_the_run(name):
-    film = Film(TRACES[name])
+    film = Animation(TRACES[name])
     moments = [frame.at_s for frame in film.frames]
     assert moments == sorted(moments) and moments[-1] <= film.end_s
-    data = film_data(film)
+    data = player_data(film)
     shares = [frame["at"] for frame in data["frames"]]
     assert shares == sorted(shares)
     assert shares[0] >= 0 and shares[-1] <= 1
@@ -121,16 +121,16 @@ def test_moments_never_go_back_and_stay_within_the_run(name):
 def test_marks_become_titles_and_rounds_without_have_numbers():
     events = [point(0, 0, "gather, from rank 1"), *message(1, 0, 1, 2)]
     events += [point(0, 3, "send back"), *message(0, 1, 4, 5, step=2)]
-    titles = [frame.title for frame in Film(Trace(2, events)).frames]
+    titles = [frame.title for frame in Animation(Trace(2, events)).frames]
     assert titles == ["Start", "Gather, from rank 1", "Send back"]
-    unnamed = Film(Trace(2, message(0, 1, 0, 1) + message(0, 1, 2, 3))).frames
+    unnamed = Animation(Trace(2, message(0, 1, 0, 1) + message(0, 1, 2, 3))).frames
     assert [f.title for f in unnamed] == ["Start", "Round 1 of 2", "Round 2 of 2"]
 
 
 def test_barriers_and_collectives_are_stops_with_the_ranks_that_met():
     events = [barrier(rank, 0, 1) for rank in range(3)]
     events += [barrier(r, 2, 3, 2, "collective", "all_reduce") for r in (0, 2)]
-    frames = Film(Trace(3, events)).frames
+    frames = Animation(Trace(3, events)).frames
     assert [f.title for f in frames] == ["Start", "Barrier", "All_reduce"]
     assert [f.ranks for f in frames] == [[], [0, 1, 2], [0, 2]]
     assert frames[1].text == "All ranks wait until the last of them is there."
@@ -141,12 +141,12 @@ def test_a_barrier_comes_before_what_its_ranks_sent_after_it():
     """Rank 2 is slow to leave; what ranks 0 and 1 do next still comes next."""
     events = [barrier(0, 0, 1), barrier(1, 0, 1), barrier(2, 0.9, 5)]
     events += message(0, 1, 2, 3, step=2)
-    titles = [frame.title for frame in Film(Trace(3, events)).frames]
+    titles = [frame.title for frame in Animation(Trace(3, events)).frames]
     assert titles == ["Start", "Barrier", "Round 1 of 1"]
 
 
 def test_an_empty_trace_has_a_start_that_says_so():
-    (frame,) = Film(Trace(3)).frames
+    (frame,) = Animation(Trace(3)).frames
     assert frame.text.startswith("No rank sent a message")
     assert frame.sent == [0, 0, 0]
 
@@ -158,7 +158,7 @@ def test_more_than_two_thousand_stops_are_put_together_and_nothing_is_lost():
         pair = k // 3 % 3, (k // 3 + 1) % 3
         events += message(*pair, k, k + 0.5, 10 + k, k + 1, label)
     trace = Trace(3, events)
-    film = Film(trace)
+    film = Animation(trace)
     assert 1000 < len(film.frames) <= 2002
     moves = [move for frame in film.frames for move in frame.moves]
     assert sum(move.count for move in moves) == 5001
@@ -171,14 +171,14 @@ def test_more_than_two_thousand_stops_are_put_together_and_nothing_is_lost():
 
 def test_messages_lost_in_stops_put_together_are_all_counted_in_words():
     sends = [message(0, 1, k, k + 0.5, 8, k + 1, "dropped")[0] for k in range(6000)]
-    frames = Film(Trace(2, sends)).frames
+    frames = Animation(Trace(2, sends)).frames
     lost = sum(int(frame.text.split()[0]) for frame in frames[1:])
     assert lost == 6000
 
 
 def test_a_thousand_ranks_are_all_there_and_the_panel_says_whom_it_leaves_out():
     events = [e for r in range(1000) for e in message(r, (r + 1) % 1000, 0, 1)]
-    film = Film(Trace(1000, events))
+    film = Animation(Trace(1000, events))
     assert film.geometry.shape == "ring" and len(film.geometry.nodes) == 1000
     assert len(film.frames[1].moves) == 1000 and len(film.rows) == 16
     assert "Ranks 15 to 998 are left out." in film.notes

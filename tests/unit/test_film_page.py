@@ -14,8 +14,8 @@ from PIL import Image, ImageChops
 from distlab.errors import InvalidArgument
 from distlab.show import compare, player, save
 from distlab.show.assets import document
-from distlab.show.film.film import Film
-from distlab.show.film.still import frame_svg
+from distlab.show.player.animation import Animation
+from distlab.show.player.still import frame_svg
 from distlab.trace import Event, Shares, Trace
 
 # what a browser would run, or fetch, or break on, if it were not text
@@ -141,7 +141,7 @@ def test_a_page_asks_for_nothing_from_elsewhere(name):
 
 @every
 def test_the_data_are_json_and_say_what_the_film_says(name):
-    film = Film(TRACES[name])
+    film = Animation(TRACES[name])
     (data,) = data_of(player(TRACES[name]).html())
     assert [frame["t"] for frame in data["frames"]] == [f.title for f in film.frames]
     assert [frame["x"] for frame in data["frames"]] == [f.text for f in film.frames]
@@ -251,7 +251,7 @@ def test_a_gif_moves_stands_at_every_stop_and_plays_for_ever(tmp_path):
     save(ring(3, 2), tmp_path / "film.gif", "A ring")
     image = Image.open(tmp_path / "film.gif")
     assert image.format == "GIF" and image.info["loop"] == 0
-    stops = len(Film(ring(3, 2)).frames)
+    stops = len(Animation(ring(3, 2)).frames)
     assert image.n_frames > stops
     pictures, waits = [], []
     for number in range(image.n_frames):

@@ -7,10 +7,10 @@ import pytest
 
 from distlab.errors import InvalidArgument
 from distlab.show import player
-from distlab.show.film.film import Film
-from distlab.show.film.geometry import Geometry
-from distlab.show.film.shape import SHAPES, WIDTH
-from distlab.show.film.svg import marker
+from distlab.show.player.animation import Animation
+from distlab.show.player.geometry import Geometry
+from distlab.show.player.shape import SHAPES, WIDTH
+from distlab.show.player.svg import marker
 from distlab.trace import Event, Shares, Trace
 
 
@@ -77,7 +77,7 @@ SITTING |= {f"nobody of {n}": (set(), n, "ring") for n in (0, 1, 4)}
 @pytest.mark.parametrize("name", SITTING)
 def test_the_shape_is_read_from_who_sends_to_whom(name):
     pairs, n, shape = SITTING[name]
-    assert Film(trace_of(pairs, n)).geometry.shape == shape
+    assert Animation(trace_of(pairs, n)).geometry.shape == shape
 
 
 @pytest.mark.parametrize("name", SITTING)
@@ -214,7 +214,7 @@ def test_tables_are_drawn_for_up_to_sixteen_ranks_and_a_note_says_so(n, drawn):
     held = [[(0, ((0,) * n,))] for _ in range(n)]
     trace = trace_of(ring(n), n)
     trace.shares = Shares([0, 4], held, {})
-    film = Film(trace)
+    film = Animation(trace)
     assert bool(film.geometry.tables) == drawn
     assert any("up to 16 ranks" in note for note in film.notes) != drawn
 

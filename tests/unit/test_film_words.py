@@ -3,13 +3,13 @@
 import pytest
 from traces import barrier, message, point
 
-from distlab.show.film.film import Film
-from distlab.show.film.painter import Painter
-from distlab.trace import Event, Payload, Shares, Trace
+from distlab.show.player.animation import Animation
+from distlab.show.player.painter import Painter
+from distlab.trace import Contributions, Event, Shares, Trace
 
 
 def said(trace):
-    return [f"{frame.title}: {frame.text}" for frame in Film(trace).frames]
+    return [f"{frame.title}: {frame.text}" for frame in Animation(trace).frames]
 
 
 # ---- what is said ---------------------------------------------------------------
@@ -17,10 +17,10 @@ def said(trace):
 
 def test_every_rank_sends_only_if_every_rank_does():
     ring = [e for r in range(4) for e in message(r, (r + 1) % 4, 0, 1)]
-    told = "Every rank r sends one message, 8 B, to rank r "
-    assert f"{told}+ 1 (3 to 0)." in said(Trace(4, ring))[1]
+    described = "Every rank r sends one message, 8 B, to rank r "
+    assert f"{described}+ 1 (3 to 0)." in said(Trace(4, ring))[1]
     back = [e for r in range(4) for e in message(r, (r - 1) % 4, 0, 1)]
-    assert f"{told}- 1 (0 to 3)." in said(Trace(4, back))[1]
+    assert f"{described}- 1 (0 to 3)." in said(Trace(4, back))[1]
     one = [e for _ in range(4) for e in message(0, 1, 0, 1)]
     assert "Every rank" not in said(Trace(4, one))[1]
 
@@ -32,7 +32,7 @@ def test_a_stop_has_the_label_that_its_ranks_had_marked():
         Event(0, 5, 5, "mark", None, 0, 1, "back"),
     ]
     events += [Event(0, 5, 9, "send", 1, 8, 2, ""), Event(1, 5, 9, "recv", 0, 8, 2, "")]
-    assert [told.split(":")[0] for told in said(Trace(2, events))][1:] == [
+    assert [described.split(":")[0] for described in said(Trace(2, events))][1:] == [
         "Gather",
         "Back",
     ]
@@ -40,8 +40,10 @@ def test_a_stop_has_the_label_that_its_ranks_had_marked():
 
 def test_clocks_that_contradict_each_other_are_counted_in_a_note():
     backwards = [*message(0, 1, 0, 1)[:1], Event(1, -5, -3, "recv", 0, 8, 1, "")]
-    assert any("1 message arrived before" in n for n in Film(Trace(2, backwards)).notes)
-    assert not Film(Trace(2, message(0, 1, 0, 1))).notes
+    assert any(
+        "1 message arrived before" in n for n in Animation(Trace(2, backwards)).notes
+    )
+    assert not Animation(Trace(2, message(0, 1, 0, 1))).notes
 
 
 def table(n, *rows):
@@ -59,7 +61,7 @@ def test_tables_of_a_round_are_those_after_the_last_call_in_it():
         [(0, (0, 0, 1))],
     )
     carried = {(1, 0): (0, 1, 0), (2, 0): (0, 0, 1)}
-    shares.sent = {pair: [Payload((0,), (c,))] for pair, c in carried.items()}
+    shares.sent = {pair: [Contributions((0,), (c,))] for pair, c in carried.items()}
     events = [
         Event(2, 0, 1, "send", 0, 8, 1, ""),
         Event(1, 0.5, 1, "send", 0, 8, 1, ""),
@@ -68,7 +70,9 @@ def test_tables_of_a_round_are_those_after_the_last_call_in_it():
         Event(0, 0.1, 1, "recv", 1, 8, 2, ""),
         Event(0, 0.1, 1, "recv", 2, 8, 3, ""),
     ]
-    frames = Film(Trace(3, events + message(0, 1, 2, 3, step=4), shares=shares)).frames
+    frames = Animation(
+        Trace(3, events + message(0, 1, 2, 3, step=4), shares=shares)
+    ).frames
     assert frames[1].tables[0, 0] == (1, 1, 1)
 
 
@@ -107,7 +111,7 @@ KILLED = [
 
 
 def test_death_is_the_last_stop_and_says_who_died_and_who_waits():
-    film = Film(Trace(3, KILLED, cut_s=8))
+    film = Animation(Trace(3, KILLED, cut_s=8))
     last = film.frames[-1]
     assert (last.title, last.broken, last.at_s) == ("How it ended", True, 8)
     assert [(m.src, m.dst, m.sent, m.fate) for m in last.moves] == [
@@ -132,20 +136,20 @@ def test_only_ranks_that_are_gone_are_crossed_out():
     events = [*message(0, 1, 0, 1), point(2, 4, "kill", "fault")]
     events += [point(1, 2, "crash", "fault"), point(1, 3, "restart", "fault")]
     events += [point(0, 5, "partition 0 | 1 2", "fault", 6)]
-    film = Film(Trace(3, events))
+    film = Animation(Trace(3, events))
     drawn = Painter(film).dynamic(len(film.frames) - 1)
     assert drawn.count('class="cross"') == 1
 
 
 def test_a_message_that_the_network_lost_is_said_and_counts_as_sent():
-    (_, frame) = Film(Trace(2, message(0, 1, 0, 1, 9, 1, "dropped")[:1])).frames
+    (_, frame) = Animation(Trace(2, message(0, 1, 0, 1, 9, 1, "dropped")[:1])).frames
     assert frame.text == "1 message dropped on the way."
     assert frame.sent == [9, 0] and frame.moves[0].fate == "dropped"
 
 
 def test_a_partition_is_told_with_its_sides():
     split = point(0, 0.5, "partition 0 | 1", "fault", 3)
-    film = Film(Trace(2, [*message(0, 1, 0, 1), split, *message(1, 0, 4, 5)]))
+    film = Animation(Trace(2, [*message(0, 1, 0, 1), split, *message(1, 0, 4, 5)]))
     assert "The network is partitioned 0 | 1." in film.frames[1].text
     assert not film.frames[-1].broken
 
@@ -156,6 +160,6 @@ def test_a_partition_is_told_with_its_sides():
 def test_who_waits_for_a_lost_rank_is_told_what_became_of_it(label, fate):
     stuck = [Event(0, 1, None, "recv", 2, 8, 1, ""), point(2, 0, label, "fault")]
     stuck.append(Event(1, 1, None, "recv", 0, 8, 1, ""))
-    text = Film(Trace(3, stuck, cut_s=2)).frames[-1].text
+    text = Animation(Trace(3, stuck, cut_s=2)).frames[-1].text
     assert f"rank 0 is left in recv from 2, which {fate}; rank 1 is left" in text
     assert "rank 1 is left in recv from 0." in text

@@ -62,7 +62,7 @@ def leave(folder, dumps, name="nccl_trace_rank_"):
     return folder
 
 
-def told(folder, calls, **more):
+def described(folder, calls, **more):
     """Return what is explained of rank -> entries."""
     return explain(leave(folder, {r: dump(each, **more) for r, each in calls.items()}))
 
@@ -74,7 +74,7 @@ def upto(last, state="started", **more):
 
 def test_a_rank_that_skipped_a_collective_is_named_with_all_that_wait(tmp_path):
     calls = {rank: upto(7) for rank in range(4)} | {1: upto(6, "completed")}
-    explained = told(tmp_path, calls)
+    explained = described(tmp_path, calls)
     assert explained.verdict == (
         "rank 1 never called all_reduce(float32[4]) of the default group, which "
         "ranks 0, 2 and 3 wait in"
@@ -88,7 +88,7 @@ def test_a_rank_that_skipped_a_collective_is_named_with_all_that_wait(tmp_path):
 def test_every_side_of_a_disagreement_is_named(tmp_path):
     sizes = {0: (4,), 1: (2, 2), 2: (6,), 3: (4,)}
     calls = {rank: upto(3, sizes=(size,)) for rank, size in sizes.items()}
-    assert told(tmp_path, calls).verdict == (
+    assert described(tmp_path, calls).verdict == (
         "ranks disagree about collective 3 of the default group: rank 1 called "
         "all_reduce(float32[2, 2]), rank 2 called all_reduce(float32[6]), ranks 0 and "
         "3 called all_reduce(float32[4])"
@@ -111,7 +111,9 @@ def test_a_disagreement_is_explained_by_the_calls_that_follow(tmp_path, names, s
         return [call(n, name, state="scheduled") for n, name in enumerate(names, 3)]
 
     calls = {rank: queued("all_reduce", "reduce", "broadcast") for rank in range(4)}
-    assert said in " ".join(str(told(tmp_path, calls | {1: queued(*names)})).split())
+    assert said in " ".join(
+        str(described(tmp_path, calls | {1: queued(*names)})).split()
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_a_disagreement_is_explained_by_the_calls_that_follow(tmp_path, names, s
 )
 def test_sizes_that_may_differ_are_no_disagreement(tmp_path, name, more):
     root = call(1, name, **{more: [[2], [2]]})
-    assert not told(tmp_path, {0: [root], 1: [call(1, name)]}, world=2).faults
+    assert not described(tmp_path, {0: [root], 1: [call(1, name)]}, world=2).faults
 
 
 def test_groups_that_are_queued_in_two_orders_deadlock(tmp_path):
@@ -133,7 +135,7 @@ def test_groups_that_are_queued_in_two_orders_deadlock(tmp_path):
     one, other = call(1, state="started"), call(1, state="scheduled", **group)
     two, another = call(1, state="started", **group), call(1, state="scheduled")
     calls = {0: [one, other], 1: [two, another]}
-    assert told(tmp_path, calls, groups={"1": (0, 1)}, world=2).verdict == (
+    assert described(tmp_path, calls, groups={"1": (0, 1)}, world=2).verdict == (
         "deadlock: rank 0 waits in all_reduce(float32[4]) of the default group for "
         "rank 1, which waits in all_reduce(float32[4]) of group 1 (tp) [0, 1] for "
         "rank 0"
@@ -144,7 +146,7 @@ def test_what_holds_up_another_group_is_told_first(tmp_path):
     group = {"process_group": ("1", "tp")}
     waits = [call(1), call(1, state="started", **group)]
     calls = {0: upto(2), 1: waits, 2: [call(1)], 3: upto(2)}
-    explained = told(tmp_path, calls, groups={"1": (1, 2)})
+    explained = described(tmp_path, calls, groups={"1": (1, 2)})
     assert [fault.ranks for fault in explained.faults] == [(2,), (2,)]
     assert "ranks 0 and 3 wait in" in str(explained)
     assert "group 1 (tp) [1, 2], for rank 2" in str(explained)
@@ -152,22 +154,22 @@ def test_what_holds_up_another_group_is_told_first(tmp_path):
 
 def test_sends_that_nobody_receives_are_a_deadlock_or_a_missing_call(tmp_path):
     sends = {0: [pair(1, "send 0->1")], 1: [pair(1, "send 1->0")]}
-    assert told(tmp_path, sends, world=2).verdict == (
+    assert described(tmp_path, sends, world=2).verdict == (
         "deadlock: rank 0 waits in send(float32[4]) to rank 1 of the default group for "
         "rank 1, which waits in send(float32[4]) to rank 0 of the default group for "
         "rank 0"
     )
-    assert told(tmp_path, sends | {1: []}, world=2).verdict == (
+    assert described(tmp_path, sends | {1: []}, world=2).verdict == (
         "rank 1 never called the other side of send(float32[4]) to rank 1 of the "
         "default group, which rank 0 waits in"
     )
     met = sends | {1: [pair(1, "recv 1<-0")]}
-    assert "the other side has called" in told(tmp_path, met, world=2).verdict
+    assert "the other side has called" in described(tmp_path, met, world=2).verdict
 
 
 def test_a_call_that_all_made_and_none_ends_is_no_fault_of_the_code(tmp_path):
     calls = {rank: upto(3) for rank in range(3)} | {3: upto(3, "scheduled")}
-    explained = told(tmp_path, calls)
+    explained = described(tmp_path, calls)
     assert explained.verdict == (
         "all ranks of the default group called all_reduce(float32[4]), and ranks 0 to "
         "3 did not end it"
@@ -185,7 +187,7 @@ def test_a_batch_ends_when_its_last_call_does(tmp_path):
         call(1, "_allgather_base", state="scheduled"),
         call(1, "coalesced"),
     ]
-    explained = told(tmp_path, {0: batch, 1: batch}, world=2)
+    explained = described(tmp_path, {0: batch, 1: batch}, world=2)
     assert explained.verdict.startswith("no rank is behind")
     assert "all_gather_into_tensor(float32[4]) and all_gather_into" in str(explained)
 
@@ -194,14 +196,14 @@ def test_calls_that_were_overwritten_are_not_taken_for_skipped(tmp_path):
     group = {"process_group": ("1", "dp")}
     late = [call(n) for n in range(50, 60)]
     calls = {0: [*late, call(9, state="started", **group)], 1: late}
-    explained = told(tmp_path, calls, groups={"1": (0, 1)}, world=2)
+    explained = described(tmp_path, calls, groups={"1": (0, 1)}, world=2)
     assert "never called" not in explained.verdict
     assert "Rank 1 overwrote all calls in group 1" in str(explained)
 
 
 def test_a_thousand_ranks_fit_a_screen_and_lose_no_number(tmp_path):
     calls = {rank: upto(2) for rank in range(1024)} | {512: [call(1)]}
-    text = str(told(tmp_path, calls, world=1024))
+    text = str(described(tmp_path, calls, world=1024))
     assert "ranks 0 to 511 and 513 to 1023 wait in" in text
     assert len(text.splitlines()) < 30
     assert max(map(len, text.splitlines())) < 160
@@ -276,7 +278,7 @@ def test_files_of_an_earlier_run_are_noticed(tmp_path):
 
 
 def test_dumps_without_a_call_tell_nothing(tmp_path):
-    text = str(told(tmp_path, {0: [], 1: []}))
+    text = str(described(tmp_path, {0: [], 1: []}))
     assert text.startswith("no rank has recorded a call, so nothing can be told")
     assert "TORCH_FR_BUFFER_SIZE=2000" in text
 
@@ -293,7 +295,7 @@ def test_json_is_read_though_it_has_no_stacks(tmp_path):
 def test_only_lines_of_python_files_are_shown_and_those_of_today_said(tmp_path, name):
     (tmp_path / name).write_text("password\n")
     frames = [{"name": "f", "filename": str(tmp_path / name), "line": 1}]
-    text = str(told(tmp_path, {0: upto(2, frames=frames), 1: [call(1)]}, world=2))
+    text = str(described(tmp_path, {0: upto(2, frames=frames), 1: [call(1)]}, world=2))
     assert ("password" in text) == (name == "train.py")
     assert ("train.py changed after the last call" in text) == (name == "train.py")
 
@@ -301,7 +303,7 @@ def test_only_lines_of_python_files_are_shown_and_those_of_today_said(tmp_path, 
 def test_the_page_needs_nothing_else_and_marks_who_never_called(tmp_path):
     frames = [{"name": "f", "filename": "/job/<script>.py", "line": 1}]
     calls = {rank: upto(12, frames=frames) for rank in range(4)} | {2: upto(11)}
-    page = told(tmp_path, calls).html()
+    page = described(tmp_path, calls).html()
     assert not re.search("https?:|<script|<link|<img", page)
     assert "<th>ranks 0, 1 and 3</th>" in page and "✗ never called" in page
     assert "waits for rank 2" in page and "prefers-color-scheme: dark" in page

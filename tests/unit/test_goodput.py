@@ -124,8 +124,10 @@ def test_an_interval_of_zero_is_refused():
 
 def test_a_lifeline_shows_every_kind_and_tells_the_goodput():
     life = simulate(SLOW, 3 * DAY)
-    picture = show.lifeline({"20 spares": life, "no failures": simulate(JOB, 3 * HOUR)})
+    picture = show.goodput_timeline(
+        {"20 spares": life, "no failures": simulate(JOB, 3 * HOUR)}
+    )
     assert f"{life.goodput:.1%}" in picture.alt
     assert f"{life.failures} failures" in picture.alt
     with pytest.raises(InvalidArgument, match="a dict from a name to a Life"):
-        show.lifeline([])
+        show.goodput_timeline([])

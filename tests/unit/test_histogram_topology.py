@@ -15,7 +15,7 @@ from artists import assert_legible, drawn, pixels, texts, words
 
 from distlab.errors import InvalidArgument
 from distlab.show import histogram, topology
-from distlab.show.theme import INK, MUTED, rank_color
+from distlab.show.canvas.theme import INK, MUTED, rank_color
 
 HOSTILE = "cost $x_1$ &\n<b>\\frac{1}{2}</b> 日本 " + "w" * 300
 

@@ -10,8 +10,8 @@ from traces import KILLED, job, kill, work
 
 from distlab.errors import InvalidArgument
 from distlab.show import compare, player
-from distlab.show.attempts import Attempts
-from distlab.show.film.data import film_data
+from distlab.show.player.data import player_data
+from distlab.show.reading.attempts import Attempts
 
 
 def random_job(seed):
@@ -80,7 +80,7 @@ def test_nobody_is_a_rank_and_the_data_is_plain(name):
     ours = r"<(script|style) data-once>.*?</\1>"
     assert "rank" not in re.sub(ours, "", played.html(), flags=re.DOTALL)
     assert "rank" not in played.alt
-    json.dumps(film_data(played.film), allow_nan=False)
+    json.dumps(player_data(played.film), allow_nan=False)
     assert len(played.film.frames) < 900
 
 

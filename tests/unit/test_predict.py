@@ -12,10 +12,10 @@ from guesses import LINES, NO_NUMBERS, NUMBERS
 
 from distlab import predict
 from distlab.errors import InvalidArgument
-from distlab.predictions import bridge as bridge_module
-from distlab.predictions import kept as kept_module
-from distlab.predictions.answers import Number
-from distlab.predictions.form import Form
+from distlab.learner.predictions import bridge as bridge_module
+from distlab.learner.predictions import kept as kept_module
+from distlab.learner.predictions.answers import Number
+from distlab.learner.predictions.form import Form
 
 QUESTION = "How many megabytes does rank 0 send?"
 GROWTH = ("grows", "shrinks", "stays as it is")

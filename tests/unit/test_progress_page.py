@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from distlab import progress
-from distlab.progress.page import Page
-from distlab.progress.record import Record
-from distlab.progress.standing import standing
+from distlab.learner import progress
+from distlab.learner.progress.page import Page
+from distlab.learner.progress.progress_summary import progress_summary
+from distlab.learner.progress.record import Record
 
 ROOT = Path(__file__).parents[2]
 RING = "10_ring_all_reduce"
@@ -27,7 +27,7 @@ def stands(tmp_path):
         path = tmp_path / "progress.json"
         held = {"lessons": dict(lessons), "exercises": dict(exercises)}
         path.write_text(json.dumps(held))
-        return Page(standing(Record(path)))
+        return Page(progress_summary(Record(path)))
 
     return given
 
@@ -40,7 +40,7 @@ def printed(page, width):
 
 def read_whole(stem):
     """Return a record of a lesson whose cells all ran."""
-    from distlab.progress.course import find_course
+    from distlab.learner.progress.course import find_course
 
     lessons, _ = find_course({"lessons": {}, "exercises": {}})
     return {"cells": list(lessons[stem].cells), "last": "2026-03-01T10:00:00"}
@@ -129,7 +129,9 @@ def test_a_lesson_that_nobody_knows_is_shown_as_it_was_recorded(stands):
 
 def test_a_note_is_said_before_what_comes_next(tmp_path):
     (tmp_path / "progress.json").write_text("{")
-    lines = repr(Page(standing(Record(tmp_path / "progress.json")))).splitlines()
+    lines = repr(
+        Page(progress_summary(Record(tmp_path / "progress.json")))
+    ).splitlines()
     assert any("damaged" in line for line in lines[:-1]) and "Next" in lines[-1]
 
 

@@ -11,8 +11,8 @@ import pytest
 from decks import HOSTILE, card, html
 
 from distlab.errors import InvalidArgument
-from distlab.quiz import Card, Deck, ask, cards
-from distlab.quiz.card import LEVELS, parse_cards
+from distlab.learner.quiz import Card, Deck, ask, cards
+from distlab.learner.quiz.card import LEVELS, parse_cards
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "lessons").glob("*.ipynb"))
@@ -180,7 +180,7 @@ def test_hostile_texts_stay_texts():
 
 
 def test_showing_cards_needs_neither_torch_nor_a_notebook():
-    code = "import sys; from distlab.quiz import ask; ask(10)._repr_mimebundle_()\n"
+    code = "import sys; from distlab.learner.quiz import ask; ask(10)._repr_mimebundle_()\n"
     code += "print({'torch', 'IPython', 'ipywidgets'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("set()\n", "")

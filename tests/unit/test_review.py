@@ -12,10 +12,10 @@ from typer.testing import CliRunner
 
 from distlab.__main__ import app
 from distlab.errors import InvalidArgument
-from distlab.predictions import kept
-from distlab.quiz import Deck, cards, deck, review
-from distlab.quiz.deck import _heard
-from distlab.quiz.review import due, rate, selected
+from distlab.learner.predictions import kept
+from distlab.learner.quiz import Deck, cards, deck, review
+from distlab.learner.quiz.deck import _heard
+from distlab.learner.quiz.review import due, rate, selected
 
 NOON = datetime(2030, 6, 1, 12, tzinfo=UTC)
 FOUR = [card(number) for number in range(4)]

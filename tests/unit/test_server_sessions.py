@@ -3,7 +3,7 @@
 import selectors
 import socket
 
-from distlab.processes.server import Place, Server, Session
+from distlab.processes.server import OwnerSession, Place, Server
 
 
 class Alone(Server):
@@ -20,7 +20,7 @@ class Alone(Server):
 def opened(server):
     """Return a new session of a server, and its owner's end."""
     ours, theirs = socket.socketpair()
-    session = Session(theirs)
+    session = OwnerSession(theirs)
     server.sessions.add(session)
     server.selector.register(theirs, selectors.EVENT_READ, lambda: None)
     return session, ours

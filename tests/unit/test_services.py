@@ -15,13 +15,15 @@ import pip
 import pytest
 
 from distlab import run
-from distlab.commands.services import open_in, repository
+from distlab.commands.running.services import open_in, repository
 from distlab.launch.gpus import on_two_gpus
 from distlab.launch.machine import count_gpus
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "lessons").glob("*.ipynb"))
-NAMED = "from distlab.commands.services import here; print(here() and here().name)"
+NAMED = (
+    "from distlab.commands.running.services import here; print(here() and here().name)"
+)
 
 
 def python(*words, **variables):
@@ -136,7 +138,7 @@ def test_the_first_cell_changes_no_package_that_is_there(made, tmp_path):
     ready = {
         "distlab/__init__.py": "",
         "distlab/commands/__init__.py": "",
-        "distlab/commands/services.py": "def ready(): print('ready')",
+        "distlab/commands/running/services.py": "def ready(): print('ready')",
     }
     cell = cells_of(made / "lessons/02_cap.ipynb")["install"]
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}
@@ -182,8 +184,8 @@ def made_without_device(tree):
 @pytest.mark.parametrize("lesson", LESSONS[-8:], ids=lambda path: path.stem)
 def test_a_section_for_two_gpus_takes_device_and_backend_from_one_place(lesson):
     cells = {k: v for k, v in cells_of(lesson).items() if "two-gpus" in k}
-    told, *code = cells.values()
-    assert told.startswith("### With two GPUs") and len(code) == 2
+    described, *code = cells.values()
+    assert described.startswith("### With two GPUs") and len(code) == 2
     assert "on_two_gpus(" in code[-1]
     assert not re.search(r"\.cuda\(|cuda:|backend=|\.cpu\(", "".join(code))
     assert not list(made_without_device(ast.parse("\n".join(code))))

@@ -305,13 +305,13 @@ def test_any_adding_and_copying_is_read_back_exactly(seed):
                 assert table[chunk] == tuple(truth[rank, place])
     sent = {key: iter(payloads) for key, payloads in shares.sent.items()}
     for (_, to, of, part), carried in kept:
-        payload, told = next(sent[of, to]), {}
+        payload, described = next(sent[of, to]), {}
         for chunk, counts in zip(*payload, strict=True):
             for place in range(*shares.bounds[chunk : chunk + 2]):
-                told[place] = counts
+                described[place] = counts
         places = range(length)[part]
         expected = dict(zip(places, map(tuple, carried), strict=True))
-        assert told == {place: c for place, c in expected.items() if any(c)}
+        assert described == {place: c for place, c in expected.items() if any(c)}
     edges = {edge for (*_, part), _ in kept for edge in (part.start, part.stop)}
     differs = {
         place

@@ -12,8 +12,8 @@ from soaks import nightly
 
 from distlab.errors import InvalidArgument
 from distlab.show import scaling, timeline
-from distlab.show.marks import place_marks
-from distlab.show.theme import RANK_COLORS, WAITING, WARNING, rank_color
+from distlab.show.canvas.mark_labels import place_marks
+from distlab.show.canvas.theme import RANK_COLORS, WAITING, WARNING, rank_color
 from distlab.trace import Event, Trace
 from distlab.units import readable_seconds
 

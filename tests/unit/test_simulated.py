@@ -210,14 +210,14 @@ def everybody_sends_first(comm):
 
 @pytest.mark.parametrize("fn", [everybody_sends_first, lambda comm: comm.barrier()])
 def test_a_simulated_run_that_is_over_tells_the_same_after_a_journey(fn):
-    def told(ended):
+    def described(ended):
         try:
             return repr(ended.report())
         except Deadlock as failure:
             return str(failure)
 
     ended = simulate(fn, 3, args=(), fabric=EVEN)
-    assert told(pickle.loads(pickle.dumps(ended))) == told(ended)
+    assert described(pickle.loads(pickle.dumps(ended))) == described(ended)
 
 
 def one_skips_the_barrier(comm):

@@ -5,17 +5,17 @@ import os
 
 import pytest
 
-from distlab.launch.call import Failure, Outcome
+from distlab.launch.call import Failure, RankOutcome
 from distlab.launch.story import tell
 from distlab.processes import anonymous_file
-from distlab.recorder import Blackboard, Recorder
+from distlab.recorder import Recorder, SharedTrace
 
 
 @pytest.fixture
 def notes():
     """Return a board, and the recorders of its two ranks."""
     block = anonymous_file("notes")
-    board = Blackboard(2, block)
+    board = SharedTrace(2, block)
     recorders = [Recorder(rank, 2, block) for rank in range(2)]
     board.begin()
     yield board, recorders
@@ -23,16 +23,16 @@ def notes():
     os.close(block)
 
 
-def told(board, kind, outcomes):
+def described(board, kind, outcomes):
     failure = Failure(kind, outcomes={o.rank: o for o in outcomes}, timeout_s=5)
     return tell(failure, board, (), ["", ""])
 
 
-RETURNED = [Outcome(0, "returned", 7.0), Outcome(1, "returned", 6.0)]
+RETURNED = [RankOutcome(0, "returned", 7.0), RankOutcome(1, "returned", 6.0)]
 
 
 def test_a_time_out_that_all_ranks_just_missed_says_so(notes):
-    error = told(notes[0], "timeout", RETURNED)
+    error = described(notes[0], "timeout", RETURNED)
     assert error.cause.startswith("rank 0 did not return within ")
     assert error.cause.endswith(", but just after") and error.rank == 0
     assert "rank 1 had returned" in str(error)
@@ -40,12 +40,12 @@ def test_a_time_out_that_all_ranks_just_missed_says_so(notes):
 
 def test_an_interrupt_says_how_far_the_ranks_were(notes):
     board, recorders = notes
-    assert str(told(board, "interrupted", [])) == "before the ranks had begun"
+    assert str(described(board, "interrupted", [])) == "before the ranks had begun"
     for recorder in recorders:
         recorder.begin()
-    lines = str(told(board, "interrupted", RETURNED[:1])).splitlines()
+    lines = str(described(board, "interrupted", RETURNED[:1])).splitlines()
     assert lines[0] == "rank 1 has not returned"
-    lines = str(told(board, "interrupted", RETURNED)).splitlines()
+    lines = str(described(board, "interrupted", RETURNED)).splitlines()
     assert lines[0] == "as the last rank ended"
 
 

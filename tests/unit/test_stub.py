@@ -3,7 +3,7 @@
 import pytest
 
 from distlab import stub
-from distlab.commands.statements import without_stubs
+from distlab.commands.exporting.statements import without_stubs
 from distlab.errors import InvalidArgument
 
 

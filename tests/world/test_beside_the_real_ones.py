@@ -377,8 +377,8 @@ def buckets_of_ddp(comm, types, most):
     model = DistributedDataParallel(Chain(types), bucket_cap_mb=most / MiB)
     for _ in range(3):  # after the first it orders its buckets as gradients came
         model(torch.ones(2, 40)).backward()
-    told = model._get_ddp_logging_data()["rebuilt_per_bucket_param_indices"]
-    return [[int(number) for number in one.split()] for one in told.split(", ")]
+    described = model._get_ddp_logging_data()["rebuilt_per_bucket_param_indices"]
+    return [[int(number) for number in one.split()] for one in described.split(", ")]
 
 
 @pytest.mark.parametrize("name", CHAINS)

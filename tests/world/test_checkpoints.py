@@ -43,8 +43,8 @@ class Model(nn.Module):
     def __init__(self, width=16, dtype=torch.float64):
         super().__init__()
         self.gpt = GPT(width=width, layers=2, heads=2, length=12)
-        self.gpt.scores.weight = self.gpt.bytes.weight
-        self.gpt.places.requires_grad_(False)
+        self.gpt.head.weight = self.gpt.token_embedding.weight
+        self.gpt.position_embedding.requires_grad_(False)
         self.register_buffer("seen", torch.zeros(()))
         self.to(dtype)
 

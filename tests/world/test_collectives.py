@@ -226,7 +226,7 @@ def uneven(rank, n):
     return [(2 * rank + peer) % 4 * (rank != 1) for peer in range(n)]
 
 
-def unequal_all_to_all(comm, dtype, told):
+def unequal_all_to_all(comm, dtype, described):
     """Exchange rows that say whose they are; return the lengths, and whether right."""
     n, rank = comm.world_size, comm.rank
     mine = [
@@ -234,7 +234,7 @@ def unequal_all_to_all(comm, dtype, told):
         for peer, rows in enumerate(uneven(rank, n))
     ]
     lengths = [uneven(peer, n)[rank] for peer in range(n)]
-    if not told:
+    if not described:
         lengths = exchange_lengths(comm, mine)
     got = collectives.pairwise_all_to_all(comm, mine, lengths=lengths)
     expected = [np.full((r, 3), 10 * p + rank) for p, r in enumerate(lengths)]
@@ -247,11 +247,11 @@ def test_rows_of_unequal_number_cost_their_bytes_and_8_to_ask_for_a_length(world
     for dtype in (torch.float64, torch.bfloat16, np.dtype("float32")):
         rows = [[3 * dtype.itemsize * r for r in uneven(rank, n)] for rank in range(n)]
         expected = cost.pairwise_all_to_all(n, rows, itemsize=dtype.itemsize)
-        for told in (True, False):
-            report = world.run(unequal_all_to_all, dtype, told)
+        for described in (True, False):
+            report = world.run(unequal_all_to_all, dtype, described)
             for rank, (lengths, right) in enumerate(report.results):
                 assert right and lengths == [uneven(peer, n)[rank] for peer in range(n)]
-            total = expected if told else expected + cost.pairwise_all_to_all(n, 8)
+            total = expected if described else expected + cost.pairwise_all_to_all(n, 8)
             trace = report.trace
             sent = tuple(trace.bytes_sent(rank) for rank in range(n))
             messages = tuple(trace.messages_sent(rank) for rank in range(n))

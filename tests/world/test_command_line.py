@@ -132,10 +132,10 @@ def test_a_lesson_runs_in_its_own_folder_with_this_interpreter(mixed):
 
 def test_a_failing_cell_is_told_by_lesson_number_and_error_without_traceback(mixed):
     done, _ = mixed
-    told = (
+    described = (
         "01_failing failed in code cell 2 of 3:\n    ValueError: [no] such\n    shard\n"
     )
-    assert told in done.stdout
+    assert described in done.stdout
     assert "Traceback" not in done.stdout + done.stderr
 
 
@@ -177,8 +177,10 @@ def test_a_cell_that_takes_too_long_is_stopped_and_the_page_says_so(tmp_path):
 
 def test_a_kernel_that_dies_is_told_with_its_exit_status(mixed):
     done, _ = mixed
-    told = "05_dying failed in code cell 2 of 2:\n    the kernel died: exit status 3\n"
-    assert told in done.stdout
+    described = (
+        "05_dying failed in code cell 2 of 2:\n    the kernel died: exit status 3\n"
+    )
+    assert described in done.stdout
 
 
 def test_a_lesson_that_leaves_early_has_failed(mixed):

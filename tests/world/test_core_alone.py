@@ -56,9 +56,9 @@ def test_commands_that_need_more_say_in_one_line_which_extra(alone):
         "grade 10": "nbgrader: grading",
     }.items():
         package, extra = needs.split(": ")
-        status, told = alone("-m", "distlab", *command.split())
+        status, described = alone("-m", "distlab", *command.split())
         name = command.split()[0]
         line = f'distlab {name} needs {package}: pip install "distlab[{extra}]"'
-        assert (status, told) == (1, line)
+        assert (status, described) == (1, line)
     assert alone("-m", "distlab", "--help")[0] == 0
     assert alone("-m", "distlab", "progress")[0] == 0

@@ -108,12 +108,12 @@ def test_the_first_line_says_what_hangs(dumps, job):
 
 
 def test_lines_of_the_job_are_shown_and_none_of_torch(dumps):
-    told = str(explain(dumps / "barrier"))
-    assert "rank 0, hanging.py, line" in told and ": dist.barrier()" in told
-    assert "distributed_c10d" not in told
+    described = str(explain(dumps / "barrier"))
+    assert "rank 0, hanging.py, line" in described and ": dist.barrier()" in described
+    assert "distributed_c10d" not in described
     # All calls look the same, and rank 1 lacks one only in the end.
-    told = str(explain(dumps / "skipped"))
-    assert "Collective 4 they called from different lines" in told
+    described = str(explain(dumps / "skipped"))
+    assert "Collective 4 they called from different lines" in described
 
 
 def test_a_rank_without_a_dump_is_named_and_the_others_are_told(dumps, tmp_path):

@@ -16,7 +16,7 @@ from distlab.collectives import (
 from distlab.collectives.chunks import chunk_lengths, split
 from distlab.links import LINKS
 from distlab.show import compare, player
-from distlab.show.film.film import Film
+from distlab.show.player.animation import Animation
 from distlab.simulated import Uniform
 
 FABRIC = Uniform(LINKS["InfiniBand NDR"])
@@ -24,7 +24,7 @@ RIGHT = [naive_all_reduce, tree_all_reduce, ring_all_reduce]
 
 
 def frames_of(fn, n=3, **options):
-    return Film(follow(fn, n, **options).trace).frames
+    return Animation(follow(fn, n, **options).trace).frames
 
 
 def ranks_in(counts):
@@ -41,7 +41,7 @@ def ranks_in(counts):
 def test_at_the_end_every_chunk_holds_every_share_once(fn, n, place):
     for numbers in (1, 3, 10, 40):
         trace = follow(fn, n, numbers=numbers, **place).trace
-        film, bounds = Film(trace), trace.shares.bounds
+        film, bounds = Animation(trace), trace.shares.bounds
         tables = film.frames[-1].tables
         assert set(tables.values()) == {(1,) * n}
         assert set(tables) == {(r, c) for r in range(n) for c in range(film.chunks)}
@@ -55,8 +55,8 @@ def test_at_the_end_every_chunk_holds_every_share_once(fn, n, place):
         assert bounds == cuts
         sent = [trace.bytes_sent(rank) for rank in range(n)]
         assert film.frames[-1].sent == sent
-        told = sum(len(payloads) for payloads in trace.shares.sent.values())
-        assert told == len(trace.messages())
+        described = sum(len(payloads) for payloads in trace.shares.sent.values())
+        assert described == len(trace.messages())
         if n > 1:
             assert "Every chunk is now complete on every rank." in film.frames[-1].text
 
@@ -141,7 +141,7 @@ def test_ranks_print_once_though_there_are_two_runs(capfd):
 
 def test_seventeen_ranks_are_told_apart():
     trace = follow(naive_all_reduce, 17, numbers=2, fabric=FABRIC).trace
-    assert set(Film(trace).frames[-1].tables.values()) == {(1,) * 17}
+    assert set(Animation(trace).frames[-1].tables.values()) == {(1,) * 17}
     assert ranks_in(trace.shares.sent[0, 16][0].counts[0]) == list(range(17))
 
 

@@ -5,11 +5,11 @@ import torch
 
 from distlab import follow
 from distlab.collectives import ring_all_reduce
-from distlab.show.film.film import Film
+from distlab.show.player.animation import Animation
 
 
 def frames_of(fn, n=3, **options):
-    return Film(follow(fn, n, **options).trace).frames
+    return Animation(follow(fn, n, **options).trace).frames
 
 
 def chain(comm, tensor, arrive):
@@ -49,8 +49,8 @@ def test_a_share_that_counts_twice_is_named_with_its_rank():
 
     first, second = frames_of(doubles)[1:]
     assert "Rank 1 counts the contribution of rank 2 more than once." in first.text
-    told = "Rank 0 counts the contributions of ranks 1, 2 more than once."
-    assert told in second.text
+    described = "Rank 0 counts the contributions of ranks 1, 2 more than once."
+    assert described in second.text
     assert second.tables[0, 0] == (1, 2, 4)
 
 

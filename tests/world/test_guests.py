@@ -12,23 +12,23 @@ from stores import is_gone, wait_until
 
 from distlab.errors import EngineFailed
 from distlab.launch.machine import PRELOAD
-from distlab.processes import Ended, Guests, Lines
+from distlab.processes import Ended, LaunchedProcesses, Lines
 
 STARTS_THREE = 'for i in 0 1 2; do NUMBER=$i "$@" & done; wait'
 
 
 @pytest.fixture
-def guests():
+def launched():
     """Yield three guests of a shell; each becomes the command that it is sent."""
-    guests = guests_of(STARTS_THREE)
-    yield guests
-    guests.stop()
+    launched = launched_by(STARTS_THREE)
+    yield launched
+    launched.stop()
 
 
-def guests_of(script):
-    return Guests(
+def launched_by(script):
+    return LaunchedProcesses(
         3,
-        "distlab.processes.guest:host",
+        "distlab.processes.launched_child:host",
         host=lambda folder: ["bash", "-c", script, "bash"],
         number="NUMBER",
         environment=os.environ,
@@ -36,15 +36,15 @@ def guests_of(script):
     )
 
 
-def become(guests, index, script):
-    guests.send(index, json.dumps(["bash", "-c", script]).encode())
+def become(launched, index, script):
+    launched.send(index, json.dumps(["bash", "-c", script]).encode())
 
 
-def what_happens(guests, until):
+def what_happens(launched, until):
     """Return all that `poll` reports, up to the moment that `until` speaks of."""
     happened = []
     while not until(happened):
-        happened += guests.poll(0.1)
+        happened += launched.poll(0.1)
     return happened
 
 
@@ -52,31 +52,31 @@ def ends(happened):
     return {what.index: what.status for what in happened if isinstance(what, Ended)}
 
 
-def test_each_guest_is_the_one_it_was_started_as(guests):
+def test_each_guest_is_the_one_it_was_started_as(launched):
     for index in range(3):
-        become(guests, index, f"echo $NUMBER is {index}")
-    happened = what_happens(guests, lambda happened: len(ends(happened)) == 3)
+        become(launched, index, f"echo $NUMBER is {index}")
+    happened = what_happens(launched, lambda happened: len(ends(happened)) == 3)
     lines = {what.index: what.text for what in happened if isinstance(what, Lines)}
     assert lines == {index: f"{index} is {index}\n" for index in range(3)}
 
 
-def test_a_guest_that_fails_is_reported_and_the_others_go_on(guests):
-    become(guests, 0, "exit 3")
-    become(guests, 1, "kill -SEGV $$")
-    happened = what_happens(guests, lambda happened: len(ends(happened)) == 2)
+def test_a_guest_that_fails_is_reported_and_the_others_go_on(launched):
+    become(launched, 0, "exit 3")
+    become(launched, 1, "kill -SEGV $$")
+    happened = what_happens(launched, lambda happened: len(ends(happened)) == 2)
     assert ends(happened) == {0: 3, 1: -signal.SIGSEGV}
-    become(guests, 2, "echo still here")
-    happened = what_happens(guests, ends)
+    become(launched, 2, "echo still here")
+    happened = what_happens(launched, ends)
     assert happened == [Lines(2, "still here\n"), Ended(2, 0)]
 
 
-def test_a_guest_whose_first_process_is_killed_is_gone_with_it(guests):
-    become(guests, 1, "sleep 1000")
-    while guests.pids[1] is None:
-        guests.poll(0.1)
-    second = psutil.Process(guests.pids[1])
+def test_a_guest_whose_first_process_is_killed_is_gone_with_it(launched):
+    become(launched, 1, "sleep 1000")
+    while launched.pids[1] is None:
+        launched.poll(0.1)
+    second = psutil.Process(launched.pids[1])
     second.parent().kill()
-    assert ends(what_happens(guests, ends)) == {1: -signal.SIGKILL}
+    assert ends(what_happens(launched, ends)) == {1: -signal.SIGKILL}
     wait_until(lambda: is_gone(second))
 
 
@@ -85,24 +85,24 @@ def test_a_guest_whose_first_process_is_killed_is_gone_with_it(guests):
     [("printf 'no room here'; exit 5", "exit status 5"), ("kill -9 $$", "SIGKILL")],
 )
 def test_a_host_that_ends_early_is_told_with_its_last_words(script, how):
-    guests = guests_of(script)
+    launched = launched_by(script)
     with pytest.raises(EngineFailed, match=f"bash ended before.*{how}") as raised:
-        what_happens(guests, lambda happened: False)
-    guests.stop()
+        what_happens(launched, lambda happened: False)
+    launched.stop()
     assert ("It said: no room here" in str(raised.value)) == ("no room" in script)
 
 
 def test_a_host_that_is_killed_takes_its_guests_along():
-    guests = guests_of(STARTS_THREE)
-    while None in guests.pids[:3]:
-        guests.poll(0.1)
-    seconds = [psutil.Process(pid) for pid in guests.pids[:3]]
+    launched = launched_by(STARTS_THREE)
+    while None in launched.pids[:3]:
+        launched.poll(0.1)
+    seconds = [psutil.Process(pid) for pid in launched.pids[:3]]
     seconds[0].parent().parent().kill()
     with pytest.raises(EngineFailed, match="SIGKILL"):
-        what_happens(guests, lambda happened: False)
-    guests.stop()
+        what_happens(launched, lambda happened: False)
+    launched.stop()
     wait_until(lambda: all(map(is_gone, seconds)))
-    assert not os.path.exists(guests.folder)
+    assert not os.path.exists(launched.folder)
 
 
 OWNER = f"""
@@ -112,7 +112,7 @@ import psutil
 from distlab.processes import Guests
 guests = Guests(
     3,
-    "distlab.processes.guest:host",
+    "distlab.processes.launched_child:host",
     host=lambda folder: ["bash", "-c", STARTS_THREE, "bash"],
     number="NUMBER",
     environment=os.environ,

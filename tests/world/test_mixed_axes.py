@@ -43,9 +43,11 @@ class Stage(nn.Module):
         super().__init__()
         blocks = len(gpt.blocks) // pp.world_size
         self.blocks = gpt.blocks[pp.rank * blocks :][:blocks]
-        self.first = pp.rank == 0 and nn.ModuleList([gpt.bytes, gpt.places])
+        self.first = pp.rank == 0 and nn.ModuleList(
+            [gpt.token_embedding, gpt.position_embedding]
+        )
         self.last = pp.rank == pp.world_size - 1 and nn.Sequential(
-            gpt.last_norm, gpt.scores
+            gpt.last_norm, gpt.head
         )
 
     def forward(self, x):

@@ -17,11 +17,11 @@ from soaks import nightly, repeats
 from stores import is_gone, wait_until
 
 from distlab import (
-    CannotTravel,
     EngineFailed,
     EngineMissing,
     InvalidArgument,
     NestedWorld,
+    NotSerializable,
     RankDied,
     RankRaised,
     WorldTimeout,
@@ -300,7 +300,7 @@ def test_what_cannot_be_run_is_refused_before_anything_starts():
         mpi.run(endless, 0)
     with pytest.raises(InvalidArgument, match="timeout_s"):
         mpi.run(endless, timeout_s=-1)
-    with pytest.raises(CannotTravel, match=r"args\[0\] is a lock"):
+    with pytest.raises(NotSerializable, match=r"args\[0\] is a lock"):
         mpi.run(endless, args=(threading.Lock(),))
     with pytest.raises(RankRaised, match=r"mpi\.run was called inside rank") as raised:
         run(lambda comm: mpi.run(endless), 1)

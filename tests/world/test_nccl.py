@@ -26,7 +26,7 @@ from distlab.train.fsdp import FullySharded
 from distlab.train.models import GPT, Block, spell
 from distlab.train.shards import mean_part
 from distlab.train.steps import MasterWeights
-from distlab.train.watch import Watch
+from distlab.train.watch import ParameterWatch
 from distlab.train.zero import ZeroOptimizer
 
 GPUS = count_gpus()
@@ -225,7 +225,9 @@ def on_meta(comm):
     """Take steps of every kind with all tensors on "meta"; return who complained."""
     comm = Comm(0, 1, device=torch.device("meta"), recorder=comm.recorder)
     device, complaints = comm.device, []
-    Watch.note = Watch.check = lambda *_: None  # it compares values; here are none
+    ParameterWatch.note = ParameterWatch.check = lambda *_: (
+        None
+    )  # it compares values; here are none
 
     def with_master_weights(comm, gpt):
         optimizer = MasterWeights(gpt.bfloat16().parameters(), torch.optim.AdamW)

@@ -39,8 +39,8 @@ def test_the_look_for_what_is_left_sees_processes_and_files_and_no_server():
     assert not left_since(before)
     sleeper, folder = subprocess.Popen(["sleep", "1000"]), new_folder(in_memory=True)
     try:
-        told = left_since(before)
-        assert told == {f"process {sleeper.pid}": "sleep 1000", folder: ""}
+        described = left_since(before)
+        assert described == {f"process {sleeper.pid}": "sleep 1000", folder: ""}
     finally:
         sleeper.kill()
         sleeper.wait()
@@ -158,7 +158,7 @@ def test_when_the_process_server_is_killed_the_next_call_starts_another():
 SPAWNED = """
 from distlab.calls.console import Console
 from distlab.launch.ranks import Ranks
-from distlab.calls.travel import pack_task
+from distlab.calls.serialize import pack_task
 from distlab.processes import Interrupts
 def work(comm):
     import torch

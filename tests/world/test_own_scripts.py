@@ -68,10 +68,10 @@ def test_each_rank_draws_numbers_of_its_own(launched):
 
 def test_a_batch_fewer_is_named_where_it_hangs(launched):
     run, _ = launched(TRAINS, "5", "fewer", ranks=3)
-    told = str(run.failure)
-    assert "rank 1 returned after 4 backward passes and never called DDP's" in told
-    assert "job.py, line 7: model(torch.ones(4, 10)).sum().backward()" in told
-    assert "--page out.html" in told
+    described = str(run.failure)
+    assert "rank 1 returned after 4 backward passes and never called DDP's" in described
+    assert "job.py, line 7: model(torch.ones(4, 10)).sum().backward()" in described
+    assert "--page out.html" in described
 
 
 class EndsOnceTold(io.StringIO):
@@ -143,10 +143,10 @@ ENDS = {
 
 @pytest.mark.parametrize("name", ENDS)
 def test_however_it_ends(launched, name):
-    text, told = ENDS[name]
+    text, described = ENDS[name]
     run, _ = launched(text)
-    assert told is None or told in str(run.failure), run.failure
-    assert (told is None) == (run.failure is None), run.failure
+    assert described is None or described in str(run.failure), run.failure
+    assert (described is None) == (run.failure is None), run.failure
 
 
 def test_what_is_to_be_done_at_exit_is_done(launched, tmp_path):

@@ -185,8 +185,8 @@ def by_torch(comm, name, chunks):
     given, last = (inputs,) if comm.rank == 0 else (), comm.rank == 3
     schedule.step(*given, **({"target": targets, "losses": losses} if last else {}))
     grads = [[p.grad.tolist() for p in part.parameters()] for part in own]
-    told = OF_TORCH[name] if name == "Schedule1F1B" else of_torch(schedule)
-    return [loss.item() for loss in losses], grads, told
+    described = OF_TORCH[name] if name == "Schedule1F1B" else of_torch(schedule)
+    return [loss.item() for loss in losses], grads, described
 
 
 @pytest.mark.parametrize("name", OF_TORCH)
@@ -208,7 +208,7 @@ def test_order_losses_and_gradients_are_those_of_torchs_schedules(worlds, name):
 def small_gpt():
     torch.manual_seed(0)
     gpt = GPT(width=8, layers=3, heads=2, length=9).double()
-    gpt.scores.weight = gpt.bytes.weight
+    gpt.head.weight = gpt.token_embedding.weight
     gpt.blocks[1].network[0].weight.requires_grad_(False)
     draw = torch.Generator().manual_seed(1)
     return gpt, torch.randint(0, 256, (8, 10), generator=draw)
@@ -216,12 +216,18 @@ def small_gpt():
 
 def cut(gpt):
     def embedded(text):
-        return gpt.bytes(text) + gpt.places(torch.arange(text.shape[1]))
+        return gpt.token_embedding(text) + gpt.position_embedding(
+            torch.arange(text.shape[1])
+        )
 
     first = nn.Module()
-    first.bytes, first.places, first.forward = gpt.bytes, gpt.places, embedded
+    first.token_embedding, first.position_embedding, first.forward = (
+        gpt.token_embedding,
+        gpt.position_embedding,
+        embedded,
+    )
     middle = nn.Sequential(gpt.blocks[1], nn.Identity())
-    last = nn.Sequential(gpt.blocks[2], gpt.last_norm, gpt.scores)
+    last = nn.Sequential(gpt.blocks[2], gpt.last_norm, gpt.head)
     return nn.Sequential(first, gpt.blocks[0]), middle, last
 
 
@@ -232,7 +238,7 @@ def next_byte(scores, text):
 def tied_beside_whole(comm, make, recompute):
     gpt, text = small_gpt()
     stage = cut(gpt)[comm.rank]
-    tied = gpt.bytes.weight if comm.rank != 1 else None
+    tied = gpt.token_embedding.weight if comm.rank != 1 else None
     how = {"recompute": recompute, "tied": tied}
     pipe = PipelinedModel(comm, [stage], make(3, 4), next_byte, **how)
     pipe.step(text[:, :-1], text[:, 1:])

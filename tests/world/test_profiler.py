@@ -16,7 +16,7 @@ from torch.profiler import record_function
 from distlab import Trace, World
 from distlab.engines.profiler import Profile, profiled, trace_of_profiles
 from distlab.show import player
-from distlab.show.reading import Reading
+from distlab.show.reading.trace_reading import Reading
 from distlab.units import readable_bytes
 
 N = 3

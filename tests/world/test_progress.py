@@ -13,8 +13,8 @@ import pytest
 from jupyter_client.manager import KernelManager
 from jupyter_core.utils import ensure_event_loop
 
-from distlab.progress.record import Record
-from distlab.progress.watch import Watch
+from distlab.learner.progress.record import Record
+from distlab.learner.progress.watch import NotebookWatch
 
 RUN = "from nbclient.cli import main; main()"
 GUESS = """from distlab import predict
@@ -162,7 +162,7 @@ class Result:
 
 def test_a_cell_does_not_wait_while_another_kernel_writes(tmp_path):
     record = Record(tmp_path / "p.json")
-    watch = Watch(None, tmp_path / "10_ring.ipynb", record)
+    watch = NotebookWatch(None, tmp_path / "10_ring.ipynb", record)
     with (tmp_path / "p.lock").open("a") as other_kernel:
         fcntl.flock(other_kernel, fcntl.LOCK_EX)
         for _ in range(50):
@@ -175,7 +175,7 @@ def test_a_cell_does_not_wait_while_another_kernel_writes(tmp_path):
 WRITER = """
 import sys
 from pathlib import Path
-from distlab.progress.record import Record
+from distlab.learner.progress.record import Record
 record = Record(Path(sys.argv[1]))
 for n in range(int(sys.argv[3])):
     record.update(lambda held: held["lessons"].setdefault(f"{sys.argv[2]}-{n}", {}))

@@ -150,7 +150,7 @@ def test_steps_by_hand_are_no_mistake_and_masters_are_watched_too(world):
     assert world.run(steps_by_hand_and_by_masters).results == ["noticed"] * N
 
 
-def told(comm, call, *args):
+def described(comm, call, *args):
     """Return what a call that all ranks make together says on this one."""
     try:
         call(comm, *args)
@@ -161,11 +161,11 @@ def told(comm, call, *args):
 def other_values(comm):
     torch.manual_seed(0)
     model = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3))
-    before = told(comm, check_same_values, model)
+    before = described(comm, check_same_values, model)
     if comm.rank == 2:
         with torch.no_grad():
             model[1].weight[1, 1] += 1e-7
-    return before, told(comm, check_same_values, model)
+    return before, described(comm, check_same_values, model)
 
 
 def test_values_that_differ_are_named_with_rank_and_parameter(world):
@@ -185,7 +185,7 @@ def shares(comm, count):
 
     cut = sampled()[: -1 if rank == 2 else None]
     return [
-        told(comm, check_sharing, indices)
+        described(comm, check_sharing, indices)
         for indices in (sampled(), range(count), sampled(seed=rank), cut)
     ]
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from distlab import Deadlock, Kill, RankDied, RankRaised, collectives, run
-from distlab.calls import plain
-from distlab.calls.travel import unpack_plain
-from distlab.errors import CannotTravel, CollectiveMismatch
+from distlab.calls import untrusted_data as plain
+from distlab.calls.serialize import read_untrusted
+from distlab.errors import CollectiveMismatch, NotSerializable
 from distlab.launch import Relaying
 from distlab.links import LINKS
 from distlab.processes import inside
@@ -128,14 +128,14 @@ def test_a_rank_that_sends_garbage_is_blamed(name):
 
 @pytest.mark.parametrize("what", [[1.0] * 100, [1] * 100, [[1.0] * 50, (2,) * 50]])
 def test_more_than_anybody_could_read_is_refused(what, monkeypatch):
-    assert unpack_plain(pickle.dumps(what)) == what
+    assert read_untrusted(pickle.dumps(what)) == what
     monkeypatch.setattr(plain, "_MOST_THINGS", 100)
-    with pytest.raises(CannotTravel, match="anybody could read"):
-        unpack_plain(pickle.dumps(what))
+    with pytest.raises(NotSerializable, match="anybody could read"):
+        read_untrusted(pickle.dumps(what))
 
 
 def test_what_would_run_when_it_is_opened_is_refused(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(CannotTravel):
-        unpack_plain(b"cos\nsystem\n(Vtouch opened\ntR.")
+    with pytest.raises(NotSerializable):
+        read_untrusted(b"cos\nsystem\n(Vtouch opened\ntR.")
     assert not os.listdir()

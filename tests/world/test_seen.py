@@ -261,10 +261,10 @@ HANGS = [
 
 
 @pytest.mark.parametrize("hang, told", HANGS)
-def test_a_hang_is_named_from_the_moment_all_wait(hang, told):
+def test_a_hang_is_named_from_the_moment_all_wait(hang, described):
     with pytest.raises(CollectiveMismatch) as failed:
         run(hang, 3, timeout_s=30)
-    assert told in str(failed.value)
+    assert described in str(failed.value)
     last = max(e.end or e.start for e in failed.value.trace.events)
     assert failed.value.trace.cut_s - last < 2
 

@@ -251,8 +251,8 @@ def test_a_damaged_save_is_named_and_the_older_one_is_loaded(
     for rank, loaded in enumerate(worlds[2].run(load_model, tmp_path).results):
         step, value, own, skipped, _ = loaded
         assert (step, value, own) == (2, 2.0, rank)
-        (told,) = skipped
-        assert all(words in told for words in said.split(".*"))
+        (described,) = skipped
+        assert all(words in described for words in said.split(".*"))
 
 
 def test_another_model_is_named_before_anything_has_changed(worlds, tmp_path):

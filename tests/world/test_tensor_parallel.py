@@ -100,7 +100,7 @@ def in_a_gpt(comm, sequence, tied):
     """Return how far loss, gradients and their norm are from the unsplit GPT's."""
     gpt = made(GPT, width=16, layers=2, heads=4, length=9)
     if tied:
-        gpt.scores.weight = gpt.bytes.weight
+        gpt.head.weight = gpt.token_embedding.weight
     own = ParallelGPT(comm, gpt, sequence=sequence)
     text = torch.randint(0, 256, (2, 8), generator=torch.Generator().manual_seed(1))
     right, found = gpt.loss(text), own.loss(text)
@@ -115,7 +115,10 @@ def in_a_gpt(comm, sequence, tied):
     for name in ("bytes", "scores"):
         ours, theirs = getattr(own, name).weight, getattr(gpt, name).weight
         pairs.append((ours.grad, own_columns(comm, theirs.grad)))
-    for ours, theirs in ((own.places, gpt.places), (own.last_norm, gpt.last_norm)):
+    for ours, theirs in (
+        (own.position_embedding, gpt.position_embedding),
+        (own.last_norm, gpt.last_norm),
+    ):
         pairs.append((ours.weight.grad, theirs.weight.grad))
     return apart(pairs)
 

@@ -78,9 +78,9 @@ def test_a_group_is_killed_and_a_new_one_takes_over_the_state_of_those_that_went
     assert ends == [ends[0]] * 3
     first, *weights = ends[0]["steps"]
     members = [tuple(g for g, w in enumerate(each) if w) for each in weights]
-    told = [(0, 1, 2), (1, 2), (1, 2, 3)]  # the new group, too, tells of the first
-    members = members[members.index(told[0]) :]
-    assert list(dict.fromkeys(m for m in members if m in told)) == told
+    described = [(0, 1, 2), (1, 2), (1, 2, 3)]  # the new group, too, tells of the first
+    members = members[members.index(described[0]) :]
+    assert list(dict.fromkeys(m for m in members if m in described)) == described
     values, momentum = torch.tensor(first), torch.zeros(4)
     for step, shares in enumerate(weights):  # the same steps in one process
         each = [gradient_of(values, group, step) for group in range(GROUPS)]

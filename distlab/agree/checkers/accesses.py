@@ -20,8 +20,8 @@ from distlab.agree.checkers.evidence import (
     nothing_to_judge,
     seconds_of,
 )
-from distlab.agree.checkers.smallest import EXPLAINING, perhaps, smallest
-from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.checkers.shrink import EXPLAINING, perhaps, shrink
+from distlab.agree.checkers.verdict import HistoryVerdict
 from distlab.agree.models import CasRegister
 from distlab.history import History, called, shown
 from distlab.trace import Operation
@@ -151,12 +151,12 @@ def check_accesses(
     initial: Any,
     within_s: float,
     why_ok: str,
-) -> Verdict:
+) -> HistoryVerdict:
     """Return a model's verdict; `explain` judges one assignment of writes to reads."""
     history = history_of(history)
     deadline = time.monotonic() + seconds_of(within_s)
     if why := nothing_to_judge(history):
-        return Verdict("inconclusive", name, why, history)
+        return HistoryVerdict("inconclusive", name, why, history)
     accesses = Accesses(history, initial)
     found = _judged(accesses, explain, deadline)
     if found is None:
@@ -165,11 +165,11 @@ def check_accesses(
             "value that was written several times, and it is open which they saw. "
             "Have clients write different values."
         )
-        return Verdict("inconclusive", name, why, history)
+        return HistoryVerdict("inconclusive", name, why, history)
     if found.untested:
-        return Verdict("inconclusive", name, found.untested, history)
+        return HistoryVerdict("inconclusive", name, found.untested, history)
     if not found.violated:
-        return Verdict("ok", name, why_ok, history, orders=found.orders())
+        return HistoryVerdict("ok", name, why_ok, history, orders=found.orders())
 
     def judged(operations, until):
         return _judged(Accesses(History(operations), initial), explain, until)
@@ -180,9 +180,9 @@ def check_accesses(
 
     explaining = max(deadline, time.monotonic()) + EXPLAINING * within_s
     done = [o for o in history if o.outcome != "failed"]
-    kept = smallest(done, refuted, CasRegister(initial), explaining)
+    kept = shrink(done, refuted, CasRegister(initial), explaining)
     why = (judged(kept, explaining + within_s) or found).violated
-    return Verdict("violated", name, why, history, smallest=History(kept))
+    return HistoryVerdict("violated", name, why, history, smallest=History(kept))
 
 
 def _judged(accesses, explain, deadline):

@@ -27,8 +27,8 @@ verifying causal consistency, 2017.
 from typing import Any, NamedTuple
 
 from distlab.agree.checkers.accesses import INITIAL, Explained, check_accesses
-from distlab.agree.checkers.order import Order, bits
-from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.checkers.order import PartialOrder, bits
+from distlab.agree.checkers.verdict import HistoryVerdict
 from distlab.history import History, called, shown
 
 __all__ = ["check_causal"]
@@ -49,7 +49,7 @@ class _Bad(NamedTuple):
 
 def check_causal(
     history: History, *, initial: Any = None, within_s: float = 10
-) -> Verdict:
+) -> HistoryVerdict:
     """Return the verdict on the reads and writes of a history under causal memory.
 
     initial: the value of a key before its first write. This module's docstring defines
@@ -91,7 +91,7 @@ def _causes(accesses, seen):
     """Return the causal order, not closed yet."""
     used = accesses.in_use(seen)
     saw = [(write, read) for read, write in seen.items() if write != INITIAL]
-    return Order(len(accesses.all), accesses.program_order(used) + saw)
+    return PartialOrder(len(accesses.all), accesses.program_order(used) + saw)
 
 
 def _known(accesses, seen, causes, client):

@@ -4,9 +4,9 @@ from collections.abc import Hashable
 from typing import Any
 
 from distlab.agree.checkers.evidence import history_of, nothing_to_judge
-from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.checkers.verdict import HistoryVerdict
 from distlab.errors import InvalidArgument
-from distlab.history import History, called, shown, told
+from distlab.history import History, called, described, shown
 from distlab.units import readable_seconds
 
 __all__ = ["check_converged"]
@@ -14,7 +14,7 @@ __all__ = ["check_converged"]
 _NAME = "converged"
 
 
-def check_converged(history: History, *, quiet_s: float = 1.0) -> Verdict:
+def check_converged(history: History, *, quiet_s: float = 1.0) -> HistoryVerdict:
     """Return the verdict on whether the clients' last reads, after all writes, agree.
 
     quiet_s: seconds after the last write of a key from which its reads count; by then
@@ -33,7 +33,7 @@ def check_converged(history: History, *, quiet_s: float = 1.0) -> Verdict:
     if isinstance(quiet_s, bool) or not isinstance(quiet_s, int | float) or quiet_s < 0:
         raise InvalidArgument(f"quiet_s is {quiet_s!r}; say a number of seconds.")
     if why := nothing_to_judge(history):
-        return Verdict("inconclusive", _NAME, why, history)
+        return HistoryVerdict("inconclusive", _NAME, why, history)
     agreed, written = [], False
     for key, part in history.by_key().items():
         writes = [o for o in part if o.op != "read" and o.outcome != "failed"]
@@ -45,7 +45,7 @@ def check_converged(history: History, *, quiet_s: float = 1.0) -> Verdict:
         why = _disagreement(key, last, writes)
         if why:
             kept = History([*_needed(why[1], writes), *why[1]])
-            return Verdict("violated", _NAME, why[0], history, smallest=kept)
+            return HistoryVerdict("violated", _NAME, why[0], history, smallest=kept)
         if len(last) > 1:
             agreed += last
     if not agreed:
@@ -57,10 +57,10 @@ def check_converged(history: History, *, quiet_s: float = 1.0) -> Verdict:
                 f"{readable_seconds(quiet_s)} after its last write."
             )
         )
-        return Verdict("inconclusive", _NAME, why, history)
+        return HistoryVerdict("inconclusive", _NAME, why, history)
     keys = len({_one(read.key) for read in agreed})
     why = f"The last reads agree, on {keys} key{'' if keys == 1 else 's'}."
-    return Verdict("ok", _NAME, why, history, witness=tuple(agreed))
+    return HistoryVerdict("ok", _NAME, why, history, witness=tuple(agreed))
 
 
 def _last_reads(part, quiet):
@@ -91,7 +91,7 @@ def _disagreement(key, last, writes):
             certain = any(o.outcome == "ok" and o.op == "write" for o in writes)
             if lost and not certain:
                 continue
-            return f"{told(read)}, which was never written.", [read]
+            return f"{described(read)}, which was never written.", [read]
     return None
 
 

@@ -1,7 +1,7 @@
 """Conditions for a verdict: valid arguments, and a history that can tell stores apart.
 
 history_of, model_of, seconds_of, fitting      validation of the arguments
-nothing_to_judge, nothing_told                 histories that any store could produce
+nothing_to_judge, nothing_observed                 histories that any store could produce
 after_of, given_by                             a model's view of one operation
 needed, explains_programs                      orders that explain a history
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from distlab.agree.models import ANY, Model
 from distlab.errors import HistoryError, InvalidArgument
-from distlab.history import History, told
+from distlab.history import History, described
 from distlab.trace import Operation
 
 __all__ = [
@@ -22,8 +22,8 @@ __all__ = [
     "history_of",
     "model_of",
     "needed",
+    "nothing_observed",
     "nothing_to_judge",
-    "nothing_told",
     "seconds_of",
 ]
 
@@ -83,7 +83,9 @@ def fitting(history: History, model: Model):
         if operation.outcome == "failed":
             continue
         if why := _unfit(operation, model):
-            raise HistoryError(f"{told(operation)}{history.where(operation)} {why}.")
+            raise HistoryError(
+                f"{described(operation)}{history.where(operation)} {why}."
+            )
 
 
 def after_of(operation: Operation, state: Any, model: Model) -> Any:
@@ -154,7 +156,7 @@ def nothing_to_judge(history: History) -> str | None:
     return None
 
 
-def nothing_told(answered: Sequence[Operation], model: Model) -> str | None:
+def nothing_observed(answered: Sequence[Operation], model: Model) -> str | None:
     """Return a sentence if no result depends on an earlier operation, else None."""
     for operation in answered:
         if operation.end is None:

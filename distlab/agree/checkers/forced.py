@@ -13,7 +13,7 @@ Source: Gibbons and Korach, Testing shared memories, 1997.
 from collections import defaultdict
 from collections.abc import Sequence
 
-from distlab.agree.checkers.order import Order, bits
+from distlab.agree.checkers.order import PartialOrder, bits
 from distlab.agree.models import ANY, Model
 from distlab.trace import Operation
 
@@ -42,7 +42,7 @@ class Forced:
             return
         found = self._found()
         self.needless = self._needless(found)
-        order = Order(len(operations), self._programs())
+        order = PartialOrder(len(operations), self._programs())
         if timed:
             for number, before in self._answered_before():
                 order.direct[number] |= before

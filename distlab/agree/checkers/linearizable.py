@@ -14,15 +14,15 @@ from distlab.agree.checkers.evidence import (
     history_of,
     model_of,
     needed,
+    nothing_observed,
     nothing_to_judge,
-    nothing_told,
     seconds_of,
 )
 from distlab.agree.checkers.search import find_order
-from distlab.agree.checkers.smallest import EXPLAINING, smallest
-from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.checkers.shrink import EXPLAINING, shrink
+from distlab.agree.checkers.verdict import HistoryVerdict
 from distlab.agree.models import Model
-from distlab.history import History, called, shown, told
+from distlab.history import History, called, described, shown
 from distlab.trace import Operation
 from distlab.units import readable_seconds
 
@@ -31,7 +31,7 @@ __all__ = ["check_linearizable", "explains_in_time"]
 
 def check_linearizable(
     history: History, model: Model, *, within_s: float = 10
-) -> Verdict:
+) -> HistoryVerdict:
     """Return the verdict on whether every operation can have a linearization point.
 
     The point is between invocation and response; in the order of these points, one
@@ -50,7 +50,7 @@ def check_linearizable(
     fitting(history, model)
     name = f"linearizable {model.name}"
     if why := nothing_to_judge(history):
-        return Verdict("inconclusive", name, why, history)
+        return HistoryVerdict("inconclusive", name, why, history)
     parts = [
         [operation for operation in part if operation.outcome != "failed"]
         for part in history.by_key().values()
@@ -69,15 +69,15 @@ def check_linearizable(
         why = f"{within_s:g} s were too short for {late} of {len(parts)} keys."
         if len(parts) == 1:
             why = f"{within_s:g} s were too short to try every order."
-        return Verdict("inconclusive", name, why, history)
+        return HistoryVerdict("inconclusive", name, why, history)
     witness = _merged(orders, history)
     if witness is None or not explains_in_time(witness, history, model):
         why = "The times are too coarse: operations of one client overlap in them."
-        return Verdict("inconclusive", name, why, history)
-    if why := nothing_told(witness, model):
-        return Verdict("inconclusive", name, why, history)
+        return HistoryVerdict("inconclusive", name, why, history)
+    if why := nothing_observed(witness, model):
+        return HistoryVerdict("inconclusive", name, why, history)
     why = f"One order explains all {len(witness)} operations that took effect."
-    return Verdict("ok", name, why, history, witness=tuple(witness))
+    return HistoryVerdict("ok", name, why, history, witness=tuple(witness))
 
 
 def explains_in_time(
@@ -101,9 +101,9 @@ def _violated(history, name, model, part, found, deadline):
     def refuted(operations, optional, until):
         return find_order(operations, model, until, optional).refuted
 
-    kept = smallest(part, refuted, model, deadline, found.stuck_s)
+    kept = shrink(part, refuted, model, deadline, found.stuck_s)
     why = _why_no_order(kept, part, model)
-    return Verdict("violated", name, why, history, smallest=History(kept))
+    return HistoryVerdict("violated", name, why, history, smallest=History(kept))
 
 
 def _merged(orders, history):
@@ -165,7 +165,7 @@ def _why_no_order(
             if not givers:
                 return f"{_answer(last)}, which no operation had put there."
             if all(giver.start > last.end for giver in givers):
-                return f"{_answer(last)} before {told(givers[0])} was invoked."
+                return f"{_answer(last)} before {described(givers[0])} was invoked."
     before = [o for o in answered if o.end < last.start]
     # It should have seen an operation other than its value's writer, if there is one.
     other = [o for o in before if not set(found) & set(given_by(o, model))]
@@ -174,7 +174,7 @@ def _why_no_order(
     if not before:
         return f"No order explains these {len(kept)} operations, which all overlap."
     latest = max(other or before, key=lambda operation: operation.end)
-    sentence = f"{_answer(last)} after {told(latest)} had completed"
+    sentence = f"{_answer(last)} after {described(latest)} had completed"
     if isinstance(last.start, float):
         gap = readable_seconds(last.start - latest.end)
         sentence += f", {gap} before it began"

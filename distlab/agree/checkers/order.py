@@ -2,10 +2,10 @@
 
 from collections.abc import Iterable, Iterator
 
-__all__ = ["Order", "bits"]
+__all__ = ["PartialOrder", "bits"]
 
 
-class Order:
+class PartialOrder:
     """A partial order of the numbers below `size`, kept as the predecessors of each.
 
     before[n] has a bit for every number that precedes n; sorted has all of them in a
@@ -23,9 +23,9 @@ class Order:
         """Put one number before another; `close` derives what follows from that."""
         self.direct[two] |= 1 << one
 
-    def copy(self) -> "Order":
+    def copy(self) -> "PartialOrder":
         """Return a copy that can be extended alone."""
-        other = Order(0)
+        other = PartialOrder(0)
         other.direct, other.before = list(self.direct), list(self.before)
         other.sorted = self.sorted
         return other

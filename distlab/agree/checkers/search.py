@@ -25,7 +25,7 @@ from distlab.agree.checkers.forced import Forced
 from distlab.agree.models import ANY, Model
 from distlab.trace import Operation
 
-__all__ = ["Found", "find_order"]
+__all__ = ["SearchResult", "find_order"]
 
 _LOOK_AT_CLOCK = 256  # steps between two looks at the clock
 _LONG = 5000  # steps after which the constraints of the values are worth deriving
@@ -33,7 +33,7 @@ _NEVER = float("inf")
 
 
 @dataclass(frozen=True)
-class Found:
+class SearchResult:
     """The end of a search.
 
     order: the operations in an order that explains all, or None.
@@ -58,7 +58,7 @@ def find_order(
     optional: Collection[int] = (),
     *,
     timed: bool = True,
-) -> Found:
+) -> SearchResult:
     """Search for an order of the operations that explains their results.
 
     operations: in the order of their starts, none refused; of one key, if time counts.
@@ -70,15 +70,15 @@ def find_order(
     An operation of unknown outcome comes after its client's earlier ones, or never;
     its client's later ones do not wait for it.
     """
-    search = _Search(operations, model, optional, timed)
+    search = _OrderSearch(operations, model, optional, timed)
     if not timed:
         search.forced = Forced(operations, model)
         if search.forced.refuted:
-            return Found(None)
+            return SearchResult(None)
     return search.run(deadline)
 
 
-class _Search:
+class _OrderSearch:
     """One search; `taken` is the order up to here, with ~number for one left out.
 
     programs: of each client its completed operations, of which `at` are done.
@@ -124,7 +124,7 @@ class _Search:
         self.taken = []
 
     def run(self, deadline):
-        """Search, and return the `Found`."""
+        """Search, and return the `SearchResult`."""
         seen, steps, stuck = {}, 0, -1.0
         if self.forced:
             self._wait_for(self.forced)
@@ -136,21 +136,23 @@ class _Search:
                 stuck = max(stuck, limit)
                 levels.pop()
                 if not levels:
-                    return Found(None, stuck_s=stuck)
+                    return SearchResult(None, stuck_s=stuck)
                 self._back_to(levels[-1][0])
                 continue
             steps += 1
             if steps % _LOOK_AT_CLOCK == 0 and time.monotonic() > deadline:
-                return Found(None, in_time=False)
+                return SearchResult(None, in_time=False)
             if steps == _LONG and self.timed and self._cannot_be():
-                return Found(None, stuck_s=_NEVER)
+                return SearchResult(None, stuck_s=_NEVER)
             if not (self._take(number) if number >= 0 else self._leave_out(~number)):
                 continue
             if _is_new(seen, (self.done, self.state), self.spent):
                 levels.append(self._level())
             else:
                 self._back_to(mark)
-        return Found([self.operations[number] for number in self.taken if number >= 0])
+        return SearchResult(
+            [self.operations[number] for number in self.taken if number >= 0]
+        )
 
     def _wait_for(self, forced):
         """Apply the constraints of the values to the search."""

@@ -8,22 +8,22 @@ from distlab.agree.checkers.evidence import (
     history_of,
     model_of,
     needed,
+    nothing_observed,
     nothing_to_judge,
-    nothing_told,
     seconds_of,
 )
 from distlab.agree.checkers.search import find_order
-from distlab.agree.checkers.smallest import EXPLAINING, perhaps, smallest
-from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.checkers.shrink import EXPLAINING, perhaps, shrink
+from distlab.agree.checkers.verdict import HistoryVerdict
 from distlab.agree.models import Model
-from distlab.history import History, told
+from distlab.history import History, described
 
 __all__ = ["check_sequential"]
 
 
 def check_sequential(
     history: History, model: Model, *, within_s: float = 10
-) -> Verdict:
+) -> HistoryVerdict:
     """Return the verdict on whether one order of all operations explains the results.
 
     That order keeps each client's own order; real time does not count otherwise. An
@@ -45,22 +45,24 @@ def check_sequential(
     history.by_key()
     name = f"sequential {model.name}"
     if why := nothing_to_judge(history):
-        return Verdict("inconclusive", name, why, history)
+        return HistoryVerdict("inconclusive", name, why, history)
     done = [operation for operation in history if operation.outcome != "failed"]
     found = find_order(done, model, deadline, timed=False)
     if not found.in_time:
         why = f"{within_s:g} s were too short to try every order."
-        return Verdict("inconclusive", name, why, history)
+        return HistoryVerdict("inconclusive", name, why, history)
     if found.order is None:
         explaining = max(deadline, time.monotonic()) + EXPLAINING * within_s
-        kept = smallest(done, _refuted(model), model, explaining)
-        return Verdict("violated", name, _why(kept), history, smallest=History(kept))
+        kept = shrink(done, _refuted(model), model, explaining)
+        return HistoryVerdict(
+            "violated", name, _why(kept), history, smallest=History(kept)
+        )
     witness = needed(found.order, model)
     assert explains_programs(witness, history, model)
-    if why := nothing_told(witness, model):
-        return Verdict("inconclusive", name, why, history)
+    if why := nothing_observed(witness, model):
+        return HistoryVerdict("inconclusive", name, why, history)
     why = f"One order explains all {len(witness)} operations that took effect."
-    return Verdict("ok", name, why, history, witness=tuple(witness))
+    return HistoryVerdict("ok", name, why, history, witness=tuple(witness))
 
 
 def _refuted(model):
@@ -73,7 +75,7 @@ def _refuted(model):
 
 def _why(kept):
     if len(kept) == 1:
-        return f"No single copy can have given {told(kept[0])}."
+        return f"No single copy can have given {described(kept[0])}."
     clients = len({operation.client for operation in kept})
     whose = "the client's" if clients == 1 else "each client's"
     return (

@@ -28,8 +28,8 @@ from collections import defaultdict
 from typing import Any, NamedTuple
 
 from distlab.agree.checkers.accesses import INITIAL, Explained, check_accesses
-from distlab.agree.checkers.order import Order
-from distlab.agree.checkers.verdict import Verdict
+from distlab.agree.checkers.order import PartialOrder
+from distlab.agree.checkers.verdict import HistoryVerdict
 from distlab.history import History, shown
 
 __all__ = [
@@ -57,28 +57,28 @@ class _Demand(NamedTuple):
 
 def check_read_your_writes(
     history: History, *, initial: Any = None, within_s: float = 10
-) -> Verdict:
+) -> HistoryVerdict:
     """Return the verdict: no read returns a version before its client's own writes."""
     return _check("read your writes", _own(writes=True), history, initial, within_s)
 
 
 def check_monotonic_reads(
     history: History, *, initial: Any = None, within_s: float = 10
-) -> Verdict:
+) -> HistoryVerdict:
     """Return the verdict: no client's reads go back to an earlier version."""
     return _check("monotonic reads", _own(writes=False), history, initial, within_s)
 
 
 def check_monotonic_writes(
     history: History, *, initial: Any = None, within_s: float = 10
-) -> Verdict:
+) -> HistoryVerdict:
     """Return the verdict: a client's write is seen only after those it made before."""
     return _check("monotonic writes", _before(writes=True), history, initial, within_s)
 
 
 def check_writes_follow_reads(
     history: History, *, initial: Any = None, within_s: float = 10
-) -> Verdict:
+) -> HistoryVerdict:
     """Return the verdict: a write is seen only after what its client had read."""
     return _check(
         "writes follow reads", _before(writes=False), history, initial, within_s
@@ -166,7 +166,7 @@ def _check(name, demands, history, initial, within_s):
 
 def _versions(accesses, seen, made):
     """Return (key -> writes in an order that meets the demands, ""), or (None, why)."""
-    order = Order(len(accesses.all))
+    order = PartialOrder(len(accesses.all))
     for demand in made:
         if demand.earlier == demand.later:
             if demand.strict:

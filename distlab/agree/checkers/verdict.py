@@ -1,17 +1,17 @@
-"""`Verdict`: a checker's answer about a history, with the reason."""
+"""`HistoryVerdict`: a checker's answer about a history, with the reason."""
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 
 from distlab import show
-from distlab.history import History, told
+from distlab.history import History, described
 from distlab.trace import Operation
 
-__all__ = ["Verdict"]
+__all__ = ["HistoryVerdict"]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class HistoryVerdict:
     """A checker's answer: ok, violated, or inconclusive.
 
     It is neither true nor false, so that `assert verdict` cannot pass by accident: read
@@ -63,7 +63,7 @@ class Verdict:
         head = f"{self.model}: {self.answer}. {self.why}"
         if self.smallest is None:
             return head
-        lines = [f"    {told(operation)}" for operation in self.smallest]
+        lines = [f"    {described(operation)}" for operation in self.smallest]
         return "\n".join([head, "Enough for it:", *lines])
 
     def _repr_mimebundle_(self, include=None, exclude=None):

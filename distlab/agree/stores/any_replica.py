@@ -17,7 +17,7 @@ from distlab.trace import Call
 __all__ = ["AnyReplica", "LastWriterWins", "Sibling", "VersionVectors"]
 
 
-class News(NamedTuple):
+class AntiEntropy(NamedTuple):
     """The sender's copies of some keys: pairs (key, held)."""
 
     held: tuple[tuple[Any, Any], ...]
@@ -58,11 +58,11 @@ class AnyReplica(Store):
         yield from self._hold(call.key, self.written(call.key, held, call.value))
         yield Reply(request)
         for peer in self.peers:
-            yield Send(peer, News(((call.key, self.held[call.key]),)))
+            yield Send(peer, AntiEntropy(((call.key, self.held[call.key]),)))
 
-    def on_message(self, sender: int, news: News) -> Iterator[Effect]:
+    def on_message(self, sender: int, versions: AntiEntropy) -> Iterator[Effect]:
         """Merge another replica's state with this one's."""
-        for key, theirs in news.held:
+        for key, theirs in versions.held:
             mine = self.held.get(key, self.nothing)
             yield from self._hold(key, self.merged(mine, theirs))
 
@@ -70,7 +70,9 @@ class AnyReplica(Store):
         """Send all that this replica holds to a random peer."""
         yield SetTimer("gossip", self.gossip_s)
         if self.peers and self.held:
-            yield Send(self.random.choice(self.peers), News(tuple(self.held.items())))
+            yield Send(
+                self.random.choice(self.peers), AntiEntropy(tuple(self.held.items()))
+            )
 
     def _hold(self, key, held):
         if held != self.held.get(key, self.nothing):

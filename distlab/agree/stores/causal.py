@@ -30,7 +30,7 @@ class Write(NamedTuple):
     copy: Copy
 
 
-class News(NamedTuple):
+class CausalWrites(NamedTuple):
     """Writes, each after all that it depends on, or that the receiver knows."""
 
     writes: tuple[Write, ...]
@@ -80,12 +80,12 @@ class Causal(Store):
         yield from self._take(write)
         yield Reply(request)
         for peer in self.peers:
-            yield Send(peer, News((write,)))
+            yield Send(peer, CausalWrites((write,)))
 
     def on_message(self, sender: int, message: Any) -> Iterator[Effect]:
         """Apply the writes that are ready; request, or send, those that are missing."""
         match message:
-            case News(writes):
+            case CausalWrites(writes):
                 for write in writes:
                     if self._is_next(write):
                         yield from self._take(write)
@@ -97,7 +97,7 @@ class Causal(Store):
             case Known(clock):
                 lacks = [w for w in self.writes if w.clock[w.writer] > clock[w.writer]]
                 if lacks:
-                    yield Send(sender, News(tuple(lacks)))
+                    yield Send(sender, CausalWrites(tuple(lacks)))
 
     def on_timer(self, name: Hashable) -> Iterator[Effect]:
         """Request the writes that this replica lacks from a random peer."""

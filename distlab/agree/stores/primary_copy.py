@@ -18,7 +18,7 @@ from distlab.trace import Call
 __all__ = ["PrimaryCopy"]
 
 
-class Entry(NamedTuple):
+class LogEntry(NamedTuple):
     """One line of the log: a request, the key's value after it, and its result."""
 
     request: int
@@ -45,7 +45,7 @@ class Append(NamedTuple):
     """Primary to backup: the log from line `first` on."""
 
     first: int
-    entries: tuple[Entry, ...]
+    entries: tuple[LogEntry, ...]
 
 
 class Copied(NamedTuple):
@@ -92,7 +92,7 @@ class PrimaryCopy(Store):
             raise InvalidArgument(f'read_at={read_at!r}: it is "primary" or "any".')
         self.primary, self.synchronous = primary, synchronous
         self.read_at, self.patience_s = read_at, patience_s
-        self.log: list[Entry] = []
+        self.log: list[LogEntry] = []
         self.values: dict[Any, Any] = {}  # key -> its value after the last line
         self.lines: dict[int, int] = {}  # request -> its line in the log
         self.copied = dict.fromkeys(self.peers, 0)  # backup -> lines it surely has
@@ -170,10 +170,10 @@ class PrimaryCopy(Store):
         succeed then, though its client had received a failure.
         """
         if call.op == "write":
-            return Entry(request, call.key, call.value, None)
+            return LogEntry(request, call.key, call.value, None)
         old, new = call.value
         now = self.values.get(call.key)
-        return Entry(request, call.key, new if now == old else now, now == old)
+        return LogEntry(request, call.key, new if now == old else now, now == old)
 
     def _write_down(self, entry):
         yield Save(f"line {len(self.log)}", entry)

@@ -44,14 +44,14 @@ class Keep(NamedTuple):
     copy: Copy
 
 
-class Kept(NamedTuple):
+class CopyStored(NamedTuple):
     """Replica to coordinator: that copy, or a newer one, is on the replica's disk."""
 
     request: int
 
 
 @dataclass
-class Work:
+class Coordination:
     """A call that this node coordinates.
 
     chosen: the copy that is to be kept; None while copies are requested. heard: replica
@@ -61,7 +61,7 @@ class Work:
     call: Call
     chosen: Copy | None = None
     heard: dict[int, Copy | None] = field(default_factory=dict)
-    told: bool = False
+    described: bool = False
 
 
 class Quorum(Store):
@@ -103,7 +103,7 @@ class Quorum(Store):
                 )
         self.write_back, self.patience_s = write_back, patience_s
         self.copies: dict[Any, Copy] = {}
-        self.work: dict[int, Work] = {}  # request -> what is still to be done
+        self.work: dict[int, Coordination] = {}  # request -> what is still to be done
 
     def on_start(self, saved: dict[str, Any]) -> None:
         """Load the saved copies; calls from before the crash are forgotten."""
@@ -111,7 +111,7 @@ class Quorum(Store):
 
     def serve(self, request: int, call: Call) -> Iterator[Effect]:
         """Request all replicas' copies of the key."""
-        self.work[request] = Work(call)
+        self.work[request] = Coordination(call)
         yield SetTimer(request, self.patience_s)
         for peer in self.peers:
             yield Send(peer, Ask(request, call.key))
@@ -124,12 +124,12 @@ class Quorum(Store):
                 yield Send(sender, Have(request, self._copy(key)))
             case Keep(request, key, copy):
                 yield from self._keep(key, copy)
-                yield Send(sender, Kept(request))
+                yield Send(sender, CopyStored(request))
             case Have(request, copy):
                 work = self.work.get(request)
                 if work and work.chosen is None:
                     yield from self._hear(request, sender, copy)
-            case Kept(request):
+            case CopyStored(request):
                 if request in self.work:
                     yield from self._hear(request, sender, None)
 
@@ -146,13 +146,13 @@ class Quorum(Store):
         has changed nothing that was not being written anyway.
         """
         work = self.work[request]
-        if not work.told and (work.call.op == "read" or work.chosen is None):
+        if not work.described and (work.call.op == "read" or work.chosen is None):
             del self.work[request]
             some, of = len(work.heard), self.replicas
             yield Refuse(
                 request, f"only {some} of {of} replicas answer{'s' * (some == 1)}"
             )
-        elif work.told and self._copy(work.call.key) != work.chosen:
+        elif work.described and self._copy(work.call.key) != work.chosen:
             del self.work[request]  # a newer one, which its coordinator resends
         else:
             yield SetTimer(request, self.patience_s)
@@ -164,9 +164,9 @@ class Quorum(Store):
         """Count a reply; with enough of them go on to keep, or reply to the client."""
         work = self.work[request]
         work.heard[sender] = copy  # by sender: a message that comes twice counts once
-        if not work.told:
+        if not work.described:
             yield from self._go_on(request, work)
-        if work.told and (work.chosen is None or len(work.heard) == self.replicas):
+        if work.described and (work.chosen is None or len(work.heard) == self.replicas):
             self.work.pop(request, None)
             yield CancelTimer(request)
 
@@ -213,7 +213,7 @@ class Quorum(Store):
     def answer(self, request: int, copy: Copy) -> Iterator[Effect]:
         """Reply to the client: to a read with the value of `copy`."""
         work = self.work[request]
-        work.told = True
+        work.described = True
         yield Reply(request, copy.value if work.call.op == "read" else None)
 
     def _keep(self, key, copy):

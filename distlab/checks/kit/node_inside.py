@@ -5,7 +5,7 @@ import pickle
 import sys
 from typing import Any
 
-from distlab.calls.plain import unpack_plain
+from distlab.calls.untrusted_data import read_untrusted
 from distlab.cells import learn
 from distlab.errors import NodeFailed
 from distlab.network.copying import SplitMix64, freeze, thaw
@@ -78,7 +78,7 @@ class _Life:
         self.watchdog.inside = True
         effects = getattr(host, method)(*plain, last)
         self.watchdog.inside = False
-        return self._kept(host), [*map(_told, effects)]
+        return self._kept(host), [*map(_described, effects)]
 
     def _kept(self, host):
         self.host, self.state = host, 0
@@ -89,7 +89,7 @@ class _Life:
         return self.state
 
 
-def _told(effect):
+def _described(effect):
     """Return an effect as plain data; fields that only nodes read become bytes."""
     kind, fields = type(effect).__name__, list(effect)
     if (at := OPAQUE.get(kind)) is not None:
@@ -118,6 +118,6 @@ def _packed(value: Any) -> bytes:
 def _plain_cause(cause):
     """Return an exception of Python's own as it is, and any other as words."""
     try:
-        return unpack_plain(pickle.dumps(cause))
+        return read_untrusted(pickle.dumps(cause))
     except Exception:
         return f"{type(cause).__name__}: {cause}"

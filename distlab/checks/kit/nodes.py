@@ -14,19 +14,24 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, get_args
 
-from distlab.calls.travel import pack_functions, unpack_plain
+from distlab.calls.serialize import pack_functions, read_untrusted
 from distlab.cells import cells
 from distlab.checks.kit.hints import Hint
 from distlab.checks.kit.node_inside import OPAQUE
 from distlab.checks.kit.pictures import Played
 from distlab.checks.kit.ranks import seconds
 from distlab.checks.kit.verdict import Inconclusive, Wrong
-from distlab.errors import CannotTravel, NodeFailed, NotDeterministic, SandboxExceeded
+from distlab.errors import (
+    NodeFailed,
+    NotDeterministic,
+    NotSerializable,
+    SandboxExceeded,
+)
 from distlab.network import Outcome, node, search, simulate
-from distlab.network.schedules.search import Found, NotFound
-from distlab.processes import Frame, Processes
+from distlab.network.schedules.search import Counterexample, NotFound
+from distlab.processes import FrameReceived, Processes
 
-__all__ = ["NODE_HINTS", "Nodes", "on_nodes"]
+__all__ = ["NODE_HINTS", "NodeProcesses", "on_nodes"]
 
 _INSIDE = "distlab.checks.kit.node_inside"
 _MOST_BYTES = 2**22  # of one reply of a node
@@ -36,7 +41,7 @@ _MOST_CALLS = 4_000  # of methods in one run
 @contextmanager
 def on_nodes(
     make: Callable, nodes: int, *, without: Sequence[str] = ()
-) -> Iterator["Nodes"]:
+) -> Iterator["NodeProcesses"]:
     """Run processes for up to `nodes` nodes of a learner's class during the body.
 
     without: modules that contain the solution, which the processes do not have.
@@ -45,7 +50,7 @@ def on_nodes(
     """
     try:
         packed = pack_functions((make,), "a node")
-    except CannotTravel as error:
+    except NotSerializable as error:
         raise Wrong(str(error), cannot_travel=True) from None
     processes = Processes(
         nodes, f"{_INSIDE}:main", preload=(_INSIDE,), most_bytes=_MOST_BYTES
@@ -54,7 +59,7 @@ def on_nodes(
         setup = pickle.dumps((packed, cells(), without, random.getrandbits(64)))
         for index in range(nodes):
             processes.send(index, setup)
-        yield Nodes(processes, make)
+        yield NodeProcesses(processes, make)
     except SandboxExceeded as error:
         found = f"Your nodes were ended, with all that they started: {error.why}."
         raise Wrong(found, exceeded=error.why) from None
@@ -62,7 +67,7 @@ def on_nodes(
         processes.stop()
 
 
-class Nodes:
+class NodeProcesses:
     """Processes of nodes, for one run after another.
 
     sizes: bytes of each message that the nodes sent in the last run, in order.
@@ -78,7 +83,7 @@ class Nodes:
         """Run new nodes."""
         return self._run(simulate, nodes, clients, **how)
 
-    def search(self, nodes: int, *args: Any, **how: Any) -> Found | NotFound:
+    def search(self, nodes: int, *args: Any, **how: Any) -> Counterexample | NotFound:
         """Search the schedules of new nodes for one that breaks them."""
         return self._run(search, nodes, *args, **how)
 
@@ -118,15 +123,15 @@ class Nodes:
             if index not in self._processes.alive:
                 raise self._failure(index, f"node {index}'s process has ended")
             for each in self._processes.poll(left_s):
-                if isinstance(each, Frame) and each.index == index:
+                if isinstance(each, FrameReceived) and each.index == index:
                     return self._read(index, each.payload)
         late = Inconclusive("A run took too long: is the machine busy? Run it again.")
         raise self._failure(index, str(late), late)
 
     def _read(self, index, payload):
         try:
-            said = unpack_plain(payload)
-        except CannotTravel as error:
+            said = read_untrusted(payload)
+        except NotSerializable as error:
             story = f"node {index} answered what is no plain data: {error}\n\n    A "
             story += "client is given numbers, strings, tuples, lists, dicts and sets."
             raise self._failure(index, story) from None
@@ -152,7 +157,7 @@ class _Opaque(bytes):
 class _Proxy(node.Node):
     """A proxy for a node in a run; `state`: the number of its state in its process."""
 
-    nodes: Nodes
+    nodes: NodeProcesses
     searching: bool
 
     def __init__(self, me, peers):
@@ -173,8 +178,8 @@ class _Proxy(node.Node):
         return self._do("timer", bytes(name))
 
     def _do(self, *what):
-        self.state, told = self.nodes._ask(self.me, "do", self.state, *what)
-        effects = [_effect(*each) for each in told]
+        self.state, described = self.nodes._ask(self.me, "do", self.state, *what)
+        effects = [_effect(*each) for each in described]
         sent = [each.message for each in effects if type(each) is node.Send]
         self.nodes.sizes += map(len, sent)
         return effects

@@ -49,10 +49,10 @@ def listed(run: Outcome, operations: Iterable[Operation]) -> str:
     nodes = run.trace.world_size - run.trace.clients
     asked = [event for event in run.trace.events if event.rank >= nodes]
     node_of = {event.rank - nodes: event.peer for event in asked}
-    return "\n".join(_told(one, node_of.get(one.client)) for one in operations)
+    return "\n".join(_described(one, node_of.get(one.client)) for one in operations)
 
 
-def _told(one, node):
+def _described(one, node):
     words = [word for word in (one.op, one.key, one.value) if word is not None]
     said = " ".join(map(str, words))
     if one.op == "read" and one.outcome == "ok":

@@ -17,7 +17,7 @@ from distlab.errors import WorldFailed
 from distlab.launch import follow
 from distlab.links import Link
 from distlab.show import compare, player
-from distlab.show.film.still import png
+from distlab.show.player.still import png
 from distlab.simulated import Uniform
 from distlab.trace import Trace
 

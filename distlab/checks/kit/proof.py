@@ -23,10 +23,10 @@ from rich.text import Text
 
 from distlab.cells import learn
 from distlab.checks.kit.variants import concerned, read_variants
-from distlab.checks.kit.verdict import Sheet, Verdict, showing_on
+from distlab.checks.kit.verdict import Verdict, VerdictDisplay, showing_on
 from distlab.errors import DistlabError
 
-__all__ = ["Proof", "Row", "faults", "grade_notebook", "prove"]
+__all__ = ["AnswerRow", "Proof", "faults", "grade_notebook", "prove"]
 
 _RIGHT, _WRONG = 2, 5  # the fewest variants that prove anything
 _SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION$", re.M | re.S)
@@ -34,7 +34,7 @@ _STUB = r'\1raise NotImplementedError("write this step")'
 _HIDDEN = re.compile(r"^### BEGIN HIDDEN TESTS\n.*?^### END HIDDEN TESTS$", re.M | re.S)
 
 
-class _Kept(Sheet):
+class _Kept(VerdictDisplay):
     """A collector of the verdicts that do not pass."""
 
     def __init__(self, verdicts: list[Verdict]):
@@ -49,7 +49,7 @@ class _Kept(Sheet):
 
 
 @dataclass
-class Row:
+class AnswerRow:
     """One answer: its expected points and hint, and its actual ones.
 
     hint: words that a hint of its verdicts must have, "" if it gets none.
@@ -95,7 +95,7 @@ class Proof:
     """The results about the checks of one exercise; proven if there is no fault."""
 
     stem: str
-    rows: list[Row] = field(default_factory=list)
+    rows: list[AnswerRow] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
     unmet: list[str] = field(default_factory=list)  # hints that no answer here gets
 
@@ -110,9 +110,9 @@ class Proof:
         table.add_column("", no_wrap=True)
         for row in self.rows:
             sign = Text("✗", "bold red") if row.fault else Text("✓", "green")
-            told = f"{row.expected:g}", f"{row.points:g}", Text(row.met)
+            described = f"{row.expected:g}", f"{row.points:g}", Text(row.met)
             name = Text(row.name.replace("_", " "))
-            table.add_row(name, *told, f"{row.seconds:.1f}", sign)
+            table.add_row(name, *described, f"{row.seconds:.1f}", sign)
         return table
 
 
@@ -141,11 +141,11 @@ def prove(
     stubs = {name: _SOLUTION.sub(_STUB, source) for name, source in answers.items()}
     stubs |= {_name(c): _HIDDEN.sub("", _source(c)) for c in cells if _is(c, "grade")}
     sources = {_name(cell): _source(cell) for cell in cells if _is_run(cell)}
-    rows = [(Row("solution", most, ""), answers, None)]
-    rows += [(Row("stubs", 0.0, ""), stubs, None)]
+    rows = [(AnswerRow("solution", most, ""), answers, None)]
+    rows += [(AnswerRow("stubs", 0.0, ""), stubs, None)]
     for v in variants:
         steps = None if every_step else concerned(sources | v.cells, v.changed)
-        rows.append((Row(v.name, v.points, v.hint), v.cells, steps))
+        rows.append((AnswerRow(v.name, v.points, v.hint), v.cells, steps))
     proof = Proof(solution.name, faults=_contradictions(variants, most))
     hints = {}
     for row, filled, steps in rows:
@@ -176,7 +176,10 @@ def faults(solution: Path, *, every_step: bool = True) -> list[str]:
 
 
 def grade_notebook(
-    cells: list[dict], filled: dict[str, str], row: Row, steps: Set[str] | None = None
+    cells: list[dict],
+    filled: dict[str, str],
+    row: AnswerRow,
+    steps: Set[str] | None = None,
 ) -> dict:
     """Run a notebook's locked cells and its solution and grade cells, some as `filled`.
 
@@ -185,8 +188,8 @@ def grade_notebook(
 
     Returns: the notebook's names.
     """
-    space, sheet = {"__name__": "__main__"}, _Kept(row.verdicts)
-    with showing_on(sheet):
+    space, display = {"__name__": "__main__"}, _Kept(row.verdicts)
+    with showing_on(display):
         for cell in filter(_is_run, cells):
             name = _name(cell)
             if _is(cell, "grade") and steps is not None:

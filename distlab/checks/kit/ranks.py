@@ -25,7 +25,7 @@ import numpy as np
 
 from distlab.checks.kit.pictures import Played
 from distlab.checks.kit.verdict import Inconclusive, Wrong
-from distlab.errors import CannotTravel, SandboxExceeded, WorldFailed, WorldTimeout
+from distlab.errors import NotSerializable, SandboxExceeded, WorldFailed, WorldTimeout
 from distlab.launch import Relaying, Report, follow, kept_ranks, run
 from distlab.links import Link
 from distlab.patience import patience
@@ -152,7 +152,7 @@ def on_ranks(
         how = {"args": (function, *args), "own_args": each, "relayed": relaying}
         how["timeout_s"] = seconds() / patience(1)  # since `run` is patient, too
         report = run(probe, len(inputs), quiet=True, **how)
-    except CannotTravel as error:
+    except NotSerializable as error:
         raise Wrong(str(error), unsent=True) from None
     except SandboxExceeded as error:
         raise _too_much(error.why) from None

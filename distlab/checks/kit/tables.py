@@ -10,7 +10,7 @@ _MOST_ROWS = 8
 
 
 def difference(
-    rows: list[tuple[list, list]], *, told: bool = False
+    rows: list[tuple[list, list]], *, described: bool = False
 ) -> tuple[str, dict] | None:
     """Return a table around the first element that differs, and facts; None if none.
 
@@ -30,20 +30,20 @@ def difference(
         place = next(i for i, (a, b) in both if a != b)
         near = slice(max(0, place - _WIDEST), place + _WIDEST)  # more is not shown
         words = [
-            tuple([_in_words(v, n, told) for v in half[near]] for half in r)
+            tuple([_in_words(v, n, described) for v in half[near]] for half in r)
             for r in rows
         ]
         lines = side_by_side(words, rank, place - near.start)
         facts = {"rank": rank, "place": place, "n": n}
-        if told:
+        if described:
             lines.append("(0+1: the contributions of ranks 0 and 1 are in this sum)")
             facts["counts"] = counts_in(mine[place], n)
         return "\n".join(lines), facts
     return None
 
 
-def _in_words(value, n, told):
-    if not told:
+def _in_words(value, n, described):
+    if not described:
         return f"{value:g}"
     counts = counts_in(value, n)
     return "?" if counts is None else shares_named(counts) or "none"

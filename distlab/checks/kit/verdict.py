@@ -26,8 +26,8 @@ from distlab.launch import kept_ranks
 
 __all__ = [
     "Inconclusive",
-    "Sheet",
     "Verdict",
+    "VerdictDisplay",
     "Wrong",
     "check",
     "grade",
@@ -93,7 +93,7 @@ class Verdict:
             return {}
 
 
-class Sheet:
+class VerdictDisplay:
     """An output for verdicts: printed and displayed in the cell that runs."""
 
     _is_new = True
@@ -114,15 +114,15 @@ class Sheet:
         self._is_new = False
 
 
-_sheet = ContextVar("sheet", default=Sheet())  # noqa: B039, it has no state
+_sheet = ContextVar("display", default=VerdictDisplay())  # noqa: B039, it has no state
 
 
 @contextlib.contextmanager
-def showing_on(sheet: Sheet):
+def showing_on(display: VerdictDisplay):
     """Show verdicts on this sheet during the body."""
-    token = _sheet.set(sheet)
+    token = _sheet.set(display)
     try:
-        yield sheet
+        yield display
     finally:
         _sheet.reset(token)
 
@@ -174,8 +174,8 @@ def grade_each(
     verdicts = list(_verdicts(check, function, cases, hidden))
     passed = sum(verdict.outcome == "pass" for verdict in verdicts)
     earned = float(points * passed // max(1, len(verdicts)))
-    told = f"{passed} of {len(verdicts)}: {earned:g} of {points:g} points"
-    _sheet.get().total(told)
+    described = f"{passed} of {len(verdicts)}: {earned:g} of {points:g} points"
+    _sheet.get().total(described)
     return earned
 
 

@@ -21,9 +21,9 @@ import typer
 from rich.console import Console
 
 import distlab
-from distlab.commands.lesson_process import Settings
 from distlab.commands.lessons import find_lessons, lessons_folder
 from distlab.commands.run import run_all
+from distlab.commands.running.lesson_process import Settings
 from distlab.errors import DistlabError
 from distlab.launch.machine import usable_cores
 

@@ -15,8 +15,8 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 from distlab.commands.site.api import api_page, plain_docstring
 from distlab.commands.site.pages import lesson_page, local, start_page, with_images
 from distlab.errors import DistlabError
-from distlab.quiz.page import anki, review_page
-from distlab.quiz.review import selected
+from distlab.learner.quiz.page import anki, review_page
+from distlab.learner.quiz.review import selected
 from distlab.show.assets import once
 
 __all__ = ["anchor", "build", "setup"]
@@ -113,7 +113,7 @@ def anchor(heading: str) -> str:
 
 
 def _formula(display):
-    def visit(writer, node):
+    def enter(writer, node):
         formula = convert(node.astext(), display=display)
         box = (
             '<div class="formula" tabindex="0">{}</div>' if display == "block" else "{}"
@@ -121,7 +121,7 @@ def _formula(display):
         writer.body.append(box.format(formula))
         raise nodes.SkipNode
 
-    return visit, None
+    return enter, None
 
 
 def _follow_theme(app, pagename, templatename, context, doctree):

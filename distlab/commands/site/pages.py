@@ -11,8 +11,8 @@ from pathlib import Path
 
 from distlab.collectives import ring_all_reduce
 from distlab.commands.film import filmed
-from distlab.commands.services import repository
-from distlab.quiz import cards
+from distlab.commands.running.services import repository
+from distlab.learner.quiz import cards
 from distlab.show.assets import once
 
 __all__ = ["lesson_page", "local", "start_page", "with_images"]

@@ -32,7 +32,7 @@ class StorageLevel(Enum):
     DISK_ONLY = "disk"
 
 
-class Block(NamedTuple):
+class CachedPartition(NamedTuple):
     """One kept partition. chunks: None if it is on disk only. size: in memory."""
 
     level: StorageLevel
@@ -82,7 +82,7 @@ class Cache:
             write_chunks(self._path(key), chunks)
             chunks, size = None, 0
         self._used_bytes += size
-        self._blocks[key] = Block(level, chunks, size)
+        self._blocks[key] = CachedPartition(level, chunks, size)
         self.gained.append(key)
         return self.get(key)
 
@@ -109,7 +109,7 @@ class Cache:
         if block.level is StorageLevel.MEMORY_AND_DISK:
             write_chunks(self._path(key), block.chunks)
             self._used_bytes -= block.size
-            self._blocks[key] = Block(block.level, None, 0)
+            self._blocks[key] = CachedPartition(block.level, None, 0)
         else:
             self._forget(key)
             self.lost.append(key)

@@ -14,16 +14,16 @@ import cloudpickle
 from distlab.dataflow.rdd.executor import Executor
 from distlab.dataflow.rdd.locations import Locations
 from distlab.dataflow.workdir import folder_in
-from distlab.dataflow.workers import Lost, Workers
+from distlab.dataflow.workers import WorkerLost, Workers
 from distlab.errors import WorkdirError
 from distlab.faults import WorkerFault
 
-__all__ = ["Cluster"]
+__all__ = ["WorkerPool"]
 
 _TICK_S = 0.05
 
 
-class Cluster:
+class WorkerPool:
     """A pool of workers, each with a copy of an executor.
 
     folder: all its files. locations: the map outputs and kept partitions of workers.
@@ -65,7 +65,9 @@ class Cluster:
         self.pool.kill(worker)
         lost = set()
         while worker not in lost:
-            lost = {w.worker for w in self.pool.wait(_TICK_S) if isinstance(w, Lost)}
+            lost = {
+                w.worker for w in self.pool.wait(_TICK_S) if isinstance(w, WorkerLost)
+            }
             for each in lost:
                 self.lost(each)
 

@@ -19,8 +19,8 @@ from numbers import Number
 from distlab.dataflow.limits import check_limits
 from distlab.dataflow.rdd import text
 from distlab.dataflow.rdd.chunks import read_segments
-from distlab.dataflow.rdd.cluster import Cluster
-from distlab.dataflow.rdd.graph import Node, serialize
+from distlab.dataflow.rdd.cluster import WorkerPool
+from distlab.dataflow.rdd.graph import DatasetNode, serialize
 from distlab.dataflow.rdd.rdd import RDD
 from distlab.dataflow.rdd.report import JobReport, report_of
 from distlab.dataflow.rdd.scheduler import Action
@@ -64,7 +64,7 @@ class Context:
         self._lock = threading.RLock()
         self._busy = False
         self.checkpoints = None
-        self._cluster = Cluster(workers, memory_bytes, faults, workdir)
+        self._cluster = WorkerPool(workers, memory_bytes, faults, workdir)
         self._finalizer = weakref.finalize(self, _end, self._cluster.pool, os.getpid())
 
     def __enter__(self):
@@ -90,7 +90,7 @@ class Context:
         )
 
     @property
-    def cluster(self) -> Cluster:
+    def cluster(self) -> WorkerPool:
         """Its workers.
 
         Raises: ContextStopped.
@@ -173,7 +173,7 @@ class Context:
 
     def run(
         self,
-        node: Node,
+        node: DatasetNode,
         operation: str,
         fn: Callable,
         partitions: Iterable[int] | None = None,

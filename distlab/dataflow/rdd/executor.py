@@ -16,24 +16,24 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-from distlab.calls.travel import pack
+from distlab.calls.serialize import pack
 from distlab.dataflow.notes import noting
 from distlab.dataflow.rdd import shared
 from distlab.dataflow.rdd.cache import Cache
 from distlab.dataflow.rdd.failures import learners_frame, note_record, where, with_notes
-from distlab.dataflow.rdd.graph import Step
+from distlab.dataflow.rdd.graph import WorkerDataset
 from distlab.dataflow.rdd.merge import Memory
 from distlab.dataflow.rdd.shuffle import PieceLost, read_pieces, write_pieces
 from distlab.dataflow.worker import AtRecord
 
-__all__ = ["Done", "Executor", "Order", "memory"]
+__all__ = ["Executor", "TaskRequest", "TaskResult", "memory"]
 
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 _memory = None  # of the task that this process is doing
 
 
-class Order(NamedTuple):
+class TaskRequest(NamedTuple):
     """A task, as it is sent to a worker.
 
     program: path of the file with the serialized chains, and last the use of the
@@ -56,7 +56,7 @@ class Order(NamedTuple):
     note: str | None = None
 
 
-class Done(NamedTuple):
+class TaskResult(NamedTuple):
     """The result of a task.
 
     output: the packed result, or a MapOutput; None if a piece was lost, which is then
@@ -81,7 +81,7 @@ class Executor:
         self._memory_bytes = memory_bytes
         self._cache = None
 
-    def run(self, order: Order) -> Done:
+    def run(self, order: TaskRequest) -> TaskResult:
         """Run a task; return its result."""
         global _memory
         if self._cache is None:
@@ -92,7 +92,7 @@ class Executor:
         os.makedirs(order.home, exist_ok=True)
         spills = os.path.join(order.home, f"spill-{order.node}-{order.partition}")
         _memory = Memory(self._memory_bytes // 2, spills)
-        return _Task(order, self._cache, _memory).run()
+        return _RunningTask(order, self._cache, _memory).run()
 
 
 def memory() -> Memory:
@@ -100,7 +100,7 @@ def memory() -> Memory:
     return _memory
 
 
-class _Task:
+class _RunningTask:
     """One task: its steps, and the partitions it has computed and reused so far."""
 
     def __init__(self, order, cache, memory):
@@ -141,7 +141,7 @@ class _Task:
             "broadcasts_fetched": shared.fetched() - self.fetched_before,
         }
         seen = self.computed, self.reused, gained, evicted
-        return Done(output, lost, *seen, added, counts)
+        return TaskResult(output, lost, *seen, added, counts)
 
     def _load(self):
         with open(self.order.program, "rb") as file:
@@ -205,7 +205,7 @@ class _Task:
         return records
 
 
-def _iterated(step: Step, made: object) -> Iterator:
+def _iterated(step: WorkerDataset, made: object) -> Iterator:
     """Return an iterator over the result of a step's function for a partition.
 
     Raises: TypeError if the result is not iterable.

@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import FrameType, FunctionType
 
-from distlab.dataflow.rdd.graph import Step, functions_in
+from distlab.dataflow.rdd.graph import WorkerDataset, functions_in
 
 __all__ = ["learners_frame", "note_record", "where", "with_notes"]
 
 
 def learners_frame(
-    error: BaseException, steps: Mapping[int, Step], last: object
+    error: BaseException, steps: Mapping[int, WorkerDataset], last: object
 ) -> tuple[FrameType | None, str]:
     """Return the frame of the learner's function, and the operation it was given to.
 
@@ -38,7 +38,10 @@ def learners_frame(
 
 
 def where(
-    frame: FrameType | None, owner: str, steps: Mapping[int, Step], partition: int
+    frame: FrameType | None,
+    owner: str,
+    steps: Mapping[int, WorkerDataset],
+    partition: int,
 ) -> str:
     """Return a sentence with the operation, partition and arguments of a failure."""
     if frame is None:
@@ -54,7 +57,7 @@ def where(
     return f"{at}, called with {', '.join(shown)}." if shown else f"{at}."
 
 
-def with_notes(step: Step, note: Callable[[str], None]) -> Step:
+def with_notes(step: WorkerDataset, note: Callable[[str], None]) -> WorkerDataset:
     """Return the step, wrapped to note every record or key before processing it."""
     noting = _noting_keys if step.kind == "shuffled" else _noting_records
     compute = partial(noting, step.compute, note, f"{step.name} (RDD {step.id})")

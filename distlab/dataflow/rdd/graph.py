@@ -21,16 +21,16 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from distlab.calls.travel import Pickler, pack_functions
+from distlab.calls.serialize import Pickler, pack_functions
 from distlab.dataflow.rdd.cache import StorageLevel
-from distlab.errors import CannotTravel, DistlabError, NestedRDD
+from distlab.errors import DistlabError, NestedRDD, NotSerializable
 
 __all__ = [
     "Aggregator",
+    "DatasetNode",
     "Narrow",
-    "Node",
-    "Step",
     "Wide",
+    "WorkerDataset",
     "chain_of",
     "same",
     "serialize",
@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-class Step(NamedTuple):
+class WorkerDataset(NamedTuple):
     """A data set as a worker sees it: enough to compute any of its partitions.
 
     kind: "source", called as compute(partition); "piped", compute(partition, iterator);
@@ -72,7 +72,7 @@ class Aggregator(NamedTuple):
 class Narrow(NamedTuple):
     """A dependency on the partitions needs(partition) of a parent."""
 
-    parent: "Node"
+    parent: "DatasetNode"
     needs: Callable[[int], Sequence[int]]
 
 
@@ -85,7 +85,7 @@ class Wide:
 
     def __init__(
         self,
-        parent: "Node",
+        parent: "DatasetNode",
         partitions: int,
         choose: Callable,
         aggregator: Aggregator | None = None,
@@ -100,11 +100,11 @@ class Wide:
         parent.serialized()
 
 
-class Node:
+class DatasetNode:
     """A data set in the graph: its number, its partitions, its dependencies.
 
     ctx: its Context. label: the name that the learner gave it, if any.
-    kind, compute: as in `Step`. operation: the method that made it.
+    kind, compute: as in `WorkerDataset`. operation: the method that made it.
     partitioner: the map from keys to partitions, if that is known.
     level: where its partitions are to be kept. If they are, its function was serialized
     when `persist` was called, and chains made from it end at it.
@@ -142,15 +142,17 @@ class Node:
         """True if its partitions are to be kept."""
         return self.level is not StorageLevel.NONE
 
-    def step(self) -> Step:
+    def step(self) -> WorkerDataset:
         """Return the Step that is sent to workers."""
         inputs = tuple(
             each.number if isinstance(each, Wide) else (each.parent.number, each.needs)
             for each in self.dependencies
         )
-        return Step(self.number, self.operation, self.kind, self.compute, inputs)
+        return WorkerDataset(
+            self.number, self.operation, self.kind, self.compute, inputs
+        )
 
-    def serialized(self) -> tuple[bytes, list["Node"]]:
+    def serialized(self) -> tuple[bytes, list["DatasetNode"]]:
         """Return (its chain as bytes, the parents of the chain); the first call's
         result is kept.
 
@@ -199,7 +201,7 @@ class Node:
         )
 
 
-def chain_of(node: Node) -> tuple[list[Node], list[Node]]:
+def chain_of(node: DatasetNode) -> tuple[list[DatasetNode], list[DatasetNode]]:
     """Return the chain of `node`, itself first, and the parents that the chain reads.
 
     A chain ends at a source, a shuffle, or a node with several parents, and before a
@@ -216,7 +218,7 @@ def chain_of(node: Node) -> tuple[list[Node], list[Node]]:
     ]
 
 
-def within(node: Node) -> list[Node]:
+def within(node: DatasetNode) -> list[DatasetNode]:
     """Return the data sets of the stage that ends with `node`, which is the first."""
     seen, waiting = {}, [node]
     while waiting:
@@ -246,7 +248,7 @@ def functions_in(compute: object) -> list[Callable]:
 def serialize(thing: object, functions: Iterable = (), what: str = "this") -> bytes:
     """Return `thing` serialized for workers, as bytes.
 
-    Raises: CannotTravel naming the one of `functions` that cannot be serialized, and
+    Raises: NotSerializable naming the one of `functions` that cannot be serialized, and
     why, or `what`; NestedRDD.
     """
     file = io.BytesIO()
@@ -257,7 +259,7 @@ def serialize(thing: object, functions: Iterable = (), what: str = "this") -> by
     except Exception as error:
         each = [fn for given in functions for fn in functions_in(given)]
         pack_functions(each, "a worker")
-        raise CannotTravel(
+        raise NotSerializable(
             f"{what} cannot be serialized for a worker: {error}"
         ) from None
     return file.getvalue()

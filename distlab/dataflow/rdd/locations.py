@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 
-from distlab.dataflow.rdd.graph import Narrow, Node, Wide
+from distlab.dataflow.rdd.graph import DatasetNode, Narrow, Wide
 from distlab.dataflow.rdd.shuffle import MapOutput
 
 __all__ = ["Locations"]
@@ -49,7 +49,7 @@ class Locations:
                     return True
         return False
 
-    def is_kept(self, node: Node, partition: int) -> bool:
+    def is_kept(self, node: DatasetNode, partition: int) -> bool:
         """Return True if a live worker keeps this partition."""
         return bool(node.kept and self.kept.get((node.number, partition)))
 
@@ -58,7 +58,7 @@ class Locations:
         have = self.outputs[wide.number]
         return [t for t in range(wide.parent.partitions) if t not in have]
 
-    def keepers(self, node: Node, partition: int) -> set[int]:
+    def holders(self, node: DatasetNode, partition: int) -> set[int]:
         """Return the workers preferred for a task, because of the partitions they keep.
 
         These are the workers that keep all kept partitions that the task needs, or else
@@ -75,7 +75,7 @@ class Locations:
         return {min(votes, key=lambda worker: (-votes[worker], worker))}
 
     def pieces(
-        self, node: Node, partition: int, worker: int | None
+        self, node: DatasetNode, partition: int, worker: int | None
     ) -> list[tuple[Wide, int]]:
         """Return each (shuffle, partition) that a task needs if this worker runs it.
 

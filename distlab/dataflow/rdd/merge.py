@@ -24,7 +24,7 @@ from distlab.dataflow.rdd.chunks import (
 from distlab.dataflow.rdd.graph import Aggregator
 from distlab.dataflow.sizes import size_bytes
 
-__all__ = ["Memory", "Table", "not_ordered", "ordered"]
+__all__ = ["CombinerTable", "Memory", "not_ordered", "ordered"]
 
 _FILES = 16
 _SPILLED_ENTRIES = 1024
@@ -54,7 +54,7 @@ class Memory:
         self.spilled_bytes += size
 
 
-class Table:
+class CombinerTable:
     """A hash table of key -> combiner, for the values or combiners that are added.
 
     spill: called with the table when it has become too large, to remove its entries;
@@ -139,7 +139,7 @@ class Table:
 
     def _from_files(self):
         for spill in self._files:
-            table = Table(self._aggregator, self._memory, depth=self._depth + 1)
+            table = CombinerTable(self._aggregator, self._memory, depth=self._depth + 1)
             table.add_combiners(spill.columns())
             yield from table.items()
 

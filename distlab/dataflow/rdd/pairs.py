@@ -6,7 +6,7 @@ from functools import partial
 
 from distlab.dataflow.rdd import executor
 from distlab.dataflow.rdd.graph import Aggregator
-from distlab.dataflow.rdd.merge import Table, not_ordered, ordered
+from distlab.dataflow.rdd.merge import CombinerTable, not_ordered, ordered
 from distlab.dataflow.rdd.partitioning import Partitioner, RangeOf, portable_hash
 
 __all__ = ["Pairs", "ResultIterable"]
@@ -179,13 +179,13 @@ def _pairs(partition, chunks):
 
 
 def _aggregate_here(aggregator, partition, records):
-    table = Table(aggregator, executor.memory())
+    table = CombinerTable(aggregator, executor.memory())
     table.add_values(records)
     return table.items()
 
 
 def _aggregate(aggregator, partition, chunks):
-    table = Table(aggregator, executor.memory())
+    table = CombinerTable(aggregator, executor.memory())
     (table.add_combiners if aggregator.early else table.add_columns)(chunks)
     return table.items()
 

@@ -11,7 +11,7 @@ from itertools import count
 from distlab.dataflow.rdd.actions import Actions
 from distlab.dataflow.rdd.cache import StorageLevel
 from distlab.dataflow.rdd.files import Files
-from distlab.dataflow.rdd.graph import Aggregator, Narrow, Node, Wide, same
+from distlab.dataflow.rdd.graph import Aggregator, DatasetNode, Narrow, Wide, same
 from distlab.dataflow.rdd.joins import Joins
 from distlab.dataflow.rdd.pairs import Pairs
 from distlab.dataflow.rdd.partitioning import Partitioner
@@ -24,10 +24,10 @@ from distlab.trace import Lineage
 __all__ = ["RDD"]
 
 
-class RDD(Transformations, Pairs, Joins, Actions, Files, Node):
+class RDD(Transformations, Pairs, Joins, Actions, Files, DatasetNode):
     """A data set whose partitions are computed when an action needs them.
 
-    Its dependencies and its compute function are in `Node`.
+    Its dependencies and its compute function are in `DatasetNode`.
     """
 
     def __repr__(self):

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from distlab.dataflow.rdd.graph import Node, Wide, within
-from distlab.dataflow.rdd.stages import Stage
+from distlab.dataflow.rdd.graph import DatasetNode, Wide, within
+from distlab.dataflow.rdd.stages import DatasetStage
 from distlab.show.table import html_report, text_report
 from distlab.trace import Lineage, Trace
 from distlab.trace.lineage import LineageNode, Parent, StageRun
@@ -128,7 +128,9 @@ def report_of(action, operation: str, number: int) -> JobReport:
     )
 
 
-def lineage_of(node: Node, stages: list[Stage], locations, action=None) -> Lineage:
+def lineage_of(
+    node: DatasetNode, stages: list[DatasetStage], locations, action=None
+) -> Lineage:
     """Return the lineage of a node as data, cut into `stages`."""
     members, nodes = {}, {}
     for stage in stages:
@@ -183,7 +185,7 @@ def _stage(stage):
     )
 
 
-def debug_string(node: Node) -> str:
+def debug_string(node: DatasetNode) -> str:
     """Return the lineage as Spark prints it: a line for each data set, parents below.
 
     A number in brackets is the number of partitions on this side of a shuffle.

@@ -17,12 +17,12 @@ import time
 from collections import Counter
 
 from distlab.calls.progress import Progress
-from distlab.calls.travel import unpack
+from distlab.calls.serialize import unpack
 from distlab.dataflow.notes import Deaths
-from distlab.dataflow.rdd.executor import Executor, Order
-from distlab.dataflow.rdd.graph import Node, within
-from distlab.dataflow.rdd.stages import Stage, cut, ready
-from distlab.dataflow.workers import Lost, Raised
+from distlab.dataflow.rdd.executor import Executor, TaskRequest
+from distlab.dataflow.rdd.graph import DatasetNode, within
+from distlab.dataflow.rdd.stages import DatasetStage, cut, ready
+from distlab.dataflow.workers import Raised, WorkerLost
 from distlab.errors import TaskFailed, WorkdirError
 from distlab.processes import Interrupts
 
@@ -46,7 +46,7 @@ class Action:
     computed, reused: (data set, partition), in order of completion.
     """
 
-    def __init__(self, cluster, node: Node, partitions: list[int], last: bytes):
+    def __init__(self, cluster, node: DatasetNode, partitions: list[int], last: bytes):
         self.cluster = cluster
         self.node = node
         self.stages = cut(node, partitions, cluster.next_stage)
@@ -79,7 +79,7 @@ class Action:
             while self.results.keys() != wanted and not interrupts.pending:
                 self._hand_out()
                 for what in pool.wait(_TICK_S):
-                    if isinstance(what, Lost):
+                    if isinstance(what, WorkerLost):
                         self._lost(what)
                     elif isinstance(what, Raised):
                         raise self._failure(self._at.pop(what.worker), what)
@@ -100,8 +100,8 @@ class Action:
         if not self._ready:
             self._ready = self._ask()
         for worker in sorted(self.cluster.pool.idle):
-            for number, (stage, partition, keepers) in enumerate(self._ready):
-                if not keepers or worker in keepers:
+            for number, (stage, partition, holders) in enumerate(self._ready):
+                if not holders or worker in holders:
                     del self._ready[number]
                     self._give(worker, stage, partition)
                     break
@@ -117,7 +117,7 @@ class Action:
             folder = f"shuffle-{stage.wide.number}"
             path = os.path.join(cluster.pool.home(worker), folder, f"map-{partition}")
         pieces = cluster.locations.pieces(stage.node, partition, worker)
-        order = Order(
+        order = TaskRequest(
             self._program(stage),
             stage.node.number,
             partition,
@@ -197,7 +197,7 @@ class Action:
             lines.append(f"    {_NO_MEMORY}")
         return self._failed(task, what.worker, "\n".join(lines), what.facts["error"])
 
-    def _failed(self, task: tuple[Stage, int], worker, story, cause):
+    def _failed(self, task: tuple[DatasetStage, int], worker, story, cause):
         return TaskFailed(
             story,
             task=f"{task[0]}, partition {task[1]}",
@@ -220,7 +220,7 @@ class Action:
 
     def _ended(self, what):
         self._at.pop(what.worker, None)
-        if isinstance(what, Lost):
+        if isinstance(what, WorkerLost):
             self.cluster.lost(what.worker)
         elif not isinstance(what, Raised):
             self.cluster.locations.changed(

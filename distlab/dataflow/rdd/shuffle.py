@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from distlab.dataflow.rdd.chunks import batches, dump, read_segments
 from distlab.dataflow.rdd.graph import Aggregator
-from distlab.dataflow.rdd.merge import Memory, Table, not_a_pair
+from distlab.dataflow.rdd.merge import CombinerTable, Memory, not_a_pair
 from distlab.dataflow.rdd.partitioning import partition_numbers
 from distlab.dataflow.sizes import size_bytes
 from distlab.dataflow.worker import commit
@@ -73,7 +73,7 @@ def _combined(records, aggregator, pieces, memory):
         pieces.write(list(taken), list(taken.values()))
         memory.spilled(len(taken), pieces.end - before)
 
-    table = Table(aggregator, memory, spill)
+    table = CombinerTable(aggregator, memory, spill)
     table.add_values(records)
     pieces.write(list(table.entries), list(table.entries.values()))
 

@@ -11,23 +11,23 @@ found missing.
 
 from dataclasses import dataclass, field
 
-from distlab.dataflow.rdd.graph import Node, Wide, within
+from distlab.dataflow.rdd.graph import DatasetNode, Wide, within
 from distlab.dataflow.rdd.locations import Locations
 
-__all__ = ["Stage", "cut", "ready"]
+__all__ = ["DatasetStage", "cut", "ready"]
 
 
 @dataclass(eq=False)
-class Stage:
+class DatasetStage:
     """A stage of one action: its last data set, and the shuffle that it writes.
 
     tasks: its partitions. attempts: the number begun. ran: the partitions completed.
     """
 
     number: int
-    node: Node
+    node: DatasetNode
     wide: Wide | None
-    parents: list["Stage"]
+    parents: list["DatasetStage"]
     tasks: list[int]
     attempts: int = 0
     ran: list[int] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Stage:
         return f"stage {self.number}"
 
 
-def wides_of(node: Node) -> list[Wide]:
+def wides_of(node: DatasetNode) -> list[Wide]:
     """Return the shuffles that the stage which ends with `node` reads."""
     wides = {
         each.number: each
@@ -49,7 +49,7 @@ def wides_of(node: Node) -> list[Wide]:
     return [wides[number] for number in sorted(wides)]
 
 
-def cut(node: Node, partitions: list[int], numbers) -> list[Stage]:
+def cut(node: DatasetNode, partitions: list[int], numbers) -> list[DatasetStage]:
     """Return the stages of an action on `node`, parents first, the result's last."""
     order, waiting, wides = {}, [(None, node, False)], {}
     while waiting:
@@ -65,13 +65,13 @@ def cut(node: Node, partitions: list[int], numbers) -> list[Stage]:
     for key, (wide, last) in order.items():
         parents = [stages[each.number] for each in wides[key]]
         tasks = partitions if wide is None else list(range(last.partitions))
-        stages[key] = Stage(numbers(), last, wide, parents, tasks)
+        stages[key] = DatasetStage(numbers(), last, wide, parents, tasks)
     return list(stages.values())
 
 
 def ready(
-    stages: list[Stage], locations: Locations, done: set[int]
-) -> list[tuple[Stage, int, set[int]]]:
+    stages: list[DatasetStage], locations: Locations, done: set[int]
+) -> list[tuple[DatasetStage, int, set[int]]]:
     """Return the tasks that are needed and could run now, in order of their stage.
 
     Each comes with the workers that are to do it, because of the partitions they keep;
@@ -85,8 +85,8 @@ def ready(
     asked, found, missing = set(waiting), [], {}
     while waiting:
         stage, partition = waiting.pop()
-        keepers = locations.keepers(stage.node, partition)
-        worker = min(keepers, default=None)
+        holders = locations.holders(stage.node, partition)
+        worker = min(holders, default=None)
         lacking = False
         for wide, _ in locations.pieces(stage.node, partition, worker):
             if wide.number not in missing:
@@ -98,5 +98,5 @@ def ready(
                     asked.add(needed)
                     waiting.append(needed)
         if not lacking:
-            found.append((stage, partition, keepers))
+            found.append((stage, partition, holders))
     return sorted(found, key=lambda task: (task[0].number, task[1]))

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from distlab.network.client import Client, Session
+from distlab.network.client import Client, ClientSession
 from distlab.trace import Call, Operation
 
 __all__ = ["BY_HAND", "ClusterClients"]
@@ -50,7 +50,7 @@ class ClusterClients:
         """Add clients, whose start_s counts from `since_s`."""
         numbers = sum(isinstance(name, int) for name in self.names)
         for number, client in enumerate(clients, numbers):
-            session = Session(number, client)
+            session = ClientSession(number, client)
             self.names.append(number)
             self._sessions.add(session)
             self._at(since_s + client.start_s, self._next, session)
@@ -61,7 +61,7 @@ class ClusterClients:
         """Make one call; `ended` is called with its Operation."""
         if BY_HAND not in self.names:
             self.names.append(BY_HAND)
-        session = Session(BY_HAND, Client(node, (call,), timeout_s=timeout_s))
+        session = ClientSession(BY_HAND, Client(node, (call,), timeout_s=timeout_s))
         self._sessions.add(session)
         self._by_hand[session] = ended
         self._next(session)

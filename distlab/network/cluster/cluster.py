@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from distlab.calls.progress import Progress
-from distlab.calls.travel import pack_functions
+from distlab.calls.serialize import pack_functions
 from distlab.errors import InvalidArgument
 from distlab.faults import NodeFault, Split, check_node_faults
 from distlab.history import History

@@ -8,7 +8,7 @@
 import math
 from collections.abc import Mapping, Sequence
 
-from distlab.show.theme import GRID, INK, MUTED, WARNING, rank_color
+from distlab.show.canvas.theme import GRID, INK, MUTED, WARNING, rank_color
 
 __all__ = ["cluster_svg"]
 

@@ -73,7 +73,7 @@ class Logs:
 
 
 @dataclass
-class _Message:
+class _LoggedMessage:
     """A message from one lane to another, and its times of arrival."""
 
     src: int
@@ -108,7 +108,7 @@ def merge_logs(logs: Logs) -> Trace:
     return Trace(lanes, events, who="node", clients=len(logs.clients))
 
 
-def _sent(logs) -> dict[Any, _Message]:
+def _sent(logs) -> dict[Any, _LoggedMessage]:
     """Return (sender, its number there) -> message."""
     messages, lane_of = {}, {}
     lanes = {name: len(logs.nodes) + at for at, name in enumerate(logs.clients)}
@@ -117,16 +117,18 @@ def _sent(logs) -> dict[Any, _Message]:
             name, node, call = rest
             lane = lane_of[request] = lanes[name]
             words = shorten(describe_call(call))
-            messages["call", request] = _Message(lane, node, at, 0, words)
+            messages["call", request] = _LoggedMessage(lane, node, at, 0, words)
     for node, lines in enumerate(logs.nodes):
         for kind, at, *rest in lines:
             if kind == "send":
                 dst, number, size, words = rest
-                messages[node, number] = _Message(node, dst, at, size, words)
+                messages[node, number] = _LoggedMessage(node, dst, at, size, words)
             elif kind == "answer" and rest[0] in lane_of:
                 request, size, words = rest
                 lane = lane_of[request]
-                messages["answer", request] = _Message(node, lane, at, size, words)
+                messages["answer", request] = _LoggedMessage(
+                    node, lane, at, size, words
+                )
     return messages
 
 

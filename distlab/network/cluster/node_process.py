@@ -21,7 +21,7 @@ from typing import Any
 
 import cloudpickle
 
-from distlab.calls.travel import unpack
+from distlab.calls.serialize import unpack
 from distlab.errors import InvalidArgument, NodeFailed
 from distlab.network.cluster.disk import Disk, serialize
 from distlab.network.cluster.event_log import EventLog
@@ -30,7 +30,7 @@ from distlab.network.cluster.wire import (
     ARRIVAL,
     DEPARTURE,
     FROM_CLIENT,
-    Connection,
+    FrameSocket,
     LinkGenerations,
     address_in,
 )
@@ -81,7 +81,7 @@ class _NodeProcess:
         self.watchdog = Watchdog()
         sock = socket.socket(socket.AF_UNIX)
         sock.connect(address_in(folder))
-        self.connection = Connection(sock)
+        self.connection = FrameSocket(sock)
         self.connection.send(str(me).encode())
         select.select([self.connection], [], [])
         self.connection.read()  # the switch's welcome

@@ -17,7 +17,7 @@ from html import escape
 from distlab.errors import DistlabError
 from distlab.network.cluster.drawing import cluster_svg
 from distlab.show.assets import widget_view
-from distlab.show.theme import GRID, INK, MUTED, rank_color
+from distlab.show.canvas.theme import GRID, INK, MUTED, rank_color
 
 __all__ = ["Panel"]
 
@@ -108,13 +108,13 @@ class Panel:
         supervisor = self._supervisor
         if supervisor.over:
             return [f"{state} at the end" for state in supervisor.states]
-        severed, told = supervisor.partitions.severed(), []
+        severed, described = supervisor.partitions.severed(), []
         for node, state in enumerate(supervisor.states):
             lost = [str(other) for one, other in sorted(severed) if one == node]
             if state == "running" and lost:
                 state = f"cut off from {', '.join(lost)}"
-            told.append(state)
-        return told
+            described.append(state)
+        return described
 
     def _drawn(self):
         """Return an SVG of nodes, links and outcomes of the last second."""
@@ -155,8 +155,8 @@ class Panel:
     def look(self) -> None:
         """Update changed widgets; called by the supervisor's thread as well."""
         rows = self._rows()
-        for node, told in enumerate(rows):
-            self._show(self._states[node], f"<span>{escape(told)}</span>")
+        for node, described in enumerate(rows):
+            self._show(self._states[node], f"<span>{escape(described)}</span>")
             state, over = self._supervisor.states[node], self._supervisor.over
             dead = state == "killed"
             self._label(self._kill[node], "restart" if dead else "kill", node, over)
@@ -259,12 +259,12 @@ class Panel:
 
     def _do(self, what, *about):
         """Run a button's action; show the error's first line if it fails."""
-        told = ""
+        described = ""
         try:
             what(*about)
         except DistlabError as error:
-            told = str(error).split("\n")[0]
-        self._said.value = f'<span role="status">{escape(told)}</span>'
+            described = str(error).split("\n")[0]
+        self._said.value = f'<span role="status">{escape(described)}</span>'
         self.look()
 
     def _kill_one(self, node):
@@ -319,10 +319,10 @@ def _table_html(drawn: str, states: Sequence[str], live: Sequence[str]) -> str:
         f"<td style='text-align:left'>{escape(what)}</td></tr>"
         for call, what in _METHODS
     )
-    told = "<br>".join(map(escape, live))
+    described = "<br>".join(map(escape, live))
     return (
         f"<div class='distlab-cluster-table'><table><caption style='text-align:left'>"
-        f"The cluster as this cell ran</caption>{rows}</table>{drawn}<p>{told}</p>"
+        f"The cluster as this cell ran</caption>{rows}</table>{drawn}<p>{described}</p>"
         f"<p style='color:{MUTED}'>Here are no buttons, as nothing runs behind this "
         f"page. In a notebook of your own these do the same:</p>"
         f"<table>{calls}</table></div>"

@@ -335,12 +335,12 @@ class Supervisor:
         labels = self.partitions.labels()
         future = Future()
 
-        def changed(told):
-            self.partitions.changed(labels, told.result() - self._began)
+        def changed(described):
+            self.partitions.changed(labels, described.result() - self._began)
             future.set_result(None)
 
-        told = self._ask(self.count, "links", self.partitions.severed())
-        told.add_done_callback(changed)
+        described = self._ask(self.count, "links", self.partitions.severed())
+        described.add_done_callback(changed)
         return future
 
     def copy_nodes(self, last: bool = False) -> Future:
@@ -348,15 +348,17 @@ class Supervisor:
         copies, future = [None] * self.count, Future()
         left = {node for node in range(self.count) if self.states[node] == "running"}
 
-        def arrived(node, told):
-            copies[node] = told.result()
+        def arrived(node, described):
+            copies[node] = described.result()
             left.discard(node)
             if not left:
                 future.set_result(copies)
 
         for node in list(left):
-            told = self._ask(node, "copy", last)
-            told.add_done_callback(lambda told, node=node: arrived(node, told))
+            described = self._ask(node, "copy", last)
+            described.add_done_callback(
+                lambda described, node=node: arrived(node, described)
+            )
         if not left and not future.done():
             future.set_result(copies)
         return future
@@ -413,9 +415,9 @@ class Supervisor:
     def _ask_quiet(self):
         self._ask(self.count, "quiet").add_done_callback(self._hear_quiet)
 
-    def _hear_quiet(self, told):
+    def _hear_quiet(self, described):
         """Finish if no message is under way, or the second is over; else ask again."""
-        since, now = told.result(), time.monotonic()
+        since, now = described.result(), time.monotonic()
         settled = since is not None and now - since > _SETTLE_S
         late = self.now() > self._quiet_since + _QUIET_WITHIN_S
         if self._finished.done():

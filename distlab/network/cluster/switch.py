@@ -25,7 +25,7 @@ from distlab.network.cluster.wire import (
     DEPARTURE,
     FROM_CLIENT,
     FROM_NODE,
-    Connection,
+    FrameSocket,
     LinkGenerations,
     address_in,
 )
@@ -63,11 +63,11 @@ class _Switch:
         self.cut, self.healed_s, self.last_s, self.random = set(), {}, {}, {}
         self.busy_s = time.monotonic()
         self.selector = selectors.DefaultSelector()
-        self.door = socket.socket(socket.AF_UNIX)
-        self.door.bind(address_in(folder))
-        self.door.listen(nodes)
-        self.door.setblocking(False)
-        self.selector.register(self.door, selectors.EVENT_READ, self._accept)
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(address_in(folder))
+        self.listener.listen(nodes)
+        self.listener.setblocking(False)
+        self.selector.register(self.listener, selectors.EVENT_READ, self._accept)
         self.selector.register(child, selectors.EVENT_READ, self._obey)
 
     def live(self):
@@ -90,7 +90,7 @@ class _Switch:
     # nodes
 
     def _accept(self):
-        connection = Connection(self.door.accept()[0])
+        connection = FrameSocket(self.listener.accept()[0])
         greet = lambda: self._greet(connection)  # noqa: E731
         self.selector.register(connection, selectors.EVENT_READ, greet)
 

@@ -23,7 +23,7 @@ __all__ = [
     "DEPARTURE",
     "FROM_CLIENT",
     "FROM_NODE",
-    "Connection",
+    "FrameSocket",
     "LinkGenerations",
     "address_in",
 ]
@@ -72,7 +72,7 @@ class LinkGenerations:
         os.close(self.descriptor)
 
 
-class Connection:
+class FrameSocket:
     """One end of a Unix socket between a node and the switch; it never blocks.
 
     waiting: bytes still to be sent, as the other end had no room for them.

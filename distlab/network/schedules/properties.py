@@ -130,8 +130,8 @@ def _history(memo, state):
         answer = memo.values[result] if outcome == "ok" else None
         what = (*call, start, at, outcome, answer)
         operations.append(Operation(number, *what))
-        told = memo.told(number, results, result if outcome == "ok" else 0)
-        clients[number] = (index + 1, told)
+        described = memo.described(number, results, result if outcome == "ok" else 0)
+        clients[number] = (index + 1, described)
 
     for at, (answered, number, *about) in enumerate(state.past):
         if answered:

@@ -11,7 +11,7 @@ from distlab.network.failures import MOST_TO_ITSELF, difference, talks_to_itself
 from distlab.network.node_host import check_nodes
 from distlab.network.outcome import Outcome
 from distlab.network.schedules.properties import Property
-from distlab.network.schedules.schedule import Schedule, Step
+from distlab.network.schedules.schedule import EventSchedule, ScheduleStep
 from distlab.network.schedules.state import NodeMemo, State
 from distlab.network.simulation import Simulation
 
@@ -27,7 +27,7 @@ class Replayed:
     the next one could not be, in a sentence, "" if all could.
     """
 
-    schedule: Schedule
+    schedule: EventSchedule
     outcome: Outcome
     why: str
     fits: int
@@ -51,7 +51,7 @@ def replay(
     make: Callable,
     nodes: int,
     clients: Client | Iterable[Client],
-    schedule: Schedule | Iterable[str] | str,
+    schedule: EventSchedule | Iterable[str] | str,
     check: Callable | None = None,
     *,
     invariant: Callable | None = None,
@@ -69,7 +69,9 @@ def replay(
     check_nodes(nodes)
     clients = check_clients(clients, nodes)
     check_repeatable(clients)
-    schedule = schedule if isinstance(schedule, Schedule) else Schedule(schedule)
+    schedule = (
+        schedule if isinstance(schedule, EventSchedule) else EventSchedule(schedule)
+    )
     run = _ReplayRun(make, nodes, clients, seed)
     run.play(schedule)
     outcome = run.outcome()
@@ -85,7 +87,7 @@ def verified_replay(
     make: Callable,
     nodes: int,
     clients: list[Client],
-    schedule: Schedule,
+    schedule: EventSchedule,
     seed: int,
     memo: NodeMemo,
     state: State,
@@ -145,7 +147,7 @@ class _ReplayRun(Simulation):
         self._side_of = None
         self._to_itself = []
 
-    def play(self, schedule: Schedule) -> None:
+    def play(self, schedule: EventSchedule) -> None:
         """Play a schedule until its end, or until a step does not fit."""
         with self._watchdog:
             try:
@@ -161,7 +163,7 @@ class _ReplayRun(Simulation):
                 self.note_failure(error)
                 self.failed = error
 
-    def _take(self, step: Step) -> str:
+    def _take(self, step: ScheduleStep) -> str:
         """Play a step; return the reason why it does not fit, "" if it does."""
         return getattr(self, f"_play_{step.kind}")(step) or ""
 
@@ -215,11 +217,11 @@ class _ReplayRun(Simulation):
         return alike[0] if len(alike) == 1 else None
 
     def _not_under_way(self, step):
-        told = [
+        described = [
             f"'{describe(message)}' from node {src} to node {dst}"
             for src, dst, message, _ in self._pending
         ]
-        return f"under way is {', '.join(told) or 'nothing'}"
+        return f"under way is {', '.join(described) or 'nothing'}"
 
     def _play_drop(self, step):
         at = self._find(step)

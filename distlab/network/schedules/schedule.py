@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["Schedule", "Step"]
+__all__ = ["EventSchedule", "ScheduleStep"]
 
 _SENTENCES = {
     "call": "client {a} asks node {b}: {words}",
@@ -42,7 +42,7 @@ def _pattern(sentence):
 _PATTERNS = {kind: _pattern(sentence) for kind, sentence in _SENTENCES.items()}
 
 
-class Step(NamedTuple):
+class ScheduleStep(NamedTuple):
     """One event of a schedule.
 
     kind: "call", "deliver" (a message arrives), "duplicate" (it does, and will do so
@@ -61,7 +61,7 @@ class Step(NamedTuple):
         return _SENTENCES[self.kind].format(a=self.a, b=self.b, words=self.words)
 
     @classmethod
-    def read(cls, sentence: str) -> "Step":
+    def read(cls, sentence: str) -> "ScheduleStep":
         """Return the step that a sentence describes.
 
         Raises: InvalidArgument for a sentence that describes none.
@@ -76,7 +76,7 @@ class Step(NamedTuple):
         raise InvalidArgument(f"{sentence!r} is no step. The steps are:\n{known}")
 
 
-class Schedule(tuple):
+class EventSchedule(tuple):
     """A tuple of steps, in order, made of steps or of their sentences."""
 
     def __new__(cls, steps: "str | Iterable"):
@@ -88,7 +88,10 @@ class Schedule(tuple):
                 steps = [steps]
         if not isinstance(steps, Iterable):
             raise InvalidArgument(f"a schedule is a list of sentences, not {steps!r}.")
-        read = (step if isinstance(step, Step) else Step.read(step) for step in steps)
+        read = (
+            step if isinstance(step, ScheduleStep) else ScheduleStep.read(step)
+            for step in steps
+        )
         return super().__new__(cls, read)
 
     def __repr__(self):
@@ -96,5 +99,5 @@ class Schedule(tuple):
         return "\n".join(f"{n:{width}}. {step}" for n, step in enumerate(self, 1))
 
     def to_json(self) -> list[str]:
-        """Return the steps as a list of sentences, which `Schedule` reads again."""
+        """Return the steps as a list of sentences, which `EventSchedule` reads again."""
         return [str(step) for step in self]

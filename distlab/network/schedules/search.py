@@ -1,6 +1,6 @@
 """`search`: exploration for an order of events that breaks a protocol, and shrinking.
 
-explore ─▶ shrink ─▶ replay on real nodes ─▶ `Found`, or `NotFound`
+explore ─▶ shrink ─▶ replay on real nodes ─▶ `Counterexample`, or `NotFound`
 """
 
 import html
@@ -22,12 +22,12 @@ from distlab.network.outcome import Outcome
 from distlab.network.schedules.exploration import Explorer
 from distlab.network.schedules.properties import Property, StateOutcome, nodes_of
 from distlab.network.schedules.replay import replay, verified_replay
-from distlab.network.schedules.schedule import Schedule
+from distlab.network.schedules.schedule import EventSchedule
 from distlab.network.schedules.shrinking import playable, shortest, shrink
 from distlab.network.schedules.state import NodeMemo
-from distlab.network.schedules.transitions import Limits, Transitions, all_splits
+from distlab.network.schedules.transitions import FaultLimits, Transitions, all_splits
 
-__all__ = ["Found", "NotFound", "search"]
+__all__ = ["Counterexample", "NotFound", "search"]
 
 _MOST_NODES = 100
 _FAULTS = ("crashes", "drops", "duplicates", "splits")  # in the order of Limits
@@ -49,12 +49,12 @@ class Explored(NamedTuple):
     states: int
     deviations: int
     complete: bool
-    limits: Limits
+    limits: FaultLimits
     seconds: float
 
     def __str__(self):
-        told = f"{self.schedules:,} schedules, {self.steps:,} steps, "
-        told += f"{self.states:,} states in {self.seconds:.1f} s"
+        described = f"{self.schedules:,} schedules, {self.steps:,} steps, "
+        described += f"{self.states:,} states in {self.seconds:.1f} s"
         if self.complete:
             reach = "all schedules there are within the limits"
         elif self.deviations >= 0:
@@ -64,18 +64,18 @@ class Explored(NamedTuple):
             reach = f"{self.walks:,} at random"
         limits = zip(_FAULTS, self.limits, strict=False)
         faults = ", ".join(f"{name}={count}" for name, count in limits if count)
-        return f"{told}: {reach}; {faults or 'no faults'} in each"
+        return f"{described}: {reach}; {faults or 'no faults'} in each"
 
 
 @dataclass
-class Found:
+class Counterexample:
     """A counterexample: a schedule that breaks the protocol.
 
     why: what is wrong with its outcome. explored: the extent of the search until then.
     outcome: of the schedule, replayed on real nodes.
     """
 
-    schedule: Schedule
+    schedule: EventSchedule
     why: str
     explored: Explored
     outcome: Outcome
@@ -130,7 +130,7 @@ def search(
     settled: bool = False,
     seed: int = 0,
     within_s: float = 10.0,
-) -> Found | NotFound:
+) -> Counterexample | NotFound:
     """Search for a schedule that breaks a protocol; return the shortest one found.
 
     There is no time in a schedule: any message under way may be next, any client may
@@ -146,7 +146,7 @@ def search(
     settled: whether `check` judges only outcomes in which no message is under way, no
         node dead and the network whole, as is right for what must be true in the end.
 
-    Returns: a `Found`, with `schedule`, `why` and `replay()`; or a `NotFound`, which is
+    Returns: a `Counterexample`, with `schedule`, `why` and `replay()`; or a `NotFound`, which is
     false in an `if`, with the extent of the search.
     Raises: InvalidArgument; NotDeterministic, if the nodes behave otherwise on replay.
     """
@@ -156,9 +156,9 @@ def search(
     check_seconds("within_s", within_s)
     wanted = Property(check, invariant)
     ways, splits = _splits(splits, nodes)
-    limits = Limits(crashes, drops, duplicates, splits, ways, timers, steps)
+    limits = FaultLimits(crashes, drops, duplicates, splits, ways, timers, steps)
     _check_counts(crashes, drops, duplicates, splits, timers, steps)
-    search = _Search(make, nodes, clients, wanted, limits, seed, settled)
+    search = _ScheduleSearch(make, nodes, clients, wanted, limits, seed, settled)
     return search.run(within_s)
 
 
@@ -190,7 +190,7 @@ def _splits(splits, nodes):
     return tuple(ways), min(1, len(ways))
 
 
-class _Search:
+class _ScheduleSearch:
     """One search: explore, shrink, and replay the counterexample on real nodes."""
 
     def __init__(self, make, nodes, clients, wanted, limits, seed, settled):
@@ -278,9 +278,9 @@ class _Search:
         fewer = shortest(self.transitions, self.first, self.wrong, len(steps), until)
         steps = shrink(fewer, self._still_wrong) if fewer else steps
         taken, state = playable(self.transitions, self.first, steps)
-        why, schedule = self.wrong(state), Schedule(taken)
+        why, schedule = self.wrong(state), EventSchedule(taken)
         outcome = verified_replay(*self.what, schedule, self.seed, self.memo, state)
-        return Found(schedule, why, explored, outcome, self.what, self.seed)
+        return Counterexample(schedule, why, explored, outcome, self.what, self.seed)
 
     def _verify_the_default_order(self):
         """Replay the default order on real nodes, and check that they do the same."""
@@ -291,7 +291,7 @@ class _Search:
                 break
             steps.append(self.transitions.in_words(state, default[0]))
             state = self.transitions.take(state, default[0])
-        schedule = Schedule(steps)
+        schedule = EventSchedule(steps)
         verified_replay(*self.what, schedule, self.seed, self.memo, state)
 
 

@@ -13,7 +13,7 @@ Source: Zeller and Hildebrandt, "Simplifying and isolating failure-inducing inpu
 import time
 from collections.abc import Callable, Sequence
 
-from distlab.network.schedules.schedule import Step
+from distlab.network.schedules.schedule import ScheduleStep
 from distlab.network.schedules.state import State
 from distlab.network.schedules.transitions import Transitions
 
@@ -23,7 +23,7 @@ _MOST_STATES = 300_000
 
 
 def playable(
-    transitions: Transitions, first: State, steps: Sequence[Step]
+    transitions: Transitions, first: State, steps: Sequence[ScheduleStep]
 ) -> tuple[list, State]:
     """Return (the steps that can be played, one after another; the final state)."""
     state, taken = first, []
@@ -37,7 +37,7 @@ def playable(
     return taken, state
 
 
-def shrink(steps: list[Step], still: Callable) -> list[Step]:
+def shrink(steps: list[ScheduleStep], still: Callable) -> list[ScheduleStep]:
     """Return a minimal subset of the steps that still fails: each step is needed.
 
     still: returns the playable steps of a candidate if they still fail, else None.
@@ -59,7 +59,7 @@ def shrink(steps: list[Step], still: Callable) -> list[Step]:
 
 def shortest(
     transitions: Transitions, first: State, wrong: Callable, length: int, until: float
-) -> list[Step] | None:
+) -> list[ScheduleStep] | None:
     """Return the shortest steps to a wanted state, below this length.
 
     wrong: returns what is wrong with a state. None if none is found in time.

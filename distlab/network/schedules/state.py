@@ -193,17 +193,17 @@ class NodeMemo:
         key = (client, index, results)
         if key not in self._asked:
             asking = CallSequence(client, self.clients[client].calls)
-            told = [None] + [self.values[result] for result in results]
-            told += [None] * (index + 1 - len(told))
+            described = [None] + [self.values[result] for result in results]
+            described += [None] * (index + 1 - len(described))
             call = None
-            for result in told:
+            for result in described:
                 call = asking.next(result)
                 if call is None:
                     break
             self._asked[key] = 0 if call is None else self.values.number(freeze(call))
         return self._asked[key]
 
-    def told(self, client: int, results: tuple, result: int) -> tuple:
+    def described(self, client: int, results: tuple, result: int) -> tuple:
         """Return `results` with one more, or () if the client's calls ignore them."""
         return (*results, result) if callable(self.clients[client].calls) else ()
 

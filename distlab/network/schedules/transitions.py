@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 from distlab.errors import NodeFailed
 from distlab.network.failures import MOST_TO_ITSELF, talks_to_itself
 from distlab.network.node import Reply, Save, Send, SetTimer
-from distlab.network.schedules.schedule import Step
+from distlab.network.schedules.schedule import ScheduleStep
 from distlab.network.schedules.state import NodeMemo, Pending, State
 
-__all__ = ["POSTPONED", "Limits", "Transitions", "all_splits"]
+__all__ = ["POSTPONED", "FaultLimits", "Transitions", "all_splits"]
 
 POSTPONED = 1_000_000  # is added to the round of a message that is postponed
 
@@ -170,7 +170,7 @@ class _Successor:
 
     def _free(self, number, result):
         index, _, results = self.clients[number]
-        results = self.memo.told(number, results, result)
+        results = self.memo.described(number, results, result)
         self.clients[number] = (index + 1, False, results)
 
     def _note(self, entry: Any):
@@ -182,7 +182,7 @@ class _Successor:
         past.insert(at, entry)
 
 
-class Limits(NamedTuple):
+class FaultLimits(NamedTuple):
     """Limits of the faults in one schedule.
 
     splits: how often the network may split. ways: how, each as every node's side.
@@ -217,7 +217,7 @@ def all_splits(nodes: int) -> tuple:
 class Transitions:
     """The steps of one protocol, its clients and the limits of its faults."""
 
-    def __init__(self, memo: NodeMemo, limits: Limits):
+    def __init__(self, memo: NodeMemo, limits: FaultLimits):
         self.memo, self.limits = memo, limits
 
     def first(self) -> State:
@@ -278,7 +278,9 @@ class Transitions:
 
     def _asks_more(self, state, number):
         index, _, results = state.clients[number]
-        return self.memo.call(number, index + 1, self.memo.told(number, results, 0))
+        return self.memo.call(
+            number, index + 1, self.memo.described(number, results, 0)
+        )
 
     def faults(self, state: State) -> list[tuple]:
         """Return the steps that are faults, and timers that run out early."""
@@ -310,23 +312,23 @@ class Transitions:
         """Return the state in which a message comes after all others."""
         return self.take(state, ("postpone", pending))
 
-    def in_words(self, state: State, step: tuple) -> Step:
+    def in_words(self, state: State, step: tuple) -> ScheduleStep:
         """Return a step in words."""
         kind, *about = step
         if kind in ("deliver", "duplicate", "drop"):
             _, src, dst, number = about[0]
-            return Step(kind, src, dst, self.memo.words(number))
+            return ScheduleStep(kind, src, dst, self.memo.words(number))
         if kind == "call":
             index, _, results = state.clients[about[0]]
             words = self.memo.call_words(self.memo.call(about[0], index, results))
-            return Step(kind, about[0], self.memo.clients[about[0]].node, words)
+            return ScheduleStep(kind, about[0], self.memo.clients[about[0]].node, words)
         if kind == "timer":
-            return Step(kind, about[0], 0, self.memo.words(about[1][1]))
+            return ScheduleStep(kind, about[0], 0, self.memo.words(about[1][1]))
         if kind == "split":
-            return Step(kind, 0, 0, _describe_sides(about[0]))
-        return Step(kind, *about)
+            return ScheduleStep(kind, 0, 0, _describe_sides(about[0]))
+        return ScheduleStep(kind, *about)
 
-    def find(self, state: State, step: Step) -> tuple | None:
+    def find(self, state: State, step: ScheduleStep) -> tuple | None:
         """Return the step with these words, or None if it cannot happen now."""
         for each in self.all(state):
             if each[0] == step.kind and self.in_words(state, each) == step:

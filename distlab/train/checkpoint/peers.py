@@ -133,8 +133,8 @@ class PeerMemory:
             or if another number of ranks saved.
         """
         mine = self._world_size, self._whole, sorted(self._kept)
-        told = on_all_ranks(comm, lambda: mine)
-        sizes = {size for size, _, _ in told} - {0}
+        described = on_all_ranks(comm, lambda: mine)
+        sizes = {size for size, _, _ in described} - {0}
         if not sizes:
             return None
         if sizes != {comm.world_size}:
@@ -142,13 +142,13 @@ class PeerMemory:
                 f"snapshots are of {max(sizes)} ranks, and here are {comm.world_size}; "
                 "load the last checkpoint from the disk."
             )
-        there = [set(map(tuple, keys)) for _, _, keys in told]
+        there = [set(map(tuple, keys)) for _, _, keys in described]
         everyone = range(comm.world_size)
         steps = {step for step, _ in set.union(*there)}
         whole = [
             s for s in steps if {(s, owner) for owner in everyone} <= set.union(*there)
         ]
-        if not whole and all(before is None for _, before, _ in told):
+        if not whole and all(before is None for _, before, _ in described):
             return None
         if not whole:
             raise CheckpointError(

@@ -17,12 +17,12 @@ from typing import Protocol
 from distlab.errors import InvalidArgument
 from distlab.train.pipeline.schedule import Schedule, Work
 
-__all__ = ["Stage", "check_stages", "play"]
+__all__ = ["PipelineStage", "check_stages", "play"]
 
 _AHEAD = 2  # receives from a rank that are posted before they are needed
 
 
-class Stage(Protocol):
+class PipelineStage(Protocol):
     """The interface of a stage, which executes works."""
 
     def do(self, work: Work, arrived):
@@ -33,7 +33,7 @@ class Stage(Protocol):
 
 
 @dataclass(eq=False, slots=True)
-class _Message:
+class _StageMessage:
     """The result of a work of one rank that another rank needs."""
 
     src: int
@@ -55,7 +55,7 @@ class _Peer:
         self.ahead = self.taken = 0
 
 
-def play(comm, schedule: Schedule, stage: Stage, *, seconds=None) -> None:
+def play(comm, schedule: Schedule, stage: PipelineStage, *, seconds=None) -> None:
     """Do this rank's works in the schedule's order, and exchange their inputs.
 
     seconds: (stage, work) -> least duration of a work; on a virtual clock, duration.
@@ -175,7 +175,7 @@ def _plan(schedule):
         if kind == "W" or part == (last if kind == "F" else 0):
             continue
         chunk, dst = divmod(part + (1 if kind == "F" else -1), stages)
-        message = _Message(stage, dst, part, kind, taken[stage][dst])
+        message = _StageMessage(stage, dst, part, kind, taken[stage][dst])
         its_between, _, its_sources = plans[dst]
         given[work] = its_sources[kind, microbatch, chunk] = message
         if dst != stage:

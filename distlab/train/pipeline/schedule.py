@@ -131,7 +131,7 @@ class Schedule:
         return order
 
     def _deadlock(self, at, done):
-        told = []
+        described = []
         for stage, works in enumerate(self.stages):
             if at[stage] == len(works):
                 continue
@@ -139,8 +139,8 @@ class Schedule:
             missing = [need for need in self.needs(stage, work) if need not in done]
             other, need = missing[0]
             whose = "its own" if other == stage else f"stage {other}'s"
-            told.append(f"stage {stage} waits with {work} for {whose} {need}")
-        return f"a deadlock: {'; '.join(told)}."
+            described.append(f"stage {stage} waits with {work} for {whose} {need}")
+        return f"a deadlock: {'; '.join(described)}."
 
     def held(self, stage: int, kept_for_weights: float = 1) -> list[float]:
         """Return the number of microbatches' activations held, after each work.

@@ -1,0 +1,1 @@
+"""Training scripts made from the cells of a lesson."""

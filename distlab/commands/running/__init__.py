@@ -1,0 +1,1 @@
+"""Notebooks executed from a terminal: kernels, processes, results."""

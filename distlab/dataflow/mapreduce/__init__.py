@@ -1,0 +1,1 @@
+"""MapReduce jobs: map tasks, reduce tasks, their schedule, and simulated jobs."""

@@ -1,0 +1,19 @@
+"""Interview cards: questions about a lesson, with the key points of a good answer.
+
+    from distlab.learner.quiz import ask
+
+    ask(10)                     # as last line of a cell: answer, then compare
+    ask(10, level="senior")
+    review()                    # today's cards of all lessons, one at a time
+
+The cards of a lesson are in a text file of its name in this folder, in a format that
+`distlab.learner.quiz.card` describes.
+"""
+
+from distlab.learner.quiz.card import Card
+from distlab.learner.quiz.deck import Deck, ask
+from distlab.learner.quiz.page import anki, review_page
+from distlab.learner.quiz.review import review
+from distlab.learner.quiz.shelf import cards
+
+__all__ = ["Card", "Deck", "anki", "ask", "cards", "review", "review_page"]

@@ -1,0 +1,134 @@
+"""Cards in a cell: answer first, and only then compare with the key points.
+
+    <style>
+    <div class="distlab-cards">
+      <section data-card="10-walk">  question, <details> with the key points
+    <script>  puts a field for the answer before each <details>
+
+No network; without scripts the key points are in the <details>. In a notebook answers
+go to the learner's cards.json, in a page without a kernel they stay in the browser.
+"""
+
+import json
+from dataclasses import dataclass
+from html import escape
+from textwrap import TextWrapper
+
+from distlab.calls.notebook import cell_number, person_is_there, show
+from distlab.learner.predictions.assets import form_script, form_style
+from distlab.learner.predictions.bridge import open_bridge, receive
+from distlab.learner.predictions.kept import kept_by_learner
+from distlab.learner.quiz.card import Card
+from distlab.learner.quiz.shelf import cards
+
+__all__ = ["Deck", "ask", "deck_html", "section"]
+
+# With the file's name JupyterLab takes it for a place in a notebook; an exported page
+# has the place itself, and the script finds it there.
+_PLACE = "{lesson}.ipynb#cell-id={cell}"
+_above = {}  # ids of cards that are shown -> the handle of their answers
+
+
+@dataclass(frozen=True)
+class Deck:
+    """Cards to answer, as the last line of a cell; in a terminal only the questions."""
+
+    cards: tuple[Card, ...]
+    one_at_a_time: bool = False
+
+    def __repr__(self):
+        if not self.cards:
+            return "No card is due today."
+        questions = (
+            f"{number}. ({card.level}, {card.topic}) {card.question}"
+            for number, card in enumerate(self.cards, 1)
+        )
+        page = TextWrapper(88, subsequent_indent="   ", break_on_hyphens=False)
+        return "\n".join(map(page.fill, questions))
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        return {"text/html": self._page(), "text/plain": repr(self)}
+
+    def _ipython_display_(self):
+        if cell_number() is None:
+            raise NotImplementedError  # IPython then uses the MIME bundle
+        open_bridge()
+        receive("cards", _heard)
+        if person_is_there():
+            ids = tuple(card.id for card in self.cards)
+            _above[ids] = show(_answers(ids))
+        show(self._repr_mimebundle_())
+
+    def _page(self):
+        sections = "".join(
+            section(card, kept_by_learner("cards").get(card.id), self.one_at_a_time)
+            for card in self.cards
+        )
+        return deck_html(sections or f"<p>{self!r}</p>", review=self.one_at_a_time)
+
+
+def deck_html(inner: str, *scripts: str, review: bool = False) -> str:
+    """Return the HTML of a deck with `inner` in it; scripts: files beside cards.js."""
+    mark = " data-review" * review
+    # Without the attribute JupyterLab takes letters typed here for its shortcuts.
+    return (
+        f"{form_style('.distlab-cards', 'distlab.learner.quiz', 'cards.css')}"
+        f'<div class="distlab-cards"{mark} data-lm-suppress-shortcuts="true">'
+        f"{inner}</div>{form_script('distlab.learner.quiz', 'cards.js', *scripts)}"
+    )
+
+
+def ask(lesson: str | int, level: str | None = None) -> Deck:
+    """Return the cards of a lesson, to be answered where they are shown.
+
+    Answers and ticks are stored in cards.json in DISTLAB_HOME, or in ~/.distlab.
+
+    Raises: InvalidArgument for a lesson without cards or a level that is not there.
+    """
+    return Deck(tuple(cards(lesson, level)))
+
+
+def _heard(value):
+    """Store a card's message from the page: an answer with its ticks, or a rating."""
+    from distlab.learner.quiz.review import rate
+
+    if "rating" in value:
+        rate(value["id"], value["rating"])
+    else:
+        kept = kept_by_learner("cards")
+        new = {name: value[name] for name in ("answer", "ticked")}
+        kept.put(value["id"], {**(kept.get(value["id"]) or {}), **new})
+    for ids, shown in _above.items():
+        if value["id"] in ids:
+            shown.update(_answers(ids), raw=True)
+
+
+def _answers(ids):
+    """Return a hidden output with the cards' entries, for a notebook saved now.
+
+    Writing them into the cards themselves would redraw them under the cursor.
+    """
+    kept = {each: kept_by_learner("cards").get(each) for each in ids}
+    held = escape(json.dumps(kept))
+    html = f'<div class="distlab-kept" data-kept="{held}" hidden></div>'
+    return {"text/html": html, "text/plain": ""}
+
+
+def section(card: Card, kept: object, review: bool, place: str = _PLACE) -> str:
+    """Return a card as HTML.
+
+    kept: its entry in cards.json. place: template of its link; see _PLACE.
+    """
+    points = "".join(f"<li>{escape(point)}</li>" for point in card.key_points)
+    link = escape(place.format(lesson=card.lesson, cell=card.cell))
+    about = f"{card.level} · {card.topic}"
+    about = f"lesson {card.lesson[:2]} · {about}" if review else about
+    return (
+        f'<section data-card="{escape(card.id)}" data-lesson="{escape(card.lesson)}" '
+        f'data-level="{card.level}" data-topic="{escape(card.topic)}" '
+        f'data-kept="{escape(json.dumps(kept or {}))}">'
+        f'<p class="about">{escape(about)}</p>'
+        f'<p class="question">{escape(card.question)}</p>'
+        f"<details><summary>Key points</summary><ul>{points}</ul>"
+        f'<p><a href="{link}">The cell that shows it</a></p></details></section>'
+    )

@@ -1,0 +1,67 @@
+"""The review page of a site: all cards, without a kernel."""
+
+from html import escape
+
+from distlab.learner.quiz.card import LEVELS, Card
+from distlab.learner.quiz.deck import deck_html, section
+from distlab.learner.quiz.review import selected
+
+__all__ = ["anki", "review_page"]
+
+_SCRIPTS = ("ts-fsrs.min.js", "schedule.js", "review.js")
+
+
+def review_page(place: str = "lessons/{lesson}.html#cell-id={cell}") -> str:
+    """Return the cards of the course as HTML: those that are due, one at a time.
+
+    Ratings and answers are in the browser, together with those of the lessons' pages.
+    It links to a file distlab-cards.txt beside it, which holds `anki`'s text.
+
+    place: template of a card's link to its cell.
+    """
+    cards = selected()
+    lessons = {card.lesson: card.lesson.replace("_", " ") for card in cards}
+    topics = "".join(map(_option, sorted({card.topic for card in cards})))
+    form = (
+        f'<form class="choose row" hidden>{_select("lesson", lessons)}'
+        f"{_select('level', {level: level for level in LEVELS})}"
+        '<label>Topic <input type="text" name="topic" list="distlab-topics"></label>'
+        f'<datalist id="distlab-topics">{topics}</datalist></form>'
+    )
+    sections = "".join(section(card, None, True, place) for card in cards)
+    return deck_html(
+        f'{form}<p class="today" role="status"></p>{sections}'
+        '<p><a href="distlab-cards.txt" download>Download all cards for Anki</a></p>',
+        *_SCRIPTS,
+        review=True,
+    )
+
+
+def anki(cards: list[Card]) -> str:
+    """Return the text that Anki imports: id, question, key points, tags."""
+    head = ["#separator:tab", "#html:true", "#guid column:1", "#tags column:4"]
+    lines = [
+        "\t".join(
+            [
+                f"distlab-{card.id}",
+                _html(card.question),
+                f"<ul>{''.join(f'<li>{_html(p)}</li>' for p in card.key_points)}</ul>",
+                f"distlab::{card.lesson} {card.level} {card.topic.replace(' ', '-')}",
+            ]
+        )
+        for card in cards
+    ]
+    return "\n".join([*head, *lines, ""])
+
+
+def _select(name, choices):
+    options = _option("", "all") + "".join(map(_option, choices, choices.values()))
+    return f'<label>{name.title()} <select name="{name}">{options}</select></label>'
+
+
+def _option(value, words=""):
+    return f'<option value="{escape(value)}">{escape(words)}</option>'
+
+
+def _html(text):
+    return escape(text).replace("\t", " ")

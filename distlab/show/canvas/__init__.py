@@ -1,0 +1,1 @@
+"""The canvas of the figures: its rows, lanes, axes, looks and text."""

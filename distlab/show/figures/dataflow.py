@@ -1,0 +1,170 @@
+"""`dataflow`: the input, shuffle and output of one small job, pair by pair.
+
+split 0     map 0             reduce 0           part 0
+┌───────┐   ┌────────┐        ┌────────────┐     ┌───────┐
+│the cat│ ─▶│ cat  1 │ ─────▶ │ cat  [1, 1]│ ──▶ │ cat  2│
+│sat    │   ├────────┤ ─╮     └────────────┘     └───────┘
+└───────┘   │ the  1 │  ╰───▶ reduce 1 ...
+            └────────┘
+"""
+
+from itertools import groupby
+from operator import itemgetter
+
+from distlab.errors import InvalidArgument
+from distlab.show.canvas.canvas import MARGIN, Canvas, arrow, bars, write
+from distlab.show.canvas.picture import Picture
+from distlab.show.canvas.text import fitted, literal, wrapped
+from distlab.show.canvas.theme import GRID, MUTED, PAPER, rank_color, tint
+from distlab.show.reading.sentences import plural
+
+__all__ = ["dataflow"]
+
+_SIZE, _LINE, _PAD, _GAP, _MOST, _APART = 9, 0.19, 0.09, 0.34, 10, 0.1
+_WIDTHS, _BETWEEN = (1.85, 1.75, 2.1, 1.75), 0.61
+_LEFTS = [MARGIN + sum(_WIDTHS[:at]) + at * _BETWEEN for at in range(4)]
+_HEADS = ("input splits", "map tasks", "reduce tasks", "output")
+_EXAMPLE = (
+    'dataflow(["the cat"], runs=[[[("cat", 1)], [("the", 1)]]], '
+    'parts=[[("cat", 1)], [("the", 1)]])'
+)
+
+
+def dataflow(splits, runs, parts, title: str = "") -> Picture:
+    """Draw the data of one job: splits, map output, reduce input and output.
+
+    splits: the text of each map task. runs: for each map task its pairs, a list for
+        each reduce task. parts: for each reduce task the pairs that it writes.
+    Raises: InvalidArgument for lists that do not fit each other.
+    """
+    return _Dataflow(*_checked(splits, runs, parts)).picture(literal(title))
+
+
+class _Dataflow:
+    """Four columns of boxes and the arrows between them, in inches on the page."""
+
+    def __init__(self, splits, runs, parts):
+        self.splits = [wrapped(text, _WIDTHS[0] - 0.2, _SIZE) for text in splits]
+        self.runs = [[_lines(run) for run in row] for row in runs]
+        self.merged = [_merged([row[r] for row in runs]) for r in range(len(parts))]
+        self.groups = [_lines(groups) for groups in self.merged]
+        self.parts = [_lines(part) for part in parts]
+        self.pairs = sum(len(run) for row in runs for run in row)
+        self.heights = [
+            max(_high(text), sum(map(_high, row)))
+            for text, row in zip(self.splits, self.runs, strict=True)
+        ]
+        both = zip(self.groups, self.parts, strict=True)
+        self.lower = [max(map(_high, sides)) for sides in both]
+
+    def picture(self, title):
+        maps, reduces = len(self.runs), len(self.parts)
+        head = f"{plural(maps, 'map task')}, {plural(reduces, 'reduce task')}; the "
+        head += f"shuffle moves {plural(self.pairs, 'pair')}."
+        room = max(_room(self.heights), _room(self.lower)) + 0.4
+        canvas = Canvas(room, title=title, subtitle=head)
+        self.page, self.top = canvas.page, canvas.top + 0.4
+        for x, text in zip(_LEFTS, _HEADS, strict=True):
+            write(self.page, x, self.top - 0.2, text, color=MUTED, bold=True)
+        x = _LEFTS[2] - _BETWEEN / 2
+        write(self.page, x, self.top - 0.2, "shuffle", color=MUTED, align="center")
+        into = self._draw_reduces(room - 0.4)
+        self._draw_maps(room - 0.4, into)
+        said = [f"{title}:"] if title else []
+        return Picture(canvas.figure, " ".join([*said, head, *self._described()]))
+
+    def _draw_maps(self, room, into):
+        y = self.top + (room - _room(self.heights)) / 2 + _GAP
+        for m, (text, row) in enumerate(zip(self.splits, self.runs, strict=True)):
+            self._name(1, y, f"map {m}")
+            self._name(0, y, f"split {m}")
+            middle = self._box(0, y, text, PAPER)
+            start = y
+            for r, lines in enumerate(row):
+                color = rank_color(r)
+                at = self._box(1, start, lines, tint(color, 0.18), color)
+                start += _high(lines)
+                if lines:  # arrows into one reduce end side by side
+                    apart = _APART * (m - (len(self.runs) - 1) / 2)
+                    ends = (_LEFTS[2] - 0.04, into[r] + apart)
+                    begin = (_LEFTS[1] + _WIDTHS[1], at)
+                    arrow(self.page, begin, ends, color, width=1.2)
+            ends = (_LEFTS[1] - 0.04, middle)
+            arrow(self.page, (_LEFTS[0] + _WIDTHS[0], middle), ends, MUTED)
+            y += self.heights[m] + _GAP
+
+    def _draw_reduces(self, room):
+        """Draw the right side; return the height of the arrows into each reduce."""
+        y, into = self.top + (room - _room(self.lower)) / 2 + _GAP, []
+        for r, (groups, part) in enumerate(zip(self.groups, self.parts, strict=True)):
+            color = rank_color(r)
+            self._name(2, y, f"reduce {r}")
+            self._name(3, y, f"part {r}")
+            into.append(self._box(2, y, groups, tint(color, 0.18), color))
+            at = self._box(3, y, part, tint(color, 0.4), color)
+            start = _LEFTS[2] + _WIDTHS[2]
+            arrow(self.page, (start, at), (_LEFTS[3] - 0.04, at), color, width=1.2)
+            y += self.lower[r] + _GAP
+        return into
+
+    def _name(self, column, y, text):
+        write(self.page, _LEFTS[column], y - 0.1, text, color=MUTED)
+
+    def _box(self, column, y, lines, fill, edge=GRID):
+        """Draw a box with lines of text; return the height of its middle."""
+        left, wide, high = _LEFTS[column], _WIDTHS[column], _high(lines)
+        bars(self.page, [(left, y, left + wide, y + high)], fill, edge=edge, gid="box")
+        for at, line in enumerate(lines):
+            text = fitted(line, wide - 0.2, _SIZE)
+            write(
+                self.page, left + 0.1, y + _PAD + _LINE * (at + 0.5), text, size=_SIZE
+            )
+        return y + high / 2
+
+    def _described(self):
+        for m, row in enumerate(self.runs):
+            read = repr(" ".join(self.splits[m]))
+            sent = [f"{_listed(run)} for reduce {r}" for r, run in enumerate(row)]
+            yield f"Map {m} reads {read} and leaves {'; '.join(sent)}."
+        for r, part in enumerate(self.parts):
+            got = _listed(self.groups[r])
+            yield f"Reduce {r} gets {got} and writes {_listed(part)}."
+
+
+def _listed(lines):
+    return ", ".join(lines) or "nothing"
+
+
+def _merged(runs):
+    pairs = sorted((pair for run in runs for pair in run), key=itemgetter(0))
+    grouped = groupby(pairs, key=itemgetter(0))
+    return [(key, [value for _, value in group]) for key, group in grouped]
+
+
+def _lines(pairs):
+    lines = [literal(f"{key}  {value}") for key, value in pairs[:_MOST]]
+    return lines + [f"and {len(pairs) - _MOST} more"] * (len(pairs) > _MOST)
+
+
+def _high(lines):
+    return _LINE * max(1, len(lines)) + 2 * _PAD
+
+
+def _room(heights):
+    return sum(heights) + _GAP * len(heights)
+
+
+def _checked(splits, runs, parts):
+    try:
+        splits = [literal(text, 200) for text in splits]
+        runs = [[[(k, v) for k, v in run] for run in row] for row in runs]
+        parts = [[(k, v) for k, v in part] for part in parts]
+    except (TypeError, ValueError):
+        splits, parts = [], []
+    fits = len(splits) == len(runs) and {*map(len, runs)} == {len(parts)}
+    if not splits or not parts or not fits:
+        raise InvalidArgument(
+            "dataflow takes one text for each map task, for each of them a list of "
+            f"pairs for each reduce task, and the pairs of each part: {_EXAMPLE}"
+        )
+    return splits, runs, parts

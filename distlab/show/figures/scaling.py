@@ -1,0 +1,170 @@
+"""`scaling`: measured points against predicted lines, over sizes or over ranks.
+
+Each curve is named at its end, where the eye arrives, and not in a legend. A measured
+series and its prediction share name, colour and label: points are measured, dashed
+lines are predicted.
+"""
+
+import operator
+
+from distlab.errors import InvalidArgument
+from distlab.show.canvas.canvas import (
+    MARGIN,
+    PAGE_WIDTH,
+    Canvas,
+    curve,
+    points,
+    strokes,
+    write,
+)
+from distlab.show.canvas.picture import Picture
+from distlab.show.canvas.scale import Scale, readable_number
+from distlab.show.canvas.text import fitted, literal, width_of
+from distlab.show.canvas.theme import GRID, MUTED
+from distlab.show.reading.curves import checked_curves, ends_in_words, ratios_in_words
+
+__all__ = ["scaling"]
+
+_NAME, _TICK, _LINE = 8.5, 8.25, 0.18
+_HEIGHT, _WIDEST_NAME = 3.3, 2.4
+_HEAD, _FOOT = 0.42, 0.5
+
+
+def scaling(
+    series, *, x_label, y_label, title="", predicted=None, log_x=False, log_y=False
+) -> Picture:
+    """Draw measured points and predicted lines.
+
+    series: name -> (xs, ys), measured. predicted: name -> (xs, ys); the prediction of
+    a measured series goes under the same name. Units belong into the labels.
+
+    Raises: InvalidArgument naming the series that cannot be drawn.
+    """
+    logs = {"log_x": log_x, "log_y": log_y}
+    measured = checked_curves(series, "series", **logs)
+    lines = checked_curves(predicted or {}, "predicted", **logs)
+    if not measured and not lines:
+        raise InvalidArgument(
+            "there is nothing to draw: series is empty. For example: "
+            'scaling({"ring": ([2, 4, 8], [1.1, 1.6, 1.9])}, x_label="ranks", '
+            'y_label="time, ms")'
+        )
+    plot = _Plot(measured, lines, **logs)
+    return plot.picture(title, literal(x_label), literal(y_label))
+
+
+class _Plot:
+    """Curves by name on two scales; positions on the page are in inches."""
+
+    def __init__(self, measured, lines, *, log_x, log_y):
+        self.measured, self.lines = measured, lines
+        self.names = list(dict.fromkeys([*measured, *lines]))
+        spots = [s for each in (measured, lines) for c in each.values() for s in c]
+        self.x = Scale([x for x, _ in spots], log=log_x)
+        self.y = Scale([y for _, y in spots], log=log_y, from_zero=True)
+        self.labels = [self._label(name) for name in self.names]
+        ticks = [readable_number(number) for number in self.y.ticks(6)]
+        self.left = MARGIN + 0.1 + max([width_of(tick, _TICK) for tick in ticks])
+        names = max(width_of(label, _NAME) for label in self.labels)
+        self.right = PAGE_WIDTH - MARGIN - names - 0.45
+        self.height = max(_HEIGHT, _LINE * len(self.names))
+
+    def _label(self, name):
+        only = ", predicted" if self.measured and name not in self.measured else ""
+        return fitted(literal(name) + only, _WIDEST_NAME, _NAME)
+
+    def picture(self, title, x_label, y_label):
+        key = [(None, "points: measured")] if self.measured else []
+        key += [(None, "dashed lines: predicted")] if self.lines else []
+        canvas = Canvas(_HEAD + self.height + _FOOT, title=title, key=key)
+        self.page, self.top = canvas.page, canvas.top + _HEAD
+        self.bottom = self.top + self.height
+        self._draw_axes(x_label, y_label)
+        panel = canvas.panel(self.left, self.top, self.right - self.left, self.height)
+        panel.set_xscale("log" if self.x.log else "linear")
+        panel.set_yscale("log" if self.y.log else "linear")
+        panel.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high))
+        for number, name in enumerate(self.names):
+            self._draw_curve(panel, number, name)
+        self._draw_names()
+        said = [f"{literal(title)}:"] if title else []
+        said.append(f"{y_label} against {x_label}.")
+        said += ends_in_words(self.measured, "measured")
+        said += ends_in_words(self.lines, "predicted")
+        said += ratios_in_words(self.measured, self.lines)
+        return Picture(canvas.figure, " ".join(said))
+
+    def _x(self, number):
+        return self.left + self.x.share(number) * (self.right - self.left)
+
+    def _y(self, number):
+        return self.bottom - self.y.share(number) * self.height
+
+    def _draw_axes(self, x_label, y_label):
+        page, bottom, small = self.page, self.bottom, {"size": _TICK, "color": MUTED}
+        for number in self.y.ticks(6):
+            y, words = self._y(number), readable_number(number)
+            strokes(page, [(self.left, y, self.right, y)])
+            write(page, self.left - 0.08, y, words, align="right", **small)
+        for number in self._x_ticks():
+            x, words = self._x(number), readable_number(number)
+            strokes(page, [(x, bottom, x, bottom + 0.05)], MUTED)
+            write(page, x, bottom + 0.15, words, align="center", **small)
+        strokes(page, [(self.left, bottom, self.right, bottom)], MUTED)
+        write(page, MARGIN, self.top - 0.24, y_label, size=_NAME, color=MUTED)
+        x = self.right - width_of(x_label, _NAME)
+        write(page, x, bottom + 0.36, x_label, size=_NAME, color=MUTED)
+
+    def _x_ticks(self):
+        """Return the measured x, and those of lines beyond, or else round numbers."""
+        drawn = (self.measured or self.lines).values()
+        numbers = {x for spots in drawn for x, _ in spots}
+        further = {x for spots in self.lines.values() for x, _ in spots}
+        numbers = sorted(numbers | {x for x in further if x > max(numbers)})
+        end = 0.0
+        for number in numbers:
+            half = width_of(readable_number(number), _TICK) / 2 + 0.05
+            if self._x(number) - half < end:
+                return self.x.ticks(7)
+            end = self._x(number) + half
+        return numbers
+
+    def _draw_curve(self, panel, number, name):
+        if name in self.lines:
+            xs, ys = zip(*self.lines[name], strict=True)
+            curve(panel, xs, ys, number, dashed=True, gid="predicted")
+        if name in self.measured:
+            xs, ys = zip(*self.measured[name], strict=True)
+            if name not in self.lines and len(set(xs)) == len(xs):
+                curve(panel, xs, ys, number, width=0.9, gid="joined")
+            points(panel, xs, ys, number, size=7, gid="measured")
+
+    def _draw_names(self):
+        """Name each curve right of its end, moved apart where ends are close."""
+        ends = []
+        for number, name in enumerate(self.names):
+            last = [*self.measured.get(name, ())[-1:], *self.lines.get(name, ())[-1:]]
+            x, y = max(last, key=operator.itemgetter(0))
+            ends.append((self._y(y), self._x(x), number))
+        ends.sort()
+        places = _apart([y for y, _, _ in ends], self.top, self.bottom)
+        for place, (y, x, number) in zip(places, ends, strict=True):
+            strokes(self.page, [(x + 0.08, y, self.right + 0.1, place)], GRID)
+            if self.names[number] in self.measured:
+                points(self.page, [self.right + 0.25], [place], number)
+            else:
+                dash = (self.right + 0.14, self.right + 0.36)
+                curve(self.page, dash, (place, place), number, dashed=True)
+            write(self.page, self.right + 0.42, place, self.labels[number], size=_NAME)
+
+
+def _apart(wanted, low, high):
+    """Return `wanted`, which ascends, moved as little as needed to be a line apart."""
+    places = []
+    for place in wanted:
+        places.append(max(place, places[-1] + _LINE if places else low))
+    limit = high
+    for at in range(len(places) - 1, -1, -1):
+        places[at] = min(places[at], limit)
+        limit = places[at] - _LINE
+    return places

@@ -1,0 +1,78 @@
+"""`shards`: the shards of parameters, gradients and optimizer state of each rank.
+
+              parameters  gradients   optimizer state
+stage 1   0   ▓▓▓▓▓▓▓▓▓   ▓▓▓▓▓▓▓▓▓   ▓▓▓·········        a rank's row is filled
+          1   ▓▓▓▓▓▓▓▓▓   ▓▓▓▓▓▓▓▓▓   ···▓▓▓······        where it holds something
+
+Source: the shape is that of figure 1 in Rajbhandari et al., "ZeRO" (2020).
+"""
+
+from distlab.errors import InvalidArgument
+from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, write
+from distlab.show.canvas.picture import Picture
+from distlab.show.canvas.scale import readable_number
+from distlab.show.canvas.text import literal, width_of
+from distlab.show.canvas.theme import MUTED, PAPER, TRACK, rank_color
+
+__all__ = ["shards"]
+
+_NAME, _SIZE = 9, 8.25
+_ROW, _APART, _BETWEEN, _HEAD = 0.13, 0.2, 0.25, 0.3  # inches
+_EXAMPLE = 'shards({"ZeRO 1": ["state"]}, {"parameters": 4, "state": 8}, ranks=4)'
+
+
+def shards(layouts, kinds, *, ranks: int = 4, title: str = "", unit="B") -> Picture:
+    """Draw for each layout the shards that every rank holds, kind by kind, to scale.
+
+    layouts: name -> the kinds that are sharded, of which rank r holds the r-th shard;
+        of the others every rank holds all. kinds: name -> its size, such as the bytes
+        for each parameter. unit: of sizes, which stand at the right for one rank.
+
+    Raises: InvalidArgument for a kind without a size, or more than 8 ranks.
+    """
+    sizes = {literal(name): float(size) for name, size in dict(kinds).items()}
+    cut = {literal(k): [literal(kind) for kind in v] for k, v in dict(layouts).items()}
+    unknown = [kind for own in cut.values() for kind in own if kind not in sizes]
+    if not cut or unknown or not 0 < ranks <= 8 or min(sizes.values(), default=0) <= 0:
+        what = f"{unknown[0]!r} has no size" if unknown else "there is nothing to draw"
+        raise InvalidArgument(f"{what}. For example: {_EXAMPLE}")
+    left = MARGIN + max(width_of(name, _NAME) for name in cut) + 0.4
+    wide = PAGE_WIDTH - MARGIN - 1.3 - left - _BETWEEN * (len(sizes) - 1)
+    scale = wide / sum(sizes.values())
+    tall = ranks * _ROW + _APART
+    canvas = Canvas(_HEAD + tall * len(cut), title=title)
+    page, said = canvas.page, [f"{literal(title)}:"] if title else []
+    end, muted = PAGE_WIDTH - MARGIN, {"size": _SIZE, "color": MUTED}
+    write(page, end, canvas.top + 0.12, f"{unit} on a rank", **muted, align="right")
+    for number, (name, own) in enumerate(cut.items()):
+        top, x = canvas.top + _HEAD + number * tall, left
+        middle = top + ranks * _ROW / 2
+        write(page, MARGIN, middle, name, size=_NAME)
+        for rank in range(ranks):
+            at = left - 0.14, top + (rank + 0.5) * _ROW
+            write(page, *at, str(rank), **muted, align="center")
+        for kind, size in sizes.items():
+            box = (x, top, x + size * scale, top + ranks * _ROW)
+            _draw(page, box, ranks, kind in own)
+            if not number:
+                write(page, x, canvas.top + 0.12, f"{kind}, {size:g}", **muted)
+            x += size * scale + _BETWEEN
+        held = sum(size / ranks if k in own else size for k, size in sizes.items())
+        words = readable_number(held)
+        write(page, end, middle, words, size=_NAME, mono=True, align="right")
+        parts = f"{' and '.join(own) or 'nothing'} sharded"
+        said.append(f"{name}: {parts}, a rank holds {words} {unit}.")
+    return Picture(canvas.figure, " ".join([f"On {ranks} ranks.", *said]))
+
+
+def _draw(page, box, ranks, sharded):
+    """Draw a row for each rank; all of it is filled, or the rank's own shard."""
+    left, top, right, bottom = box
+    row, part = (bottom - top) / ranks, (right - left) / ranks
+    for rank in range(ranks):
+        y = top + rank * row
+        bars(page, [(left, y, right, y + row)], TRACK, edge=PAPER, gid="row")
+        begin = left + rank * part if sharded else left
+        end = begin + part if sharded else right
+        mine = (begin, y, end, y + row)
+        bars(page, [mine], rank_color(rank), edge=PAPER, gid=f"rank {rank}")

@@ -1,0 +1,10 @@
+"""The player: an animation of one run, step by step, in a self-contained page.
+
+Trace ─▶ stops: the steps of a run ─▶ Film: its frames ─▶ page: HTML that plays itself
+                                                └───────▶ still: frame, key frames, gif
+"""
+
+from distlab.show.player.compare import Comparison, compare
+from distlab.show.player.player import Player, folded, player, save
+
+__all__ = ["Comparison", "Player", "compare", "folded", "player", "save"]

@@ -1,0 +1,1 @@
+"""A trace read once, for pictures and for words alike."""
