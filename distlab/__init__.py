@@ -15,7 +15,7 @@ from importlib import import_module
 
 _HOME = {
     "distlab.errors": (
-        "CannotTravel",
+        "NotSerializable",
         "CheckpointError",
         "ClusterClosed",
         "CollectiveMismatch",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import cloudpickle
 import pytest
+import setuptools  # noqa: F401 - for nbgrader: it fails once something has sought pip
 from leaks import left_since, what_there_is
 
 from distlab import cells

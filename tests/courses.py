@@ -12,7 +12,6 @@ import tempfile
 import time
 from pathlib import Path
 
-import setuptools  # noqa: F401 - for nbgrader: it fails once something has sought pip
 from nbformat import v4
 
 ROOT = Path(__file__).parents[1]

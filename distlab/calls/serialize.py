@@ -103,8 +103,8 @@ def pack(thing: object, sender: str = "a rank") -> bytes:
     except Exception as error:
         where, part = _culprit(thing, "the result")
         raise NotSerializable(
-            f"{where} is {_a(part)}, which cannot travel from {sender} to the notebook "
-            f"({_why(error)}). Return numbers, tensors, lists or dicts instead."
+            f"{where} is {_a(part)}, which cannot be sent from {sender} to the "
+            f"notebook ({_why(error)}). Return numbers, tensors, lists or dicts."
         ) from None
 
 
@@ -227,7 +227,7 @@ def _blame(fn, args, error, to="a rank"):
         where, part = _culprit(value, f"args[{number}]")
         if part is not _FINE:
             return (
-                f"{where} is {_a(part)}, which cannot travel to {to} ({_why(error)})."
+                f"{where} is {_a(part)}, which cannot be sent to {to} ({_why(error)})."
             )
     seen = inspect.getclosurevars(fn) if isinstance(fn, types.FunctionType) else None
     named = {**seen.globals, **seen.nonlocals} if seen else {}
@@ -236,10 +236,10 @@ def _blame(fn, args, error, to="a rank"):
         if part is not _FINE:
             return (
                 f"the variable `{where}`, used by `{name}`, is {_a(part)}, which "
-                f"cannot travel to {to} ({_why(error)}). Make it inside `{name}` "
+                f"cannot be sent to {to} ({_why(error)}). Make it inside `{name}` "
                 f"instead, so that each {to.split()[-1]} has its own."
             )
-    return f"{name} cannot travel to {to}: {_why(error)}."
+    return f"{name} cannot be sent to {to}: {_why(error)}."
 
 
 _FINE = object()

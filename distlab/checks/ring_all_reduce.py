@@ -167,7 +167,7 @@ class _RingRun:
         return kit.difference([(self.total[s], own[s]) for s, own in both], **how)
 
     def _facts(self, place, described):
-        """Return facts of the sums at an index; `described`: the run on contributions."""
+        """Return facts of the sums at an index; `described`: the contributions' run."""
         own = [row[place] for row in self.inputs]
         yours = [self.held[rank][place] for rank in self.ring]
         counts = [

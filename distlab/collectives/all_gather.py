@@ -31,8 +31,8 @@ def recursive_doubling_all_gather(comm, tensor) -> list:
     """Exchange all tensors held so far with a partner at distance 1, 2, 4 and so on.
 
     A rank's tensors double with every step, and are always contiguous. If n is no power
-    of two, guests send their tensor to a host first, and receive the whole list last;
-    see `powers`.
+    of two, the extra ranks send their tensor to a host first, and receive the whole
+    list last; see `powers`.
 
     Returns: a list, of which index r is a copy of rank r's tensor.
     Cost: log2 n rounds, and every rank sends (n-1)/n S, for a power of two; else
@@ -48,9 +48,9 @@ def recursive_doubling_all_gather(comm, tensor) -> list:
         comm.send(flat, places.host)
         comm.recv(whole, places.host)
         return gathered
-    if places.extra is not None:
+    if places.folded is not None:
         comm.mark("take in the guests, step 1 of 1")
-        comm.recv(gathered[places.extra], places.extra)
+        comm.recv(gathered[places.folded], places.folded)
 
     def block(first, distance):
         start, end = places.rank_at(first), places.rank_at(first + distance)
@@ -63,9 +63,9 @@ def recursive_doubling_all_gather(comm, tensor) -> list:
         partner = places.rank_at(places.place ^ distance)
         mine, theirs = block(first, distance), block(first ^ distance, distance)
         comm.sendrecv(mine, theirs, dst=partner, src=partner)
-    if places.extra is not None:
+    if places.folded is not None:
         comm.mark("tell the guests, step 1 of 1")
-        comm.send(whole, places.extra)
+        comm.send(whole, places.folded)
     return gathered
 
 

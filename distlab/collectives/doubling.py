@@ -12,8 +12,8 @@ def recursive_doubling_all_reduce(comm, tensor, *, op=SUM) -> None:
     """Swap whole tensors with a partner at distance 1, 2, 4 and so on; in place.
 
     Both add the other's tensor, so that each sum covers twice as many ranks as before.
-    If n is no power of two, guests send their tensor to a host first, and receive the
-    result last; see `powers`.
+    If n is no power of two, the extra ranks send their tensor to a host first, and
+    receive the result last; see `powers`.
 
     Cost: log2 n rounds of S for a power of two, the fewest possible; else
         floor(log2 n) + 2.
@@ -43,8 +43,8 @@ def halving_doubling_all_reduce(
 
     The bytes of a ring in the rounds of a tree: partners swap halves of the tensor,
     then quarters, until each has one chunk of the sum, and then in reverse order. If n
-    is no power of two, guests send their tensor to a host first, and receive the result
-    last; see `powers`.
+    is no power of two, the extra ranks send their tensor to a host first, and receive
+    the result last; see `powers`.
 
     nearest_first: swap the halves with the rank beside, quarters with one 2 away and so
         on, which keeps the large messages near. Chunks are then owned in the order of

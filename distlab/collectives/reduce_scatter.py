@@ -98,8 +98,8 @@ def recursive_halving_reduce_scatter(comm, tensor, *, op=SUM):
     """Swap halves with a partner n/2 away, quarters with one n/4 away, and so on.
 
     Each rank keeps the half that contains its own chunk, and adds the partner's
-    partial sum of it. If n is no power of two, guests send their tensor to a host
-    first, and receive their chunk last; see `powers`.
+    partial sum of it. If n is no power of two, the extra ranks send their tensor to a
+    host first, and receive their chunk last; see `powers`.
 
     Returns: this rank's chunk of the result, a flat view into `tensor`.
     Cost: log2 n rounds, and every rank sends S less its own chunk, for a power of two;
@@ -128,6 +128,6 @@ def recursive_halving_reduce_scatter(comm, tensor, *, op=SUM):
         room = arrived[: len(mine)]
         op.combine(mine, comm.sendrecv(theirs, room, dst=partner, src=partner))
     op.finish(span(places.place, 1), n)
-    if places.extra is not None:
-        places.tell(comm, chunks[places.extra])
+    if places.folded is not None:
+        places.tell(comm, chunks[places.folded])
     return chunks[rank]

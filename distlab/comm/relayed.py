@@ -39,7 +39,7 @@ class RelayStream:
 
     def __init__(self, send, receive):
         self._send, self._receive = send, receive
-        self._pen, self._news = threading.Lock(), threading.Condition()
+        self._pen, self._arrivals = threading.Lock(), threading.Condition()
         self._numbers = iter(range(2**62))
         self._answers, self._read_by_one = {}, False
 
@@ -61,24 +61,24 @@ class RelayStream:
         return answer, arrived
 
     def _answer_to(self, number):
-        with self._news:
+        with self._arrivals:
             while number not in self._answers:
                 if self._read_by_one:
-                    self._news.wait()
+                    self._arrivals.wait()
                 else:
                     self._read()
             return self._answers.pop(number)
 
     def _read(self):
-        """Read the next response, of any request; the caller holds `_news`."""
+        """Read the next response, of any request; the caller holds `_arrivals`."""
         self._read_by_one = True
-        self._news.release()
+        self._arrivals.release()
         try:
             frame = self._receive()
         finally:
-            self._news.acquire()
+            self._arrivals.acquire()
             self._read_by_one = False
-            self._news.notify_all()
+            self._arrivals.notify_all()
         end = frame.index(b"\n")
         answer = json.loads(frame[:end])
         self._answers[answer["to"]] = answer, memoryview(frame)[end + 1 :]

@@ -43,7 +43,7 @@ def recursive_doubling_all_gather(
         chain_bytes=(longest + (n + 1) * pairs.folds) * size,
         added_bytes=0,
         sent_bytes=pairs.by_rank(lambda rank: size, sent_from),
-        messages=pairs.by_rank(lambda rank: 1, lambda _, extra: pairs.steps + extra),
+        messages=pairs.by_rank(lambda rank: 1, lambda _, folded: pairs.steps + folded),
     )
 
 

@@ -17,7 +17,7 @@ def recursive_doubling_all_reduce(
     """
     n, size = world_size, checked(world_size, tensor_bytes, itemsize)
     pairs = PairedRanks(n)
-    messages = pairs.by_rank(lambda rank: 1, lambda _, extra: pairs.steps + extra)
+    messages = pairs.by_rank(lambda rank: 1, lambda _, folded: pairs.steps + folded)
     rounds = pairs.steps + 2 * pairs.folds
     return Cost(
         rounds=rounds,
@@ -66,5 +66,5 @@ def halving_doubling_all_reduce(
         chain_bytes=2 * longest + 2 * size * pairs.folds,
         added_bytes=longest + size * pairs.folds,
         sent_bytes=pairs.by_rank(lambda rank: size, sent_from),
-        messages=pairs.by_rank(lambda _: 1, lambda _, extra: 2 * pairs.steps + extra),
+        messages=pairs.by_rank(lambda _: 1, lambda _, folded: 2 * pairs.steps + folded),
     )

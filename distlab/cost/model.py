@@ -124,30 +124,30 @@ def by_rank(of_place: list[int], root: int) -> tuple[int, ...]:
 class PairedRanks:
     """n = p + extra ranks as p places; the first 2 extra ranks share places in pairs.
 
-    See `collectives.powers`: in a pair the odd rank is the guest of the even one.
+    See `collectives.powers`: in a pair the odd rank is folded into the even one.
     """
 
     def __init__(self, n: int):
         self.places = 2 ** (n.bit_length() - 1)
         self.extra = n - self.places
         self.steps = self.places.bit_length() - 1  # log2 p
-        self.folds = bool(self.extra)  # rounds before, and after, for guests
+        self.folds = bool(self.extra)  # rounds before, and after, for folded ranks
         self.distances = [2**k for k in range(self.steps)]
 
     def first(self, place: int) -> int:
         """Return the lowest rank at a place."""
         return place + min(place, self.extra)
 
-    def by_rank(self, of_extra, of_place) -> tuple:
+    def by_rank(self, of_folded, of_place) -> tuple:
         """Return the values of all ranks, in order.
 
-        of_extra: function of the rank, for guests.
-        of_place: function of the place, and True if it has a guest, for the others.
+        of_folded: function of the rank, for folded ranks.
+        of_place: function of the place, and True if one is folded into it.
         """
         found = []
         for place in range(self.places):
-            has_extra = place < self.extra
-            found.append(of_place(place, has_extra))
-            if has_extra:
-                found.append(of_extra(self.first(place) + 1))
+            has_folded = place < self.extra
+            found.append(of_place(place, has_folded))
+            if has_folded:
+                found.append(of_folded(self.first(place) + 1))
         return tuple(found)

@@ -70,17 +70,17 @@ def recursive_halving_reduce_scatter(
     pairs, chunks = PairedRanks(n), chunk_bytes(size, n, itemsize)
     edges = edges_of(chunks)
 
-    def sent_from(place, has_extra):
+    def sent_from(place, has_folded):
         first, end = pairs.first(place), pairs.first(place + 1)
-        to_guest = chunks[first + 1] if has_extra else 0
-        return size - (edges[end] - edges[first]) + to_guest
+        to_folded_rank = chunks[first + 1] if has_folded else 0
+        return size - (edges[end] - edges[first]) + to_folded_rank
 
     longest = sum(edges[pairs.first(d)] for d in pairs.distances)
-    to_guests = chunks[1] if pairs.folds else 0
+    to_folded = chunks[1] if pairs.folds else 0
     return Cost(
         rounds=pairs.steps + 2 * pairs.folds,
-        chain_bytes=longest + size * pairs.folds + to_guests,
+        chain_bytes=longest + size * pairs.folds + to_folded,
         added_bytes=longest + size * pairs.folds,
         sent_bytes=pairs.by_rank(lambda rank: size, sent_from),
-        messages=pairs.by_rank(lambda rank: 1, lambda _, extra: pairs.steps + extra),
+        messages=pairs.by_rank(lambda rank: 1, lambda _, folded: pairs.steps + folded),
     )

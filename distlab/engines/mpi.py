@@ -64,7 +64,7 @@ def run(
     Returns: one value per rank.
     Raises: EngineMissing if mpi4py or mpirun is not installed; EngineFailed if mpirun
     ends early; RankRaised, RankDied or WorldTimeout, as `distlab.run` does;
-    InvalidArgument, CannotTravel, NestedWorld before anything has started;
+    InvalidArgument, NotSerializable, NestedWorld before anything has started;
     KeyboardInterrupt. No process is left behind in any of these.
     """
     refuse_nested("mpi.run")

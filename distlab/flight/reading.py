@@ -75,7 +75,7 @@ class FlightOperation(NamedTuple):
 class RankDump:
     """One rank's dump, made compact.
 
-    collectives: group -> sequence number -> `FlightEntry`, as far back as the dump reaches.
+    collectives: group -> sequence number -> `FlightEntry`, as far as the dump reaches.
     unfinished: in the order of the calls. last: the latest call.
     overwritten: whether the recorder dropped its oldest calls.
     everyone: the members of the default group, () where the dump doesn't list them.

@@ -1,6 +1,6 @@
 """A world of ranks from a cell: started, monitored, ended, and its failures diagnosed.
 
-    cell ── run(fn, 4) ──▶ travel: fn as bytes ──▶ ranks: fork, call, poll ──▶ Report
+    cell ── run(fn, 4) ──▶ serialize: fn as bytes ──▶ ranks: fork, call, poll ──▶ Report
                                                      │ waits: ranks stuck forever
                                                      ▼
                                                    story: which rank, why ─▶ WorldFailed

@@ -88,7 +88,7 @@ class RunningCall:
         self._board = board
         self._console = console
         slow = ((f.rank, f.factor) for f in faults if isinstance(f, Slow))
-        self._pulse = Slowdown(processes, slow)
+        self._slowdown = Slowdown(processes, slow)
         self._suspects, self._last = None, {}
         self._next_look = time.monotonic() + TICK_S
 
@@ -148,9 +148,9 @@ class RunningCall:
 
     def _pause(self):
         """Stop or continue slow ranks; return the seconds until the next turn."""
-        if not self._pulse:
+        if not self._slowdown:
             return max(0.0, self._next_look - time.monotonic())
-        self._pulse.beat(spared=self.outcomes)
+        self._slowdown.beat(spared=self.outcomes)
         return Slowdown.TICK_S
 
     def _settled(self, failed):
@@ -203,7 +203,7 @@ class RunningCall:
 
     def failure(self, kind: str, first: RankOutcome | None = None, **facts) -> Failure:
         """Return a Failure with the facts of its diagnosis, also the ranks' stacks."""
-        self._pulse.release()
+        self._slowdown.release()
         busy = set(range(self._board.world_size)) - set(self.outcomes)
         stacks = self._stacks(busy, 1.0 if kind == "interrupted" else 0.2)
         self._take(self._processes.poll(0))

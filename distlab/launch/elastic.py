@@ -182,7 +182,7 @@ class _Elastic:
         for process in range(world_size):
             self._instruct(process)
         slow = ((f.rank, f.factor) for f in self._faults if isinstance(f, Slow))
-        self._pulse = Slowdown(self.processes, slow)
+        self._slowdown = Slowdown(self.processes, slow)
 
     def _instruct(self, process):
         """Send a new process its settings and its task."""
@@ -200,8 +200,8 @@ class _Elastic:
         Raises: WorldFailed.
         """
         pause = max(0.0, self._next_look - time.monotonic())
-        if self._pulse:
-            self._pulse.beat(spared=self.results)
+        if self._slowdown:
+            self._slowdown.beat(spared=self.results)
             pause = Slowdown.TICK_S
         for what in self.processes.poll(pause):
             if isinstance(what, Lines):
@@ -263,7 +263,7 @@ class _Elastic:
             self.restarts -= 1
             self._replaced[process] += 1
             self.processes.replace(process)
-            self._pulse.replaced(process)
+            self._slowdown.replaced(process)
             self.starting.add(process)
             self._fresh.add(process)
             self._instruct(process)

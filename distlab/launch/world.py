@@ -57,7 +57,7 @@ def run(
         they have no process group, and return plain data. More in `Relaying`.
 
     Raises: WorldFailed, as one of its kinds, if a rank raises, dies, deadlocks, skips a
-    collective or takes too long; InvalidArgument, CannotTravel, NestedWorld before
+    collective or takes too long; InvalidArgument, NotSerializable, NestedWorld before
     anything has started; KeyboardInterrupt. No process is left behind in any of these.
     """
     how = {"faults": faults, "timeout_s": timeout_s, "quiet": quiet, "fabric": fabric}

@@ -12,10 +12,10 @@ seconds) and nothing of the user's; each process is then a fork of it, in
 milliseconds. Nothing listens anywhere: every connection is an inherited pair of
 sockets. A session is the life of its processes: when it closes, for whatever reason,
 the server kills them and everything they started. When the kernel dies, every
-session closes. Where a program like mpirun must start the processes itself, `LaunchedProcesses`
-gives them the same connections and the same end. While a submission is checked, a
-process in its sandbox is the server (`distlab.sandbox`). This package has no notion of
-torch, ranks or tasks.
+session closes. Where a program like mpirun must start the processes itself,
+`LaunchedProcesses` gives them the same connections and the same end. While a submission
+is checked, a process in its sandbox is the server (`distlab.sandbox`). This package has
+no notion of torch, ranks or tasks.
 """
 
 import sys

@@ -109,7 +109,7 @@ def about_to_step(parameters: Iterable[nn.Parameter]) -> None:
 
 
 def stepped(parameters: Iterable[nn.Parameter]) -> None:
-    """Store the checksums of these parameters in every `ParameterWatch`, after a step."""
+    """Store the parameters' checksums in every `ParameterWatch`, after a step."""
     parameters = list(parameters)
     for watch in list(_watches):
         watch.note(parameters)

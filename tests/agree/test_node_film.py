@@ -48,63 +48,73 @@ TRACES = NODE_TRACES | {f"random {seed}": random_nodes(seed) for seed in range(2
 TRACES["empty"] = nodes(size=4, clients=1)
 
 
-def text_boxes(weave):
+def text_boxes(spacetime):
     """Return the box of all words in the space-time view."""
-    for thing in (*weave.strands, *weave.signs):
+    for thing in (*spacetime.strands, *spacetime.signs):
         if thing.words:
-            x, y, half = thing.at[0] * weave.unit, thing.at[1], 3.01 * len(thing.words)
+            x, y, half = (
+                thing.at[0] * spacetime.unit,
+                thing.at[1],
+                3.01 * len(thing.words),
+            )
             yield thing.words, (x - half, y - 6, x + half, y + 6)
 
 
 @pytest.mark.parametrize("name", TRACES)
 def test_every_event_is_told_at_one_stop(name):
-    trace, film = TRACES[name], player(TRACES[name]).film
-    turns = [turn for stop in film.stops for turn in stop.turns if turn.lost is None]
-    described = [turn.cause for turn in turns if turn.cause is not None]
-    described += [event for turn in turns for event in (*turn.sends, *turn.notes)]
+    trace, animation = TRACES[name], player(TRACES[name]).animation
+    node_steps = [
+        turn
+        for stop in animation.shown_steps
+        for turn in stop.node_steps
+        if turn.lost is None
+    ]
+    described = [turn.cause for turn in node_steps if turn.cause is not None]
+    described += [event for turn in node_steps for event in (*turn.sends, *turn.notes)]
     fit = [e for e in trace.events if not e.label.startswith("partition")]
     assert Counter(map(id, described)) == Counter(map(id, fit))
-    times = [frame.at_s for frame in film.frames]
+    times = [frame.at_s for frame in animation.frames]
     assert times == sorted(times)
-    assert film.frames[-1].sent == [
+    assert animation.frames[-1].sent == [
         len(trace.of(rank, "send")) for rank in range(trace.world_size)
     ]
 
 
 @pytest.mark.parametrize("name", TRACES)
 def test_every_message_is_an_arrow_from_its_sending_to_its_fate(name):
-    film = player(TRACES[name]).film
-    weave, messages = film.weave, film.happenings.messages
+    animation = player(TRACES[name]).animation
+    spacetime, messages = animation.spacetime, animation.happenings.messages
     for message in messages:
-        strand = weave.strand_of(message)
+        strand = spacetime.strand_of(message)
         send, recv = message
         expected = ARRIVED if recv else LOST if is_lost(send) else UNDER_WAY
         assert strand.fate == expected
-        assert strand.x0 < strand.x1 <= weave.count
-        assert strand.y0 == weave.y[send.rank]
+        assert strand.x0 < strand.x1 <= spacetime.count
+        assert strand.y0 == spacetime.y[send.rank]
         if recv:
-            assert strand.y1 == weave.y[recv.rank]
-            assert strand.x1 >= film.happenings.turn_of[id(recv)].x
-    assert len(weave.strands) == len(messages)
+            assert strand.y1 == spacetime.y[recv.rank]
+            assert strand.x1 >= animation.happenings.node_step_of[id(recv)].x
+    assert len(spacetime.strands) == len(messages)
 
 
 @pytest.mark.parametrize("name", TRACES)
 def test_words_in_the_space_time_view_never_lie_on_each_other(name):
-    weave = player(TRACES[name]).film.weave
-    placed = list(text_boxes(weave))
+    spacetime = player(TRACES[name]).animation.spacetime
+    placed = list(text_boxes(spacetime))
     for (one, a), (other, b) in itertools.combinations(placed, 2):
         apart = a[2] <= b[0] or b[2] <= a[0] or a[3] <= b[1] or b[3] <= a[1]
         assert apart, f"{one!r} lies on {other!r}"
     assert all(
-        box[0] >= 0 and box[2] <= weave.count * weave.unit + 1 for _, box in placed
+        box[0] >= 0 and box[2] <= spacetime.count * spacetime.unit + 1
+        for _, box in placed
     )
 
 
 @pytest.mark.parametrize("name", NODE_TRACES)
 def test_in_a_short_schedule_every_word_has_room(name):
-    weave = player(NODE_TRACES[name]).film.weave
-    assert weave.wordless == 0 and weave.count <= 16
-    shown = {strand.words for strand in weave.strands}
+    spacetime = player(NODE_TRACES[name]).animation.spacetime
+    assert spacetime.wordless == 0 and spacetime.count <= 16
+    shown = {strand.words for strand in spacetime.strands}
     assert {words_of(m) for m in NODE_TRACES[name].messages()} <= shown
 
 
@@ -113,58 +123,58 @@ def test_nobody_is_a_rank_and_the_data_is_plain(name):
     played = player(TRACES[name], "Nodes")
     page = re.sub(r"<(script|style)[^>]*>.*?</\1>", "", played.html(), flags=re.DOTALL)
     assert not re.search(r"\brank\b", page) and "rank" not in played.alt
-    json.dumps(player_data(played.film), allow_nan=False)
+    json.dumps(player_data(played.animation), allow_nan=False)
     assert "<svg" in played.strip()
 
 
 def test_stops_are_told_in_terms_of_nodes_and_clients():
-    assert [frame.text for frame in player(ONE_LOST).film.frames[1:]] == [
+    assert [frame.text for frame in player(ONE_LOST).animation.frames[1:]] == [
         "Client 0 calls write x 1 at node 0. Node 0 takes it, and sends 'store x 1' to "
         "nodes 1 and 2 (dropped to node 2).",
         "Node 1 takes 'store x 1' from node 0, and sends 'stored x 1' to node 0.",
         "Node 0 takes 'stored x 1' from node 1, and answers client 0: 'ok'.",
     ]
-    stale = player(STALE).film.frames[-1]
+    stale = player(STALE).animation.frames[-1]
     assert stale.title == "Client 1 calls read x"
     assert stale.text.endswith("Node 2 takes it, and answers client 1: 'None'.")
 
 
 def test_a_split_is_a_wall_between_the_sides_while_it_lasts():
-    film = player(SPLIT).film
-    titles = [frame.title for frame in film.frames]
+    animation = player(SPLIT).animation
+    titles = [frame.title for frame in animation.frames]
     begin, end = (
         titles.index("Network partition: 0 | 1 2"),
         titles.index("The partition is over"),
     )
-    cut = [bool(frame.cuts) for frame in film.frames]
+    cut = [bool(frame.cuts) for frame in animation.frames]
     assert [at for at, there in enumerate(cut) if there] == [*range(begin, end)]
-    assert film.frames[begin].cuts == [(0, 1), (0, 2)]
-    ((x0, x1, y),) = film.weave.walls
+    assert animation.frames[begin].cuts == [(0, 1), (0, 2)]
+    ((x0, x1, y),) = animation.spacetime.walls
     assert (x0, x1) == (begin - 0.5, end - 0.5)
-    assert film.weave.y[0] < y < film.weave.y[1]
-    lost = [strand for strand in film.weave.strands if strand.fate == LOST]
+    assert animation.spacetime.y[0] < y < animation.spacetime.y[1]
+    lost = [strand for strand in animation.spacetime.strands if strand.fate == LOST]
     assert len(lost) == 2 and all(strand.y1 == y for strand in lost)
 
 
 def test_rows_of_one_side_lie_together_and_clients_beside_their_node():
     far = point(0, 5, "partition 0 2 | 1 3", "fault", 11)
     asks = sent(4, 3, 1, 0, 0, "read x")
-    weave = player(nodes(far, asks, size=5, clients=1)).film.weave
-    assert weave.rows == [0, 2, 1, 3, 4] and len(weave.walls) == 1
+    spacetime = player(nodes(far, asks, size=5, clients=1)).animation.spacetime
+    assert spacetime.rows == [0, 2, 1, 3, 4] and len(spacetime.walls) == 1
 
 
 def test_death_and_return_are_told_and_drawn():
-    film = player(CRASHED).film
-    described = {frame.title: frame.text for frame in film.frames}
+    animation = player(CRASHED).animation
+    described = {frame.title: frame.text for frame in animation.frames}
     assert "what it had not saved is gone" in described["Node 1 crashes"]
     assert "starts again, from what it had saved" in described["Node 1 starts again"]
     assert "Node 1 notes 'follower of term 2'." in described["Node 1 starts again"]
-    titles = [frame.title for frame in film.frames]
+    titles = [frame.title for frame in animation.frames]
     down = range(titles.index("Node 1 crashes"), titles.index("Node 1 starts again"))
-    dead = [at for at, frame in enumerate(film.frames) if frame.dead == [1]]
+    dead = [at for at, frame in enumerate(animation.frames) if frame.dead == [1]]
     assert dead == [*down]
-    (gone,) = (life for life in film.weave.lives if life[3])
-    assert gone[:3] == (film.weave.y[1], down[0] - 0.6, down[-1] + 0.4)
+    (gone,) = (life for life in animation.spacetime.lives if life[3])
+    assert gone[:3] == (animation.spacetime.y[1], down[0] - 0.6, down[-1] + 0.4)
 
 
 def test_what_is_doubled_or_overtaken_is_said():
@@ -176,30 +186,35 @@ def test_what_is_doubled_or_overtaken_is_said():
 
 
 def test_a_lost_message_ends_short_of_its_receiver_and_on_no_other_lane():
-    film = player(ONE_LOST).film
-    (lost,) = (strand for strand in film.weave.strands if strand.fate == LOST)
-    assert all(abs(lost.y1 - y) > 10 for y in film.weave.y.values())
+    animation = player(ONE_LOST).animation
+    (lost,) = (strand for strand in animation.spacetime.strands if strand.fate == LOST)
+    assert all(abs(lost.y1 - y) > 10 for y in animation.spacetime.y.values())
     assert lost.x1 <= 1
 
 
 def test_what_is_still_under_way_at_the_end_is_drawn_and_told():
     trace = nodes(sent(0, 2, 1, 0, 1, "a")[:1], sent(0, 1, 2, 0, 1, "b"))
-    film = player(trace).film
-    (late,) = (strand for strand in film.weave.strands if strand.fate == UNDER_WAY)
-    assert late.words == "a" and film.weave.y[1] < late.y1 < film.weave.y[2]
+    animation = player(trace).animation
+    (late,) = (
+        strand for strand in animation.spacetime.strands if strand.fate == UNDER_WAY
+    )
+    assert (
+        late.words == "a"
+        and animation.spacetime.y[1] < late.y1 < animation.spacetime.y[2]
+    )
     described = "At the end 'a' from node 0 to node 2 has not arrived."
-    assert film.frames[-1].text.endswith(described)
+    assert animation.frames[-1].text.endswith(described)
     assert timeline(trace).alt.endswith(described)
 
 
 def test_what_goes_to_a_dead_node_ends_there():
     trace = nodes(point(1, 1, "crash", "fault"), sent(0, 1, 1, 2, None, "a"), size=2)
-    film = player(trace).film
-    assert film.weave.strands[0].y1 == film.weave.y[1]
+    animation = player(trace).animation
+    assert animation.spacetime.strands[0].y1 == animation.spacetime.y[1]
 
 
 def test_the_lanes_have_calls_from_call_to_answer_and_time_that_a_node_is_down():
-    spans = player(CRASHED).film.spans
+    spans = player(CRASHED).animation.spans
     calls = [(s.start, s.end, s.label) for s in spans if s.state == "moving"]
     assert calls == [(0, 3, "write x 1 → ok"), (9, 12, "write x 2 → ok")]
     assert [(s.rank, s.start, s.end) for s in spans if s.state == "stuck"] == [

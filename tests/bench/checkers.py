@@ -44,10 +44,9 @@ def measured(what, histories, check):
     seconds = time.process_time() - began
     said = Counter(verdict.answer for verdict in verdicts)
     sizes = [len(verdict.smallest) for verdict in verdicts if verdict.smallest]
-    described = ", ".join(f"{count} {answer}" for answer, count in sorted(said.items()))
-    print(
-        f"{what:72} {seconds:6.2f} s   {described}; largest part {max(sizes, default=0)}"
-    )
+    counts = sorted(said.items())
+    described = ", ".join(f"{count} {answer}" for answer, count in counts)
+    print(f"{what:72} {seconds:6.2f} s   {described}; largest {max(sizes, default=0)}")
 
 
 def many_keys(seed):

@@ -190,7 +190,7 @@ def test_no_word_is_below_eleven_pixels_at_any_width(show, name):
 def test_nothing_moves_when_the_view_or_the_step_changes(show, name):
     made = PLAYERS[name]()
     screen = show(made, width=360)
-    keys = ["Home", *["ArrowRight"] * min(6, len(made.film.frames)), "End"]
+    keys = ["Home", *["ArrowRight"] * min(6, len(made.animation.frames)), "End"]
     for width in (360, 700, 1280):
         widen(screen, width)
         assert screen.ask(MOVES, keys) == [1, []], width
@@ -219,7 +219,7 @@ def test_what_was_dropped_is_drawn_in_the_lanes_and_told_below_them(show):
     screen = show(PLAYERS["split"]())
     screen.keys("Tab", "2", "End")
     crosses = "r => r.querySelectorAll('.lanes .small').length"
-    dropped = player(SPLIT).film.reading.trace.lost()
+    dropped = player(SPLIT).animation.reading.trace.lost()
     assert dropped == 2 and screen.ask(crosses) == dropped + 1  # one in the legend
     described = screen.ask("r => r.querySelector('.lanes').textContent")
     assert "message, from its send to its receive" in described
@@ -340,8 +340,8 @@ def test_words_that_look_like_code_are_shown_and_never_run(show):
     screen = show(made)
     screen.page.evaluate("() => { window.ran = 0; window.alert = () => window.ran++ }")
     screen.keys("Tab", "ArrowRight", "ArrowRight", "2", "3", "1")
-    assert screen.text(".head b") == made.film.title
-    assert screen.text(".said span") == made.film.frames[-1].text
+    assert screen.text(".head b") == made.animation.title
+    assert screen.text(".said span") == made.animation.frames[-1].text
     assert screen.page.evaluate("window.ran") == 0
     assert screen.ask("root => root.querySelectorAll('img, script').length") == 0
 
@@ -352,7 +352,7 @@ def test_words_that_look_like_code_are_shown_and_never_run(show):
 def test_without_scripts_the_last_frame_and_its_words_are_there(show, ring):
     made = player(ring, "A ring")
     screen = show(made, scripts=False)
-    page, last = screen.page, made.film.frames[-1]
+    page, last = screen.page, made.animation.frames[-1]
     assert page.locator(".said b").inner_text() == last.title
     assert page.locator(".said span").inner_text() == last.text
     assert page.locator(".run svg").first.is_visible()

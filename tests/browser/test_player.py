@@ -29,33 +29,33 @@ PILLS = "root => root.querySelectorAll('.run svg .pill').length"
 
 
 def test_the_keyboard_alone_reaches_the_player_and_steps_through_it(show, ring):
-    film = player(ring).film
+    animation = player(ring).animation
     screen = show(player(ring, "Ring all-reduce"))
     screen.keys("Tab")
     assert screen.ask("root => document.activeElement === root")
-    for number in range(1, len(film.frames)):
+    for number in range(1, len(animation.frames)):
         screen.keys("ArrowRight")
         assert screen.position == number
     screen.keys("ArrowRight")
-    assert screen.position == len(film.frames) - 1
+    assert screen.position == len(animation.frames) - 1
     screen.keys("ArrowLeft", "ArrowLeft")
-    assert screen.position == len(film.frames) - 3
+    assert screen.position == len(animation.frames) - 3
     screen.keys("Home")
     assert screen.position == 0
     screen.keys("ArrowLeft")
     assert screen.position == 0
     screen.keys("End")
-    assert screen.position == len(film.frames) - 1
+    assert screen.position == len(animation.frames) - 1
 
 
 def test_at_every_stop_the_page_shows_what_the_film_says(show, ring):
-    film = player(ring).film
+    animation = player(ring).animation
     screen = show(player(ring))
     screen.keys("Tab")
-    for number, frame in enumerate(film.frames):
+    for number, frame in enumerate(animation.frames):
         assert screen.text(".said b") == frame.title
         assert screen.text(".said span") == frame.text
-        assert screen.text(".count") == f"{number} of {len(film.frames) - 1}"
+        assert screen.text(".count") == f"{number} of {len(animation.frames) - 1}"
         assert frame.title in screen.ask("r => r.querySelector('input').ariaValueText")
         assert screen.ask(PILLS) == len(frame.moves)
         shares = sum(sum(map(bool, counts)) for counts in frame.tables.values())
@@ -275,7 +275,7 @@ def test_two_runs_play_in_step_and_stop_where_they_part(show, ring):
     assert screen.position == 4 and not screen.playing
     titles = "root => [...root.querySelectorAll('.said b')].map(e => e.textContent)"
     assert screen.ask(titles) == [
-        parts.film.frames[4].title,
+        parts.animation.frames[4].title,
         parts.ideal.frames[4].title,
     ]
     screen.keys("Home", "d")
@@ -310,7 +310,7 @@ def test_at_every_stop_of_a_job_the_page_shows_what_the_film_says(show):
     killed = player(KILLED, "A job")
     screen = show(killed)
     screen.keys("Tab")
-    for number, frame in enumerate(killed.film.frames):
+    for number, frame in enumerate(killed.animation.frames):
         assert screen.text(".said span") == frame.text
         filled = sum(sum(counts) for counts in frame.tables.values())
         assert screen.ask(SHARES) == filled
@@ -340,7 +340,7 @@ def test_the_space_time_view_opens_and_follows_the_film(show, scheme, width):
     screen = show(made, color_scheme=scheme, width=width)
     assert screen.ask("root => root.dataset.view") == "space"
     screen.keys("Tab")
-    for number, frame in enumerate(made.film.frames):
+    for number, frame in enumerate(made.animation.frames):
         assert screen.text(".said b") == frame.title
         assert screen.text(".said span") == frame.text
         assert not overlapping(screen.ask(TEXTS))
@@ -356,12 +356,13 @@ def test_what_has_been_sent_is_strong_and_the_rest_is_pale(show):
     made = player(CRASHED)
     screen = show(made, width=1300)
     screen.keys("Tab")
-    for frame in made.film.frames:
+    for frame in made.animation.frames:
         assert screen.ask(COUNT, ".strand:not(.later)") >= sum(frame.sent)
         screen.keys("ArrowRight")
     # a message that arrives twice was sent once, and is two arrows
     assert (
-        screen.ask(COUNT, ".strand:not(.later)") == sum(made.film.frames[-1].sent) + 1
+        screen.ask(COUNT, ".strand:not(.later)")
+        == sum(made.animation.frames[-1].sent) + 1
     )
     assert screen.ask(COUNT, ".cross") == 2
 
@@ -396,6 +397,6 @@ def test_a_split_cuts_the_ways_between_the_sides_of_the_graph(show):
     made = player(SPLIT)
     screen = show(made)
     screen.keys("Tab", "1")
-    for frame in made.film.frames:
+    for frame in made.animation.frames:
         assert screen.ask(COUNT, ".cut") == bool(frame.cuts)
         screen.keys("ArrowRight")

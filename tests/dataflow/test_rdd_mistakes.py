@@ -71,7 +71,7 @@ def test_a_mistake_is_named(sc, make, said):
 
 def test_a_result_that_cannot_travel_is_named(sc):
     error = failure(sc.range(3, numSlices=1).map(lambda n: threading.Lock()).collect)
-    assert "is a lock, which cannot travel from a worker" in str(error)
+    assert "is a lock, which cannot be sent from a worker" in str(error)
 
 
 def test_keys_that_cannot_be_ordered_are_named(sc):

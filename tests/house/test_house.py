@@ -27,8 +27,8 @@ FLOORS = [
     {"sandbox", "recorder", "show"},
     {"comm", "simulated", "collectives", "history"},
     {"launch", "network", "dataflow"},
-    {"train", "agree", "plan", "engines", "flight", "predictions"},
-    {"checks", "quiz", "progress"},
+    {"train", "agree", "plan", "engines", "flight"},
+    {"checks", "learner"},
     {"instructor"},
     {"commands"},
     {"__main__"},
@@ -147,7 +147,7 @@ def test_importing_distlab_is_light_and_loads_no_torch():
 
 
 def test_reading_notebooks_does_not_wait_for_grammars():
-    for module in ("commands.execute",):
+    for module in ("commands.running.execute",):
         code = f"import sys, distlab.{module}; print('lark' in sys.modules)"
         done = subprocess.run(
             [sys.executable, "-c", code], capture_output=True, text=True
@@ -387,7 +387,7 @@ def messages_of(tree):
 
 
 def test_what_people_read_uses_the_terms_of_the_field():
-    cards = sorted((PACKAGE / "quiz").glob("*.txt"))
+    cards = sorted((PACKAGE / "learner" / "quiz").glob("*.txt"))
     assert len(PHRASES) > 20
     assert not offenders(avoided_phrases, [*NOTEBOOKS, *cards, *MODULES])
 

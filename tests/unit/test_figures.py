@@ -591,13 +591,13 @@ def test_two_schedules_share_a_scale_of_what_is_held():
 
 def test_a_pipeline_plays_and_says_what_stages_do_and_hold():
     made = player(timed(one_f_one_b(4, 8)).cells(), "1F1B")
-    frames = {frame.at_s: frame for frame in made.film.frames}
+    frames = {frame.at_s: frame for frame in made.animation.frames}
     said = frames[13.0].text
     assert "0: B1, 1: F4, 2: B2, 3: B3" in said and "hold 4, 3, 2, 1 micro" in said
     assert frames[0.0].text.startswith("Stages do 0: F0, 1: idle, 2: idle, 3: idle.")
     drawn_ = made._repr_mimebundle_()
     assert "image/png" in drawn_ and "F: forward" in drawn_["text/html"]
-    many = player(timed(one_f_one_b(20, 20)).cells(), unit="ms").film.frames[3]
+    many = player(timed(one_f_one_b(20, 20)).cells(), unit="ms").animation.frames[3]
     assert many.title == "At 3 ms"
     assert many.text == "4 of 20 stages work. They hold 0 to 4 microbatches."
 
@@ -605,7 +605,7 @@ def test_a_pipeline_plays_and_says_what_stages_do_and_hold():
 def test_two_pipelines_play_on_one_clock_up_to_the_first_work_that_differs():
     short, long = (timed(make(4, 4)).cells() for make in (zero_bubble_h1, naive))
     made = compare(short, long, names=("H1", "naive"))
-    one, other = made.films
+    one, other = made.animations
     assert [f.at_s for f in one.frames] == [f.at_s for f in other.frames]
     assert one.lasts_s == other.lasts_s and one.over[1] < other.over[1]
     assert one.frames[made.stop].at_s == 1 and "forward 1 above" in made.difference

@@ -69,10 +69,10 @@ TRACES["nobody"] = Trace(0, [])
 
 @pytest.mark.parametrize("name", TRACES)
 def test_bytes_sent_at_the_end_are_those_of_the_trace_and_never_fall(name):
-    trace, film = TRACES[name], Animation(TRACES[name])
+    trace, animation = TRACES[name], Animation(TRACES[name])
     ranks = range(trace.world_size)
-    assert film.frames[-1].sent == [trace.bytes_sent(rank) for rank in ranks]
-    for before, after in itertools.pairwise(film.frames):
+    assert animation.frames[-1].sent == [trace.bytes_sent(rank) for rank in ranks]
+    for before, after in itertools.pairwise(animation.frames):
         sent = list(before.sent)
         for move in after.moves:
             sent[move.src] += move.sent
@@ -102,10 +102,10 @@ def test_every_message_is_in_exactly_one_frame_and_those_of_a_round_together(nam
 
 @pytest.mark.parametrize("name", TRACES)
 def test_moments_never_go_back_and_stay_within_the_run(name):
-    film = Animation(TRACES[name])
-    moments = [frame.at_s for frame in film.frames]
-    assert moments == sorted(moments) and moments[-1] <= film.end_s
-    data = player_data(film)
+    animation = Animation(TRACES[name])
+    moments = [frame.at_s for frame in animation.frames]
+    assert moments == sorted(moments) and moments[-1] <= animation.end_s
+    data = player_data(animation)
     shares = [frame["at"] for frame in data["frames"]]
     assert shares == sorted(shares)
     assert shares[0] >= 0 and shares[-1] <= 1
@@ -158,15 +158,15 @@ def test_more_than_two_thousand_stops_are_put_together_and_nothing_is_lost():
         pair = k // 3 % 3, (k // 3 + 1) % 3
         events += message(*pair, k, k + 0.5, 10 + k, k + 1, label)
     trace = Trace(3, events)
-    film = Animation(trace)
-    assert 1000 < len(film.frames) <= 2002
-    moves = [move for frame in film.frames for move in frame.moves]
+    animation = Animation(trace)
+    assert 1000 < len(animation.frames) <= 2002
+    moves = [move for frame in animation.frames for move in frame.moves]
     assert sum(move.count for move in moves) == 5001
     assert sum(move.bytes for move in moves) == sum(10 + k for k in range(5001))
     dropped = [move for move in moves if move.fate == "dropped"]
     assert sum(move.count for move in dropped) == 1001
-    assert film.frames[-1].sent == [trace.bytes_sent(rank) for rank in range(3)]
-    assert any("neighbours together" in note for note in film.notes)
+    assert animation.frames[-1].sent == [trace.bytes_sent(rank) for rank in range(3)]
+    assert any("neighbours together" in note for note in animation.notes)
 
 
 def test_messages_lost_in_stops_put_together_are_all_counted_in_words():
@@ -178,11 +178,11 @@ def test_messages_lost_in_stops_put_together_are_all_counted_in_words():
 
 def test_a_thousand_ranks_are_all_there_and_the_panel_says_whom_it_leaves_out():
     events = [e for r in range(1000) for e in message(r, (r + 1) % 1000, 0, 1)]
-    film = Animation(Trace(1000, events))
-    assert film.geometry.shape == "ring" and len(film.geometry.nodes) == 1000
-    assert len(film.frames[1].moves) == 1000 and len(film.rows) == 16
-    assert "Ranks 15 to 998 are left out." in film.notes
-    assert film.rows[-1] == 999
+    animation = Animation(Trace(1000, events))
+    assert animation.geometry.shape == "ring" and len(animation.geometry.nodes) == 1000
+    assert len(animation.frames[1].moves) == 1000 and len(animation.rows) == 16
+    assert "Ranks 15 to 998 are left out." in animation.notes
+    assert animation.rows[-1] == 999
 
 
 def test_a_rank_that_is_not_of_this_world_stops_no_film():

@@ -141,13 +141,17 @@ def test_a_page_asks_for_nothing_from_elsewhere(name):
 
 @every
 def test_the_data_are_json_and_say_what_the_film_says(name):
-    film = Animation(TRACES[name])
+    animation = Animation(TRACES[name])
     (data,) = data_of(player(TRACES[name]).html())
-    assert [frame["t"] for frame in data["frames"]] == [f.title for f in film.frames]
-    assert [frame["x"] for frame in data["frames"]] == [f.text for f in film.frames]
-    assert data["sent"] == [f.sent for f in film.frames]
+    assert [frame["t"] for frame in data["frames"]] == [
+        f.title for f in animation.frames
+    ]
+    assert [frame["x"] for frame in data["frames"]] == [
+        f.text for f in animation.frames
+    ]
+    assert data["sent"] == [f.sent for f in animation.frames]
     counts = [len(frame["m"]) for frame in data["frames"]]
-    assert counts == [len(f.moves) for f in film.frames]
+    assert counts == [len(f.moves) for f in animation.frames]
 
 
 def test_two_players_share_no_id():
@@ -175,13 +179,13 @@ def test_every_rule_of_the_style_is_kept_to_the_player():
 def test_words_are_shown_as_words_and_add_no_tag(word):
     made = player(hostile(word), word, bound_bytes=9, bound_label=word)
     plain = player(hostile("word"), "word", bound_bytes=9, bound_label="word")
-    text = document(made.html(), made.film.title)
+    text = document(made.html(), made.animation.title)
     page, expected = Page(text), Page(document(plain.html(), "word"))
     assert [tag for tag, _ in page.tags] == [tag for tag, _ in expected.tags]
     names = [sorted(attributes) for _, attributes in page.tags]
     assert names == [sorted(attributes) for _, attributes in expected.tags]
-    last = made.film.frames[-1]
-    assert all(w in page.words for w in (made.film.title, last.title, last.text))
+    last = made.animation.frames[-1]
+    assert all(w in page.words for w in (made.animation.title, last.title, last.text))
     assert len(page.scripts) == 2 and "<!--" not in text
     assert "\u2028" not in text and "\u2029" not in text
 
@@ -212,8 +216,10 @@ def test_the_label_of_the_page_tells_the_whole_run():
 def test_stills_are_well_formed_and_described(name):
     made = player(TRACES[name], "A <b>title</b>", bound_bytes=50)
     drawings = [made.strip(), compare(TRACES[name], TRACES[name]).strip()]
-    for number in range(len(made.film.frames)):
-        drawings += [frame_svg(made.film, number, part) for part in (0.1, 0.9, 1.0)]
+    for number in range(len(made.animation.frames)):
+        drawings += [
+            frame_svg(made.animation, number, part) for part in (0.1, 0.9, 1.0)
+        ]
     for drawing in drawings:
         root = minidom.parseString(drawing).documentElement
         assert root.tagName == "svg" and root.getAttribute("role") == "img"
@@ -251,16 +257,19 @@ def test_a_gif_moves_stands_at_every_stop_and_plays_for_ever(tmp_path):
     save(ring(3, 2), tmp_path / "film.gif", "A ring")
     image = Image.open(tmp_path / "film.gif")
     assert image.format == "GIF" and image.info["loop"] == 0
-    stops = len(Animation(ring(3, 2)).frames)
-    assert image.n_frames > stops
+    shown_steps = len(Animation(ring(3, 2)).frames)
+    assert image.n_frames > shown_steps
     pictures, waits = [], []
     for number in range(image.n_frames):
         image.seek(number)
         pictures.append(image.convert("RGB"))
         waits.append(image.info["duration"])
-    assert sum(wait > 300 for wait in waits) == stops
+    assert sum(wait > 300 for wait in waits) == shown_steps
     pairs = itertools.pairwise(pictures)
-    assert sum(bool(ImageChops.difference(a, b).getbbox()) for a, b in pairs) >= stops
+    assert (
+        sum(bool(ImageChops.difference(a, b).getbbox()) for a, b in pairs)
+        >= shown_steps
+    )
 
 
 BEGINNINGS = {".html": b"<!doctype html>", ".svg": b"<svg", ".png": b"\x89PNG"}

@@ -181,13 +181,15 @@ def test_in_a_hypercube_neighbours_of_one_bit_are_one_step_apart():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_shape_that_is_asked_for_is_taken_where_it_fits(shape):
     made = player(trace_of(binomial(8), 8), shape=shape)
-    assert made.film.geometry.shape == shape and made.html()
+    assert made.animation.geometry.shape == shape and made.html()
 
 
 @pytest.mark.parametrize("n", [1, 2, 5, 7, 12, 13])
 @pytest.mark.parametrize("shape", ["ring", "grid", "circle"])
 def test_ring_grid_and_circle_take_any_number_of_ranks(shape, n):
-    nodes = player(trace_of(ring(n) - {(0, 0)}, n), shape=shape).film.geometry.nodes
+    nodes = player(
+        trace_of(ring(n) - {(0, 0)}, n), shape=shape
+    ).animation.geometry.nodes
     assert len({*nodes}) == n
 
 
@@ -214,9 +216,9 @@ def test_tables_are_drawn_for_up_to_sixteen_ranks_and_a_note_says_so(n, drawn):
     held = [[(0, ((0,) * n,))] for _ in range(n)]
     trace = trace_of(ring(n), n)
     trace.shares = Shares([0, 4], held, {})
-    film = Animation(trace)
-    assert bool(film.geometry.tables) == drawn
-    assert any("up to 16 ranks" in note for note in film.notes) != drawn
+    animation = Animation(trace)
+    assert bool(animation.geometry.tables) == drawn
+    assert any("up to 16 ranks" in note for note in animation.notes) != drawn
 
 
 def test_ranks_of_one_color_have_marks_of_different_shapes():

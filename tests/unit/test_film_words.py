@@ -111,8 +111,8 @@ KILLED = [
 
 
 def test_death_is_the_last_stop_and_says_who_died_and_who_waits():
-    film = Animation(Trace(3, KILLED, cut_s=8))
-    last = film.frames[-1]
+    animation = Animation(Trace(3, KILLED, cut_s=8))
+    last = animation.frames[-1]
     assert (last.title, last.broken, last.at_s) == ("How it ended", True, 8)
     assert [(m.src, m.dst, m.sent, m.fate) for m in last.moves] == [
         (0, 1, 0, "waiting")
@@ -121,7 +121,7 @@ def test_death_is_the_last_stop_and_says_who_died_and_who_waits():
         "Rank 2 was killed; rank 0 is left in send to 1, barrier; rank 1 is left in "
         "recv from 0. The world was stopped 8 s in."
     )
-    assert last.sent == [40, 0, 0] and film.stuck == [0, 1]
+    assert last.sent == [40, 0, 0] and animation.stuck == [0, 1]
 
 
 def test_a_rank_that_came_back_is_told_where_it_happened_and_ends_nothing():
@@ -136,8 +136,8 @@ def test_only_ranks_that_are_gone_are_crossed_out():
     events = [*message(0, 1, 0, 1), point(2, 4, "kill", "fault")]
     events += [point(1, 2, "crash", "fault"), point(1, 3, "restart", "fault")]
     events += [point(0, 5, "partition 0 | 1 2", "fault", 6)]
-    film = Animation(Trace(3, events))
-    drawn = Painter(film).dynamic(len(film.frames) - 1)
+    animation = Animation(Trace(3, events))
+    drawn = Painter(animation).dynamic(len(animation.frames) - 1)
     assert drawn.count('class="cross"') == 1
 
 
@@ -149,9 +149,9 @@ def test_a_message_that_the_network_lost_is_said_and_counts_as_sent():
 
 def test_a_partition_is_told_with_its_sides():
     split = point(0, 0.5, "partition 0 | 1", "fault", 3)
-    film = Animation(Trace(2, [*message(0, 1, 0, 1), split, *message(1, 0, 4, 5)]))
-    assert "The network is partitioned 0 | 1." in film.frames[1].text
-    assert not film.frames[-1].broken
+    animation = Animation(Trace(2, [*message(0, 1, 0, 1), split, *message(1, 0, 4, 5)]))
+    assert "The network is partitioned 0 | 1." in animation.frames[1].text
+    assert not animation.frames[-1].broken
 
 
 @pytest.mark.parametrize(

@@ -46,31 +46,33 @@ TRACES["many"] = job(
 
 @pytest.mark.parametrize("name", TRACES)
 def test_bars_end_at_the_tasks_that_each_worker_did(name):
-    film = player(TRACES[name]).film
+    animation = player(TRACES[name]).animation
     did = Counter(
         e.worker for e in Attempts(TRACES[name]).tries if e.fate in ("done", "undone")
     )
-    assert film.frames[-1].sent[1:] == [did[w] for w in range(TRACES[name].world_size)]
+    assert animation.frames[-1].sent[1:] == [
+        did[w] for w in range(TRACES[name].world_size)
+    ]
 
 
 @pytest.mark.parametrize("name", TRACES)
 def test_in_the_end_every_task_is_done_once_and_by_whom_the_table_says(name):
-    film, attempts = player(TRACES[name]).film, Attempts(TRACES[name])
+    animation, attempts = player(TRACES[name]).animation, Attempts(TRACES[name])
     done = {e.task: e.worker for e in attempts.tries if e.fate == "done"}
     assert len(done) == sum(attempts.tasks.values())
-    for chunk, task in enumerate(film.tasks[: film.chunks]):
-        counts = film.frames[-1].tables[0, chunk]
+    for chunk, task in enumerate(animation.tasks[: animation.chunks]):
+        counts = animation.frames[-1].tables[0, chunk]
         assert counts.index(1) == done[task] + 1 and sum(counts) == 1
 
 
 @pytest.mark.parametrize("name", TRACES)
 def test_every_attempt_is_handed_out_once_and_every_death_is_a_stop(name):
-    film, attempts = player(TRACES[name]).film, Attempts(TRACES[name])
-    given = Counter(m.dst - 1 for f in film.frames for m in f.moves if m.src == 0)
+    animation, attempts = player(TRACES[name]).animation, Attempts(TRACES[name])
+    given = Counter(m.dst - 1 for f in animation.frames for m in f.moves if m.src == 0)
     assert given == Counter(each.worker for each in attempts.tries)
-    dead = [rank - 1 for frame in film.frames for rank in frame.dead]
+    dead = [rank - 1 for frame in animation.frames for rank in frame.dead]
     assert dead == [each.worker for each in attempts.kills]
-    times = [frame.at_s for frame in film.frames]
+    times = [frame.at_s for frame in animation.frames]
     assert times == sorted(times)
 
 
@@ -80,21 +82,21 @@ def test_nobody_is_a_rank_and_the_data_is_plain(name):
     ours = r"<(script|style) data-once>.*?</\1>"
     assert "rank" not in re.sub(ours, "", played.html(), flags=re.DOTALL)
     assert "rank" not in played.alt
-    json.dumps(player_data(played.film), allow_nan=False)
-    assert len(played.film.frames) < 900
+    json.dumps(player_data(played.animation), allow_nan=False)
+    assert len(played.animation.frames) < 900
 
 
 def test_a_death_is_told_with_what_it_undid():
-    film = player(KILLED).film
-    (dead,) = (frame for frame in film.frames if frame.dead)
+    animation = player(KILLED).animation
+    (dead,) = (frame for frame in animation.frames if frame.dead)
     assert dead.title == "Worker 1 was killed" and dead.short == "kill"
     assert dead.text == (
         "Worker 1 was killed during map 2; map 1, which it had finished, waits again. "
         "Another process takes its place. Worker 0 takes map 1 again. "
         "Worker 1 takes map 2 again."
     )
-    chunk = film.tasks.index("map 1")
-    before = film.frames[film.frames.index(dead) - 1]
+    chunk = animation.tasks.index("map 1")
+    before = animation.frames[animation.frames.index(dead) - 1]
     assert sum(before.tables[0, chunk]) == sum(before.tables[2, chunk]) == 1
     assert sum(dead.tables[0, chunk]) == sum(dead.tables[2, chunk]) == 0
 
@@ -105,22 +107,22 @@ def test_a_backup_is_told_with_whom_it_is_for():
         work(1, 0, 1, "map 1, attempt 1"),
         work(1, 1.5, 2, "map 0, attempt 2"),
     )
-    texts = [frame.text for frame in player(trace).film.frames]
+    texts = [frame.text for frame in player(trace).animation.frames]
     said = "takes map 0 as a backup: worker 0 has been at it for 1.5 s."
     assert texts[2] == f"Worker 1 finishes map 1 and {said}"
     assert "Worker 0 finishes map 0, too late: another was first." in texts[-1]
 
 
 def test_reduce_output_is_on_no_workers_disk():
-    film = player(KILLED).film
-    last = film.frames[-1].tables
-    chunk = film.tasks.index("reduce 0")
+    animation = player(KILLED).animation
+    last = animation.frames[-1].tables
+    chunk = animation.tasks.index("reduce 0")
     assert sum(last[0, chunk]) == 1 and sum(last[1, chunk]) == 0
 
 
 def test_an_empty_job_says_that_there_is_nothing_to_play():
-    film = player(job()).film
-    assert len(film.frames) == 1 and "nothing to play" in film.frames[0].text
+    animation = player(job()).animation
+    assert len(animation.frames) == 1 and "nothing to play" in animation.frames[0].text
 
 
 def test_runs_of_workers_are_not_compared_step_by_step():

@@ -57,7 +57,7 @@ def test_the_cell_of_a_card_is_in_its_lesson(stem):
 
 
 def test_every_file_of_cards_belongs_to_a_lesson_and_no_id_is_used_twice():
-    files = sorted((ROOT / "distlab" / "quiz").glob("*.txt"))
+    files = sorted((ROOT / "distlab" / "learner" / "quiz").glob("*.txt"))
     assert [file.stem for file in files] == STEMS
     ids = [card.id for stem in STEMS for card in cards(stem)]
     assert len(set(ids)) == len(ids) > 0
@@ -180,7 +180,8 @@ def test_hostile_texts_stay_texts():
 
 
 def test_showing_cards_needs_neither_torch_nor_a_notebook():
-    code = "import sys; from distlab.learner.quiz import ask; ask(10)._repr_mimebundle_()\n"
+    code = "import sys; from distlab.learner.quiz import ask\n"
+    code += "ask(10)._repr_mimebundle_()\n"
     code += "print({'torch', 'IPython', 'ipywidgets'} & {*sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.stdout, done.stderr) == ("set()\n", "")

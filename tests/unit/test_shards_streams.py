@@ -61,15 +61,15 @@ def test_blocks_are_held_from_gather_to_use_and_gradients_until_they_are_reduced
     report,
 ):
     """0 s gather 0, 1 s gather 1 and backward 0, 3 s reduce 0 and backward 1."""
-    film = show.streams(report, report.results[0]).films[0]
-    spans = [(start / 1e3, end / 1e3, count) for start, end, count in film.held[0]]
+    animation = show.streams(report, report.results[0]).animations[0]
+    spans = [(start / 1e3, end / 1e3, count) for start, end, count in animation.held[0]]
     assert spans == [(0, 1, 1), (1, 3, 3), (3, 4, 3), (4, 5, 2), (5, 6, 1)]
-    assert not film.held[1]
+    assert not animation.held[1]
 
 
 def test_every_moment_is_told_with_what_is_held(report):
-    film = show.streams(report, report.results[0]).films[0]
-    assert film.frames[1].text == "Compute: B0, network: A1. Full blocks held: 3."
+    animation = show.streams(report, report.results[0]).animations[0]
+    assert animation.frames[1].text == "Compute: B0, network: A1. Full blocks held: 3."
 
 
 def test_calls_that_do_not_fit_the_messages_are_refused(report):

@@ -47,8 +47,8 @@ def test_wrong_sizes_and_runs_without_a_mesh_are_named(report):
 
 
 def test_the_player_names_the_dimension_and_draws_a_band_around_its_groups(report):
-    film = show.player(report).film
-    along = {frame.text.split(":")[0]: frame.groups for frame in film.frames[1:]}
+    animation = show.player(report).animation
+    along = {frame.text.split(":")[0]: frame.groups for frame in animation.frames[1:]}
     assert along["Along tp"] == [[0, 1], [2, 3], [4, 5], [6, 7]]
     assert along["Along dp"] == [[0, 2], [1, 3], [4, 6], [5, 7]]
     assert 'class="among"' in show.player(report).strip()

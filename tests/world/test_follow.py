@@ -41,10 +41,12 @@ def ranks_in(counts):
 def test_at_the_end_every_chunk_holds_every_share_once(fn, n, place):
     for numbers in (1, 3, 10, 40):
         trace = follow(fn, n, numbers=numbers, **place).trace
-        film, bounds = Animation(trace), trace.shares.bounds
-        tables = film.frames[-1].tables
+        animation, bounds = Animation(trace), trace.shares.bounds
+        tables = animation.frames[-1].tables
         assert set(tables.values()) == {(1,) * n}
-        assert set(tables) == {(r, c) for r in range(n) for c in range(film.chunks)}
+        assert set(tables) == {
+            (r, c) for r in range(n) for c in range(animation.chunks)
+        }
         lengths = [length for length in chunk_lengths(numbers, n) if length]
         whole = fn is not ring_all_reduce or n == 1
         cuts = (
@@ -54,11 +56,14 @@ def test_at_the_end_every_chunk_holds_every_share_once(fn, n, place):
         )
         assert bounds == cuts
         sent = [trace.bytes_sent(rank) for rank in range(n)]
-        assert film.frames[-1].sent == sent
+        assert animation.frames[-1].sent == sent
         described = sum(len(payloads) for payloads in trace.shares.sent.values())
         assert described == len(trace.messages())
         if n > 1:
-            assert "Every chunk is now complete on every rank." in film.frames[-1].text
+            assert (
+                "Every chunk is now complete on every rank."
+                in animation.frames[-1].text
+            )
 
 
 @pytest.mark.parametrize("n, numbers", [(2, 10), (3, 10), (4, 10), (7, 40)])
@@ -288,7 +293,10 @@ def test_a_function_that_raises_or_deadlocks_fails_as_in_run():
         follow(raises_later, 2)
     with pytest.raises(Deadlock) as raised:
         follow(deadlocks, 3)
-    assert "rank 1 is left in recv from 2" in player(raised.value).film.frames[-1].text
+    assert (
+        "rank 1 is left in recv from 2"
+        in player(raised.value).animation.frames[-1].text
+    )
 
 
 @pytest.mark.parametrize("world_size", [0, -1, "4", 2.5, None, True])

@@ -1,7 +1,7 @@
 """Conditions for a verdict: valid arguments, and a history that can tell stores apart.
 
 history_of, model_of, seconds_of, fitting      validation of the arguments
-nothing_to_judge, nothing_observed                 histories that any store could produce
+nothing_to_judge, nothing_observed             histories that any store could produce
 after_of, given_by                             a model's view of one operation
 needed, explains_programs                      orders that explain a history
 """

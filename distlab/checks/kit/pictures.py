@@ -93,8 +93,12 @@ class Played:
 def _strangers(both):
     """Return True if two runs begin with messages between different ranks."""
     pairs = [
-        {(move.src, move.dst) for frame in film.frames[1:2] for move in frame.moves}
-        for film in (both.film, both.ideal)
+        {
+            (move.src, move.dst)
+            for frame in animation.frames[1:2]
+            for move in frame.moves
+        }
+        for animation in (both.animation, both.ideal)
     ]
     return all(pairs) and not pairs[0] & pairs[1]
 

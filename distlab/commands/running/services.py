@@ -65,7 +65,7 @@ SERVICES = {
 
 def repository() -> str:
     """Return the project's address: of the clone that this is in, else of the wheel."""
-    clone = Path(__file__).parents[2]
+    clone = Path(__file__).parents[3]
     if (clone / "lessons").is_dir():
         project = tomllib.loads((clone / "pyproject.toml").read_text())["project"]
         return project["urls"]["Repository"]

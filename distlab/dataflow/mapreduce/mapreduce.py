@@ -93,7 +93,7 @@ class MapReduce:
         backups: whether a task that takes long gets a second attempt beside the first.
 
         Raises: TaskFailed if a function raises or a task ends its worker again and
-        again; WorkdirError without room to write; InvalidArgument, CannotTravel,
+        again; WorkdirError without room to write; InvalidArgument, NotSerializable,
         NestedWorld before anything starts; KeyboardInterrupt. None leaves a process or
         a file behind. If a worker dies: what it had mapped is mapped again by another.
         """

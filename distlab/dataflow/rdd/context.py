@@ -182,7 +182,7 @@ class Context:
 
         operation: the action's name in its report.
 
-        Raises: TaskFailed, CannotTravel, NestedRDD, WorkdirError, ContextStopped,
+        Raises: TaskFailed, NotSerializable, NestedRDD, WorkdirError, ContextStopped,
         KeyboardInterrupt.
         """
         wanted = list(range(node.partitions) if partitions is None else partitions)

@@ -58,7 +58,7 @@ def run(
     well: its call is unknown when its time-out is over.
 
     Raises: NodeFailed if a node raised, returned nonsense or did not return;
-    InvalidArgument, CannotTravel, before anything starts; SwitchFailed.
+    InvalidArgument, NotSerializable, before anything starts; SwitchFailed.
     """
     check_nodes(nodes, _MOST_NODES)
     clients = check_clients(clients, nodes)

@@ -99,5 +99,5 @@ class EventSchedule(tuple):
         return "\n".join(f"{n:{width}}. {step}" for n, step in enumerate(self, 1))
 
     def to_json(self) -> list[str]:
-        """Return the steps as a list of sentences, which `EventSchedule` reads again."""
+        """Return the steps as a list of sentences, for `EventSchedule` to read."""
         return [str(step) for step in self]

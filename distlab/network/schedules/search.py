@@ -146,8 +146,8 @@ def search(
     settled: whether `check` judges only outcomes in which no message is under way, no
         node dead and the network whole, as is right for what must be true in the end.
 
-    Returns: a `Counterexample`, with `schedule`, `why` and `replay()`; or a `NotFound`, which is
-    false in an `if`, with the extent of the search.
+    Returns: a `Counterexample`, with `schedule`, `why` and `replay()`; or a `NotFound`,
+    which is false in an `if`, with the extent of the search.
     Raises: InvalidArgument; NotDeterministic, if the nodes behave otherwise on replay.
     """
     check_nodes(nodes, _MOST_NODES)

@@ -31,7 +31,7 @@ _DOT = 0.17  # inches: the least distance of two numbers
 
 
 class ClientLanes:
-    """One lane per client in each of `rows_of_time`, rows of the time axis, from the top.
+    """One lane per client in each of `rows_of_time`, from the top.
 
     level: index of the name that an operation gets, None for none. height: of all rows.
     wordless: the number of bars without words.

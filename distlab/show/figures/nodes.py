@@ -46,7 +46,7 @@ class _Nodes:
 
     def __init__(self, animation):
         self.animation, self.trace = animation, animation.reading.trace
-        rows = animation.weave.rows
+        rows = animation.spacetime.rows
         self.rows, hidden = selected(rows, _MOST_LANES)
         self.notes = [left_out("lane", hidden[0], hidden[-1])] if hidden else []
         self.lane = {rank: number for number, rank in enumerate(self.rows)}
@@ -147,7 +147,7 @@ class _Nodes:
 
     def _at_walls(self, *splits):
         """Return the rows that have a wall below them, of some splits or of all."""
-        node_of = self.animation.weave.node_of
+        node_of = self.animation.spacetime.node_of
         return [
             one
             for one, other in pairwise(self.rows)
@@ -177,7 +177,7 @@ class _Nodes:
             if fate == LOST:
                 crosses.append((x1, y1))
             words = literal(words_of(message), 30)
-            same = id(self.animation.happenings.turn_of[id(message.send)]), words
+            same = id(self.animation.happenings.node_step_of[id(message.send)]), words
             named = len(self.messages) <= _MOST_NAMED and self.pitch > 0.3
             if words and named and not (fate == LOST and same in seen):
                 wide = width_of(words, _LETTERS)
@@ -193,12 +193,14 @@ class _Nodes:
     def _place(self, message):
         """Return ((x0, y0, x1, y1), fate) of a message's line on the page."""
         send, recv = message
-        weave = self.animation.weave
+        spacetime = self.animation.spacetime
         x0, y0, y1 = self.clock.inch(send.start), self._y(send.rank), self._y(send.peer)
         if recv is not None:
             return (x0, y0, self.clock.inch(recv.start), y1), ARRIVED
-        strand = weave.strand_of(message)
-        share = (strand.y1 - strand.y0) / (weave.y[send.peer] - weave.y[send.rank] or 1)
+        strand = spacetime.strand_of(message)
+        share = (strand.y1 - strand.y0) / (
+            spacetime.y[send.peer] - spacetime.y[send.rank] or 1
+        )
         lost_at = self.clock.inch(send.start if send.end is None else send.end)
         if strand.fate == UNDER_WAY:
             lost_at = self.clock.right

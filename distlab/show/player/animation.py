@@ -67,7 +67,7 @@ class Animation:
     OPENS = "graph"
     unit = ""  # of time, if it is not seconds
     looks, key, held, most, over = {}, [], [], 0, ()  # see `PipelineFilm`
-    weave = None  # a space-time view of its own
+    spacetime = None  # a space-time view of its own
     WHOLE = False  # True if a contribution fills its cell, as there is only one
 
     def __init__(self, trace, title="", *, bound=None, shape="auto"):
@@ -188,8 +188,8 @@ class Animation:
             notes.append(left_out("chunk", MOST_CHUNKS, self.chunks - 1))
         if any(stop.rounds[0] < stop.rounds[1] for stop in self.shown_steps):
             notes.append(
-                f"{self.reading.rounds:,} rounds are shown in {len(self.stops):,} "
-                "frames, neighbours together."
+                f"{self.reading.rounds:,} rounds are shown in "
+                f"{len(self.shown_steps):,} frames, neighbours together."
             )
         backwards = sum(map(_backwards, self.reading.messages))
         if backwards:

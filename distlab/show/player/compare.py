@@ -52,9 +52,9 @@ class Comparison(Player):
 
     def _agreement(self, steps):
         sent = sum(len(frame.moves) for frame in self.animation.frames)
-        size, shares = f"{self.film.world_size} ranks", ""
+        size, shares = f"{self.animation.world_size} ranks", ""
         if self._shares:
-            size += f" and {self.film.bounds[-1]} numbers"
+            size += f" and {self.animation.bounds[-1]} numbers"
             shares = ", and the same contributions everywhere"
         described = f"agree in all {steps} steps: the same {sent} messages{shares}"
         return f"With {size} both runs {described}."

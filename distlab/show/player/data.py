@@ -46,19 +46,13 @@ def player_data(animation) -> dict:
         "rows": animation.rows,
         "names": [animation.name(rank) for rank in animation.rows],
         "opens": animation.OPENS,
-        "weave": _spacetime(animation),
+        "spacetime": _spacetime(animation),
         "bytes": int(animation.who == "rank"),
         "words": _words(animation),
         "unit": animation.unit,
         "looks": animation.looks,
         "key": animation.key or animation.legend(),
-        "held": [
-            [
-                [_share(animation, start), _share(animation, end), n]
-                for start, end, n in row
-            ]
-            for row in animation.held
-        ],
+        "held": _held(animation),
         "most": animation.most,
         "over": [_share(animation, time) for time in animation.over],
         "whole": int(animation.WHOLE),
@@ -72,6 +66,14 @@ def player_data(animation) -> dict:
         "faults": [_fault(animation, event) for event in animation.faults],
         "notes": [*animation.notes, *notes, *more],
     }
+
+
+def _held(animation):
+    """Return, for each row of a pipeline, what it holds: (start, end, count)."""
+    return [
+        [[_share(animation, start), _share(animation, end), n] for start, end, n in row]
+        for row in animation.held
+    ]
 
 
 def _frame(animation, painter, frame):
@@ -93,23 +95,23 @@ def _frame(animation, painter, frame):
 
 def _spacetime(animation):
     """Return the space-time diagram of nodes, with rounded coordinates."""
-    weave = animation.weave
-    if weave is None:
+    spacetime = animation.spacetime
+    if spacetime is None:
         return None
-    trace, clients = weave.all.trace, weave.all.is_client
+    trace, clients = spacetime.all.trace, spacetime.all.is_client
     return {
         "left": LEFT,
-        "top": weave.top,
-        "bottom": weave.bottom,
-        "height": weave.height,
-        "unit": weave.unit,
+        "top": spacetime.top,
+        "bottom": spacetime.bottom,
+        "height": spacetime.height,
+        "unit": spacetime.unit,
         "names": [
-            [weave.y[r], trace.name(r), color_of(r), int(clients(r))]
-            for r in weave.rows
+            [spacetime.y[r], trace.name(r), color_of(r), int(clients(r))]
+            for r in spacetime.rows
         ],
-        "lives": weave.lives,
-        "walls": weave.walls,
-        "sides": weave.sides,
+        "lives": spacetime.lives,
+        "walls": spacetime.walls,
+        "sides": spacetime.sides,
         "strands": [
             [
                 *_rounded(s[:4]),
@@ -119,11 +121,11 @@ def _spacetime(animation):
                 *_rounded(s.at),
                 s.bow,
             ]
-            for s in weave.strands
+            for s in spacetime.strands
         ],
         "signs": [
             [*_rounded(s[:2]), s.kind, color_of(s.rank), s.words, *_rounded(s.at)]
-            for s in weave.signs
+            for s in spacetime.signs
         ],
     }
 

@@ -188,7 +188,9 @@ class JobAnimation(Animation):
             )
         if any(moment.merged > 1 for moment in self.shown_steps):
             count = sum(moment.merged for moment in self.shown_steps)
-            notes.append(f"{count:,} moments are shown in {len(self.stops):,} frames.")
+            notes.append(
+                f"{count:,} moments are shown in {len(self.shown_steps):,} frames."
+            )
         return notes
 
     @property

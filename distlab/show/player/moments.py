@@ -67,7 +67,8 @@ def described(moment, attempts) -> str:
     who = attempts.trace.who
     begun = {each.worker: each for each in moment.begun}
     said = [
-        f"{kill.told(who)}. Another process takes its place" for kill in moment.kills
+        f"{kill.described(who)}. Another process takes its place"
+        for kill in moment.kills
     ]
     for each in moment.ended:
         words = f"{who} {each.worker} {_ended(each, attempts)}"

@@ -1,7 +1,7 @@
 """`NodeAnimation`: nodes, clients and a faulty network, shown by the same player.
 
 Every step is an event of one node or client with its reaction; or a crash, a restart,
-a network partition. The space-time diagram opens first: see `weave`.
+a network partition. The space-time diagram opens first: see `spacetime`.
 """
 
 from typing import ClassVar
@@ -26,7 +26,7 @@ _MOST_TOLD = 24
 class NodeAnimation(Animation):
     """The animation of a trace of nodes; see `Animation` for its attributes.
 
-    happenings: the trace, read. weave: its space-time diagram.
+    happenings: the trace, read. spacetime: its space-time diagram.
     """
 
     BARS, LANES = "Messages sent so far", "Who was at what"
@@ -41,14 +41,14 @@ class NodeAnimation(Animation):
         self.happenings = Happenings(trace)
         self.title, self.bound, self.who = literal(title, 80), None, trace.who
         self.world_size, self.chunks, self.bounds = trace.world_size, 0, []
-        self.weave = Spacetime(self.happenings)
+        self.spacetime = Spacetime(self.happenings)
         pairs = {
             ((m.send.rank, m.send.peer) if m.send else (m.recv.peer, m.recv.rank))
             for m in self.happenings.messages
         }
         homes = list(self.happenings.homes.values())
         self.geometry = Geometry.around(pairs, self.happenings.nodes, homes)
-        self.rows = self.weave.rows[:MOST_ROWS]
+        self.rows = self.spacetime.rows[:MOST_ROWS]
         self.stuck, self.gone = [], []
         self.faults = [event for event in trace.events if event.kind == "fault"]
         self.shown_steps = self.happenings.shown_steps
@@ -159,15 +159,15 @@ class NodeAnimation(Animation):
 
     def _notes(self):
         notes = []
-        if self.weave.wordless:
-            described = plural(self.weave.wordless, "message")
+        if self.spacetime.wordless:
+            described = plural(self.spacetime.wordless, "message")
             notes.append(
                 f"The words of {described} are left out: there is no room for them."
             )
-        if len(self.weave.rows) > MOST_ROWS:
-            hidden = len(self.weave.rows) - MOST_ROWS
+        if len(self.spacetime.rows) > MOST_ROWS:
+            hidden = len(self.spacetime.rows) - MOST_ROWS
             notes.append(
-                f"{plural(hidden, 'lane')} of {len(self.weave.rows)} left out."
+                f"{plural(hidden, 'lane')} of {len(self.spacetime.rows)} left out."
             )
         return notes
 

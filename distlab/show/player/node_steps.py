@@ -4,9 +4,9 @@
     node 1 receives ─▶ responds ─▶ client 0 receives            one step
     a crash, a restart, a partition, a dropped message          a step each
 
-A node handles one event at once, and is idle again: that is a `NodeStep`. Turns that are
-the two ends of one message between a client and its node make one step, if nothing
-else happened in between.
+A node handles one event at once, and is idle again: that is a `NodeStep`. The two ends
+of one message between a client and its node make one step, if nothing else happened in
+between.
 """
 
 from collections import defaultdict

@@ -77,7 +77,8 @@ class NodeWords:
         """Return sentences on a turn; `before` is the turn that it responds to."""
         if node_step.lost is not None:
             send = node_step.lost.send
-            return f"'{self._words(node_step.lost)}' {self._way(send)} is dropped on its way."
+            words = self._words(node_step.lost)
+            return f"'{words}' {self._way(send)} is dropped on its way."
         name, cause = _capital(self.name(node_step.rank)), node_step.cause
         client = self.all.is_client(node_step.rank)
         does = self._does(node_step)

@@ -27,7 +27,7 @@ _SCRIPTS = (
     "stage.js",
     "lanes.js",
     "space.js",
-    "weave.js",
+    "spacetime.js",
     "save.js",
     "controls.js",
 )
@@ -93,8 +93,9 @@ def _head(animation):
         if view in animation.VIEWS
     )
     return (
-        f'<div class="head"><b>{escape(animation.title)}</b><span>{escape(animation.subtitle)}'
-        '</span><div class="views" role="tablist" '
+        f'<div class="head"><b>{escape(animation.title)}</b>'
+        f"<span>{escape(animation.subtitle)}</span>"
+        '<div class="views" role="tablist" '
         f"hidden>{tabs if len(animation.VIEWS) > 1 else ''}</div></div>"
     )
 

@@ -147,7 +147,7 @@ class Painter:
     def _node(self, rank):
         (x, y), radius = self.geometry.nodes[rank], self.geometry.radius
         color = color_of(rank)
-        dot = f"<title>{escape(self.film.name(rank))}</title>"
+        dot = f"<title>{escape(self.animation.name(rank))}</title>"
         dot += marker(rank, x, y, radius)
         if self.animation.world_size > MOST_NAMED:
             return f"<g>{dot}</g>"

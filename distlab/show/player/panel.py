@@ -1,4 +1,4 @@
-"""`PlayerPanel`: beside the canvas, the bytes that each rank has sent, and its waiting."""
+"""`PlayerPanel`: the bytes that each rank has sent, and its waiting."""
 
 from collections import defaultdict
 

@@ -144,8 +144,8 @@ class Spacetime:
         for rank in self.rows:
             since, gone = 0.0, False
             faults = [
-                node_step for stop in self.all.shown_steps for node_step in stop.node_steps
-                if node_step.rank == rank and node_step.cause and node_step.cause.kind == "fault"
+                each for stop in self.all.shown_steps for each in stop.node_steps
+                if each.rank == rank and each.cause and each.cause.kind == "fault"
             ]  # fmt: skip
             for node_step in faults:
                 lives.append((self.y[rank], since, node_step.x, gone))

@@ -37,12 +37,14 @@ def frame_svg(animation, number: int, part: float = 1.0) -> str:
     body.append(text("ink strong", 28, 92, frame.title, 15))
     for row, line in enumerate(lines):
         body.append(text("muted", 28, 114 + 18 * row, line, 13))
-    if animation.weave is not None:
-        until, seen = max(0, number - 1 + part), steps_wide(animation.weave)
-        first = min(max(0, until - 0.6 * seen), max(0, animation.weave.count - seen))
-        view = spacetime_window(animation.weave, first, seen, until)
+    if animation.spacetime is not None:
+        until, seen = max(0, number - 1 + part), steps_wide(animation.spacetime)
+        first = min(
+            max(0, until - 0.6 * seen), max(0, animation.spacetime.count - seen)
+        )
+        view = spacetime_window(animation.spacetime, first, seen, until)
         body.append(f'<g transform="translate(14 {top})">{view}</g>')
-        bottom = top + animation.weave.bottom
+        bottom = top + animation.spacetime.bottom
     else:
         stage, panel = painter.stage(number, part), PlayerPanel(animation)
         body.append(f'<g transform="translate(14 {top})">{stage}</g>')
@@ -57,7 +59,7 @@ def key_frame_row(animation) -> str:
 
     Of nodes it is their space-time diagram, step after step.
     """
-    if animation.weave is not None:
+    if animation.spacetime is not None:
         return _woven(animation)
     painter, keys = Painter(animation), key_frames(animation)
     columns = min(_STRIP_COLUMNS, len(keys))
@@ -76,14 +78,14 @@ def key_frame_row(animation) -> str:
 
 def _woven(animation):
     """Return the space-time diagram of nodes, in as many lines as it takes."""
-    lines, shown = spacetime_lines(animation.weave)
+    lines, shown = spacetime_lines(animation.spacetime)
     body = [text("ink strong", 24, 36, animation.title or "The run", 20)]
     body.append(text("muted", 24, 60, animation.subtitle, 13))
     y = 76
     for line in lines:
         body.append(f'<g transform="translate(14 {y})">{line}</g>')
-        y += animation.weave.bottom + 14
-    hidden = animation.weave.count - shown
+        y += animation.spacetime.bottom + 14
+    hidden = animation.spacetime.count - shown
     if hidden > 0:
         words = f"and {plural(hidden, 'more frame')}, which the player shows"
         body.append(text("muted", 24, y + 10, words, 13))

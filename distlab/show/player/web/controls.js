@@ -13,7 +13,7 @@ function mount(root, films, differs) {
 
   films.forEach((film, k) => {
     const box = film.box = all(".run")[k], part = name => box.querySelector(name);
-    const draws = { graph: svg => graph(film, svg, part(".panel")), lanes: svg => lanes(film, svg), space: svg => (film.weave ? weave : space)(film, svg) };
+    const draws = { graph: svg => graph(film, svg, part(".panel")), lanes: svg => lanes(film, svg), space: svg => (film.spacetime ? spacetime : space)(film, svg) };
     for (const [name, svg] of [["graph", part(".graph>svg")], ["lanes", part(".lanes")], ["space", part(".space")]])
       if (svg) views[name].push([draws[name](svg), svg, ...name === "graph" && part(".panel") ? [part(".panel")] : []]);
     box.addEventListener("moment", event => seek(position(film, event.detail)));

@@ -2,8 +2,8 @@
 // at which it is sent to the one at which it is taken. Where everything is comes from the
 // film; here only the window moves, and what is yet to come is pale.
 
-function weave(film, svg) {
-  const w = film.weave, left = w.left, count = film.frames.length - 1, top = w.top, bottom = w.bottom;
+function spacetime(film, svg) {
+  const w = film.spacetime, left = w.left, count = film.frames.length - 1, top = w.top, bottom = w.bottom;
   let wide = 1120, unit = w.unit, taken = [];
 
   function words(parts, name, x, y, text, anchor = "middle") {
