@@ -63,6 +63,7 @@ _HOME = {
     "distlab.mesh": ("Mesh",),
     "distlab.dataflow": ("Context", "MapReduce"),
     "distlab.learner.predictions": ("predict", "stub"),
+    "distlab.learner.progress": ("progress",),
     "distlab.learner.quiz": ("ask",),
     "distlab.links": ("LINKS", "Link"),
     "distlab.simulated": ("Nodes", "Payload", "Slowed", "Uniform"),
@@ -89,6 +90,5 @@ def __dir__():
 
 
 if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
-    import_module(
-        "distlab.learner.progress.watch"
-    ).begin()  # it records the learner's progress: see distlab/progress
+    # It records the learner's progress; see distlab.learner.progress.
+    import_module("distlab.learner.progress.watch").begin()

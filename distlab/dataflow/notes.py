@@ -53,7 +53,7 @@ class Deaths:
         """Count a worker's death at a task; if the task is to be given up, return
         (reason, the note of its last attempt), else None.
 
-        lost: the pool's `Lost`.
+        lost: the pool's `WorkerLost`.
         """
         note = self.note(task, lost.worker)
         self._counts[task] += not lost.planned

@@ -2,7 +2,7 @@
 
     give(0, fn, ...) ──▶ worker 0 ──▶ Returned(0, value)
     give(1, fn, ...) ──▶ worker 1 ──▶ Raised(1, facts)
-    give(2, fn, ...) ──▶ worker 2 ──▶ Lost(2, "was killed ...")   and a new worker 2
+    give(2, fn, ...) ──▶ worker 2 ──▶ WorkerLost(2, "killed ...")  and a new worker 2
 
 When a worker's process dies, another one takes its place, under the same number and
 with none of the old one's memory or files. The pool does not interpret tasks.
@@ -175,7 +175,7 @@ class Workers:
         return (Returned if returned else Raised)(frame.index, value)
 
     def _replace(self, ended):
-        """Start a new process in place of the ended one; return the Lost."""
+        """Start a new process in place of the ended one; return the WorkerLost."""
         worker, busy = ended.index, ended.index in self._doing
         planned = worker in self._killed or (busy and self._planned(worker))
         self._killed.discard(worker)

@@ -87,7 +87,7 @@ class EtcdCluster(Servers):
     def _listener(self, member, name):
         """Return the URL of a new listener for one of a member's sockets."""
         path = os.path.join(self._folder(member), name)
-        return f"http://127.0.0.1:{self._ask('door', path, member, None)}"
+        return f"http://127.0.0.1:{self._ask('listener', path, member, None)}"
 
     def restart(self, member: int) -> None:
         """Start a member again, on its old files, after its end.

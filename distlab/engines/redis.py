@@ -81,7 +81,7 @@ class Replicated(Servers):
     def __init__(self, count: int):
         super().__init__(count)
         self.primary = 0
-        self._doors = {}
+        self._listeners = {}
         try:
             self._start_all()
         except BaseException:
@@ -192,11 +192,11 @@ class Replicated(Servers):
     def _follow(self, member):
         """Make a server a replica of the primary, over a link that can be cut."""
         pair = member, self.primary
-        if pair not in self._doors:
-            self._doors[pair] = self._ask(
+        if pair not in self._listeners:
+            self._listeners[pair] = self._ask(
                 "listener", self._socket(self.primary), self.primary, member
             )
-        self._tell(member, "replicaof", "127.0.0.1", self._doors[pair])
+        self._tell(member, "replicaof", "127.0.0.1", self._listeners[pair])
 
     def _tell(self, member, *words):
         from redis.exceptions import RedisError

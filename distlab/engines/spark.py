@@ -195,9 +195,9 @@ class _Spark:
             "log": os.path.join(self._folder, "log"),
         }
         self._processes.send(0, json.dumps(order).encode())
-        listener = Path(self._folder, "listener")
+        gateway = Path(self._folder, "gateway")
         deadline = time.monotonic() + patience(_STARTS_S)
-        while not listener.exists():
+        while not gateway.exists():
             ended = [w for w in self._processes.poll(0.02) if isinstance(w, Ended)]
             if ended or time.monotonic() > deadline:
                 raise self._failure(ended)
@@ -213,10 +213,10 @@ class _Spark:
         from pyspark import SparkContext
         from pyspark.java_gateway import launch_gateway
 
-        listener = Path(self._folder, "listener").read_bytes()
+        gateway = Path(self._folder, "gateway").read_bytes()
         reached = {
-            "PYSPARK_GATEWAY_PORT": str(int.from_bytes(listener[:4], "big")),
-            "PYSPARK_GATEWAY_SECRET": listener[8:].decode(),
+            "PYSPARK_GATEWAY_PORT": str(int.from_bytes(gateway[:4], "big")),
+            "PYSPARK_GATEWAY_SECRET": gateway[8:].decode(),
         }
         if spark_jvm.is_here(master) or "PYSPARK_PYTHON" not in os.environ:
             reached["PYSPARK_PYTHON"] = sys.executable

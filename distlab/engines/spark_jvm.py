@@ -95,7 +95,7 @@ def environment(folder: str, master: str) -> dict:
         "SPARK_HOME": pyspark.__path__[0],
         "SPARK_CONF_DIR": os.path.join(folder, "conf"),
         "SPARK_LAUNCHER_OPTS": " ".join(_JAVA_OPTIONS),
-        "_PYSPARK_DRIVER_CONN_INFO_PATH": os.path.join(folder, "listener"),
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": os.path.join(folder, "gateway"),
         # The workers can import what the notebook can, and nothing shadows the modules
         # that they need themselves.
         "PYTHONPATH": os.pathsep.join([*trusted_path(), os.getcwd()]),

@@ -135,7 +135,7 @@ class Grading:
     def grade(
         self, todo: list[Submission], jobs: int
     ) -> Iterator[tuple[list, GradedSubmission | None]]:
-        """Grade; yield (students under way, the Done), with None every 0.2 s.
+        """Grade; yield (students in flight, GradedSubmission), with None every 0.2 s.
 
         Raises: CourseUnusable if there can be no sandbox.
         """

@@ -80,8 +80,8 @@ def watch(comm_of: Callable[[], Comm]) -> Callable[[bool], None]:
 
     Returns: the function to call at the end of each call, `CollectiveHooks.leave`.
     """
-    witness = CollectiveHooks(comm_of)
-    seen = _seen_group(witness)
+    hooks = CollectiveHooks(comm_of)
+    seen = _seen_group(hooks)
     make = distributed_c10d._new_process_group_helper
 
     @functools.wraps(make)
@@ -101,7 +101,7 @@ def watch(comm_of: Callable[[], Comm]) -> Callable[[bool], None]:
     for name in ("send", "recv", "isend", "irecv"):
         _replace(name, lambda call, n=name: _message(comm_of, call, n))
     _replace("destroy_process_group", lambda call: _destroy(comm_of, call))
-    return witness.leave
+    return hooks.leave
 
 
 def refuse(comm_of: Callable[[], Comm]) -> None:
@@ -155,7 +155,7 @@ class CollectiveHooks:
 
     def __init__(self, comm_of: Callable[[], Comm]):
         self.comm_of = comm_of
-        self.bearings = CallOrigin(self.hold_at_end)
+        self.call_origin = CallOrigin(self.hold_at_end)
         self.groups, self.on_gpu, self.open = Counter(), deque(), set()
         self._thread = threading.get_ident()
 
@@ -177,7 +177,7 @@ class CollectiveHooks:
         tensors = [] if where is None else list(_tensors(given[where]))
         agreed = [_shapes(tensors), *_options(options, group.members)]
         words = f"{name}({', '.join(filter(None, agreed))})"
-        own = self.bearings.take(comm.recorder, group, tensors)
+        own = self.call_origin.take(comm.recorder, group, tensors)
         words += own and f"\n{own}"
         number = comm.recorder.enter_call(words, group.key)
         comm.check_agreement(number, words, group.key)
@@ -228,11 +228,11 @@ class CollectiveHooks:
                 time.sleep(0.001)
 
 
-def _seen_group(witness):
+def _seen_group(hooks):
     """Return a subclass of torch's ProcessGroup whose collectives are recorded."""
 
     class SeenGroup(_Plain):
-        """A process group whose collectives `witness` records.
+        """A process group whose collectives `hooks` records.
 
         key: its name in the notes; None until its members are known.
         members: its ranks in the world. comm: the Comm that records its messages.
@@ -256,18 +256,18 @@ def _seen_group(witness):
             self.members, self.key = list(ranks) or list(range(self.size())), ""
             if ranks:
                 among = frozenset(ranks)
-                witness.groups[among] += 1
+                hooks.groups[among] += 1
                 _, mesh, dimension = self.group_desc.partition("mesh_")
                 name = dimension if mesh and dimension.isidentifier() else ""
-                self.key = group_name(ranks, witness.groups[among], name)
+                self.key = group_name(ranks, hooks.groups[among], name)
             else:
-                witness.groups.clear()  # a new world
+                hooks.groups.clear()  # a new world
 
     for name in _OF_BOTH:
         setattr(SeenGroup, name, _done_to_both(name))
     for name in _METHODS:
         if hasattr(SeenGroup, name) and not hasattr(SeenGroup, _NEW.get(name, "")):
-            setattr(SeenGroup, name, _seen_method(witness, name))
+            setattr(SeenGroup, name, _seen_method(hooks, name))
     return SeenGroup
 
 
@@ -281,9 +281,9 @@ def _done_to_both(name):
     return functools.wraps(method)(done)
 
 
-def _seen_method(witness, name):
+def _seen_method(hooks, name):
     def seen(self, *args, **kwargs):
-        work = witness.enter(self, name, args, kwargs)
+        work = hooks.enter(self, name, args, kwargs)
         real = getattr(self.plain, name)(*args, **kwargs)
         return real if work is None else work.begun(real)
 

@@ -3,7 +3,7 @@
     rank 0 ──▶ call: to 1 ───▶ ┌───────┐
                                │ Relay │ both sides posted: deliver, record, reply
     rank 1 ──▶ call: from 0 ─▶ └───────┘
-                                   └─▶ Recorders of ranks 0 and 1 ─▶ Blackboard, Trace
+                                   └─▶ Recorders of ranks 0 and 1 ─▶ SharedTrace, Trace
 
 It runs in the process that called `run`, and no rank can reach the memory of its
 records. A message is delivered only when its receiver waits for it, so the records
@@ -81,7 +81,7 @@ class Relay:
     def handle(self, rank: int, payload: memoryview) -> None:
         """Process a request of a rank.
 
-        Raises: Lie if it is invalid.
+        Raises: ProtocolViolation if it is invalid.
         """
         self._calls[rank] += 1
         if self._calls[rank] > MOST_CALLS:

@@ -34,15 +34,15 @@ class SeenWork(dist.Work):
 
     on_gpu, size, later = None, 0, False
 
-    def __init__(self, witness, comm, group, number, words, label):
+    def __init__(self, hooks, comm, group, number, words, label):
         super().__init__()
         self._comm, self._group, self._number = comm, group, number
         self._words, self._label = words, label
-        self._witness, self._step = witness, comm.recorder.step
+        self._hooks, self._step = hooks, comm.recorder.step
         self._start, self.real = time.monotonic(), None
         self.ended, self._once = False, threading.Lock()
         self._future = None
-        witness.open.add(self)
+        hooks.open.add(self)
 
     def begun(self, real):
         """Follow torch's own work from here on; return the work for the caller."""
@@ -54,7 +54,7 @@ class SeenWork(dist.Work):
             self._comm.recorder.running()
             return None
         if self.later:
-            self._witness.bearings.begun(self)
+            self._hooks.call_origin.begun(self)
             if self.on_gpu is None:
                 with contextlib.suppress(RuntimeError):  # some have none
                     self._future = real.get_future()
@@ -105,7 +105,7 @@ class SeenWork(dist.Work):
             if not self.ended:
                 self._comm.recorder.event("collective", self._start, at, *what)
                 self.ended = True
-                self._witness.open.discard(self)
+                self._hooks.open.discard(self)
 
     def wait(self, *timeout, **named) -> bool:
         """Wait until it has ended; meanwhile this rank is blocked in it."""

@@ -1,9 +1,9 @@
 """Processes that another program launches, such as mpirun; they connect to a socket.
 
-    owner                process server        host          guests
-    ─────                ──────────────        ────          ──────
-    Guests ── session ─▶ fork() ────────────▶  mpirun ────▶  come_in(door)
-      ▲ door ◀───────────────────────────────── "I am 2" ──────┤
+    owner                process server        host          launched processes
+    ─────                ──────────────        ────          ──────────────────
+    owner ── session ──▶ fork() ────────────▶  mpirun ────▶  join(listener)
+      ▲ listener ◀───────────────────────────── "I am 2" ──────┤
       ├────── channel, output, stacks ───────────────────────▶ │
       └─────────────────────────────────────── "I ended" ◀──── │ entry(child)
 
@@ -94,7 +94,7 @@ class LaunchedProcesses(Processes):
         if source == "listener":
             self._accept_connection()
         elif isinstance(source, _Incoming):
-            return self._hear(source)
+            return self._read_connection(source)
         elif source == self._host_index:
             self._host_said += _text(self._drain(source))
         else:
@@ -106,7 +106,7 @@ class LaunchedProcesses(Processes):
         self._incoming.append(incoming)
         self._selector.register(incoming.sock, selectors.EVENT_READ, incoming)
 
-    def _hear(self, incoming):
+    def _read_connection(self, incoming):
         """Return the events that follow from a connection's new frames."""
         try:
             frames = incoming.reader.read()
@@ -117,19 +117,19 @@ class LaunchedProcesses(Processes):
         for event in map(json.loads, frames):
             if "index" in event:
                 incoming.index = event["index"]
-                self._welcome(incoming)
+                self._send_request(incoming)
             elif "pid" in event:
                 self.pids[incoming.index] = event["pid"]
             else:
                 happened += self._end(incoming.index, event["ended"])
         return happened
 
-    def _welcome(self, incoming):
+    def _send_request(self, incoming):
         request, descriptors, shared = self._expected.pop(incoming.index)
         try:
             send_request(incoming.sock, request, [*descriptors, *shared])
         except OSError:
-            pass  # it is gone again, which `_hear` notices next
+            pass  # it is gone again, which `_read_connection` notices next
         finally:
             close_theirs(descriptors)
 
@@ -138,10 +138,10 @@ class LaunchedProcesses(Processes):
 
         Raises: EngineFailed if the server reports that the host ended, too.
         """
-        event = select.poll()
-        event.register(self._session, select.POLLIN)
+        polled = select.poll()
+        polled.register(self._session, select.POLLIN)
         deadline = time.monotonic() + _HOST_ENDS_S
-        while event.poll(max(0, deadline - time.monotonic()) * 1000):
+        while polled.poll(max(0, deadline - time.monotonic()) * 1000):
             self._read_process_events()
         return self._end(index, -signal.SIGKILL)
 
@@ -183,7 +183,7 @@ def _command(listener, number):
     """Return the command that starts one launched process."""
     code = (
         "import json, sys; sys.path[:], *rest = json.loads(sys.argv[1]); "
-        "from distlab.processes.launched_child import come_in; come_in(*rest)"
+        "from distlab.processes.launched_child import join; join(*rest)"
     )
     argument = json.dumps([trusted_path(), listener, number])
     return [sys.executable, "-c", code, argument]

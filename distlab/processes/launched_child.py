@@ -29,12 +29,12 @@ def host(child: Child) -> None:
 def join(listener: str, number: str) -> None:
     """Connect to the owner and run its entry point; never returns.
 
-    door: path of the owner's socket. number: the environment variable with the index.
+    listener: path of the owner's socket. number: the variable with the index.
     """
     die_with(os.getppid())
     incoming = socket.socket(socket.AF_UNIX)
     incoming.connect(listener)
-    _tell(incoming, index=int(os.environ[number]))
+    _report(incoming, index=int(os.environ[number]))
     payload, descriptors = receive_request(incoming)
     request = json.loads(payload) | {"environment": dict(os.environ)}
     first, pid = os.getpid(), os.fork()
@@ -42,9 +42,9 @@ def join(listener: str, number: str) -> None:
         _live(first, request, descriptors)
     for descriptor in descriptors:
         os.close(descriptor)
-    _tell(incoming, pid=pid)
+    _report(incoming, pid=pid)
     _, status = os.waitpid(pid, 0)
-    _tell(incoming, ended=os.waitstatus_to_exitcode(status))
+    _report(incoming, ended=os.waitstatus_to_exitcode(status))
     if status:
         signal.pause()  # until the owner ends the host
     os._exit(0)
@@ -60,5 +60,5 @@ def _live(first, request, descriptors):
         os._exit(1)
 
 
-def _tell(incoming, **event):
+def _report(incoming, **event):
     send_frame(incoming, json.dumps(event).encode())

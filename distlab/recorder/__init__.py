@@ -3,7 +3,7 @@
     rank 0 ─ Recorder ─▶ ┌────────────── one shared block ──────────────┐
     rank 1 ─ Recorder ─▶ │ for each rank: now, posts, events and words  │
     rank 2 ─ Recorder ─▶ └──────────────────────────────────────────────┘
-                                   ▲ read by the kernel's Blackboard
+                                   ▲ read by the kernel's SharedTrace
 
 A rank writes a note with one memory copy and no system call; the kernel reads it
 whenever it likes, also after the rank was killed. Each rank writes only its own

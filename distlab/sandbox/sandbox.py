@@ -178,7 +178,7 @@ class SandboxedNotebook:
         lost: names that earlier cells should have defined -> the reason they did not.
 
         Raises: TimeoutError if it was interrupted after `timeout_s`; its outputs are
-        the error's second argument. Lost if the process is gone, or did not end.
+        the error's second argument. NotebookLost if the process is gone or hung.
         """
         cell = {"source": source, "number": number, "lost": dict(lost or {})}
         self._process.send(0, json.dumps(cell).encode())

@@ -13,7 +13,7 @@ __all__ = ["SimulatedBoard"]
 
 
 class SimulatedBoard:
-    """A view of a simulated run with the methods of `distlab.recorder.Blackboard`."""
+    """A view of a simulated run with the methods of `distlab.recorder.SharedTrace`."""
 
     def __init__(self, engine: Engine):
         self.world_size = engine.world_size
@@ -108,7 +108,7 @@ class SimulatedBoard:
     def trace(
         self, *, cut: bool = False, ended: Mapping[int, tuple] | None = None
     ) -> SimulatedTrace:
-        """Return the trace, unfinished events included; see `Blackboard.trace`."""
+        """Return the trace, unfinished events included; see `SharedTrace.trace`."""
         engine = self._engine
         unfinished = [
             Event(op.rank, op.since, None, "send" if way == OUT else "recv", peer,

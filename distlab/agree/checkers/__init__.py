@@ -7,5 +7,5 @@
              check_monotonic_writes, check_writes_follow_reads
     weak     check_converged       finally all clients read the same
 
-Each returns a `Verdict`: ok, violated or inconclusive, with the reason.
+Each returns a `HistoryVerdict`: ok, violated or inconclusive, with the reason.
 """

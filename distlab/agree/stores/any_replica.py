@@ -1,7 +1,7 @@
 """Stores in which any replica answers at once, and the replicas agree afterwards.
 
-    client ─▶ node: answers ─ News ─▶ all
-              node ─ News: all it has ─▶ one of the others, now and then
+    client ─▶ node: answers ─ AntiEntropy ─▶ all
+              node ─ AntiEntropy: all it has ─▶ one of the others, now and then
 
 The policy resolves concurrent writes: the last writer wins, or version vectors keep
 both until a client that has read both writes.

@@ -1,7 +1,7 @@
 """A causally consistent store: no write is seen before those that it depends on.
 
-    client ─▶ node: replies ─ News: the write ─▶ all
-              node ─ Known ─▶ one of the others ─ News: what it lacks ─▶ node
+    client ─▶ node: replies ─ CausalWrites: the write ─▶ all
+              node ─ Known ─▶ one of the others ─ CausalWrites: what it lacks ─▶ node
 
 Any replica replies at once, as under `LastWriterWins`, and the greater version stays.
 But a write takes effect at a replica only after all writes that its writer knew of.

@@ -1,6 +1,6 @@
 """Verdicts: the result of a check, the hint that fits, and the points.
 
-    grade ──▶ judge(check, function, case) ──▶ Verdict ──▶ Sheet: shows it
+    grade ──▶ judge(check, function, case) ──▶ Verdict ──▶ VerdictDisplay: shows it
                  Wrong(found, **facts) ─▶ the first Hint that fits
 
 A verdict is pass, fail or inconclusive, and only a pass counts.

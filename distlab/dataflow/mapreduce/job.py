@@ -3,7 +3,7 @@
 idle worker ─▶ schedule: which attempt? ─▶ workers: do it
 Returned ─▶ schedule: the first of its task? ─▶ keep its runs or its part
 Raised ──▶ skip the record, if that is allowed, or fail the job
-Lost ────▶ remove its folder; its maps wait again
+WorkerLost ▶ remove its folder; its maps wait again
 
 folder/worker-1.0/map-3      map 3's output, on the disk of worker 1, first process
 folder/worker-1.0/part-00000 reduce 0's output, while it is not complete

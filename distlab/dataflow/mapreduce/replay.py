@@ -1,8 +1,8 @@
 """A simulated MapReduce job: thousands of machines, scheduled as real workers are.
 
     Machines: duration of an attempt ─────┐
-    deaths: times and workers ────────────┼──▶ simulate ──▶ Simulated: attempts, rates
-    Schedule: the next task of a worker ──┘
+    deaths: times and workers ────────────┼─▶ simulate ─▶ SimulatedJob: attempts, rates
+    TaskStates: the next task of a worker ┘
 
 The loop is that of `job` on a virtual clock, with events in place of processes and the
 same `TaskStates` class. Two things are as in this package and not as in the paper:

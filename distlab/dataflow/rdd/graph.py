@@ -143,7 +143,7 @@ class DatasetNode:
         return self.level is not StorageLevel.NONE
 
     def step(self) -> WorkerDataset:
-        """Return the Step that is sent to workers."""
+        """Return the `WorkerDataset` that is sent to workers."""
         inputs = tuple(
             each.number if isinstance(each, Wide) else (each.parent.number, each.needs)
             for each in self.dependencies

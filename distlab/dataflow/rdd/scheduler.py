@@ -3,7 +3,7 @@
     a task is needed and ready ─▶ an idle worker, best one that keeps the task's input
     Returned ─▶ a map task's pieces, or a part of the result
     Raised ───▶ the action fails
-    Lost ─────▶ drop that worker's data; compute anew which tasks are needed
+    WorkerLost ▶ drop that worker's data; compute anew which tasks are needed
 
 Nothing is planned ahead. After a death the same search over the remaining data finds
 just the tasks whose output is lost and is still needed.

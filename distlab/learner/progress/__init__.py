@@ -1,18 +1,15 @@
 """Progress: a learner's cells run, predictions and solved steps, in their own file.
 
-    from distlab.learner import progress
+    from distlab import progress
 
     progress()                  # as last line of a cell; `distlab progress` elsewhere
 
-    a cell ran ──▶ Watch ──▶ Record, a file ──▶ standing ──▶ page
+    a cell ran ─▶ NotebookWatch ─▶ Record, a file ─▶ progress_summary ─▶ page
                                lessons, exercises ──┘   in a cell, a terminal, a file
 
 Only a notebook that a person has open is recorded, and only on this machine. Setting
 DISTLAB_PROGRESS=off turns it off.
 """
-
-import sys
-from types import ModuleType
 
 __all__ = ["progress"]
 
@@ -24,13 +21,3 @@ def progress():
     from distlab.learner.progress.record import Record, record_path
 
     return Page(progress_summary(Record(record_path())))
-
-
-class _Callable(ModuleType):
-    """`from distlab import progress` finds this module: it is the function, too."""
-
-    def __call__(self):
-        return progress()
-
-
-sys.modules[__name__].__class__ = _Callable

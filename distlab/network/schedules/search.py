@@ -30,7 +30,7 @@ from distlab.network.schedules.transitions import FaultLimits, Transitions, all_
 __all__ = ["Counterexample", "NotFound", "search"]
 
 _MOST_NODES = 100
-_FAULTS = ("crashes", "drops", "duplicates", "splits")  # in the order of Limits
+_FAULTS = ("crashes", "drops", "duplicates", "splits")  # in the order of FaultLimits
 _SHORTEST_S = 2.0  # time limit of the search for a schedule below the shrunk one
 
 
@@ -202,7 +202,7 @@ class _ScheduleSearch:
         self._of_past, self._of_nodes = {}, {}
 
     def run(self, within_s):
-        """Return a Found or a NotFound."""
+        """Return a Counterexample or a NotFound."""
         begun = time.monotonic()
         with self.memo.watchdog, Progress() as progress:
             self.first = self.transitions.first()
@@ -272,7 +272,7 @@ class _ScheduleSearch:
         return taken if self.wrong(state) else None
 
     def _found(self, steps, explored, until):
-        """Shrink the counterexample, and replay it on real nodes; return the Found."""
+        """Shrink the schedule, replay it on real nodes; return the Counterexample."""
         steps = shrink(steps, self._still_wrong)
         until = min(until, time.monotonic() + _SHORTEST_S)
         fewer = shortest(self.transitions, self.first, self.wrong, len(steps), until)

@@ -40,7 +40,7 @@ def goodput_timeline(lives, title: str = "") -> Picture:
     if not all(isinstance(life, Life) for life in lives.values()):
         raise InvalidArgument(
             "lives is a dict from a name to a Life, at most 8. For example: "
-            'lifeline({"sync": simulate(LongRun(mtbf_s=11000, interval_s=1600, '
+            'goodput_timeline({"sync": simulate(LongRun(mtbf_s=11000, interval_s=1600, '
             "save_s=120), 86400)})"
         )
     lives = {literal(name): life for name, life in lives.items()}

@@ -1,7 +1,7 @@
 """The player: an animation of one run, step by step, in a self-contained page.
 
-Trace ─▶ stops: the steps of a run ─▶ Film: its frames ─▶ page: HTML that plays itself
-                                                └───────▶ still: frame, key frames, gif
+Trace ─▶ shown_steps ─▶ Animation: its frames ─┬─▶ page: HTML that plays itself
+                                               └─▶ still: frame, key frames, gif
 """
 
 from distlab.show.player.compare import Comparison, compare

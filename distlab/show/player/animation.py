@@ -66,7 +66,7 @@ class Animation:
     VIEWS = ("graph", "lanes", "space")
     OPENS = "graph"
     unit = ""  # of time, if it is not seconds
-    looks, key, held, most, over = {}, [], [], 0, ()  # see `PipelineFilm`
+    looks, key, held, most, over = {}, [], [], 0, ()  # see `PipelineAnimation`
     spacetime = None  # a space-time view of its own
     WHOLE = False  # True if a contribution fills its cell, as there is only one
 

@@ -27,7 +27,7 @@ class Move(NamedTuple):
     """A message, or `count` messages of one pair of ranks, in a step.
 
     bytes: as the receiver or the sender has it. sent: the part that was handed over.
-    chunks, counts: as in `Payload`, of one message; empty if not known.
+    chunks, counts: as in `Contributions`, of one message; empty if not known.
     fate: "arrived" or "dropped"; "waiting" for one that never ended, "awaited" if only
         its receiver ever posted it.
     label: the text on it, if not its bytes. group: as in `Event`.

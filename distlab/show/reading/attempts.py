@@ -76,7 +76,7 @@ class Attempts:
     """All attempts in a trace of workers, in order of their begin, and all deaths.
 
     start_s, last_s: the first and the last time known. stuck: the events that never
-    ended, of which there are none: `Clock` reads these names.
+    ended, of which there are none: `TimeAxis` reads these names.
     """
 
     stuck = ()

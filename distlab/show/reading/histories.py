@@ -47,7 +47,7 @@ class Histories:
 
     operations: those of `key`, or all. clients: their clients. keys: their keys.
     all: the number of operations before a key was chosen. judged: the verdict.
-    stuck, start_s, last_s: read by `Clock`.
+    stuck, start_s, last_s: read by `TimeAxis`.
     """
 
     stuck = ()

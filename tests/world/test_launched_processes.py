@@ -19,7 +19,7 @@ STARTS_THREE = 'for i in 0 1 2; do NUMBER=$i "$@" & done; wait'
 
 @pytest.fixture
 def launched():
-    """Yield three guests of a shell; each becomes the command that it is sent."""
+    """Yield three processes of a shell; each becomes the command that it is sent."""
     launched = launched_by(STARTS_THREE)
     yield launched
     launched.stop()
@@ -52,7 +52,7 @@ def ends(happened):
     return {what.index: what.status for what in happened if isinstance(what, Ended)}
 
 
-def test_each_guest_is_the_one_it_was_started_as(launched):
+def test_each_launched_process_is_the_one_it_was_started_as(launched):
     for index in range(3):
         become(launched, index, f"echo $NUMBER is {index}")
     happened = what_happens(launched, lambda happened: len(ends(happened)) == 3)
@@ -60,7 +60,7 @@ def test_each_guest_is_the_one_it_was_started_as(launched):
     assert lines == {index: f"{index} is {index}\n" for index in range(3)}
 
 
-def test_a_guest_that_fails_is_reported_and_the_others_go_on(launched):
+def test_a_launched_process_that_fails_is_reported_and_the_others_go_on(launched):
     become(launched, 0, "exit 3")
     become(launched, 1, "kill -SEGV $$")
     happened = what_happens(launched, lambda happened: len(ends(happened)) == 2)
@@ -70,7 +70,7 @@ def test_a_guest_that_fails_is_reported_and_the_others_go_on(launched):
     assert happened == [Lines(2, "still here\n"), Ended(2, 0)]
 
 
-def test_a_guest_whose_first_process_is_killed_is_gone_with_it(launched):
+def test_a_launched_process_whose_first_process_is_killed_is_gone_with_it(launched):
     become(launched, 1, "sleep 1000")
     while launched.pids[1] is None:
         launched.poll(0.1)
@@ -92,7 +92,7 @@ def test_a_host_that_ends_early_is_told_with_its_last_words(script, how):
     assert ("It said: no room here" in str(raised.value)) == ("no room" in script)
 
 
-def test_a_host_that_is_killed_takes_its_guests_along():
+def test_a_host_that_is_killed_takes_its_launched_processes_along():
     launched = launched_by(STARTS_THREE)
     while None in launched.pids[:3]:
         launched.poll(0.1)
@@ -109,8 +109,8 @@ OWNER = f"""
 STARTS_THREE = {STARTS_THREE!r}
 import gc, os, sys, time
 import psutil
-from distlab.processes import Guests
-guests = Guests(
+from distlab.processes import LaunchedProcesses
+launched = LaunchedProcesses(
     3,
     "distlab.processes.launched_child:host",
     host=lambda folder: ["bash", "-c", STARTS_THREE, "bash"],
@@ -118,33 +118,33 @@ guests = Guests(
     environment=os.environ,
 )
 for index in range(3):
-    guests.send(index, b'["sleep", "1000"]')
-while None in guests.pids[:3]:
-    guests.poll(0.1)
+    launched.send(index, b'["sleep", "1000"]')
+while None in launched.pids[:3]:
+    launched.poll(0.1)
 if "forget" in sys.argv:
-    print(guests.folder)
-    del guests
+    print(launched.folder)
+    del launched
     gc.collect()
     time.sleep(1000)
 (server,) = psutil.Process().children()
 print(*(process.pid for process in server.children(recursive=True)))
 server.kill()
-guests.stop()
-print(os.path.exists(guests.folder))
+launched.stop()
+print(os.path.exists(launched.folder))
 """
 
 
-def test_when_the_process_server_is_killed_its_host_and_guests_die_too():
+def test_when_the_process_server_is_killed_its_host_and_launched_processes_die_too():
     code = [sys.executable, "-c", OWNER]
     done = subprocess.run(code, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
     *pids, folder_exists = done.stdout.split()
-    assert len(pids) == 7, "the host, and two processes for each guest"
+    assert len(pids) == 7, "the host, and two processes for each launched process"
     assert folder_exists == "False"
     wait_until(lambda: not any(psutil.pid_exists(int(pid)) for pid in pids))
 
 
-def test_guests_that_their_owner_forgets_end_with_their_folder():
+def test_launched_processes_that_their_owner_forgets_end_with_their_folder():
     code = [sys.executable, "-c", OWNER, "forget"]
     owner = subprocess.Popen(code, stdout=subprocess.PIPE, text=True)
     folder = owner.stdout.readline().strip()
