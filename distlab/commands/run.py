@@ -156,7 +156,7 @@ def run_all(
 
             return processes.run(lessons, folder, settings, lesson_ran)
     except KeyboardInterrupt:
-        at = ", ".join(path.stem for path in processes.under_way) or "the start"
+        at = ", ".join(path.stem for path in processes.in_flight) or "the start"
         said = f"Interrupted at {at}. No kernel is left; what ran is in {folder}"
         console.print(Text(said), soft_wrap=True)
         raise typer.Exit(130)

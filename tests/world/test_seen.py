@@ -260,7 +260,7 @@ HANGS = [
 ]
 
 
-@pytest.mark.parametrize("hang, told", HANGS)
+@pytest.mark.parametrize("hang, described", HANGS)
 def test_a_hang_is_named_from_the_moment_all_wait(hang, described):
     with pytest.raises(CollectiveMismatch) as failed:
         run(hang, 3, timeout_s=30)

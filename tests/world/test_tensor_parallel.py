@@ -112,7 +112,7 @@ def in_a_gpt(comm, sequence, tied):
     norm = clip_gradients(parameters, 0.1, comm, sharded=sharded)
     whole = nn.utils.clip_grad_norm_(gpt.parameters(), 0.1)
     pairs = [(found, right), (torch.tensor(norm, dtype=torch.float64), whole)]
-    for name in ("bytes", "scores"):
+    for name in ("token_embedding", "head"):
         ours, theirs = getattr(own, name).weight, getattr(gpt, name).weight
         pairs.append((ours.grad, own_columns(comm, theirs.grad)))
     for ours, theirs in (

@@ -59,7 +59,7 @@ class _Switch:
         self.child, self.seed, self.delivery = child, seed, delivery
         self.generations = LinkGenerations(child.shared[0], nodes)
         self.log = EventLog(folder, "switch")
-        self.nodes, self.under_way, self.order = {}, [], itertools.count()
+        self.nodes, self.in_flight, self.order = {}, [], itertools.count()
         self.cut, self.healed_s, self.last_s, self.random = set(), {}, {}, {}
         self.busy_s = time.monotonic()
         self.selector = selectors.DefaultSelector()
@@ -80,9 +80,9 @@ class _Switch:
             self._deliver()
 
     def _pause(self):
-        if not self.under_way:
+        if not self.in_flight:
             return None
-        return max(0.0, self.under_way[0].due_s - time.monotonic())
+        return max(0.0, self.in_flight[0].due_s - time.monotonic())
 
     def _tell(self, *words):
         self.child.send(pickle.dumps(words))
@@ -167,12 +167,12 @@ class _Switch:
         if self.delivery.ordered:
             due = self.last_s[link] = max(due, self.last_s.get(link, 0.0))
         message = _UnderWay(due, next(self.order), *link, number, body)
-        heapq.heappush(self.under_way, message)
+        heapq.heappush(self.in_flight, message)
 
     def _deliver(self):
         now = time.monotonic()
-        while self.under_way and self.under_way[0].due_s <= now:
-            _, _, src, dst, number, body = heapq.heappop(self.under_way)
+        while self.in_flight and self.in_flight[0].due_s <= now:
+            _, _, src, dst, number, body = heapq.heappop(self.in_flight)
             generation = self.generations.of(src, dst)
             self._pass(dst, ARRIVAL.pack(FROM_NODE, src, number, generation) + body)
             self.busy_s = now
@@ -186,10 +186,10 @@ class _Switch:
         self.log.note("drop", time.monotonic(), src, number)
 
     def _drop_all(self, which):
-        gone = [message for message in self.under_way if which(message)]
+        gone = [message for message in self.in_flight if which(message)]
         if gone:
-            self.under_way = [one for one in self.under_way if not which(one)]
-            heapq.heapify(self.under_way)
+            self.in_flight = [one for one in self.in_flight if not which(one)]
+            heapq.heapify(self.in_flight)
         for message in gone:
             self._drop(message.src, message.number)
 
@@ -221,5 +221,5 @@ class _Switch:
 
     def _on_quiet(self, token):
         """Report the time since which no message is under way; None if one is."""
-        waiting = self.under_way or any(c.waiting for c in self.nodes.values())
+        waiting = self.in_flight or any(c.waiting for c in self.nodes.values())
         self._tell("done", token, None if waiting else self.busy_s)
