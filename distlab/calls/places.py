@@ -1,17 +1,20 @@
 """The place of a failure in the learner's own code: frames, cells and source lines.
 
 A frame is (file name, line number, function name).
+
+`described` returns the facts of an exception, from which a report is made.
 """
 
 import linecache
 import os
 import sys
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
 from distlab.cells import are_described, title_of
 
-__all__ = ["learners_frames", "source_lines", "whereabouts"]
+__all__ = ["Described", "described", "learners_frames", "source_lines", "whereabouts"]
 
 _PACKAGE = str(Path(__file__).resolve().parents[1]) + "/"
 _LIBRARIES = (sys.prefix + "/lib/", sys.base_prefix + "/lib/")
@@ -71,3 +74,35 @@ def _is_algorithm(name, _, function):
 def _place(name, line):
     """Return a line's place, such as "Cell In[3], line 2" or "file.py, line 2"."""
     return f"{title_of(name) or Path(name).name}, line {line}"
+
+
+class Described(Exception):
+    """An exception of another process. facts: as that process `described` it."""
+
+    def __init__(self, facts: dict):
+        super().__init__(facts)
+        self.facts = facts
+
+    def __str__(self):
+        return self.facts["message"]
+
+
+def described(error: BaseException) -> dict:
+    """Return a dict: type, message, frames (file, line, function) and cause."""
+    if isinstance(error, Described):
+        return error.facts
+    frames = traceback.extract_tb(error.__traceback__)
+    context = None if error.__suppress_context__ else error.__context__
+    chain = error.__cause__ or context
+    return {
+        "type": type(error).__name__,
+        "message": _message(error),
+        "frames": [(f.filename, f.lineno, f.name) for f in frames],
+        "because": f"{type(chain).__name__}: {chain}" if chain else "",
+    }
+
+
+def _message(error):
+    if isinstance(error, SystemExit):
+        return f"sys.exit({error.code!r}) was called"
+    return str(error)

@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -14,13 +14,10 @@ from rich.text import Text
 from distlab.calls.progress import Progress as Waiting
 from distlab.commands.bar import bar_columns
 from distlab.commands.lessons import find_lessons, lesson_parameters
-from distlab.commands.running.lesson_process import LessonProcesses, Settings
+from distlab.commands.running.lesson_process import LessonProcesses, LessonRun, Settings
 from distlab.errors import DistlabError
 from distlab.launch.machine import available_bytes, usable_cores
 from distlab.units import MB
-
-if TYPE_CHECKING:
-    from distlab.commands.running.execute import LessonRun
 
 __all__ = ["run", "run_all"]
 
@@ -131,7 +128,7 @@ def run_all(
     console: Console,
     settings: Settings,
     jobs: int | None = None,
-) -> list["LessonRun"]:
+) -> list[LessonRun]:
     """Run the lessons, each with a line of its own, and report each as it ends.
 
     Raises: typer.Exit after Ctrl-C; as `LessonProcesses.run`.
@@ -174,7 +171,7 @@ def _progress(console):
     )
 
 
-def _tell(console: Console, ran: "LessonRun") -> None:
+def _tell(console: Console, ran: LessonRun) -> None:
     """Print a lesson's result, failure and warnings; the table has the rest."""
     cells = f"{ran.passed} of {ran.total}"
     if not console.is_terminal:

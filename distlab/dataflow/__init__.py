@@ -13,11 +13,10 @@ not depend on any of these. `replay` runs the same schedule for thousands of sim
 `machines`. RDDs, on the same pool, are in `rdd/`. No torch is loaded here.
 """
 
-from distlab.dataflow.mapreduce.machines import Machines
 from distlab.dataflow.mapreduce.mapreduce import MapReduce
 from distlab.dataflow.mapreduce.output import Output
 from distlab.dataflow.mapreduce.replay import simulate
-from distlab.dataflow.mapreduce.simulated import SimulatedJob
+from distlab.dataflow.mapreduce.simulated import Machines, SimulatedJob
 from distlab.dataflow.rdd import RDD, Context, StorageLevel
 
 __all__ = [

@@ -12,6 +12,7 @@ import os
 import pickle
 import shutil
 import signal
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -20,12 +21,13 @@ import cloudpickle
 
 from distlab.calls.console import Console
 from distlab.calls.places import source_lines, whereabouts
-from distlab.errors import interrupted
+from distlab.errors import WorkdirError, interrupted
 from distlab.faults import KillWorker, SlowWorker, WorkerFault
 from distlab.processes import Ended, FrameReceived, Lines, Processes, Slowdown
+from distlab.processes.folders import new_folder
 from distlab.trace import Event, Trace
 
-__all__ = ["Raised", "Returned", "WorkerLost", "Workers"]
+__all__ = ["Raised", "Returned", "WorkerLost", "Workers", "folder_in"]
 
 _PRELOAD = (
     "cloudpickle",
@@ -233,3 +235,19 @@ def _how(status):
     if status < 0:
         return f"was killed by {signal.Signals(-status).name}"
     return f"left with exit status {status}"
+
+
+def folder_in(workdir: str | os.PathLike | None) -> str:
+    """Make a folder in workdir, or in the default folder; return its path.
+
+    Raises: WorkdirError.
+    """
+    try:
+        if workdir is None:
+            return new_folder(in_memory=False)
+        os.makedirs(workdir, exist_ok=True)
+        return tempfile.mkdtemp(prefix=".distlab-", dir=os.path.abspath(workdir))
+    except OSError as error:
+        where = "the folder for temporary files"
+        where = where if workdir is None else f"workdir {str(workdir)!r}"
+        raise WorkdirError(f"{where} cannot be used: {error}.") from None

@@ -1,14 +1,25 @@
-"""Folders of real systems: their installed packages, and a place for their files."""
+"""Folders of real systems: their installed packages, and a place for their files.
+
+`environment` changes variables of the environment for the duration of a block.
+"""
 
 import os
 import stat
 import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
 from distlab.errors import WorkdirError
 
-__all__ = ["cannot_write", "is_open", "package_folder", "place_for_files"]
+__all__ = [
+    "cannot_write",
+    "environment",
+    "is_open",
+    "package_folder",
+    "place_for_files",
+]
 
 _LONGEST = 60  # of a folder's path; a socket's path has at most 104 characters
 
@@ -44,3 +55,16 @@ def is_open(place: str | Path, user: str | None) -> bool:
     """Return True if `user`, who is not root, can reach a folder."""
     whole = [Path(place), *Path(place).resolve().parents]
     return user is None or all(p.stat().st_mode & stat.S_IXOTH for p in whole)
+
+
+@contextmanager
+def environment(names: Mapping[str, str]) -> Iterator[None]:
+    """Add `names` to the environment for a block; restore all of it at the end."""
+    before = dict(os.environ)
+    os.environ.update(names)
+    try:
+        yield
+    finally:
+        for name in os.environ.keys() - before.keys():
+            del os.environ[name]
+        os.environ.update(before)

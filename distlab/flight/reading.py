@@ -5,10 +5,14 @@ pickle or, without stacks, as JSON. Equal calls are one object in memory here, o
 ranks, so a thousand ranks take little more than their sequence numbers.
 
 Source: FlightRecorder.hpp of PyTorch 2.13, version 2.10 of the format.
+
+A signature is equal on two ranks iff their calls match: properties that may differ
+between ranks (the sizes of an all-to-all, a scatter's list) are not in it.
 """
 
 import gc
 import json
+import math
 import pickle
 import re
 from collections import defaultdict
@@ -18,7 +22,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
-from distlab.flight.signature import signature
 
 __all__ = [
     "DEFAULT",
@@ -28,7 +31,60 @@ __all__ = [
     "RankDump",
     "files_of",
     "read",
+    "signature",
 ]
+
+# Source: the names that ProcessGroupNCCL and ProcessGroupGloo record, PyTorch 2.13.
+_PUBLIC = {
+    "_all_gather_base": "all_gather_into_tensor",
+    "_allgather_base": "all_gather_into_tensor",
+    "_reduce_scatter_base": "reduce_scatter_tensor",
+    "_broadcast_oop": "broadcast",
+    "_reduce_oop": "reduce",
+    "all_reduce_barrier": "barrier",
+    "allreduce_coalesced": "all_reduce_coalesced",
+}
+_SIZES_DIFFER = re.compile("all_to_all|all_gather_v|reduce_scatter_v|barrier|coalesced")
+_DTYPES = {"Float": "float32", "Double": "float64", "Half": "float16", "Byte": "uint8"}
+_DTYPES |= {"Char": "int8", "Short": "int16", "Int": "int32", "Long": "int64"}
+_PAIR = re.compile(r"(send|recv) (\d+)(?:->|<-)(\d+)")
+
+_Tensors = tuple[tuple[tuple[int, ...], ...], tuple[str, ...]]
+
+
+def signature(
+    name: str, inputs: _Tensors, outputs: _Tensors, ranks: tuple[int, ...]
+) -> tuple[str, tuple[tuple[str, int, str], ...]]:
+    """Return (call as text, its peers as (way, rank, tensor) if a send or receive).
+
+    name: as recorded, without the backend. inputs, outputs: (sizes, types).
+    ranks: the members of the group, to map group ranks in `name`; () if unknown.
+    """
+    if pair := _PAIR.fullmatch(name):
+        way, peer = pair[1], int(pair[3])
+        peer = ranks[peer] if peer < len(ranks) else peer
+        tensor = _tensors(*(inputs if way == "send" else outputs))
+        to = "to" if way == "send" else "from"
+        return f"{way}({tensor}) {to} rank {peer}", ((way, peer, tensor),)
+    name = _PUBLIC.get(name, name)
+    if _SIZES_DIFFER.search(name):
+        return f"{name}()", ()
+    given, made = _tensors(*inputs), _tensors(*outputs)
+    if name in ("gather", "scatter"):
+        return f"{name}({given if name == 'gather' else made})", ()
+    return f"{name}({given if given == made else f'{given} → {made}'})", ()
+
+
+def _tensors(sizes, dtypes):
+    """Return "float32[2, 4]"; for several tensors their number, type and size."""
+    kinds = {_DTYPES.get(dtype, dtype.lower()) for dtype in dtypes}
+    if len(sizes) == 1:
+        return f"{'/'.join(kinds)}{list(sizes[0])}"
+    if len(set(sizes)) == 1:
+        return f"{len(sizes)} × {'/'.join(sorted(kinds))}{list(sizes[0])}"
+    elements = sum(map(math.prod, sizes))
+    return f"{len(sizes)} × {'/'.join(sorted(kinds))}, {elements:,} elements"
+
 
 DEFAULT = "default_pg"  # torch's name for the group of all ranks
 _NUMBERED = re.compile(r"(.*?)(\d+)(\.\w+)?")

@@ -94,7 +94,7 @@ def _probe(comm, fn, there, by_place):
     import torch  # here, because only ranks may load it
 
     from distlab.comm.watched import WatchedComm
-    from distlab.simulated.watched import WatchedSimulatedComm
+    from distlab.simulated.comm import WatchedSimulatedComm
 
     dtype = torch.float32 if comm.world_size <= _FLOAT32 else torch.float64
     places = enumerate(there[comm.rank], FIRST_PLACE)

@@ -18,7 +18,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from distlab.calls.raised import described
+from distlab.calls.places import described
 from distlab.calls.serialize import Arrivals
 from distlab.comm import Comm
 from distlab.comm.relayed import RelayedComm, RelayStream

@@ -5,7 +5,7 @@ import gc
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from distlab.calls.raised import described
+from distlab.calls.places import described
 from distlab.faults import Fault
 from distlab.launch.call import Failure, RankOutcome
 from distlab.launch.report import Report
@@ -17,12 +17,12 @@ from distlab.simulated import Engine, Fabric, SimulatedBoard, SimulatedComm
 from distlab.simulated.own_state import one_thread
 from distlab.units import MB
 
-__all__ = ["SimulatedRun", "run_simulated", "simulate"]
+__all__ = ["FinishedSimulation", "run_simulated", "simulate"]
 
 _KEPT_BYTES = 16 * MB  # growth of memory by a run below which nothing is freed
 
 
-class SimulatedRun(NamedTuple):
+class FinishedSimulation(NamedTuple):
     """A finished simulated run; it can be serialized.
 
     values: rank -> its result. failure: why the run could not finish, or None.
@@ -76,7 +76,7 @@ def simulate(
     fabric: Fabric,
     faults: Sequence[Fault] = (),
     timeout_s: float = 60,
-) -> SimulatedRun:
+) -> FinishedSimulation:
     """Call `fn(comm, *args)` on simulated ranks; return the run, or its failure.
 
     Each rank gets its own copy of the arguments, as a process would. A world counts as
@@ -94,7 +94,7 @@ def simulate(
     _forget_ranks(before_bytes)
     if engine.interrupted:
         raise tell(failure, board, faults, [""] * world_size)
-    return SimulatedRun(engine.values, engine.ended_s, board, failure)
+    return FinishedSimulation(engine.values, engine.ended_s, board, failure)
 
 
 def _body(engine, rank, fn, args):

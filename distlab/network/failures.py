@@ -19,8 +19,7 @@ from typing import Any
 
 import cloudpickle
 
-from distlab.calls.places import source_lines
-from distlab.calls.raised import described
+from distlab.calls.places import described, source_lines
 from distlab.errors import ClusterClosed, NodeFailed, NotDeterministic, SwitchFailed
 from distlab.network.copying import thaw
 from distlab.network.describe import describe, describe_call, shorten

@@ -14,9 +14,8 @@ from distlab.errors import ProcessServerFailed
 from distlab.patience import patience
 from distlab.processes.child import STACKS_SIGNAL
 from distlab.processes.memory import anonymous_file
-from distlab.processes.output import LineReader
+from distlab.processes.output import LineReader, Stack, read_stacks
 from distlab.processes.server_handle import ServerHandle
-from distlab.processes.stacks import Stack, read_stacks
 from distlab.processes.wire import (
     Disconnected,
     FrameReader,

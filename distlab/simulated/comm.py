@@ -23,7 +23,12 @@ from distlab.simulated.cargo import Box, Parcel, check_cargo
 from distlab.simulated.engine import DIED, HUNG, AnyOp, Op
 from distlab.trace import group_name
 
-__all__ = ["SimulatedComm", "SimulatedRequest", "SimulatedStarted"]
+__all__ = [
+    "SimulatedComm",
+    "SimulatedRequest",
+    "SimulatedStarted",
+    "WatchedSimulatedComm",
+]
 
 
 class SimulatedRequest:
@@ -352,3 +357,33 @@ def _seconds(seconds):
     if not seconds >= 0:
         raise InvalidArgument(f"a rank computes for 0 s or more, not {seconds!r}.")
     return seconds
+
+
+class WatchedSimulatedComm(SimulatedComm):
+    """The Comm of a simulated rank, with a record of `tensor` after each call.
+
+    held: (step, numbers of the tensor) after each call, the input first, as step 0.
+    sent: (peer, numbers) of each message, in order.
+    """
+
+    def __init__(self, comm: SimulatedComm, tensor):
+        self.__dict__.update(vars(comm))
+        self._tensor = tensor
+        self.held, self.sent = [], []
+        self.look()
+
+    def look(self) -> None:
+        """Record the tensor as it is now."""
+        step = self._engine.steps[self._me]
+        self.held.append((step, self._tensor.flatten().tolist()))
+
+    def _begin(self, *about, **more):
+        self.look()
+        return super()._begin(*about, **more)
+
+    def _check(self, thing, peer, name):
+        peer = super()._check(thing, peer, name)
+        if name == "dst":
+            known = hasattr(thing, "flatten")  # a pickled object has no numbers
+            self.sent.append((peer, thing.flatten().tolist() if known else []))
+        return peer

@@ -9,7 +9,6 @@ from distlab.trace.event import (
     moves,
 )
 from distlab.trace.lineage import Lineage, LineageNode, Parent, StageRun
-from distlab.trace.numbered import is_lost, words_of
 from distlab.trace.operation import Call, Operation
 from distlab.trace.shares import (
     BASE,
@@ -19,7 +18,7 @@ from distlab.trace.shares import (
     counts_in,
     shares_named,
 )
-from distlab.trace.trace import Trace
+from distlab.trace.trace import Trace, is_lost, words_of
 
 __all__ = [
     "BASE",

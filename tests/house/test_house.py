@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -86,6 +87,87 @@ def test_the_floor_rule_would_notice_an_import_upwards(tmp_path, monkeypatch):
     bad.write_text("from distlab import launch\nimport distlab.comm\nimport json\n")
     found = offenders(imports_upwards, [bad], root=tmp_path)
     assert found == ["trace.py: imports comm", "trace.py: imports launch"]
+
+
+# Names of earlier versions, none of them a term of the field.
+PRIVATE_NAMES = {
+    *("guest", "guests", "door", "visit", "let_in", "muster", "equip", "news"),
+    *("bearings", "lie", "blackboard", "pulse", "keeper", "film", "films", "weave"),
+    *("stops", "turns", "sheet", "strips", "lettering", "travel", "unpack_plain"),
+    *("told", "sharded_job", "smallest", "ladder", "standing", "lifeline", "under_way"),
+}
+NAMED = {  # with their plain meaning
+    "commands/film.py": {"film"},
+    "checks/data_parallel.py": {"turns"},
+    "checks/start_here.py": {"turns"},
+    "train/detection.py": {"stops"},
+}
+
+
+def private_names(path):
+    """Yield the private names of a file, its classes, functions and parameters."""
+    nodes = list(ast.walk(ast.parse(path.read_text())))
+    names = {*path.relative_to(PACKAGE).with_suffix("").parts}
+    names |= {n.name for n in nodes if isinstance(n, ast.ClassDef | ast.FunctionDef)}
+    names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
+    allowed = NAMED.get(str(path.relative_to(PACKAGE)), set())
+    for name in sorted({name.lower().strip("_") for name in names}):
+        if name in PRIVATE_NAMES - allowed:
+            yield f"the name {name}"
+
+
+def test_names_are_the_fields_own():
+    assert not offenders(private_names, MODULES)
+
+
+def test_a_private_name_would_be_noticed(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
+    bad = tmp_path / "news.py"
+    bad.write_text("class Lie:\n    def film(self, told): ...\n")
+    found = offenders(private_names, [bad], root=tmp_path)
+    assert [each.split()[-1] for each in found] == ["film", "lie", "news", "told"]
+
+
+def test_a_class_name_means_one_thing_in_the_whole_library():
+    places = {}
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places.setdefault(node.name, []).append(path.relative_to(PACKAGE))
+    assert not {name: where for name, where in places.items() if len(where) > 1}
+
+
+def begins_with_a_question(path):
+    tree = ast.parse(path.read_text())
+    asks = "(What|Who|Where|How|When|Whether|Why|Which)"
+    if re.match(rf"{asks}\b", ast.get_docstring(tree) or ""):
+        yield "the module's docstring"
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            said = ast.get_docstring(node) or ""
+            if re.match(rf"(Return|Yield|Say|Tell|Show)s? {asks.lower()}\b", said):
+                yield f"the docstring of {node.name}"
+
+
+def test_a_docstring_begins_with_the_thing_that_it_is_about():
+    assert not offenders(begins_with_a_question, MODULES)
+
+
+def test_no_modules_import_each_other_in_a_circle():
+    module_of = {
+        path: ".".join(path.relative_to(ROOT).with_suffix("").parts) for path in MODULES
+    }
+    module_of = {
+        path: name.removesuffix(".__init__") for path, name in module_of.items()
+    }
+    needs = {}
+    for path, module in module_of.items():
+        needs[module] = set()
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom):
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                needs[module] |= inner & {*module_of.values()} or {node.module}
+    TopologicalSorter(needs).prepare()  # raises CycleError, with the circle
 
 
 def too_long(path):

@@ -40,7 +40,7 @@ def printed(page, width):
 
 def read_whole(stem):
     """Return a record of a lesson whose cells all ran."""
-    from distlab.learner.progress.course import find_course
+    from distlab.learner.progress.progress_summary import find_course
 
     lessons, _ = find_course({"lessons": {}, "exercises": {}})
     return {"cells": list(lessons[stem].cells), "last": "2026-03-01T10:00:00"}

@@ -33,7 +33,7 @@ from distlab.simulated import (
     Uniform,
     Wires,
 )
-from distlab.simulated.clock import Clock
+from distlab.simulated.engine import Clock
 from distlab.units import GB, MB
 
 LINK = Link(latency_s=5e-6, bytes_per_s=12.5 * GB)

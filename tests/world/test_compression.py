@@ -27,7 +27,7 @@ from distlab.train.compression import (
     TwoWay,
     quantized_gather,
 )
-from distlab.train.compression.bits import pack, packed_bytes, unpack
+from distlab.train.compression.compressor import pack, packed_bytes, unpack
 from distlab.train.data_parallel import OverlappedDataParallel
 from distlab.train.fsdp import FullySharded
 from distlab.train.models import GPT, Block, DigitReader

@@ -24,7 +24,7 @@ from distlab.train.pipeline import (
     zero_bubble_h1,
     zero_bubble_h2,
 )
-from distlab.train.pipeline.weights_later import WeightsLater
+from distlab.train.pipeline.model import WeightsLater
 
 SIZES = [1, 2, 3, 4]
 SCHEDULES = [naive, gpipe, one_f_one_b, interleaved, zero_bubble_h1, zero_bubble_h2]

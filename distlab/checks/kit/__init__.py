@@ -8,19 +8,20 @@ call          one function, in one process
 
 from distlab.checks.kit.calls import call
 from distlab.checks.kit.hints import Hint
-from distlab.checks.kit.nodes import NODE_HINTS, on_nodes
-from distlab.checks.kit.operations import (
+from distlab.checks.kit.jobs import on_workers
+from distlab.checks.kit.nodes import (
+    NODE_HINTS,
     clients_of,
     last_reads,
     listed,
     messages_between,
+    on_nodes,
     require_loss,
 )
 from distlab.checks.kit.pictures import Played, librarys, ring_seats, tree_seats
 from distlab.checks.kit.ranks import called, contributions, draws, followed, on_ranks
 from distlab.checks.kit.tables import difference, side_by_side
 from distlab.checks.kit.verdict import Inconclusive, Wrong, check
-from distlab.checks.kit.workers import on_workers
 from distlab.sandbox.withheld import modules_of
 
 __all__ = [

@@ -11,24 +11,64 @@ sizes       the argument of the learner's `make_partitioner`, if the job has one
 fails       (name, line) on which the first attempt fails
 elsewhere   the files, if the job is also run in another Python, without workers
 shows       a pattern that a trace label must match, else the run is inconclusive
+
+`on_workers` runs a program with workers, such as `MapReduce` or a `Context`:
+
+    check ── program, functions, args ──▶ a process ── fork ──▶ its workers
+          ◀── plain data: output, counters ──────────
+
+The program is the check's, and runs the library's engine on the learner's functions.
+Its processes have ended, and its folder is removed, when the result arrives.
 """
 
 import builtins
 import os
 import re
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
-from distlab.checks.kit.calls import in_another_python
+from distlab.checks.kit.calls import call, in_another_python
 from distlab.checks.kit.ranks import called
 from distlab.checks.kit.verdict import Inconclusive, Wrong
-from distlab.checks.kit.workers import on_workers
 from distlab.dataflow import MapReduce
 from distlab.errors import InvalidArgument, TaskFailed
+from distlab.processes import on_its_own
+from distlab.processes.server_handle import ServerHandle
 
-__all__ = ["mapped", "on_jobs"]
+__all__ = ["mapped", "on_jobs", "on_workers"]
+
+
+def on_workers(
+    program: Callable, functions: Any, *args: Any, without: Sequence[str] = ()
+) -> Any:
+    """Return the result of `program(functions, *args)` in a process that has workers.
+
+    The working directory of the program is an empty folder. The result must be plain
+    data: numbers, strings, lists, tuples, sets and dicts.
+
+    Raises: Wrong with the failure, as `call` does.
+    """
+    return call(_with_workers, functions, program, args, without=without)
+
+
+def _with_workers(functions, program, args):
+    on_its_own()
+    ServerHandle.one_for_all()  # workers are forks of this process: all is imported
+    around = tempfile.gettempdir()
+    with tempfile.TemporaryDirectory(prefix="distlab-check-") as folder:
+        os.environ["TMPDIR"] = tempfile.tempdir = folder
+        os.chdir(folder)
+        try:
+            return program(functions, *args)
+        finally:
+            os.chdir("/")
+            os.environ["TMPDIR"] = tempfile.tempdir = around
+            ServerHandle.close_all()
+
 
 _OWN = "combiner", "in_groups", "sizes", "fails", "elsewhere", "shows"
 _USUAL = {"workers": 2, "reducers": 2, "split_bytes": 2**20, "backups": False}

@@ -4,13 +4,15 @@ lesson.ipynb ─▶ papermill ─▶ kernel, one code cell after the other
                     └─▶ folder/lesson.ipynb ─▶ nbconvert ─▶ folder/lesson.html
 """
 
+import json
 import logging
 import math
+import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 
 import nbformat
@@ -21,36 +23,15 @@ from nbconvert.filters import strip_ansi
 from papermill.exceptions import PapermillExecutionError
 
 from distlab.commands.running.kernel import Kernel
-from distlab.commands.running.lesson_process import Settings
+from distlab.commands.running.lesson_process import LessonRun, Settings
 from distlab.errors import DistlabError
 from distlab.patience import limit_in_words, patience
+from distlab.processes import Child
 from distlab.show.assets import once
 
-__all__ = ["LessonRun", "count_cells", "execute", "hushed"]
+__all__ = ["count_cells", "execute", "hushed", "main"]
 
 _STARTS_S = 60  # a kernel
-
-
-@dataclass
-class LessonRun:
-    """The result of one lesson's run.
-
-    page: the web page; the executed notebook itself, if no pages are written.
-    total, passed: the numbers of its code cells, and of those that succeeded.
-    failure: the reason of its failure, or "". It happened in code cell `passed + 1`,
-    or before the first one if not `started`.
-    noise: the first line it wrote to stderr. noisy: the code cells that wrote there.
-    """
-
-    name: str
-    total: int
-    passed: int
-    started: bool
-    seconds: float
-    page: Path
-    failure: str
-    noise: str
-    noisy: list[int]
 
 
 def count_cells(lesson: Path) -> int:
@@ -237,3 +218,22 @@ def _write_page(notebook, executed):
     body, _ = exporter.from_notebook_node(notebook, resources=name)
     page.write_text(once(body), encoding="utf-8")
     return page
+
+
+def main(child: Child) -> None:
+    """Run the lessons that the owner requests, until it ends or interrupts this."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        with hushed():
+            while True:
+                order = json.loads(child.receive())
+                ran = execute(
+                    Path(order["lesson"]),
+                    Path(order["folder"]),
+                    Settings(**order["settings"]),
+                    lambda: child.send(b"null"),
+                )
+                described = asdict(ran) | {"page": str(ran.page)}
+                child.send(json.dumps(described).encode())
+    except KeyboardInterrupt:
+        pass  # its kernel is gone

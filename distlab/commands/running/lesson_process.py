@@ -12,16 +12,13 @@ import signal
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from distlab.errors import DistlabError
 from distlab.patience import patience
-from distlab.processes import Child, Ended, FrameReceived, Interrupts, Processes
+from distlab.processes import Ended, FrameReceived, Interrupts, Processes
 
-if TYPE_CHECKING:
-    from distlab.commands.running.execute import LessonRun
-
-__all__ = ["LessonProcesses", "Settings", "main"]
+__all__ = ["LessonProcesses", "LessonRun", "Settings"]
 
 _TICK_S = 0.2
 _END_S = 20  # for the kernels; papermill gives one 5 s
@@ -44,12 +41,35 @@ class Settings:
     pages: bool = True
 
 
+@dataclass
+class LessonRun:
+    """The result of one lesson's run.
+
+    page: the web page; the executed notebook itself, if no pages are written.
+    total, passed: the numbers of its code cells, and of those that succeeded.
+    failure: the reason of its failure, or "". It happened in code cell `passed + 1`,
+    or before the first one if not `started`.
+    noise: the first line it wrote to stderr. noisy: the code cells that wrote there.
+    """
+
+    name: str
+    total: int
+    passed: int
+    started: bool
+    seconds: float
+    page: Path
+    failure: str
+    noise: str
+    noisy: list[int]
+
+
 class LessonProcesses:
     """At most `jobs` processes that each run one lesson after another."""
 
     def __init__(self, jobs: int):
         preload = ["distlab.commands.running.execute"]
-        self._processes = Processes(jobs, f"{__name__}:main", preload=preload)
+        entry = "distlab.commands.running.execute:main"
+        self._processes = Processes(jobs, entry, preload=preload)
         self._idle = list(range(jobs))
         self._busy = {}
 
@@ -117,28 +137,5 @@ class LessonProcesses:
 
 def _read(payload):
     """Return a lesson's result; None if only one more cell is done."""
-    from distlab.commands.running.execute import LessonRun
-
     described = json.loads(payload)
     return described and LessonRun(**described | {"page": Path(described["page"])})
-
-
-def main(child: Child) -> None:
-    """Run the lessons that the owner requests, until it ends or interrupts this."""
-    from distlab.commands.running.execute import execute, hushed
-
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        with hushed():
-            while True:
-                order = json.loads(child.receive())
-                ran = execute(
-                    Path(order["lesson"]),
-                    Path(order["folder"]),
-                    Settings(**order["settings"]),
-                    lambda: child.send(b"null"),
-                )
-                described = asdict(ran) | {"page": str(ran.page)}
-                child.send(json.dumps(described).encode())
-    except KeyboardInterrupt:
-        pass  # its kernel is gone

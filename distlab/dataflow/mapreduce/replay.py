@@ -15,9 +15,8 @@ import heapq
 from collections.abc import Iterable
 
 from distlab.calls.progress import Progress
-from distlab.dataflow.mapreduce.machines import Machines
 from distlab.dataflow.mapreduce.schedule import TaskStates
-from distlab.dataflow.mapreduce.simulated import Ran, SimulatedJob
+from distlab.dataflow.mapreduce.simulated import Machines, Ran, SimulatedJob
 from distlab.errors import InvalidArgument
 
 __all__ = ["simulate"]

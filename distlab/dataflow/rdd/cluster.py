@@ -13,8 +13,7 @@ import cloudpickle
 
 from distlab.dataflow.rdd.executor import Executor
 from distlab.dataflow.rdd.locations import Locations
-from distlab.dataflow.workdir import folder_in
-from distlab.dataflow.workers import WorkerLost, Workers
+from distlab.dataflow.workers import WorkerLost, Workers, folder_in
 from distlab.errors import WorkdirError
 from distlab.faults import WorkerFault
 

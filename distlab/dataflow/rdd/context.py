@@ -17,7 +17,7 @@ from itertools import accumulate, pairwise
 from numbers import Number
 
 from distlab.dataflow.limits import check_limits
-from distlab.dataflow.rdd import text
+from distlab.dataflow.rdd import files as text
 from distlab.dataflow.rdd.chunks import read_segments
 from distlab.dataflow.rdd.cluster import WorkerPool
 from distlab.dataflow.rdd.graph import DatasetNode, serialize

@@ -6,6 +6,9 @@ Forms are plain HTML, which a saved notebook shows without a kernel. They reach 
 through a widget that draws nothing: once the page has loaded it, its output is erased,
 so no saved notebook contains it. Colab puts each output into a frame of its own, and
 offers a function for calls to the kernel.
+
+`form_style` and `form_script` are the forms' style sheets and scripts. Importing is
+light: the theme, which loads all pictures, is imported at the first form.
 """
 
 import sys
@@ -17,7 +20,7 @@ from distlab.calls.notebook import person_is_there, show
 from distlab.errors import ExtraMissing
 from distlab.show.assets import widget_view
 
-__all__ = ["open_bridge", "receive"]
+__all__ = ["form_script", "form_style", "open_bridge", "receive", "said_style"]
 
 _receivers: dict[str, Callable] = {}
 _shown = []
@@ -76,3 +79,32 @@ def _heard(message):
         _shown.pop().update(_GONE, raw=True)
     if message.get("to") in _receivers:
         _receivers[message["to"]](message.get("value"))
+
+
+_PACKAGE = "distlab.learner.predictions"
+
+
+@cache
+def form_style(root: str, package: str, name: str) -> str:
+    """Return the CSS of a form: the shared rules, for its `root`, and its own file."""
+    from distlab.show.assets import read, style, themed
+
+    shared = read(_PACKAGE, "forms.css").replace("ROOT", root)
+    return style(themed(root), shared, read(package, name))
+
+
+@cache
+def form_script(package: str, *names: str) -> str:
+    """Return a script of these files that can reach the kernel or save in a page."""
+    from distlab.show.assets import read, script
+
+    shared = read("distlab.show.player", "save.js"), read(_PACKAGE, "tell.js")
+    return script(*shared, *(read(package, name) for name in names))
+
+
+@cache
+def said_style() -> str:
+    """Return the CSS of a comparison's line, and of the details folded below it."""
+    from distlab.show.assets import read, style, themed
+
+    return style(themed(".distlab-said"), read(_PACKAGE, "said.css"))

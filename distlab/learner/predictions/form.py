@@ -14,8 +14,7 @@ from uuid import uuid4
 from distlab.calls.notebook import show
 from distlab.errors import InvalidArgument
 from distlab.learner.predictions.answers import Choice
-from distlab.learner.predictions.assets import form_script, form_style
-from distlab.learner.predictions.bridge import receive
+from distlab.learner.predictions.bridge import form_script, form_style, receive
 
 __all__ = ["Form"]
 

@@ -5,6 +5,8 @@ Watchers of a key are called after each entry. For guesses the keys are the ques
 
     guesses.json    {"How many MB does rank 0 send?": {"value": 8.0, "unit": "MB"}}
     cards.json      {"10-walk": {"answer": "Chunk 2 ...", "ticked": [], "fsrs": {}}}
+
+Listeners hear of questions, guesses and measurements; the progress page is one.
 """
 
 import json
@@ -18,7 +20,7 @@ from pathlib import Path
 
 from distlab.files import write_whole
 
-__all__ = ["AnswerRecord", "kept_by_learner"]
+__all__ = ["AnswerRecord", "kept_by_learner", "listeners", "tell"]
 
 
 def kept_by_learner(what: str) -> "AnswerRecord":
@@ -127,3 +129,15 @@ def _replace(path, text):
     if path.exists() and not os.access(path, os.W_OK):
         raise PermissionError(13, "it is read-only")
     write_whole(path, text)
+
+
+listeners: list[Callable] = []
+
+
+def tell(guess, measured: object = None) -> None:
+    """Notify every listener of a question, and of its measurement if that is known.
+
+    Called by: code that asks, keeps a guess, or shows it beside a measurement.
+    """
+    for listener in listeners:
+        listener(guess, measured)

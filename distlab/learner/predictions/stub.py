@@ -17,7 +17,7 @@ from html import escape
 
 from distlab.calls.notebook import cell_number, show
 from distlab.errors import InvalidArgument
-from distlab.learner.predictions.assets import said_style
+from distlab.learner.predictions.bridge import said_style
 
 __all__ = ["stub"]
 

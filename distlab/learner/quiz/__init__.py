@@ -10,10 +10,8 @@ The cards of a lesson are in a text file of its name in this folder, in a format
 `distlab.learner.quiz.card` describes.
 """
 
-from distlab.learner.quiz.card import Card
-from distlab.learner.quiz.deck import Deck, ask
+from distlab.learner.quiz.card import Card, cards
+from distlab.learner.quiz.deck import Deck, ask, review
 from distlab.learner.quiz.page import anki, review_page
-from distlab.learner.quiz.review import review
-from distlab.learner.quiz.shelf import cards
 
 __all__ = ["Card", "Deck", "anki", "ask", "cards", "review", "review_page"]

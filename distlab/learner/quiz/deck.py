@@ -15,13 +15,17 @@ from html import escape
 from textwrap import TextWrapper
 
 from distlab.calls.notebook import cell_number, person_is_there, show
-from distlab.learner.predictions.assets import form_script, form_style
-from distlab.learner.predictions.bridge import open_bridge, receive
+from distlab.learner.predictions.bridge import (
+    form_script,
+    form_style,
+    open_bridge,
+    receive,
+)
 from distlab.learner.predictions.kept import kept_by_learner
-from distlab.learner.quiz.card import Card
-from distlab.learner.quiz.shelf import cards
+from distlab.learner.quiz.card import Card, cards
+from distlab.learner.quiz.review import due, rate, selected
 
-__all__ = ["Deck", "ask", "deck_html", "section"]
+__all__ = ["Deck", "ask", "deck_html", "review", "section"]
 
 # With the file's name JupyterLab takes it for a place in a notebook; an exported page
 # has the place itself, and the script finds it there.
@@ -88,10 +92,23 @@ def ask(lesson: str | int, level: str | None = None) -> Deck:
     return Deck(tuple(cards(lesson, level)))
 
 
+def review(
+    *,
+    lesson: str | int | None = None,
+    level: str | None = None,
+    topic: str | None = None,
+    new: int = 10,
+) -> Deck:
+    """Return the cards of today: those that are due, and at most `new` new ones.
+
+    Raises: InvalidArgument for a lesson, level or topic that no card has.
+    """
+    chosen = selected(lesson=lesson, level=level, topic=topic)
+    return Deck(tuple(due(chosen, new=new)), one_at_a_time=True)
+
+
 def _heard(value):
     """Store a card's message from the page: an answer with its ticks, or a rating."""
-    from distlab.learner.quiz.review import rate
-
     if "rating" in value:
         rate(value["id"], value["rating"])
     else:

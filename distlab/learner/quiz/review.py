@@ -13,28 +13,11 @@ from datetime import UTC, datetime
 
 from distlab.errors import InvalidArgument
 from distlab.learner.predictions.kept import kept_by_learner
-from distlab.learner.quiz.card import Card
-from distlab.learner.quiz.deck import Deck
-from distlab.learner.quiz.shelf import cards, lessons
+from distlab.learner.quiz.card import Card, cards, lessons
 
-__all__ = ["RATINGS", "due", "rate", "review", "selected"]
+__all__ = ["RATINGS", "due", "rate", "selected"]
 
 RATINGS = ("again", "hard", "good", "easy")
-
-
-def review(
-    *,
-    lesson: str | int | None = None,
-    level: str | None = None,
-    topic: str | None = None,
-    new: int = 10,
-) -> Deck:
-    """Return the cards of today: those that are due, and at most `new` new ones.
-
-    Raises: InvalidArgument for a lesson, level or topic that no card has.
-    """
-    chosen = selected(lesson=lesson, level=level, topic=topic)
-    return Deck(tuple(due(chosen, new=new)), one_at_a_time=True)
 
 
 def selected(

@@ -2,13 +2,16 @@
 
 Kinds differ in lightness, which every eye sees, and in hatching. Their browns are those
 of no rank, also for an eye that mixes up red and green.
+
+Operations have one look per kind and outcome, for the bars in a history's lanes.
 """
 
 from typing import NamedTuple
 
-from distlab.show.canvas.theme import INK, KIND_COLORS, PAPER
+from distlab.show.canvas.theme import INK, KIND_COLORS, MUTED, PAPER, tint
+from distlab.trace import Operation
 
-__all__ = ["Look", "looks_of"]
+__all__ = ["Look", "key_of", "kinds_of", "look_of", "looks_of"]
 
 _DARK, _STRONG, _MIDDLE, _LIGHT, _PALE = KIND_COLORS
 _WITH_WHITE = (_DARK, _STRONG, _MIDDLE)
@@ -79,3 +82,38 @@ def looks_of(kinds) -> dict[str, Look]:
                 (look for look in free if look.color not in used), free[0]
             )
     return {kind: looks[kind] for kind in kinds}
+
+
+_KINDS = {
+    "write": "filled: a write",
+    "read": "pale: a read",
+    "other": "hatched: another operation",
+    "open": "pointed: unknown outcome; it may take effect later, or never",
+    "failed": "crossed: refused, not done",
+}
+
+
+def kinds_of(one: Operation) -> list[str]:
+    """Return the kinds of an operation; as the last of them it is drawn."""
+    kind = one.op if one.op in ("read", "write") else "other"
+    if one.outcome == "failed":
+        return [kind, "failed"]
+    return [kind, "open"] if one.end is None else [kind]
+
+
+def look_of(kind: str, color: str) -> dict:
+    """Return a kind of bar's keyword arguments for `shapes`, in a client's colour."""
+    looks = {
+        "write": {"color": color, "edge": PAPER},
+        "read": {"color": tint(color, 0.25), "edge": color},
+        "other": {"color": tint(color, 0.25), "edge": color, "hatch": "////"},
+        "open": {"color": PAPER, "edge": color, "dashed": True},
+        "failed": {"color": PAPER, "edge": MUTED, "dashed": True},
+    }
+    return looks[kind]
+
+
+def key_of(operations, color: str) -> list[tuple[dict, str]]:
+    """Return the legend's entries for the kinds that are there."""
+    there = {kind for one in operations for kind in kinds_of(one)}
+    return [(look_of(kind, color), _KINDS[kind]) for kind in _KINDS if kind in there]

@@ -8,8 +8,7 @@ from distlab.cost.long_run import Life
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
 from distlab.show.canvas.picture import Picture
-from distlab.show.canvas.ruler import Ruler
-from distlab.show.canvas.scale import Scale, readable_number
+from distlab.show.canvas.scale import Ruler, Scale, readable_number
 from distlab.show.canvas.text import fitted, literal, width_of
 from distlab.show.canvas.theme import INK, MUTED, RANK_COLORS, WAITING, WARNING, tint
 from distlab.units import readable_seconds

@@ -17,8 +17,7 @@ from distlab.show.canvas.canvas import (
     write,
 )
 from distlab.show.canvas.picture import Picture
-from distlab.show.canvas.ruler import Ruler
-from distlab.show.canvas.scale import Scale, readable_number
+from distlab.show.canvas.scale import Ruler, Scale, readable_number
 from distlab.show.canvas.text import fitted, literal, width_of
 from distlab.show.canvas.theme import MUTED, rank_color
 from distlab.show.reading.sentences import plural

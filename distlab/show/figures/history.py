@@ -9,7 +9,7 @@ that no order explains.
 
 from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, write
 from distlab.show.canvas.client_lanes import ClientLanes
-from distlab.show.canvas.operation_looks import key_of
+from distlab.show.canvas.looks import key_of
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.rows import clock_rows, ranked_rows
 from distlab.show.canvas.text import literal, wrapped

@@ -20,8 +20,7 @@ from distlab.show.canvas.canvas import (
 )
 from distlab.show.canvas.looks import looks_of
 from distlab.show.canvas.picture import Picture
-from distlab.show.canvas.ruler import Ruler
-from distlab.show.canvas.scale import Scale
+from distlab.show.canvas.scale import Ruler, Scale
 from distlab.show.canvas.text import fitted, literal, width_of
 from distlab.show.canvas.theme import INK, MUTED, WARNING
 from distlab.show.reading.amounts import checked_amount, shown

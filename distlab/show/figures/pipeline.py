@@ -9,8 +9,7 @@ stage 1  │▒▒│F0│F1│F2│B0│B1│B2│▒▒│      ▒ bubble
 from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, shapes, write
 from distlab.show.canvas.looks import looks_of
 from distlab.show.canvas.picture import Picture
-from distlab.show.canvas.ruler import Ruler
-from distlab.show.canvas.scale import Scale
+from distlab.show.canvas.scale import Ruler, Scale
 from distlab.show.canvas.text import literal, width_of
 from distlab.show.canvas.theme import MUTED, TRACK, WARNING, tint
 from distlab.show.reading.amounts import amount_of

@@ -11,8 +11,7 @@ from typing import NamedTuple
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
 from distlab.show.canvas.picture import Picture
-from distlab.show.canvas.ruler import Ruler
-from distlab.show.canvas.scale import Scale
+from distlab.show.canvas.scale import Ruler, Scale
 from distlab.show.canvas.text import fitted, literal, width_of
 from distlab.show.canvas.theme import INK, MUTED, PAPER, tint
 from distlab.show.reading.amounts import amount_of, checked_amount, times

@@ -5,6 +5,7 @@ series and its prediction share name, colour and label: points are measured, das
 lines are predicted.
 """
 
+import math
 import operator
 
 from distlab.errors import InvalidArgument
@@ -21,9 +22,67 @@ from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Scale, readable_number
 from distlab.show.canvas.text import fitted, literal, width_of
 from distlab.show.canvas.theme import GRID, MUTED
-from distlab.show.reading.curves import checked_curves, ends_in_words, ratios_in_words
 
-__all__ = ["scaling"]
+__all__ = ["checked_curves", "ends_in_words", "ratios_in_words", "scaling"]
+
+
+def checked_curves(curves, which: str, *, log_x, log_y) -> dict[str, list]:
+    """Return name -> [(x, y), ...] in order of x.
+
+    which: the argument that the curves came in, for the message.
+
+    Raises: InvalidArgument naming the first curve that cannot be drawn, and why.
+    """
+    if not hasattr(curves, "items"):
+        kind = type(curves).__name__
+        raise InvalidArgument(
+            f"{which} is a dict from a name to (xs, ys), and got {kind}."
+        )
+    checked = {}
+    for name, pair in curves.items():
+        where = f"{which}[{name!r}]"
+        try:
+            xs, ys = ([float(number) for number in numbers] for numbers in pair)
+            spots = sorted(zip(xs, ys, strict=True))
+        except (TypeError, ValueError):
+            raise InvalidArgument(
+                f"{where} is two lists of numbers of the same length, (xs, ys)."
+            )
+        if not spots:
+            raise InvalidArgument(f"{where} has no points.")
+        for x, y in spots:
+            if not (math.isfinite(x) and math.isfinite(y)):
+                raise InvalidArgument(f"{where} has a point that is no number: {x, y}.")
+            if (log_x and x <= 0) or (log_y and y <= 0):
+                raise InvalidArgument(
+                    f"{where} has the point {x, y}; a logarithmic axis has no place "
+                    "for zero and less."
+                )
+        checked[str(name)] = spots
+    return checked
+
+
+def ends_in_words(curves, what: str) -> list[str]:
+    """Return for each curve the sentence with its first and last value."""
+    said = []
+    for name, spots in curves.items():
+        ends = [spots[0], spots[-1]][: len(spots)]
+        values = [f"{readable_number(y)} at {readable_number(x)}" for x, y in ends]
+        said.append(f"{literal(name)}, {what}: {' to '.join(values)}.")
+    return said
+
+
+def ratios_in_words(measured, predicted) -> list[str]:
+    """Return the ratio of each curve's last measured point to its prediction."""
+    said = []
+    for name, spots in measured.items():
+        x, y = spots[-1]
+        foretold = dict(predicted.get(name, [])).get(x)
+        if foretold:
+            times = f"{y / foretold:.3g} times what was predicted"
+            said.append(f"At {readable_number(x)}, {literal(name)} is {times}.")
+    return said
+
 
 _NAME, _TICK, _LINE = 8.5, 8.25, 0.18
 _HEIGHT, _WIDEST_NAME = 3.3, 2.4

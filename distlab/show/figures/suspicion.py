@@ -9,8 +9,7 @@ from itertools import pairwise
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
 from distlab.show.canvas.picture import Picture
-from distlab.show.canvas.ruler import Ruler
-from distlab.show.canvas.scale import Scale, readable_number
+from distlab.show.canvas.scale import Ruler, Scale, readable_number
 from distlab.show.canvas.text import literal, width_of
 from distlab.show.canvas.theme import MUTED, WARNING, rank_color, tint
 

@@ -11,8 +11,13 @@ import torch
 from distlab.collectives import AVERAGE, ring_all_reduce
 from distlab.cost import ring_all_reduce as cost_of_all_reduce
 from distlab.errors import InvalidArgument
-from distlab.train.compression.bits import pack, packed_bytes, unpack
-from distlab.train.compression.compressor import Compressor, elements_of
+from distlab.train.compression.compressor import (
+    Compressor,
+    elements_of,
+    pack,
+    packed_bytes,
+    unpack,
+)
 
 __all__ = ["RandomK", "SparseTernary", "TopK"]
 

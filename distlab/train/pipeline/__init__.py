@@ -2,12 +2,12 @@
 
 from distlab.train.pipeline.engine import play
 from distlab.train.pipeline.model import PipelinedModel, clip_gradients
-from distlab.train.pipeline.of_torch import of_torch
 from distlab.train.pipeline.schedule import Schedule, Work
 from distlab.train.pipeline.schedules import (
     gpipe,
     interleaved,
     naive,
+    of_torch,
     one_f_one_b,
     zero_bubble_h1,
     zero_bubble_h2,
