@@ -1,4 +1,4 @@
-"""A tolerant reader of submitted notebooks, of any encoding, version or damage."""
+"""A reader of submitted notebooks, of any version, that says what is wrong with one."""
 
 import io
 import json
@@ -15,7 +15,6 @@ from distlab.units import MB, readable_bytes
 __all__ = ["Unreadable", "bytes_of", "notebook_from", "notebooks_in_zip"]
 
 LARGEST = 50 * MB
-_AFTER_UTF_8 = "cp1252"  # of Windows editors; it includes the text of latin-1
 _KINDS = (
     (b"%PDF", "a PDF"),
     (b"PK\x03\x04", "an archive (zip)"),
@@ -24,7 +23,6 @@ _KINDS = (
     (b"Rar!", "an archive (rar)"),
     (b"\x89PNG", "a picture"),
     (b"\xff\xd8\xff", "a picture"),
-    (b"{\\rtf", "a text document (RTF)"),
 )
 
 
@@ -85,7 +83,7 @@ def notebook_from(data: bytes) -> tuple[NotebookNode, list[str]]:
             if not data
             else "the file holds nothing but blanks. Ask for it again."
         )
-    loaded = _parse(_text_of(data, notes), data)
+    loaded = _parse(data)
     if not isinstance(loaded, dict) or not (
         isinstance(loaded.get("cells"), list)
         or isinstance(loaded.get("worksheets"), list)
@@ -102,23 +100,17 @@ def _refuse_huge(size):
         )
 
 
-def _text_of(data, notes):
-    encoding = json.detect_encoding(data)
-    if encoding != "utf-8":
-        plain = "UTF-8 with a BOM" if encoding == "utf-8-sig" else encoding.upper()
-        notes.append(f"written as {plain}, not UTF-8")
-    try:
-        return data.decode(encoding)
-    except UnicodeDecodeError:
-        pass
+def _parse(data):
     for magic, kind in _KINDS:
         if data.startswith(magic):
             raise Unreadable(f"it is {kind}, not a notebook. Ask for the .ipynb.")
-    notes.append("not UTF-8, read as Latin-1: check words with accents")
-    return data.decode(_AFTER_UTF_8, errors="replace")
-
-
-def _parse(text, data):
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise Unreadable(
+            "it is not UTF-8 text, as every notebook is. Ask for the .ipynb, saved by "
+            "Jupyter."
+        )
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -128,10 +120,7 @@ def _parse(text, data):
 
 
 def _not_json(text, data, error):
-    for magic, kind in _KINDS:
-        if data.startswith(magic):
-            return f"it is {kind}, not a notebook. Ask for the .ipynb."
-    start = text.lstrip("\ufeff \t\r\n")
+    start = text.lstrip()
     if start[:1] == "<":
         return "it is a web page, not a notebook. Ask for the .ipynb file itself."
     if start[:1] != "{":
