@@ -98,7 +98,7 @@ def _descendants():
 
 
 def main(described: str) -> None:
-    """Run the template; told: JSON of its socket, imports, limits and isolation."""
+    """Run the template; described: JSON of socket, imports, limits and isolation."""
     descriptor, preload, limits, isolated = json.loads(described)
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -260,6 +260,15 @@ def test_paths_that_readme_and_docs_name_exist():
     assert len((ROOT / "README.md").read_text().split()) <= 700
 
 
+def test_the_readme_has_a_row_for_every_lesson_with_its_question():
+    rows = (ROOT / "README.md").read_text().splitlines()
+    for lesson in LESSONS:
+        (row,) = [row for row in rows if f"](lessons/{lesson.name}) |" in row]
+        name, question, minutes, _ = row.split(" | ")
+        assert name.startswith(f"[{lesson.stem[:2]} ") and question.endswith("?"), row
+        assert minutes.isdecimal(), row
+
+
 def test_ci_runs_the_readmes_test_command_word_for_word():
     text = (ROOT / "README.md").read_text()
     block = re.search(r"<!-- test -->\s*```sh\n(.*?)```", text, re.DOTALL).group(1)

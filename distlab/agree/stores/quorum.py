@@ -55,13 +55,13 @@ class Coordination:
     """A call that this node coordinates.
 
     chosen: the copy that is to be kept; None while copies are requested. heard: replica
-    -> its reply in this phase. told: True if the client has its response.
+    -> its reply in this phase. replied: True if the client has its response.
     """
 
     call: Call
     chosen: Copy | None = None
     heard: dict[int, Copy | None] = field(default_factory=dict)
-    described: bool = False
+    replied: bool = False
 
 
 class Quorum(Store):
@@ -146,13 +146,13 @@ class Quorum(Store):
         has changed nothing that was not being written anyway.
         """
         work = self.work[request]
-        if not work.described and (work.call.op == "read" or work.chosen is None):
+        if not work.replied and (work.call.op == "read" or work.chosen is None):
             del self.work[request]
             some, of = len(work.heard), self.replicas
             yield Refuse(
                 request, f"only {some} of {of} replicas answer{'s' * (some == 1)}"
             )
-        elif work.described and self._copy(work.call.key) != work.chosen:
+        elif work.replied and self._copy(work.call.key) != work.chosen:
             del self.work[request]  # a newer one, which its coordinator resends
         else:
             yield SetTimer(request, self.patience_s)
@@ -164,9 +164,9 @@ class Quorum(Store):
         """Count a reply; with enough of them go on to keep, or reply to the client."""
         work = self.work[request]
         work.heard[sender] = copy  # by sender: a message that comes twice counts once
-        if not work.described:
+        if not work.replied:
             yield from self._go_on(request, work)
-        if work.described and (work.chosen is None or len(work.heard) == self.replicas):
+        if work.replied and (work.chosen is None or len(work.heard) == self.replicas):
             self.work.pop(request, None)
             yield CancelTimer(request)
 
@@ -213,7 +213,7 @@ class Quorum(Store):
     def answer(self, request: int, copy: Copy) -> Iterator[Effect]:
         """Reply to the client: to a read with the value of `copy`."""
         work = self.work[request]
-        work.described = True
+        work.replied = True
         yield Reply(request, copy.value if work.call.op == "read" else None)
 
     def _keep(self, key, copy):

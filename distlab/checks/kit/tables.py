@@ -14,7 +14,7 @@ def difference(
 ) -> tuple[str, dict] | None:
     """Return a table around the first element that differs, and facts; None if none.
 
-    rows: for each rank the numbers expected, and yours. told: True if the inputs were
+    rows: for each rank the numbers expected, and yours. described: True if they were
     `contributions`; then the table shows the ranks in each sum, and the fact `counts`
     is the number of each rank's in the first that differs. If the lengths differ, the
     fact is `misshapen`.

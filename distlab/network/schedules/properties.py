@@ -130,7 +130,7 @@ def _history(memo, state):
         answer = memo.values[result] if outcome == "ok" else None
         what = (*call, start, at, outcome, answer)
         operations.append(Operation(number, *what))
-        described = memo.described(number, results, result if outcome == "ok" else 0)
+        described = memo.with_result(number, results, result if outcome == "ok" else 0)
         clients[number] = (index + 1, described)
 
     for at, (answered, number, *about) in enumerate(state.past):

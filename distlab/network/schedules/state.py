@@ -203,7 +203,7 @@ class NodeMemo:
             self._asked[key] = 0 if call is None else self.values.number(freeze(call))
         return self._asked[key]
 
-    def described(self, client: int, results: tuple, result: int) -> tuple:
+    def with_result(self, client: int, results: tuple, result: int) -> tuple:
         """Return `results` with one more, or () if the client's calls ignore them."""
         return (*results, result) if callable(self.clients[client].calls) else ()
 

@@ -170,7 +170,7 @@ class _Successor:
 
     def _free(self, number, result):
         index, _, results = self.clients[number]
-        results = self.memo.described(number, results, result)
+        results = self.memo.with_result(number, results, result)
         self.clients[number] = (index + 1, False, results)
 
     def _note(self, entry: Any):
@@ -279,7 +279,7 @@ class Transitions:
     def _asks_more(self, state, number):
         index, _, results = state.clients[number]
         return self.memo.call(
-            number, index + 1, self.memo.described(number, results, 0)
+            number, index + 1, self.memo.with_result(number, results, 0)
         )
 
     def faults(self, state: State) -> list[tuple]:

@@ -76,7 +76,7 @@ class Happenings:
 
     nodes: their number; clients come after them. messages: as in the trace.
     message_of: id of a send or recv -> its messages. homes: client -> the node that it
-    calls. splits, stops: in order. node_step_of: id of an event -> its turn.
+    calls. splits, shown_steps: in order. node_step_of: id of an event -> its step.
     """
 
     def __init__(self, trace: Trace):
