@@ -25,7 +25,6 @@ from distlab.agree.models import (
 from distlab.agree.staleness import staleness
 from distlab.agree.stores import (
     Causal,
-    Forgetful,
     LastWriterWins,
     PrimaryCopy,
     Quorum,
@@ -38,7 +37,6 @@ __all__ = [
     "STORES",
     "CasRegister",
     "Causal",
-    "Forgetful",
     "HistoryVerdict",
     "KeyValue",
     "LastWriterWins",

@@ -8,7 +8,6 @@ import pytest
 
 from distlab.agree import (
     Causal,
-    Forgetful,
     LastWriterWins,
     PrimaryCopy,
     Quorum,
@@ -367,8 +366,9 @@ def test_a_synchronous_primary_waits_until_this_very_write_is_copied():
 
 
 def test_a_backup_that_has_forgotten_lines_copies_none_in_their_place():
-    class ForgetfulPrimary(Forgetful, PrimaryCopy):
-        pass
+    class ForgetfulPrimary(PrimaryCopy):
+        def on_start(self, saved):
+            return super().on_start({})
 
     hands = Hands(ForgetfulPrimary)
     hands.call(0, "write", "x", 1)

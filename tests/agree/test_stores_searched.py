@@ -6,7 +6,6 @@ import pytest
 
 from distlab.agree import (
     Causal,
-    Forgetful,
     KeyValue,
     LastWriterWins,
     PrimaryCopy,
@@ -41,8 +40,11 @@ TELL_ON = [
 ]
 
 
-class ForgetfulQuorum(Forgetful, Quorum):
-    pass
+class ForgetfulQuorum(Quorum):
+    """A store without a disk."""
+
+    def on_start(self, saved):
+        return super().on_start({})
 
 
 class RefusingQuorum(Quorum):

@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from distlab import CheckpointError, Kill, RankDied, run
-from distlab.train.checkpoint import load_full, load_sharded, save_full, save_sharded
+from distlab.train.checkpoint import files, load_sharded, save_full, save_sharded
 from distlab.train.fsdp import FullySharded
 from distlab.train.models import GPT, Block
 from distlab.train.steps import MasterWeights
@@ -97,11 +97,10 @@ def saves(comm, save, path, kind, name, options):
     save(comm, path, *everything[1:])
 
 
-def goes_on(comm, load, path, kind, name, full, steps=STEPS):
+def goes_on(comm, path, kind, name, full, steps=STEPS):
     """Load into a model of another seed, train on, and save all of it."""
     everything = begun(comm, kind, OPTIMIZERS[name], seed=1)
-    options = {"reshard": True} if load is load_sharded else {}
-    load(comm, path, *everything[1:], **options)
+    load_sharded(comm, path, *everything[1:], reshard=True)
     train(comm, range(STEPS, STEPS + steps), *everything)
     save_full(comm, full, *everything[1:])
 
@@ -124,16 +123,14 @@ def test_any_number_of_ranks_goes_on_where_four_have_saved(
     worlds[4].run(saves, save_sharded, tmp_path, kind, name, {})
     for n in (4, 2, 3, 1):
         full = tmp_path / "full.pt"
-        worlds[n].run(goes_on, load_sharded, tmp_path, kind, name, full)
+        worlds[n].run(goes_on, tmp_path, kind, name, full)
         same(torch.load(full, weights_only=True)["model"], expected)
 
 
 @pytest.mark.parametrize("kind", ["zero", "fully sharded"])
 @pytest.mark.parametrize("name", ["adam", "sgd"])
-def test_a_full_state_goes_on_in_one_process_and_from_there_on_three_ranks(
-    worlds, tmp_path, kind, name
-):
-    file, later = tmp_path / "full.pt", tmp_path / "later.pt"
+def test_a_full_state_goes_on_in_one_process(worlds, tmp_path, kind, name):
+    file = tmp_path / "full.pt"
     worlds[4].run(saves, save_full, file, kind, name, {})
     saved = torch.load(file, weights_only=True)
     plain = model(seed=1)
@@ -141,10 +138,10 @@ def test_a_full_state_goes_on_in_one_process_and_from_there_on_three_ranks(
     plain.load_state_dict(saved["model"])
     optimizer.load_state_dict(saved["optimizer"])
     assert plain.seen == STEPS
-    torch.save({"model": plain.state_dict(), "optimizer": optimizer.state_dict()}, file)
-    expected = train_alone(range(STEPS, 2 * STEPS), plain, optimizer)
-    worlds[3].run(goes_on, load_full, file, kind, name, later)
-    same(torch.load(later, weights_only=True)["model"], expected)
+    found = train_alone(range(STEPS, 2 * STEPS), plain, optimizer)
+    alone = model()
+    whole = train_alone(range(2 * STEPS), alone, OPTIMIZERS[name](alone.parameters()))
+    same(found, whole)
 
 
 @pytest.mark.parametrize("kind", ["zero", "fully sharded"])
@@ -154,23 +151,20 @@ def test_master_weights_come_back_with_all_their_bits(worlds, tmp_path, kind):
         everything = begun(comm, kind, masters, dtype=dtype)
         train(comm, range(STEPS), *everything)
         save_sharded(comm, path, *everything[1:])
-        save_full(comm, path / "full.pt", *everything[1:])
         train(comm, range(STEPS, 2 * STEPS), *everything)
         save_full(comm, path / "expected.pt", *everything[1:])
-        for load, file in ((load_sharded, path), (load_full, path / "full.pt")):
-            again = begun(comm, kind, masters, dtype=dtype, seed=1)
-            load(comm, file, *again[1:])
-            train(comm, range(STEPS, 2 * STEPS), *again)
-            save_full(comm, path / f"{load.__name__}.pt", *again[1:])
+        again = begun(comm, kind, masters, dtype=dtype, seed=1)
+        load_sharded(comm, path, *again[1:])
+        train(comm, range(STEPS, 2 * STEPS), *again)
+        save_full(comm, path / "found.pt", *again[1:])
 
     worlds[3].run(both, kind, tmp_path)
     expected = torch.load(tmp_path / "expected.pt", weights_only=True)
-    for load in ("load_sharded", "load_full"):
-        found = torch.load(tmp_path / f"{load}.pt", weights_only=True)
-        pairs = zip(
-            found["optimizer"]["masters"], expected["optimizer"]["masters"], strict=True
-        )
-        assert all(torch.equal(ours, theirs) for ours, theirs in pairs)
+    found = torch.load(tmp_path / "found.pt", weights_only=True)
+    pairs = zip(
+        found["optimizer"]["masters"], expected["optimizer"]["masters"], strict=True
+    )
+    assert all(torch.equal(ours, theirs) for ours, theirs in pairs)
     optimizer = masters(model(seed=1, dtype=torch.bfloat16).parameters())
     optimizer.load_state_dict(expected["optimizer"])
     rounded = [p.detach() for p in optimizer.parameters]
@@ -213,12 +207,12 @@ def test_a_save_that_was_cut_off_leaves_the_one_before(worlds, tmp_path):
         same(found, train_alone(range(steps), plain, adam(plain.parameters())))
 
 
-def refused(comm, load, path, make, options):
+def refused(comm, path, make, options):
     """Return what the error says, and whether nothing was changed by it."""
     _, trained, optimizer = begun(comm, "fully sharded", make, **options)
     before = [shard.detach().clone() for shard in trained.shards]
     try:
-        load(comm, path, trained, optimizer)
+        load_sharded(comm, path, trained, optimizer)
     except CheckpointError as error:
         pairs = zip(before, trained.shards, strict=True)
         return str(error), all(torch.equal(a, b) for a, b in pairs)
@@ -244,57 +238,46 @@ def removed(file):
 def sound(worlds, tmp_path_factory):
     folder = tmp_path_factory.mktemp("checkpoint")
     worlds[3].run(saves, save_sharded, folder, "fully sharded", "adam", {})
-    worlds[3].run(saves, save_full, folder / "full.pt", "fully sharded", "adam", {})
     return folder
 
 
-@pytest.mark.parametrize("load, name, harm, words", [
-    (load_sharded, SAVE + "/rank-2.pt", truncated, "on rank 2: .*rank-2.pt is torn"),
-    (load_sharded, SAVE + "/rank-1.pt", changed, "on rank 1: .*rank-1.pt is torn"),
-    (load_sharded, SAVE + "/rank-0.pt", removed, "rank-0.pt is missing"),
-    (load_sharded, SAVE + "/manifest.json", truncated, "manifest.json is torn"),
-    (load_sharded, SAVE + "/manifest.json", removed, "there is no checkpoint in"),
-    (load_full, "full.pt", truncated, "full.pt is torn"),
-    (load_full, "full.pt", changed, "full.pt is torn"),
-    (load_full, "full.pt", removed, "there is no checkpoint .*full.pt"),
+@pytest.mark.parametrize("name, harm, words", [
+    (SAVE + "/rank-2.pt", truncated, "on rank 2: .*rank-2.pt is torn"),
+    (SAVE + "/rank-1.pt", changed, "on rank 1: .*rank-1.pt is torn"),
+    (SAVE + "/rank-0.pt", removed, "rank-0.pt is missing"),
+    (SAVE + "/manifest.json", truncated, "manifest.json is torn"),
+    (SAVE + "/manifest.json", removed, "there is no checkpoint in"),
 ])  # fmt: skip
 def test_a_harmed_file_is_named_on_all_ranks_and_changes_nothing(
-    worlds, sound, tmp_path, load, name, harm, words
+    worlds, sound, tmp_path, name, harm, words
 ):
     folder = tmp_path / "copy"
     shutil.copytree(sound, folder)
     harm(folder / name)
-    path = folder / name if load is load_full else folder
-    results = worlds[3].run(refused, load, path, adam, {}).results
+    results = worlds[3].run(refused, folder, adam, {}).results
     assert results == [results[0]] * 3
     assert re.search(words, results[0][0]) and results[0][1]
 
 
-@pytest.mark.parametrize("load", [load_sharded, load_full])
 @pytest.mark.parametrize("n, make, options, words", [
     (3, adam, {"width": 24}, r"another model: .*gpt\.blocks\.0\.before_attention"),
     (3, sgd, {}, "saved with"),
     (3, masters, {}, "saved with"),
     (2, adam, {}, "saved by 3 ranks, and here are 2. Pass reshard=True"),
 ])  # fmt: skip
-def test_what_does_not_fit_is_told_on_all_ranks(
-    worlds, sound, load, n, make, options, words
-):
-    path = sound / "full.pt" if load is load_full else sound
-    results = worlds[n].run(refused, load, path, make, options).results
-    if load is load_full and "reshard" in words:
-        assert results == [None] * n  # a full state knows no number of ranks
-        return
+def test_what_does_not_fit_is_told_on_all_ranks(worlds, sound, n, make, options, words):
+    results = worlds[n].run(refused, sound, make, options).results
     assert results == [results[0]] * n
     assert re.search(words, results[0][0]) and results[0][1]
 
 
-def test_what_is_not_plain_data_is_not_loaded(worlds, sound, tmp_path):
+def test_what_is_not_plain_data_is_not_loaded(tmp_path):
     """A pickle may run anything, so that a checkpoint from elsewhere would too."""
-    file = tmp_path / "full.pt"
-    torch.save({"model": nn.Linear(1, 1), "optimizer": {}}, file)
-    results = worlds[3].run(refused, load_full, file, adam, {}).results
-    assert all("more than tensors" in words for words, _ in results)
+    file = tmp_path / "rank-1.pt"
+    torch.save({"flat": nn.Linear(1, 1)}, file)
+    sums = {file.name: [file.stat().st_size, files._checksum(file)]}
+    with pytest.raises(CheckpointError, match="more than tensors"):
+        files.read_part(tmp_path, file.name, {"files": sums})
 
 
 def test_a_rank_that_cannot_write_is_an_error_on_all(worlds, tmp_path):

@@ -10,14 +10,11 @@ from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook as torchs
 from torch.nn.parallel import DistributedDataParallel
 
 from distlab import InvalidArgument, RankRaised, run
-from distlab.collectives import AVERAGE, ring_all_reduce
 from distlab.train.buckets import Bucket
 from distlab.train.compression import (
     QSGD,
     Cast,
     Compressed,
-    DeepGradientCompression,
-    MajorityVote,
     PowerSGD,
     Quantized,
     RandomK,
@@ -47,7 +44,6 @@ MAKERS = {
     "rank 3": lambda: PowerSGD(3),
     "sign, two-way": lambda: TwoWay(Sign()),
     "8 bits, two-way": lambda: TwoWay(Quantized(8, block=100)),
-    "vote": MajorityVote,
 }
 FEEDS_BACK = [name for name in MAKERS if name != "vote"]
 SHAPES = [(12, 7), (5,), (3, 4, 9), (1,)]
@@ -192,14 +188,6 @@ def test_two_way_errors_and_means_add_up_to_the_gradients(world):
     held += torch.cat([error for *_, error in results])
     whole = sum(gradient(r, s, [(4, 10)]) for r in range(4) for s in range(5)) / 4
     assert torch.allclose(results[0][0] + held, whole, atol=1e-5)
-
-
-def test_a_vote_is_the_sign_of_most(world):
-    (seen, _), *_ = world.run(averaged, "vote", SHAPES, 1, False).results
-    votes = sum(gradient(r, 0, SHAPES).sign() for r in range(4))
-    decided = votes != 0
-    assert torch.equal(seen[0][decided], votes[decided].sign())
-    assert set(seen[0][~decided].tolist()) == {-1.0, 1.0}
 
 
 @pytest.mark.parametrize("name", FEEDS_BACK)
@@ -368,72 +356,11 @@ def test_very_small_and_very_large_elements_stay_in_proportion(make, size):
     assert float((found - flat).abs().max()) <= size * 1.001
 
 
-def test_a_vote_on_zeros_has_no_side(worlds):
-    def votes(comm):
-        code = MajorityVote()
-        return sum(code.average(comm, torch.zeros(500), [])[0] for _ in range(20)) / 20
-
-    mean = worlds[3].run(votes).results[0]
-    assert mean.mean().abs() < 0.05 and mean.abs().max() < 1
-
-
 def test_an_empty_tensor_comes_back_empty():
     for make in MAKERS.values():
-        if not isinstance(make(), MajorityVote | TwoWay | PowerSGD | RandomK):
+        if not isinstance(make(), TwoWay | PowerSGD | RandomK):
             empty = torch.empty(0)
             assert make().decompress(make().compress(empty), empty).shape == (0,)
-
-
-# ---- deep gradient compression -------------------------------------------------------
-
-
-def test_dense_deep_gradient_compression_without_momentum_is_the_mean(world):
-    def mean(comm):
-        hook = DeepGradientCompression(TopK(1.0), momentum=0.0)
-        bucket = Bucket(model_of([(9, 3)], comm.rank))
-        bucket.take_in()
-        whole = bucket.buffer().clone()
-        ring_all_reduce(comm, whole, op=AVERAGE)
-        return hook(comm, bucket).wait(), whole
-
-    one, other = world.run(mean).results[0]
-    assert torch.allclose(one, other, atol=1e-6)
-
-
-def test_what_was_not_sent_gathers_momentum_and_what_was_sent_loses_it(worlds):
-    """Two elements, one sent a step: by hand, with momentum 1/2."""
-
-    def sent(comm):
-        hook = DeepGradientCompression(TopK(0.5), momentum=0.5)
-        (parameter,) = model_of([(2,)], 0)
-        seen = []
-        for _ in range(3):
-            bucket = Bucket([parameter])
-            bucket.buffer().copy_(torch.tensor([4.0, 2.0]))
-            seen.append(hook(comm, bucket).wait().tolist())
-        return seen
-
-    # velocity (4, 2), sum (4, 2) | (4, 3), (4, 5) | (6, 2), (10, 2)
-    assert worlds[1].run(sent).results[0] == [[4.0, 0.0], [0.0, 5.0], [10.0, 0.0]]
-
-
-def test_density_warms_up_and_a_large_gradient_is_clipped_before(worlds):
-    def sent(comm):
-        hook = DeepGradientCompression(
-            TopK(0.1), densities=(1.0, 0.5), steps_each=2, clip=0.3
-        )
-        (parameter,) = model_of([(10,)], 0)
-        counts, norms = [], []
-        for _ in range(5):
-            bucket = Bucket([parameter])
-            bucket.buffer().copy_(drawn(10))
-            came = hook(comm, bucket).wait()
-            counts.append(int((came != 0).sum()))
-            norms.append(float(came.norm()))
-        return counts, norms[0]
-
-    counts, norm = worlds[1].run(sent).results[0]
-    assert counts == [10, 10, 5, 5, 1] and norm == pytest.approx(0.3, rel=1e-4)
 
 
 # ---- sharded parameters --------------------------------------------------------------
@@ -490,7 +417,6 @@ def test_a_density_that_is_none_is_refused(density):
         (lambda: Quantized(8, block=0), "block of 1"),
         (lambda: PowerSGD(0), "rank is 1 or more"),
         (lambda: Cast(torch.int8), "float16 or bfloat16"),
-        (lambda: Compressed(MajorityVote()), "error_feedback=False"),
         (lambda: Compressed(QSGD(4)), "QSGD as it is may lose more"),
         (lambda: Compressed(TwoWay(QSGD(2))), "grow without end"),
         (lambda: Compressed(RandomK(0.1, unbiased=True)), "RandomK as it is"),

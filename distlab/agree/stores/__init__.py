@@ -8,12 +8,11 @@ from distlab.agree.stores.any_replica import AnyReplica, LastWriterWins, Version
 from distlab.agree.stores.causal import Causal
 from distlab.agree.stores.primary_copy import PrimaryCopy
 from distlab.agree.stores.quorum import Quorum
-from distlab.agree.stores.store import Forgetful, Store
+from distlab.agree.stores.store import Store
 
 __all__ = [
     "AnyReplica",
     "Causal",
-    "Forgetful",
     "LastWriterWins",
     "PrimaryCopy",
     "Quorum",

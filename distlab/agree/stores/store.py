@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 from distlab.network import Effect, Node, Refuse
 from distlab.trace import Call
 
-__all__ = ["NOTHING", "Copy", "Forgetful", "Store", "Version"]
+__all__ = ["NOTHING", "Copy", "Store", "Version"]
 
 
 class Version(NamedTuple):
@@ -54,14 +54,3 @@ class Store(Node):
     def serve(self, request: int, call: Call) -> Iterable[Effect] | None:
         """Execute a call that this store knows."""
         raise NotImplementedError
-
-
-class Forgetful:
-    """A mixin that makes a store lose in a crash all that it had saved.
-
-    `class ForgetfulQuorum(Forgetful, Quorum): pass` is a store without a disk.
-    """
-
-    def on_start(self, saved: dict[str, Any]) -> Iterable[Effect] | None:
-        """Start as if nothing had ever been saved."""
-        return super().on_start({})

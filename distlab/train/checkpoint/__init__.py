@@ -18,7 +18,6 @@ from distlab.train.checkpoint.peers import PeerMemory
 from distlab.train.checkpoint.preemption import Preemption
 from distlab.train.checkpoint.random_state import RandomState
 from distlab.train.checkpoint.sharded import (
-    load_full,
     load_sharded,
     save_full,
     save_sharded,
@@ -29,7 +28,6 @@ __all__ = [
     "PeerMemory",
     "Preemption",
     "RandomState",
-    "load_full",
     "load_sharded",
     "save_full",
     "save_sharded",

@@ -22,7 +22,6 @@ import pickle
 import re
 import shutil
 import time
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -41,7 +40,6 @@ __all__ = [
     "lock",
     "on_all_ranks",
     "part_file",
-    "read_full",
     "read_manifest",
     "read_part",
     "remove_incomplete",
@@ -263,29 +261,13 @@ def read_manifest(save: Path) -> dict:
 def read_part(save: Path, name: str, manifest: dict) -> dict:
     """Return the contents of a file of a save.
 
-    Raises: CheckpointError if the file is missing, or its size or checksum differs.
+    Raises: CheckpointError if the file is missing, its size or checksum differs, or it
+        holds more than plain data.
     """
     file = save / name
     if not file.exists():
         raise CheckpointError(f"{file} is missing. {_AGAIN}")
     if [file.stat().st_size, _checksum(file)] != manifest["files"][name]:
-        raise CheckpointError(f"{file} is torn or was changed. {_AGAIN}")
-    return torch.load(file, weights_only=True)
-
-
-def read_full(file: Path) -> dict:
-    """Return the contents of a torch.save file, once its checksums have been compared.
-
-    Raises: CheckpointError if it is missing, torn, or holds more than plain data.
-    """
-    if not file.exists():
-        raise CheckpointError(f"there is no checkpoint {file}.")
-    try:
-        with zipfile.ZipFile(file) as archive:
-            torn = archive.testzip()
-    except zipfile.BadZipFile:
-        torn = file.name
-    if torn:
         raise CheckpointError(f"{file} is torn or was changed. {_AGAIN}")
     try:
         return torch.load(file, weights_only=True)

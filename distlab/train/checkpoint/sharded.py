@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from distlab.collectives import naive_gather, naive_scatter
+from distlab.collectives import naive_gather
 from distlab.errors import CheckpointError
 from distlab.train.checkpoint.files import (
     begin,
@@ -28,22 +28,14 @@ from distlab.train.checkpoint.files import (
     discard,
     on_all_ranks,
     part_file,
-    read_full,
     read_manifest,
     read_part,
     vote,
     write_whole,
 )
-from distlab.train.full_state import (
-    as_full,
-    by_name,
-    check_full,
-    flat_parts,
-    kinds_of_state,
-)
 from distlab.train.state import Learned
 
-__all__ = ["load_full", "load_sharded", "save_full", "save_sharded"]
+__all__ = ["load_sharded", "save_full", "save_sharded"]
 
 
 def save_sharded(comm, folder: str | Path, trained, optimizer=None) -> None:
@@ -122,36 +114,38 @@ def save_full(comm, file: str | Path, trained, optimizer=None) -> None:
                 views = group.views(torch.cat(parts).cpu())
                 for name, view in zip(group.names, views, strict=True):
                     states[name][key] = view
-    content = as_full(learned, mine, states) if comm.rank == 0 else None
+    content = _as_full(learned, mine, states) if comm.rank == 0 else None
     on_all_ranks(comm, write_whole, Path(file), content, only=0)
 
 
-def load_full(comm, file: str | Path, trained, optimizer=None) -> None:
-    """Read the file on rank 0, and send every rank its shards.
+def _as_full(learned, taken, states):
+    """Return the full state in torch's format; states: name -> kind -> value.
 
-    Raises: CheckpointError on every rank, before anything was changed: no such file, a
-        torn one, another model or optimizer.
+    torch's optimizers count parameters in order of registration; with `MasterWeights`,
+    only those that are trained.
     """
-    learned, states = Learned(trained, optimizer), {}
+    names = learned.trained.names
+    values = {alias: states[n]["values"] for alias, n in names.items() if n in states}
+    order, state = _order(learned), {}
+    for place, name in enumerate(order):
+        rest = dict(states.get(name, {}))
+        masters = rest.pop("masters", None)
+        rest.pop("values", None)
+        if rest:
+            state[place] = rest
+    options = taken["options"] | {"params": list(range(len(order)))}
+    optimizer = {"state": state, "param_groups": [options]}
+    if learned.has_masters:
+        masters = [states[name]["masters"] for name in order]
+        optimizer = {"masters": masters, "optimizer": optimizer}
+    return {"model": taken["rest"] | values, "optimizer": optimizer}
 
-    def read():
-        content = read_full(Path(file))
-        plan = check_full(content, learned)
-        states.update(by_name(content, learned))
-        return plan | {"keys": [kinds_of_state(g, states) for g in trained.groups]}
 
-    plan = on_all_ranks(comm, read, only=0)[0]
-    flat, single = [], []
-    for group, (keys, numbers) in zip(trained.groups, plan.pop("keys"), strict=True):
-        single.append(numbers)
-        flat.append({})
-        for key, dtype in keys.items():
-            part, parts = torch.empty(group.part, dtype=dtype, device=comm.device), None
-            if comm.rank == 0:
-                parts = flat_parts(group, states, key, comm.world_size, like=part)
-            naive_scatter(comm, part, parts)
-            flat[-1][key] = part
-    learned.put_back(plan | {"flat": flat, "single": single})
+def _order(learned):
+    names = list(dict.fromkeys(learned.trained.names.values()))
+    if learned.has_masters:
+        return [name for name in names if name in learned.shapes()]
+    return names
 
 
 def _newest(folder):

@@ -9,19 +9,17 @@ all-reduce; all others in an all-gather of codes, or both ways with TwoWay.
 """
 
 from distlab.train.compression.compressor import Compressor, quantized_gather
-from distlab.train.compression.hook import Compressed, DeepGradientCompression
+from distlab.train.compression.hook import Compressed
 from distlab.train.compression.low_rank import PowerSGD
 from distlab.train.compression.quantize import QSGD, Cast, Quantized, Sign
 from distlab.train.compression.sparsify import RandomK, SparseTernary, TopK
-from distlab.train.compression.two_way import MajorityVote, TwoWay
+from distlab.train.compression.two_way import TwoWay
 
 __all__ = [
     "QSGD",
     "Cast",
     "Compressed",
     "Compressor",
-    "DeepGradientCompression",
-    "MajorityVote",
     "PowerSGD",
     "Quantized",
     "RandomK",

@@ -13,17 +13,14 @@ data-parallel distributed training of speech DNNs" (2014); Stich, Cordonnier and
 "Sparsified SGD with memory" (2018).
 """
 
-import math
-
 import torch
 from torch import nn
 
 from distlab.collectives import AVERAGE, ring_all_reduce
 from distlab.errors import InvalidArgument
 from distlab.train.compression.compressor import Compressor
-from distlab.train.compression.sparsify import Sparse, checked_density
 
-__all__ = ["Compressed", "DeepGradientCompression"]
+__all__ = ["Compressed"]
 
 
 class Compressed:
@@ -112,52 +109,6 @@ class Compressed:
                 store |= {(parameter,): piece for parameter, piece in left}
             store[key] = whole
         return store[key]
-
-
-class DeepGradientCompression(Compressed):
-    """Top-k with momentum on each rank before it: for plain SGD without momentum.
-
-    Momentum after a sparse average would cover only the elements sent. So each rank
-    applies it to its own gradient, sums the result until it is sent, and drops both
-    for an element that was sent.
-
-    compressor: such as TopK(0.001). clip: the largest norm of one rank's bucket before
-        it is summed, times the square root of n.
-    densities: of the first steps, `steps_each` of each.
-    Source: Lin et al., "Deep gradient compression: reducing the communication bandwidth
-        for distributed training" (2018), algorithm 4 and section 3.
-    """
-
-    def __init__(
-        self,
-        compressor: Sparse,
-        *,
-        momentum: float = 0.9,
-        clip: float = math.inf,
-        densities: tuple[float, ...] = (),
-        steps_each: int = 1,
-    ):
-        super().__init__(compressor)
-        self.momentum, self.clip = momentum, clip
-        self.densities = [*map(checked_density, densities), compressor.density]
-        self.steps_each = steps_each
-        self._velocities = {}
-
-    def average(self, comm, flat, parameters, step):
-        """Return the mean over ranks of the decompressed sums."""
-        stage = min(step // self.steps_each, len(self.densities) - 1)
-        self.compressor.density = self.densities[stage]
-        norm = torch.linalg.vector_norm(flat).item()
-        shrink = min(1.0, self.clip / math.sqrt(comm.world_size) / (norm + 1e-6))
-        velocity = self.kept(self._velocities, flat, parameters)
-        error = self.kept(self._errors, flat, parameters)
-        velocity.mul_(self.momentum).add_(flat, alpha=shrink)
-        error += velocity
-        mean, sent = self.compressor.average(comm, error, parameters)
-        was_sent = sent != 0
-        error -= sent
-        velocity[was_sent] = 0
-        return mean
 
 
 def check_gradients(comm, flat, parameters, names) -> None:

@@ -9,8 +9,7 @@ code in place of the elements in both. The mean is compressed once more, so that
 error needs error feedback too.
 
 Source: Tang et al., "1-bit Adam: communication efficient large-scale training with
-Adam's convergence speed" (2021), section 4; for the vote Bernstein et al., "signSGD
-with majority vote is communication efficient and fault tolerant" (2019).
+Adam's convergence speed" (2021), section 4.
 """
 
 import torch
@@ -22,12 +21,9 @@ from distlab.cost import ring_all_gather as ring_all_gather_cost
 from distlab.train.compression.compressor import (
     Compressor,
     elements_of,
-    pack,
-    packed_bytes,
-    unpack,
 )
 
-__all__ = ["MajorityVote", "TwoWay"]
+__all__ = ["TwoWay"]
 
 
 class TwoWay(Compressor):
@@ -76,39 +72,3 @@ class TwoWay(Compressor):
         phases = pairwise_all_to_all_cost, ring_all_gather_cost
         one, other = (phase(world_size, chunk_bytes) for phase in phases)
         return one + other
-
-
-class MajorityVote(TwoWay):
-    """The sign that most ranks have, as 1 or -1: no magnitudes are sent.
-
-    Ties are drawn, and so is the vote for a zero. The optimizer's learning rate alone
-    determines the size of a step. A vote approximates no part of the gradient, so there
-    is no error to feed back.
-    """
-
-    contracts = False
-
-    def __init__(self, seed: int = 0):
-        Compressor.__init__(self, seed)
-
-    def nbytes(self, count: int) -> int:
-        """Return a bit for each element of a chunk."""
-        return packed_bytes(count, 1)
-
-    def average(self, comm, flat, parameters):
-        """Return the vote; no part of this rank's `flat` counts as sent."""
-        n = comm.world_size
-        self.seed_for(comm, flat.device)
-        chunks = functional.pad(flat, (0, -len(flat) % n)).view(n, -1)
-        size = chunks.shape[1]
-        own = torch.where(chunks == 0, self._drawn(chunks), chunks > 0)
-        ballots = pairwise_all_to_all(comm, [pack(each, 1) for each in own])
-        votes = sum(2 * unpack(each, 1, size).int() - 1 for each in ballots)
-        won = torch.where(votes == 0, self._drawn(votes), votes > 0)
-        signs = [unpack(each, 1, size) for each in ring_all_gather(comm, pack(won, 1))]
-        mean = 2 * torch.cat(signs)[: len(flat)].to(flat.dtype) - 1
-        return mean, torch.zeros_like(flat)
-
-    def _drawn(self, like):
-        shape, where = like.shape, like.device
-        return torch.rand(shape, generator=self.generator, device=where) < 0.5
