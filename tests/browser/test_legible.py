@@ -138,6 +138,11 @@ LABELS = """root => [...root.querySelectorAll('.scrub i')]
     .map(([words, box]) => [words, box.left, box.top, box.right, box.bottom])"""
 
 
+# resolved after the observers that the page has: each frame serves them in order
+OBSERVED = """() => new Promise(resolve => new ResizeObserver((_, observer) => {
+    observer.disconnect(); resolve(); }).observe(document.body))"""
+
+
 PLAYERS = {
     "shares": lambda: player(followed_ring(), "A ring", bound_bytes=240),
     "ring of 8": lambda: player(followed_ring(8), "A ring"),
@@ -166,6 +171,7 @@ def widen(screen, width):
     """Make the page of this width, and wait until all is laid out anew."""
     screen.page.set_viewport_size({"width": width, "height": 900})
     wait_until(lambda: not screen.ask(WIDER, width))
+    screen.page.evaluate(OBSERVED)
 
 
 @pytest.mark.parametrize("name", EACH)

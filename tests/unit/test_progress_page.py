@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from distlab.learner import progress
+from distlab import progress
 from distlab.learner.progress.page import Page
 from distlab.learner.progress.progress_summary import progress_summary
 from distlab.learner.progress.record import Record
@@ -135,7 +135,7 @@ def test_a_note_is_said_before_what_comes_next(tmp_path):
     assert any("damaged" in line for line in lines[:-1]) and "Next" in lines[-1]
 
 
-def test_the_module_is_the_function(tmp_path, monkeypatch):
+def test_progress_is_a_function_of_distlab(tmp_path, monkeypatch):
     monkeypatch.setenv("DISTLAB_HOME", str(tmp_path))
     assert "Next: lesson 00" in progress()._repr_mimebundle_()["text/plain"]
     assert "distlab-progress" in progress()._repr_mimebundle_()["text/html"]

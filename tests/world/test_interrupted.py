@@ -1,6 +1,7 @@
 """Ctrl-C tells which rank, or worker, was where, and stays a KeyboardInterrupt."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -48,10 +49,9 @@ def test_an_interrupt_tells_which_rank_was_where(way):
         WAYS[way](os.getpid())
     story = str(caught.value)
     assert "rank 1 was running, test_interrupted.py, line" in story
-    waits = (
-        "waited in recv from rank 1, test_interrupted.py, line 24: comm.recv(here, 1)"
-    )
-    assert f"rank 0 {waits}" in story and f"rank 2 {waits}" in story
+    for rank in (0, 2):  # whose send may be in its last moment
+        at = rf"rank {rank} waited in .*, line \d+: comm\.(send|recv)\(here, 1\)"
+        assert re.search(at, story), story
     assert "rank 1 has not returned, and ranks 0 and 2 wait for it" in story
     assert caught.value.trace.world_size == 3
 
