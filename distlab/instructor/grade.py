@@ -17,6 +17,7 @@ import multiprocessing
 import os
 import shutil
 import signal
+import stat
 import sys
 import time
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ from nbgrader.converters import Autograde
 from nbgrader.converters.base import NbGraderException
 
 from distlab.errors import CourseUnusable, SandboxFailed
+from distlab.files import write_whole
 from distlab.instructor.autograde import InSandbox
 from distlab.instructor.choosing import choose, plain_files
 from distlab.instructor.course import Course
@@ -239,10 +241,8 @@ class Grading:
             facts = notebook["metadata"].setdefault("distlab", {})
             facts["notes"] = [*notes, *facts.get("notes", [])]
             facts["submitted"] = submitted
-            new = path.with_suffix(".new")
-            new.write_text(json.dumps(notebook, indent=1, ensure_ascii=False) + "\n")
-            shutil.copymode(path, new)
-            os.replace(new, path)
+            text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
+            write_whole(path, text, mode=stat.S_IMODE(path.stat().st_mode))
 
 
 def _locked(path, assignment):

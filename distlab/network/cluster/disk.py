@@ -8,13 +8,16 @@ the system; fsync would guard against a crash of the system.
 import hashlib
 import os
 import pickle
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
 
+from distlab.files import write_whole
+
 __all__ = ["Disk", "serialize"]
 
-_TEMPORARY = ".new"
+_NAME = 64  # hexadecimal digits
 
 
 class Disk:
@@ -26,16 +29,14 @@ class Disk:
 
     def save(self, name: str, value: Any) -> None:
         """Write a value under a name, replacing the one before."""
-        path = os.path.join(self._folder, hashlib.sha256(name.encode()).hexdigest())
-        with open(path + _TEMPORARY, "wb") as file:
-            file.write(serialize((name, value)))
-        os.replace(path + _TEMPORARY, path)
+        path = Path(self._folder, hashlib.sha256(name.encode()).hexdigest())
+        write_whole(path, serialize((name, value)))
 
     def load(self) -> dict[str, Any]:
         """Return every name with its value."""
         saved = {}
         for entry in os.scandir(self._folder):
-            if not entry.name.endswith(_TEMPORARY):
+            if len(entry.name) == _NAME:  # else a write that a kill cut off
                 with open(entry.path, "rb") as file:
                     name, value = pickle.load(file)
                 saved[name] = value
