@@ -52,11 +52,7 @@ class Simulation:
 
     def _call(self, host, method, *args):
         """Call a node's method, watched; return its effects."""
-        watchdog = self._watchdog
-        watchdog.calls += 1
-        watchdog.inside = True
-        effects = method(*args)
-        watchdog.inside = False
+        effects = self._watchdog.call(method, *args)
         if self.log is not None and host is not None:
             name = f"on_{method.__name__}"
             entry = (self.now, host.me, name, freeze(args), freeze(effects))

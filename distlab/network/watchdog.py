@@ -16,6 +16,8 @@ import signal
 import sys
 import threading
 import time
+from collections.abc import Callable
+from typing import Any
 
 from distlab.patience import patience
 
@@ -35,7 +37,7 @@ class NeverReturned(BaseException):
 class Watchdog:
     """A context manager that watches the thread that enters it.
 
-    calls: the number of calls of nodes' methods, which the caller increments.
+    calls: the number of calls of nodes' methods.
     inside: whether one is being called now.
     """
 
@@ -60,6 +62,14 @@ class Watchdog:
         self._thread.join()
         if self._main:
             signal.signal(signal.SIGVTALRM, self._before or signal.SIG_DFL)
+
+    def call(self, method: Callable, *args: Any) -> Any:
+        """Call a node's method; return its result."""
+        self.calls += 1
+        self.inside = True
+        result = method(*args)
+        self.inside = False
+        return result
 
     def _watch(self):
         clock = time.pthread_getcpuclockid(self._ident)

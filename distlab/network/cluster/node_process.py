@@ -102,7 +102,7 @@ class _NodeProcess:
 
     def _live(self):
         make = unpack(self.make)[0]
-        node = self._watched(make_node, make, self.me, self.nodes)
+        node = self.watchdog.call(make_node, make, self.me, self.nodes)
         how = {"seed": f"{self.seed} {self.restarts}", "restarted": self.restarts > 0}
         self.host = NodeHost(node, self.me, self.nodes, **how)
         self._tell("up")
@@ -191,16 +191,9 @@ class _NodeProcess:
                 self.log.note("note", self._now(), f"timer {shorten(describe(name))}")
                 self._do(self.host.timer, name)
 
-    def _watched(self, call: Callable, *args):
-        self.watchdog.calls += 1
-        self.watchdog.inside = True
-        result = call(*args)
-        self.watchdog.inside = False
-        return result
-
     def _do(self, call: Callable, *args):
         """Call one of the node's methods, and apply its effects."""
-        for effect in self._watched(call, *args):
+        for effect in self.watchdog.call(call, *args):
             self._apply(effect)
         self.connection.finish()
 

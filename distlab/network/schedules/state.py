@@ -112,10 +112,10 @@ class NodeMemo:
     def _started(self, node, restarts, saved):
         seed = f"{self.seed} {restarts}"
         try:
-            new = self._watched(make_node, self.make, node, self.nodes)
+            new = self.watchdog.call(make_node, self.make, node, self.nodes)
             how = {"seed": seed, "restarted": restarts > 0, "generator": SplitMix64}
             host = NodeHost(new, node, self.nodes, **how)
-            return self._coded(host, self._watched(host.start, saved))
+            return self._coded(host, self.watchdog.call(host.start, saved))
         except NodeFailed as error:
             return self._failed(error)
 
@@ -133,19 +133,12 @@ class NodeMemo:
             *plain, last = args
             try:
                 args = *plain, self.values[last]
-                effects = self._watched(getattr(host, method), *args)
+                effects = self.watchdog.call(getattr(host, method), *args)
                 done = self._coded(host, effects)
             except NodeFailed as error:
                 done = self._failed(error)
             self._done[key] = done
         return done
-
-    def _watched(self, method, *args):
-        self.watchdog.calls += 1
-        self.watchdog.inside = True
-        result = method(*args)
-        self.watchdog.inside = False
-        return result
 
     def _failed(self, error):
         self.watchdog.inside = False
