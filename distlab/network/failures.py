@@ -10,11 +10,11 @@ process has the learner's cells.
 
 import inspect
 import pickle
-import reprlib
 import signal
 import traceback
 from collections.abc import Iterable
 from itertools import zip_longest
+from reprlib import repr as briefly
 from typing import Any
 
 import cloudpickle
@@ -29,7 +29,6 @@ from distlab.trace import Call
 
 __all__ = [
     "MOST_TO_ITSELF",
-    "briefly",
     "closed",
     "difference",
     "ended_alone",
@@ -175,11 +174,6 @@ def no_end(node: int, count: int, events: int, now_s: float) -> NodeFailed:
     )
     account = {"cause": "too many events", "hint": hint}
     return _failure(node, "on_message", f"the nodes find no end: {so_far}", **account)
-
-
-def briefly(value: Any) -> str:
-    """Return the repr of a value, shortened if it is long."""
-    return reprlib.repr(value)
 
 
 # failures that end a cluster

@@ -14,17 +14,12 @@ import random
 from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from itertools import islice
+from reprlib import repr as briefly
 from typing import Any
 
 from distlab.errors import InvalidArgument
 from distlab.network.copying import ATOMS, NotPlain, plain_copy
-from distlab.network.failures import (
-    briefly,
-    never_returned,
-    no_effects,
-    nonsense,
-    raised,
-)
+from distlab.network.failures import never_returned, no_effects, nonsense, raised
 from distlab.network.node import (
     CancelTimer,
     Effect,
@@ -116,7 +111,7 @@ class NodeHost:
         except NeverReturned as stop:
             raise never_returned(*where, stop) from None
         except (Exception, SystemExit) as error:
-            if _no_iterable(returned, error):
+            if returned is not None and not isinstance(returned, Iterable):
                 raise nonsense(*where, *no_effects(returned)) from None
             raise raised(*where, error) from None
         if effects is None or len(effects) > _MOST_EFFECTS:
@@ -225,11 +220,6 @@ def _as_yielded(effect):
         except (NotPlain, RecursionError):
             pass  # this is reported when all effects are there
     return effect
-
-
-def _no_iterable(returned, error):
-    """Return True if `error` only means that `returned` is not iterable."""
-    return returned is not None and not isinstance(returned, Iterable)
 
 
 def check_nodes(nodes: int, most: int = _MOST_NODES) -> None:

@@ -25,7 +25,7 @@ from distlab.calls.serialize import unpack
 from distlab.errors import InvalidArgument, NodeFailed
 from distlab.network.cluster.disk import Disk, serialize
 from distlab.network.cluster.event_log import EventLog
-from distlab.network.cluster.switch import switch
+from distlab.network.cluster.switch import Switch
 from distlab.network.cluster.wire import (
     ARRIVAL,
     DEPARTURE,
@@ -59,10 +59,7 @@ _MOST_TO_ITSELF = 100  # messages that are taken before others are read again
 def main(child: Child) -> None:
     """Run the switch, or the node that the parent's first frame describes."""
     what, setup = pickle.loads(child.receive())
-    if what == "switch":
-        switch(child, setup)
-    else:
-        _NodeProcess(child, **setup).live()
+    (Switch if what == "switch" else _NodeProcess)(child, **setup).live()
 
 
 class _NodeProcess:

@@ -17,7 +17,7 @@ import select
 import selectors
 import socket
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from distlab.network.cluster.event_log import EventLog
 from distlab.network.cluster.wire import (
@@ -32,7 +32,7 @@ from distlab.network.cluster.wire import (
 from distlab.network.delivery import Delivery
 from distlab.processes import Child, Disconnected
 
-__all__ = ["switch"]
+__all__ = ["Switch"]
 
 
 class _UnderWay(NamedTuple):
@@ -44,18 +44,15 @@ class _UnderWay(NamedTuple):
     body: bytes
 
 
-def switch(child: Child, setup: dict) -> None:
-    """Run the switch, until the parent ends it."""
-    _Switch(child, **setup).live()
-
-
-class _Switch:
+class Switch:
     """The switch: the connected nodes, the messages under way, and the cut links.
 
     healed_s: the time when each link was last healed: messages from before are dropped.
     """
 
-    def __init__(self, child, folder, nodes, seed, delivery):
+    def __init__(
+        self, child: Child, folder: str, nodes: int, seed: Any, delivery: Delivery
+    ):
         self.child, self.seed, self.delivery = child, seed, delivery
         self.generations = LinkGenerations(child.shared[0], nodes)
         self.log = EventLog(folder, "switch")
@@ -70,7 +67,8 @@ class _Switch:
         self.selector.register(self.listener, selectors.EVENT_READ, self._accept)
         self.selector.register(child, selectors.EVENT_READ, self._obey)
 
-    def live(self):
+    def live(self) -> None:
+        """Pass messages on, until the parent ends this process."""
         self._tell("open")
         while True:
             # By microseconds; the selector itself waits for whole milliseconds.

@@ -6,7 +6,6 @@ invariant    gets the nodes' objects
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
 
 from distlab.errors import InvalidArgument
 from distlab.history import History
@@ -64,12 +63,9 @@ def _wrong(check, subject):
             f"{name} returned {said!r}. It says whether all is well: True or False, a "
             "verdict, or by an assert."
         )
-    return _why(said, name) if violated else ""
-
-
-def _why(verdict: Any, name):
-    why = getattr(verdict, "why", "")
-    return str(why) if why else f"{name} found it violated"
+    if not violated:
+        return ""
+    return str(getattr(said, "why", "") or f"{name} found it violated")
 
 
 class StateOutcome(Outcome):

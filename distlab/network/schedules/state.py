@@ -168,15 +168,13 @@ class NodeMemo:
         try:
             return freeze(host)
         except NotPlain as error:
-            raise self._cannot_be_copied(host, error) from None
-
-    def _cannot_be_copied(self, host, error):
-        names = [n for n, value in vars(host.node).items() if not _freezes(value)]
-        what = f"node {host.me} ({host.kind}) holds {error}, in {', '.join(names)}"
-        return InvalidArgument(
-            f"{what}, which cannot be copied. A search goes back to what a node was "
-            "before; let it remember plain data: numbers, strings, lists and dicts."
-        )
+            names = [n for n, value in vars(host.node).items() if not _freezes(value)]
+            what = f"node {host.me} ({host.kind}) holds {error}, in {', '.join(names)}"
+            raise InvalidArgument(
+                f"{what}, which cannot be copied. A search goes back to what a node "
+                "was before; let it remember plain data: numbers, strings, lists and "
+                "dicts."
+            ) from None
 
     def call(self, client: int, index: int, results: tuple) -> int:
         """Return the number of a client's next call, 0 after the last.
