@@ -87,16 +87,12 @@ def _disagreement(key, last, writes):
             )
         strange = [value for value in seen if value not in values]
         if told_all and (strange or not seen):
-            lost = all(_is_initial(value) for value in strange)
+            lost = all(value == _one(None) for value in strange)
             certain = any(o.outcome == "ok" and o.op == "write" for o in writes)
             if lost and not certain:
                 continue
             return f"{described(read)}, which was never written.", [read]
     return None
-
-
-def _is_initial(value):
-    return value == _one(None)
 
 
 def _needed(reads, writes):

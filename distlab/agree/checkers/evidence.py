@@ -2,7 +2,7 @@
 
 history_of, model_of, seconds_of, fitting      validation of the arguments
 nothing_to_judge, nothing_observed             histories that any store could produce
-after_of, given_by                             a model's view of one operation
+result_of, after_of, given_by                  a model's view of one operation
 needed, explains_programs                      orders that explain a history
 """
 
@@ -24,6 +24,7 @@ __all__ = [
     "needed",
     "nothing_observed",
     "nothing_to_judge",
+    "result_of",
     "seconds_of",
 ]
 
@@ -88,16 +89,19 @@ def fitting(history: History, model: Model):
             )
 
 
+def result_of(operation: Operation) -> Any:
+    """Return an operation's result, `ANY` if it has no response."""
+    return ANY if operation.end is None else operation.result
+
+
 def after_of(operation: Operation, state: Any, model: Model) -> Any:
     """Return a model's state after an operation, or None if it cannot follow."""
-    result = ANY if operation.end is None else operation.result
-    return model.step(state, operation.op, operation.value, result)
+    return model.step(state, operation.op, operation.value, result_of(operation))
 
 
 def given_by(operation: Operation, model: Model) -> tuple:
     """Return the values that later operations can find because of this one."""
-    result = ANY if operation.end is None else operation.result
-    if model.observes(operation.op, result):
+    if model.observes(operation.op, result_of(operation)):
         return ()
     return model.gives(operation.op, operation.value)
 

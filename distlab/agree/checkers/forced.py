@@ -13,8 +13,9 @@ Source: Gibbons and Korach, Testing shared memories, 1997.
 from collections import defaultdict
 from collections.abc import Sequence
 
+from distlab.agree.checkers.evidence import result_of
 from distlab.agree.checkers.order import PartialOrder, bits
-from distlab.agree.models import ANY, Model
+from distlab.agree.models import Model
 from distlab.trace import Operation
 
 __all__ = ["Forced"]
@@ -61,7 +62,7 @@ class Forced:
         if not model.overwrites:
             return None
         for number, o in enumerate(self.operations):
-            if model.observes(o.op, ANY if o.end is None else o.result):
+            if model.observes(o.op, result_of(o)):
                 continue
             given = model.gives(o.op, o.value)
             if len(given) != 1 or given == model.initial or (o.key, given) in givers:

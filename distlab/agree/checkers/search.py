@@ -21,8 +21,10 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from distlab.agree.checkers.evidence import result_of
 from distlab.agree.checkers.forced import Forced
-from distlab.agree.models import ANY, Model
+from distlab.agree.checkers.shrink import perhaps
+from distlab.agree.models import Model
 from distlab.trace import Operation
 
 __all__ = ["SearchResult", "find_order"]
@@ -91,7 +93,7 @@ class _OrderSearch:
         self.operations, self.model = operations, model
         self.optional, self.timed, self.forced = optional, timed, None
         self.step = model.step
-        self.asked = [(o.op, o.value, _result(o)) for o in operations]
+        self.asked = [(o.op, o.value, result_of(o)) for o in operations]
         self.start = [o.start for o in operations]
         self.end = [o.end for o in operations]
         keys, clients = {}, {}
@@ -144,7 +146,9 @@ class _OrderSearch:
                 return SearchResult(None, in_time=False)
             if steps == _LONG and self.timed and self._cannot_be():
                 return SearchResult(None, stuck_s=_NEVER)
-            if not (self._take(number) if number >= 0 else self._leave_out(~number)):
+            if number < 0:  # left out, as if it had never taken effect
+                self._pass(~number, number)
+            elif not self._take(number):
                 continue
             if _is_new(seen, (self.done, self.state), self.spent):
                 levels.append(self._level())
@@ -163,10 +167,7 @@ class _OrderSearch:
 
     def _cannot_be(self):
         """Return True if the values alone, each written once, exclude every order."""
-        operations = [
-            o._replace(end=None, outcome="unknown") if i in self.optional else o
-            for i, o in enumerate(self.operations)
-        ]
+        operations = perhaps(self.operations, self.optional)
         return Forced(operations, self.model, timed=True).refuted
 
     def _level(self):
@@ -217,11 +218,6 @@ class _OrderSearch:
             self._pass(number, number)
         return True
 
-    def _leave_out(self, number):
-        """Go on as if an operation had never taken effect."""
-        self._pass(number, ~number)
-        return True
-
     def _pass(self, number, entry):
         self.done |= 1 << number
         self.at[self.client[number]] += 1
@@ -237,10 +233,6 @@ class _OrderSearch:
                 self.at[self.client[number]] -= 1
                 self.left += 1
         del self.taken[length:]
-
-
-def _result(operation):
-    return ANY if operation.end is None else operation.result
 
 
 def _is_new(seen, place, spent):

@@ -53,7 +53,12 @@ def check_sequential(
         return HistoryVerdict("inconclusive", name, why, history)
     if found.order is None:
         explaining = max(deadline, time.monotonic()) + EXPLAINING * within_s
-        kept = shrink(done, _refuted(model), model, explaining)
+
+        def refuted(operations, optional, until):
+            unsure = perhaps(operations, optional)
+            return find_order(unsure, model, until, timed=False).refuted
+
+        kept = shrink(done, refuted, model, explaining)
         return HistoryVerdict(
             "violated", name, _why(kept), history, smallest=History(kept)
         )
@@ -63,14 +68,6 @@ def check_sequential(
         return HistoryVerdict("inconclusive", name, why, history)
     why = f"One order explains all {len(witness)} operations that took effect."
     return HistoryVerdict("ok", name, why, history, witness=tuple(witness))
-
-
-def _refuted(model):
-    def refuted(operations, optional, until):
-        unsure = perhaps(operations, optional)
-        return find_order(unsure, model, until, timed=False).refuted
-
-    return refuted
 
 
 def _why(kept):

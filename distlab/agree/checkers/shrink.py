@@ -13,8 +13,8 @@ not they took effect; and if the time was enough, none of it can be left out any
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from distlab.agree.checkers.evidence import after_of, given_by
-from distlab.agree.models import ANY, Model
+from distlab.agree.checkers.evidence import after_of, given_by, result_of
+from distlab.agree.models import Model
 from distlab.trace import Operation
 
 __all__ = ["EXPLAINING", "perhaps", "shrink"]
@@ -95,7 +95,8 @@ class _Shrinking:
         for number, operation in enumerate(self.operations):
             if number not in kept:
                 late = self.timed and operation.start > last
-                if late or not self._may_matter(operation):
+                result = result_of(operation)
+                if late or self.model.observes(operation.op, result):
                     continue
                 optional.add(len(judged))
             judged.append(operation)
@@ -104,10 +105,6 @@ class _Shrinking:
     def _asked(self, operations, optional):
         until = min(self.deadline, time.monotonic() + self.each)
         return self.refuted(operations, optional, until)
-
-    def _may_matter(self, operation):
-        result = ANY if operation.end is None else operation.result
-        return not self.model.observes(operation.op, result)
 
     def _window(self, numbers):
         """Return the last operations that are refuted, with their values' writers."""

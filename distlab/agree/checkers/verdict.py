@@ -27,7 +27,7 @@ class HistoryVerdict:
         in which it may have seen all writes and made its own reads; of a session
         guarantee key -> an order of its writes.
     smallest: if violated, a sub-history that is enough for it, by
-        `checkers/smallest.py`.
+        `checkers/shrink.py`.
     """
 
     answer: str

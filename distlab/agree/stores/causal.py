@@ -119,9 +119,5 @@ class Causal(Store):
     def _apply(self, write):
         self.writes.append(write)
         self.clock = tuple(map(max, self.clock, write.clock))
-        newest = max(self.copies.get(write.key, NOTHING), write.copy, key=_version)
-        self.copies[write.key] = newest
-
-
-def _version(copy):
-    return copy.version
+        mine = self.copies.get(write.key, NOTHING)
+        self.copies[write.key] = max(mine, write.copy, key=lambda copy: copy.version)

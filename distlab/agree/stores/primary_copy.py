@@ -96,9 +96,7 @@ class PrimaryCopy(Store):
         self.values: dict[Any, Any] = {}  # key -> its value after the last line
         self.lines: dict[int, int] = {}  # request -> its line in the log
         self.copied = dict.fromkeys(self.peers, 0)  # backup -> lines it surely has
-        self.askers: dict[
-            int, int
-        ] = {}  # request -> the node that waits for its answer
+        self.askers: dict[int, int] = {}  # request -> the node that waits for it
         self.forwarded: dict[int, Call] = {}  # request -> what this backup waits for
 
     def on_start(self, saved: dict[str, Any]) -> Iterator[Effect]:
