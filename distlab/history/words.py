@@ -1,11 +1,18 @@
-"""Operations in words."""
+"""Operations in words; `timeline` has a line for each of a short history.
+
+                                0 1 2 5
+a  client 0's write of 1        ├─────┤
+b  client 1's read → None         ├─┤
+"""
 
 import reprlib
+from collections.abc import Sequence
+from string import ascii_lowercase
 from typing import Any
 
 from distlab.trace import Operation
 
-__all__ = ["called", "described", "shown"]
+__all__ = ["called", "described", "shown", "timeline"]
 
 _SHORT = reprlib.Repr()
 _SHORT.maxstring = _SHORT.maxother = 40
@@ -43,3 +50,28 @@ def _pair(value):
     if isinstance(value, tuple | list) and len(value) == 2:
         return f"{shown(value[0])}→{shown(value[1])}"
     return shown(value)
+
+
+def timeline(operations: Sequence[Operation]) -> str:
+    """Return a line for each operation: a letter, its description, and its interval.
+
+    Every time at which one starts or ends has a column, so equal times are visible,
+    and lengths are not to scale. One without a response stays open to the right.
+    """
+    if not operations:
+        return "  (no operations)"
+    moments = {when for one in operations for when in (one.start, one.end)} - {None}
+    ruler, column = "", {}
+    for when in sorted(moments):
+        column[when] = len(ruler)
+        ruler += f"{when:g} "
+    column[None] = len(ruler)
+    letters = zip(ascii_lowercase, operations, strict=False)
+    heads = [f"  {letter}  {described(one)}" for letter, one in letters]
+    width = max(map(len, heads)) + 2
+    lines = [" " * width + ruler.rstrip()]
+    for head, one in zip(heads, operations, strict=False):
+        bar = "├" + "─" * (column[one.end] - column[one.start] - 1)
+        bar += "▷" if one.end is None else "┤"
+        lines.append(f"{head:{width}}{' ' * column[one.start]}{bar}")
+    return "\n".join(lines)
