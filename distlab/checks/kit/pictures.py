@@ -21,12 +21,11 @@ from distlab.show.player.still import png
 from distlab.simulated import Uniform
 from distlab.trace import Trace
 
-__all__ = ["MOST_MESSAGES", "Played", "Seated", "librarys", "ring_seats", "tree_seats"]
+__all__ = ["Played", "librarys", "one_message_a_second", "ring_seats", "tree_seats"]
 
-MOST_MESSAGES = 2000  # in a run that is drawn
 _MOST_IMAGE_BYTES, _MOST_HTML_BYTES = 150_000, 1_000_000
 _NAMES = "yours", "the library's"
-_ONE_SECOND_EACH = Uniform(Link(latency_s=1.0, bytes_per_s=math.inf))
+one_message_a_second = Uniform(Link(latency_s=1.0, bytes_per_s=math.inf))
 
 
 class Played:
@@ -156,7 +155,7 @@ def librarys(
     for seats in seatings:
         fn = partial(_seated, algorithm, seats)
         try:
-            report = follow(fn, len(seats), fabric=_ONE_SECOND_EACH, **how)
+            report = follow(fn, len(seats), fabric=one_message_a_second, **how)
         except WorldFailed as failure:
             if isinstance(failure.cause, NotImplementedError):
                 return

@@ -23,15 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from distlab.checks.kit.pictures import Played
+from distlab.checks.kit.pictures import Played, one_message_a_second
 from distlab.checks.kit.verdict import Inconclusive, Wrong
 from distlab.errors import NotSerializable, SandboxExceeded, WorldFailed, WorldTimeout
 from distlab.launch import Relaying, Report, follow, kept_ranks, run
-from distlab.links import Link
 from distlab.patience import patience
 from distlab.processes.server_handle import ServerHandle
 from distlab.sandbox.withheld import files_of
-from distlab.simulated import Fabric, Uniform
+from distlab.simulated import Fabric
 from distlab.trace import BASE
 
 __all__ = [
@@ -40,13 +39,11 @@ __all__ = [
     "draws",
     "followed",
     "on_ranks",
-    "one_message_a_second",
     "seconds",
     "until",
 ]
 
 MOST_IN_REAL_TIME = 8
-one_message_a_second = Uniform(Link(latency_s=1.0, bytes_per_s=math.inf))
 _ADVICE = "trace up to here", "give it longer"
 _DRAWN_S = 5  # a run that took longer is not repeated for its picture
 

@@ -17,7 +17,6 @@ import traceback
 from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import wraps
 from typing import Any
 
 from distlab.calls.progress import Progress
@@ -128,18 +127,14 @@ def showing_on(display: VerdictDisplay):
 
 
 def check(title: str) -> Callable:
-    """Make a function `(function, *case)` a check.
+    """Make a function `(function, *case)` a check, by its title.
 
     title: a format string for the case: "{} ranks, {} elements".
     """
 
     def decorate(function):
-        @wraps(function)
-        def checked(learners, *case):
-            return function(learners, *case)
-
-        checked.title = title
-        return checked
+        function.title = title
+        return function
 
     return decorate
 
@@ -179,27 +174,18 @@ def grade_each(
     return earned
 
 
-def _marked(cases, hidden):
-    """Return (case as a tuple, True if it is hidden), in order."""
-    both = [(case, False) for case in cases] + [(case, True) for case in hidden]
-    return [(c if isinstance(c, tuple) else (c,), marked) for c, marked in both]
-
-
 def _verdicts(check, function, cases, hidden):
     """Yield the verdict on each case, and report the progress."""
-    all_cases = _marked(cases, hidden)
+    both = [(case, False) for case in cases] + [(case, True) for case in hidden]
     with kept_ranks(), Progress() as progress:
-        for number, (case, is_hidden) in enumerate(all_cases, 1):
-            said = f"case {number} of {len(all_cases)}"
-            progress.show(lambda said=said: said, (number - 1) / len(all_cases))
-            yield _shown(check, function, case, is_hidden)
-
-
-def _shown(check, function, case, hidden):
-    verdict = judge(check, function, case)
-    remember(verdict.outcome == "pass", verdict.hints)
-    _sheet.get().show(verdict, hidden)
-    return verdict
+        for number, (case, is_hidden) in enumerate(both, 1):
+            said = f"case {number} of {len(both)}"
+            progress.show(lambda said=said: said, (number - 1) / len(both))
+            case = case if isinstance(case, tuple) else (case,)
+            verdict = judge(check, function, case)
+            remember(verdict.outcome == "pass", verdict.hints)
+            _sheet.get().show(verdict, is_hidden)
+            yield verdict
 
 
 def judge(check: Callable, function: Any, case: tuple) -> Verdict:
@@ -224,7 +210,7 @@ def judge(check: Callable, function: Any, case: tuple) -> Verdict:
 
 def _last_line_in(check, error):
     """Return "FILE, line N: " for an error's last line in a check's file, or ""."""
-    file = inspect.getfile(inspect.unwrap(check))
+    file = inspect.getfile(check)
     frames = traceback.extract_tb(error.__traceback__)
     lines = [frame.lineno for frame in frames if frame.filename == file]
     return f"{os.path.basename(file)}, line {lines[-1]}: " if lines else ""
