@@ -57,14 +57,6 @@ class EtcdCluster(Servers):
 
     title = "etcd"
 
-    def __init__(self, count: int):
-        super().__init__(count)
-        try:
-            self._start_all()
-        except BaseException:
-            self.stop()
-            raise
-
     def _start_all(self):
         urls = {}
         for member in range(len(self)):
@@ -88,15 +80,6 @@ class EtcdCluster(Servers):
         """Return the URL of a new listener for one of a member's sockets."""
         path = os.path.join(self._folder(member), name)
         return f"http://127.0.0.1:{self._ask('listener', path, member, None)}"
-
-    def restart(self, member: int) -> None:
-        """Start a member again, on its old files, after its end.
-
-        Returns when it serves clients. A member that reaches no majority does not, and
-        is not waited for.
-        Raises: InvalidArgument if it runs; EngineFailed if it does not start.
-        """
-        super().restart(member)
 
     def leader(self) -> int | None:
         """Return the number of the leader, or None while there is none.

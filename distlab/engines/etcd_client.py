@@ -47,7 +47,7 @@ class EtcdConnection:
             request = {"key": key, "serializable": self._serializable}
             check = {} if self._serializable else _CHECK_LEADER
             found = self.post("/v3/kv/range", request, check).get("kvs")
-            return _value(found[0]["value"]) if found else None
+            return json.loads(base64.b64decode(found[0]["value"])) if found else None
         if call.op == "write":
             request = {"key": key, "value": _bytes(as_value(value))}
             self.post("/v3/kv/put", request, _CHECK_LEADER)
@@ -98,7 +98,3 @@ class EtcdConnection:
 def _bytes(text):
     """Return text in base64, the gateway's encoding of bytes."""
     return base64.b64encode(text.encode()).decode()
-
-
-def _value(text):
-    return json.loads(base64.b64decode(text))

@@ -68,7 +68,8 @@ def run(
     KeyboardInterrupt. No process is left behind in any of these.
     """
     refuse_nested("mpi.run")
-    _require()
+    if missing := _missing():
+        raise EngineMissing.of("mpi.run", missing, "mpi")
     start = partial(_MpiRanks, check_world_size(world_size))
     check_function(fn, args, "world")
     check_timeout(timeout_s)
@@ -84,11 +85,6 @@ def is_installed() -> bool:
 def _missing():
     parts = {"mpi4py": find_spec("mpi4py"), "mpirun": _mpirun()}
     return [name for name, found in parts.items() if not found]
-
-
-def _require():
-    if missing := _missing():
-        raise EngineMissing.of("mpi.run", missing, "mpi")
 
 
 def _mpirun():

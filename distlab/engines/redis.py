@@ -79,14 +79,8 @@ class Replicated(Servers):
     title = "redis"
 
     def __init__(self, count: int):
+        self.primary, self._listeners = 0, {}
         super().__init__(count)
-        self.primary = 0
-        self._listeners = {}
-        try:
-            self._start_all()
-        except BaseException:
-            self.stop()
-            raise
 
     def _start_all(self):
         for member in range(len(self)):

@@ -38,14 +38,15 @@ _STARTS_S = 60.0
 class Servers:
     """Servers of one store, numbered from 0, under one supervisor process.
 
-    title: the store's name. folder: the path of its files.
+    title: the store's name. folder: the path of its files. user: whose processes they
+    are, None for this process's.
     pids: the running process of every server, None where none runs.
     """
 
     title = "store"
 
     def __init__(self, count: int, *, user: str | None = None):
-        self._count = count
+        self._count, self.user = count, user
         self._requests = 0
         self._began = time.monotonic()
         self._turn = threading.RLock()
@@ -66,9 +67,14 @@ class Servers:
             self._processes.send(0, json.dumps(order).encode())
             if why := self._answer(0, "start"):
                 raise cannot_write(place, why)
+            self._start_all()
         except BaseException:
             self.stop()
             raise
+
+    def _start_all(self):
+        """Start the servers, each with its command and its files."""
+        raise NotImplementedError
 
     def __repr__(self):
         return f"{self.title}: {self._count} servers in {self.folder}"
@@ -249,7 +255,10 @@ class Servers:
         """
         with self._turn:
             if not self._processes.alive:
-                raise self._over()
+                raise EngineFailed(
+                    f"{self.title} has been stopped, or its processes are gone. "
+                    "Start another one."
+                )
             self._requests += 1
             number = self._requests
             request = {"number": number, "what": what, "args": args}
@@ -278,10 +287,4 @@ class Servers:
         raise EngineFailed(
             f"the servers of {self.title} have not answered {what!r} within "
             f"{limit_in_words(_ANSWERS_S)}. {more_patience()}."
-        )
-
-    def _over(self):
-        return EngineFailed(
-            f"{self.title} has been stopped, or its processes are gone. "
-            "Start another one."
         )

