@@ -68,7 +68,8 @@ class InSandbox(NbGraderPreprocessor):
             box = self.sandbox or closing.enter_context(self.open_sandbox(cells))
             files = _files_beside(resources)
             self._deadline = time.monotonic() + patience(self.exercise_timeout)
-            runner = closing.enter_context(_Runner(box, files, self))
+            runner = _Runner(box, files, self)
+            closing.callback(runner.close)
             space = _Space()
             for number, cell in enumerate(cells, 1):
                 if cell.cell_type != "code":
@@ -114,13 +115,12 @@ class InSandbox(NbGraderPreprocessor):
         paper, earned, why = Paper(), 0.0, ""
         points = float(cell.metadata["nbgrader"]["points"])
         try:
-            with runner.checks(), showing_on(paper), until(self._step_s()):
+            limit_s = max(0.0, min(patience(self.step_timeout), self.left()))
+            with runner.checks(), showing_on(paper), until(limit_s):
                 earned = space.value(cell.source)
         except NotebookLost as lost:
             why = str(lost)
-        except (Exception, KeyboardInterrupt) as error:
-            if isinstance(error, KeyboardInterrupt):
-                raise
+        except Exception as error:
             name = cell.metadata["nbgrader"]["grade_id"]
             self.log.exception("Cell %r could not be graded", name)
             why = f"{type(error).__name__}: {error}" * isinstance(error, DistlabError)
@@ -133,9 +133,6 @@ class InSandbox(NbGraderPreprocessor):
             earned = 0.0
         cell.execution_count = None
         cell.outputs = [from_dict(each) for each in [*paper.outputs, score(earned)]]
-
-    def _step_s(self):
-        return max(0.0, min(patience(self.step_timeout), self.left()))
 
 
 def checks_of(cells) -> list:
@@ -199,13 +196,8 @@ class _Runner:
         self._lost = {}
         self._submission = box.submission(files)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self._close()
-
-    def _close(self):
+    def close(self):
+        """End the process, if there is one."""
         if self._submission is not None:
             self._submission.close()
         self._submission = None
@@ -249,7 +241,7 @@ class _Runner:
 
     def _renew(self):
         """Start a new process and rerun the cells that succeeded, within `restarts`."""
-        self._close()
+        self.close()
         while self._left and self._submission is None and self._settings.left() > 0:
             self._left -= 1
             self._submission = self._box.submission(self._files)
@@ -259,7 +251,7 @@ class _Runner:
                     self._submission.run(*cell, seconds, self._lost)
                 except (NotebookLost, TimeoutError):
                     self._good.remove(cell)
-                    self._close()
+                    self.close()
                     break
 
 

@@ -72,7 +72,9 @@ def collect(
         if one is None:
             collected.troubles.append(_nothing_in(path, students))
         elif not one.who or (one.unsure and not _is_a_students(one, students)):
-            what = _not_whose(one, assignment)
+            why = ", and the gradebook knows no student of that name" * bool(one.who)
+            example = f"ada_{assignment}{path.suffix.lower()}"
+            what = f"it does not say whose it is{why}. Name it like {example}."
             collected.troubles.append(Trouble("?", path.name, what))
         else:
             found.setdefault(_student(one, students), []).append(one)
@@ -139,13 +141,6 @@ def _is_a_students(one, students):
     return _student(one, students) in students if students else "_" not in one.who
 
 
-def _not_whose(one, assignment):
-    """Return the message about a file whose name has no student."""
-    why = ", and the gradebook knows no student of that name" * bool(one.who)
-    example = f"ada_{assignment}{one.path.suffix.lower()}"
-    return f"it does not say whose it is{why}. Name it like {example}."
-
-
 def _named(stem, path):
     """Return the file with its student if a learning platform named it; else None."""
     for pattern in _PATTERNS:
@@ -192,19 +187,16 @@ def _only(several):
     return None, (names, f"{len(several)} different ones. Leave the one that counts.")
 
 
-def _content(path):
+def _content(path, but=""):
+    """Return the contents of a file or a folder, but for files of one name."""
     files = plain_files(path)[0] if path.is_dir() else [path]
-    return tuple(sorted(file.read_bytes() for file in files))
+    return tuple(sorted(file.read_bytes() for file in files if file.name != but))
 
 
 def _same(path, target):
     """Return True if `target` and `path` have equal files, timestamp.txt aside."""
-    if not target.is_dir():
-        return False
-    there = [f for f in plain_files(target)[0] if f.name != "timestamp.txt"]
-    files = plain_files(path)[0] if path.is_dir() else [path]
-    contents = sorted(f.read_bytes() for f in files if f.name != "timestamp.txt")
-    return sorted(file.read_bytes() for file in there) == contents
+    but = "timestamp.txt"
+    return target.is_dir() and _content(target, but) == _content(path, but)
 
 
 def _put(one, target, assignment):

@@ -5,7 +5,6 @@ import logging
 import os
 import re
 import sys
-from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 
@@ -70,11 +69,9 @@ class Course:
             os.path.normpath(self.directory.format_path(name, student, assignment))
         )
 
-    @contextmanager
-    def gradebook(self):
-        """Yield the open gradebook."""
-        with Gradebook(self.url, self.directory.course_id) as gradebook:
-            yield gradebook
+    def gradebook(self) -> Gradebook:
+        """Return the open gradebook, which the end of a `with` closes."""
+        return Gradebook(self.url, self.directory.course_id)
 
     def assignments(self) -> list[str]:
         """Return the names of all assignments, in `source` or in the gradebook.

@@ -21,7 +21,6 @@ import stat
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
 from pathlib import Path
@@ -188,15 +187,16 @@ class Grading:
             directory.submitted_directory = os.path.relpath(
                 aside / "submitted", self.course.root
             )
-            with _last_error(self.course.app.log) as error:
-                try:
-                    converter = _OneSubmission(
-                        coursedir=directory, parent=self.course.app
-                    )
-                    converter.force = True
-                    converter.start()
-                except NbGraderException as failure:
-                    return f"nbgrader could not grade it: {error.said or failure}"
+            error, log = _LastError(logging.ERROR), self.course.app.log
+            log.addHandler(error)
+            try:
+                converter = _OneSubmission(coursedir=directory, parent=self.course.app)
+                converter.force = True
+                converter.start()
+            except NbGraderException as failure:
+                return f"nbgrader could not grade it: {error.said or failure}"
+            finally:
+                log.removeHandler(error)
             self._sign(student, notes, submitted)
         except Unreadable as error:
             return str(error)
@@ -209,9 +209,8 @@ class Grading:
     def _lay_out(self, submission, place):
         """Copy a submission, its notebook as UTF-8, format 4; return notes on it."""
         notes = list(submission.notes)
-        names = {step.notebook for step in self.steps}
         known = {step.name for step in self.steps}
-        for name in sorted(names):
+        for name in sorted({step.notebook for step in self.steps}):
             notebook, odd = choose(submission.folder, name, known)
             notes += odd
             (place / f"{name}.ipynb").write_text(json.dumps(notebook), "utf-8")
@@ -337,13 +336,3 @@ class _LastError(logging.Handler):
         lines = record.getMessage().strip().splitlines()
         if lines and "Traceback" in lines[0] and not self.said:
             self.said = lines[-1]
-
-
-@contextmanager
-def _last_error(log):
-    handler = _LastError(logging.ERROR)
-    log.addHandler(handler)
-    try:
-        yield handler
-    finally:
-        log.removeHandler(handler)

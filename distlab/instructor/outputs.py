@@ -52,7 +52,9 @@ def clean(outputs: object) -> list:
             continue
         if size > _MOST_BYTES or len(kept) == _MOST_OUTPUTS:
             return [*kept, trouble("More was shown than is kept.")]
-        kept.append(from_dict(_writable(output)))
+        # Without lone surrogates, which UTF-8 cannot encode.
+        encoded = json.dumps(output, ensure_ascii=False).encode(errors="replace")
+        kept.append(from_dict(json.loads(encoded)))
     return kept
 
 
@@ -67,11 +69,6 @@ def _plain(data):
 
 def _joined(value):
     return "".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def _writable(output):
-    """Return an output without lone surrogates, which UTF-8 cannot encode."""
-    return json.loads(json.dumps(output, ensure_ascii=False).encode(errors="replace"))
 
 
 class Paper(VerdictDisplay):

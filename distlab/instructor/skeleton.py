@@ -91,7 +91,8 @@ def filled(submitted, source) -> tuple:
         elif words in given and not _is_code(cell):
             after = given[words]
         else:
-            own.setdefault(after, []).append(_own(cell))
+            new = new_code_cell if _is_code(cell) else new_markdown_cell
+            own.setdefault(after, []).append(new(_text(cell)))
     made = copy.deepcopy(source)
     made.cells = list(own[None])
     for cell in copy.deepcopy(source.cells):
@@ -111,11 +112,6 @@ def _text(cell):
     source = cell.get("source", "")
     source = "".join(map(str, source)) if isinstance(source, list) else str(source)
     return source.encode("utf-8", "replace").decode()  # no half of a surrogate pair
-
-
-def _own(cell):
-    """Return a new cell with the type and text of one of the learner's own."""
-    return (new_code_cell if _is_code(cell) else new_markdown_cell)(_text(cell))
 
 
 def _is_code(cell):

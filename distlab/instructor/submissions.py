@@ -74,9 +74,7 @@ def find_submissions(
                 by_person.setdefault(plain_name(path.name), []).append(one)
     for person, folders in sorted(by_person.items()):
         if all(one.student in students for one in folders):
-            found.submissions += (
-                folders  # however much alike, they are different students
-            )
+            found.submissions += folders  # alike, and different students
         else:
             _take(person, folders, students, found)
     return found
