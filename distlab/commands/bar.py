@@ -46,8 +46,9 @@ class GradingBar:
         now = time.monotonic()
         self._begun = self._begun or now
         left = _left(now - self._begun, finished, total)
-        names = _shortened(names)
-        bar = {"completed": finished, "total": total, "description": names}
+        more = len(names) - _SHOWN_NAMES
+        shown = ", ".join(names[:_SHOWN_NAMES]) + f" and {more} more" * (more > 0)
+        bar = {"completed": finished, "total": total, "description": shown}
         self._progress.update(self._bar, left=left, **bar)
 
     def __enter__(self):
@@ -56,11 +57,6 @@ class GradingBar:
 
     def __exit__(self, *_):
         self._progress.stop()
-
-
-def _shortened(names):
-    rest = f" and {len(names) - _SHOWN_NAMES} more" if len(names) > _SHOWN_NAMES else ""
-    return ", ".join(names[:_SHOWN_NAMES]) + rest
 
 
 def _left(took_s, finished, total):

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.text import Text
 
 from distlab.calls.progress import Progress
-from distlab.commands.grade import meant, open_course
+from distlab.commands.grade import meant
 from distlab.errors import CourseUnusable
 
 __all__ = ["collect"]
@@ -29,7 +29,9 @@ def collect(
     """
     console = Console(highlight=False)
     with Progress("loading nbgrader"):
-        course = open_course()
+        from distlab.instructor.course import Course
+
+        course = Course()
         from distlab.instructor import collecting
         from distlab.instructor.marks import students_of
     name = meant(assignment, course.assignments())

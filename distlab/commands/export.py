@@ -31,7 +31,9 @@ def export(
     path = find_lessons([lesson])[0]
     function = exported_name(path)
     if function is None:
-        raise DistlabError(_nothing_to_export(path))
+        others = [each.stem for each in find_lessons([]) if exported_name(each)]
+        there = f"These have: {', '.join(others)}." if others else "No lesson has yet."
+        raise DistlabError(f"{path.stem} has no training to take along. {there}")
     printed = str(to) == "-"
     if not printed:
         _refuse_target(to, force)
@@ -43,12 +45,6 @@ def export(
     to.write_text(text, encoding="utf-8")
     said = f"Wrote {to}. Try it: torchrun --standalone --nproc-per-node 2 {to}"
     Console(highlight=False).print(Text(said), soft_wrap=True)
-
-
-def _nothing_to_export(path):
-    others = [each.stem for each in find_lessons([]) if exported_name(each)]
-    there = f"These have: {', '.join(others)}." if others else "No lesson has yet."
-    return f"{path.stem} has no training to take along. {there}"
 
 
 def _refuse_target(to, force):

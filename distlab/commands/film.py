@@ -24,7 +24,11 @@ def film(
     ranks: Annotated[int, typer.Option(help="How many processes run it.")] = 4,
 ) -> None:
     """Run an algorithm on real processes and write an animation of their messages."""
-    algorithms = _filmable()
+    algorithms = {  # those that need nothing but a tensor
+        name: function
+        for name, function in collectives.variants("all_reduce").items()
+        if "ranks_per_node" not in inspect.signature(function).parameters
+    }
     if algorithm not in algorithms:
         raise InvalidArgument(
             f"there is no algorithm {algorithm!r} to animate. These are there: "
@@ -46,12 +50,3 @@ def filmed(all_reduce: Callable, ranks: int) -> tuple[Report, Player]:
     title = title[0].upper() + title[1:]
     label = "bound 2(n-1)/n S"
     return report, player(report, title, bound_bytes=bound, bound_label=label)
-
-
-def _filmable():
-    """Return the all-reduces that need nothing but a tensor, by name."""
-    return {
-        name: function
-        for name, function in collectives.variants("all_reduce").items()
-        if "ranks_per_node" not in inspect.signature(function).parameters
-    }

@@ -1,6 +1,5 @@
 """`distlab grade`: every submission of an assignment, many at a time."""
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,13 +9,13 @@ from rich.text import Text
 
 from distlab.calls.progress import Progress
 from distlab.commands.bar import GradingBar
-from distlab.commands.lessons import UnknownLesson
-from distlab.errors import CourseUnusable
+from distlab.commands.lessons import is_number
+from distlab.errors import CourseUnusable, UnknownLesson
 
 if TYPE_CHECKING:
     from distlab.instructor.grade import Grading
 
-__all__ = ["grade", "meant", "open_course"]
+__all__ = ["grade", "meant"]
 
 
 def grade(
@@ -47,7 +46,9 @@ def grade(
     """
     console = Console(highlight=False)
     with Progress("loading nbgrader"):
-        course = open_course()
+        from distlab.instructor.course import Course
+
+        course = Course()
         from distlab.instructor.grade import Grading
 
         grading = Grading(course, meant(assignment, course.assignments()))
@@ -66,22 +67,12 @@ def grade(
         raise typer.Exit(1)
 
 
-def open_course():
-    """Return the course in the working directory.
-
-    Raises: CourseUnusable, if there is none.
-    """
-    from distlab.instructor.course import Course
-
-    return Course()
-
-
 def meant(word: str, assignments: list[str]) -> str:
     """Return the assignment with this number or name.
 
     Raises: UnknownLesson, listing the course's assignments.
     """
-    found = [name for name in assignments if name == word or _is_number(word, name)]
+    found = [name for name in assignments if name == word or is_number(word, name)]
     if word in found:
         return word
     if len(found) == 1:
@@ -92,11 +83,6 @@ def meant(word: str, assignments: list[str]) -> str:
     if not assignments:
         raise UnknownLesson("this course has no assignment, neither solution nor mark.")
     raise UnknownLesson(f"there is no assignment {word!r}. These are there:\n{names}")
-
-
-def _is_number(word, name):
-    number = re.match(r"\d+", name)
-    return word.isdecimal() and number is not None and int(word) == int(number[0])
 
 
 def _of(students, grading):

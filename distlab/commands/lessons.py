@@ -10,13 +10,12 @@ from distlab.errors import DistlabError, UnknownLesson
 from distlab.files import course_files
 
 __all__ = [
-    "UnknownLesson",
     "find_exercises",
     "find_lessons",
+    "is_number",
     "lesson_parameters",
     "lessons_folder",
 ]
-
 
 _BESIDE = Path(distlab.__file__).parents[1]
 
@@ -87,14 +86,15 @@ def _meant_by(word):
 
 
 def _called(word, paths, what):
-    found = [path for path in paths if word == path.stem or _is_number(word, path.stem)]
+    found = [path for path in paths if word == path.stem or is_number(word, path.stem)]
     if not found:
         names = "\n".join(f"    {path.stem}" for path in paths)
         raise UnknownLesson(f"there is no {what} {word!r}. These are there:\n{names}")
     return found
 
 
-def _is_number(word, stem):
+def is_number(word: str, stem: str) -> bool:
+    """Return True if a word is the number with which a stem begins."""
     number = re.match(r"\d+", stem)
     return word.isdecimal() and number is not None and int(word) == int(number[0])
 
@@ -105,9 +105,6 @@ def lesson_parameters(lesson: Path) -> list[str]:
     for cell in json.loads(lesson.read_text("utf-8"))["cells"]:
         if "parameters" in cell["metadata"].get("tags", ()):
             for node in ast.parse("".join(cell["source"])).body:
-                names += [each.id for each in ast.walk(node) if _is_new(each)]
+                found = [each for each in ast.walk(node) if isinstance(each, ast.Name)]
+                names += [each.id for each in found if isinstance(each.ctx, ast.Store)]
     return names
-
-
-def _is_new(node):
-    return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)

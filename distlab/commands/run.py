@@ -199,15 +199,12 @@ def _table(runs):
     for ran in runs:
         cells = f"{ran.passed} of {ran.total}" + (", failed" if ran.failure else "")
         style = "red" if ran.failure else "green"
+        page, here = ran.page, Path.cwd()
+        page = page.relative_to(here) if page.is_relative_to(here) else page
         table.add_row(
             Text(ran.name),
             Text(cells, style),
             f"{ran.seconds:.1f}",
-            Text(_from_here(ran.page)),
+            Text(str(page)),
         )
     return table
-
-
-def _from_here(path):
-    here = Path.cwd()
-    return str(path.relative_to(here) if path.is_relative_to(here) else path)

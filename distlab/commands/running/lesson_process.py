@@ -112,8 +112,10 @@ class LessonProcesses:
                             f"the process that ran {lesson and lesson.stem} ended, "
                             f"with status {what.status}."
                         )
-            if interrupts.pending:
-                self._end_kernels()
+            if interrupts.pending:  # each process then ends its kernel
+                for index in list(self._processes.alive):
+                    self._processes.signal(index, signal.SIGTERM)
+                self._processes.wait_ended(patience(_END_S))
         return [runs[lesson] for lesson in lessons]
 
     def _begin(self, lesson, folder, settings, on_progress):
@@ -123,12 +125,6 @@ class LessonProcesses:
         self._processes.send(index, json.dumps(order).encode())
         self._busy[index] = lesson
         on_progress(lesson, None)
-
-    def _end_kernels(self):
-        """Interrupt each process, which then ends its kernel, and wait for them."""
-        for index in list(self._processes.alive):
-            self._processes.signal(index, signal.SIGTERM)
-        self._processes.wait_ended(patience(_END_S))
 
     def close(self) -> None:
         """End the processes."""
