@@ -18,7 +18,7 @@ from pathlib import Path
 from distlab.patience import patience
 from distlab.sandbox.namespaces import users_of_root
 
-__all__ = ["bwrap", "command", "users", "why_not"]
+__all__ = ["bwrap", "command", "users", "why_no_sandbox"]
 
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32")
 _SYSTEM += ("/nix/store", "/gnu/store")
@@ -37,7 +37,7 @@ def bwrap() -> str | None:
 
 
 @cache
-def why_not() -> str:
+def why_no_sandbox() -> str:
     """Return the reason for which no sandbox can start here, "" if one can."""
     if bwrap() is None:
         return 'bubblewrap is not installed: pip install "distlab[grading]"'
@@ -46,7 +46,7 @@ def why_not() -> str:
         how = {"capture_output": True, "text": True, "timeout": patience(60)}
         done = subprocess.run(asked, pass_fds=kept, **how)
     said = done.stderr.strip().splitlines()
-    return said[-1] if done.returncode and said else "" if not done.returncode else "?"
+    return ["?", *said][-1] if done.returncode else ""
 
 
 @contextmanager

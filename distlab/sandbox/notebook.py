@@ -14,6 +14,7 @@ import signal
 import socket
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 from distlab.processes import Child, on_its_own
 from distlab.processes.child import die_with, keep_only
@@ -28,17 +29,9 @@ from distlab.sandbox.template import InOwnNamespaces
 __all__ = ["Named", "main", "notebook"]
 
 
-class _Notebook:
-    """The definitions of this process's cells: set once, by the notebook itself.
-
-    space: its namespace. broken: name -> the error of the cell that should define it.
-    """
-
-    def __init__(self):
-        self.space, self.broken = {}, {}
-
-
-notebook = _Notebook()
+# The definitions of this process's cells, set once, by the notebook itself. space: its
+# namespace. broken: name -> the error of the cell that should define it.
+notebook = SimpleNamespace(space={}, broken={})
 
 
 class Named:

@@ -16,11 +16,11 @@ from distlab.patience import patience
 from distlab.processes import Ended, FrameReceived, Processes, anonymous_file
 from distlab.processes.server_handle import ServerHandle, trusted_path
 from distlab.processes.wire import send_request
-from distlab.sandbox.bwrap import command, users, why_not
+from distlab.sandbox.bwrap import command, users, why_no_sandbox
 from distlab.sandbox.limits import ResourceLimits
 from distlab.sandbox.withheld import STUB, files_of
 
-__all__ = ["NotebookLost", "Sandbox", "SandboxedNotebook", "why_no_sandbox"]
+__all__ = ["NotebookLost", "Sandbox", "SandboxedNotebook"]
 
 PRELOAD = (
     "torch",
@@ -51,8 +51,6 @@ _ENVIRONMENT = {
     "DISTLAB_PROGRESS": "off",
 }
 
-why_no_sandbox = why_not
-
 
 def _environment():
     """Return the environment of processes in a sandbox."""
@@ -82,7 +80,7 @@ class Sandbox:
         limits: ResourceLimits = ResourceLimits(),  # noqa: B008
         isolated: bool = True,
     ):
-        if isolated and (why := why_not()):
+        if isolated and (why := why_no_sandbox()):
             raise SandboxFailed(f"there can be no sandbox here: {why}")
         self.limits, self.isolated = limits, isolated
         self._folder = tempfile.TemporaryDirectory(prefix="distlab-sandbox-")

@@ -32,11 +32,6 @@ def kept_by_learner(what: str) -> "AnswerRecord":
     return _opened(folder.absolute() / f"{what}.json")
 
 
-@cache
-def _opened(path):
-    return AnswerRecord(path)
-
-
 class AnswerRecord:
     """All entries of the file `path`, and those that are only in memory.
 
@@ -122,6 +117,9 @@ class AnswerRecord:
             return f"~/{self.path.relative_to(Path.home()).as_posix()}"
         except (ValueError, RuntimeError):
             return str(self.path)
+
+
+_opened = cache(AnswerRecord)
 
 
 def _replace(path, text):

@@ -77,19 +77,14 @@ class Record:
         except FileNotFoundError:
             return _checked({})
         except (ValueError, RecursionError):
-            aside = self._put_aside()
-            note = (
-                f"{self.path} was damaged, and is now {aside.name}, beside a new one."
-            )
-            fresh = _checked({"notes": [note]})
+            number = 1
+            while (aside := self.path.with_suffix(f".damaged{number}.json")).exists():
+                number += 1
+            self.path.rename(aside)
+            said = f"was damaged, and is now {aside.name}, beside a new one."
+            fresh = _checked({"notes": [f"{self.path} {said}"]})
             write_whole(self.path, json.dumps(fresh, indent=1))
             return fresh
-
-    def _put_aside(self):
-        number = 1
-        while (aside := self.path.with_suffix(f".damaged{number}.json")).exists():
-            number += 1
-        return self.path.rename(aside)
 
 
 def _checked(held):

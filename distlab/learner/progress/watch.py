@@ -87,8 +87,11 @@ class NotebookWatch:
             info = result.info
             if info.cell_id and result.success:
                 self._add(_ran, info.cell_id)
-            if "grade" in info.raw_cell:
-                self._graded(info, result)
+            points = _points(info.raw_cell) if "grade" in info.raw_cell else None
+            if points is not None and info.cell_id:
+                self._step = info.cell_id
+                earned = result.result if isinstance(result.result, float) else 0.0
+                self._add(_attempted, info.cell_id, earned, points)
             if self._step and "hint()" in info.raw_cell:
                 self._add(_hinted, self._step)
         except Exception:
@@ -106,14 +109,6 @@ class NotebookWatch:
                 self._add(_guessed, guess.question, said, outcome)
         except Exception:
             pass
-
-    def _graded(self, info, result):
-        points = _points(info.raw_cell)
-        if points is None or not info.cell_id:
-            return
-        self._step = info.cell_id
-        earned = result.result if isinstance(result.result, float) else 0.0
-        self._add(_attempted, info.cell_id, earned, points)
 
     def _add(self, change, *arguments):
         self._changes.append((change, arguments))
