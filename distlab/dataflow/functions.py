@@ -190,14 +190,10 @@ def check_pair(pair: object) -> None:
             f"the mapper gave {reprlib.repr(pair)}, which is no (key, value) "
             "pair. Yield pairs: yield key, value"
         )
-    _check_hashable(pair[0])
-
-
-def _check_hashable(key):
     try:
-        hash(key)
+        hash(pair[0])
     except TypeError as error:
-        raise unhashable(key, error) from None
+        raise unhashable(pair[0], error) from None
 
 
 def unhashable(key: object, error: TypeError) -> TypeError:

@@ -37,17 +37,14 @@ def blocks_of(
     rest, size = b"", min(_READ_BYTES, longest // 4)
     while at + len(rest) < end:
         block = rest + file.read(min(size, end - at - len(rest)))
-        whole = _whole_lines(block) if at + len(block) < end else len(block)
+        whole = len(block)
+        if at + whole < end:  # up to the last end of line that is certain
+            whole = block.rfind(b"\n") + 1 or block.rfind(b"\r", 0, -1) + 1
         if whole:
             yield at, block[:whole]
         at, rest = at + whole, block[whole:]
         if len(rest) > longest:
             raise ValueError(f"a line of more than {longest} bytes")
-
-
-def _whole_lines(block):
-    """Return the number of bytes of a block up to its last certain end of line."""
-    return block.rfind(b"\n") + 1 or block.rfind(b"\r", 0, -1) + 1
 
 
 def _line_after(file, at):

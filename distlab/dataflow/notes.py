@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 
 __all__ = ["Deaths", "noting"]
 
@@ -23,14 +22,14 @@ def noting(path: str | None) -> Iterator[Callable[[str], None] | None]:
         yield None
         return
     note = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_TRUNC, 0o600)
+
+    def write(what):
+        os.pwrite(note, what.encode(errors="backslashreplace") + b"\0", 0)
+
     try:
-        yield partial(_write, note)
+        yield write
     finally:
         os.close(note)
-
-
-def _write(note, what):
-    os.pwrite(note, what.encode(errors="backslashreplace") + b"\0", 0)
 
 
 class Deaths:

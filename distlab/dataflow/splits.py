@@ -145,12 +145,8 @@ def blocks_of(piece: Piece, memory_bytes: int) -> Iterator[tuple[int, bytes]]:
         try:
             yield from lines.blocks_of(file, piece.start, piece.end, memory_bytes // 8)
         except ValueError:
-            raise _too_long(memory_bytes) from None
-
-
-def _too_long(memory_bytes):
-    return ValueError(
-        f"a line of more than {readable_bytes(memory_bytes // 8)}, which is too long "
-        f"for memory_bytes={memory_bytes}: a line may be an eighth of that. Give more, "
-        "or an input with shorter lines."
-    )
+            raise ValueError(
+                f"a line of more than {readable_bytes(memory_bytes // 8)}, which is "
+                f"too long for memory_bytes={memory_bytes}: a line may be an eighth of "
+                "that. Give more, or an input with shorter lines."
+            ) from None

@@ -76,19 +76,16 @@ class MapReduceJob:
             while not self.schedule.finished and not interrupts.pending:
                 self._hand_out()
                 for what in self._workers.wait(_TICK_S):
-                    self._take_in(what)
+                    if isinstance(what, WorkerLost):
+                        self._lost(what)
+                    elif isinstance(what, Raised):
+                        self._raised(what)
+                    else:
+                        self._returned(what)
                 done, tasks = len(self.schedule.completed), self._tasks
                 progress.show(self._how_far, done / tasks)
         if not self.schedule.finished:
             raise self._workers.interrupted(self._how_far())
-
-    def _take_in(self, what):
-        if isinstance(what, WorkerLost):
-            self._lost(what)
-        elif isinstance(what, Raised):
-            self._raised(what)
-        else:
-            self._returned(what)
 
     def _how_far(self):
         done = Counter(task.kind for task in self.schedule.completed)
@@ -111,8 +108,8 @@ class MapReduceJob:
         number = attempt.task.number
         path = os.path.join(self._workers.home(worker), f"map-{number}")
         split = self._splits[number]
-        how = self._how(worker, attempt) | {"reducers": self._reducers}
-        task = partial(map_task, **how)
+        how = self._how(worker, attempt)
+        task = partial(map_task, reducers=self._reducers, **how)
         self._workers.give(worker, str(attempt), task, path, split, self.skipped)
 
     def _do_reduce(self, worker, attempt):

@@ -4,7 +4,7 @@ import gc
 import os
 import reprlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
 from functools import partial
 from itertools import chain, islice
 from operator import length_hint
@@ -50,7 +50,9 @@ def map_task(
     Raises: AtRecord if the mapper fails on a line, or an input cannot be read.
     """
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    with noting(note) as say, _quiet_collector():
+    with noting(note) as say, ExitStack() as ending:
+        # Frozen below: else the collector traverses the growing table again and again.
+        ending.callback(gc.unfreeze)
         if say is not None:
             functions = noted_keys(functions, say)
         table = MapOutputTable(functions, reducers, memory_bytes, path)
@@ -67,18 +69,6 @@ def map_task(
             gc.freeze()
         runs = table.finish()
     return Mapped(runs, dict(table.counts))
-
-
-@contextmanager
-def _quiet_collector():
-    """Unfreeze the objects that the body froze when it ends.
-
-    The garbage collector would otherwise traverse the growing table again and again.
-    """
-    try:
-        yield
-    finally:
-        gc.unfreeze()
 
 
 class _Records:

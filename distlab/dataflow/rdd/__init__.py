@@ -11,7 +11,7 @@ operations), `graph` (data sets and their dependencies), `stages` (the graph cut
 shuffles, and missing tasks), `scheduler` (an action under way), `locations` (the data
 of each worker), `executor` (a task), `cache`, `shuffle`, `merge` (bounded memory, and
 spilling), `shared` (broadcasts and accumulators), `failures`, `report`. The rest is
-the library of operations: `pairs`, `joins`, `actions`, `files`, `text`.
+the library of operations: `pairs`, `joins`, `actions`, `files`.
 
 Source: Zaharia et al., "Resilient Distributed Datasets: A Fault-Tolerant Abstraction
 for In-Memory Cluster Computing" (2012).
