@@ -114,10 +114,6 @@ class Actions:
         """Call f(record) for each record, on the workers."""
         self._each("foreach", partial(_call, f))
 
-    def foreachPartition(self, f: Callable) -> None:
-        """Call f(iterator) for each partition, on the workers."""
-        self._each("foreachPartition", partial(_call_whole, f))
-
     def countByValue(self) -> dict:
         """Return the number of times that each record occurs."""
         return self._counted("countByValue", Counter)
@@ -174,13 +170,6 @@ def _head(count, records):
 def _call(f, records):
     for record in records:
         f(record)
-
-
-def _call_whole(f, records):
-    made = f(records)
-    if hasattr(made, "__next__"):  # a generator, which runs as it is read
-        for _ in made:
-            pass
 
 
 def _count_keys(records):

@@ -42,10 +42,6 @@ class Pairs:
         """Return (key, f(value)) of each pair; keys stay in their partition."""
         return self._piped("mapValues", partial(_map_values, f), True)
 
-    def flatMapValues(self, f: Callable):
-        """Return (key, each that f(value) yields) of each pair."""
-        return self._piped("flatMapValues", partial(_flat_map_values, f), True)
-
     def partitionBy(
         self, numPartitions: int | None, partitionFunc: Callable = portable_hash
     ):
@@ -167,10 +163,6 @@ def _values(partition, records):
 
 def _map_values(f, partition, records):
     return ((record[0], f(record[1])) for record in records)
-
-
-def _flat_map_values(f, partition, records):
-    return ((record[0], value) for record in records for value in f(record[1]))
 
 
 def _pairs(partition, chunks):
