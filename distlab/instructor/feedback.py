@@ -9,7 +9,7 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade
 
 from distlab.instructor.outputs import MARK, text
-from distlab.instructor.skeleton import hides_between, visible
+from distlab.instructor.skeleton import visible
 
 __all__ = ["FeedbackPage", "StudentsView"]
 
@@ -65,14 +65,13 @@ class StudentsView(NbGraderPreprocessor):
 
     def preprocess(self, nb, resources):
         """Remove the hidden cases from a notebook."""
-        self._delimiters = hides_between(self.config)
         inlining = resources.setdefault("inlining", {})
         inlining.setdefault("css", []).append(_FITTING)
         return super().preprocess(nb, resources)
 
     def preprocess_cell(self, cell, resources, cell_index):
         """Remove the hidden cases from a cell, and from a grade cell's outputs."""
-        shown = visible(cell.source, *self._delimiters)
+        shown = visible(cell.source, self.config)
         hides, cell.source = shown != cell.source, shown
         if cell.cell_type == "code" and is_grade(cell):
             if hides and not any(_is_ours(output) for output in cell.outputs):

@@ -18,14 +18,7 @@ import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
 
-__all__ = [
-    "Filled",
-    "filled",
-    "grade_id_of",
-    "hides_between",
-    "source_notebook",
-    "visible",
-]
+__all__ = ["Filled", "filled", "grade_id_of", "source_notebook", "visible"]
 
 MOST_CELLS = 1000
 _LISTED = 3
@@ -147,19 +140,15 @@ def _odd(names, answers, known):
 
 def _alike(submitted, source):
     """Return True if a locked cell is as released, or as the instructor wrote it."""
-    shown = visible(source, *hides_between(None))
+    shown = visible(source)
     return submitted.split() in (source.split(), shown.split())
 
 
-def hides_between(config) -> tuple[str, str]:
-    """Return the first and last delimiter of hidden regions in a config."""
+def visible(source: str, config=None) -> str:
+    """Return a source without its hidden regions, as a config delimits them."""
     hiding = ClearHiddenTests(config=config)
-    return hiding.begin_test_delimeter, hiding.end_test_delimeter
-
-
-def visible(source: str, begin: str, end: str) -> str:
-    """Return a source without its hidden regions."""
-    begin, end = map(re.escape, (begin, end))
+    ends = hiding.begin_test_delimeter, hiding.end_test_delimeter
+    begin, end = map(re.escape, ends)
     return re.sub(rf"^[^\n]*{begin}.*?{end}[^\n]*$\n?", "", source, flags=re.M | re.S)
 
 
