@@ -73,9 +73,6 @@ class EtcdCluster(Servers):
         listed = self._status(0, "/v3/cluster/member/list")["members"]
         self._ask("name", {f"{int(m['ID']):x}": int(m["name"]) for m in listed})
 
-    def _folder(self, member):
-        return os.path.join(self.folder, str(member))
-
     def _listener(self, member, name):
         """Return the URL of a new listener for one of a member's sockets."""
         path = os.path.join(self._folder(member), name)

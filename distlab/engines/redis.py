@@ -94,9 +94,6 @@ class Replicated(Servers):
         replicas = range(1, len(self))
         self._until(lambda: all(map(self._in_sync, replicas)), replicas, "be in sync")
 
-    def _folder(self, member):
-        return os.path.join(self.folder, str(member))
-
     def _socket(self, member):
         return os.path.join(self._folder(member), "redis")
 

@@ -190,6 +190,9 @@ class Servers:
             )
         return str(member)
 
+    def _folder(self, member):
+        return os.path.join(self.folder, str(member))
+
     def _start(self, member):
         self._start_process(self._name(member), *self._commands[member])
 

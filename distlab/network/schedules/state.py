@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from distlab.errors import InvalidArgument, NodeFailed
 from distlab.network.client import CallSequence
 from distlab.network.copying import NotPlain, SplitMix64, freeze, thaw
-from distlab.network.describe import describe, describe_call
+from distlab.network.describe import describe
 from distlab.network.node import CancelTimer, Note, Refuse, Reply, Save, Send, SetTimer
 from distlab.network.node_host import NodeHost, make_node
 from distlab.network.watchdog import Watchdog
@@ -203,10 +203,6 @@ class NodeMemo:
         if number not in self._words:
             self._words[number] = described(self.values[number])
         return self._words[number]
-
-    def call_words(self, number: int) -> str:
-        """Return a call in words."""
-        return self.words(number, describe_call)
 
 
 def _freezes(value):

@@ -12,6 +12,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from distlab.errors import NodeFailed
+from distlab.network.describe import describe_call
 from distlab.network.failures import MOST_TO_ITSELF, talks_to_itself
 from distlab.network.node import Reply, Save, Send, SetTimer
 from distlab.network.schedules.schedule import ScheduleStep
@@ -320,7 +321,8 @@ class Transitions:
             return ScheduleStep(kind, src, dst, self.memo.words(number))
         if kind == "call":
             index, _, results = state.clients[about[0]]
-            words = self.memo.call_words(self.memo.call(about[0], index, results))
+            call = self.memo.call(about[0], index, results)
+            words = self.memo.words(call, describe_call)
             return ScheduleStep(kind, about[0], self.memo.clients[about[0]].node, words)
         if kind == "timer":
             return ScheduleStep(kind, about[0], 0, self.memo.words(about[1][1]))
