@@ -200,7 +200,6 @@ class Measured:
 def measure(
     make: Callable[[int, Sequence[int]], Node],
     *,
-    name: str | None = None,
     nodes: int = 3,
     seeds: int = 12,
     on: Callable[..., Outcome] = simulate,
@@ -213,7 +212,7 @@ def measure(
     Raises: InvalidArgument, and the errors of `on`.
     """
     with Progress() as progress:
-        return measured(make, name or name_of(make), nodes, seeds, on, progress)
+        return measured(make, name_of(make), nodes, seeds, on, progress)
 
 
 def measured(make, name, nodes, seeds, on, progress: Progress) -> Measured:

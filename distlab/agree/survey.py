@@ -13,7 +13,7 @@ from distlab.agree.stores import (
     VersionVectors,
 )
 from distlab.calls.progress import Progress
-from distlab.network import Node, Outcome, simulate
+from distlab.network import Node, simulate
 from distlab.show.table import html_report, text_report
 
 __all__ = ["STORES", "Survey", "survey"]
@@ -137,15 +137,13 @@ def _stale(ages):
 def survey(
     stores: Mapping[str, Callable[[int, Sequence[int]], Node]] = STORES,
     *,
-    nodes: int = 3,
     seeds: int = 12,
-    on: Callable[..., Outcome] = simulate,
 ) -> Survey:
-    """Measure several stores, each under its name, in the same way (see `measure`)."""
+    """Measure several stores of three nodes, each under its name (see `measure`)."""
     with Progress() as progress:
         return Survey(
             [
-                measured(make, name, nodes, seeds, on, progress)
+                measured(make, name, 3, seeds, simulate, progress)
                 for name, make in stores.items()
             ]
         )

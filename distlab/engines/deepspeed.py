@@ -38,7 +38,7 @@ def is_installed() -> bool:
     return find_spec("deepspeed") is not None
 
 
-def configuration(stage: int, *, batch: int = 1) -> dict:
+def configuration(stage: int) -> dict:
     """Return the settings of an engine, under DeepSpeed's own names.
 
     Gradients are not clipped, which by default they are, at a norm of 1. In stage 3
@@ -46,14 +46,13 @@ def configuration(stage: int, *, batch: int = 1) -> dict:
     under 100,000 elements whole. And PyTorch's `linear` is unchanged; by default
     stage 3 replaces it, for every model of the process and permanently.
 
-    batch: samples per rank and step. DeepSpeed refuses to start without a number, and
-        uses it for its report of throughput only.
     Raises: InvalidArgument for a stage other than 1, 2 or 3.
     """
     if stage not in (1, 2, 3):
         raise InvalidArgument(f"stage is 1, 2 or 3, and got {stage!r}.")
     return {
-        "train_micro_batch_size_per_gpu": batch,
+        # It does not start without, and uses it for its report of throughput only.
+        "train_micro_batch_size_per_gpu": 1,
         "gradient_clipping": 0.0,
         "zero_allow_untested_optimizer": True,  # PyTorch's own, not a fused one
         "zero_optimization": {
@@ -64,7 +63,7 @@ def configuration(stage: int, *, batch: int = 1) -> dict:
     }
 
 
-def engine(module: nn.Module, make_optimizer: Callable, stage: int, *, batch: int = 1):
+def engine(module: nn.Module, make_optimizer: Callable, stage: int):
     """Return a `DeepSpeedEngine` that trains `module` on all ranks; call it on each.
 
     Rank 0's parameters are copied to all. The stages keep master weights and optimizer
@@ -74,7 +73,7 @@ def engine(module: nn.Module, make_optimizer: Callable, stage: int, *, batch: in
     Raises: EngineMissing if DeepSpeed is not installed; InvalidArgument for a stage
         other than 1, 2 or 3.
     """
-    settings = configuration(stage, batch=batch)
+    settings = configuration(stage)
     if not is_installed():
         raise EngineMissing.of("deepspeed.engine", ["DeepSpeed"], "deepspeed")
     with environment({"DS_ACCELERATOR": "cpu"}):  # it would look for GPUs, and warn

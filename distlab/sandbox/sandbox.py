@@ -77,17 +77,16 @@ class Sandbox:
         *,
         withheld: Iterable[str] = (),
         preload: Iterable[str] = (),
-        limits: ResourceLimits = ResourceLimits(),  # noqa: B008
         isolated: bool = True,
     ):
         if isolated and (why := why_no_sandbox()):
             raise SandboxFailed(f"there can be no sandbox here: {why}")
-        self.limits, self.isolated = limits, isolated
+        self.limits, self.isolated = ResourceLimits(), isolated
         self._folder = tempfile.TemporaryDirectory(prefix="distlab-sandbox-")
         stub = Path(self._folder.name, "withheld.py")
         stub.write_text(STUB)
         ours, theirs = socket.socketpair()
-        described = [theirs.fileno(), [*PRELOAD, *preload], limits, isolated]
+        described = [theirs.fileno(), [*PRELOAD, *preload], self.limits, isolated]
         code = (
             "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
             "from distlab.sandbox.template import main; main(sys.argv[2])"

@@ -170,14 +170,14 @@ def _versions(accesses, seen, made):
     for demand in made:
         if demand.earlier == demand.later:
             if demand.strict:
-                return None, _why(accesses, seen, demand)
+                return None, _why(accesses, demand)
         elif demand.later == INITIAL:
-            return None, _why(accesses, seen, demand)
+            return None, _why(accesses, demand)
         elif demand.earlier != INITIAL:
             order.add(demand.earlier, demand.later)
             circle = demand
     if not order.close():
-        return None, _why(accesses, seen, circle)
+        return None, _why(accesses, circle)
     orders = defaultdict(list)
     used = set(accesses.in_use(seen))
     for number in order.sorted:
@@ -186,7 +186,7 @@ def _versions(accesses, seen, made):
     return {key: tuple(writes) for key, writes in orders.items()}, ""
 
 
-def _why(accesses, seen, demand):
+def _why(accesses, demand):
     """Return a sentence for a demand that is not met, or contradicts the others."""
     *_, number = demand.by
     access = accesses.all[number]

@@ -38,10 +38,10 @@ class AnyReplica(Store):
     """
 
     nothing: Any
+    gossip_s = 0.1
 
-    def __init__(self, me: int, peers: Sequence[int], *, gossip_s: float = 0.1):
+    def __init__(self, me: int, peers: Sequence[int]):
         super().__init__(me, peers)
-        self.gossip_s = gossip_s
         self.held: dict[Any, Any] = {}
 
     def on_start(self, saved: dict[str, Any]) -> Iterator[Effect]:
@@ -141,8 +141,8 @@ class VersionVectors(AnyReplica):
 
     nothing = ()
 
-    def __init__(self, me: int, peers: Sequence[int], *, gossip_s: float = 0.1):
-        super().__init__(me, peers, gossip_s=gossip_s)
+    def __init__(self, me: int, peers: Sequence[int]):
+        super().__init__(me, peers)
         self.none = (0,) * (len(self.peers) + 1)
         self.seen: dict[Any, tuple[int, ...]] = {}  # key -> what clients here know of
 

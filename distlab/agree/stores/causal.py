@@ -54,9 +54,10 @@ class Causal(Store):
     Source: Ahamad et al. 1995 (causal memory); Lloyd et al. 2011 (COPS).
     """
 
-    def __init__(self, me: int, peers: Sequence[int], *, gossip_s: float = 0.1):
+    gossip_s = 0.1
+
+    def __init__(self, me: int, peers: Sequence[int]):
         super().__init__(me, peers)
-        self.gossip_s = gossip_s
         self.clock = (0,) * (len(self.peers) + 1)
         self.writes: list[Write] = []  # in the order in which they took effect here
         self.copies: dict[Any, Copy] = {}

@@ -72,6 +72,7 @@ class PrimaryCopy(Store):
     """
 
     calls = ("read", "write", "cas")
+    patience_s = 0.2
 
     def __init__(
         self,
@@ -81,7 +82,6 @@ class PrimaryCopy(Store):
         primary: int = 0,
         synchronous: bool = True,
         read_at: Literal["primary", "any"] = "primary",
-        patience_s: float = 0.2,
     ):
         super().__init__(me, peers)
         if primary != me and primary not in self.peers:
@@ -90,8 +90,7 @@ class PrimaryCopy(Store):
             )
         if read_at not in ("primary", "any"):
             raise InvalidArgument(f'read_at={read_at!r}: it is "primary" or "any".')
-        self.primary, self.synchronous = primary, synchronous
-        self.read_at, self.patience_s = read_at, patience_s
+        self.primary, self.synchronous, self.read_at = primary, synchronous, read_at
         self.log: list[LogEntry] = []
         self.values: dict[Any, Any] = {}  # key -> its value after the last line
         self.lines: dict[int, int] = {}  # request -> its line in the log

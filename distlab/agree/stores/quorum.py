@@ -80,6 +80,8 @@ class Quorum(Store):
     Shvartsman 1997.
     """
 
+    patience_s = 0.2
+
     def __init__(
         self,
         me: int,
@@ -88,7 +90,6 @@ class Quorum(Store):
         reads: int | None = None,
         writes: int | None = None,
         write_back: bool = True,
-        patience_s: float = 0.2,
     ):
         super().__init__(me, peers)
         self.replicas = len(self.peers) + 1
@@ -101,7 +102,7 @@ class Quorum(Store):
                     f"{knob}={count!r}: of {self.replicas} replicas a quorum is 1 to "
                     f"{self.replicas}."
                 )
-        self.write_back, self.patience_s = write_back, patience_s
+        self.write_back = write_back
         self.copies: dict[Any, Copy] = {}
         self.work: dict[int, Coordination] = {}  # request -> what is still to be done
 

@@ -25,7 +25,7 @@ import builtins
 import os
 import re
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -42,9 +42,7 @@ from distlab.processes.server_handle import ServerHandle
 __all__ = ["mapped", "on_jobs", "on_workers"]
 
 
-def on_workers(
-    program: Callable, functions: Any, *args: Any, without: Sequence[str] = ()
-) -> Any:
+def on_workers(program: Callable, functions: Any, *args: Any) -> Any:
     """Return the result of `program(functions, *args)` in a process that has workers.
 
     The working directory of the program is an empty folder. The result must be plain
@@ -52,7 +50,7 @@ def on_workers(
 
     Raises: Wrong with the failure, as `call` does.
     """
-    return call(_with_workers, functions, program, args, without=without)
+    return call(_with_workers, functions, program, args)
 
 
 def _with_workers(functions, program, args):

@@ -8,16 +8,15 @@ from distlab.learner.quiz.review import selected
 
 __all__ = ["anki", "review_page"]
 
+_PLACE = "lessons/{lesson}.html#cell-id={cell}"  # of the cell that shows the answer
 _SCRIPTS = ("ts-fsrs.min.js", "schedule.js", "review.js")
 
 
-def review_page(place: str = "lessons/{lesson}.html#cell-id={cell}") -> str:
+def review_page() -> str:
     """Return the cards of the course as HTML: those that are due, one at a time.
 
     Ratings and answers are in the browser, together with those of the lessons' pages.
     It links to a file distlab-cards.txt beside it, which holds `anki`'s text.
-
-    place: template of a card's link to its cell.
     """
     cards = selected()
     lessons = {card.lesson: card.lesson.replace("_", " ") for card in cards}
@@ -28,7 +27,7 @@ def review_page(place: str = "lessons/{lesson}.html#cell-id={cell}") -> str:
         '<label>Topic <input type="text" name="topic" list="distlab-topics"></label>'
         f'<datalist id="distlab-topics">{topics}</datalist></form>'
     )
-    sections = "".join(section(card, None, True, place) for card in cards)
+    sections = "".join(section(card, None, True, _PLACE) for card in cards)
     return deck_html(
         f'{form}<p class="today" role="status"></p>{sections}'
         '<p><a href="distlab-cards.txt" download>Download all cards for Anki</a></p>',
