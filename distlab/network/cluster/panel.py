@@ -85,7 +85,9 @@ class Panel:
         self._shown = {}
 
     def __repr__(self):
-        return _table_text(self._rows(), self._live())
+        rows = [f"node {node}: {state}" for node, state in enumerate(self._rows())]
+        lines = ["Cluster", *rows, *self._live()]
+        return "\n".join([*lines, "Its methods do what the panel's buttons do."])
 
     def _repr_html_(self):
         return _table_html(self._drawn(), self._rows(), self._live())
@@ -298,13 +300,6 @@ def _swatch(node: int) -> str:
         f'height:0.8em;border-radius:2px;background:{rank_color(node)}"></span>'
     )
     return f"{drawn} <b>node {node}</b>"
-
-
-def _table_text(states: Sequence[str], live: Sequence[str]) -> str:
-    """Return the panel as plain text."""
-    rows = [f"node {node}: {state}" for node, state in enumerate(states)]
-    lines = ["Cluster", *rows, *live]
-    return "\n".join([*lines, "Its methods do what the panel's buttons do."])
 
 
 def _table_html(drawn: str, states: Sequence[str], live: Sequence[str]) -> str:

@@ -178,16 +178,13 @@ class _ReplayRun(Simulation):
         words = describe_call(self.sessions[number].call)
         return "" if words == step.words else f"client {number} asks '{words}' instead"
 
-    def _play_deliver(self, step):
-        return self._arrive(step, keep=False)
-
     def _play_duplicate(self, step):
-        return self._arrive(step, keep=True)
+        return self._play_deliver(step, keep=True)
 
-    def _arrive(self, step, keep):
+    def _play_deliver(self, step, keep=False):
         at = self._find(step)
         if at is None:
-            return self._not_under_way(step)
+            return self._not_under_way()
         src, dst, message, number = self._pending[at]
         if keep:
             message = plain_copy(message)
@@ -216,7 +213,7 @@ class _ReplayRun(Simulation):
         alike = [at for at, words in between if words.split(" ")[0] == first]
         return alike[0] if len(alike) == 1 else None
 
-    def _not_under_way(self, step):
+    def _not_under_way(self):
         described = [
             f"'{describe(message)}' from node {src} to node {dst}"
             for src, dst, message, _ in self._pending
@@ -226,7 +223,7 @@ class _ReplayRun(Simulation):
     def _play_drop(self, step):
         at = self._find(step)
         if at is None:
-            return self._not_under_way(step)
+            return self._not_under_way()
         self._drop([self._pending[at]])
         return ""
 
