@@ -57,6 +57,11 @@ class Functions(NamedTuple):
     partitioner: Callable | None
     named: bool
 
+    def combined(self, groups: Iterable) -> Iterable:
+        """Return (key, values) entries, after the combiner if there is one."""
+        combiner = self.combiner
+        return groups if combiner is None else applied(combiner, "combiner", groups)
+
 
 def check_functions(mapper, reducer, combiner, partitioner) -> Functions:
     """Return the functions, after a check of their signatures.

@@ -40,14 +40,11 @@ def reduce_task(
 
 
 def _reduced(functions, temporary, final, runs, memory_bytes):
-    def combined(groups):
-        combiner = functions.combiner
-        return groups if combiner is None else applied(combiner, "combiner", groups)
-
     for path in (temporary, final):
         os.makedirs(os.path.dirname(path), exist_ok=True)
     try:
-        few = narrowed(runs, fan_in(memory_bytes), f"{temporary}.merge", combined)
+        merge = f"{temporary}.merge"
+        few = narrowed(runs, fan_in(memory_bytes), merge, functions.combined)
         with open(temporary, "wb") as file:
             reduced = applied(functions.reducer, "reducer", merged(few))
             counts = {"output_records": write(file, reduced)}

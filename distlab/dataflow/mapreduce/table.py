@@ -11,11 +11,11 @@ entry per key is sorted, written and moved, not one per pair.
 import os
 import reprlib
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from numbers import Integral, Number
 
-from distlab.dataflow.functions import Functions, applied, stable_hashes, unordered
+from distlab.dataflow.functions import Functions, stable_hashes, unordered
 from distlab.dataflow.mapreduce.runs import Run, fan_in, merged, narrowed, write
 from distlab.dataflow.sizes import counted_bytes, lists_bytes
 from distlab.dataflow.worker import AtRecord, commit
@@ -116,13 +116,9 @@ class MapOutputTable:
             self._list_values()
             table = self._values
             several = ((key, each) for key, each in table.items() if len(each) > 1)
-            for key, fewer in self._combined(several):
+            for key, fewer in self._functions.combined(several):
                 table[key] = list(fewer)
             self._known = sum(map(len, table.values()))
-
-    def _combined(self, groups: Iterable) -> Iterable:
-        combiner = self._functions.combiner
-        return groups if combiner is None else applied(combiner, "combiner", groups)
 
     def _spill(self):
         path = f"{self._path}.spill-{len(self._spills)}"
@@ -138,7 +134,7 @@ class MapOutputTable:
         with open(path, "wb") as file:
             for keys in self._partitions():
                 start = file.tell()
-                groups = self._combined(self._groups(keys))
+                groups = self._functions.combined(self._groups(keys))
                 self.counts[f"{what}_records"] += write(file, groups)
                 runs.append(Run(path, start, file.tell()))
         self.counts[f"{what}_bytes"] += runs[-1].end
@@ -209,8 +205,8 @@ class MapOutputTable:
                 start = file.tell()
                 spilled = [spill[number] for spill in self._spills]
                 extra = f"{self._path}.merge-{number}"
-                runs = narrowed(spilled, self._fan_in, extra, self._combined)
-                written = write(file, self._combined(merged(runs)))
+                runs = narrowed(spilled, self._fan_in, extra, self._functions.combined)
+                written = write(file, self._functions.combined(merged(runs)))
                 self.counts["shuffled_records"] += written
                 merges.append(Run(temporary, start, file.tell()))
                 for path in {run.path for run in runs} - {r.path for r in spilled}:
