@@ -47,12 +47,7 @@ _FINALLY_S = 12.0  # when all clients are long done, and the replicas should agr
 
 
 def workload(
-    nodes: int,
-    clients: int,
-    *,
-    operations: int = 20,
-    keys: int = 2,
-    seed: int = 0,
+    nodes: int, clients: int, *, operations: int = 20, keys: int = 2, seed: int = 0
 ) -> list[Client]:
     """Return clients, spread evenly over the nodes, that read and write a few keys.
 

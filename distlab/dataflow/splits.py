@@ -10,13 +10,7 @@ from distlab.dataflow import lines
 from distlab.errors import InvalidArgument, WorkdirError
 from distlab.units import MiB, readable_bytes
 
-__all__ = [
-    "Piece",
-    "blocks_of",
-    "files_of",
-    "split_sizes",
-    "splits_of",
-]
+__all__ = ["Piece", "blocks_of", "files_of", "split_sizes", "splits_of"]
 
 _LARGEST_SPLIT, _SMALLEST_SPLIT = 64 * MiB, MiB // 4
 _STRINGS = "strings"

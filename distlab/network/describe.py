@@ -6,12 +6,7 @@ from typing import Any
 
 from distlab.trace import Call
 
-__all__ = [
-    "describe",
-    "describe_call",
-    "describe_response",
-    "shorten",
-]
+__all__ = ["describe", "describe_call", "describe_response", "shorten"]
 
 _SHORT = 40
 _LOOKS_LIKE_A_VALUE = ("None", "True", "False", "nan", "inf")

@@ -12,13 +12,7 @@ from distlab.commands.exporting.statements import (
 )
 from distlab.errors import DistlabError
 
-__all__ = [
-    "Source",
-    "definition",
-    "exported_name",
-    "module_source",
-    "notebook_source",
-]
+__all__ = ["Source", "definition", "exported_name", "module_source", "notebook_source"]
 
 _END = 10**9
 

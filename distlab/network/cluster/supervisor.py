@@ -36,12 +36,7 @@ from distlab.network.cluster.partitions import Partitions
 from distlab.network.cluster.requests import Requests
 from distlab.network.cluster.wire import LinkGenerations
 from distlab.network.delivery import Delivery
-from distlab.network.failures import (
-    closed,
-    ended_alone,
-    failure_from,
-    switch_gone,
-)
+from distlab.network.failures import closed, ended_alone, failure_from, switch_gone
 from distlab.patience import patience
 from distlab.processes import Ended, Lines, Processes
 from distlab.trace import Call
