@@ -200,16 +200,8 @@ class Panel:
         style = widgets.HTML(_STYLE)
         style.add_class("distlab-cluster-style")
         self._line.add_class("distlab-cluster-live")
-        box = widgets.VBox(
-            [
-                style,
-                self._picture,
-                *rows,
-                self._network(widgets),
-                self._line,
-                self._said,
-            ]
-        )
+        parts = [style, self._picture, *rows, self._network(widgets), self._line]
+        box = widgets.VBox([*parts, self._said])
         box.add_class("distlab-cluster")
         return box
 

@@ -38,7 +38,7 @@ from distlab.network.cluster.wire import LinkGenerations
 from distlab.network.delivery import Delivery
 from distlab.network.failures import closed, ended_alone, failure_from, switch_gone
 from distlab.patience import patience
-from distlab.processes import Ended, Lines, Processes
+from distlab.processes import Ended, Lines, Processes, anonymous_file
 from distlab.trace import Call
 
 __all__ = ["Supervisor"]
@@ -122,12 +122,13 @@ class Supervisor:
 
     def _open(self):
         self._console = Console(self.count, quiet=False, who="node")
-        self._generations = LinkGenerations.new(self.count)
+        shared = anonymous_file("link generations")
+        self._generations = LinkGenerations(shared, self.count)
         self._processes = Processes(
             self.count + 1,
             "distlab.network.cluster.node_process:main",
             preload=_PRELOAD,
-            shared=[self._generations.descriptor],
+            shared=[shared],
             private_folder=True,
         )
         self.folder = self._processes.folder

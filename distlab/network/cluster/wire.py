@@ -15,7 +15,6 @@ import select
 import socket
 import struct
 
-from distlab.processes import anonymous_file
 from distlab.processes.wire import LENGTH, FrameReader
 
 __all__ = [
@@ -51,11 +50,6 @@ class LinkGenerations:
             os.ftruncate(descriptor, size)
         self._memory = mmap.mmap(descriptor, size)
         self._cuts = memoryview(self._memory).cast("I")
-
-    @classmethod
-    def new(cls, count: int) -> "LinkGenerations":
-        """Return generations in new anonymous memory."""
-        return cls(anonymous_file("link generations"), count)
 
     def of(self, src: int, dst: int) -> int:
         """Return the number of times that the link from `src` to `dst` was cut."""
