@@ -72,19 +72,9 @@ def profiled(comm) -> Iterator[Profile]:
             record.stop()
     noted = sorted(record.profiler.kineto_results.events(), key=lambda e: e.start_ns())
     ahead_ns = _ahead_ns([e for e in noted if e.name() == _CLOCK], moments)
-    found.events += [
-        Event(
-            rank=comm.rank,
-            start=(start_ns - ahead_ns) / 1e9,
-            end=(end_ns - ahead_ns) / 1e9,
-            kind=kind,
-            peer=None,
-            bytes=0,
-            step=0,
-            label=label,
-        )
-        for kind, label, start_ns, end_ns in [*_named(noted), *_backwards(noted)]
-    ]
+    for kind, label, *times_ns in [*_named(noted), *_backwards(noted)]:
+        times = ((time_ns - ahead_ns) / 1e9 for time_ns in times_ns)
+        found.events.append(Event(comm.rank, *times, kind, None, 0, 0, label))
 
 
 def trace_of_profiles(report) -> Trace:

@@ -129,15 +129,8 @@ def _of_log(line):
     value, *error = _read(line, found[4]) or [None]
     if found[4].strip().startswith(":"):
         value, error = None, [value]
-    return (
-        int(found[1]),
-        found[2],
-        _OPS.get(found[3], found[3]),
-        None,
-        value,
-        None,
-        error,
-    )
+    client, kind, op = int(found[1]), found[2], _OPS.get(found[3], found[3])
+    return client, kind, op, None, value, None, error
 
 
 def _of_map(line):
@@ -155,15 +148,8 @@ def _of_map(line):
             f"the type :{kind} is unknown.", "It is :invoke, :ok, :fail or :info."
         )
     time = event["time"] * _NANO if "time" in event else None
-    return (
-        client,
-        kind,
-        _OPS.get(op, op),
-        event.get("key"),
-        event.get("value"),
-        time,
-        event.get("error"),
-    )
+    key, value, error = map(event.get, ("key", "value", "error"))
+    return client, kind, _OPS.get(op, op), key, value, time, error
 
 
 def _read(line, text):
