@@ -74,15 +74,12 @@ class StudentsView(NbGraderPreprocessor):
         shown = visible(cell.source, self.config)
         hides, cell.source = shown != cell.source, shown
         if cell.cell_type == "code" and is_grade(cell):
-            if hides and not any(_is_ours(output) for output in cell.outputs):
+            values = [o for o in cell.outputs if o.output_type == "execute_result"]
+            if hides and not any(MARK in value.metadata for value in values):
                 said = "What this cell printed is for your instructor alone.\n"
                 cell.outputs = [from_dict(text(said))]
             cell.outputs = [o for output in cell.outputs for o in _seen(output)]
         return cell, resources
-
-
-def _is_ours(output):
-    return output.output_type == "execute_result" and MARK in output.metadata
 
 
 def _seen(output):

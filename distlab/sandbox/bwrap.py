@@ -53,14 +53,13 @@ def why_no_sandbox() -> str:
 def users() -> Iterator[tuple[list[str], list[int]]]:
     """Yield bubblewrap's options for the user namespace, and descriptors to pass."""
     made = users_of_root()
+    if made is None:
+        yield ["--unshare-user"], []
+        return
     try:
-        yield (
-            ["--unshare-user"] if made is None else ["--userns", str(made)],
-            ([] if made is None else [made]),
-        )
+        yield ["--userns", str(made)], [made]
     finally:
-        if made is not None:
-            os.close(made)
+        os.close(made)
 
 
 def command(

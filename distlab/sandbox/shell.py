@@ -140,8 +140,10 @@ def defined(source: str) -> set[str]:
     """Return the names that a cell defines at its top level."""
     try:
         body = ast.parse(source).body
-    except (SyntaxError, ValueError):
-        return _first_names(source)
+    except (SyntaxError, ValueError):  # then those after `def` and `class`
+        lines = source.replace("(", " ").replace(":", " ").split("\n")
+        words = [line.split() for line in lines]
+        return {w[1] for w in words if len(w) > 1 and w[0] in ("def", "class")}
     names = set()
     for node in body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
@@ -153,11 +155,3 @@ def defined(source: str) -> set[str]:
             if isinstance(each, ast.Name)
         }
     return names
-
-
-def _first_names(source):
-    """Return the names after `def` and `class` in a cell that cannot be parsed."""
-    words = [
-        line.replace("(", " ").replace(":", " ").split() for line in source.split("\n")
-    ]
-    return {w[1] for w in words if len(w) > 1 and w[0] in ("def", "class")}

@@ -27,9 +27,6 @@ class Page:
     def __init__(self, shown: ProgressSummary):
         self.shown = shown
 
-    def __rich_console__(self, console, options):
-        yield from self._words(options.max_width)
-
     def __repr__(self):
         paper = io.StringIO()
         plain = {"color_system": None, "force_jupyter": False}
@@ -39,8 +36,8 @@ class Page:
     def _repr_mimebundle_(self, include=None, exclude=None):
         return {"text/html": self.fragment(), "text/plain": repr(self)}
 
-    def _words(self, width):
-        wide, named = width >= _WIDE, width >= _NAMED
+    def __rich_console__(self, console, options):
+        wide, named = options.max_width >= _WIDE, options.max_width >= _NAMED
         table = Table(box=None, padding=(0, 1), show_edge=False, pad_edge=False)
         table.add_column("", overflow="fold")
         table.add_column("cells", no_wrap=True)
