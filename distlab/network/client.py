@@ -93,17 +93,6 @@ class ClientSession:
     start_s: of the one that has no response yet; request is None else.
     """
 
-    __slots__ = (
-        "_asking",
-        "_result",
-        "call",
-        "calls",
-        "client",
-        "name",
-        "request",
-        "start_s",
-    )
-
     def __init__(self, name: int | str, client: Client):
         self.name, self.client, self.calls = name, client, 0
         self.request = self.call = self.start_s = self._result = None

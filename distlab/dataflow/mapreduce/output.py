@@ -7,7 +7,7 @@ import os
 import reprlib
 import weakref
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import InitVar, asdict, dataclass, field
 from itertools import islice
 
 from distlab.dataflow.mapreduce.runs import read
@@ -61,6 +61,7 @@ _SHOWN = 4
 _MOST_PLAYED = 3000  # attempts; for more, ask for show.player
 
 
+@dataclass(repr=False, eq=False)
 class Output:
     """The output of a finished job: iterate over it for (key, value) pairs.
 
@@ -76,22 +77,15 @@ class Output:
     notes: remarks on the run for the summary, one sentence each.
     """
 
-    def __init__(
-        self,
-        parts: list[str],
-        *,
-        counters: Counters,
-        shuffled: list[list[int]],
-        trace: Trace,
-        elapsed_s: float,
-        notes: list[str],
-    ):
-        self.paths = []
-        self.counters = counters
-        self.shuffled = shuffled
-        self.trace = trace
-        self.elapsed_s = elapsed_s
-        self.notes = notes
+    parts: InitVar[list[str]]
+    counters: Counters
+    shuffled: list[list[int]]
+    trace: Trace
+    elapsed_s: float
+    notes: list[str]
+    paths: list[str] = field(default_factory=list)
+
+    def __post_init__(self, parts):
         self._opened = [os.open(path, os.O_RDONLY) for path in parts]
         weakref.finalize(self, _close, self._opened)
 

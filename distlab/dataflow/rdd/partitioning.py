@@ -9,6 +9,7 @@ import bisect
 import reprlib
 import sys
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 from distlab.dataflow.functions import unhashable
 
@@ -67,6 +68,7 @@ def _chosen(choose, key, partitions):
         ) from None
 
 
+@dataclass(repr=False)
 class Partitioner:
     """A map from a key to one of `numPartitions`, by a function of the key.
 
@@ -74,33 +76,23 @@ class Partitioner:
     a join of them needs no shuffle.
     """
 
-    def __init__(self, numPartitions: int, partitionFunc: Callable):
-        self.numPartitions = numPartitions
-        self.partitionFunc = partitionFunc
-
-    def __eq__(self, other):
-        return (
-            isinstance(other, Partitioner)
-            and self.numPartitions == other.numPartitions
-            and self.partitionFunc == other.partitionFunc
-        )
-
-    __hash__ = None
+    numPartitions: int
+    partitionFunc: Callable
 
     def __call__(self, k):
         return self.partitionFunc(k) % self.numPartitions
 
 
+@dataclass(repr=False, eq=False)
 class RangeOf:
     """A partition function for sorting: each partition gets a range of the keys.
 
     bounds: the last key of each range but the last one, ascending.
     """
 
-    def __init__(self, bounds: list, keyfunc: Callable, ascending: bool):
-        self.bounds = bounds
-        self.keyfunc = keyfunc
-        self.ascending = ascending
+    bounds: list
+    keyfunc: Callable
+    ascending: bool
 
     def __call__(self, key: object) -> int:
         at = bisect.bisect_left(self.bounds, self.keyfunc(key))
