@@ -220,8 +220,8 @@ class Set(Model):
         """Return the values that were found in the set."""
         if op == "read":
             return tuple(result or ())
-        found = op == "contains" or op == "remove"
-        return (value,) if found and result is True else ()
+        found = op in ("contains", "remove") and result is True
+        return (value,) if found else ()
 
     def faults(self, op, value, result):
         """Return a phrase that describes an invalid value or result, or None."""

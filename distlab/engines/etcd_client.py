@@ -11,6 +11,7 @@ import base64
 import http.client
 import json
 import socket
+from contextlib import suppress
 from typing import Any
 
 from distlab.engines.driving import NoAnswer, Refused, as_text, as_value
@@ -85,10 +86,8 @@ class EtcdConnection:
 
     def abort(self) -> None:
         """Make a call that waits in another thread raise NoAnswer."""
-        try:
+        with suppress(OSError, AttributeError):  # it has ended
             self._http.sock.shutdown(socket.SHUT_RDWR)
-        except (OSError, AttributeError):
-            pass  # it has ended
 
     def close(self) -> None:
         """Close the connection."""

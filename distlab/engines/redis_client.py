@@ -8,6 +8,7 @@ to WAIT in time.
 
 import json
 import socket
+from contextlib import suppress
 from typing import Any
 
 from distlab.engines.driving import NoAnswer, Refused, as_text, as_value
@@ -86,10 +87,8 @@ class RedisConnection:
 
     def abort(self) -> None:
         """Make a call that waits in another thread raise NoAnswer."""
-        try:
+        with suppress(OSError, AttributeError):  # it has ended
             self._redis._sock.shutdown(socket.SHUT_RDWR)
-        except (OSError, AttributeError):
-            pass  # it has ended
 
     def close(self) -> None:
         """Close the connection."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count
+from pathlib import Path
 
 import cloudpickle
 
@@ -107,11 +108,9 @@ class WorkerPool:
 
     def store(self, kind: str, data: bytes) -> str:
         """Write bytes to the notebook's own folder; return the path."""
-        name = f"{kind}-{next(self._files)}"
-        path = os.path.join(self.folder, "notebook", name)
+        path = os.path.join(self.folder, "notebook", f"{kind}-{next(self._files)}")
         try:
-            with open(path, "wb") as file:
-                file.write(data)
+            Path(path).write_bytes(data)
         except OSError as error:
             raise WorkdirError(f"{path} cannot be written: {error}.") from None
         return path

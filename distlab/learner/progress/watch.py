@@ -12,6 +12,7 @@ import atexit
 import os
 import sys
 import threading
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
@@ -83,7 +84,7 @@ class NotebookWatch:
 
     def after_cell(self, result) -> None:
         """Record that a cell has run, its grade, and a hint."""
-        try:
+        with suppress(Exception):  # a cell must not fail because of its recording
             info = result.info
             if info.cell_id and result.success:
                 self._add(_ran, info.cell_id)
@@ -94,21 +95,14 @@ class NotebookWatch:
                 self._add(_attempted, info.cell_id, earned, points)
             if self._step and "hint()" in info.raw_cell:
                 self._add(_hinted, self._step)
-        except Exception:
-            pass  # a cell must not fail because of its recording
 
     def after_guess(self, guess, measured) -> None:
         """Record a question, the guess, and its outcome."""
-        try:
-            value = guess.value
+        with suppress(Exception):
+            value, answer = guess.value, guess.answer
             if value is not None:
-                said = guess.answer.said(value)
-                outcome = (
-                    "" if measured is None else guess.answer.outcome(value, measured)
-                )
-                self._add(_guessed, guess.question, said, outcome)
-        except Exception:
-            pass
+                outcome = "" if measured is None else answer.outcome(value, measured)
+                self._add(_guessed, guess.question, answer.said(value), outcome)
 
     def _add(self, change, *arguments):
         self._changes.append((change, arguments))
@@ -141,10 +135,8 @@ class NotebookWatch:
             for change, arguments in changes:
                 change(entry, *arguments)
 
-        try:
+        with suppress(Exception):  # a full disk is not worth a word in a lesson
             self._record.update(apply)
-        except Exception:
-            pass  # a full or read-only disk: this is not worth a word in a lesson
 
 
 def _points(source):

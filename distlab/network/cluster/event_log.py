@@ -14,6 +14,7 @@ the order in which they were sent.
 import json
 import os
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from distlab.network.cluster.partitions import FaultRecord
@@ -45,8 +46,7 @@ class EventLog:
 def read_log(folder: str, name: str) -> list[list]:
     """Return the lines of a log up to now, without one that is being written."""
     try:
-        with open(_path(folder, name), "rb") as file:
-            text = file.read()
+        text = Path(_path(folder, name)).read_bytes()
     except FileNotFoundError:
         return []
     return [json.loads(line) for line in text[: text.rfind(b"\n") + 1].splitlines()]

@@ -5,6 +5,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any
 
 from distlab.errors import InvalidArgument
@@ -45,17 +46,13 @@ class Requests:
 
     def ring(self) -> None:
         """Wake the thread."""
-        try:
+        with suppress(OSError):  # it is full, or the thread has ended
             self._bell.send(b"!")
-        except OSError:
-            pass  # it is full, or the thread has ended
 
     def serve(self) -> None:
         """Run the queued calls; called in the thread."""
-        try:
+        with suppress(BlockingIOError):
             self._ours.recv(4096)
-        except BlockingIOError:
-            pass
         while self._asked:
             self._do(*self._asked.popleft())
 

@@ -44,7 +44,7 @@ class Replayed:
             fit = f"{self.fits} steps fit; then '{step}' does not: {self.stopped}. "
         else:
             fit = f"All {self.fits} steps fit. "
-        return fit + (self.why if self.why else "Nothing is wrong with the outcome.")
+        return fit + (self.why or "Nothing is wrong with the outcome.")
 
 
 def replay(
