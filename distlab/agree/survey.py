@@ -142,8 +142,6 @@ def survey(
     """Measure several stores of three nodes, each under its name (see `measure`)."""
     with Progress() as progress:
         return Survey(
-            [
-                measured(make, name, 3, seeds, simulate, progress)
-                for name, make in stores.items()
-            ]
+            measured(make, name, 3, seeds, simulate, progress)
+            for name, make in stores.items()
         )

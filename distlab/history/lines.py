@@ -105,12 +105,8 @@ def from_lines(text: str, source: str) -> list[tuple[Operation, str]]:
         event = _event(line, torn=number == len(lines))
         client, time = event["client"], event.get("time")
         if event["event"] == "invoke":
-            pairing.invoke(
-                line,
-                client,
-                Call(event["op"], event.get("key"), event.get("value")),
-                time,
-            )
+            call = Call(event["op"], event.get("key"), event.get("value"))
+            pairing.invoke(line, client, call, time)
         else:
             result = event.get("result")
             pairing.answer(line, client, event["event"], result, time)

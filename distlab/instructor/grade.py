@@ -88,12 +88,8 @@ class Grading:
         with self.course.gradebook() as gradebook:
             students = students_of(gradebook)
             self.steps = steps_of(gradebook, self.assignment)
-        self.found = find_submissions(
-            self.course.folder("submitted"),
-            self.assignment,
-            self.course.assignments(),
-            students,
-        )
+        submitted, known = self.course.folder("submitted"), self.course.assignments()
+        self.found = find_submissions(submitted, self.assignment, known, students)
 
     def release(self) -> None:
         """Close the lock's file in a fork; the parent keeps the lock."""

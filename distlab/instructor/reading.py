@@ -147,12 +147,8 @@ def _upgraded(loaded, notes):
     if major < 4:
         notes.append(f"an old notebook (nbformat {major}), upgraded")
         try:
-            return nbformat.convert(
-                nbformat.versions[major].to_notebook_json(loaded)
-                if hasattr(nbformat.versions[major], "to_notebook_json")
-                else from_dict(loaded),
-                4,
-            )
+            read = getattr(nbformat.versions[major], "to_notebook_json", from_dict)
+            return nbformat.convert(read(loaded), 4)
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise Unreadable(f"its old format cannot be upgraded: {error!r}")
     loaded["nbformat"] = 4

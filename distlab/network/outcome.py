@@ -38,9 +38,7 @@ class Outcome:
         counts = Counter(operation.outcome for operation in self.history)
         described = [f"{counts[how]:,} {_TOLD[how]}" for how in _TOLD if counts[how]]
         operations = f"{asked:,} operation{'s' * (asked != 1)}"
-        parts = (
-            [f"{operations}: {', '.join(described)}"] if asked else ["no operations"]
-        )
+        did = f"{operations}: {', '.join(described)}" if asked else "no operations"
         nodes = range(self.trace.world_size - self.trace.clients)
         sends = [
             event
@@ -49,9 +47,9 @@ class Outcome:
         ]
         sent, dropped = len(sends), sum(map(is_lost, sends))
         gone = f", {dropped:,} dropped" if dropped else ""
-        parts.append(f"{sent:,} message{'s' * (sent != 1)} between nodes{gone}")
-        parts.append(readable_seconds(self.elapsed_s))
-        return f"{self.trace.actors()}; {'; '.join(parts)}"
+        passed = f"{sent:,} message{'s' * (sent != 1)} between nodes{gone}"
+        took = readable_seconds(self.elapsed_s)
+        return f"{self.trace.actors()}; {did}; {passed}; {took}"
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         headline = f"<b>{html.escape(repr(self))}</b>"

@@ -124,11 +124,8 @@ def _tried(functions, files, plans):
             tried.append(_job(functions, plan))
         except TaskFailed as failed:
             story = str(failed).replace("  Nothing of the job's output is left.", "")
-            return tried, (
-                story.rstrip(),
-                type(failed.cause).__name__,
-                str(failed.cause),
-            )
+            cause = failed.cause
+            return tried, (story.rstrip(), type(cause).__name__, str(cause))
     return tried, None
 
 

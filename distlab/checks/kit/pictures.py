@@ -91,14 +91,8 @@ class Played:
 
 def _strangers(both):
     """Return True if two runs begin with messages between different ranks."""
-    pairs = [
-        {
-            (move.src, move.dst)
-            for frame in animation.frames[1:2]
-            for move in frame.moves
-        }
-        for animation in (both.animation, both.ideal)
-    ]
+    firsts = (animation.frames[1:2] for animation in (both.animation, both.ideal))
+    pairs = [{(m.src, m.dst) for f in frames for m in f.moves} for frames in firsts]
     return all(pairs) and not pairs[0] & pairs[1]
 
 

@@ -227,12 +227,9 @@ def main(child: Child) -> None:
         with hushed():
             while True:
                 order = json.loads(child.receive())
-                ran = execute(
-                    Path(order["lesson"]),
-                    Path(order["folder"]),
-                    Settings(**order["settings"]),
-                    lambda: child.send(b"null"),
-                )
+                places = Path(order["lesson"]), Path(order["folder"])
+                settings = Settings(**order["settings"])
+                ran = execute(*places, settings, lambda: child.send(b"null"))
                 described = asdict(ran) | {"page": str(ran.page)}
                 child.send(json.dumps(described).encode())
     except KeyboardInterrupt:

@@ -97,18 +97,12 @@ def _fields(block, file):
 def _card(fields, lesson, file):
     text = {name: _prose(lines) for name, lines in fields.items()}
     if text["level"] not in LEVELS:
-        _refuse(
-            file,
-            fields["level"][0][0],
-            f"the level is one of {', '.join(LEVELS)}, not {text['level']!r}",
-        )
+        said = f"the level is one of {', '.join(LEVELS)}, not {text['level']!r}"
+        _refuse(file, fields["level"][0][0], said)
     for name in ("id", "cell"):
         if not re.fullmatch(r"[\w-]+", text[name]):
-            _refuse(
-                file,
-                fields[name][0][0],
-                f"the {name} is letters, digits and dashes, not {text[name]!r}",
-            )
+            said = f"the {name} is letters, digits and dashes, not {text[name]!r}"
+            _refuse(file, fields[name][0][0], said)
     return Card(
         **{name: text[name] for name in (*_HEADS, "question")},
         key_points=_points(fields["key points"], file),

@@ -52,16 +52,14 @@ class Partitions:
 
     def severed(self) -> frozenset[tuple[int, int]]:
         """Return the links that are cut, as (sender, receiver)."""
-        gone = set()
-        for sides in self.splits.values():
-            gone |= {
-                (one, other)
-                for side in sides
-                for one in side
-                for other in range(self.count)
-                if other not in side
-            }
-        return frozenset(gone)
+        return frozenset(
+            (one, other)
+            for sides in self.splits.values()
+            for side in sides
+            for one in side
+            for other in range(self.count)
+            if other not in side
+        )
 
     def sides(self) -> list[list[int]]:
         """Return the groups of nodes that can reach each other, directly or not."""
