@@ -119,7 +119,7 @@ class Seated:
     """The Comm of a rank in another one's role; `seats`: rank -> its role."""
 
     def __init__(self, comm, seats: Sequence[int]):
-        self._comm, self._seats = comm, seats
+        self._comm = comm
         self._rank_at = {seat: rank for rank, seat in enumerate(seats)}
         self.rank, self.world_size = seats[comm.rank], comm.world_size
         self.mark = comm.mark
