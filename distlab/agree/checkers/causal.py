@@ -37,13 +37,12 @@ _NAME = "causal memory"
 
 
 class _Bad(NamedTuple):
-    """A bad pattern: a read, the write it saw, and a later write that its client knew.
+    """A bad pattern: a read, and a later write than it saw, which its client knew.
 
     All None: the causal order has a cycle.
     """
 
     read: int | None = None
-    saw: int | None = None
     missed: int | None = None
 
 
@@ -113,11 +112,11 @@ def _known(accesses, seen, causes, client):
             others = order.before[read] & writes.get(accesses.all[read].key, 0)
             if saw == INITIAL:
                 if others:
-                    return order, _Bad(read, saw, next(bits(others)))
+                    return order, _Bad(read, next(bits(others)))
                 continue
             for other in bits(others & ~(1 << saw) & ~order.before[saw]):
                 order.add(other, saw)
-                added = _Bad(read, saw, other)
+                added = _Bad(read, other)
         if added is None:
             return order, None
         if not order.close():
