@@ -4,7 +4,7 @@ S is the bytes of the whole list, so that a rank contributes S/n.
 """
 
 from distlab.collectives.arguments import flat_view, rooms_for
-from distlab.collectives.powers import Places, powers_below
+from distlab.collectives.powers_of_two import Places, powers_below
 
 __all__ = ["bruck_all_gather", "recursive_doubling_all_gather", "ring_all_gather"]
 

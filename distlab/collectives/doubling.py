@@ -2,7 +2,7 @@
 
 from distlab.collectives.arguments import flat_view
 from distlab.collectives.chunks import chunk_edges, room_like
-from distlab.collectives.powers import Places, powers_below
+from distlab.collectives.powers_of_two import Places, powers_below
 from distlab.collectives.reductions import SUM
 
 __all__ = ["halving_doubling_all_reduce", "recursive_doubling_all_reduce"]

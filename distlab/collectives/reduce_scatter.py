@@ -8,7 +8,7 @@ import itertools
 
 from distlab.collectives.arguments import flat_view
 from distlab.collectives.chunks import chunk_edges, room_for, room_like, split
-from distlab.collectives.powers import Places, powers_below
+from distlab.collectives.powers_of_two import Places, powers_below
 from distlab.collectives.reductions import SUM
 
 __all__ = [

@@ -33,7 +33,7 @@ def collect(
 
         course = Course()
         from distlab.instructor import collecting
-        from distlab.instructor.marks import students_of
+        from distlab.instructor.gradebook import students_of
     name = meant(assignment, course.assignments())
     if not folder.is_dir():
         raise CourseUnusable(f"{folder} is not a folder. Unpack what you downloaded.")

@@ -15,8 +15,8 @@ not depend on any of these. `replay` runs the same schedule for thousands of sim
 
 from distlab.dataflow.mapreduce.mapreduce import MapReduce
 from distlab.dataflow.mapreduce.output import Output
-from distlab.dataflow.mapreduce.replay import simulate
-from distlab.dataflow.mapreduce.simulated import Machines, SimulatedJob
+from distlab.dataflow.mapreduce.simulated_job import Machines, SimulatedJob
+from distlab.dataflow.mapreduce.simulation import simulate
 from distlab.dataflow.rdd import RDD, Context, StorageLevel
 
 __all__ = [

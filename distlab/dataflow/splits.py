@@ -6,7 +6,7 @@ from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import NamedTuple
 
-from distlab.dataflow import lines
+from distlab.dataflow import line_boundaries as lines
 from distlab.errors import InvalidArgument, WorkdirError
 from distlab.units import MiB, readable_bytes
 

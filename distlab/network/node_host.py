@@ -18,8 +18,7 @@ from reprlib import repr as briefly
 from typing import Any
 
 from distlab.errors import InvalidArgument
-from distlab.network.copying import ATOMS, NotPlain, plain_copy
-from distlab.network.failures import never_returned, no_effects, nonsense, raised
+from distlab.network.copies import ATOMS, NotPlain, plain_copy
 from distlab.network.node import (
     CancelTimer,
     Effect,
@@ -31,6 +30,7 @@ from distlab.network.node import (
     Send,
     SetTimer,
 )
+from distlab.network.node_diagnosis import never_returned, no_effects, nonsense, raised
 from distlab.network.watchdog import NeverReturned
 from distlab.trace import Call
 

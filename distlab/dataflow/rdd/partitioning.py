@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from distlab.dataflow.functions import unhashable
+from distlab.dataflow.user_functions import unhashable
 
 __all__ = ["Partitioner", "RangeOf", "partition_numbers", "portable_hash"]
 

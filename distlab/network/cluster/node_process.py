@@ -35,8 +35,8 @@ from distlab.network.cluster.wire import (
     address_in,
 )
 from distlab.network.describe import describe, describe_response, shorten
-from distlab.network.failures import payload_of
 from distlab.network.node import CancelTimer, Note, Refuse, Reply, Save, Send, SetTimer
+from distlab.network.node_diagnosis import payload_of
 from distlab.network.node_host import NodeHost, make_node
 from distlab.network.watchdog import Watchdog
 from distlab.processes import Child, Disconnected

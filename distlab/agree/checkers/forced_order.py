@@ -13,9 +13,9 @@ Source: Gibbons and Korach, Testing shared memories, 1997.
 from collections import defaultdict
 from collections.abc import Sequence
 
-from distlab.agree.checkers.evidence import result_of
-from distlab.agree.checkers.order import PartialOrder, bits
-from distlab.agree.models import Model
+from distlab.agree.checkers.partial_order import PartialOrder, bits
+from distlab.agree.checkers.preconditions import result_of
+from distlab.agree.sequential_specifications import Model
 from distlab.trace import Operation
 
 __all__ = ["Forced"]

@@ -21,10 +21,10 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from distlab.agree.checkers.evidence import result_of
-from distlab.agree.checkers.forced import Forced
+from distlab.agree.checkers.forced_order import Forced
+from distlab.agree.checkers.preconditions import result_of
 from distlab.agree.checkers.shrink import perhaps
-from distlab.agree.models import Model
+from distlab.agree.sequential_specifications import Model
 from distlab.trace import Operation
 
 __all__ = ["SearchResult", "find_order"]
