@@ -11,8 +11,8 @@ import pytest
 import setuptools  # noqa: F401 - for nbgrader: it fails once something has sought pip
 from leaks import left_since, what_there_is
 
-from distlab import cells
-from distlab.imports import leave_out_grammars
+from distlab import cell_sources as cells
+from distlab.optional_imports import leave_out_grammars
 
 leave_out_grammars()
 # Beside other tests, and on a machine that does something else, all takes longer.

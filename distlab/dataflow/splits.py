@@ -1,4 +1,4 @@
-"""Inputs cut into splits by bytes; `lines` defines the lines of a piece."""
+"""Inputs cut into splits by bytes; `line_boundaries` defines the lines of a piece."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,7 @@ from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import NamedTuple
 
-from distlab.dataflow import lines
+from distlab.dataflow import line_boundaries as lines
 from distlab.errors import InvalidArgument, WorkdirError
 from distlab.units import MiB, readable_bytes
 

@@ -20,10 +20,10 @@ from distlab.processes.child import die_with, keep_only
 from distlab.processes.server import Server, be_subreaper
 from distlab.processes.server_handle import ServerHandle
 from distlab.processes.wire import Disconnected, receive_request
-from distlab.sandbox import pristine
+from distlab.sandbox import undo_patches as pristine
+from distlab.sandbox.fork_server import InOwnNamespaces
+from distlab.sandbox.ipython_shell import Shell
 from distlab.sandbox.limits import ResourceLimits
-from distlab.sandbox.shell import Shell
-from distlab.sandbox.template import InOwnNamespaces
 
 __all__ = ["Named", "main", "notebook"]
 

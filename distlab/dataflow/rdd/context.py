@@ -16,15 +16,15 @@ from functools import partial
 from itertools import accumulate, pairwise
 from numbers import Number
 
-from distlab.dataflow.limits import check_limits
+from distlab.dataflow.arguments import check_limits
 from distlab.dataflow.rdd import files as text
-from distlab.dataflow.rdd.chunks import read_segments
 from distlab.dataflow.rdd.cluster import WorkerPool
-from distlab.dataflow.rdd.graph import DatasetNode, serialize
+from distlab.dataflow.rdd.dependencies import DatasetNode, serialize
 from distlab.dataflow.rdd.rdd import RDD
+from distlab.dataflow.rdd.record_batches import read_segments
 from distlab.dataflow.rdd.report import JobReport, report_of
 from distlab.dataflow.rdd.scheduler import Action
-from distlab.dataflow.rdd.shared import Accumulator, Broadcast
+from distlab.dataflow.rdd.shared_variables import Accumulator, Broadcast
 from distlab.errors import ContextStopped, InvalidArgument, NestedRDD
 from distlab.faults import WorkerFault, check_worker_faults
 from distlab.processes import Interrupts

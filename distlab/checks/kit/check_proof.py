@@ -21,9 +21,9 @@ from types import ModuleType
 from rich.table import Table
 from rich.text import Text
 
-from distlab.cells import learn
-from distlab.checks.kit.variants import concerned, read_variants
-from distlab.checks.kit.verdict import Verdict, VerdictDisplay, showing_on
+from distlab.cell_sources import learn
+from distlab.checks.kit.answer_variants import concerned, read_variants
+from distlab.checks.kit.grading import Verdict, VerdictDisplay, showing_on
 from distlab.errors import DistlabError
 
 __all__ = ["AnswerRow", "Proof", "faults", "grade_notebook", "prove"]
