@@ -8,7 +8,7 @@ from nbformat import from_dict
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade
 
-from distlab.instructor.filled_exercise import hides_between, visible
+from distlab.instructor.skeleton import hides_between, visible
 from distlab.instructor.safe_outputs import MARK, text
 
 __all__ = ["FeedbackPage", "StudentsView"]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nbformat.notebooknode import NotebookNode
 
-from distlab.instructor.filled_exercise import grade_id_of
+from distlab.instructor.skeleton import grade_id_of
 from distlab.instructor.notebook_reader import (
     Unreadable,
     bytes_of,
