@@ -8,13 +8,13 @@ from pathlib import Path
 
 from nbformat.notebooknode import NotebookNode
 
-from distlab.instructor.skeleton import grade_id_of
 from distlab.instructor.notebook_reader import (
     Unreadable,
     bytes_of,
     notebook_from,
     notebooks_in_zip,
 )
+from distlab.instructor.skeleton import grade_id_of
 
 __all__ = ["choose", "plain_files", "plain_name"]
 

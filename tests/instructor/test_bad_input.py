@@ -7,9 +7,9 @@ import nbformat
 import pytest
 from courses import STEM, TWO, cell, exercise
 
-from distlab.instructor.skeleton import filled
 from distlab.instructor.notebook_choice import choose
 from distlab.instructor.notebook_reader import Unreadable, notebook_from
+from distlab.instructor.skeleton import filled
 from distlab.instructor.submissions import find_submissions
 
 NAMES = [c.id for c in exercise().cells]
