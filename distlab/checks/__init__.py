@@ -43,9 +43,10 @@ To add an exercise:
 1. `distlab/checks/total.py` as above. `without=` withholds the solution: the processes
    lack the package and all its modules, so that importing them is no answer.
 2. `solutions/99_total/99_total.ipynb`, an nbgrader source with descriptive cell ids;
-   begin with a copy of one, such as 00, for nbgrader's metadata. Text cells have none. A locked cell imports `grade` and `hint` from here, and
-   `from distlab.checks import total as checks`; solution cells have their answers
-   between `### BEGIN SOLUTION` and `### END SOLUTION`; a grade cell is
+   begin with a copy of one, such as 00, for nbgrader's metadata. Text cells have none.
+   A locked cell imports `grade` and `hint` from here, and `from distlab.checks import
+   total as checks`; solution cells have their answers between `### BEGIN SOLUTION` and
+   `### END SOLUTION`; a grade cell is
 
        hidden = []
        ### BEGIN HIDDEN TESTS
