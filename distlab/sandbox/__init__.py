@@ -14,7 +14,7 @@ and Python read-only, no other file, no network but a loopback, no process but i
 """
 
 from distlab.sandbox.bwrap import why_no_sandbox
-from distlab.sandbox.notebook import Named
+from distlab.sandbox.named_objects import Named
 from distlab.sandbox.sandbox import Sandbox, SandboxedNotebook
 
 __all__ = ["Named", "Sandbox", "SandboxedNotebook", "why_no_sandbox"]

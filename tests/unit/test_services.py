@@ -21,7 +21,8 @@ from distlab.launch.machine import count_gpus
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "lessons").glob("*.ipynb"))
-NAMED = "from distlab.commands.running.hosted_notebooks import here; print(here() and here().name)"
+NAMED = "from distlab.commands.running.hosted_notebooks import here\n"
+NAMED += "print(here() and here().name)"
 
 
 def python(*words, **variables):

@@ -1,7 +1,7 @@
 """Records written to part files: as text, all or nothing, and as a checkpoint.
 
-Every file has pieces of its own; an empty one has none. `lines` defines a line, and the
-piece that it belongs to, for MapReduce too.
+Every file has pieces of its own; an empty one has none. `line_boundaries` defines a
+line, and the piece that it belongs to, for MapReduce too.
 """
 
 import glob
