@@ -63,12 +63,8 @@ class _PlainUnpickler(pickle.Unpickler):
             if kind in _MADE.values():
                 return functools.partial(kind)
             if isinstance(kind, type) and issubclass(kind, BaseException):
-                return functools.partial(_new_error, kind)
+                return functools.partial(kind.__new__, kind)
         raise _not_plain(name.rpartition(".")[2])
-
-
-def _new_error(kind, *args):
-    return kind.__new__(kind, *args)
 
 
 _MADE_BY = {"_rebuild_tensor_v2": "Tensor", "_rebuild_parameter": "Parameter"}

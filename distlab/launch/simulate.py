@@ -91,7 +91,9 @@ def simulate(
         engine.run([_body(engine, rank, fn, args) for rank in range(world_size)])
     board = SimulatedBoard(engine)
     failure = _failure(engine, board, timeout_s)
-    _forget_ranks(before_bytes)
+    for free in (return_free_memory, gc.collect, return_free_memory):
+        if resident_bytes() > before_bytes + _KEPT_BYTES:
+            free()  # as the end of a process would
     if engine.interrupted:
         raise tell(failure, board, faults, [""] * world_size)
     return FinishedSimulation(engine.values, engine.ended_s, board, failure)
@@ -106,13 +108,6 @@ def _body(engine, rank, fn, args):
         return result
 
     return body
-
-
-def _forget_ranks(before_bytes):
-    """Free the memory of simulated ranks, as the end of a process would."""
-    for free in (return_free_memory, gc.collect, return_free_memory):
-        if resident_bytes() > before_bytes + _KEPT_BYTES:
-            free()
 
 
 def _failure(engine, board, timeout_s):

@@ -80,10 +80,6 @@ def progress(
     return ["Some ranks wait for others:", *_doings(scene, list(others))]
 
 
-def _in_call(now, number, group):
-    return (now.call, now.group) == (number, group)
-
-
 def _doings(scene, ranks):
     shown = ranks if len(ranks) <= _SHOWN_RANKS else ranks[: _SHOWN_RANKS - 1]
     lines = [f"    {scene.doing(rank)}{scene.where(rank)}" for rank in shown]
@@ -235,13 +231,14 @@ class _Story:
         missing = [r for r in members if r not in inside]
         where = shown(self.board.call(inside[0], number, group))
         doing = "; ".join(self.scene.doing(rank) for rank in missing[:3])
-        waiting = [r for r in inside if _in_call(self.board.now(r), number, group)]
+        now = {rank: self.board.now(rank) for rank in inside}
+        waiting = [r for r, n in now.items() if (n.call, n.group) == (number, group)]
         wait = "waits" if len(waiting) == 1 else "wait"
         afters = {self.scene.after_passes(r) for r in missing}
         returned = all(rank in self.failure.outcomes for rank in missing)
         known = returned and len(afters) == 1 and min(afters)
         after = f"returned{min(afters)} and " if known else ""
-        during = self.scene.pass_of(inside[0], self.board.now(inside[0]))
+        during = self.scene.pass_of(inside[0], now[inside[0]])
         cause = (
             f"{ranks_in_words(missing)} {after}never called {where}, "
             f"which {ranks_in_words(waiting)} {wait} in{during}"
