@@ -17,7 +17,7 @@ from distlab.simulated import Engine, Fabric, SimulatedBoard, SimulatedComm
 from distlab.simulated.own_state import one_thread
 from distlab.units import MB
 
-__all__ = ["FinishedSimulation", "run_simulated", "simulate"]
+__all__ = ["FinishedSimulation", "simulate"]
 
 _KEPT_BYTES = 16 * MB  # growth of memory by a run below which nothing is freed
 
@@ -48,24 +48,6 @@ class FinishedSimulation(NamedTuple):
             elapsed_s=self.elapsed_s,
             backend="a simulated fabric",
         )
-
-
-def run_simulated(
-    fn: Callable,
-    world_size: int,
-    *,
-    args: Sequence,
-    fabric: Fabric,
-    faults: Sequence[Fault],
-    timeout_s: float,
-) -> Report:
-    """Call `fn(comm, *args)` on simulated ranks; return their report.
-
-    Raises: WorldFailed as `run` does, with the same diagnosis.
-    """
-    limits = {"faults": faults, "timeout_s": timeout_s}
-    ended = simulate(fn, world_size, args=args, fabric=fabric, **limits)
-    return ended.report(faults)
 
 
 def simulate(
