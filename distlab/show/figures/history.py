@@ -17,7 +17,7 @@ from distlab.show.canvas.theme import INK, MUTED, RIGHT, WARNING, rank_color
 from distlab.show.canvas.time_axis import TimeAxis
 from distlab.show.reading.histories import Histories, answered_before
 from distlab.show.reading.rounds import selected
-from distlab.show.reading.sentences import plural
+from distlab.show.reading.sentences import capital, plural
 
 __all__ = ["history"]
 
@@ -153,9 +153,8 @@ class _History:
         if not judged.how:
             return "", []
         how = f"{judged.model}: {judged.how}" if judged.model else judged.how
-        how = how[0].upper() + how[1:]
-        why = judged.why[:1].upper() + judged.why[1:]
-        return how, wrapped(why, PAGE_WIDTH - 2 * MARGIN, _SAID, most=4)
+        width = PAGE_WIDTH - 2 * MARGIN
+        return capital(how), wrapped(capital(judged.why), width, _SAID, most=4)
 
     def _key(self):
         """Return the entries of the legend for the bars that are drawn."""

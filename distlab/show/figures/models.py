@@ -16,6 +16,7 @@ from distlab.show.canvas.canvas import PAGE_WIDTH, Canvas, pill, strokes, write
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.text import literal, width_of
 from distlab.show.canvas.theme import INK, MUTED, rank_color, tint
+from distlab.show.reading.sentences import capital
 
 __all__ = ["models"]
 
@@ -86,5 +87,5 @@ def models(*, title: str = "") -> Picture:
     said += [f"{a} implies {', '.join(b)}." for a, b in _IMPLIES.items()]
     for how, words in _MEANS.items():
         own = [name for name, (_, _, each) in _PLACES.items() if each == how]
-        said.append(f"{words[0].upper()}{words[1:]}: {', '.join(own)}.")
+        said.append(f"{capital(words)}: {', '.join(own)}.")
     return Picture(canvas.figure, " ".join(said))

@@ -16,7 +16,7 @@ from distlab.show.canvas.scale import Scale
 from distlab.show.canvas.text import fitted, literal, width_of
 from distlab.show.canvas.theme import GRID, INK, MUTED, rank_color
 from distlab.show.reading.amounts import amount_of, checked_number, times
-from distlab.show.reading.sentences import plural
+from distlab.show.reading.sentences import capital, plural
 from distlab.units import readable_seconds
 
 __all__ = ["rates"]
@@ -166,8 +166,8 @@ class _Rates:
 
 
 def _listed(names):
-    text = ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
-    return text[0].upper() + text[1:]
+    between = " and " if len(names) > 1 else ""
+    return capital(", ".join(names[:-1]) + between + names[-1])
 
 
 def _checked(runs):

@@ -8,7 +8,7 @@ from distlab.show.player.explain import explain, fault_words, title_of
 from distlab.show.player.geometry import MOST_CHUNKS, Geometry
 from distlab.show.player.shown_steps import gone_ranks, shown_steps_of, tables_at_start
 from distlab.show.reading.rounds import in_common
-from distlab.show.reading.sentences import headline, left_out, plural
+from distlab.show.reading.sentences import capital, headline, left_out, plural
 from distlab.show.reading.trace_reading import Reading
 from distlab.trace import is_lost, members_of
 from distlab.units import readable_bytes
@@ -132,9 +132,8 @@ class Animation:
         frames = [Frame("Start", "start", text, [], sent, tables, start_s, [])]
         rounds, last_title = self.reading.rounds, ""
         for stop, short in zip(shown_steps, _shorts(shown_steps), strict=True):
-            text = explain(stop, tables, self.reading) + self._struck(
-                frames[-1].at_s, stop
-            )
+            text = explain(stop, tables, self.reading)
+            text += self._struck(frames[-1].at_s, stop)
             title = title_of(stop, rounds)
             if title == last_title and stop.rounds[0]:
                 title += f" (round {stop.rounds[0]} of {rounds})"
@@ -162,7 +161,7 @@ class Animation:
         described = [
             fault_words(e) for e in self.faults if since_s < e.start <= until_s
         ]
-        return "".join(f" {words[0].upper()}{words[1:]}." for words in described)
+        return "".join(f" {capital(words)}." for words in described)
 
     def _opening(self, anything):
         if not anything:

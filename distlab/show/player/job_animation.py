@@ -16,7 +16,7 @@ from distlab.show.player.geometry import MOST_CHUNKS, MOST_TABLES, Geometry
 from distlab.show.player.moments import described, moments_of
 from distlab.show.player.shown_steps import Move
 from distlab.show.reading.attempts import Attempts
-from distlab.show.reading.sentences import left_out, plural
+from distlab.show.reading.sentences import capital, left_out, plural
 from distlab.show.reading.trace_reading import Reading, Span
 
 __all__ = ["JobAnimation"]
@@ -146,15 +146,12 @@ class JobAnimation(Animation):
 
     def _title(self, moment, done):
         if moment.kills:
-            words = " and ".join(
-                f"{self.who} {k.worker} {k.how}" for k in moment.kills[:3]
-            )
-            return words[0].upper() + words[1:]
+            kills = [f"{self.who} {k.worker} {k.how}" for k in moment.kills[:3]]
+            return capital(" and ".join(kills))
         kind = moment.kind
         total = self.attempts.tasks[kind]
         noun = f"tasks of {kind}" if kind[-1:].isdigit() else f"{kind}s"
-        words = f"{done[kind]} of {total} {noun} done"
-        return words[0].upper() + words[1:]
+        return f"{done[kind]} of {total} {noun} done"
 
     def _short(self, moment, number):
         if moment.kills:
@@ -170,11 +167,10 @@ class JobAnimation(Animation):
             for e in moment.ended
             if e.fate in ("done", "undone", "late")
         ]
-        moves += [
+        return moves + [
             Move(0, e.worker + 1, 0, 0, 1, (), (), "arrived", _short(e))
             for e in moment.begun
         ]
-        return moves
 
     def _notes(self):
         notes = []
