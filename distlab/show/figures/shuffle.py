@@ -29,7 +29,7 @@ _COLOR = rank_color(0)
 _WRITTEN_ON = 0.75  # the strongest shade on which ink is read well
 
 
-def shuffle(matrix, title: str = "", *, rows="map", columns="reduce") -> Picture:
+def shuffle(matrix, title: str = "") -> Picture:
     """Draw the bytes from each map task, a row, to each reduce task, a column.
 
     Darker is more. Bars at the edges are the sums, so that skew is seen at a glance;
@@ -37,19 +37,20 @@ def shuffle(matrix, title: str = "", *, rows="map", columns="reduce") -> Picture
     columns neighbours are added up.
 
     matrix: a list of rows, or an object that has one as `.shuffled`, such as the output
-    of a job. rows, columns: the name of one row or column.
+    of a job.
 
     Raises: InvalidArgument for anything but a matrix of bytes.
     """
-    names = literal(rows, 20), literal(columns, 20)
-    return _Shuffle(_checked(getattr(matrix, "shuffled", matrix)), names).picture(title)
+    return _Shuffle(_checked(getattr(matrix, "shuffled", matrix))).picture(title)
 
 
 class _Shuffle:
     """A matrix of cells with its sums. Coordinates are inches on the page."""
 
-    def __init__(self, matrix, names):
-        self.matrix, self.names = matrix, names
+    names = "map", "reduce"
+
+    def __init__(self, matrix):
+        self.matrix = matrix
         self.sizes = len(matrix), len(matrix[0])
         self.each = [-(-count // _MOST) for count in self.sizes]
         self.cells = _added(matrix, *self.each)
@@ -62,7 +63,7 @@ class _Shuffle:
             _labels(count, each)
             for count, each in zip(self.sizes, self.each, strict=True)
         ]
-        words = [f"{names[0]} {label}" for label in self.labels[0]]
+        words = [f"{self.names[0]} {label}" for label in self.labels[0]]
         self.left = MARGIN + max(width_of(text, _SIZE) for text in words) + 0.15
         room = PAGE_WIDTH - MARGIN - _SIDE - self.left
         self.wide = min(_WIDEST, room / columns)
