@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from distlab import errors
-from distlab.calls.serialize import read_untrusted
+from distlab.calls.untrusted_data import read_untrusted
 from distlab.errors import NotSerializable
 from distlab.launch.call import RankOutcome, RunningCall
 from distlab.launch.clocks import FabricClock, RealClock
