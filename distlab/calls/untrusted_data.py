@@ -84,9 +84,8 @@ def _check_plain(thing):
     while left:
         (thing, level), looked = left.pop(), looked + 1
         kind = type(thing)
-        leaf = kind in _LEAVES or (
-            kind is int and thing.bit_length() <= _MOST_DIGITS_BITS
-        )
+        short = kind is int and thing.bit_length() <= _MOST_DIGITS_BITS
+        leaf = kind in _LEAVES or short
         flat = kind in _MANY and _LEAVES.issuperset(map(type, thing))
         looked += len(thing) if flat else 0
         if looked >= _MOST_THINGS or (level > _DEEPEST and not leaf):

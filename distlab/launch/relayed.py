@@ -195,9 +195,8 @@ class _RelayedCall(RunningCall):
     def _blame(self, rank, what):
         if rank not in self.outcomes:
             said = f"rank {rank} sent {what}, and is not heard any more"
-            self.outcomes[rank] = _raised(
-                rank, self._time(rank), errors.DistlabError(said)
-            )
+            error = errors.DistlabError(said)
+            self.outcomes[rank] = _raised(rank, self._time(rank), error)
 
 
 def _read_outcome(rank, payload, when):
