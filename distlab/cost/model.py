@@ -44,10 +44,7 @@ class Cost:
         )
 
     def seconds(
-        self,
-        latency_s: float,
-        bytes_per_s: float,
-        add_bytes_per_s: float | None = None,
+        self, latency_s: float, bytes_per_s: float, add_bytes_per_s: float | None = None
     ) -> float:
         """Return the time on links of this latency and rate.
 

@@ -133,10 +133,7 @@ class RelayedRanks(Ranks):
         for recorder in recorders:
             recorder.begin()
         relay = Relay(
-            recorders,
-            self.processes.post,
-            answers=self._relaying.answers,
-            clock=clock,
+            recorders, self.processes.post, answers=self._relaying.answers, clock=clock
         )
         self.board.begin(clock.latest)
         return _RelayedCall(

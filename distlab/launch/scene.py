@@ -7,13 +7,7 @@ from distlab.calls.places import learners_frames, whereabouts
 from distlab.faults import Fault, Kill
 from distlab.launch.call import Failure
 from distlab.launch.waits import waits_for
-from distlab.recorder import (
-    DESTROYED,
-    Now,
-    SharedTrace,
-    phase_of,
-    shown,
-)
+from distlab.recorder import DESTROYED, Now, SharedTrace, phase_of, shown
 from distlab.trace import members_of, mesh_dimension_of
 
 __all__ = ["WAY", "Scene", "call_in_words", "group_in_words", "how_it_died"]

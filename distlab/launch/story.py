@@ -14,12 +14,7 @@ from distlab.errors import (
 )
 from distlab.faults import Fault
 from distlab.launch.call import Failure
-from distlab.launch.scene import (
-    Scene,
-    group_in_words,
-    how_it_died,
-    ranks_in_words,
-)
+from distlab.launch.scene import Scene, group_in_words, how_it_died, ranks_in_words
 from distlab.launch.waits import cycle_among, disagreement, waits_for
 from distlab.patience import limit_in_words, more_patience
 from distlab.recorder import DESTROYED, SharedTrace, agreed, shown

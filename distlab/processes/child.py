@@ -13,12 +13,7 @@ import sys
 import types
 from itertools import pairwise
 
-from distlab.processes.wire import (
-    Disconnected,
-    FrameReader,
-    receive_frame,
-    send_frame,
-)
+from distlab.processes.wire import Disconnected, FrameReader, receive_frame, send_frame
 
 __all__ = [
     "STACKS_SIGNAL",

@@ -18,11 +18,7 @@ from torch import nn
 
 from distlab.errors import InvalidArgument
 from distlab.train.buckets import BUCKET_BYTES, FIRST_BUCKET_BYTES, grouped
-from distlab.train.sameness import (
-    check_same_model,
-    check_same_values,
-    copy_from_rank_0,
-)
+from distlab.train.sameness import check_same_model, check_same_values, copy_from_rank_0
 from distlab.train.shards import (
     FlatGroup,
     add_to_gradient,
