@@ -12,7 +12,7 @@ from distlab.show.canvas.client_lanes import ClientLanes
 from distlab.show.canvas.looks import key_of
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.rows import clock_rows, ranked_rows
-from distlab.show.canvas.text import literal, wrapped
+from distlab.show.canvas.text import wrapped
 from distlab.show.canvas.theme import INK, MUTED, RIGHT, WARNING, rank_color
 from distlab.show.canvas.time_axis import TimeAxis
 from distlab.show.reading.histories import Histories, answered_before
@@ -140,12 +140,11 @@ class _History:
             words = {"size": 10, "color": MUTED, "align": "center"}
             middle = PAGE_WIDTH / 2, y + lanes.height / 2
             write(canvas.page, *middle, "no operations were made", **words)
-        said = [f"{literal(title)}:"] if title else []
-        said += [f"History of {read.headline()}.", *self.notes, *read.sentences()]
+        said = [f"History of {read.headline()}.", *self.notes, *read.sentences()]
         said += [read.lane_words(client) for client in self.clients[:_MOST_TOLD]]
         more = len(read.clients) - _MOST_TOLD
         said += [f"And {plural(more, 'more client')}."] if more > 0 else []
-        return Picture(canvas.figure, " ".join(said))
+        return canvas.picture(said)
 
     def _verdict(self):
         """Return the verdict in a few words, and the lines of its reason."""

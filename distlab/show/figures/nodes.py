@@ -82,12 +82,11 @@ class _Nodes:
         self._draw_walls()
         self._draw_messages()
         self._draw_faults()
-        said = [f"{literal(title)}:"] if title else []
-        said += [f"Timeline of {animation.subtitle}.", *self.notes]
+        said = [f"Timeline of {animation.subtitle}.", *self.notes]
         said += [frame.text for frame in animation.frames[1:25]]
         more = len(animation.frames) - 25
         said += [f"And {plural(more, 'more frame')}."] if more > 0 else []
-        return Picture(canvas.figure, " ".join(said))
+        return canvas.picture(said)
 
     def _key(self):
         key = [(None, "arrow: a message, from where it was sent to where it arrived")]

@@ -82,13 +82,8 @@ class _Rates:
         words = "time since the job began, s"
         style = {"size": _SIZE, "color": MUTED, "align": "right"}
         write(self.page, PAGE_WIDTH - MARGIN, canvas.bottom - 0.02, words, **style)
-        said = [f"{literal(title)}:"] if title else []
-        said.append(
-            f"{_listed(self.rows)} of {plural(len(self.runs), 'run')} over time."
-        )
-        return Picture(
-            canvas.figure, " ".join([*said, *map(self._described, self.runs)])
-        )
+        said = f"{_listed(self.rows)} of {plural(len(self.runs), 'run')} over time."
+        return canvas.picture([said, *map(self._described, self.runs)])
 
     def _x(self, column, second):
         start = self.left + column * (self.wide + _COLUMN_GAP)

@@ -12,7 +12,7 @@ from collections import defaultdict
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
 from distlab.show.canvas.picture import Picture
-from distlab.show.canvas.text import literal, width_of
+from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import GRID, INK, MUTED, PAPER, rank_color, tint
 from distlab.show.reading.amounts import checked_amount, times
 from distlab.show.reading.sentences import listed, plural
@@ -89,9 +89,7 @@ class _Shuffle:
         self._draw_cells()
         self._draw_columns()
         self._draw_rows()
-        said = [f"{literal(title)}:"] if title else []
-        said += [f"Shuffle of {head}.", *notes, *self._described()]
-        return Picture(canvas.figure, " ".join(said))
+        return canvas.picture([f"Shuffle of {head}.", *notes, *self._described()])
 
     def _draw_cells(self):
         words = [[readable_bytes(count) for count in row] for row in self.cells]
