@@ -16,6 +16,7 @@ from distlab.show.player.geometry import MOST_CHUNKS, MOST_TABLES, Geometry
 from distlab.show.player.moments import described, moments_of
 from distlab.show.player.shown_steps import Move
 from distlab.show.reading.attempts import Attempts
+from distlab.show.reading.rounds import selected
 from distlab.show.reading.sentences import capital, left_out, plural
 from distlab.show.reading.trace_reading import Reading, Span
 
@@ -48,8 +49,7 @@ class JobAnimation(Animation):
         self.chunks = len(self.tasks) if few else 0
         workers = range(1, self.world_size)
         self.geometry = self._laid_out(workers)
-        many = len(workers) > MOST_ROWS
-        self.rows = [*workers[: MOST_ROWS - 1], workers[-1]] if many else [*workers]
+        self.rows, _ = selected([*workers], MOST_ROWS)
         self.stuck, self.gone = [], []
         faults = [event for event in trace.events if event.kind == "fault"]
         self.faults = [event._replace(rank=event.rank + 1) for event in faults]
@@ -188,11 +188,6 @@ class JobAnimation(Animation):
                 f"{count:,} moments are shown in {len(self.shown_steps):,} frames."
             )
         return notes
-
-    @property
-    def full_scale(self) -> float:
-        """The tasks that fill a bar: the most that a worker did."""
-        return max(self.frames[-1].sent, default=0) or 1
 
     def alt(self) -> str:
         """Return the text alternative of the animation."""
