@@ -82,7 +82,6 @@ def timeline(
     left, right = MARGIN + lanes.name_width + 0.15, PAGE_WIDTH - MARGIN
     clock.spread(left, right - lanes.stuck_width)
     labels, skipped = place_marks(reading.trace, ranks, clock.inch, right)
-
     above = 0.12 + _ROW * len({label.row for label in labels})
     room = above + lanes.height + 0.5
     subtitle = " ".join([f"{headline(whole)}.", *notes])
