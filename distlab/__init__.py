@@ -91,4 +91,4 @@ def __dir__():
 
 if "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
     # It records the learner's progress; see distlab.learner.progress.
-    import_module("distlab.learner.progress.watch").begin()
+    import_module("distlab.learner.progress.notebook_recording").begin()

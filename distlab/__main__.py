@@ -9,7 +9,7 @@ from rich.text import Text
 from typer.core import TyperGroup
 
 from distlab.errors import CourseUnusable, DistlabError, ExtraMissing, UnknownLesson
-from distlab.imports import extra_of
+from distlab.optional_imports import extra_of
 
 __all__ = ["app", "main"]
 

@@ -11,8 +11,8 @@ import pytest
 import setuptools  # noqa: F401 - for nbgrader: it fails once something has sought pip
 from leaks import left_since, what_there_is
 
-from distlab import cells
-from distlab.imports import leave_out_grammars
+from distlab import cell_sources
+from distlab.optional_imports import leave_out_grammars
 
 leave_out_grammars()
 # Beside other tests, and on a machine that does something else, all takes longer.
@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(autouse=True)
 def no_cells_of_others(monkeypatch):
     """Forget the cells of a submission that a test graded in this process."""
-    monkeypatch.setattr(cells, "_described", {})
+    monkeypatch.setattr(cell_sources, "_described", {})
 
 
 @pytest.fixture(autouse=True)

@@ -2,6 +2,7 @@
 
 from distlab.agree.checkers.causal import check_causal
 from distlab.agree.checkers.converged import check_converged
+from distlab.agree.checkers.history_verdict import HistoryVerdict
 from distlab.agree.checkers.linearizable import check_linearizable
 from distlab.agree.checkers.sequential import check_sequential
 from distlab.agree.checkers.sessions import (
@@ -10,9 +11,7 @@ from distlab.agree.checkers.sessions import (
     check_read_your_writes,
     check_writes_follow_reads,
 )
-from distlab.agree.checkers.verdict import HistoryVerdict
-from distlab.agree.measure import Measured, final_reads, measure, workload
-from distlab.agree.models import (
+from distlab.agree.sequential_specifications import (
     ANY,
     CasRegister,
     KeyValue,
@@ -23,6 +22,8 @@ from distlab.agree.models import (
     Set,
 )
 from distlab.agree.staleness import staleness
+from distlab.agree.store_comparison import STORES, Survey, survey
+from distlab.agree.store_measurement import Measured, final_reads, measure, workload
 from distlab.agree.stores import (
     Causal,
     LastWriterWins,
@@ -30,7 +31,6 @@ from distlab.agree.stores import (
     Quorum,
     VersionVectors,
 )
-from distlab.agree.survey import STORES, Survey, survey
 
 __all__ = [
     "ANY",

@@ -10,7 +10,7 @@ from distlab.agree.checkers.sessions import (
     check_read_your_writes,
     check_writes_follow_reads,
 )
-from distlab.agree.models import KeyValue
+from distlab.agree.sequential_specifications import KeyValue
 from distlab.agree.staleness import siblings
 from distlab.history import History
 

@@ -6,8 +6,8 @@ import time
 import traceback
 from collections.abc import Callable
 
-from distlab.calls.notebook import cell_number, person_is_there, show
-from distlab.calls.places import source_lines
+from distlab.calls.failure_location import source_lines
+from distlab.calls.notebook_frontend import cell_number, person_is_there, show
 from distlab.errors import brief_traceback
 
 __all__ = ["Progress"]

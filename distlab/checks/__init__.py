@@ -55,7 +55,7 @@ To add an exercise:
    and uses imports, its own constants and the learner's names, nothing else. Its
    points are in its metadata, too.
 3. `solutions/99_total/variants/`: at least two right answers that differ and five wrong
-   ones of known kinds, see `distlab.checks.kit.variants`. One calls the library.
+   ones of known kinds, see `distlab.checks.kit.answer_variants`. One calls the library.
 4. In the folder of the project, `distlab prove 99` shows the points and the hint of
    each, and which hints no answer meets.
 5. `nbgrader generate_assignment 99_total --no-db` makes `exercises/99_total`, which is
@@ -64,7 +64,7 @@ To add an exercise:
    linter. A lesson of the same name and its row in README.md belong to it.
 '''
 
+from distlab.checks.kit.grading import grade, grade_each
 from distlab.checks.kit.hints import hint
-from distlab.checks.kit.verdict import grade, grade_each
 
 __all__ = ["grade", "grade_each", "hint"]

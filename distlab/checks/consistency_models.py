@@ -93,7 +93,7 @@ def _hard(right):
 def _order(operations):
     """Return an order that explains the operations in real time, or None."""
     from distlab.agree import Register
-    from distlab.agree.checkers.search import find_order
+    from distlab.agree.checkers.order_search import find_order
 
     kept = [one for one in operations if one.outcome != "failed"]
     return find_order(kept, Register(), inf).order

@@ -4,7 +4,7 @@ S is the bytes of the whole list, so that a rank contributes S/n.
 """
 
 from distlab.collectives.arguments import flat_view, rooms_for
-from distlab.collectives.powers import Places, powers_below
+from distlab.collectives.powers_of_two import Places, powers_below
 
 __all__ = ["bruck_all_gather", "recursive_doubling_all_gather", "ring_all_gather"]
 
@@ -32,7 +32,7 @@ def recursive_doubling_all_gather(comm, tensor) -> list:
 
     A rank's tensors double with every step, and are always contiguous. If n is no power
     of two, the extra ranks send their tensor to a host first, and receive the whole
-    list last; see `powers`.
+    list last; see `powers_of_two`.
 
     Returns: a list, of which index r is a copy of rank r's tensor.
     Cost: log2 n rounds, and every rank sends (n-1)/n S, for a power of two; else

@@ -2,7 +2,7 @@
 
 from distlab.collectives.arguments import flat_view
 from distlab.collectives.chunks import room_like, split
-from distlab.collectives.powers import powers_below
+from distlab.collectives.powers_of_two import powers_below
 from distlab.collectives.reductions import SUM
 
 __all__ = ["naive_all_reduce", "ring_all_reduce", "tree_all_reduce"]

@@ -9,7 +9,7 @@ from distlab.collectives.arguments import (
     rooms_of,
 )
 from distlab.collectives.chunks import room_for
-from distlab.collectives.powers import powers_below
+from distlab.collectives.powers_of_two import powers_below
 
 __all__ = ["bruck_all_to_all", "exchange_lengths", "pairwise_all_to_all"]
 

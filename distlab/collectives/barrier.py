@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from distlab.collectives.powers import powers_below
+from distlab.collectives.powers_of_two import powers_below
 
 __all__ = ["dissemination_barrier", "naive_barrier", "tree_barrier"]
 

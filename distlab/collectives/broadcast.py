@@ -2,7 +2,7 @@
 
 from distlab.collectives.arguments import check_root, flat_view
 from distlab.collectives.chunks import chunk_edges, split
-from distlab.collectives.powers import powers_below
+from distlab.collectives.powers_of_two import powers_below
 
 __all__ = ["naive_broadcast", "scatter_all_gather_broadcast", "tree_broadcast"]
 

@@ -2,7 +2,7 @@
 
 from distlab.collectives.arguments import flat_view
 from distlab.collectives.chunks import chunk_edges, room_like
-from distlab.collectives.powers import Places, powers_below
+from distlab.collectives.powers_of_two import Places, powers_below
 from distlab.collectives.reductions import SUM
 
 __all__ = ["halving_doubling_all_reduce", "recursive_doubling_all_reduce"]
@@ -13,7 +13,7 @@ def recursive_doubling_all_reduce(comm, tensor, *, op=SUM) -> None:
 
     Both add the other's tensor, so that each sum covers twice as many ranks as before.
     If n is no power of two, the extra ranks send their tensor to a host first, and
-    receive the result last; see `powers`.
+    receive the result last; see `powers_of_two`.
 
     Cost: log2 n rounds of S for a power of two, the fewest possible; else
         floor(log2 n) + 2.
@@ -44,7 +44,7 @@ def halving_doubling_all_reduce(
     The bytes of a ring in the rounds of a tree: partners swap halves of the tensor,
     then quarters, until each has one chunk of the sum, and then in reverse order. If n
     is no power of two, the extra ranks send their tensor to a host first, and receive
-    the result last; see `powers`.
+    the result last; see `powers_of_two`.
 
     nearest_first: swap the halves with the rank beside, quarters with one 2 away and so
         on, which keeps the large messages near. Chunks are then owned in the order of

@@ -4,7 +4,7 @@ S is the bytes of the whole list, so that a rank contributes S/n.
 """
 
 from distlab.collectives.arguments import check_root, flat_view, rooms_for
-from distlab.collectives.powers import powers_below, subtree
+from distlab.collectives.powers_of_two import powers_below, subtree
 
 __all__ = ["naive_gather", "tree_gather"]
 

@@ -2,7 +2,7 @@
 
 from distlab.collectives.arguments import check_root, flat_view
 from distlab.collectives.chunks import copy_of, room_like
-from distlab.collectives.powers import powers_below
+from distlab.collectives.powers_of_two import powers_below
 from distlab.collectives.reductions import SUM
 
 __all__ = ["naive_reduce", "tree_reduce"]

@@ -8,7 +8,7 @@ import itertools
 
 from distlab.collectives.arguments import flat_view
 from distlab.collectives.chunks import chunk_edges, room_for, room_like, split
-from distlab.collectives.powers import Places, powers_below
+from distlab.collectives.powers_of_two import Places, powers_below
 from distlab.collectives.reductions import SUM
 
 __all__ = [
@@ -99,7 +99,7 @@ def recursive_halving_reduce_scatter(comm, tensor, *, op=SUM):
 
     Each rank keeps the half that contains its own chunk, and adds the partner's
     partial sum of it. If n is no power of two, the extra ranks send their tensor to a
-    host first, and receive their chunk last; see `powers`.
+    host first, and receive their chunk last; see `powers_of_two`.
 
     Returns: this rank's chunk of the result, a flat view into `tensor`.
     Cost: log2 n rounds, and every rank sends S less its own chunk, for a power of two;

@@ -5,7 +5,7 @@ S is the bytes of all of the root's tensors, so that a rank gets S/n.
 
 from distlab.collectives.arguments import check_root, flat_pieces, flat_view
 from distlab.collectives.chunks import room_for
-from distlab.collectives.powers import powers_below, subtree
+from distlab.collectives.powers_of_two import powers_below, subtree
 from distlab.errors import InvalidArgument
 
 __all__ = ["naive_scatter", "tree_scatter"]

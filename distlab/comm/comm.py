@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from distlab.comm.carry import Tensor, carried, filled, refuse_overlap
-from distlab.comm.started import Started
+from distlab.comm.asynchronous import Started
+from distlab.comm.buffers import Tensor, carried, filled, refuse_overlap
 from distlab.comm.transfer import Transfers
 from distlab.peers import (
     check_color,

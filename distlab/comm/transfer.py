@@ -21,9 +21,9 @@ import numpy as np
 import torch
 import torch.distributed as dist
 
-from distlab.comm.carry import carried, filled
+from distlab.comm.asynchronous import StartedCalls
+from distlab.comm.buffers import carried, filled
 from distlab.comm.groups import ProcessGroups
-from distlab.comm.started import StartedCalls
 from distlab.errors import InvalidArgument, MessageMismatch
 from distlab.faults import Fault, Hang, Kill, corrupted
 from distlab.peers import Disagreement, check_peer, in_new_group

@@ -31,7 +31,7 @@ def collect(
     with Progress("loading nbgrader"):
         course = open_course()
         from distlab.instructor import collecting
-        from distlab.instructor.marks import students_of
+        from distlab.instructor.gradebook import students_of
     name = meant(assignment, course.assignments())
     if not folder.is_dir():
         raise CourseUnusable(f"{folder} is not a folder. Unpack what you downloaded.")

@@ -14,10 +14,10 @@ from rich.table import Table
 from rich.text import Text
 
 import distlab
-from distlab.calls.notebook import cell_number, show
+from distlab.calls.notebook_frontend import cell_number, show
 from distlab.calls.progress import Progress
 from distlab.errors import DistlabError, InvalidArgument
-from distlab.imports import extra_of
+from distlab.optional_imports import extra_of
 from distlab.show.table import html_report
 from distlab.units import GB, readable_bytes, readable_seconds
 
@@ -103,7 +103,7 @@ def findings() -> Iterator[list[Finding]]:
 
 def _service() -> Iterator[Finding]:
     """Yield the notebook service, the best choices there, and the record's folder."""
-    from distlab.commands.running.services import here
+    from distlab.commands.running.hosted_notebooks import here
     from distlab.launch.machine import count_gpus
 
     service, gpus = here(), count_gpus()

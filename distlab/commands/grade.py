@@ -9,8 +9,8 @@ from rich.console import Console
 from rich.text import Text
 
 from distlab.calls.progress import Progress
-from distlab.commands.bar import GradingBar
 from distlab.commands.lessons import UnknownLesson
+from distlab.commands.progress_bar import GradingBar
 from distlab.errors import CourseUnusable
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from typing import Annotated
 import typer
 
 import distlab
-from distlab.commands.running.services import SERVICES, Service, repository
+from distlab.commands.running.hosted_notebooks import SERVICES, Service, repository
 from distlab.errors import InvalidArgument
 from distlab.files import course_files
 
@@ -52,7 +52,7 @@ if importlib.util.find_spec("distlab") is None:
             raise RuntimeError("{network}pip said: " + done.stderr[-300:])
     importlib.invalidate_caches()
 
-from distlab.commands.running.services import ready
+from distlab.commands.running.hosted_notebooks import ready
 
 ready()"""
 

@@ -7,8 +7,8 @@ from rich.console import Console
 from rich.text import Text
 
 from distlab.calls.progress import Progress
-from distlab.commands.bar import GradingBar
 from distlab.commands.lessons import find_exercises
+from distlab.commands.progress_bar import GradingBar
 
 __all__ = ["prove"]
 
@@ -26,7 +26,7 @@ def prove(
     solutions = find_exercises(exercise or [])
     console = Console(highlight=False)
     with Progress("loading the checks"):
-        from distlab.checks.kit.proof import prove as prove_exercise
+        from distlab.checks.kit.check_proof import prove as prove_exercise
     faults = 0
     for solution in solutions:
         with GradingBar(console, solution.name, stays=False) as bar:

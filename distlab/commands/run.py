@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from distlab.calls.progress import Progress as Waiting
-from distlab.commands.bar import bar_columns
 from distlab.commands.lessons import find_lessons, lesson_parameters
+from distlab.commands.progress_bar import bar_columns
 from distlab.commands.running.lesson_process import LessonProcesses, LessonRun, Settings
 from distlab.errors import DistlabError
 from distlab.launch.machine import available_bytes, usable_cores

@@ -1,6 +1,6 @@
 """Costs of an all-gather; a rank contributes shard_bytes, and S is n times as much."""
 
-from distlab.cost.model import Cost, PairedRanks, checked, levels
+from distlab.cost.cost import Cost, PairedRanks, checked, levels
 
 __all__ = ["bruck_all_gather", "recursive_doubling_all_gather", "ring_all_gather"]
 

@@ -3,7 +3,7 @@
 import math
 from dataclasses import replace
 
-from distlab.cost.model import (
+from distlab.cost.cost import (
     Cost,
     PairedRanks,
     checked,

@@ -1,6 +1,6 @@
 """Costs of an all-to-all; S is all n tensors of a rank, of shard_bytes each."""
 
-from distlab.cost.model import Cost, checked, levels
+from distlab.cost.cost import Cost, checked, levels
 from distlab.errors import InvalidArgument
 
 __all__ = ["bruck_all_to_all", "pairwise_all_to_all"]

@@ -8,7 +8,7 @@ gossip              all parameters to each rank that receives from this one
 
 from collections.abc import Sequence
 
-from distlab.cost.model import Cost, checked
+from distlab.cost.cost import Cost, checked
 from distlab.errors import InvalidArgument
 
 __all__ = ["check_servers", "gossip", "parameter_server"]

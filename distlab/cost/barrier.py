@@ -1,6 +1,6 @@
 """Costs of a barrier, whose messages are empty."""
 
-from distlab.cost.model import Cost, checked, children, levels
+from distlab.cost.cost import Cost, checked, children, levels
 
 __all__ = ["dissemination_barrier", "naive_barrier", "tree_barrier"]
 

@@ -1,6 +1,6 @@
 """Costs of a broadcast; S is the tensor."""
 
-from distlab.cost.model import (
+from distlab.cost.cost import (
     Cost,
     by_rank,
     checked,

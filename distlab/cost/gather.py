@@ -3,7 +3,7 @@
 A rank sends or gets shard_bytes; S, in the formulas, is all of them, n times it.
 """
 
-from distlab.cost.model import (
+from distlab.cost.cost import (
     Cost,
     by_rank,
     checked,

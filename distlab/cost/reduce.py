@@ -1,6 +1,6 @@
 """Costs of a reduce; S is the tensor."""
 
-from distlab.cost.model import Cost, by_rank, checked, levels
+from distlab.cost.cost import Cost, by_rank, checked, levels
 
 __all__ = ["naive_reduce", "tree_reduce"]
 

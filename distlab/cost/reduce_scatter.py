@@ -1,6 +1,6 @@
 """Costs of a reduce-scatter; S is the whole tensor."""
 
-from distlab.cost.model import Cost, PairedRanks, checked, chunk_bytes, edges_of, levels
+from distlab.cost.cost import Cost, PairedRanks, checked, chunk_bytes, edges_of, levels
 
 __all__ = [
     "bruck_reduce_scatter",

@@ -20,7 +20,7 @@ import functools
 from collections import defaultdict
 from typing import NamedTuple
 
-from distlab.cost.model import Cost, checked, chunk_bytes
+from distlab.cost.cost import Cost, checked, chunk_bytes
 from distlab.errors import InvalidArgument
 
 __all__ = ["double_tree_all_reduce"]

@@ -4,19 +4,18 @@
              lines     mapper,     one piece per partition        merge,
                        combiner                                   reducer
 
-Read in this order: `mapreduce` (the public class), `job` (the loop that hands out tasks
-and handles deaths), `schedule` (its decisions alone, without a process or a clock),
-`splits`, `lines`, `map_task`, `table` (bounded memory, and spilling), `sizes`
-(estimates of memory), `runs` (sorted pairs in a file), `reduce_task`, `notes` (the last
-record of a dead worker). `workers` and `worker` are the two ends of a pool that does
-not depend on any of these. `replay` runs the same schedule for thousands of simulated
-`machines`. RDDs, on the same pool, are in `rdd/`. No torch is loaded here.
+In `mapreduce/` read `mapreduce` (the public class), `job` (the loop that hands out
+tasks and handles deaths), `task_states` (its decisions alone, without a process or a
+clock), `map_task`, `map_output_buffer` (bounded memory, and spilling), `sorted_runs`,
+`reduce_task`; `simulation` makes the same decisions for thousands of machines. RDDs are
+in `rdd/`. Both use `workers` and `worker`, the two ends of a pool, and `splits`,
+`line_boundaries`, `memory_estimate`, `bad_records`. No torch is loaded here.
 """
 
 from distlab.dataflow.mapreduce.mapreduce import MapReduce
 from distlab.dataflow.mapreduce.output import Output
-from distlab.dataflow.mapreduce.replay import simulate
-from distlab.dataflow.mapreduce.simulated import Machines, SimulatedJob
+from distlab.dataflow.mapreduce.simulated_job import Machines, SimulatedJob
+from distlab.dataflow.mapreduce.simulation import simulate
 from distlab.dataflow.rdd import RDD, Context, StorageLevel
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""Inputs cut into splits by bytes; `lines` defines the lines of a piece."""
+"""Inputs cut into splits by bytes; `line_boundaries` defines the lines of a piece."""
 
 import os
 from collections.abc import Iterable, Iterator
@@ -6,7 +6,7 @@ from itertools import chain, islice, repeat
 from pathlib import Path
 from typing import NamedTuple
 
-from distlab.dataflow import lines
+from distlab.dataflow import line_boundaries
 from distlab.errors import InvalidArgument, WorkdirError
 from distlab.units import MiB, readable_bytes
 
@@ -143,7 +143,9 @@ def blocks_of(piece: Piece, memory_bytes: int) -> Iterator[tuple[int, bytes]]:
     """
     with open(piece.path, "rb") as file:
         try:
-            yield from lines.blocks_of(file, piece.start, piece.end, memory_bytes // 8)
+            yield from line_boundaries.blocks_of(
+                file, piece.start, piece.end, memory_bytes // 8
+            )
         except ValueError:
             raise _too_long(memory_bytes) from None
 

@@ -14,7 +14,7 @@ import sys
 
 import cloudpickle
 
-from distlab.calls.places import described
+from distlab.calls.failure_location import described
 from distlab.calls.serialize import unpack
 from distlab.processes import Child
 

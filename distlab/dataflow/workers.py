@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 import cloudpickle
 
-from distlab.calls.console import Console
-from distlab.calls.places import source_lines, whereabouts
+from distlab.calls.failure_location import source_lines, whereabouts
+from distlab.calls.printed_output import Console
 from distlab.errors import WorkdirError, interrupted
 from distlab.faults import KillWorker, SlowWorker, WorkerFault
 from distlab.processes import Ended, FrameReceived, Lines, Processes, Slowdown

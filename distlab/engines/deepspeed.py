@@ -27,7 +27,7 @@ from importlib.util import find_spec
 
 from torch import nn
 
-from distlab.engines.folders import environment
+from distlab.engines.install_paths import environment
 from distlab.errors import EngineMissing, InvalidArgument
 
 __all__ = ["configuration", "engine", "is_installed"]

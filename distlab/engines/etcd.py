@@ -22,10 +22,10 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 
-from distlab.engines.driving import NoAnswer, Refused
 from distlab.engines.etcd_client import EtcdConnection
-from distlab.engines.folders import package_folder
+from distlab.engines.install_paths import package_folder
 from distlab.engines.servers import Servers
+from distlab.engines.store_clients import NoAnswer, Refused
 from distlab.errors import EngineMissing, InvalidArgument
 from distlab.faults import NodeFault
 from distlab.history import History

@@ -13,7 +13,7 @@ import json
 import socket
 from typing import Any
 
-from distlab.engines.driving import NoAnswer, Refused, as_text, as_value
+from distlab.engines.store_clients import NoAnswer, Refused, as_text, as_value
 from distlab.errors import InvalidArgument
 from distlab.trace import Call
 

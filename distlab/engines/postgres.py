@@ -24,7 +24,7 @@ from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from distlab.engines.folders import is_open, package_folder
+from distlab.engines.install_paths import is_open, package_folder
 from distlab.engines.postgres_client import LEVELS, PostgresConnection, connection
 from distlab.engines.servers import Servers
 from distlab.errors import EngineMissing

@@ -24,10 +24,10 @@ import shutil
 from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 
-from distlab.engines.driving import as_text
-from distlab.engines.folders import package_folder
+from distlab.engines.install_paths import package_folder
 from distlab.engines.redis_client import RedisConnection
 from distlab.engines.servers import Servers
+from distlab.engines.store_clients import as_text
 from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
 from distlab.faults import NodeFault
 from distlab.history import History

@@ -25,10 +25,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from distlab.engines.links import Links
+from distlab.engines.partition_proxy import Links
 from distlab.processes import Child
 from distlab.processes.child import die_with
-from distlab.processes.offspring import children, ended_children
+from distlab.processes.child_processes import children, ended_children
 
 __all__ = ["main"]
 

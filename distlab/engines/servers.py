@@ -20,8 +20,8 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 
 from distlab.calls.progress import Progress
-from distlab.engines.driving import drive
-from distlab.engines.folders import cannot_write, place_for_files
+from distlab.engines.install_paths import cannot_write, place_for_files
+from distlab.engines.store_clients import drive
 from distlab.errors import EngineFailed, InvalidArgument
 from distlab.faults import NodeFault
 from distlab.history import History

@@ -40,7 +40,7 @@ from types import SimpleNamespace
 
 from distlab.calls.progress import Progress
 from distlab.engines import spark_jvm
-from distlab.engines.folders import environment
+from distlab.engines.install_paths import environment
 from distlab.errors import EngineFailed, EngineMissing, InvalidArgument
 from distlab.patience import limit_in_words, more_patience, patience
 from distlab.processes import Ended, Processes

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from itertools import pairwise
 
-from distlab.calls.places import source_lines, whereabouts
+from distlab.calls.failure_location import source_lines, whereabouts
 from distlab.flight.matching import Fault, RankDumps
 from distlab.flight.reading import DEFAULT, Group
 

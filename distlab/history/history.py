@@ -7,7 +7,7 @@ from pathlib import Path
 from distlab import show
 from distlab.errors import HistoryError, InvalidArgument
 from distlab.history.jepsen import from_jepsen
-from distlab.history.lines import from_lines, to_lines
+from distlab.history.json_lines import from_lines, to_lines
 from distlab.history.pairing import read_text
 from distlab.history.words import called, described
 from distlab.trace import Operation

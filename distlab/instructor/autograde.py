@@ -23,15 +23,15 @@ from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade, is_locked, is_solution
 from traitlets import Bool, Float, Integer
 
-from distlab.cells import learn
+from distlab.cell_sources import learn
+from distlab.checks.kit.grading import showing_on
 from distlab.checks.kit.ranks import until
-from distlab.checks.kit.verdict import showing_on
 from distlab.errors import DistlabError, SandboxFailed
-from distlab.instructor.outputs import Paper, clean, score, text, trouble
+from distlab.instructor.safe_outputs import Paper, clean, score, text, trouble
 from distlab.patience import patience
 from distlab.sandbox import Named, Sandbox, why_no_sandbox
+from distlab.sandbox.ipython_shell import defined
 from distlab.sandbox.sandbox import NotebookLost
-from distlab.sandbox.shell import defined
 
 __all__ = ["InSandbox", "checks_of"]
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from distlab.instructor.choosing import plain_files, plain_name
+from distlab.instructor.notebook_choice import plain_files, plain_name
 from distlab.instructor.submissions import Trouble
 
 __all__ = ["Collected", "collect"]

@@ -8,7 +8,7 @@ from nbformat import from_dict
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade
 
-from distlab.instructor.outputs import MARK, text
+from distlab.instructor.safe_outputs import MARK, text
 from distlab.instructor.skeleton import hides_between, visible
 
 __all__ = ["FeedbackPage", "StudentsView"]

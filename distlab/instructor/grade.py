@@ -33,16 +33,16 @@ from nbgrader.converters.base import NbGraderException
 from distlab.errors import CourseUnusable, SandboxFailed
 from distlab.files import write_whole
 from distlab.instructor.autograde import InSandbox
-from distlab.instructor.choosing import choose, plain_files
 from distlab.instructor.course import Course
-from distlab.instructor.marks import (
+from distlab.instructor.gradebook import (
     GradedCell,
     Marks,
     read_marks,
     steps_of,
     students_of,
 )
-from distlab.instructor.reading import Unreadable
+from distlab.instructor.notebook_choice import choose, plain_files
+from distlab.instructor.notebook_reader import Unreadable
 from distlab.instructor.submissions import Submission, find_submissions, timestamp_of
 from distlab.patience import patience
 from distlab.processes.child import die_with

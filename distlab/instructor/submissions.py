@@ -13,7 +13,7 @@ from pathlib import Path
 
 from nbgrader.utils import parse_utc
 
-from distlab.instructor.choosing import plain_name
+from distlab.instructor.notebook_choice import plain_name
 
 __all__ = ["Submission", "Submissions", "Trouble", "find_submissions", "timestamp_of"]
 

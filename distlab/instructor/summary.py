@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from distlab.instructor.marks import GradedCell, Marks
+from distlab.instructor.gradebook import GradedCell, Marks
 from distlab.instructor.submissions import Trouble
 
 __all__ = ["StudentRow", "rows_of", "show_summary", "write_csv"]

@@ -7,8 +7,8 @@
 
 `follow` is a run on inputs that identify each rank's contribution.
 
-Nothing here loads torch in the process of the cell; only `rank` and `witness` use it,
-and they are imported in the ranks alone.
+Nothing here loads torch in the process of the cell; only `rank` and
+`collective_hooks` use it, and they are imported in the ranks alone.
 """
 
 import sys

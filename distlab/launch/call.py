@@ -13,7 +13,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from distlab.calls.console import Console
+from distlab.calls.printed_output import Console
 from distlab.calls.serialize import unpack
 from distlab.errors import NotSerializable
 from distlab.faults import Fault, Slow

@@ -22,7 +22,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from distlab.calls.console import Console
+from distlab.calls.printed_output import Console
 from distlab.calls.progress import Progress
 from distlab.calls.serialize import check_function, pack_task
 from distlab.errors import InvalidArgument, WorldFailed

@@ -27,7 +27,7 @@ from torch.distributed import distributed_c10d
 
 from distlab.calls.serialize import Arrivals
 from distlab.comm import Comm
-from distlab.comm.started import thread_of
+from distlab.comm.asynchronous import thread_of
 from distlab.errors import InvalidArgument, WorldChanged
 from distlab.launch.collective_hooks import watch
 from distlab.launch.outcome import outcome_of

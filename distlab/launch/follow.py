@@ -93,7 +93,7 @@ def _there(world_size, numbers, holds):
 def _probe(comm, fn, there, by_place):
     import torch  # here, because only ranks may load it
 
-    from distlab.comm.watched import WatchedComm
+    from distlab.comm.snapshot_comm import WatchedComm
     from distlab.simulated.comm import WatchedSimulatedComm
 
     dtype = torch.float32 if comm.world_size <= _FLOAT32 else torch.float64

@@ -5,7 +5,7 @@ import sys
 import time
 from collections.abc import Callable
 
-from distlab.calls.places import described
+from distlab.calls.failure_location import described
 from distlab.calls.serialize import pack
 from distlab.recorder import Recorder
 

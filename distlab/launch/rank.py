@@ -18,10 +18,10 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 
-from distlab.calls.places import described
+from distlab.calls.failure_location import described
 from distlab.calls.serialize import Arrivals
 from distlab.comm import Comm
-from distlab.comm.relayed import RelayedComm, RelayStream
+from distlab.comm.relayed_comm import RelayedComm, RelayStream
 from distlab.launch.collective_hooks import refuse, watch
 from distlab.launch.outcome import outcome_of
 from distlab.peers import Disagreement

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from itertools import permutations
 from pathlib import Path
 
-from distlab.calls.console import Console
+from distlab.calls.printed_output import Console
 from distlab.calls.progress import Progress
 from distlab.errors import WorldFailed
 from distlab.faults import Fault

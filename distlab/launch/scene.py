@@ -3,7 +3,7 @@
 import signal
 from collections.abc import Iterable, Sequence
 
-from distlab.calls.places import learners_frames, whereabouts
+from distlab.calls.failure_location import learners_frames, whereabouts
 from distlab.faults import Fault, Kill
 from distlab.launch.call import Failure
 from distlab.launch.waits import waits_for

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from distlab.calls.console import Console
+from distlab.calls.printed_output import Console
 from distlab.errors import InvalidArgument, WorldFailed
 from distlab.faults import Fault, Hang, Kill, Slow, check_faults
 from distlab.launch.call import Failure, RankOutcome, RunningCall

@@ -5,7 +5,7 @@ import gc
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from distlab.calls.places import described
+from distlab.calls.failure_location import described
 from distlab.faults import Fault
 from distlab.launch.call import Failure, RankOutcome
 from distlab.launch.report import Report
@@ -14,7 +14,7 @@ from distlab.launch.waits import stuck_ranks
 from distlab.peers import Disagreement
 from distlab.processes.memory import resident_bytes, return_free_memory
 from distlab.simulated import Engine, Fabric, SimulatedBoard, SimulatedComm
-from distlab.simulated.own_state import one_thread
+from distlab.simulated.per_rank_globals import one_thread
 from distlab.units import MB
 
 __all__ = ["FinishedSimulation", "simulate"]

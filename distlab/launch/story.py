@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from distlab.calls.places import source_lines
+from distlab.calls.failure_location import source_lines
 from distlab.errors import (
     CollectiveMismatch,
     Deadlock,

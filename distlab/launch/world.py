@@ -6,7 +6,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from distlab.calls.console import Console
+from distlab.calls.printed_output import Console
 from distlab.calls.serialize import check_function, pack_task
 from distlab.errors import InvalidArgument, NestedWorld, WorldClosed
 from distlab.faults import Fault, check_faults

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from distlab.errors import InvalidArgument
-from distlab.network.copying import NotPlain, plain_copy
+from distlab.network.copies import NotPlain, plain_copy
 from distlab.trace import Call, Operation
 
 __all__ = [

@@ -17,14 +17,7 @@ from itertools import islice
 from typing import Any
 
 from distlab.errors import InvalidArgument
-from distlab.network.copying import ATOMS, NotPlain, plain_copy
-from distlab.network.failures import (
-    briefly,
-    never_returned,
-    no_effects,
-    nonsense,
-    raised,
-)
+from distlab.network.copies import ATOMS, NotPlain, plain_copy
 from distlab.network.node import (
     CancelTimer,
     Effect,
@@ -35,6 +28,13 @@ from distlab.network.node import (
     Save,
     Send,
     SetTimer,
+)
+from distlab.network.node_diagnosis import (
+    briefly,
+    never_returned,
+    no_effects,
+    nonsense,
+    raised,
 )
 from distlab.network.watchdog import NeverReturned
 from distlab.trace import Call

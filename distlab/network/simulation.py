@@ -10,7 +10,7 @@ import random
 from distlab.errors import NodeFailed
 from distlab.history import History
 from distlab.network.client import ClientSession
-from distlab.network.copying import freeze
+from distlab.network.copies import freeze
 from distlab.network.describe import describe_call, describe_response, shorten
 from distlab.network.node import CancelTimer, Note, Reply, Save, Send, SetTimer
 from distlab.network.node_host import NodeHost, make_node

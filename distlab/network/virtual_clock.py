@@ -20,10 +20,10 @@ from distlab.network.client import (
     check_repeatable,
     check_seconds,
 )
-from distlab.network.copying import ATOMS, plain_copy
+from distlab.network.copies import ATOMS, plain_copy
 from distlab.network.delivery import Delivery, SimulatedNetwork, check_delivery
 from distlab.network.describe import describe, shorten
-from distlab.network.failures import difference, no_end
+from distlab.network.node_diagnosis import difference, no_end
 from distlab.network.node_host import check_nodes
 from distlab.network.outcome import Outcome
 from distlab.network.simulation import Simulation

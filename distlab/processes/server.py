@@ -23,9 +23,9 @@ import traceback
 from contextlib import suppress
 
 from distlab.processes import child
+from distlab.processes.child_processes import children, ended_children
 from distlab.processes.folders import remove_orphaned
 from distlab.processes.memory import use_large_pages
-from distlab.processes.offspring import children, ended_children
 from distlab.processes.wire import Disconnected, receive_request, send_frame
 
 __all__ = ["Place", "Server", "be_subreaper", "serve"]

@@ -13,7 +13,7 @@ as plain data. Bubblewrap (`bwrap`) makes the outer isolation: the system's libr
 and Python read-only, no other file, no network but a loopback, no process but its own.
 """
 
-from distlab.sandbox.notebook import Named
+from distlab.sandbox.named_objects import Named
 from distlab.sandbox.sandbox import Sandbox, SandboxedNotebook, why_no_sandbox
 
 __all__ = ["Named", "Sandbox", "SandboxedNotebook", "why_no_sandbox"]

@@ -2,8 +2,6 @@
 
 outside ── a cell ──────────▶ run it ── outputs, as JSON ──▶ outside
         ── "check", socket ─▶ fork a check server: forks ranks, nodes, workers
-
-`Named` are the notebook's objects by name, which its forks resolve to the objects.
 """
 
 import contextlib
@@ -20,52 +18,13 @@ from distlab.processes.child import die_with, keep_only
 from distlab.processes.server import Server, be_subreaper
 from distlab.processes.server_handle import ServerHandle
 from distlab.processes.wire import Disconnected, receive_request
-from distlab.sandbox import pristine
+from distlab.sandbox import undo_patches
+from distlab.sandbox.fork_server import InOwnNamespaces
+from distlab.sandbox.ipython_shell import Shell
 from distlab.sandbox.limits import ResourceLimits
-from distlab.sandbox.shell import Shell
-from distlab.sandbox.template import InOwnNamespaces
+from distlab.sandbox.named_objects import notebook
 
-__all__ = ["Named", "main", "notebook"]
-
-
-class _Notebook:
-    """The definitions of this process's cells: set once, by the notebook itself.
-
-    space: its namespace. broken: name -> the error of the cell that should define it.
-    """
-
-    def __init__(self):
-        self.space, self.broken = {}, {}
-
-
-notebook = _Notebook()
-
-
-class Named:
-    """A reference by name to a submission's object: outside it can only be passed on.
-
-    name: the object's name in the submission.
-    """
-
-    def __init__(self, name: str):
-        self.name = self.__name__ = name
-
-    def __repr__(self):
-        return self.name
-
-    def __reduce__(self):
-        return _thing, (self.name,)
-
-
-def _thing(name):
-    """Return the notebook's object of a name; called where a `Named` is unpickled."""
-    if name in notebook.space:
-        return notebook.space[name]
-    why = notebook.broken.get(name)
-    raise NameError(
-        f"{name!r} is not defined" + (f": its cell ended early ({why})" if why else "")
-    )
-
+__all__ = ["main"]
 
 _servers = []
 
@@ -135,7 +94,7 @@ def _open_checks(control, place):
         be_subreaper()
         die_with(owner)
         keep_only([descriptor])
-        pristine.restore()
+        undo_patches.restore()
         if "torch" in sys.modules:  # else a fork after torch's threads have run hangs
             sys.modules["torch"].set_num_threads(1)
         _OneCheck(descriptor, owner, place, json.loads(modules)).run()

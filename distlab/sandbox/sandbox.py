@@ -92,7 +92,7 @@ class Sandbox:
         described = [theirs.fileno(), [*PRELOAD, *preload], limits, isolated]
         code = (
             "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
-            "from distlab.sandbox.template import main; main(sys.argv[2])"
+            "from distlab.sandbox.fork_server import main; main(sys.argv[2])"
         )
         paths, described = json.dumps(trusted_path()), json.dumps(described)
         program = [sys.executable, "-P", "-s", "-c", code, paths, described]

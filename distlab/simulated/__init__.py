@@ -9,10 +9,9 @@
 Ranks are coroutines of one process; their data is real, their waiting is simulated.
 """
 
-from distlab.simulated.board import SimulatedBoard
-from distlab.simulated.cargo import Payload
 from distlab.simulated.comm import SimulatedComm
 from distlab.simulated.engine import Engine
+from distlab.simulated.event_table import SimulatedTrace
 from distlab.simulated.fabric import (
     Fabric,
     FatTree,
@@ -24,7 +23,8 @@ from distlab.simulated.fabric import (
     Way,
     Wires,
 )
-from distlab.simulated.table import SimulatedTrace
+from distlab.simulated.payloads import Payload
+from distlab.simulated.shared_trace import SimulatedBoard
 
 __all__ = [
     "Engine",

@@ -20,8 +20,8 @@ from distlab.peers import (
     check_requests,
     in_new_group,
 )
-from distlab.simulated.cargo import Box, Parcel, check_cargo
 from distlab.simulated.engine import DIED, HUNG, AnyOp, Op
+from distlab.simulated.payloads import Box, Parcel, check_cargo
 from distlab.trace import group_name
 
 __all__ = [

@@ -32,10 +32,10 @@ from distlab.calls.progress import Progress
 from distlab.errors import MessageMismatch
 from distlab.faults import corrupted
 from distlab.peers import Disagreement
-from distlab.simulated.cargo import Box, Parcel, described, land
+from distlab.simulated.event_table import EventTable, message_row
 from distlab.simulated.flows import Flows
-from distlab.simulated.own_state import Own
-from distlab.simulated.table import EventTable, message_row
+from distlab.simulated.payloads import Box, Parcel, described, land
+from distlab.simulated.per_rank_globals import Own
 from distlab.units import readable_seconds
 
 __all__ = ["AnyOp", "Clock", "Engine", "Op"]

@@ -1,5 +1,13 @@
 """Traces: the events of every rank, their counts, and the ranks' contributions."""
 
+from distlab.trace.contributions import (
+    BASE,
+    FIRST_PLACE,
+    Contributions,
+    Shares,
+    counts_in,
+    shares_named,
+)
 from distlab.trace.event import (
     Event,
     Message,
@@ -10,14 +18,6 @@ from distlab.trace.event import (
 )
 from distlab.trace.lineage import Lineage, LineageNode, Parent, StageRun
 from distlab.trace.operation import Call, Operation
-from distlab.trace.shares import (
-    BASE,
-    FIRST_PLACE,
-    Contributions,
-    Shares,
-    counts_in,
-    shares_named,
-)
 from distlab.trace.trace import Trace, is_lost, words_of
 
 __all__ = [

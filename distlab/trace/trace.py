@@ -22,9 +22,9 @@ from dataclasses import dataclass, field
 from os import PathLike
 
 from distlab.errors import InvalidArgument
+from distlab.trace.contributions import Shares
 from distlab.trace.event import Event, Message, mesh_dimension_of, moves
 from distlab.trace.perfetto import perfetto_rows
-from distlab.trace.shares import Shares
 
 __all__ = ["Trace", "is_lost", "pair_numbered", "rounds_of_numbered", "words_of"]
 

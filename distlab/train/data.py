@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 
 from distlab.errors import ExtraMissing, InvalidArgument
-from distlab.train.sameness import judged_by_rank_0
+from distlab.train.replica_checks import judged_by_rank_0
 
 __all__ = ["ShardedSampler", "check_sharing", "digits", "library_text", "windows"]
 

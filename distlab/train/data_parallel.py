@@ -26,8 +26,12 @@ from torch import nn
 from distlab.collectives import AVERAGE, ring_all_reduce
 from distlab.errors import InvalidArgument
 from distlab.train.buckets import BUCKET_BYTES, FIRST_BUCKET_BYTES, in_buckets
-from distlab.train.sameness import check_same_model, check_same_values, copy_from_rank_0
-from distlab.train.watch import ParameterWatch
+from distlab.train.parameter_checksums import ParameterWatch
+from distlab.train.replica_checks import (
+    check_same_model,
+    check_same_values,
+    copy_from_rank_0,
+)
 
 __all__ = [
     "BucketedDataParallel",

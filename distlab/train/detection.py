@@ -19,7 +19,7 @@ from typing import NamedTuple
 import torch
 
 from distlab.errors import InvalidArgument
-from distlab.train.sameness import judged_by_rank_0
+from distlab.train.replica_checks import judged_by_rank_0
 
 __all__ = [
     "DetectorOutcome",

@@ -33,7 +33,7 @@ from torch import nn
 from distlab.collectives import pairwise_all_to_all, ring_all_gather
 from distlab.collectives.chunks import chunk_edges
 from distlab.errors import InvalidArgument
-from distlab.train.sameness import check_same_model, copy_from_rank_0
+from distlab.train.replica_checks import check_same_model, copy_from_rank_0
 
 __all__ = ["MixtureOfExperts", "Routing", "exchange_rows", "own_experts"]
 

@@ -21,7 +21,8 @@ from torch.utils._pytree import tree_leaves
 
 from distlab.collectives import AVERAGE, ring_all_reduce
 from distlab.errors import InvalidArgument
-from distlab.train.sameness import check_same_model, copy_from_rank_0
+from distlab.train.parameter_checksums import ParameterWatch
+from distlab.train.replica_checks import check_same_model, copy_from_rank_0
 from distlab.train.shards import (
     FlatGroup,
     add_to_gradient,
@@ -30,7 +31,6 @@ from distlab.train.shards import (
     first_names,
     mean_part,
 )
-from distlab.train.watch import ParameterWatch
 
 __all__ = ["FullySharded", "Unit"]
 

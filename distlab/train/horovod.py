@@ -21,7 +21,7 @@ from torch import nn
 
 from distlab.collectives import AVERAGE, ring_all_reduce
 from distlab.train.data_parallel import gradient_of
-from distlab.train.sameness import check_same_model, copy_from_rank_0
+from distlab.train.replica_checks import check_same_model, copy_from_rank_0
 
 __all__ = ["DistributedOptimizer", "broadcast_parameters"]
 

@@ -13,7 +13,7 @@ from torch import nn
 
 from distlab.cost.zero import ModelStates
 from distlab.train.fsdp import FullySharded
-from distlab.train.steps import MasterWeights
+from distlab.train.optimizer_steps import MasterWeights
 from distlab.train.zero import ZeroOptimizer
 
 __all__ = ["SavedForBackward", "measured", "optimizer_bytes", "storage_bytes"]

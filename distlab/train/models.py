@@ -59,8 +59,8 @@ class GPT(nn.Module):
 
         text: bytes as int64, [batch, length].
         """
-        places = torch.arange(text.shape[1], device=text.device)
-        x = self.token_embedding(text) + self.position_embedding(places)
+        positions = torch.arange(text.shape[1], device=text.device)
+        x = self.token_embedding(text) + self.position_embedding(positions)
         for block in self.blocks:
             x = block(x)
         return self.head(self.last_norm(x))
@@ -70,8 +70,8 @@ class GPT(nn.Module):
 
         text: [batch, up to length + 1].
         """
-        scores = self(text[:, :-1])
-        return functional.cross_entropy(scores.flatten(0, 1), text[:, 1:].flatten())
+        logits = self(text[:, :-1])
+        return functional.cross_entropy(logits.flatten(0, 1), text[:, 1:].flatten())
 
 
 def _start_small(module):
@@ -110,8 +110,8 @@ def spell(model: GPT, start: str, count: int, *, seed: int = 0) -> str:
     device = model.head.weight.device
     text = torch.tensor([list(start.encode())], device=device)
     for _ in range(count):
-        scores = model(text[:, -model.length :])[0, -1].float()
-        chances = functional.softmax(scores / 0.8, dim=0)
+        logits = model(text[:, -model.length :])[0, -1].float()
+        chances = functional.softmax(logits / 0.8, dim=0)
         drawn = torch.multinomial(chances.cpu(), 1, generator=draw)
         text = torch.cat([text, drawn[None].to(device)], dim=1)
     return bytes(text[0].tolist()).decode(errors="replace")

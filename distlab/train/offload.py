@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import nn
 
-from distlab.train.steps import MasterWeights
+from distlab.train.optimizer_steps import MasterWeights
 
 __all__ = ["Offloaded"]
 

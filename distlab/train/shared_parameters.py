@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from distlab.collectives import ring_all_reduce
-from distlab.train.steps import clip_over
+from distlab.train.optimizer_steps import clip_over
 
 __all__ = ["RegionSeeds", "clip_gradients", "finalize_gradients", "sharded_parameters"]
 

@@ -9,8 +9,8 @@ rest      unsharded tensors: buffers, frozen parameters
 import torch
 
 from distlab.errors import InvalidArgument
+from distlab.train.optimizer_steps import MasterWeights
 from distlab.train.shards import all_gather_parts
-from distlab.train.steps import MasterWeights
 from distlab.train.zero import ZeroOptimizer
 
 __all__ = ["Learned"]

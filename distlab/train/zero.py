@@ -18,7 +18,12 @@ from torch import nn
 
 from distlab.errors import InvalidArgument
 from distlab.train.buckets import BUCKET_BYTES, FIRST_BUCKET_BYTES, grouped
-from distlab.train.sameness import check_same_model, check_same_values, copy_from_rank_0
+from distlab.train.parameter_checksums import ParameterWatch, about_to_step, stepped
+from distlab.train.replica_checks import (
+    check_same_model,
+    check_same_values,
+    copy_from_rank_0,
+)
 from distlab.train.shards import (
     FlatGroup,
     add_to_gradient,
@@ -27,7 +32,6 @@ from distlab.train.shards import (
     first_names,
     mean_part,
 )
-from distlab.train.watch import ParameterWatch, about_to_step, stepped
 
 __all__ = ["ZeroOptimizer"]
 

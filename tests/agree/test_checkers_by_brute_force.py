@@ -30,7 +30,7 @@ from distlab.agree import (
     check_sequential,
     check_writes_follow_reads,
 )
-from distlab.agree.checkers.forced import Forced
+from distlab.agree.checkers.forced_order import Forced
 
 MODELS = {model.__name__: model for model in (Register, CasRegister, Queue, Lock, Set)}
 INITIAL = {"Queue": (), "Lock": False, "Set": frozenset()}
@@ -129,7 +129,7 @@ def test_linearizable_is_what_brute_force_says(name, count):
 
 @repeats(250, 1500)
 def test_what_values_alone_refute_brute_force_refutes_too(monkeypatch, count):
-    monkeypatch.setattr("distlab.agree.checkers.search._LONG", 1)
+    monkeypatch.setattr("distlab.agree.checkers.order_search._LONG", 1)
     refuted, counts = Counter(), Counter()
     for number in range(count):
         chance = random.Random(number)

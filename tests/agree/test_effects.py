@@ -18,7 +18,7 @@ from distlab.network import (
     simulate,
     watchdog,
 )
-from distlab.network.copying import NotPlain, plain_copy
+from distlab.network.copies import NotPlain, plain_copy
 from distlab.network.node_host import NodeHost, make_node
 
 ONE = [Client(1, [Call("write", "x", 1)])]

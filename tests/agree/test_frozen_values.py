@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from distlab.network.copying import NotPlain, SplitMix64, freeze, thaw
+from distlab.network.copies import NotPlain, SplitMix64, freeze, thaw
 
 
 @dataclass

@@ -9,7 +9,7 @@ from artists import assert_legible, boxes, drawn, words
 from traces import operation
 
 from distlab.agree.checkers.linearizable import check_linearizable
-from distlab.agree.models import CasRegister, Register
+from distlab.agree.sequential_specifications import CasRegister, Register
 from distlab.errors import InvalidArgument
 from distlab.history import History
 from distlab.show import history

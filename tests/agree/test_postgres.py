@@ -24,7 +24,7 @@ from stores import (
 
 from distlab import Call, EngineFailed, InvalidArgument
 from distlab.engines import etcd, postgres, redis
-from distlab.engines.folders import is_open, package_folder
+from distlab.engines.install_paths import is_open, package_folder
 from distlab.network import Client
 
 if not postgres.is_installed():

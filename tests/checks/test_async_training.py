@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from distlab.checks import async_training as checks
-from distlab.checks.kit.verdict import judge
+from distlab.checks.kit.grading import judge
 from distlab.train.asynchronous import Asynchronous
 
 

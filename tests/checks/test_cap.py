@@ -8,7 +8,7 @@ import pytest
 
 from distlab.checks import cap
 from distlab.checks.kit import Wrong, clients_of, on_nodes
-from distlab.checks.kit.verdict import judge
+from distlab.checks.kit.grading import judge
 from distlab.faults import Split
 from distlab.network import Node, Reply, simulate
 

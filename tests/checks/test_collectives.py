@@ -5,7 +5,7 @@ import torch
 from traces import message
 
 from distlab.checks import collectives as checks
-from distlab.checks.kit.verdict import judge
+from distlab.checks.kit.grading import judge
 from distlab.trace import Trace
 
 

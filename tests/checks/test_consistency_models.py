@@ -5,7 +5,7 @@ import pytest
 
 from distlab.checks import consistency_models as checks
 from distlab.checks.eight_histories import EIGHT_HISTORIES, classified
-from distlab.checks.kit.verdict import judge
+from distlab.checks.kit.grading import judge
 
 
 def test_the_oracle_and_brute_force_agree_on_histories_of_all_kinds():

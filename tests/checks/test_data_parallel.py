@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from distlab.checks import data_parallel as checks
-from distlab.checks.kit.verdict import judge
+from distlab.checks.kit.grading import judge
 
 
 class Overlap:

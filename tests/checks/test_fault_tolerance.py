@@ -3,7 +3,7 @@
 import pickle
 
 from distlab.checks import fault_tolerance as checks
-from distlab.checks.kit.verdict import judge
+from distlab.checks.kit.grading import judge
 
 
 def each_for_itself(comm, disk, job):

@@ -9,7 +9,7 @@ from torch import nn
 
 from distlab import run
 from distlab.checks import gradient_compression as checks
-from distlab.checks.kit.verdict import judge
+from distlab.checks.kit.grading import judge
 from distlab.collectives import ring_all_gather
 from distlab.train.buckets import Bucket
 from distlab.train.compression import Compressed, TopK

@@ -8,8 +8,8 @@ import torch
 from distlab import run
 from distlab.checks import hint as say_more
 from distlab.checks import ring_all_reduce as checks
+from distlab.checks.kit.grading import judge
 from distlab.checks.kit.hints import remember
-from distlab.checks.kit.verdict import judge
 from distlab.launch import Relaying, kept_ranks
 
 

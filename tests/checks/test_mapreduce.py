@@ -7,8 +7,8 @@ import pytest
 
 from distlab.checks import mapreduce as checks
 from distlab.checks.kit import Inconclusive
+from distlab.checks.kit.grading import judge
 from distlab.checks.kit.jobs import mapped, on_jobs
-from distlab.checks.kit.verdict import judge
 
 
 def mapper(name, line):

@@ -3,7 +3,7 @@
 import pytest
 
 from distlab.checks import pipelines as checks
-from distlab.checks.kit.verdict import judge
+from distlab.checks.kit.grading import judge
 from distlab.train import pipeline
 
 

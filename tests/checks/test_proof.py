@@ -4,8 +4,8 @@ import nbformat
 import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
-from distlab.checks.kit.proof import prove
-from distlab.checks.kit.variants import concerned
+from distlab.checks.kit.answer_variants import concerned
+from distlab.checks.kit.check_proof import prove
 from distlab.errors import DistlabError
 
 IMPORTS = """from distlab.checks import grade

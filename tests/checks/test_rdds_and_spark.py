@@ -8,7 +8,7 @@ import pytest
 
 from distlab import Context
 from distlab.checks import rdds_and_spark as checks
-from distlab.checks.kit.verdict import judge
+from distlab.checks.kit.grading import judge
 
 KILLED = ("a worker killed between two steps",)
 SUMS = checks.reduce_by_key

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from distlab.checks import ring_all_reduce as checks
-from distlab.checks.kit.verdict import judge
+from distlab.checks.kit.grading import judge
 from distlab.collectives.chunks import split
 
 

@@ -7,7 +7,7 @@ import pytest
 from traces import event, message
 
 from distlab.checks import start_here as checks
-from distlab.checks.kit.verdict import judge
+from distlab.checks.kit.grading import judge
 from distlab.trace import Trace
 
 

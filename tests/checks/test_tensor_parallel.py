@@ -5,7 +5,7 @@ import torch
 from torch.nn.functional import gelu
 
 from distlab.checks import tensor_parallel as checks
-from distlab.checks.kit.verdict import judge
+from distlab.checks.kit.grading import judge
 from distlab.collectives import ring_all_reduce
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from distlab import cost
 from distlab.checks import why_distribute as checks
-from distlab.checks.kit.verdict import judge
+from distlab.checks.kit.grading import judge
 
 
 @pytest.mark.parametrize("near", [0.6, 1.46, 2.5, 7, 24])

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from distlab.dataflow import MapReduce
-from distlab.dataflow.functions import stable_hash
+from distlab.dataflow.user_functions import stable_hash
 from distlab.show import timeline
 
 FAN_IN = 64
@@ -228,7 +228,7 @@ def test_importing_it_is_light():
 
 def test_the_hash_of_a_key_does_not_depend_on_the_process():
     code = (
-        "from distlab.dataflow.functions import stable_hash as h\n"
+        "from distlab.dataflow.user_functions import stable_hash as h\n"
         "print(h('ä'), h(b'b'), h(3), h(2.5), h((1, ('x', None))), h('\\udc80'))"
     )
     said = set()

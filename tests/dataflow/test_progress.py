@@ -66,7 +66,7 @@ def test_a_pipe_gets_nothing():
 
 
 NOTEBOOK = """
-from distlab.imports import leave_out_grammars
+from distlab.optional_imports import leave_out_grammars
 leave_out_grammars()
 import nbformat, sys
 from nbclient import NotebookClient

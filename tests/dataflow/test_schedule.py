@@ -5,7 +5,7 @@ import statistics
 
 import pytest
 
-from distlab.dataflow.mapreduce.schedule import Task, TaskStates
+from distlab.dataflow.mapreduce.task_states import Task, TaskStates
 
 
 def test_reduces_wait_for_every_map():

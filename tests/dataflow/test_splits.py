@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from distlab.dataflow.lines import line_number, lines_in
+from distlab.dataflow.line_boundaries import line_number, lines_in
 from distlab.dataflow.splits import blocks_of, files_of, splits_of
 
 ODD = {

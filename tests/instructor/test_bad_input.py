@@ -7,8 +7,8 @@ import nbformat
 import pytest
 from courses import STEM, TWO, cell, exercise
 
-from distlab.instructor.choosing import choose
-from distlab.instructor.reading import Unreadable, notebook_from
+from distlab.instructor.notebook_choice import choose
+from distlab.instructor.notebook_reader import Unreadable, notebook_from
 from distlab.instructor.skeleton import filled
 from distlab.instructor.submissions import find_submissions
 

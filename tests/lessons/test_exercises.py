@@ -13,8 +13,8 @@ import pytest
 from courses import commands, empty_gradebook, in_environment, run_distlab
 from soaks import nightly
 
-from distlab.checks.kit.proof import faults
-from distlab.checks.kit.variants import read_variants
+from distlab.checks.kit.answer_variants import read_variants
+from distlab.checks.kit.check_proof import faults
 
 ROOT = Path(__file__).parents[2]
 SOLUTIONS = [path for path in sorted((ROOT / "solutions").iterdir()) if path.is_dir()]

@@ -66,7 +66,7 @@ def alone(job):
 
 
 RUNS = [
-    ("11", 2, ["--accumulate", "2"]),
+    nightly("11", 2, ["--accumulate", "2"]),
     nightly("12", 2, ["--bf16"]),
     ("14", 4, ["--schedule", "zb-h1", "--microbatches", "8"]),
     pytest.param("17", 2, [], marks=soak),
@@ -112,6 +112,7 @@ def test_a_job_that_goes_on_with_other_ranks_trains_as_one_without_a_stop(
     assert losses == pytest.approx(4 * [alone(job)[-1][0]], abs=1e-4)
 
 
+@pytest.mark.nightly
 def test_a_worker_of_lesson_17_is_killed_and_torchrun_starts_all_again(tmp_path):
     """kill -9 after the second save; the end is that of a run without a kill."""
     job = Job(**{**SMALL_JOB, "steps": 40})
@@ -256,7 +257,7 @@ def check_beside_run(path, folder, ranks, *options, **same):
 def test_options_reach_the_function_and_one_rank_speaks(small, tmp_path):
     options = ["--steps", "5", "--rate", "0.05", "--checked", "--name", "a longer name"]
     given = {"steps": 5, "rate": 0.05, "checked": True, "name": "a longer name"}
-    check_beside_run(small, tmp_path, 4, *options, **given)
+    check_beside_run(small, tmp_path, 2, *options, **given)
 
 
 def test_without_torchrun_it_says_what_to_type(small, tmp_path):

@@ -9,7 +9,7 @@ import itertools
 import numpy as np
 import pytest
 
-from distlab.show.canvas.looks import looks_of
+from distlab.show.canvas.styles import looks_of
 from distlab.show.canvas.theme import (
     INK,
     KIND_COLORS,

@@ -9,7 +9,7 @@ from distlab.errors import InvalidArgument
 from distlab.show import player
 from distlab.show.player.animation import Animation
 from distlab.show.player.geometry import Geometry
-from distlab.show.player.shape import SHAPES, WIDTH
+from distlab.show.player.rank_layout import SHAPES, WIDTH
 from distlab.show.player.svg import marker
 from distlab.trace import Event, Shares, Trace
 

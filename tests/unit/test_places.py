@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import distlab
-from distlab.calls.places import learners_frames
+from distlab.calls.failure_location import learners_frames
 
 FOLDER = Path(distlab.__file__).parent
 OWN = ("/home/me/ring.py", 7, "ring")

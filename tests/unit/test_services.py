@@ -15,15 +15,14 @@ import pip
 import pytest
 
 from distlab import run
-from distlab.commands.running.services import open_in, repository
+from distlab.commands.running.hosted_notebooks import open_in, repository
 from distlab.launch.gpus import on_two_gpus
 from distlab.launch.machine import count_gpus
 
 ROOT = Path(__file__).parents[2]
 LESSONS = sorted((ROOT / "lessons").glob("*.ipynb"))
-NAMED = (
-    "from distlab.commands.running.services import here; print(here() and here().name)"
-)
+NAMED = "from distlab.commands.running.hosted_notebooks import here\n"
+NAMED += "print(here() and here().name)"
 
 
 def python(*words, **variables):
@@ -138,7 +137,7 @@ def test_the_first_cell_changes_no_package_that_is_there(made, tmp_path):
     ready = {
         "distlab/__init__.py": "",
         "distlab/commands/__init__.py": "",
-        "distlab/commands/running/services.py": "def ready(): print('ready')",
+        "distlab/commands/running/hosted_notebooks.py": "def ready(): print('ready')",
     }
     cell = cells_of(made / "lessons/02_cap.ipynb")["install"]
     offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path)}

@@ -11,7 +11,7 @@ from distlab import CheckpointError, Kill, RankDied, run
 from distlab.train.checkpoint import files, load_sharded, save_full, save_sharded
 from distlab.train.fsdp import FullySharded
 from distlab.train.models import GPT, Block
-from distlab.train.steps import MasterWeights
+from distlab.train.optimizer_steps import MasterWeights
 from distlab.train.zero import ZeroOptimizer
 
 STEPS = 3

@@ -45,7 +45,8 @@ def alone(tmp_path):
 
 def test_a_script_and_its_picture_need_nothing_but_the_core(alone, tmp_path):
     (tmp_path / "first.py").write_text(FIRST)
-    assert alone(tmp_path / "first.py") == (0, "[0, 1, 2, 3] True")
+    done = alone(tmp_path / "first.py")
+    assert done == (0, "[0, 1, 2, 3] True"), done[1]
 
 
 def test_commands_that_need_more_say_in_one_line_which_extra(alone):

@@ -24,9 +24,9 @@ from distlab.train.data import windows
 from distlab.train.data_parallel import OverlappedDataParallel
 from distlab.train.fsdp import FullySharded
 from distlab.train.models import GPT, Block, spell
+from distlab.train.optimizer_steps import MasterWeights
+from distlab.train.parameter_checksums import ParameterWatch
 from distlab.train.shards import mean_part
-from distlab.train.steps import MasterWeights
-from distlab.train.watch import ParameterWatch
 from distlab.train.zero import ZeroOptimizer
 
 GPUS = count_gpus()

@@ -156,7 +156,7 @@ def test_when_the_process_server_is_killed_the_next_call_starts_another():
 
 
 SPAWNED = """
-from distlab.calls.console import Console
+from distlab.calls.printed_output import Console
 from distlab.launch.ranks import Ranks
 from distlab.calls.serialize import pack_task
 from distlab.processes import Interrupts

@@ -13,8 +13,8 @@ import pytest
 from jupyter_client.manager import KernelManager
 from jupyter_core.utils import ensure_event_loop
 
+from distlab.learner.progress.notebook_recording import NotebookWatch
 from distlab.learner.progress.record import Record
-from distlab.learner.progress.watch import NotebookWatch
 
 RUN = "from nbclient.cli import main; main()"
 GUESS = """from distlab import predict

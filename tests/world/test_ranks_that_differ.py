@@ -8,8 +8,8 @@ from distlab import Deadlock, InvalidArgument, RankRaised, World, run
 from distlab.train.data import ShardedSampler, check_sharing
 from distlab.train.data_parallel import NaiveDataParallel, OverlappedDataParallel
 from distlab.train.fsdp import FullySharded
-from distlab.train.sameness import check_same_values
-from distlab.train.steps import MasterWeights
+from distlab.train.optimizer_steps import MasterWeights
+from distlab.train.replica_checks import check_same_values
 from distlab.train.zero import ZeroOptimizer
 
 N = 3

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from distlab import Deadlock, Kill, RankDied, RankRaised, collectives, run
-from distlab.calls import untrusted_data as plain
+from distlab.calls import untrusted_data
 from distlab.calls.untrusted_data import read_untrusted
 from distlab.errors import CollectiveMismatch, NotSerializable
 from distlab.launch import Relaying
@@ -129,7 +129,7 @@ def test_a_rank_that_sends_garbage_is_blamed(name):
 @pytest.mark.parametrize("what", [[1.0] * 100, [1] * 100, [[1.0] * 50, (2,) * 50]])
 def test_more_than_anybody_could_read_is_refused(what, monkeypatch):
     assert read_untrusted(pickle.dumps(what)) == what
-    monkeypatch.setattr(plain, "_MOST_THINGS", 100)
+    monkeypatch.setattr(untrusted_data, "_MOST_THINGS", 100)
     with pytest.raises(NotSerializable, match="anybody could read"):
         read_untrusted(pickle.dumps(what))
 

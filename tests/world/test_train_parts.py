@@ -7,7 +7,7 @@ from torch import nn
 from distlab.train.batch_norm import SyncBatchNorm
 from distlab.train.horovod import DistributedOptimizer, broadcast_parameters
 from distlab.train.memory import optimizer_bytes, storage_bytes
-from distlab.train.steps import MasterWeights, clip_gradients
+from distlab.train.optimizer_steps import MasterWeights, clip_gradients
 
 FEATURES = 5
 SIZES = [1, 2, 4]

@@ -16,7 +16,7 @@ from distlab.train.fsdp import FullySharded
 from distlab.train.memory import SavedForBackward, measured
 from distlab.train.models import GPT, Block
 from distlab.train.offload import Offloaded
-from distlab.train.steps import MasterWeights, clip_gradients
+from distlab.train.optimizer_steps import MasterWeights, clip_gradients
 from distlab.train.zero import ZeroOptimizer
 
 N = 4

@@ -26,9 +26,9 @@ verifying causal consistency, 2017.
 
 from typing import Any, NamedTuple
 
-from distlab.agree.checkers.accesses import INITIAL, Explained, check_accesses
-from distlab.agree.checkers.order import PartialOrder, bits
-from distlab.agree.checkers.verdict import HistoryVerdict
+from distlab.agree.checkers.history_verdict import HistoryVerdict
+from distlab.agree.checkers.partial_order import PartialOrder, bits
+from distlab.agree.checkers.reads_from import INITIAL, Explained, check_accesses
 from distlab.history import History, called, shown
 
 __all__ = ["check_causal"]

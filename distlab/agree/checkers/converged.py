@@ -3,8 +3,8 @@
 from collections.abc import Hashable
 from typing import Any
 
-from distlab.agree.checkers.evidence import history_of, nothing_to_judge
-from distlab.agree.checkers.verdict import HistoryVerdict
+from distlab.agree.checkers.history_verdict import HistoryVerdict
+from distlab.agree.checkers.preconditions import history_of, nothing_to_judge
 from distlab.errors import InvalidArgument
 from distlab.history import History, called, described, shown
 from distlab.units import readable_seconds

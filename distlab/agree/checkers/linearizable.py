@@ -6,7 +6,9 @@ import itertools
 import time
 from collections.abc import Sequence
 
-from distlab.agree.checkers.evidence import (
+from distlab.agree.checkers.history_verdict import HistoryVerdict
+from distlab.agree.checkers.order_search import find_order
+from distlab.agree.checkers.preconditions import (
     after_of,
     explains_programs,
     fitting,
@@ -18,10 +20,8 @@ from distlab.agree.checkers.evidence import (
     nothing_to_judge,
     seconds_of,
 )
-from distlab.agree.checkers.search import find_order
 from distlab.agree.checkers.shrink import EXPLAINING, shrink
-from distlab.agree.checkers.verdict import HistoryVerdict
-from distlab.agree.models import Model
+from distlab.agree.sequential_specifications import Model
 from distlab.history import History, called, described, shown
 from distlab.trace import Operation
 from distlab.units import readable_seconds

@@ -2,7 +2,9 @@
 
 import time
 
-from distlab.agree.checkers.evidence import (
+from distlab.agree.checkers.history_verdict import HistoryVerdict
+from distlab.agree.checkers.order_search import find_order
+from distlab.agree.checkers.preconditions import (
     explains_programs,
     fitting,
     history_of,
@@ -12,10 +14,8 @@ from distlab.agree.checkers.evidence import (
     nothing_to_judge,
     seconds_of,
 )
-from distlab.agree.checkers.search import find_order
 from distlab.agree.checkers.shrink import EXPLAINING, perhaps, shrink
-from distlab.agree.checkers.verdict import HistoryVerdict
-from distlab.agree.models import Model
+from distlab.agree.sequential_specifications import Model
 from distlab.history import History, described
 
 __all__ = ["check_sequential"]

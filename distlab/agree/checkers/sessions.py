@@ -27,9 +27,9 @@ Source: Terry et al., Session guarantees for weakly consistent replicated data, 
 from collections import defaultdict
 from typing import Any, NamedTuple
 
-from distlab.agree.checkers.accesses import INITIAL, Explained, check_accesses
-from distlab.agree.checkers.order import PartialOrder
-from distlab.agree.checkers.verdict import HistoryVerdict
+from distlab.agree.checkers.history_verdict import HistoryVerdict
+from distlab.agree.checkers.partial_order import PartialOrder
+from distlab.agree.checkers.reads_from import INITIAL, Explained, check_accesses
 from distlab.history import History, shown
 
 __all__ = [

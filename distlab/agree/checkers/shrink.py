@@ -13,8 +13,8 @@ not they took effect; and if the time was enough, none of it can be left out any
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from distlab.agree.checkers.evidence import after_of, given_by
-from distlab.agree.models import ANY, Model
+from distlab.agree.checkers.preconditions import after_of, given_by
+from distlab.agree.sequential_specifications import ANY, Model
 from distlab.trace import Operation
 
 __all__ = ["EXPLAINING", "perhaps", "shrink"]

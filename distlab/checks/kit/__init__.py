@@ -6,8 +6,9 @@ on_workers    jobs of the dataflow engines, in processes of their own
 call          one function, in one process
 """
 
-from distlab.checks.kit.calls import call
+from distlab.checks.kit.grading import Inconclusive, Wrong, check
 from distlab.checks.kit.hints import Hint
+from distlab.checks.kit.isolated_call import call
 from distlab.checks.kit.jobs import on_workers
 from distlab.checks.kit.nodes import (
     NODE_HINTS,
@@ -18,10 +19,9 @@ from distlab.checks.kit.nodes import (
     on_nodes,
     require_loss,
 )
-from distlab.checks.kit.pictures import Played, librarys, ring_seats, tree_seats
 from distlab.checks.kit.ranks import called, contributions, draws, followed, on_ranks
 from distlab.checks.kit.tables import difference, side_by_side
-from distlab.checks.kit.verdict import Inconclusive, Wrong, check
+from distlab.checks.kit.verdict_player import Played, librarys, ring_seats, tree_seats
 from distlab.sandbox.withheld import modules_of
 
 __all__ = [

@@ -31,9 +31,9 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from distlab.checks.kit.calls import call, in_another_python
+from distlab.checks.kit.grading import Inconclusive, Wrong
+from distlab.checks.kit.isolated_call import call, in_another_python
 from distlab.checks.kit.ranks import called
-from distlab.checks.kit.verdict import Inconclusive, Wrong
 from distlab.dataflow import MapReduce
 from distlab.errors import InvalidArgument, TaskFailed
 from distlab.processes import on_its_own

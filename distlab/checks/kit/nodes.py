@@ -18,12 +18,12 @@ from typing import Any, get_args
 
 from distlab.calls.serialize import pack_functions
 from distlab.calls.untrusted_data import read_untrusted
-from distlab.cells import cells
+from distlab.cell_sources import cells
+from distlab.checks.kit.grading import Inconclusive, Wrong
 from distlab.checks.kit.hints import Hint
-from distlab.checks.kit.node_inside import OPAQUE
-from distlab.checks.kit.pictures import Played
+from distlab.checks.kit.node_process import OPAQUE
 from distlab.checks.kit.ranks import seconds
-from distlab.checks.kit.verdict import Inconclusive, Wrong
+from distlab.checks.kit.verdict_player import Played
 from distlab.errors import (
     NodeFailed,
     NotDeterministic,
@@ -46,7 +46,7 @@ __all__ = [
     "require_loss",
 ]
 
-_INSIDE = "distlab.checks.kit.node_inside"
+_INSIDE = "distlab.checks.kit.node_process"
 _MOST_BYTES = 2**22  # of one reply of a node
 _MOST_CALLS = 4_000  # of methods in one run
 

@@ -23,8 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from distlab.checks.kit.pictures import Played
-from distlab.checks.kit.verdict import Inconclusive, Wrong
+from distlab.checks.kit.grading import Inconclusive, Wrong
+from distlab.checks.kit.verdict_player import Played
 from distlab.errors import NotSerializable, SandboxExceeded, WorldFailed, WorldTimeout
 from distlab.launch import Relaying, Report, follow, kept_ranks, run
 from distlab.links import Link

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from distlab.collectives import ring_all_reduce
 from distlab.commands.film import filmed
-from distlab.commands.running.services import repository
+from distlab.commands.running.hosted_notebooks import repository
 from distlab.learner.quiz import cards
 from distlab.show.assets import once
 

@@ -21,12 +21,12 @@ from functools import partial
 from itertools import repeat
 
 from distlab.calls.serialize import pack_functions
-from distlab.dataflow.functions import check_functions
-from distlab.dataflow.limits import check_limits
-from distlab.dataflow.lines import line_number
+from distlab.dataflow.arguments import check_limits
+from distlab.dataflow.line_boundaries import line_number
 from distlab.dataflow.mapreduce.job import MapReduceJob
 from distlab.dataflow.mapreduce.output import Counters, Output
 from distlab.dataflow.splits import files_of, split_sizes, splits_of
+from distlab.dataflow.user_functions import check_functions
 from distlab.dataflow.workers import Workers, folder_in
 from distlab.errors import InvalidArgument
 from distlab.faults import WorkerFault, check_worker_faults

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import islice
 
-from distlab.dataflow.mapreduce.runs import read
+from distlab.dataflow.mapreduce.sorted_runs import read
 from distlab.show import folded
 from distlab.show.table import html_report, text_report
 from distlab.trace import Trace

@@ -3,9 +3,9 @@
 import os
 from typing import NamedTuple
 
-from distlab.dataflow.functions import Functions, applied, noted_keys
-from distlab.dataflow.mapreduce.runs import Run, fan_in, merged, narrowed, write
-from distlab.dataflow.notes import noting
+from distlab.dataflow.bad_records import noting
+from distlab.dataflow.mapreduce.sorted_runs import Run, fan_in, merged, narrowed, write
+from distlab.dataflow.user_functions import Functions, applied, noted_keys
 from distlab.dataflow.worker import commit
 
 __all__ = ["Reduced", "reduce_task"]

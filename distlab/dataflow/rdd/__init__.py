@@ -7,11 +7,11 @@
      results ◀─────────────────────────────────          shuffle files
 
 Read in this order: `context` (the entry point), `rdd` and `transform` (the public
-operations), `graph` (data sets and their dependencies), `stages` (the graph cut at its
-shuffles, and missing tasks), `scheduler` (an action under way), `locations` (the data
-of each worker), `executor` (a task), `cache`, `shuffle`, `merge` (bounded memory, and
-spilling), `shared` (broadcasts and accumulators), `failures`, `report`. The rest is
-the library of operations: `pairs`, `joins`, `actions`, `files`, `text`.
+operations), `dependencies` (of data sets), `stages` (the graph cut at its shuffles, and
+missing tasks), `scheduler` (an action under way), `locations` (the data of each
+worker), `executor` (a task), `cache`, `shuffle`, `spilling_aggregation`,
+`shared_variables` (broadcasts and accumulators), `failure_location`, `report`. The
+rest is the library of operations: `pairs`, `joins`, `actions`, `files`.
 
 Source: Zaharia et al., "Resilient Distributed Datasets: A Fault-Tolerant Abstraction
 for In-Memory Cluster Computing" (2012).

@@ -13,7 +13,12 @@ from enum import Enum
 from itertools import chain
 from typing import NamedTuple
 
-from distlab.dataflow.rdd.chunks import chunks_of, load, read_chunks, write_chunks
+from distlab.dataflow.rdd.record_batches import (
+    chunks_of,
+    load,
+    read_chunks,
+    write_chunks,
+)
 
 __all__ = ["Cache", "StorageLevel"]
 

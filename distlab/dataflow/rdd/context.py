@@ -16,15 +16,15 @@ from functools import partial
 from itertools import accumulate, pairwise
 from numbers import Number
 
-from distlab.dataflow.limits import check_limits
-from distlab.dataflow.rdd import files as text
-from distlab.dataflow.rdd.chunks import read_segments
+from distlab.dataflow.arguments import check_limits
+from distlab.dataflow.rdd import files
 from distlab.dataflow.rdd.cluster import WorkerPool
-from distlab.dataflow.rdd.graph import DatasetNode, serialize
+from distlab.dataflow.rdd.dependencies import DatasetNode, serialize
 from distlab.dataflow.rdd.rdd import RDD
+from distlab.dataflow.rdd.record_batches import read_segments
 from distlab.dataflow.rdd.report import JobReport, report_of
 from distlab.dataflow.rdd.scheduler import Action
-from distlab.dataflow.rdd.shared import Accumulator, Broadcast
+from distlab.dataflow.rdd.shared_variables import Accumulator, Broadcast
 from distlab.errors import ContextStopped, InvalidArgument, NestedRDD
 from distlab.faults import WorkerFault, check_worker_faults
 from distlab.processes import Interrupts
@@ -160,8 +160,8 @@ class Context:
     ) -> RDD:
         """Return the lines of a file, a folder or a pattern such as "logs/*.txt"."""
         least = minPartitions or min(self.defaultParallelism, 2)
-        pieces = text.pieces_of(text.files_at(name), least)
-        compute = partial(text.lines_of, pieces)
+        pieces = files.pieces_of(files.files_at(name), least)
+        compute = partial(files.lines_of, pieces)
         return self._source("textFile", len(pieces), compute)
 
     def union(self, rdds: Sequence[RDD]) -> RDD:

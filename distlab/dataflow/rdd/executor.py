@@ -17,13 +17,18 @@ from functools import partial
 from typing import NamedTuple
 
 from distlab.calls.serialize import pack
-from distlab.dataflow.notes import noting
-from distlab.dataflow.rdd import shared
+from distlab.dataflow.bad_records import noting
+from distlab.dataflow.rdd import shared_variables
 from distlab.dataflow.rdd.cache import Cache
-from distlab.dataflow.rdd.failures import learners_frame, note_record, where, with_notes
-from distlab.dataflow.rdd.graph import WorkerDataset
-from distlab.dataflow.rdd.merge import Memory
+from distlab.dataflow.rdd.dependencies import WorkerDataset
+from distlab.dataflow.rdd.failure_location import (
+    learners_frame,
+    note_record,
+    where,
+    with_notes,
+)
 from distlab.dataflow.rdd.shuffle import PieceLost, read_pieces, write_pieces
+from distlab.dataflow.rdd.spilling_aggregation import Memory
 from distlab.dataflow.worker import AtRecord
 
 __all__ = ["Executor", "TaskRequest", "TaskResult", "memory"]
@@ -42,7 +47,7 @@ class TaskRequest(NamedTuple):
     to write to, None for a result. levels: storage level of every kept data set.
     pieces: (shuffle, partition) -> (path, segments) of each map task.
     dropped: data sets, and paths of broadcasts, to drop first.
-    note: path of a note to keep of every record, see `notes`.
+    note: path of a note to keep of every record, see `bad_records`.
     """
 
     program: str
@@ -88,7 +93,9 @@ class Executor:
             self._cache = Cache(self._memory_bytes // 2, order.home)
             gc.set_threshold(100_000, 20, 20)
         for each in order.dropped:
-            (shared.forget if isinstance(each, str) else self._cache.drop)(each)
+            (shared_variables.forget if isinstance(each, str) else self._cache.drop)(
+                each
+            )
         os.makedirs(order.home, exist_ok=True)
         spills = os.path.join(order.home, f"spill-{order.node}-{order.partition}")
         _memory = Memory(self._memory_bytes // 2, spills)
@@ -108,7 +115,7 @@ class _RunningTask:
         self.cache = cache
         self.memory = memory
         self.computed, self.reused = [], []
-        self.fetched_before = shared.fetched()
+        self.fetched_before = shared_variables.fetched()
         self.steps = {}
         self.last = None
         self.say = None
@@ -119,7 +126,7 @@ class _RunningTask:
 
     def _done(self):
         order = self.order
-        accumulators = shared.begin()
+        accumulators = shared_variables.begin()
         try:
             self._load()
             output, lost = self._output(self.records(order.node, order.partition)), None
@@ -138,7 +145,7 @@ class _RunningTask:
         counts = {
             "spilled_records": self.memory.spilled_records,
             "spilled_bytes": self.memory.spilled_bytes,
-            "broadcasts_fetched": shared.fetched() - self.fetched_before,
+            "broadcasts_fetched": shared_variables.fetched() - self.fetched_before,
         }
         seen = self.computed, self.reused, gained, evicted
         return TaskResult(output, lost, *seen, added, counts)

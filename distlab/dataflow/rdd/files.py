@@ -1,7 +1,7 @@
 """Records written to part files: as text, all or nothing, and as a checkpoint.
 
-Every file has pieces of its own; an empty one has none. `lines` defines a line, and the
-piece that it belongs to, for MapReduce too.
+Every file has pieces of its own; an empty one has none. `line_boundaries` defines a
+line, and the piece that it belongs to, for MapReduce too.
 """
 
 import glob
@@ -13,8 +13,8 @@ from functools import partial
 from itertools import chain, repeat, starmap
 from pathlib import Path
 
-from distlab.dataflow.lines import blocks_of, lines_in
-from distlab.dataflow.rdd.chunks import chunks_of, read_chunks, write_chunks
+from distlab.dataflow.line_boundaries import blocks_of, lines_in
+from distlab.dataflow.rdd.record_batches import chunks_of, read_chunks, write_chunks
 from distlab.dataflow.splits import Piece, splits_of
 from distlab.dataflow.worker import commit
 from distlab.errors import InvalidArgument, WorkdirError

@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 
-from distlab.dataflow.rdd.graph import DatasetNode, Narrow, Wide
+from distlab.dataflow.rdd.dependencies import DatasetNode, Narrow, Wide
 from distlab.dataflow.rdd.shuffle import MapOutput
 
 __all__ = ["Locations"]

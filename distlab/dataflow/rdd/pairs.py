@@ -5,9 +5,13 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from distlab.dataflow.rdd import executor
-from distlab.dataflow.rdd.graph import Aggregator
-from distlab.dataflow.rdd.merge import CombinerTable, not_ordered, ordered
+from distlab.dataflow.rdd.dependencies import Aggregator
 from distlab.dataflow.rdd.partitioning import Partitioner, RangeOf, portable_hash
+from distlab.dataflow.rdd.spilling_aggregation import (
+    CombinerTable,
+    not_ordered,
+    ordered,
+)
 
 __all__ = ["Pairs", "ResultIterable"]
 

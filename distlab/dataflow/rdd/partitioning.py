@@ -10,7 +10,7 @@ import reprlib
 import sys
 from collections.abc import Callable, Iterable
 
-from distlab.dataflow.functions import unhashable
+from distlab.dataflow.user_functions import unhashable
 
 __all__ = ["Partitioner", "RangeOf", "partition_numbers", "portable_hash"]
 

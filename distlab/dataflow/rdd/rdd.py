@@ -10,8 +10,14 @@ from itertools import count
 
 from distlab.dataflow.rdd.actions import Actions
 from distlab.dataflow.rdd.cache import StorageLevel
+from distlab.dataflow.rdd.dependencies import (
+    Aggregator,
+    DatasetNode,
+    Narrow,
+    Wide,
+    same,
+)
 from distlab.dataflow.rdd.files import Files
-from distlab.dataflow.rdd.graph import Aggregator, DatasetNode, Narrow, Wide, same
 from distlab.dataflow.rdd.joins import Joins
 from distlab.dataflow.rdd.pairs import Pairs
 from distlab.dataflow.rdd.partitioning import Partitioner

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from distlab.dataflow.rdd.graph import DatasetNode, Wide, within
+from distlab.dataflow.rdd.dependencies import DatasetNode, Wide, within
 from distlab.dataflow.rdd.stages import DatasetStage
 from distlab.show.table import html_report, text_report
 from distlab.trace import Lineage, Trace

@@ -18,9 +18,9 @@ from collections import Counter
 
 from distlab.calls.progress import Progress
 from distlab.calls.serialize import unpack
-from distlab.dataflow.notes import Deaths
+from distlab.dataflow.bad_records import Deaths
+from distlab.dataflow.rdd.dependencies import DatasetNode, within
 from distlab.dataflow.rdd.executor import Executor, TaskRequest
-from distlab.dataflow.rdd.graph import DatasetNode, within
 from distlab.dataflow.rdd.stages import DatasetStage, cut, ready
 from distlab.dataflow.workers import Raised, WorkerLost
 from distlab.errors import TaskFailed, WorkdirError

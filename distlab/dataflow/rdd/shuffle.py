@@ -11,11 +11,11 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from distlab.dataflow.rdd.chunks import batches, dump, read_segments
-from distlab.dataflow.rdd.graph import Aggregator
-from distlab.dataflow.rdd.merge import CombinerTable, Memory, not_a_pair
+from distlab.dataflow.memory_estimate import size_bytes
+from distlab.dataflow.rdd.dependencies import Aggregator
 from distlab.dataflow.rdd.partitioning import partition_numbers
-from distlab.dataflow.sizes import size_bytes
+from distlab.dataflow.rdd.record_batches import batches, dump, read_segments
+from distlab.dataflow.rdd.spilling_aggregation import CombinerTable, Memory, not_a_pair
 from distlab.dataflow.worker import commit
 
 __all__ = ["MapOutput", "PieceLost", "read_pieces", "write_pieces"]

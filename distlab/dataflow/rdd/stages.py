@@ -11,7 +11,7 @@ found missing.
 
 from dataclasses import dataclass, field
 
-from distlab.dataflow.rdd.graph import DatasetNode, Wide, within
+from distlab.dataflow.rdd.dependencies import DatasetNode, Wide, within
 from distlab.dataflow.rdd.locations import Locations
 
 __all__ = ["DatasetStage", "cut", "ready"]

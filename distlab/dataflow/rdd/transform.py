@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from itertools import chain, count, product
 
-from distlab.dataflow.rdd.chunks import batches
-from distlab.dataflow.rdd.graph import Narrow, same
+from distlab.dataflow.rdd.dependencies import Narrow, same
 from distlab.dataflow.rdd.partitioning import Partitioner, portable_hash
+from distlab.dataflow.rdd.record_batches import batches
 from distlab.errors import InvalidArgument
 
 __all__ = ["Transformations"]

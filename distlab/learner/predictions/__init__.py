@@ -15,6 +15,6 @@ its comparisons show "guess first" instead of the numbers. Importing is light.
 """
 
 from distlab.learner.predictions.guess import Guess, predict
-from distlab.learner.predictions.stub import stub
+from distlab.learner.stub import stub
 
 __all__ = ["Guess", "predict", "stub"]

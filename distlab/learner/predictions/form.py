@@ -11,10 +11,10 @@ exported page show it without a kernel. A page without one keeps guesses in the 
 from html import escape
 from uuid import uuid4
 
-from distlab.calls.notebook import show
+from distlab.calls.notebook_frontend import show
 from distlab.errors import InvalidArgument
 from distlab.learner.predictions.answers import Choice
-from distlab.learner.predictions.bridge import form_script, form_style, receive
+from distlab.learner.predictions.kernel_bridge import form_script, form_style, receive
 
 __all__ = ["Form"]
 

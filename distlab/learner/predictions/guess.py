@@ -8,12 +8,12 @@ from base64 import b64encode
 from collections.abc import Sequence
 from html import escape
 
-from distlab.calls.notebook import cell_number, show
+from distlab.calls.notebook_frontend import cell_number, show
 from distlab.errors import InvalidArgument
 from distlab.learner.predictions.answers import Choice, Number
-from distlab.learner.predictions.bridge import open_bridge, said_style
 from distlab.learner.predictions.form import Form
-from distlab.learner.predictions.kept import kept_by_learner, tell
+from distlab.learner.predictions.kernel_bridge import open_bridge, said_style
+from distlab.learner.predictions.storage import kept_by_learner, tell
 
 __all__ = ["Guess", "PredictionComparison", "predict"]
 

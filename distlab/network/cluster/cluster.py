@@ -23,7 +23,7 @@ from distlab.network.cluster.event_log import merge_logs
 from distlab.network.cluster.panel import Panel
 from distlab.network.cluster.partitions import Partitions
 from distlab.network.cluster.supervisor import Supervisor
-from distlab.network.copying import NotPlain, plain_copy
+from distlab.network.copies import NotPlain, plain_copy
 from distlab.network.delivery import Delivery, check_delivery
 from distlab.network.node_host import check_nodes, make_node
 from distlab.network.outcome import Outcome

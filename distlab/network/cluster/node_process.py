@@ -35,7 +35,6 @@ from distlab.network.cluster.wire import (
     address_in,
 )
 from distlab.network.describe import describe, describe_response, shorten
-from distlab.network.failures import payload_of
 from distlab.network.node import (
     CancelTimer,
     Note,
@@ -45,6 +44,7 @@ from distlab.network.node import (
     Send,
     SetTimer,
 )
+from distlab.network.node_diagnosis import payload_of
 from distlab.network.node_host import NodeHost, make_node
 from distlab.network.watchdog import Watchdog
 from distlab.processes import Child, Disconnected

@@ -25,7 +25,7 @@ from typing import Any
 
 import cloudpickle
 
-from distlab.calls.console import Console
+from distlab.calls.printed_output import Console
 from distlab.errors import InvalidArgument, NodeFailed
 from distlab.faults import Crash, NodeFault, Split
 from distlab.network.client import Client
@@ -36,7 +36,7 @@ from distlab.network.cluster.partitions import Partitions
 from distlab.network.cluster.requests import Requests
 from distlab.network.cluster.wire import LinkGenerations
 from distlab.network.delivery import Delivery
-from distlab.network.failures import (
+from distlab.network.node_diagnosis import (
     closed,
     ended_alone,
     failure_from,

@@ -5,9 +5,9 @@ from dataclasses import dataclass
 
 from distlab.errors import NodeFailed, NotDeterministic
 from distlab.network.client import Client, check_clients, check_repeatable
-from distlab.network.copying import SplitMix64, freeze, plain_copy
+from distlab.network.copies import SplitMix64, freeze, plain_copy
 from distlab.network.describe import describe, describe_call, shorten
-from distlab.network.failures import MOST_TO_ITSELF, difference, talks_to_itself
+from distlab.network.node_diagnosis import MOST_TO_ITSELF, difference, talks_to_itself
 from distlab.network.node_host import check_nodes
 from distlab.network.outcome import Outcome
 from distlab.network.schedules.properties import Property

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from distlab.errors import InvalidArgument, NodeFailed
 from distlab.network.client import CallSequence
-from distlab.network.copying import NotPlain, SplitMix64, freeze, thaw
+from distlab.network.copies import NotPlain, SplitMix64, freeze, thaw
 from distlab.network.describe import describe, describe_call
 from distlab.network.node import CancelTimer, Note, Refuse, Reply, Save, Send, SetTimer
 from distlab.network.node_host import NodeHost, make_node

@@ -12,8 +12,8 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from distlab.errors import NodeFailed
-from distlab.network.failures import MOST_TO_ITSELF, talks_to_itself
 from distlab.network.node import Reply, Save, Send, SetTimer
+from distlab.network.node_diagnosis import MOST_TO_ITSELF, talks_to_itself
 from distlab.network.schedules.schedule import ScheduleStep
 from distlab.network.schedules.state import NodeMemo, Pending, State
 

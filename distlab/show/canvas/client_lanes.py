@@ -18,7 +18,7 @@ from distlab.show.canvas.canvas import (
     underlay,
     write,
 )
-from distlab.show.canvas.looks import kinds_of, look_of
+from distlab.show.canvas.styles import kinds_of, look_of
 from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import GRID, INK, PAPER, WARNING, rank_color
 from distlab.show.reading.histories import answered_before, effects

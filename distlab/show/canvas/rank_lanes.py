@@ -13,7 +13,7 @@ from distlab.show.canvas.theme import (
     rank_color,
     tint,
 )
-from distlab.show.reading.sentences import listed
+from distlab.show.reading.alt_text import listed
 from distlab.units import readable_seconds
 
 __all__ = ["RankLanes"]

@@ -16,7 +16,7 @@ from distlab.show.canvas.canvas import MARGIN, Canvas, arrow, bars, write
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.text import fitted, literal, wrapped
 from distlab.show.canvas.theme import GRID, MUTED, PAPER, rank_color, tint
-from distlab.show.reading.sentences import plural
+from distlab.show.reading.alt_text import plural
 
 __all__ = ["dataflow"]
 

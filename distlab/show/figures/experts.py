@@ -17,8 +17,8 @@ from distlab.show.canvas.canvas import (
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.text import literal, width_of
 from distlab.show.canvas.theme import INK, MUTED, PAPER, WARNING, rank_color, tint
+from distlab.show.reading.alt_text import plural
 from distlab.show.reading.amounts import checked_amount
-from distlab.show.reading.sentences import plural
 
 __all__ = ["experts"]
 

@@ -20,7 +20,7 @@ from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Ruler, Scale, readable_number
 from distlab.show.canvas.text import fitted, literal, width_of
 from distlab.show.canvas.theme import MUTED, rank_color
-from distlab.show.reading.sentences import plural
+from distlab.show.reading.alt_text import plural
 
 __all__ = ["histogram"]
 

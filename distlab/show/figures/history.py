@@ -9,15 +9,15 @@ that no order explains.
 
 from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, write
 from distlab.show.canvas.client_lanes import ClientLanes
-from distlab.show.canvas.looks import key_of
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.rows import clock_rows, ranked_rows
+from distlab.show.canvas.styles import key_of
 from distlab.show.canvas.text import wrapped
 from distlab.show.canvas.theme import INK, MUTED, RIGHT, WARNING, rank_color
 from distlab.show.canvas.time_axis import TimeAxis
+from distlab.show.reading.alt_text import capital, plural
 from distlab.show.reading.histories import Histories, answered_before
 from distlab.show.reading.rounds import selected
-from distlab.show.reading.sentences import capital, plural
 
 __all__ = ["history"]
 

@@ -23,8 +23,8 @@ from distlab.show.canvas.canvas import (
     strokes,
     write,
 )
+from distlab.show.canvas.lineage_layout import StageLayout
 from distlab.show.canvas.picture import Picture
-from distlab.show.canvas.stage_layout import StageLayout
 from distlab.show.canvas.text import fitted, literal
 from distlab.show.canvas.theme import (
     GRID,
@@ -36,7 +36,7 @@ from distlab.show.canvas.theme import (
     rank_color,
     tint,
 )
-from distlab.show.reading.sentences import listed, plural
+from distlab.show.reading.alt_text import listed, plural
 from distlab.trace import Lineage
 from distlab.units import readable_seconds
 

@@ -18,13 +18,13 @@ from distlab.show.canvas.canvas import (
     strokes,
     write,
 )
-from distlab.show.canvas.looks import looks_of
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Ruler, Scale
+from distlab.show.canvas.styles import looks_of
 from distlab.show.canvas.text import fitted, literal, width_of
 from distlab.show.canvas.theme import INK, MUTED, WARNING
+from distlab.show.reading.alt_text import listed, plural
 from distlab.show.reading.amounts import checked_amount, shown
-from distlab.show.reading.sentences import listed, plural
 from distlab.units import readable_bytes
 
 __all__ = ["memory"]

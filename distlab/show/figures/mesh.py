@@ -23,7 +23,7 @@ from distlab.show.canvas.canvas import (
 )
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.theme import GRID, INK, MUTED
-from distlab.show.reading.sentences import plural
+from distlab.show.reading.alt_text import plural
 from distlab.show.reading.trace_reading import trace_of
 from distlab.trace import members_of, mesh_dimension_of
 from distlab.units import readable_bytes

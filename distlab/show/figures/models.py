@@ -16,7 +16,7 @@ from distlab.show.canvas.canvas import PAGE_WIDTH, Canvas, pill, strokes, write
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import INK, MUTED, rank_color, tint
-from distlab.show.reading.sentences import capital
+from distlab.show.reading.alt_text import capital
 
 __all__ = ["models"]
 

@@ -25,8 +25,8 @@ from distlab.show.canvas.time_axis import TimeAxis
 from distlab.show.player.labels import Labels
 from distlab.show.player.node_animation import NodeAnimation
 from distlab.show.player.spacetime import ARRIVED, LOST, UNDER_WAY
+from distlab.show.reading.alt_text import capital, left_out, plural
 from distlab.show.reading.rounds import selected
-from distlab.show.reading.sentences import capital, left_out, plural
 from distlab.trace import words_of
 
 __all__ = ["nodes"]

@@ -7,11 +7,12 @@ stage 1  │▒▒│F0│F1│F2│B0│B1│B2│▒▒│      ▒ bubble
 """
 
 from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, shapes, write
-from distlab.show.canvas.looks import looks_of
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Ruler, Scale
+from distlab.show.canvas.styles import looks_of
 from distlab.show.canvas.text import literal, width_of
 from distlab.show.canvas.theme import MUTED, TRACK, WARNING, tint
+from distlab.show.reading.alt_text import left_out
 from distlab.show.reading.amounts import amount_of
 from distlab.show.reading.pipeline_cells import (
     PipelineCells,
@@ -21,7 +22,6 @@ from distlab.show.reading.pipeline_cells import (
     primes_of,
 )
 from distlab.show.reading.rounds import selected
-from distlab.show.reading.sentences import left_out
 
 __all__ = ["pipeline"]
 

@@ -10,7 +10,7 @@ from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, pill, points, write
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.theme import INK, PAPER, rank_color, tint
-from distlab.show.reading.sentences import listed, plural
+from distlab.show.reading.alt_text import listed, plural
 
 __all__ = ["quorums"]
 

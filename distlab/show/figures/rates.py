@@ -15,8 +15,8 @@ from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Scale
 from distlab.show.canvas.text import fitted, literal, width_of
 from distlab.show.canvas.theme import GRID, INK, MUTED, rank_color
+from distlab.show.reading.alt_text import capital, plural
 from distlab.show.reading.amounts import amount_of, checked_number, times
-from distlab.show.reading.sentences import capital, plural
 from distlab.units import readable_seconds
 
 __all__ = ["rates"]

@@ -14,9 +14,9 @@ from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Ruler, Scale
 from distlab.show.canvas.text import fitted, literal, width_of
 from distlab.show.canvas.theme import INK, MUTED, PAPER, tint
+from distlab.show.reading.alt_text import left_out
 from distlab.show.reading.amounts import amount_of, checked_amount, times
 from distlab.show.reading.rounds import selected
-from distlab.show.reading.sentences import left_out
 
 __all__ = ["ratios"]
 

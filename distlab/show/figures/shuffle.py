@@ -14,8 +14,8 @@ from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import GRID, INK, MUTED, PAPER, rank_color, tint
+from distlab.show.reading.alt_text import listed, plural
 from distlab.show.reading.amounts import checked_amount, times
-from distlab.show.reading.sentences import listed, plural
 from distlab.units import readable_bytes
 
 __all__ = ["shuffle"]

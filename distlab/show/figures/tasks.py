@@ -28,9 +28,9 @@ from distlab.show.canvas.theme import (
     tint,
 )
 from distlab.show.canvas.time_axis import TimeAxis
+from distlab.show.reading.alt_text import left_out, listed
 from distlab.show.reading.attempts import FATES, Attempts
 from distlab.show.reading.rounds import selected
-from distlab.show.reading.sentences import left_out, listed
 from distlab.show.reading.trace_reading import trace_of
 
 __all__ = ["tasks"]

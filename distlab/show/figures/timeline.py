@@ -30,8 +30,8 @@ from distlab.show.canvas.theme import (
 from distlab.show.canvas.time_axis import TimeAxis
 from distlab.show.figures.nodes import nodes
 from distlab.show.figures.tasks import tasks
+from distlab.show.reading.alt_text import headline, left_out, plural, sentences
 from distlab.show.reading.rounds import selected
-from distlab.show.reading.sentences import headline, left_out, plural, sentences
 from distlab.show.reading.trace_reading import Reading, trace_of
 
 __all__ = ["timeline"]

@@ -21,7 +21,7 @@ from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import readable_number
 from distlab.show.canvas.text import fitted, literal
 from distlab.show.canvas.theme import MUTED, rank_color, tint
-from distlab.show.reading.sentences import plural
+from distlab.show.reading.alt_text import plural
 
 __all__ = ["topology"]
 

@@ -27,8 +27,8 @@ from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Scale
 from distlab.show.canvas.text import fitted, literal, width_of
 from distlab.show.canvas.theme import INK, MUTED, rank_color
+from distlab.show.reading.alt_text import listed, plural
 from distlab.show.reading.amounts import checked_amount, shown, times
-from distlab.show.reading.sentences import listed, plural
 from distlab.show.reading.trace_reading import trace_of
 from distlab.trace import Trace
 from distlab.units import readable_bytes

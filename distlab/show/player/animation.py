@@ -7,8 +7,8 @@ from distlab.show.canvas.text import literal
 from distlab.show.player.explain import explain, fault_words, title_of
 from distlab.show.player.geometry import MOST_CHUNKS, Geometry
 from distlab.show.player.shown_steps import gone_ranks, shown_steps_of, tables_at_start
+from distlab.show.reading.alt_text import capital, headline, left_out, plural
 from distlab.show.reading.rounds import in_common, selected
-from distlab.show.reading.sentences import capital, headline, left_out, plural
 from distlab.show.reading.trace_reading import Reading
 from distlab.trace import is_lost, members_of
 from distlab.units import readable_bytes

@@ -3,7 +3,7 @@
 from collections import Counter
 from typing import NamedTuple
 
-from distlab.show.reading.sentences import capital
+from distlab.show.reading.alt_text import capital
 from distlab.trace import shares_named
 from distlab.units import readable_bytes
 

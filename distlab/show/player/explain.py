@@ -7,7 +7,7 @@ from collections import Counter
 
 from distlab.show.canvas.text import literal
 from distlab.show.player.shown_steps import gone_ranks
-from distlab.show.reading.sentences import capital, listed, plural
+from distlab.show.reading.alt_text import capital, listed, plural
 from distlab.trace import members_of, mesh_dimension_of
 from distlab.units import readable_bytes, readable_seconds
 

@@ -6,7 +6,7 @@ The script of the page and the still pictures draw from these same numbers.
 import math
 from dataclasses import dataclass
 
-from distlab.show.player.shape import WIDTH, places, shape_of
+from distlab.show.player.rank_layout import WIDTH, places, shape_of
 from distlab.show.player.svg import point
 
 __all__ = ["Geometry"]

@@ -13,11 +13,11 @@ from typing import ClassVar
 from distlab.show.canvas.text import literal
 from distlab.show.player.animation import MOST_ROWS, Animation, Frame
 from distlab.show.player.geometry import MOST_CHUNKS, MOST_TABLES, Geometry
-from distlab.show.player.moments import described, moments_of
+from distlab.show.player.job_steps import described, moments_of
 from distlab.show.player.shown_steps import Move
+from distlab.show.reading.alt_text import capital, left_out, plural
 from distlab.show.reading.attempts import Attempts
 from distlab.show.reading.rounds import selected
-from distlab.show.reading.sentences import capital, left_out, plural
 from distlab.show.reading.trace_reading import Reading, Span
 
 __all__ = ["JobAnimation"]

@@ -13,7 +13,7 @@ from distlab.show.player.node_steps import Happenings
 from distlab.show.player.node_words import NodeWords
 from distlab.show.player.shown_steps import Move
 from distlab.show.player.spacetime import Spacetime
-from distlab.show.reading.sentences import plural
+from distlab.show.reading.alt_text import plural
 from distlab.show.reading.trace_reading import Reading, Span
 from distlab.trace import is_lost, words_of
 from distlab.units import readable_seconds

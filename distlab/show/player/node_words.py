@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from distlab.show.canvas.text import literal
-from distlab.show.reading.sentences import capital, listed
+from distlab.show.reading.alt_text import capital, listed
 from distlab.trace import is_lost, words_of
 
 __all__ = ["NodeWords"]

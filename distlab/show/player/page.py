@@ -17,7 +17,7 @@ from distlab.show.assets import read, script, style, themed
 from distlab.show.player.data import player_data
 from distlab.show.player.painter import Painter
 from distlab.show.player.panel import PlayerPanel
-from distlab.show.player.shape import WIDTH
+from distlab.show.player.rank_layout import WIDTH
 from distlab.show.player.svg import rank_style
 
 __all__ = ["fragment"]

@@ -11,7 +11,7 @@ from collections import defaultdict
 from html import escape
 
 from distlab.show.player.geometry import MOST_CHUNKS, MOST_NAMED
-from distlab.show.player.shape import WIDTH
+from distlab.show.player.rank_layout import WIDTH
 from distlab.show.player.svg import (
     box,
     circle,
@@ -25,7 +25,7 @@ from distlab.show.player.svg import (
     rect,
     text,
 )
-from distlab.show.reading.sentences import plural
+from distlab.show.reading.alt_text import plural
 from distlab.units import readable_bytes
 
 __all__ = ["MOST_PILLS", "Painter"]

@@ -6,10 +6,11 @@ stage 0  │F0│F1│F2│▒▒▒▒▒│B0│▒▒▒│      at the line 
 
 from bisect import bisect_right
 
-from distlab.show.canvas.looks import looks_of
+from distlab.show.canvas.styles import looks_of
 from distlab.show.canvas.text import literal
 from distlab.show.player.animation import MOST_ROWS, Animation, Frame
 from distlab.show.player.geometry import Geometry
+from distlab.show.reading.alt_text import left_out
 from distlab.show.reading.pipeline_cells import (
     PipelineCells,
     kinds_of,
@@ -17,7 +18,6 @@ from distlab.show.reading.pipeline_cells import (
     primes_of,
 )
 from distlab.show.reading.rounds import selected
-from distlab.show.reading.sentences import left_out
 from distlab.show.reading.trace_reading import Reading, Span
 from distlab.trace import Trace
 

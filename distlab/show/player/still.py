@@ -19,7 +19,7 @@ from distlab.show.player.spacetime_still import (
     steps_wide,
 )
 from distlab.show.player.svg import circle, paths, rank_style, text
-from distlab.show.reading.sentences import plural
+from distlab.show.reading.alt_text import plural
 
 __all__ = ["frame_svg", "gif", "key_frame_row", "key_frames", "pair_row", "png"]
 

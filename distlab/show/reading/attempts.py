@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from typing import NamedTuple
 
 from distlab.show.canvas.text import literal
-from distlab.show.reading.sentences import listed, plural
+from distlab.show.reading.alt_text import listed, plural
 from distlab.units import readable_seconds
 
 __all__ = ["FATES", "Attempts", "Try", "WorkerDeath"]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.text import literal
-from distlab.show.reading.sentences import capital, listed, plural
+from distlab.show.reading.alt_text import capital, listed, plural
 from distlab.trace import Operation
 from distlab.units import readable_seconds
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.text import literal
+from distlab.show.reading.alt_text import listed, plural
 from distlab.show.reading.amounts import amount_of, checked_number
-from distlab.show.reading.sentences import listed, plural
 
 __all__ = ["Cell", "PipelineCells", "first_difference", "kinds_of", "letters_of"]
 __all__ += ["primes_of"]

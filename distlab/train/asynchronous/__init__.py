@@ -6,7 +6,6 @@ LocalSGD(comm, model, every=20, outer=nesterov)                      DiLoCo
 Gossip(comm, model, ring_graph(comm.world_size))                     no center
 """
 
-from distlab.train.asynchronous.ages import Gradient, gradients_of, replay
 from distlab.train.asynchronous.gossip import (
     Gossip,
     complete_graph,
@@ -17,9 +16,14 @@ from distlab.train.asynchronous.gossip import (
     spectral_gap,
     torus_graph,
 )
-from distlab.train.asynchronous.local import LocalSGD, nesterov
-from distlab.train.asynchronous.rules import Asynchronous, ElasticAveraging, Synchronous
+from distlab.train.asynchronous.gradient_staleness import Gradient, gradients_of, replay
+from distlab.train.asynchronous.local_sgd import LocalSGD, nesterov
 from distlab.train.asynchronous.server import Worker, serve, shard_of
+from distlab.train.asynchronous.server_rules import (
+    Asynchronous,
+    ElasticAveraging,
+    Synchronous,
+)
 
 __all__ = [
     "Asynchronous",

@@ -18,7 +18,7 @@ import torch
 
 from distlab.cost.asynchronous import check_servers
 from distlab.errors import InvalidArgument
-from distlab.train.asynchronous.rules import Rule
+from distlab.train.asynchronous.server_rules import Rule
 
 __all__ = ["Worker", "serve", "shard_of"]
 

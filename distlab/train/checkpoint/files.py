@@ -29,7 +29,7 @@ from typing import IO
 import torch
 
 from distlab.errors import CheckpointError
-from distlab.train.sameness import judged_by_rank_0
+from distlab.train.replica_checks import judged_by_rank_0
 
 __all__ = [
     "MANIFEST",

@@ -24,9 +24,9 @@ from torch.utils.checkpoint import checkpoint
 
 from distlab.errors import InvalidArgument
 from distlab.train.memory import SavedForBackward
+from distlab.train.optimizer_steps import clip_over
 from distlab.train.pipeline.engine import check_stages, play
 from distlab.train.pipeline.schedule import Schedule
-from distlab.train.steps import clip_over
 
 __all__ = ["PipelinedModel", "WeightsLater", "clip_gradients"]
 

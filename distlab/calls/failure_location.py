@@ -12,7 +12,7 @@ import traceback
 from collections.abc import Iterable
 from pathlib import Path
 
-from distlab.cells import are_described, title_of
+from distlab.cell_sources import are_described, title_of
 
 __all__ = ["Described", "described", "learners_frames", "source_lines", "whereabouts"]
 

@@ -13,8 +13,8 @@ Source: Gibbons and Korach, Testing shared memories, 1997.
 from collections import defaultdict
 from collections.abc import Sequence
 
-from distlab.agree.checkers.order import PartialOrder, bits
-from distlab.agree.models import ANY, Model
+from distlab.agree.checkers.partial_order import PartialOrder, bits
+from distlab.agree.sequential_specifications import ANY, Model
 from distlab.trace import Operation
 
 __all__ = ["Forced"]

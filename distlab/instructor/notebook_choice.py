@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nbformat.notebooknode import NotebookNode
 
-from distlab.instructor.reading import (
+from distlab.instructor.notebook_reader import (
     Unreadable,
     bytes_of,
     notebook_from,

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from distlab.collectives import ring_all_reduce
-from distlab.train.watch import about_to_step, stepped
+from distlab.train.parameter_checksums import about_to_step, stepped
 
 __all__ = ["MasterWeights", "clip_gradients", "clip_over"]
 

@@ -15,8 +15,8 @@ import heapq
 from collections.abc import Iterable
 
 from distlab.calls.progress import Progress
-from distlab.dataflow.mapreduce.schedule import TaskStates
-from distlab.dataflow.mapreduce.simulated import Machines, Ran, SimulatedJob
+from distlab.dataflow.mapreduce.simulated_job import Machines, Ran, SimulatedJob
+from distlab.dataflow.mapreduce.task_states import TaskStates
 from distlab.errors import InvalidArgument
 
 __all__ = ["simulate"]

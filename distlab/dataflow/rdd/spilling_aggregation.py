@@ -12,8 +12,9 @@ import reprlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import chain, count, islice, starmap
 
-from distlab.dataflow.functions import unhashable, unordered
-from distlab.dataflow.rdd.chunks import (
+from distlab.dataflow.memory_estimate import size_bytes
+from distlab.dataflow.rdd.dependencies import Aggregator
+from distlab.dataflow.rdd.record_batches import (
     batches,
     chunks_of,
     dump,
@@ -21,8 +22,7 @@ from distlab.dataflow.rdd.chunks import (
     read_segments,
     write_chunks,
 )
-from distlab.dataflow.rdd.graph import Aggregator
-from distlab.dataflow.sizes import size_bytes
+from distlab.dataflow.user_functions import unhashable, unordered
 
 __all__ = ["CombinerTable", "Memory", "not_ordered", "ordered"]
 

@@ -4,7 +4,7 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-from distlab.agree.measure import measured
+from distlab.agree.store_measurement import measured
 from distlab.agree.stores import (
     Causal,
     LastWriterWins,

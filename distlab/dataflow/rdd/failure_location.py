@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from types import FrameType, FunctionType
 
-from distlab.dataflow.rdd.graph import WorkerDataset, functions_in
+from distlab.dataflow.rdd.dependencies import WorkerDataset, functions_in
 
 __all__ = ["learners_frame", "note_record", "where", "with_notes"]
 

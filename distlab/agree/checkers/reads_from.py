@@ -14,15 +14,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
-from distlab.agree.checkers.evidence import (
+from distlab.agree.checkers.history_verdict import HistoryVerdict
+from distlab.agree.checkers.preconditions import (
     fitting,
     history_of,
     nothing_to_judge,
     seconds_of,
 )
 from distlab.agree.checkers.shrink import EXPLAINING, perhaps, shrink
-from distlab.agree.checkers.verdict import HistoryVerdict
-from distlab.agree.models import CasRegister
+from distlab.agree.sequential_specifications import CasRegister
 from distlab.history import History, called, shown
 from distlab.trace import Operation
 

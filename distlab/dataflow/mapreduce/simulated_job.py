@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import NamedTuple
 
-from distlab.dataflow.mapreduce.schedule import Attempt, Task
+from distlab.dataflow.mapreduce.task_states import Attempt, Task
 from distlab.trace import Event, Trace
 from distlab.units import GB, MiB, readable_seconds
 

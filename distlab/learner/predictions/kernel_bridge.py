@@ -16,7 +16,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 
-from distlab.calls.notebook import person_is_there, show
+from distlab.calls.notebook_frontend import person_is_there, show
 from distlab.errors import ExtraMissing
 from distlab.show.assets import widget_view
 

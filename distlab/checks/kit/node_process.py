@@ -6,9 +6,9 @@ import sys
 from typing import Any
 
 from distlab.calls.untrusted_data import read_untrusted
-from distlab.cells import learn
+from distlab.cell_sources import learn
 from distlab.errors import NodeFailed
-from distlab.network.copying import SplitMix64, freeze, thaw
+from distlab.network.copies import SplitMix64, freeze, thaw
 from distlab.network.describe import describe, shorten
 from distlab.network.node_host import NodeHost, make_node
 from distlab.network.watchdog import NeverReturned, Watchdog

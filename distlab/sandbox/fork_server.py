@@ -15,7 +15,7 @@ import sys
 
 from distlab.processes.memory import resident_bytes
 from distlab.processes.server import Place, Server
-from distlab.sandbox import pristine
+from distlab.sandbox import undo_patches
 from distlab.sandbox.limits import ResourceLimits, exceeded, set_limits
 from distlab.sandbox.namespaces import become_nobody, enter_own, fork_in_own_pids
 
@@ -104,7 +104,7 @@ def main(described: str) -> None:
         signal.signal(number, signal.SIG_IGN)
     for name in preload:
         importlib.import_module(name)
-    pristine.remember()
+    undo_patches.remember()
     gc.collect()
     gc.freeze()
     place = _Notebooks(ResourceLimits(*limits), isolated=isolated)

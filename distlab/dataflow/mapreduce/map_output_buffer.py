@@ -15,9 +15,9 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from numbers import Integral, Number
 
-from distlab.dataflow.functions import Functions, applied, stable_hashes, unordered
-from distlab.dataflow.mapreduce.runs import Run, fan_in, merged, narrowed, write
-from distlab.dataflow.sizes import counted_bytes, lists_bytes
+from distlab.dataflow.mapreduce.sorted_runs import Run, fan_in, merged, narrowed, write
+from distlab.dataflow.memory_estimate import counted_bytes, lists_bytes
+from distlab.dataflow.user_functions import Functions, applied, stable_hashes, unordered
 from distlab.dataflow.worker import AtRecord, commit
 
 __all__ = ["MapOutputTable"]

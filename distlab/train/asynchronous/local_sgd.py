@@ -21,7 +21,7 @@ from torch.nn.utils import parameters_to_vector, vector_to_parameters
 
 from distlab.collectives import AVERAGE, ring_all_reduce
 from distlab.errors import InvalidArgument
-from distlab.train.sameness import check_same_model, copy_from_rank_0
+from distlab.train.replica_checks import check_same_model, copy_from_rank_0
 
 __all__ = ["LocalSGD", "nesterov"]
 

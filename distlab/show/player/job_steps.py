@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from distlab.show.reading.alt_text import capital
 from distlab.show.reading.attempts import Try, WorkerDeath
-from distlab.show.reading.sentences import capital
 from distlab.units import readable_seconds
 
 __all__ = ["Moment", "described", "moments_of"]

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 import torch
 
-from distlab.comm.carry import filled
+from distlab.comm.buffers import filled
 from distlab.comm.comm import Comm, Request
 from distlab.comm.transfer import type_of
 from distlab.errors import DistlabError, MessageMismatch

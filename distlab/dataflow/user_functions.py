@@ -40,7 +40,7 @@ _SHAPES = {
 
 _LOOP = {
     "distlab.dataflow.mapreduce.map_task",
-    "distlab.dataflow.mapreduce.table",
+    "distlab.dataflow.mapreduce.map_output_buffer",
     "collections",
 }
 

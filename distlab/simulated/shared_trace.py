@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from functools import cached_property
 
 from distlab.recorder import IN, OUT, Now, any_words
-from distlab.simulated.cargo import Box
 from distlab.simulated.engine import AnyOp, Engine
-from distlab.simulated.table import SimulatedTrace
+from distlab.simulated.event_table import SimulatedTrace
+from distlab.simulated.payloads import Box
 from distlab.trace import Event, members_of
 
 __all__ = ["SimulatedBoard"]

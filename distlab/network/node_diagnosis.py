@@ -19,9 +19,9 @@ from typing import Any
 
 import cloudpickle
 
-from distlab.calls.places import described, source_lines
+from distlab.calls.failure_location import described, source_lines
 from distlab.errors import ClusterClosed, NodeFailed, NotDeterministic, SwitchFailed
-from distlab.network.copying import thaw
+from distlab.network.copies import thaw
 from distlab.network.describe import describe, describe_call, shorten
 from distlab.network.node import Effect
 from distlab.network.watchdog import NeverReturned

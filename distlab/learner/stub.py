@@ -15,9 +15,9 @@ import textwrap
 from collections.abc import Callable
 from html import escape
 
-from distlab.calls.notebook import cell_number, show
+from distlab.calls.notebook_frontend import cell_number, show
 from distlab.errors import InvalidArgument
-from distlab.learner.predictions.bridge import said_style
+from distlab.learner.predictions.kernel_bridge import said_style
 
 __all__ = ["stub"]
 

@@ -9,7 +9,7 @@ needed, explains_programs                      orders that explain a history
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from distlab.agree.models import ANY, Model
+from distlab.agree.sequential_specifications import ANY, Model
 from distlab.errors import HistoryError, InvalidArgument
 from distlab.history import History, described
 from distlab.trace import Operation

@@ -191,7 +191,7 @@ def _event(line, torn):
             except ValueError as error:
                 raise line.wrong(
                     f'its "{name}" stands for nothing: {error}.',
-                    "distlab/history/lines.py has what can be written with a dollar.",
+                    "The docstring of distlab/history/json_lines.py lists what can.",
                 ) from None
     return event
 

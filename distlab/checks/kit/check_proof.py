@@ -21,9 +21,9 @@ from types import ModuleType
 from rich.table import Table
 from rich.text import Text
 
-from distlab.cells import learn
-from distlab.checks.kit.variants import concerned, read_variants
-from distlab.checks.kit.verdict import Verdict, VerdictDisplay, showing_on
+from distlab.cell_sources import learn
+from distlab.checks.kit.answer_variants import concerned, read_variants
+from distlab.checks.kit.grading import Verdict, VerdictDisplay, showing_on
 from distlab.errors import DistlabError
 
 __all__ = ["AnswerRow", "Proof", "faults", "grade_notebook", "prove"]
@@ -126,8 +126,9 @@ def prove(
 
     show: called with the number of answers graded, of all, and the next one's name. The
     stubs are graded as they are released, without the hidden cases.
-    every_step: True if a variant is graded on all steps. Else only on those that use
-    its changes, and a wrong one only until it gets its hint.
+    every_step: True if every variant is graded on all steps. Else only the first right
+        one and the wrong ones are: on the steps that use what they change, and a wrong
+        one no further than where it meets its hint.
 
     Raises: DistlabError if the notebook or a variant cannot be read.
     """
@@ -143,7 +144,10 @@ def prove(
     sources = {_name(cell): _source(cell) for cell in cells if _is_run(cell)}
     rows = [(AnswerRow("solution", most, ""), answers, None)]
     rows += [(AnswerRow("stubs", 0.0, ""), stubs, None)]
+    another = [v for v in variants if v.right][1:]
     for v in variants:
+        if v in another and not every_step:
+            continue
         steps = None if every_step else concerned(sources | v.cells, v.changed)
         rows.append((AnswerRow(v.name, v.points, v.hint), v.cells, steps))
     proof = Proof(solution.name, faults=_contradictions(variants, most))

@@ -21,8 +21,8 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from distlab.agree.checkers.forced import Forced
-from distlab.agree.models import ANY, Model
+from distlab.agree.checkers.forced_order import Forced
+from distlab.agree.sequential_specifications import ANY, Model
 from distlab.trace import Operation
 
 __all__ = ["SearchResult", "find_order"]

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import cloudpickle
 
-from distlab.dataflow.functions import unordered
+from distlab.dataflow.user_functions import unordered
 
 __all__ = ["Run", "fan_in", "merged", "narrowed", "read", "write"]
 

@@ -15,7 +15,7 @@ import threading
 from datetime import datetime
 from pathlib import Path
 
-from distlab.learner.predictions.kept import listeners
+from distlab.learner.predictions.storage import listeners
 from distlab.learner.progress.record import Record, record_path
 
 __all__ = ["NotebookWatch", "begin", "notebook_path"]

@@ -15,9 +15,9 @@ from typing import NamedTuple
 import torch
 
 from distlab.calls.progress import Progress
-from distlab.simulated.own_state import one_thread
+from distlab.simulated.per_rank_globals import one_thread
 from distlab.trace import Trace
-from distlab.train.asynchronous.rules import Rule
+from distlab.train.asynchronous.server_rules import Rule
 
 __all__ = ["Gradient", "gradients_of", "replay"]
 

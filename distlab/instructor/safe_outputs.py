@@ -10,7 +10,7 @@ import re
 import nbformat
 from nbformat import from_dict
 
-from distlab.checks.kit.verdict import Verdict, VerdictDisplay
+from distlab.checks.kit.grading import Verdict, VerdictDisplay
 
 __all__ = ["MARK", "Paper", "clean", "score", "text", "trouble"]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import cloudpickle
 
+from distlab.checks.kit.grading import Wrong
 from distlab.checks.kit.ranks import on_ranks
-from distlab.checks.kit.verdict import Wrong
 
 __all__ = ["call", "in_another_python"]
 
