@@ -108,10 +108,7 @@ def _writer():
         return _in_terminal if sys.stdout.isatty() else lambda text: None
     if not person_is_there():
         return lambda text: None
-    return _in_notebook(show({"text/plain": ""}))
-
-
-def _in_notebook(handle):
+    handle = show({"text/plain": ""})
     return lambda text: handle.update({"text/plain": text}, raw=True)
 
 

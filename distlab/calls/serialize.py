@@ -17,7 +17,6 @@ from collections.abc import Callable, Sequence
 
 import cloudpickle
 
-from distlab.calls.untrusted_data import read_untrusted
 from distlab.errors import InvalidArgument, NotSerializable
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "pack",
     "pack_functions",
     "pack_task",
-    "read_untrusted",
     "unpack",
 ]
 

@@ -63,12 +63,8 @@ class _PlainUnpickler(pickle.Unpickler):
             if kind in _MADE.values():
                 return functools.partial(kind)
             if isinstance(kind, type) and issubclass(kind, BaseException):
-                return functools.partial(_new_error, kind)
+                return functools.partial(kind.__new__, kind)
         raise _not_plain(name.rpartition(".")[2])
-
-
-def _new_error(kind, *args):
-    return kind.__new__(kind, *args)
 
 
 _MADE_BY = {"_rebuild_tensor_v2": "Tensor", "_rebuild_parameter": "Parameter"}
@@ -88,9 +84,8 @@ def _check_plain(thing):
     while left:
         (thing, level), looked = left.pop(), looked + 1
         kind = type(thing)
-        leaf = kind in _LEAVES or (
-            kind is int and thing.bit_length() <= _MOST_DIGITS_BITS
-        )
+        short = kind is int and thing.bit_length() <= _MOST_DIGITS_BITS
+        leaf = kind in _LEAVES or short
         flat = kind in _MANY and _LEAVES.issuperset(map(type, thing))
         looked += len(thing) if flat else 0
         if looked >= _MOST_THINGS or (level > _DEEPEST and not leaf):

@@ -61,9 +61,8 @@ def _algorithms():
     found = {}
     for module in pkgutil.iter_modules(__path__):
         home = import_module(f"{__name__}.{module.name}")
-        found |= {
-            name: getattr(home, name) for name in home.__all__ if _collective_of(name)
-        }
+        names = filter(_collective_of, home.__all__)
+        found |= {name: getattr(home, name) for name in names}
     return dict(sorted(found.items()))
 
 

@@ -57,11 +57,8 @@ def dissemination_barrier(comm) -> None:
         (1988).
     """
     n, rank = comm.world_size, comm.rank
-    token, room, distances = (
-        np.empty(0, np.uint8),
-        np.empty(0, np.uint8),
-        powers_below(n),
-    )
+    token, room = np.empty(0, np.uint8), np.empty(0, np.uint8)
+    distances = powers_below(n)
     for step, distance in enumerate(distances, 1):
         comm.mark(f"barrier, step {step} of {len(distances)}")
         ahead, behind = (rank + distance) % n, (rank - distance) % n

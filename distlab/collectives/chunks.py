@@ -82,14 +82,11 @@ def why_not_flat(tensor) -> str:
     elif hasattr(tensor, "is_contiguous"):
         contiguous = tensor.is_contiguous()
     else:
-        return f"a collective works on a tensor or array, and got {_named(tensor)}."
+        kind = type(tensor).__name__
+        return f"a collective works on a tensor or array, and got {kind}."
     if not contiguous:
         return (
             "this tensor is not contiguous in memory, so it has no flat chunks. "
             "Take tensor.contiguous() first (for an array, numpy.ascontiguousarray)."
         )
     return ""
-
-
-def _named(thing):
-    return type(thing).__name__

@@ -42,9 +42,8 @@ def tree_reduce(comm, tensor, *, root: int = 0, op=SUM) -> None:
     n, rank = comm.world_size, comm.rank
     place, distances = (rank - root) % n, powers_below(n)
     arrived = room_like(flat)
-    partial = (
-        flat if place == 0 or place % 2 else copy_of(flat)
-    )  # an odd place only sends
+    only_sends = place % 2
+    partial = flat if place == 0 or only_sends else copy_of(flat)
     for step, distance in enumerate(distances, 1):
         comm.mark(f"reduce, step {step} of {len(distances)}")
         if place % (2 * distance) == distance:

@@ -44,9 +44,8 @@ def double_tree_all_reduce(
     Source: Sanders, Speck and Träff (2009); NCCL, src/device/all_reduce.h.
     """
     flat, n = flat_view(comm, tensor, op), comm.world_size
-    count = chunks_per_half
-    if count is None:
-        count = default_chunks(n, flat.nbytes)
+    default = default_chunks(n, flat.nbytes)
+    count = default if chunks_per_half is None else chunks_per_half
     check_at_least(1, comm, "chunks_per_half", count)
     halves = [split(half, count) for half in split(flat, 2)]
     to_child, from_parent = _messages_down(comm.rank, n, halves)

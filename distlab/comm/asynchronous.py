@@ -20,7 +20,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 
 import torch
 
-__all__ = ["Started", "StartedCalls"]
+__all__ = ["Started", "StartedCalls", "thread_of"]
 
 
 class Started:
@@ -91,17 +91,9 @@ class StartedCalls:
 
     def beside(self, call: Callable[[], None]) -> Future:
         """Run `call()` on a thread of its own, which ends with it."""
-        future = Future()
-
-        def body():
-            try:
-                future.set_result(call())
-            except Exception as error:
-                future.set_exception(error)
-
-        self._waiters = [each for each in self._waiters if each.is_alive()]
-        self._waiters.append(threading.Thread(target=body, daemon=True))
-        self._waiters[-1].start()
+        thread, future = thread_of(call)
+        self._waiters = [*filter(threading.Thread.is_alive, self._waiters), thread]
+        thread.start()
         return future
 
     def others_run(self) -> bool:
@@ -136,6 +128,19 @@ class StartedCalls:
         if self._device.type == "cuda":
             torch.cuda.set_device(self._device)
             torch.cuda.set_stream(torch.cuda.Stream(self._device))
+
+
+def thread_of(call: Callable[[], object]) -> tuple[threading.Thread, Future]:
+    """Return a daemon thread that runs `call()` once started, and its Future."""
+    future = Future()
+
+    def body():
+        try:
+            future.set_result(call())
+        except Exception as error:
+            future.set_exception(error)
+
+    return threading.Thread(target=body, daemon=True), future
 
 
 def _on_own_stream(ready, call, *args, **options):

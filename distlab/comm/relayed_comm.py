@@ -185,7 +185,7 @@ class RelayedComm(Comm):
 
     def _call(self, kind, waits, out, into):
         sides = self._offer_sides(out, into)
-        data = _bytes_of(out[0]) if out else b""
+        data = _in_bytes(out[0]).numpy().tobytes() if out else b""
         return self._ask_for(kind, sides, data, waits)
 
     def _ask_for(self, kind, sides, data=b"", waits=True):
@@ -217,10 +217,6 @@ class RelayedComm(Comm):
         said = {"words": words, "split": [color, key, name]}
         _, answer, _ = self._ask_for("barrier", said)
         return answer["group"] and self.among(answer["ranks"], answer["group"])
-
-
-def _bytes_of(tensor):
-    return _in_bytes(tensor).numpy().tobytes()
 
 
 def _land(arrived, into):

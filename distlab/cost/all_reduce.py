@@ -149,11 +149,7 @@ def recursive_doubling_all_reduce(
 
 
 def halving_doubling_all_reduce(
-    world_size: int,
-    tensor_bytes: int,
-    *,
-    itemsize: int = 1,
-    nearest_first: bool = True,
+    world_size: int, tensor_bytes: int, *, itemsize: int = 1, nearest_first: bool = True
 ) -> Cost:
     """Return the cost of a reduce-scatter by halving and an all-gather by doubling.
 

@@ -44,10 +44,7 @@ class Cost:
         )
 
     def seconds(
-        self,
-        latency_s: float,
-        bytes_per_s: float,
-        add_bytes_per_s: float | None = None,
+        self, latency_s: float, bytes_per_s: float, add_bytes_per_s: float | None = None
     ) -> float:
         """Return the time on links of this latency and rate.
 
@@ -73,9 +70,8 @@ def checked(
             raise InvalidArgument(f"{name} is a number from {least} up: {value!r}.")
     if root >= world_size:
         raise InvalidArgument(f"root={root} is no rank of a world of {world_size}.")
-    whole = (
-        int(tensor_bytes) if tensor_bytes == tensor_bytes // 1 else -1
-    )  # 4e6 is fine
+    # 4e6 is fine
+    whole = int(tensor_bytes) if tensor_bytes == tensor_bytes // 1 else -1
     if whole < 0 or whole % itemsize:
         raise InvalidArgument(
             f"tensor_bytes={tensor_bytes!r} is no number of items of {itemsize} bytes."

@@ -72,9 +72,7 @@ def _checked(sample):
         size, seconds = (float(number) for number in sample)
     except (TypeError, ValueError):
         raise InvalidArgument(f"a sample is (bytes, seconds), and got {sample!r}.")
-    if not (
-        math.isfinite(size) and size >= 0 and math.isfinite(seconds) and seconds > 0
-    ):
+    if not (0 <= size < math.inf and 0 < seconds < math.inf):
         raise InvalidArgument(
             f"a sample has a size from 0 up and a time above 0, and got {sample!r}."
         )

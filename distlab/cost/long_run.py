@@ -117,8 +117,7 @@ class _Simulation:
 
     def _next_failure(self):
         """Draw the time of the next failure, from the last one on."""
-        scale = self.job.mtbf_s
-        scale /= math.gamma(1 + 1 / self.job.shape)
+        scale = self.job.mtbf_s / math.gamma(1 + 1 / self.job.shape)
         self.fails_at += self.draw.weibullvariate(scale, self.job.shape)
         self.wide = self.draw.random() < self.job.wide
 

@@ -237,10 +237,7 @@ def read_outcome(frame: FrameReceived) -> RankOutcome:
             f"what rank {frame.index} {details['outcome']} arrived, but could not be "
             f"rebuilt here: {type(error).__name__}: {error}"
         )
-        details |= {
-            "outcome": "raised",
-            "type": "NotSerializable",
-            "message": str(value),
-        }
+        details |= {"outcome": "raised", "type": "NotSerializable"}
+        details["message"] = str(value)
     when = details.get("time", time.monotonic())
     return RankOutcome(frame.index, details["outcome"], when, value, details)

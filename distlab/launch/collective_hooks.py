@@ -114,13 +114,11 @@ def refuse(comm_of: Callable[[], Comm]) -> None:
         if hasattr(distributed_c10d, name):
             _replace(name, lambda call, n=name: _refused(comm_of, n))
     for name in ("send", "recv", "isend", "irecv"):
-        _replace(name, lambda call, n=name: _message(comm_of, call, n, _always))
+        _replace(
+            name, lambda call, n=name: _message(comm_of, call, n, lambda comm: True)
+        )
     _replace("get_rank", lambda call: lambda group=None: comm_of().rank)
     _replace("get_world_size", lambda call: lambda group=None: comm_of().world_size)
-
-
-def _always(comm):
-    return True
 
 
 def _in_group(comm):

@@ -254,9 +254,8 @@ class _Elastic:
             rank = self.members.index(process)
             self._first = RankOutcome(rank, "died", time.monotonic(), status)
             self._ended[rank] = self._first.time, "died"
-            self._change(
-                f"process {process} {self._how_it_died(process, rank, status)}"
-            )
+            how = self._how_it_died(process, rank, status)
+            self._change(f"process {process} {how}")
         for state in (self.inside, self.ready, self.starting):
             state.discard(process)
         if self.restarts > 0:
@@ -399,11 +398,10 @@ class _Elastic:
     def report(self) -> ElasticReport:
         """Return the report, once all is done."""
         self._gather_events()
-        everyone = range(len(self._replaced))
-        trace = Trace(len(everyone), self._events)
+        count = len(self._replaced)
         return ElasticReport(
-            results=[self.results.get(process) for process in everyone],
-            trace=trace,
+            results=[self.results.get(process) for process in range(count)],
+            trace=Trace(count, self._events),
             output=self._console.output(),
             elapsed_s=time.monotonic() - self.board.began,
             backend="gloo",

@@ -18,7 +18,7 @@ import socket
 import stat
 import threading
 from collections.abc import Sequence
-from concurrent.futures import Future, wait
+from concurrent.futures import wait
 from dataclasses import replace
 
 import torch
@@ -27,6 +27,7 @@ from torch.distributed import distributed_c10d
 
 from distlab.calls.serialize import Arrivals
 from distlab.comm import Comm
+from distlab.comm.asynchronous import thread_of
 from distlab.errors import InvalidArgument, WorldChanged
 from distlab.launch.collective_hooks import watch
 from distlab.launch.outcome import outcome_of
@@ -193,17 +194,10 @@ class _Member:
 
     def _join_unless_over(self, *where):
         """Join on a thread, which is abandoned if a rank dies that it waits for."""
-        joined = Future()
         # torch counts the groups, failed joins too, and ranks meet under that number.
         distributed_c10d._world.group_count = 0
-
-        def body():
-            try:
-                joined.set_result(join(*where))
-            except Exception as error:
-                joined.set_exception(error)
-
-        threading.Thread(target=body, daemon=True).start()
+        thread, joined = thread_of(lambda: join(*where))
+        thread.start()
         while not wait([joined], _TICK_S).done:
             if self.over.is_set():
                 raise WorldChanged("a rank has died before all had joined.")

@@ -1,6 +1,6 @@
 """Calls and messages under way, as a relay keeps them."""
 
-from distlab.recorder import IN, OUT
+from distlab.recorder import IN, OUT, Post
 
 __all__ = ["AnyWait", "InFlightOp", "Side"]
 
@@ -54,6 +54,4 @@ class Side:
 
     def described(self) -> str:
         """Return its size and type, in words."""
-        if self.type == "object":
-            return "an object"
-        return f"{self.bytes} bytes of {self.type}"
+        return Post(self.number, self.bytes, self.type).describe()

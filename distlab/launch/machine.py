@@ -128,9 +128,7 @@ def count_gpus() -> int:
         try:
             said = []
             while not said and asked.alive:
-                said = [
-                    what for what in asked.poll(60) if isinstance(what, FrameReceived)
-                ]
+                said = [e for e in asked.poll(60) if isinstance(e, FrameReceived)]
             _gpus[key] = json.loads(said[0].payload) if said else 0
         finally:
             asked.stop()

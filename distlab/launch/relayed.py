@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from distlab import errors
-from distlab.calls.serialize import read_untrusted
+from distlab.calls.untrusted_data import read_untrusted
 from distlab.errors import NotSerializable
 from distlab.launch.call import RankOutcome, RunningCall
 from distlab.launch.clocks import FabricClock, RealClock
@@ -133,10 +133,7 @@ class RelayedRanks(Ranks):
         for recorder in recorders:
             recorder.begin()
         relay = Relay(
-            recorders,
-            self.processes.post,
-            answers=self._relaying.answers,
-            clock=clock,
+            recorders, self.processes.post, answers=self._relaying.answers, clock=clock
         )
         self.board.begin(clock.latest)
         return _RelayedCall(
@@ -195,9 +192,8 @@ class _RelayedCall(RunningCall):
     def _blame(self, rank, what):
         if rank not in self.outcomes:
             said = f"rank {rank} sent {what}, and is not heard any more"
-            self.outcomes[rank] = _raised(
-                rank, self._time(rank), errors.DistlabError(said)
-            )
+            error = errors.DistlabError(said)
+            self.outcomes[rank] = _raised(rank, self._time(rank), error)
 
 
 def _read_outcome(rank, payload, when):

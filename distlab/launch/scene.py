@@ -7,13 +7,7 @@ from distlab.calls.failure_location import learners_frames, whereabouts
 from distlab.faults import Fault, Kill
 from distlab.launch.call import Failure
 from distlab.launch.waits import waits_for
-from distlab.recorder import (
-    DESTROYED,
-    Now,
-    SharedTrace,
-    phase_of,
-    shown,
-)
+from distlab.recorder import DESTROYED, Now, SharedTrace, phase_of, shown
 from distlab.trace import members_of, mesh_dimension_of
 
 __all__ = ["WAY", "Scene", "call_in_words", "group_in_words", "how_it_died"]
@@ -62,9 +56,8 @@ class Scene:
     def after_passes(self, rank: int) -> str:
         """Return " after 4 backward passes", "" where none had collectives."""
         passes = self.board.passes(rank)
-        return f" after {passes} backward pass{'es'[: 2 * (passes != 1)]}" * bool(
-            passes
-        )
+        noun = "pass" if passes == 1 else "passes"
+        return f" after {passes} backward {noun}" if passes else ""
 
     def where(self, rank: int) -> str:
         """Return the place of `rank` in the learner's code, in half a sentence.
@@ -86,10 +79,8 @@ class Scene:
             if now.kind in WAY:
                 moving = "" if missing else ", which was in transfer"
                 return f"waited in {self.call(rank, now)}{moving}"
-            if now.kind == "any":
-                whom = f" for any of {ranks_in_words(missing)}" if missing else ""
-                return f"waited in {self.call(rank, now)}{whom}"
-            whom = f" for {ranks_in_words(missing)}" if missing else ""
+            any_of = "any of " * (now.kind == "any")
+            whom = f" for {any_of}{ranks_in_words(missing)}" if missing else ""
             return f"waited in {self.call(rank, now)}{whom}{self.pass_of(rank, now)}"
         if now.state == "several":
             return "waited in calls that it had started on several Comms"

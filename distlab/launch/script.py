@@ -21,12 +21,7 @@ from distlab.calls.printed_output import Console
 from distlab.errors import InvalidArgument, WorldFailed
 from distlab.faults import Fault, Hang, Kill, Slow, check_faults
 from distlab.launch.call import Failure, RankOutcome, RunningCall
-from distlab.launch.machine import (
-    PRELOAD,
-    check_world_size,
-    start_method,
-    usable_cores,
-)
+from distlab.launch.machine import PRELOAD, check_world_size, start_method, usable_cores
 from distlab.launch.ranks import Ranks
 from distlab.launch.story import progress
 from distlab.trace import Trace

@@ -17,7 +17,7 @@ from distlab.simulated import Engine, Fabric, SimulatedBoard, SimulatedComm
 from distlab.simulated.per_rank_globals import one_thread
 from distlab.units import MB
 
-__all__ = ["FinishedSimulation", "run_simulated", "simulate"]
+__all__ = ["FinishedSimulation", "simulate"]
 
 _KEPT_BYTES = 16 * MB  # growth of memory by a run below which nothing is freed
 
@@ -50,24 +50,6 @@ class FinishedSimulation(NamedTuple):
         )
 
 
-def run_simulated(
-    fn: Callable,
-    world_size: int,
-    *,
-    args: Sequence,
-    fabric: Fabric,
-    faults: Sequence[Fault],
-    timeout_s: float,
-) -> Report:
-    """Call `fn(comm, *args)` on simulated ranks; return their report.
-
-    Raises: WorldFailed as `run` does, with the same diagnosis.
-    """
-    limits = {"faults": faults, "timeout_s": timeout_s}
-    ended = simulate(fn, world_size, args=args, fabric=fabric, **limits)
-    return ended.report(faults)
-
-
 def simulate(
     fn: Callable,
     world_size: int,
@@ -91,7 +73,9 @@ def simulate(
         engine.run([_body(engine, rank, fn, args) for rank in range(world_size)])
     board = SimulatedBoard(engine)
     failure = _failure(engine, board, timeout_s)
-    _forget_ranks(before_bytes)
+    for free in (return_free_memory, gc.collect, return_free_memory):
+        if resident_bytes() > before_bytes + _KEPT_BYTES:
+            free()  # as the end of a process would
     if engine.interrupted:
         raise tell(failure, board, faults, [""] * world_size)
     return FinishedSimulation(engine.values, engine.ended_s, board, failure)
@@ -106,13 +90,6 @@ def _body(engine, rank, fn, args):
         return result
 
     return body
-
-
-def _forget_ranks(before_bytes):
-    """Free the memory of simulated ranks, as the end of a process would."""
-    for free in (return_free_memory, gc.collect, return_free_memory):
-        if resident_bytes() > before_bytes + _KEPT_BYTES:
-            free()
 
 
 def _failure(engine, board, timeout_s):

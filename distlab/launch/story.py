@@ -14,12 +14,7 @@ from distlab.errors import (
 )
 from distlab.faults import Fault
 from distlab.launch.call import Failure
-from distlab.launch.scene import (
-    Scene,
-    group_in_words,
-    how_it_died,
-    ranks_in_words,
-)
+from distlab.launch.scene import Scene, group_in_words, how_it_died, ranks_in_words
 from distlab.launch.waits import cycle_among, disagreement, waits_for
 from distlab.patience import limit_in_words, more_patience
 from distlab.recorder import DESTROYED, SharedTrace, agreed, shown
@@ -78,10 +73,6 @@ def progress(
     scene = Scene(failure, board, faults, [""] * board.world_size)
     others = (rank for rank in scene.everyone if rank not in failure.outcomes)
     return ["Some ranks wait for others:", *_doings(scene, list(others))]
-
-
-def _in_call(now, number, group):
-    return (now.call, now.group) == (number, group)
 
 
 def _doings(scene, ranks):
@@ -235,13 +226,14 @@ class _Story:
         missing = [r for r in members if r not in inside]
         where = shown(self.board.call(inside[0], number, group))
         doing = "; ".join(self.scene.doing(rank) for rank in missing[:3])
-        waiting = [r for r in inside if _in_call(self.board.now(r), number, group)]
+        now = {rank: self.board.now(rank) for rank in inside}
+        waiting = [r for r, n in now.items() if (n.call, n.group) == (number, group)]
         wait = "waits" if len(waiting) == 1 else "wait"
         afters = {self.scene.after_passes(r) for r in missing}
         returned = all(rank in self.failure.outcomes for rank in missing)
         known = returned and len(afters) == 1 and min(afters)
         after = f"returned{min(afters)} and " if known else ""
-        during = self.scene.pass_of(inside[0], self.board.now(inside[0]))
+        during = self.scene.pass_of(inside[0], now[inside[0]])
         cause = (
             f"{ranks_in_words(missing)} {after}never called {where}, "
             f"which {ranks_in_words(waiting)} {wait} in{during}"

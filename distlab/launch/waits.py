@@ -9,15 +9,7 @@ remain without all that may still move are stuck forever: this needs no time-out
 Source: Chandy, Misra and Haas, "Distributed deadlock detection" (1983), AND-OR model.
 """
 
-from distlab.recorder import (
-    IN,
-    OUT,
-    THREADED,
-    Now,
-    SharedTrace,
-    agreed,
-    shown,
-)
+from distlab.recorder import IN, OUT, THREADED, Now, SharedTrace, agreed, shown
 from distlab.trace import members_of
 
 __all__ = ["begun_in_vain", "cycle_among", "disagreement", "stuck_ranks"]

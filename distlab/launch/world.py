@@ -20,7 +20,7 @@ from distlab.launch.machine import (
 from distlab.launch.ranks import Ranks
 from distlab.launch.relayed import RelayedRanks, Relaying
 from distlab.launch.report import Report
-from distlab.launch.simulate import run_simulated
+from distlab.launch.simulate import simulate
 from distlab.patience import patience
 from distlab.processes import Interrupts, inside
 from distlab.simulated import Fabric
@@ -90,7 +90,10 @@ def in_turn(
     limit = {"faults": faults, "timeout_s": check_timeout(timeout_s)}
     if fabric is not None:
         how = limit | {"fabric": fabric}
-        return [run_simulated(fn, world_size, args=args, **how) for args in arguments]
+        return [
+            simulate(fn, world_size, args=args, **how).report(faults)
+            for args in arguments
+        ]
     each = own_args or [()]
     calls = [[pack_task(fn, (*a, *own), faults) for own in each] for a in arguments]
     if relayed:

@@ -11,13 +11,9 @@ import signal
 import socket
 import sys
 import types
+from itertools import pairwise
 
-from distlab.processes.wire import (
-    Disconnected,
-    FrameReader,
-    receive_frame,
-    send_frame,
-)
+from distlab.processes.wire import Disconnected, FrameReader, receive_frame, send_frame
 
 __all__ = [
     "STACKS_SIGNAL",
@@ -136,26 +132,16 @@ def die_with(parent: int) -> None:
     """Make the kernel kill this process when its parent dies (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-        if os.getppid() != parent:
-            os._exit(1)
+    if os.getppid() != parent:
+        os._exit(1)
 
 
 def keep_only(descriptors: list[int]) -> list[int]:
     """Close all other descriptors above 2: a copied session socket keeps it open."""
-    highest = max(descriptors) + 1
-    wanted = set(descriptors)
-    for descriptor in range(3, highest):
-        if descriptor not in wanted:
-            _close(descriptor)
-    os.closerange(highest, min(os.sysconf("SC_OPEN_MAX"), 2**20))
+    limit = min(os.sysconf("SC_OPEN_MAX"), 2**20)
+    for kept, following in pairwise(sorted({2, *descriptors, limit})):
+        os.closerange(kept + 1, following)
     return descriptors
-
-
-def _close(descriptor):
-    try:
-        os.close(descriptor)
-    except OSError:
-        pass  # it was not open
 
 
 def _take_output(output):

@@ -6,12 +6,7 @@ import os
 import sys
 import tempfile
 
-__all__ = [
-    "anonymous_file",
-    "resident_bytes",
-    "return_free_memory",
-    "use_large_pages",
-]
+__all__ = ["anonymous_file", "resident_bytes", "return_free_memory", "use_large_pages"]
 
 _LARGE_BYTES = 2**21
 _COLLAPSE = 25

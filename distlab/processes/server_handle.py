@@ -101,19 +101,16 @@ class ServerHandle:
     def start(cls, preload: Sequence[str], start_method: str) -> "ServerHandle":
         """Return the server for all, or that for `preload`, started if needed."""
         with cls._lock:
-            return cls._elsewhere or cls._get(preload, start_method)
-
-    @classmethod
-    def _get(cls, preload, start_method):
-        """Return the running server, started now if there is none; needs the lock."""
-        key = (tuple(preload), start_method)
-        server = cls._running.get(key)
-        if server is not None and not server.usable():
-            server.close()
-            server = None
-        if server is None:
-            server = cls._running[key] = cls(preload, start_method)
-        return server
+            if cls._elsewhere:
+                return cls._elsewhere
+            key = (tuple(preload), start_method)
+            server = cls._running.get(key)
+            if server is not None and not server.usable():
+                server.close()
+                server = None
+            if server is None:
+                server = cls._running[key] = cls(preload, start_method)
+            return server
 
     @classmethod
     def open_session(
@@ -124,7 +121,7 @@ class ServerHandle:
         Raises: ProcessServerFailed if the server is gone.
         """
         with cls._lock:
-            server = cls._elsewhere or cls._get(preload, start_method)
+            server = cls.start(preload, start_method)
             modules = json.dumps(_imported(preload, start_method)).encode()
             ours, theirs = socket.socketpair()
             try:

@@ -43,14 +43,12 @@ def send_frame(sock: socket.socket, payload: bytes) -> None:
         raise Disconnected(str(error)) from error
 
 
-def receive_frame(sock: socket.socket, most_bytes: int = 2**40) -> bytearray:
+def receive_frame(sock: socket.socket) -> bytearray:
     """Return the next frame from a blocking socket.
 
-    Raises: Disconnected if the other end is gone; TooLong.
+    Raises: Disconnected if the other end is gone.
     """
     (length,) = LENGTH.unpack(_exactly(sock, LENGTH.size))
-    if length > most_bytes:
-        raise TooLong(f"{length} bytes")
     return _exactly(sock, length)
 
 

@@ -118,8 +118,7 @@ class Layout:
     def __init__(self, world_size: int):
         self._regions = range(world_size)
         self._pairs = pairs = 2 * world_size
-        self._counts = _AFTER_COUNTERS
-        self.posts = self._counts + MOST_GROUPS * pairs * CELL_BYTES
+        self.posts = _AFTER_COUNTERS + MOST_GROUPS * pairs * CELL_BYTES
         posts = MOST_GROUPS * pairs * KEPT_POSTS  # pages that are not used take no room
         self.calls = self.posts + posts * 2 * CELL_BYTES
         self.events = self.calls + MOST_GROUPS * (2 + KEPT_CALLS) * CELL_BYTES
@@ -144,7 +143,7 @@ class Layout:
         slot: the group's index in the table of `rank`.
         """
         place = slot * self._pairs + 2 * peer + way
-        return (self.base(rank) + self._counts) // CELL_BYTES + place
+        return (self.base(rank) + _AFTER_COUNTERS) // CELL_BYTES + place
 
     def post(self, rank: int, peer: int, way: int, number: int, slot: int = 0) -> int:
         """Return the first of two cells for that side of message `number` in a group.

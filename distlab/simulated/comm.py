@@ -3,7 +3,8 @@
 import copy
 import pickle
 from collections import Counter, deque
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from math import inf
 
@@ -86,24 +87,6 @@ class SimulatedStarted:
                 self._comm._unraised.remove(self)
             raise self._error
         return self._result
-
-
-class _SimulatedWork:
-    """The context manager of `comm.work`, which records the time of its body."""
-
-    def __init__(self, comm, label, seconds):
-        self._comm, self._label, self._seconds = comm, label, seconds
-
-    def __enter__(self):
-        self._start = self._comm._now_s
-
-    def __exit__(self, kind, error, frames):
-        if kind is None:
-            comm, start = self._comm, self._start
-            end = max(comm._now_s, start + self._seconds)
-            comm._go_ahead(end)
-            what, step = ("work", self._label), comm._engine.steps[comm._me]
-            comm._engine.table.point(comm._me, start, end, step, what)
 
 
 class SimulatedComm:
@@ -254,9 +237,15 @@ class SimulatedComm:
         """Advance this rank's clock by a time."""
         self._go_ahead(self._now_s + _seconds(seconds))
 
-    def work(self, label: str, *, seconds: float = 0.0) -> AbstractContextManager:
+    @contextmanager
+    def work(self, label: str, *, seconds: float = 0.0) -> Iterator[None]:
         """Record the body as work in the trace; it takes `seconds` at least."""
-        return _SimulatedWork(self, label, _seconds(seconds))
+        start, least_s = self._now_s, _seconds(seconds)
+        yield
+        engine, end = self._engine, max(self._now_s, start + least_s)
+        self._go_ahead(end)
+        step = engine.steps[self._me]
+        engine.table.point(self._me, start, end, step, ("work", label))
 
     def mark(self, label: str) -> None:
         """Record a mark with this label in the trace."""

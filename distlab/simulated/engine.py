@@ -106,9 +106,9 @@ class Op:
     __slots__ = ("before", "end", "group", "kind", "rank", "received", "round", "sent")
     __slots__ += ("since", "source", "step", "to", "waiting", "who")
 
-    def __init__(self, engine, rank, kind, to=-1, source=-1, waiting=True, group=0):
+    def __init__(self, engine, rank, kind, waiting=True, group=0):
         self.rank, self.kind, self.waiting, self.group = rank, kind, waiting, group
-        self.to, self.source, self.who = to, source, engine.running
+        self.to, self.source, self.who = -1, -1, engine.running
         self.since, self.step = engine.clock.now, engine.steps[rank]
         self.before, self.round, self.end = engine.rounds[rank], 0, inf
         self.sent = self.received = 0.0
@@ -240,17 +240,12 @@ class Engine:
 
     def _next(self):
         """Switch to the coroutine that is next, or to the main one at the end."""
-        who = self._woken()
+        while (who := self.clock.next()) in self._over:
+            pass
         if who is not None:
             self._coroutines[who].switch()
         elif getcurrent() is not self._main:
             self._main.switch()
-
-    def _woken(self):
-        """Return the next coroutine that is not over, None if there is none."""
-        while (who := self.clock.next()) in self._over:
-            pass
-        return who
 
     def stand_still(self, op: Op) -> None:
         """Suspend a coroutine until `op` is over; others run meanwhile.

@@ -169,16 +169,17 @@ class Wires(_Steady):
 
 
 @dataclass(frozen=True)
-class Slowed:
-    """A fabric in which the path from `src` to `dst` takes `factor` times as long."""
+class _Slower:
+    """A fabric over another one, in which some paths take `factor` times as long."""
 
     fabric: Fabric
-    src: int
-    dst: int
-    factor: float
 
     def __post_init__(self):
-        _check_factor(self.factor)
+        if not self.factor > 0:
+            raise InvalidArgument(
+                "factor is how many times as long it takes, above 0, and got "
+                f"{self.factor!r}."
+            )
 
     @property
     def seed(self):
@@ -186,9 +187,14 @@ class Slowed:
         return self.fabric.seed
 
     def way(self, src: int, dst: int) -> Way | None:
-        """Return the path, slower if it is the slow one."""
-        slow = (src, dst) == (self.src, self.dst)
-        return _longer(self.fabric.way(src, dst), self.factor if slow else 1)
+        """Return the path of the fabric underneath, longer if it is a slow one."""
+        way = self.fabric.way(src, dst)
+        if way is None or not self._is_slow(src, dst):
+            return way
+        latency_s, per_byte = way.latency_s, way.seconds_per_byte
+        return way._replace(
+            latency_s=latency_s * self.factor, seconds_per_byte=per_byte * self.factor
+        )
 
     def stretch(self, draw: random.Random) -> float:
         """Return the factor of the fabric underneath."""
@@ -196,29 +202,26 @@ class Slowed:
 
 
 @dataclass(frozen=True)
-class SlowRank:
+class Slowed(_Slower):
+    """A fabric in which the path from `src` to `dst` takes `factor` times as long."""
+
+    src: int
+    dst: int
+    factor: float
+
+    def _is_slow(self, src, dst):
+        return (src, dst) == (self.src, self.dst)
+
+
+@dataclass(frozen=True)
+class SlowRank(_Slower):
     """A fabric in which each message to or from `rank` takes `factor` times as long."""
 
-    fabric: Fabric
     rank: int
     factor: float
 
-    def __post_init__(self):
-        _check_factor(self.factor)
-
-    @property
-    def seed(self):
-        """The seed of the fabric underneath."""
-        return self.fabric.seed
-
-    def way(self, src: int, dst: int) -> Way | None:
-        """Return the path, slower if the slow rank is at one of its ends."""
-        slow = self.rank in (src, dst)
-        return _longer(self.fabric.way(src, dst), self.factor if slow else 1)
-
-    def stretch(self, draw: random.Random) -> float:
-        """Return the factor of the fabric underneath."""
-        return self.fabric.stretch(draw)
+    def _is_slow(self, src, dst):
+        return self.rank in (src, dst)
 
 
 @dataclass(frozen=True)
@@ -249,21 +252,6 @@ class Jittered:
         return self.fabric.stretch(draw) * (1 + draw.expovariate(1 / self.spread))
 
 
-def _longer(way, factor):
-    if way is None or factor == 1:
-        return way
-    return way._replace(
-        latency_s=way.latency_s * factor, seconds_per_byte=way.seconds_per_byte * factor
-    )
-
-
 def _check_count(name, value):
     if type(value) is not int or value < 1:
         raise InvalidArgument(f"{name} is a whole number from 1 on, and got {value!r}.")
-
-
-def _check_factor(factor):
-    if not factor > 0:
-        raise InvalidArgument(
-            f"factor is how many times as long it takes, above 0, and got {factor!r}."
-        )

@@ -104,7 +104,8 @@ class Flows:
             _go_on(group, now)
         flows = [flow for group in groups for flow in group if flow.end > now]
         for group in _meeting(flows):
-            ends = _drained(group, now)
+            left = [[flow.latency_s, flow.bytes_s] for flow in group]
+            ends = _move(group, left, now, math.inf)  # if no other begins
             for flow, end in zip(group, ends, strict=True):
                 flow.group, changed = group, flow.end != end
                 flow.end = end
@@ -164,12 +165,6 @@ def _go_on(group, now):
     _move(group, left, group[0].since, now)
     for flow, (flow.latency_s, flow.bytes_s) in zip(group, left, strict=True):
         flow.since = now
-
-
-def _drained(group, now):
-    """Return the end of each flow if no other begins."""
-    left = [[flow.latency_s, flow.bytes_s] for flow in group]
-    return _move(group, left, now, math.inf)
 
 
 def _move(flows, left, now, until):

@@ -18,6 +18,7 @@ class SimulatedBoard:
     def __init__(self, engine: Engine):
         self.world_size = engine.world_size
         self._engine = engine
+        self._names = engine.table.groups
 
     @cached_property
     def _moved(self):
@@ -34,10 +35,6 @@ class SimulatedBoard:
                     size = 0 if isinstance(thing, Box) else thing.nbytes
                     found.append((op, way, pair[way == OUT], number, size))
         return found
-
-    @cached_property
-    def _names(self):
-        return self._engine.table.groups
 
     def now(self, rank: int) -> Now:
         """Return the current state of `rank`."""

@@ -118,11 +118,7 @@ class Shares:
         messages = {}
         for rank, peer, numbers in sent:
             found = [(chunk_at[p], c) for p, c in numbers if p in chunk_at]
-            payload = (
-                Contributions(*zip(*found, strict=True))
-                if found
-                else Contributions((), ())
-            )
+            payload = Contributions(*zip(*found, strict=True) if found else ((), ()))
             messages.setdefault((rank, peer), []).append(payload)
         small = [
             [(step, tuple(table[i] for i in firsts)) for step, table in tables]

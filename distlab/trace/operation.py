@@ -49,10 +49,8 @@ class Operation(NamedTuple):
     def _repr_pretty_(self, printer, cycle):
         who = f"client {self.client}" if isinstance(self.client, int) else self.client
         about = "".join(f" {part!r}" for part in self.call[1:] if part is not None)
-        described = self.outcome == "ok" and (
-            self.value is None or self.result is not None
-        )
-        answer = f" → {self.result!r}" if described else ""
+        told = self.value is None or self.result is not None
+        answer = f" → {self.result!r}" if told and self.outcome == "ok" else ""
         ended = f", {self.outcome}"
         ended += "" if self.end is None else f" at {readable_seconds(self.end)}"
         called = f"called at {readable_seconds(self.start)}"

@@ -15,7 +15,8 @@ def perfetto_rows(trace) -> list[dict]:
     ended = [event.start if event.end is None else event.end for event in trace.events]
     end_s = max([trace.cut_s or 0.0, *ended])
     lanes, rows = _lanes(trace, end_s), [_named("process_name", 0, "world")]
-    for lane, rank, name in sorted({*lanes.values(), *_first_lanes(trace)}):
+    first = [(rank, rank, trace.name(rank)) for rank in range(trace.world_size)]
+    for lane, rank, name in sorted({*lanes.values(), *first}):
         rows.append(_named("thread_name", lane, name))
         rows.append(_sorted(lane, rank))
     rows += [_slice(trace, e, lanes[id(e)][0], end_s) for e in trace.events]
@@ -24,10 +25,6 @@ def perfetto_rows(trace) -> list[dict]:
             rows.append(_flow("s", number, lanes[id(send)][0], send.start))
             rows.append(_flow("f", number, lanes[id(recv)][0], recv.end))
     return rows
-
-
-def _first_lanes(trace):
-    return [(rank, rank, trace.name(rank)) for rank in range(trace.world_size)]
 
 
 def _lanes(trace, end_s):

@@ -136,11 +136,8 @@ class _RingAttention(torch.autograd.Function):
         def attend(kv, d_kv, rows, columns, masked):
             keys, values = (each[:, :, columns].to(wide) for each in kv)
             queries, d_out = (each[:, :, rows].to(wide) for each in (q, d_output))
-            p = (
-                _attention_logits(queries, keys, masked)
-                .sub_(log_sum_exp[:, :, rows])
-                .exp_()
-            )
+            p = _attention_logits(queries, keys, masked)
+            p.sub_(log_sum_exp[:, :, rows]).exp_()
             d_kv[1][:, :, columns].add_(p.mT @ d_out)
             d_x = (d_out @ values.mT).sub_(mean[:, :, rows]).mul_(p)
             d_x *= q.shape[-1] ** -0.5

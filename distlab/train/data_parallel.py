@@ -81,9 +81,7 @@ class NaiveDataParallel(nn.Module):
         self.parameters_with_gradient = [
             parameter for parameter in module.parameters() if parameter.requires_grad
         ]
-        names = {
-            parameter: [(name, 0)] for name, parameter in module.named_parameters()
-        }
+        names = {p: [(name, 0)] for name, p in module.named_parameters()}
         self.watch = ParameterWatch(comm, names)
 
     def forward(self, *args, **kwargs):

@@ -229,11 +229,8 @@ def _own_parameters(module, units):
     own = {}
     for owner in module.modules():
         for name, parameter in owner._parameters.items():
-            if (
-                owner not in inside
-                and parameter is not None
-                and parameter.requires_grad
-            ):
+            trained = parameter is not None and parameter.requires_grad
+            if trained and owner not in inside:
                 own.setdefault(parameter, []).append((owner, name))
     return own
 

@@ -90,7 +90,7 @@ class SavedForBackward:
         return sum(storage.nbytes() for storage in self._kept.values())
 
     def __enter__(self):
-        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._keep, _same)
+        self._hooks = torch.autograd.graph.saved_tensors_hooks(self._keep, lambda t: t)
         self._hooks.__enter__()
         return self
 
@@ -103,7 +103,3 @@ class SavedForBackward:
         if storage.data_ptr() not in self._known:
             self._kept[storage.data_ptr()] = storage  # held, so that no address returns
         return tensor.detach()  # an output itself would be in a cycle with its graph
-
-
-def _same(tensor):
-    return tensor

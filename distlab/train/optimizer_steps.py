@@ -76,7 +76,8 @@ class MasterWeights:
 
     def fetch(self, tensor: torch.Tensor) -> torch.Tensor:
         """Return a copy of a tensor for the optimizer: float32, or more if it is so."""
-        return tensor.to(_at_least_float32(tensor), copy=True)
+        dtype = torch.promote_types(tensor.dtype, torch.float32)
+        return tensor.to(dtype, copy=True)
 
     def give_back(self, master: torch.Tensor, parameter: torch.Tensor) -> None:
         """Copy a master's values into a parameter, rounded."""
@@ -104,7 +105,3 @@ class MasterWeights:
         self.optimizer.load_state_dict(state["optimizer"])
         for parameter, master in zip(self.parameters, self.masters, strict=True):
             self.give_back(master.detach(), parameter.detach())
-
-
-def _at_least_float32(tensor):
-    return torch.promote_types(tensor.dtype, torch.float32)

@@ -82,9 +82,7 @@ def _first_other_model(models):
 
 def _first_other_values(models):
     for peer, model in enumerate(models):
-        other = [
-            name for name, digest in model.items() if models[0].get(name) != digest
-        ]
+        other = [n for n, digest in model.items() if models[0].get(n) != digest]
         if other:
             more = f", and so have {len(other) - 1} more" if len(other) > 1 else ""
             return (

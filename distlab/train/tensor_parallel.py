@@ -127,9 +127,8 @@ def _reduce_scatter(comm, x):
     rows = x.transpose(0, 1).clone(memory_format=torch.contiguous_format)
     pieces = rows.split(chunk_lengths(len(rows), comm.world_size))
     _around_the_ring(comm, pieces, adds=True)
-    return (
-        pieces[comm.rank].transpose(0, 1).clone(memory_format=torch.contiguous_format)
-    )
+    own = pieces[comm.rank].transpose(0, 1)
+    return own.clone(memory_format=torch.contiguous_format)
 
 
 def _around_the_ring(comm, pieces, *, adds):
@@ -138,9 +137,8 @@ def _around_the_ring(comm, pieces, *, adds):
     Cost: n-1 rounds; every rank sends all pieces but one.
     """
     n, rank = comm.world_size, comm.rank
-    phase, arrived = ("reduce-scatter" if adds else "all-gather"), None
-    if adds:
-        arrived = torch.empty_like(pieces[0])  # the first is the longest
+    phase = "reduce-scatter" if adds else "all-gather"
+    arrived = torch.empty_like(pieces[0]) if adds else None  # the first is the longest
     for step in range(n - 1):
         comm.mark(f"{phase}, step {step + 1} of {n - 1}")
         at = rank - step - adds
@@ -201,9 +199,8 @@ class RowParallelLinear(nn.Module):
         self.comm, self.sequence = comm, sequence
         start, end = own_range(comm, linear.in_features, unit)
         self.weight = part_of(linear.weight, linear.weight[:, start:end])
-        self.bias = None
-        if linear.bias is not None:
-            self.bias = part_of(linear.bias, linear.bias)
+        bias = linear.bias
+        self.bias = None if bias is None else part_of(bias, bias)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         """Return the whole output; x: this rank's columns of the input."""

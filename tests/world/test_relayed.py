@@ -12,7 +12,7 @@ import torch
 
 from distlab import Deadlock, Kill, RankDied, RankRaised, collectives, run
 from distlab.calls import untrusted_data
-from distlab.calls.serialize import read_untrusted
+from distlab.calls.untrusted_data import read_untrusted
 from distlab.errors import CollectiveMismatch, NotSerializable
 from distlab.launch import Relaying
 from distlab.links import LINKS

@@ -16,7 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, get_args
 
-from distlab.calls.serialize import pack_functions, read_untrusted
+from distlab.calls.serialize import pack_functions
+from distlab.calls.untrusted_data import read_untrusted
 from distlab.cell_sources import cells
 from distlab.checks.kit.grading import Inconclusive, Wrong
 from distlab.checks.kit.hints import Hint

@@ -5,6 +5,9 @@ first `Canvas`. No pyplot: no figure outlives its picture, and every property is
 so that no setting of the learner's changes how a picture looks.
 """
 
+from collections.abc import Iterable
+
+from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.text import (
     MONO,
     SANS,
@@ -37,6 +40,7 @@ class Canvas:
         load_quietly()
         from matplotlib.figure import Figure
 
+        self._title = title
         inner = PAGE_WIDTH - 2 * MARGIN
         lines = wrapped(subtitle, inner, _SUBTITLE)
         rows = _key_rows(key, inner)
@@ -63,6 +67,11 @@ class Canvas:
         ax.set_axis_off()
         ax.set(xlim=x or (0, width), ylim=y or (height, 0))
         return ax
+
+    def picture(self, said: Iterable[str]) -> Picture:
+        """Return the picture, described by its title and these sentences."""
+        title = [f"{literal(self._title)}:"] if self._title else []
+        return Picture(self.figure, " ".join([*title, *said]))
 
     def _draw_key(self, rows):
         y = self.bottom + 0.1

@@ -38,12 +38,8 @@ class ClientLanes:
     """
 
     def __init__(self, read, clients, drawn, rows_of_time, level, strong):
-        self.read, self.drawn, self.rows_of_time, self.level = (
-            read,
-            drawn,
-            rows_of_time,
-            level,
-        )
+        self.read, self.drawn, self.level = read, drawn, level
+        self.rows_of_time = rows_of_time
         self.lane = {client: number for number, client in enumerate(clients)}
         self.strong = {_known(one) for one in strong}
         self.order = answered_before(strong) if read.judged.real_time else []
@@ -64,10 +60,6 @@ class ClientLanes:
                 strip.spread(left, right - overhang)
         self.until = self._until()
         self.words, self.wordless = self._placed()
-
-    @cached_property
-    def _taking_effect(self):
-        return self._effects()
 
     @property
     def moments(self) -> dict:
@@ -138,7 +130,8 @@ class ClientLanes:
         ends = [strip.end_s for strip in self.rows_of_time]
         return next((at for at, end in enumerate(ends) if time_s < end), len(ends) - 1)
 
-    def _effects(self):
+    @cached_property
+    def _taking_effect(self):
         """Return two dicts: operation -> linearization point, and -> its number."""
         judged = self.read.judged
         orders = [judged.witness] if judged.witness else judged.orders
@@ -193,10 +186,8 @@ class ClientLanes:
             y = self._middle(number, lane)
             place = self.read.clients.index(client)
             points(self.page, [MARGIN + 0.07], [y], place, size=6)
-            name = self.read.name(client)
-            write(
-                self.page, MARGIN + 0.2, y, name, size=_NAME if self.pitch > 0.2 else 6
-            )
+            name, size = self.read.name(client), _NAME if self.pitch > 0.2 else 6
+            write(self.page, MARGIN + 0.2, y, name, size=size)
             line = (strip.left, y, strip.right, y)
             strokes(self.page, [line], GRID, width=0.6, zorder=0)
 
@@ -256,10 +247,8 @@ class ClientLanes:
                 continue
             moment = self.moments[_known(one)]
             at = self._row_of(moment)
-            x, y = (
-                self.rows_of_time[at].inch(moment),
-                self._middle(at, self.lane[one.client]),
-            )
+            x = self.rows_of_time[at].inch(moment)
+            y = self._middle(at, self.lane[one.client])
             if not self.numbered:
                 tall = 1.3 * self.half
                 ticks.append((x, y - tall, x, y + tall))
@@ -268,13 +257,12 @@ class ClientLanes:
             points(self.page, [x], [y], 0, **dot)
             words = {"size": _NUMBER, "color": PAPER, "align": "center", "bold": True}
             write(self.page, x, y, str(self._taking_effect[1][_known(one)]), **words)
-
         if ticks:
             strokes(self.page, ticks, INK, width=1.2, gid="effect", zorder=6)
 
     def _draw_order(self):
         """Draw an arrow from each response to an invocation after it."""
-        places = {client: lane for client, lane in self.lane.items()}
+        places = self.lane
         for one, other in self.order:
             at, to = self._row_of(one.end), self._row_of(other.start)
             if at != to or one.client not in places or other.client not in places:

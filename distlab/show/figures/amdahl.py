@@ -12,7 +12,7 @@ from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import readable_number
-from distlab.show.canvas.text import literal, width_of
+from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import MUTED, rank_color, tint
 from distlab.show.reading.alt_text import plural
 
@@ -68,6 +68,5 @@ def amdahl(
     bars(page, parallel, gid="parallel", **light)
     line = (serial_end, top - 0.05, serial_end, top + _PITCH * len(workers))
     strokes(page, [line], MUTED, dashed=True, zorder=6, gid="serial part")
-    said = f"{literal(title)}: " if title else ""
-    said += f"Serial fraction {readable_number(serial)}; one worker takes 1. "
-    return Picture(canvas.figure, said + "; ".join(described) + ".")
+    said = f"Serial fraction {readable_number(serial)}; one worker takes 1."
+    return canvas.picture([said, "; ".join(described) + "."])

@@ -70,8 +70,7 @@ class _Dataflow:
         write(self.page, x, self.top - 0.2, "shuffle", color=MUTED, align="center")
         into = self._draw_reduces(room - 0.4)
         self._draw_maps(room - 0.4, into)
-        said = [f"{title}:"] if title else []
-        return Picture(canvas.figure, " ".join([*said, head, *self._described()]))
+        return canvas.picture([head, *self._described()])
 
     def _draw_maps(self, room, into):
         y = self.top + (room - _room(self.heights)) / 2 + _GAP

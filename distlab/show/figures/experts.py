@@ -84,7 +84,7 @@ class _Experts:
             write(self.page, x, y - 0.2, "capacity", size=_SIZE, align="center")
         each = [f"{a}: {b}" for a, b in zip(self.names, self.counts, strict=True)]
         described = "; ".join(self.ranks + each).capitalize()
-        return Picture(canvas.figure, f"{title and title + ': '}{head} {described}.")
+        return canvas.picture([head, f"{described}."])
 
     def _draw_bands(self):
         many, a, b = len(self.names), self.left + _BOX, self.right - _BOX

@@ -69,10 +69,7 @@ def goodput_timeline(lives, title: str = "") -> Picture:
                 bars(page, boxes, color, gid=kind)
         words = f"{life.goodput:.1%}"
         write(page, PAGE_WIDTH - MARGIN, y, words, mono=True, bold=True, align="right")
-    said = [f"{literal(title)}:"] if title else []
-    return Picture(
-        canvas.figure, " ".join([*said, *map(_described, lives, lives.values())])
-    )
+    return canvas.picture(map(_described, lives, lives.values()))
 
 
 def _described(name, life):

@@ -71,11 +71,10 @@ def histogram(series, *, x_label: str, title: str = "", log_y: bool = False) -> 
         shapes(page, corners, rank_color(row), gid=rows[row][0])
         strokes(page, [(left, foot, right, foot)])
         write(page, end, middle, described[row], size=_SIZE, color=MUTED, align="right")
-    said = [f"{literal(title)}:"] if title else []
-    said.append(f"Histogram of {literal(x_label)}.")
+    said = [f"Histogram of {literal(x_label)}."]
     for (name, numbers), words, count in zip(rows, described, counts, strict=True):
         said.append(f"{name}: {words}{_shape(numbers, count, width)}.")
-    return Picture(canvas.figure, " ".join(said))
+    return canvas.picture(said)
 
 
 def _binning(numbers):

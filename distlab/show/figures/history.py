@@ -12,10 +12,10 @@ from distlab.show.canvas.client_lanes import ClientLanes
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.rows import clock_rows, ranked_rows
 from distlab.show.canvas.styles import key_of
-from distlab.show.canvas.text import literal, wrapped
+from distlab.show.canvas.text import wrapped
 from distlab.show.canvas.theme import INK, MUTED, RIGHT, WARNING, rank_color
 from distlab.show.canvas.time_axis import TimeAxis
-from distlab.show.reading.alt_text import plural
+from distlab.show.reading.alt_text import capital, plural
 from distlab.show.reading.histories import Histories, answered_before
 from distlab.show.reading.rounds import selected
 
@@ -140,12 +140,11 @@ class _History:
             words = {"size": 10, "color": MUTED, "align": "center"}
             middle = PAGE_WIDTH / 2, y + lanes.height / 2
             write(canvas.page, *middle, "no operations were made", **words)
-        said = [f"{literal(title)}:"] if title else []
-        said += [f"History of {read.headline()}.", *self.notes, *read.sentences()]
+        said = [f"History of {read.headline()}.", *self.notes, *read.sentences()]
         said += [read.lane_words(client) for client in self.clients[:_MOST_TOLD]]
         more = len(read.clients) - _MOST_TOLD
         said += [f"And {plural(more, 'more client')}."] if more > 0 else []
-        return Picture(canvas.figure, " ".join(said))
+        return canvas.picture(said)
 
     def _verdict(self):
         """Return the verdict in a few words, and the lines of its reason."""
@@ -153,9 +152,8 @@ class _History:
         if not judged.how:
             return "", []
         how = f"{judged.model}: {judged.how}" if judged.model else judged.how
-        how = how[0].upper() + how[1:]
-        why = judged.why[:1].upper() + judged.why[1:]
-        return how, wrapped(why, PAGE_WIDTH - 2 * MARGIN, _SAID, most=4)
+        width = PAGE_WIDTH - 2 * MARGIN
+        return capital(how), wrapped(capital(judged.why), width, _SAID, most=4)
 
     def _key(self):
         """Return the entries of the legend for the bars that are drawn."""

@@ -190,13 +190,8 @@ class _Drawing:
         for stage, node in self.shown:
             for parent in node.parents:
                 self._join(stage, node, parent)
-        said = [f"{literal(title)}:"] if title else []
-        said += [
-            f"Lineage of {headline(self.lineage)}.",
-            *notes,
-            *sentences(self.lineage),
-        ]
-        return Picture(canvas.figure, " ".join(said))
+        said = [f"Lineage of {headline(self.lineage)}.", *notes]
+        return canvas.picture([*said, *sentences(self.lineage)])
 
     def _key(self):
         states = {state for some in self.states.values() for state in some}

@@ -66,8 +66,7 @@ def matrices(steps, ranks: int, *, title: str = "") -> Picture:
             )
             x += wide + _GAP
             said.append(f"{name} of {rows} by {columns}, {_CUTS[cut]}")
-    head = f"{literal(title)}: " if title else ""
-    return Picture(canvas.figure, f"{head}On {ranks} ranks: {'; '.join(said)}.")
+    return canvas.picture([f"On {ranks} ranks: {'; '.join(said)}."])
 
 
 def _draw(page, box, step, ranks):

@@ -119,9 +119,8 @@ class _Memory:
         self._draw_parts(page, top)
         if self.limit is not None:
             self._draw_limit(page, top - 0.12, bottom)
-        said = [f"{literal(title)}:"] if title else []
-        said += ["Memory by kind.", f"{self._described()}.", summary]
-        return Picture(canvas.figure, " ".join(said).rstrip())
+        said = ["Memory by kind.", f"{self._described()}."]
+        return canvas.picture(said + [summary] * bool(summary))
 
     def _draw_row(self, page, y, row):
         if row.rank is not None:

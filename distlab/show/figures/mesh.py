@@ -22,7 +22,6 @@ from distlab.show.canvas.canvas import (
     write,
 )
 from distlab.show.canvas.picture import Picture
-from distlab.show.canvas.text import literal
 from distlab.show.canvas.theme import GRID, INK, MUTED
 from distlab.show.reading.alt_text import plural
 from distlab.show.reading.trace_reading import trace_of
@@ -55,7 +54,7 @@ def mesh(run, *, title: str = "", **sizes: int) -> Picture:
     wide = (PAGE_WIDTH - 2 * MARGIN) / len(sizes)
     pitch = min((wide - 0.7) / max(1, across), _TALLEST / max(1, down), 0.9)
     canvas = Canvas(_HEAD + pitch * down + 0.4 + _FOOT, title=title)
-    said = [f"{literal(title)}:"] if title else []
+    said = []
     for at, name in enumerate(sizes):
         left = MARGIN + at * wide
         spots = [(left + 0.25 + x * pitch, y * pitch) for x, y in places]
@@ -67,12 +66,11 @@ def mesh(run, *, title: str = "", **sizes: int) -> Picture:
         write(canvas.page, left, canvas.top + 0.15, name, size=10, bold=True)
         write(canvas.page, left + 0.14 * len(name) + 0.1, canvas.top + 0.15, words)
         described = _described(sent[name])
-        _draw_bar(
-            canvas, left, wide, max(sent[name]) / (max(map(max, sent.values())) or 1)
-        )
+        share = max(sent[name]) / (max(map(max, sent.values())) or 1)
+        _draw_bar(canvas, left, wide, share)
         write(canvas.page, left, canvas.bottom - 0.18, described, color=MUTED)
         said.append(f"{name}: {words}, {described}.")
-    return Picture(canvas.figure, " ".join(said))
+    return canvas.picture(said)
 
 
 def _draw(page, spots, groups, all_groups):

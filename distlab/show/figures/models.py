@@ -14,8 +14,9 @@ Source: Bailis et al., "Highly Available Transactions: Virtues and Limitations",
 
 from distlab.show.canvas.canvas import PAGE_WIDTH, Canvas, pill, strokes, write
 from distlab.show.canvas.picture import Picture
-from distlab.show.canvas.text import literal, width_of
+from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import INK, MUTED, rank_color, tint
+from distlab.show.reading.alt_text import capital
 
 __all__ = ["models"]
 
@@ -82,9 +83,8 @@ def models(*, title: str = "") -> Picture:
         box = (x - half, y - _HALF, x + half, y + _HALF)
         pill(page, box, _COLOR[how], fill=tint(_COLOR[how], 0.25))
         write(page, x, y, name, size=_SIZE, color=INK, align="center")
-    said = [f"{literal(title)}:"] if title else []
-    said += [f"{a} implies {', '.join(b)}." for a, b in _IMPLIES.items()]
+    said = [f"{a} implies {', '.join(b)}." for a, b in _IMPLIES.items()]
     for how, words in _MEANS.items():
         own = [name for name, (_, _, each) in _PLACES.items() if each == how]
-        said.append(f"{words[0].upper()}{words[1:]}: {', '.join(own)}.")
-    return Picture(canvas.figure, " ".join(said))
+        said.append(f"{capital(words)}: {', '.join(own)}.")
+    return canvas.picture(said)

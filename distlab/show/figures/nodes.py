@@ -25,7 +25,7 @@ from distlab.show.canvas.time_axis import TimeAxis
 from distlab.show.player.labels import Labels
 from distlab.show.player.node_animation import NodeAnimation
 from distlab.show.player.spacetime import ARRIVED, LOST, UNDER_WAY
-from distlab.show.reading.alt_text import left_out, plural
+from distlab.show.reading.alt_text import capital, left_out, plural
 from distlab.show.reading.rounds import selected
 from distlab.trace import words_of
 
@@ -72,10 +72,7 @@ class _Nodes:
     def picture(self, title):
         """Return the drawn picture."""
         animation = self.animation
-        subtitle = " ".join(
-            [f"{animation.subtitle[0].upper()}{animation.subtitle[1:]}."]
-        )
-        subtitle = " ".join([subtitle, *self.notes])
+        subtitle = " ".join([f"{capital(animation.subtitle)}.", *self.notes])
         room = _HEAD + self.height + _FOOT
         canvas = Canvas(room, title=title, subtitle=subtitle, key=self._key())
         self.page, self.top = canvas.page, canvas.top + _HEAD
@@ -85,12 +82,11 @@ class _Nodes:
         self._draw_walls()
         self._draw_messages()
         self._draw_faults()
-        said = [f"{literal(title)}:"] if title else []
-        said += [f"Timeline of {animation.subtitle}.", *self.notes]
-        said += [f"{frame.text}" for frame in animation.frames[1:25]]
+        said = [f"Timeline of {animation.subtitle}.", *self.notes]
+        said += [frame.text for frame in animation.frames[1:25]]
         more = len(animation.frames) - 25
         said += [f"And {plural(more, 'more frame')}."] if more > 0 else []
-        return Picture(canvas.figure, " ".join(said))
+        return canvas.picture(said)
 
     def _key(self):
         key = [(None, "arrow: a message, from where it was sent to where it arrived")]

@@ -85,11 +85,11 @@ def _picture(schedules, title, names, memory):
     x, y = charts[-1].ruler.right, top - _APART + 0.37
     axis = schedules[-1].axis_label()
     write(canvas.page, x, y, axis, color=MUTED, align="right")
-    said = [f"{literal(title)}:"] if title else []
+    said = []
     for head, schedule in zip(heads, schedules, strict=True):
         said += [f"{schedule.WHAT.capitalize()}, {head}", *schedule.sentences()]
         said += schedule.held_sentences() if memory else []
-    return Picture(canvas.figure, " ".join([*said, *notes]))
+    return canvas.picture([*said, *notes])
 
 
 def _charts(schedules, looks, memory):

@@ -9,7 +9,6 @@ write quorum ╭──────────────────╮
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, pill, points, write
 from distlab.show.canvas.picture import Picture
-from distlab.show.canvas.text import literal
 from distlab.show.canvas.theme import INK, PAPER, rank_color, tint
 from distlab.show.reading.alt_text import listed, plural
 
@@ -59,13 +58,12 @@ def quorums(replicas: int, *, writes: int, reads: int, title: str = "") -> Pictu
         words = {"size": _SIZE, "color": color, "align": "center", "bold": True}
         write(page, x, top + 0.72, str(number), **words)
     write(page, MARGIN, top + 0.72, f"replicas, N = {replicas}", size=_SIZE)
-    said = [f"{literal(title)}:"] if title else []
-    said.append(
+    said = (
         f"{plural(replicas, 'replica')}. Write quorum: {listed(range(writes), _MOST)}. "
         f"Read quorum: {listed(range(replicas - reads, replicas), _MOST)}. "
         f"In both: {listed(both, _MOST) or 'none'}. {verdict}"
     )
-    return Picture(canvas.figure, " ".join(said))
+    return canvas.picture([said])
 
 
 def _surround(page, left, top, first, end, color):

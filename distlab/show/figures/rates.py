@@ -15,7 +15,7 @@ from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Scale
 from distlab.show.canvas.text import fitted, literal, width_of
 from distlab.show.canvas.theme import GRID, INK, MUTED, rank_color
-from distlab.show.reading.alt_text import plural
+from distlab.show.reading.alt_text import capital, plural
 from distlab.show.reading.amounts import amount_of, checked_number, times
 from distlab.units import readable_seconds
 
@@ -82,13 +82,8 @@ class _Rates:
         words = "time since the job began, s"
         style = {"size": _SIZE, "color": MUTED, "align": "right"}
         write(self.page, PAGE_WIDTH - MARGIN, canvas.bottom - 0.02, words, **style)
-        said = [f"{literal(title)}:"] if title else []
-        said.append(
-            f"{_listed(self.rows)} of {plural(len(self.runs), 'run')} over time."
-        )
-        return Picture(
-            canvas.figure, " ".join([*said, *map(self._described, self.runs)])
-        )
+        said = f"{_listed(self.rows)} of {plural(len(self.runs), 'run')} over time."
+        return canvas.picture([said, *map(self._described, self.runs)])
 
     def _x(self, column, second):
         start = self.left + column * (self.wide + _COLUMN_GAP)
@@ -166,8 +161,8 @@ class _Rates:
 
 
 def _listed(names):
-    text = ", ".join(names[:-1]) + (" and " if len(names) > 1 else "") + names[-1]
-    return text[0].upper() + text[1:]
+    between = " and " if len(names) > 1 else ""
+    return capital(", ".join(names[:-1]) + between + names[-1])
 
 
 def _checked(runs):

@@ -121,10 +121,8 @@ class _Ratios:
             if number:
                 self._draw_line(page, y)
             self._draw_row(page, y + _PITCH / 2, number, row)
-        said = [f"{literal(title)}:"] if title else []
-        said.append("Predicted against measured.")
-        said += [self._described(row) for row in self.drawn]
-        return Picture(canvas.figure, " ".join([*said, summary]).rstrip())
+        said = ["Predicted against measured.", *map(self._described, self.drawn)]
+        return canvas.picture(said + [summary] * bool(summary))
 
     def _draw_line(self, page, y):
         """Draw a line between two rows, beside the bars and not across them."""

@@ -146,12 +146,11 @@ class _Plot:
         for number, name in enumerate(self.names):
             self._draw_curve(panel, number, name)
         self._draw_names()
-        said = [f"{literal(title)}:"] if title else []
-        said.append(f"{y_label} against {x_label}.")
+        said = [f"{y_label} against {x_label}."]
         said += ends_in_words(self.measured, "measured")
         said += ends_in_words(self.lines, "predicted")
         said += ratios_in_words(self.measured, self.lines)
-        return Picture(canvas.figure, " ".join(said))
+        return canvas.picture(said)
 
     def _x(self, number):
         return self.left + self.x.share(number) * (self.right - self.left)

@@ -12,7 +12,7 @@ from collections import defaultdict
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
 from distlab.show.canvas.picture import Picture
-from distlab.show.canvas.text import literal, width_of
+from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import GRID, INK, MUTED, PAPER, rank_color, tint
 from distlab.show.reading.alt_text import listed, plural
 from distlab.show.reading.amounts import checked_amount, times
@@ -29,7 +29,7 @@ _COLOR = rank_color(0)
 _WRITTEN_ON = 0.75  # the strongest shade on which ink is read well
 
 
-def shuffle(matrix, title: str = "", *, rows="map", columns="reduce") -> Picture:
+def shuffle(matrix, title: str = "") -> Picture:
     """Draw the bytes from each map task, a row, to each reduce task, a column.
 
     Darker is more. Bars at the edges are the sums, so that skew is seen at a glance;
@@ -37,19 +37,20 @@ def shuffle(matrix, title: str = "", *, rows="map", columns="reduce") -> Picture
     columns neighbours are added up.
 
     matrix: a list of rows, or an object that has one as `.shuffled`, such as the output
-    of a job. rows, columns: the name of one row or column.
+    of a job.
 
     Raises: InvalidArgument for anything but a matrix of bytes.
     """
-    names = literal(rows, 20), literal(columns, 20)
-    return _Shuffle(_checked(getattr(matrix, "shuffled", matrix)), names).picture(title)
+    return _Shuffle(_checked(getattr(matrix, "shuffled", matrix))).picture(title)
 
 
 class _Shuffle:
     """A matrix of cells with its sums. Coordinates are inches on the page."""
 
-    def __init__(self, matrix, names):
-        self.matrix, self.names = matrix, names
+    names = "map", "reduce"
+
+    def __init__(self, matrix):
+        self.matrix = matrix
         self.sizes = len(matrix), len(matrix[0])
         self.each = [-(-count // _MOST) for count in self.sizes]
         self.cells = _added(matrix, *self.each)
@@ -62,7 +63,7 @@ class _Shuffle:
             _labels(count, each)
             for count, each in zip(self.sizes, self.each, strict=True)
         ]
-        words = [f"{names[0]} {label}" for label in self.labels[0]]
+        words = [f"{self.names[0]} {label}" for label in self.labels[0]]
         self.left = MARGIN + max(width_of(text, _SIZE) for text in words) + 0.15
         room = PAGE_WIDTH - MARGIN - _SIDE - self.left
         self.wide = min(_WIDEST, room / columns)
@@ -88,9 +89,7 @@ class _Shuffle:
         self._draw_cells()
         self._draw_columns()
         self._draw_rows()
-        said = [f"{literal(title)}:"] if title else []
-        said += [f"Shuffle of {head}.", *notes, *self._described()]
-        return Picture(canvas.figure, " ".join(said))
+        return canvas.picture([f"Shuffle of {head}.", *notes, *self._described()])
 
     def _draw_cells(self):
         words = [[readable_bytes(count) for count in row] for row in self.cells]

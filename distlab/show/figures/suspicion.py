@@ -10,7 +10,7 @@ from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Ruler, Scale, readable_number
-from distlab.show.canvas.text import literal, width_of
+from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import MUTED, WARNING, rank_color, tint
 
 __all__ = ["suspicion"]
@@ -65,8 +65,7 @@ def suspicion(arrivals, detector, *, seconds: float, title: str = "") -> Picture
         described.append(
             f"{names[rank]} is {'suspected at ' + when if when else 'trusted'}."
         )
-    said = [f"{literal(title)}:"] if title else []
-    return Picture(canvas.figure, " ".join([*said, "Phi over time.", *described]))
+    return canvas.picture(["Phi over time.", *described])
 
 
 def _phis(detector, times, seconds):

@@ -107,9 +107,8 @@ class _Tasks:
         for each in self.tries:
             self._name(each)
         self._draw_kills()
-        said = [f"{literal(title)}:"] if title else []
-        said += [f"Tasks of {attempts.headline()}.", *notes, *attempts.sentences()]
-        return Picture(canvas.figure, " ".join([*said, *self._lanes_words()]))
+        said = [f"Tasks of {attempts.headline()}.", *notes, *attempts.sentences()]
+        return canvas.picture([*said, *self._lanes_words()])
 
     def _key(self):
         done = [each for each in self.tries if each.fate == "done"]

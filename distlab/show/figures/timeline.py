@@ -31,6 +31,7 @@ from distlab.show.canvas.time_axis import TimeAxis
 from distlab.show.figures.nodes import nodes
 from distlab.show.figures.tasks import tasks
 from distlab.show.reading.alt_text import headline, left_out, plural, sentences
+from distlab.show.reading.rounds import selected
 from distlab.show.reading.trace_reading import Reading, trace_of
 
 __all__ = ["timeline"]
@@ -72,7 +73,8 @@ def timeline(
         return tasks(trace, title)
     whole = Reading(trace)
     reading = whole.between(*between) if between else whole
-    ranks, notes = _chosen(trace.world_size)
+    ranks, hidden = selected([*range(trace.world_size)], _MOST_LANES)
+    notes = [left_out("rank", hidden[0], hidden[-1])] if hidden else []
     arrows, clock = _arrows(whole, between, notes), TimeAxis(reading)
     if between:
         clock.caption = f"time since {between[0]}, {clock.unit}"
@@ -80,7 +82,6 @@ def timeline(
     left, right = MARGIN + lanes.name_width + 0.15, PAGE_WIDTH - MARGIN
     clock.spread(left, right - lanes.stuck_width)
     labels, skipped = place_marks(reading.trace, ranks, clock.inch, right)
-
     above = 0.12 + _ROW * len({label.row for label in labels})
     room = above + lanes.height + 0.5
     subtitle = " ".join([f"{headline(whole)}.", *notes])
@@ -99,14 +100,6 @@ def timeline(
         notes.append(f"{plural(skipped, 'label')} of marks left out for lack of room.")
     said = [f"Timeline of {headline(whole)}.", *sentences(whole), *notes]
     return Picture(canvas.figure, " ".join(said))
-
-
-def _chosen(world_size):
-    """Return the ranks that get a lane, and a sentence about the others."""
-    if world_size <= _MOST_LANES:
-        return list(range(world_size)), []
-    ranks = [*range(_MOST_LANES - 1), world_size - 1]
-    return ranks, [left_out("rank", _MOST_LANES - 1, world_size - 2)]
 
 
 def _arrows(reading, between, notes):

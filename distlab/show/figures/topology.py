@@ -49,7 +49,7 @@ def topology(graphs, *, title: str = "") -> Picture:
     pitch = _HEAD + 2 * _RADIUS + _FOOT
     canvas = Canvas(pitch * math.ceil(len(checked) / columns), title=title, key=key)
     wide = (PAGE_WIDTH - 2 * MARGIN) / columns
-    said = [f"{literal(title)}:"] if title else []
+    said = []
     for at, (name, matrix) in enumerate(checked):
         row, column = divmod(at, columns)
         x = MARGIN + (column + 0.5) * wide
@@ -64,7 +64,7 @@ def topology(graphs, *, title: str = "") -> Picture:
                 canvas.page, x, y + 0.2 + line / 6, words, color=MUTED, align="center"
             )
         said.append(f"{name}: {plural(len(matrix), 'rank')}; {'; '.join(described)}.")
-    return Picture(canvas.figure, " ".join(said))
+    return canvas.picture(said)
 
 
 def _draw(page, x, y, matrix):

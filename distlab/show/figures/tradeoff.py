@@ -64,14 +64,13 @@ def tradeoff(stores, *, title: str = "") -> Picture:
     under = "latency without a partition, median of reads and of writes, mean of both"
     write(page, ends[0], top + tall + 0.4, under, **heading)
     _draw_bands(page, top, ruler, bands, groups)
-    said = [f"{literal(title)}:"] if title else []
-    said.append("Latency without a partition, and calls that the minority answers.")
+    said = ["Latency without a partition, and calls that the minority answers."]
     said += [
         f"{name}: {readable_seconds(latency_s) if latency_s else '0 s'}, {share:.0%}, "
         f"{group}."
         for name, latency_s, share, group in rows
     ]
-    return Picture(canvas.figure, " ".join(said))
+    return canvas.picture(said)
 
 
 def _draw_bands(page, y, ruler, bands, groups):

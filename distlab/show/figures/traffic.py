@@ -126,10 +126,9 @@ class _Traffic:
         for number, group in enumerate(self.groups):
             self._draw_group(number, group)
         self._draw_bound()
-        head = [f"{literal(title)}:"] if title else []
-        head.append(f"Bytes sent by each rank. {self.label}:")
-        head.append(f"{readable_bytes(self.bound)} a rank.")
-        return Picture(canvas.figure, " ".join([*head, *said, *notes]))
+        head = f"Bytes sent by each rank. {self.label}: "
+        head += f"{readable_bytes(self.bound)} a rank."
+        return canvas.picture([head, *said, *notes])
 
     def _y(self, count):
         return self.bottom - self.scale.share(count) * _HEIGHT

@@ -7,8 +7,8 @@ from distlab.show.canvas.text import literal
 from distlab.show.player.explain import explain, fault_words, title_of
 from distlab.show.player.geometry import MOST_CHUNKS, Geometry
 from distlab.show.player.shown_steps import gone_ranks, shown_steps_of, tables_at_start
-from distlab.show.reading.alt_text import headline, left_out, plural
-from distlab.show.reading.rounds import in_common
+from distlab.show.reading.alt_text import capital, headline, left_out, plural
+from distlab.show.reading.rounds import in_common, selected
 from distlab.show.reading.trace_reading import Reading
 from distlab.trace import is_lost, members_of
 from distlab.units import readable_bytes
@@ -82,9 +82,7 @@ class Animation:
         self.chunks = trace.shares.chunks if trace.shares else 0
         self.bounds = trace.shares.bounds if trace.shares else []
         self.geometry = Geometry.of(pairs, self.world_size, self.chunks, shape)
-        many = self.world_size > MOST_ROWS
-        last = self.world_size - 1
-        self.rows = [*range(MOST_ROWS - 1), last] if many else [*range(last + 1)]
+        self.rows, _ = selected([*range(self.world_size)], MOST_ROWS)
         self.stuck = sorted(self.reading.stuck)
         self.faults = [e for e in trace.events if e.kind == "fault"]
         self.gone = sorted(gone_ranks(trace))
@@ -132,9 +130,8 @@ class Animation:
         frames = [Frame("Start", "start", text, [], sent, tables, start_s, [])]
         rounds, last_title = self.reading.rounds, ""
         for stop, short in zip(shown_steps, _shorts(shown_steps), strict=True):
-            text = explain(stop, tables, self.reading) + self._struck(
-                frames[-1].at_s, stop
-            )
+            text = explain(stop, tables, self.reading)
+            text += self._struck(frames[-1].at_s, stop)
             title = title_of(stop, rounds)
             if title == last_title and stop.rounds[0]:
                 title += f" (round {stop.rounds[0]} of {rounds})"
@@ -162,7 +159,7 @@ class Animation:
         described = [
             fault_words(e) for e in self.faults if since_s < e.start <= until_s
         ]
-        return "".join(f" {words[0].upper()}{words[1:]}." for words in described)
+        return "".join(f" {capital(words)}." for words in described)
 
     def _opening(self, anything):
         if not anything:
@@ -201,7 +198,7 @@ class Animation:
 
     @property
     def full_scale(self) -> float:
-        """The bytes that fill a bar: the bound, or the most that a rank sends."""
+        """The amount that fills a bar: the bound, or the most that a rank sends."""
         most = max(self.frames[-1].sent, default=0)
         return max(most, self.bound[0] if self.bound else 0) or 1
 

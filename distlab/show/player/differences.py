@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import NamedTuple
 
+from distlab.show.reading.alt_text import capital
 from distlab.trace import shares_named
 from distlab.units import readable_bytes
 
@@ -61,7 +62,7 @@ class _Pair:
         other_end = ours.broken and ours.text != theirs.text
         meetings = [(f.ranks, f.title) if f.ranks else None for f in (ours, theirs)]
         if other_end or meetings[0] != meetings[1]:
-            return f"{self.ours}: {ours.text} {_capital(self.theirs)}: {theirs.text}"
+            return f"{self.ours}: {ours.text} {capital(self.theirs)}: {theirs.text}"
         return ""
 
     def _messages(self, ours, theirs):
@@ -164,7 +165,3 @@ def _shares(counts):
     if sum(counts) == 1:
         return f"the contribution of {named}"
     return f"the contributions {named}" if named else "no rank's contribution"
-
-
-def _capital(words):
-    return words[:1].upper() + words[1:]

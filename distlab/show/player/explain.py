@@ -7,7 +7,7 @@ from collections import Counter
 
 from distlab.show.canvas.text import literal
 from distlab.show.player.shown_steps import gone_ranks
-from distlab.show.reading.alt_text import listed, plural
+from distlab.show.reading.alt_text import capital, listed, plural
 from distlab.trace import members_of, mesh_dimension_of
 from distlab.units import readable_bytes, readable_seconds
 
@@ -32,7 +32,7 @@ def title_of(stop, rounds: int) -> str:
         first, last = stop.rounds
         span = f"Round {first}" if first == last else f"Rounds {first} to {last}"
         return f"{span} of {rounds}"
-    return words[0].upper() + words[1:]
+    return capital(words)
 
 
 def explain(stop, before: dict, reading) -> str:
@@ -97,15 +97,14 @@ def _who_sends(stop, n, whole):
         size = f", {each}," if each else ""
         said = f"Every rank r sends {what}{size} to rank r {on} 1 ({first} to {last})."
     elif len(moves) <= _LISTED:
-        described = "; ".join(_described(move, whole) for move in moves) + "."
-        said = described[0].upper() + described[1:]
+        said = capital("; ".join(_described(move, whole) for move in moves) + ".")
     else:
         total = readable_bytes(sum(move.bytes for move in moves))
         size = f" of {each}" if each and count == len(moves) else f", {total} in all"
         said = f"{plural(count, 'message')}{size}."
     among = _among(stop.groups, n).strip()
     if among:
-        said = f"{among[0].upper()}{among[1:]}: {said[0].lower()}{said[1:]}"
+        said = f"{capital(among)}: {said[0].lower()}{said[1:]}"
     return " ".join([said, *lost])
 
 
@@ -182,15 +181,13 @@ def _mistakes(stop, before, after, whole):
             said.append(f"{where} loses {_shares_of(lost)}")
     more = [f"and {len(said) - 3} more like it"] if len(said) > 3 else []
     words = "; ".join([*said[:3], *more])
-    return [words[0].upper() + words[1:] + "."] if words else []
+    return [f"{capital(words)}."] if words else []
 
 
 def _shares_of(ranks):
-    return (
-        f"the contribution of rank {ranks[0]}"
-        if len(ranks) == 1
-        else (f"the contributions of ranks {listed(ranks, 6)}")
-    )
+    if len(ranks) == 1:
+        return f"the contribution of rank {ranks[0]}"
+    return f"the contributions of ranks {listed(ranks, 6)}"
 
 
 def _progress(stop, before, after, complete):
@@ -256,10 +253,8 @@ def _ending(reading):
     for rank in sorted(reading.stuck):
         where = [_with_fate(words, fates) for words in reading.stuck[rank]]
         said.append(f"rank {rank} is left in {listed(where, 2)}")
-    described = listed(said, 8, "; ") + "."
-    described = described[0].upper() + described[1:]
+    described = [capital(listed(said, 8, "; ")) + "."]
     if reading.trace.cut_s is not None:
-        described += (
-            f" The world was stopped {readable_seconds(reading.trace.cut_s)} in."
-        )
-    return [described]
+        cut = readable_seconds(reading.trace.cut_s)
+        described.append(f"The world was stopped {cut} in.")
+    return described

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 
 from distlab.show.player.rank_layout import WIDTH, places, shape_of
+from distlab.show.player.svg import point
 
 __all__ = ["Geometry"]
 
@@ -145,16 +146,10 @@ def _way(pair, nodes, shape, radius):
 def _trimmed(curve, by, length):
     """Return the part of a curve that leaves out `by` at both ends."""
     cut = min(0.4, by / length)
-    points = [_split(curve, t) for t in (cut, 1 - cut)]
+    points = [point(curve, t) for t in (cut, 1 - cut)]
     x0, y0, cx, cy, x1, y1 = curve
     (ax, ay), (bx, by_) = points
     # the control of a part of a quadratic curve is its blossom at both ends
     u, v = cut, 1 - cut
     a, b, c = (1 - u) * (1 - v), u * (1 - v) + v * (1 - u), u * v
     return ax, ay, a * x0 + b * cx + c * x1, a * y0 + b * cy + c * y1, bx, by_
-
-
-def _split(curve, t):
-    x0, y0, cx, cy, x1, y1 = curve
-    a, b, c = (1 - t) ** 2, 2 * t * (1 - t), t * t
-    return a * x0 + b * cx + c * x1, a * y0 + b * cy + c * y1

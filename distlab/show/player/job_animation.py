@@ -15,8 +15,9 @@ from distlab.show.player.animation import MOST_ROWS, Animation, Frame
 from distlab.show.player.geometry import MOST_CHUNKS, MOST_TABLES, Geometry
 from distlab.show.player.job_steps import described, moments_of
 from distlab.show.player.shown_steps import Move
-from distlab.show.reading.alt_text import left_out, plural
+from distlab.show.reading.alt_text import capital, left_out, plural
 from distlab.show.reading.attempts import Attempts
+from distlab.show.reading.rounds import selected
 from distlab.show.reading.trace_reading import Reading, Span
 
 __all__ = ["JobAnimation"]
@@ -48,8 +49,7 @@ class JobAnimation(Animation):
         self.chunks = len(self.tasks) if few else 0
         workers = range(1, self.world_size)
         self.geometry = self._laid_out(workers)
-        many = len(workers) > MOST_ROWS
-        self.rows = [*workers[: MOST_ROWS - 1], workers[-1]] if many else [*workers]
+        self.rows, _ = selected([*workers], MOST_ROWS)
         self.stuck, self.gone = [], []
         faults = [event for event in trace.events if event.kind == "fault"]
         self.faults = [event._replace(rank=event.rank + 1) for event in faults]
@@ -146,15 +146,12 @@ class JobAnimation(Animation):
 
     def _title(self, moment, done):
         if moment.kills:
-            words = " and ".join(
-                f"{self.who} {k.worker} {k.how}" for k in moment.kills[:3]
-            )
-            return words[0].upper() + words[1:]
+            kills = [f"{self.who} {k.worker} {k.how}" for k in moment.kills[:3]]
+            return capital(" and ".join(kills))
         kind = moment.kind
         total = self.attempts.tasks[kind]
         noun = f"tasks of {kind}" if kind[-1:].isdigit() else f"{kind}s"
-        words = f"{done[kind]} of {total} {noun} done"
-        return words[0].upper() + words[1:]
+        return f"{done[kind]} of {total} {noun} done"
 
     def _short(self, moment, number):
         if moment.kills:
@@ -170,11 +167,10 @@ class JobAnimation(Animation):
             for e in moment.ended
             if e.fate in ("done", "undone", "late")
         ]
-        moves += [
+        return moves + [
             Move(0, e.worker + 1, 0, 0, 1, (), (), "arrived", _short(e))
             for e in moment.begun
         ]
-        return moves
 
     def _notes(self):
         notes = []
@@ -192,11 +188,6 @@ class JobAnimation(Animation):
                 f"{count:,} moments are shown in {len(self.shown_steps):,} frames."
             )
         return notes
-
-    @property
-    def full_scale(self) -> float:
-        """The tasks that fill a bar: the most that a worker did."""
-        return max(self.frames[-1].sent, default=0) or 1
 
     def alt(self) -> str:
         """Return the text alternative of the animation."""

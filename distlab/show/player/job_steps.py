@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from distlab.show.reading.alt_text import capital
 from distlab.show.reading.attempts import Try, WorkerDeath
 from distlab.units import readable_seconds
 
@@ -82,7 +83,7 @@ def described(moment, attempts) -> str:
     more = len(said) - _MOST_SAID
     if more > 1:
         said = [*said[:_MOST_SAID], f"and {more} more such things happen"]
-    return " ".join(f"{words[0].upper()}{words[1:]}." for words in said)
+    return " ".join(f"{capital(words)}." for words in said)
 
 
 def _ended(each, attempts):

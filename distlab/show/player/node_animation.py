@@ -171,11 +171,6 @@ class NodeAnimation(Animation):
             )
         return notes
 
-    @property
-    def full_scale(self) -> float:
-        """The messages that fill a bar: the most that any of them sent."""
-        return max(self.frames[-1].sent, default=0) or 1
-
     def alt(self) -> str:
         """Return the text alternative of the animation."""
         said = [f"{self.title}."] if self.title else []
@@ -195,11 +190,9 @@ def headline(trace) -> str:
     if trace.lost():
         parts.append(f"{trace.lost():,} dropped")
     faults = [e.label.partition(" ")[0] for e in trace.events if e.kind == "fault"]
-    described = {"crash": "crash", "kill": "kill", "partition": "partition"}
-    for label, noun in described.items():
-        count = faults.count(label)
-        if count:
-            words = plural(count, noun)
+    for label in ("crash", "kill", "partition"):
+        if label in faults:
+            words = plural(faults.count(label), label)
             parts.append(words.replace("crashs", "crashes"))
     lasted = trace.duration_s()
     return ", ".join(parts + [readable_seconds(lasted)] * bool(lasted))

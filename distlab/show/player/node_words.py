@@ -3,7 +3,7 @@
 from collections import defaultdict
 
 from distlab.show.canvas.text import literal
-from distlab.show.reading.alt_text import listed
+from distlab.show.reading.alt_text import capital, listed
 from distlab.trace import is_lost, words_of
 
 __all__ = ["NodeWords"]
@@ -24,11 +24,8 @@ class NodeWords:
         """Return the title of a step, a short label for it, and its sentences."""
         if stop.split or stop.heals:
             title, short, said = self._network(stop)
-            return (
-                title,
-                short,
-                " ".join([said, *map(self._node_step, stop.node_steps)]),
-            )
+            said = [said, *map(self._node_step, stop.node_steps)]
+            return title, short, " ".join(said)
         said = [
             self._node_step(node_step, before)
             for node_step, before in _paired(stop.node_steps)
@@ -57,9 +54,9 @@ class NodeWords:
         return f"Network partition: {described}", "partition", said
 
     def _title(self, node_step):
-        name, cause = _capital(self.name(node_step.rank)), node_step.cause
+        name, cause = capital(self.name(node_step.rank)), node_step.cause
         if node_step.lost is not None:
-            return f"{_capital(self._words(node_step.lost))} is dropped", "dropped"
+            return f"{capital(self._words(node_step.lost))} is dropped", "dropped"
         if cause is None:
             if node_step.sends and self.all.is_client(node_step.rank):
                 return f"{name} calls {self._sent(node_step.sends[0])}", ""
@@ -79,7 +76,7 @@ class NodeWords:
             send = node_step.lost.send
             words = self._words(node_step.lost)
             return f"'{words}' {self._way(send)} is dropped on its way."
-        name, cause = _capital(self.name(node_step.rank)), node_step.cause
+        name, cause = capital(self.name(node_step.rank)), node_step.cause
         client = self.all.is_client(node_step.rank)
         does = self._does(node_step)
         if client and cause is None and node_step.sends:
@@ -166,7 +163,7 @@ class NodeWords:
         words = [f"'{literal(note.label, _LONGEST)}'" for note in node_step.notes]
         if not words:
             return []
-        return [f"{_capital(self.name(node_step.rank))} notes {listed(words, 3)}."]
+        return [f"{capital(self.name(node_step.rank))} notes {listed(words, 3)}."]
 
     def _fault(self, event):
         verb = "starts again" if event.label == "restart" else _ALL.get(event.label)
@@ -195,7 +192,3 @@ def _nodes(numbers):
     if not some:
         return f"node {last}"
     return f"nodes {', '.join(some)} and {last}"
-
-
-def _capital(words):
-    return words[:1].upper() + words[1:]

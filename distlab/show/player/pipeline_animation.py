@@ -17,6 +17,7 @@ from distlab.show.reading.pipeline_cells import (
     letters_of,
     primes_of,
 )
+from distlab.show.reading.rounds import selected
 from distlab.show.reading.trace_reading import Reading, Span
 from distlab.trace import Trace
 
@@ -43,8 +44,7 @@ class PipelineAnimation(Animation):
         stages, count = schedule.stages, max(schedule.stages) + 1
         self.world_size, self.reading = count, Reading(Trace(count, []))
         self.geometry, self.chunks = Geometry.of([], count, 0), 0
-        many = len(stages) > MOST_ROWS
-        self.rows = [*stages[: MOST_ROWS - 1], stages[-1]] if many else stages
+        self.rows, hidden = selected(stages, MOST_ROWS)
         self.stuck, self.gone, self.faults, self.shown_steps = [], [], [], []
         self.over = schedule.first, schedule.last
         self.begin_s = min(s.first for s in every)
@@ -60,7 +60,6 @@ class PipelineAnimation(Animation):
         ]
         self.frames = self._frames(every)
         self.subtitle = schedule.headline()
-        hidden = stages[MOST_ROWS - 1 : -1] if many else []
         self.notes = [left_out("stage", hidden[0], hidden[-1])] if hidden else []
 
     def _color(self, kinds):

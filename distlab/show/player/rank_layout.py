@@ -23,7 +23,7 @@ def shape_of(pairs: set[tuple[int, int]], world_size: int) -> str:
         return "ring"
     if _levels(links, n, 0):
         return "tree"
-    if n & (n - 1) == 0 and n <= 16 and all(_one_bit(a ^ b) for a, b in links):
+    if n & (n - 1) == 0 and n <= 16 and all((a ^ b).bit_count() < 2 for a, b in links):
         return "hypercube"
     return "grid" if _columns(links, n) else "circle"
 
@@ -62,10 +62,6 @@ def places(shape: str, pairs, world_size: int, height: float) -> list:
     raise InvalidArgument(
         f'shape is "auto" or one of {", ".join(SHAPES)}, and got {shape!r}.'
     )
-
-
-def _one_bit(number):
-    return number & (number - 1) == 0
 
 
 def _round(n, center, radius):

@@ -118,12 +118,11 @@ def _rounds(reading):
                 steps[number][event.rank] = step
                 ends[number].append(event.start if event.end is None else event.end)
     shown_steps, reached = [], 0.0
-    for column in rounds_of(reading):
-        reached = max([reached, *ends[column.number]])
-        rounds = (column.number, column.number)
-        there = sorted(moves[column.number], key=lambda move: move[:2])
-        taken = steps[column.number]
-        stop = ShownStep(rounds, column.phase, column.step, reached, there, taken)
+    for number, phase, step in rounds_of(reading):
+        reached = max([reached, *ends[number]])
+        there = sorted(moves[number], key=lambda move: move[:2])
+        rounds, taken = (number, number), steps[number]
+        stop = ShownStep(rounds, phase, step, reached, there, taken)
         stop.groups = sorted({move.group for move in there})
         shown_steps.append(stop)
     return shown_steps

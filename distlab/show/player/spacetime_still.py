@@ -39,13 +39,8 @@ class _Window:
     """A part of the diagram, clipped by rectangles over its edges."""
 
     def __init__(self, spacetime, first, wide, until):
-        self.spacetime, self.first, self.wide, self.until = (
-            spacetime,
-            first,
-            wide,
-            until,
-        )
-        self.last = first + wide
+        self.spacetime, self.first, self.last = spacetime, first, first + wide
+        self.until = until
 
     def x(self, place):
         """Return the x on the page of a position in steps."""

@@ -25,6 +25,7 @@ __all__ = ["frame_svg", "gif", "key_frame_row", "key_frames", "pair_row", "png"]
 
 _STRIP_COLUMNS, _MOST_KEYS = 3, 6
 _GIF_COLORS, _PNG_COLORS = 64, 128
+_GIF_PARTS, _MOVES_MS, _STANDS_MS = 9, 83, 630  # of the way to a frame, and at it
 
 
 def frame_svg(animation, number: int, part: float = 1.0) -> str:
@@ -149,24 +150,20 @@ def _raster(svg, zoom):
     return Image.open(BytesIO(bytes(drawn))).convert("RGB")
 
 
-def gif(animation, *, seconds_per_stop: float = 1.4, frames_per_s: int = 12) -> bytes:
+def gif(animation) -> bytes:
     """Return the animation as a gif in a loop: each step moves, then stands still."""
     from io import BytesIO
 
     from PIL import Image
 
-    per_stop = max(2, round(seconds_per_stop * frames_per_s * 0.55))
     images, waits, palette = [], [], None
     for number in range(len(animation.frames)):
-        parts = [k / per_stop for k in range(1, per_stop)] if number else []
+        parts = [k / _GIF_PARTS for k in range(1, _GIF_PARTS)] if number else []
         for part in [*parts, 1.0]:
             picture = _raster(frame_svg(animation, number, part), 0.8)
             palette = palette or picture.quantize(_GIF_COLORS)
             images.append(picture.quantize(palette=palette, dither=Image.Dither.NONE))
-            stands = part == 1.0
-            waits.append(
-                round(1000 * (seconds_per_stop * 0.45 if stands else 1 / frames_per_s))
-            )
+            waits.append(_STANDS_MS if part == 1.0 else _MOVES_MS)
     waits[-1] *= 4
     target = BytesIO()
     images[0].save(
@@ -204,12 +201,6 @@ def _ruler(animation, number, part, y):
     """Draw a progress bar with the position of a frame."""
     left, right, count = 28, 980, len(animation.frames) - 1
     at = left + (right - left) * max(0, number - 1 + part) / max(1, count)
-    return "".join(
-        [
-            paths(
-                {"way": [f"M{left} {y:g}H{right}"], "done": [f"M{left} {y:g}H{at:.1f}"]}
-            ),
-            circle("ink", at, y, 7),
-            text("mono ink", right + 22, y + 5, f"{number} of {count}", 12),
-        ]
-    )
+    drawn = {"way": [f"M{left} {y:g}H{right}"], "done": [f"M{left} {y:g}H{at:.1f}"]}
+    words = text("mono ink", right + 22, y + 5, f"{number} of {count}", 12)
+    return paths(drawn) + circle("ink", at, y, 7) + words

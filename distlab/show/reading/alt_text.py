@@ -5,7 +5,7 @@ from collections import defaultdict
 from distlab.show.canvas.text import literal
 from distlab.units import readable_bytes, readable_seconds
 
-__all__ = ["headline", "left_out", "listed", "plural", "sentences"]
+__all__ = ["capital", "headline", "left_out", "listed", "plural", "sentences"]
 
 
 def headline(reading) -> str:
@@ -39,6 +39,11 @@ def sentences(reading) -> list[str]:
     if faults:
         said.append(f"Faults: {listed(map(_happened, faults), 8)}.")
     return said
+
+
+def capital(words: str) -> str:
+    """Return words with their first letter as a capital."""
+    return words[:1].upper() + words[1:]
 
 
 def plural(count: int, noun: str) -> str:

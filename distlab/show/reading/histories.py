@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.text import literal
-from distlab.show.reading.alt_text import listed, plural
+from distlab.show.reading.alt_text import capital, listed, plural
 from distlab.trace import Operation
 from distlab.units import readable_seconds
 
@@ -102,9 +102,9 @@ class Histories:
         if not judged.how:
             return said
         words = f"{judged.model}: {judged.how}" if judged.model else judged.how
-        said.append(f"{words[0].upper()}{words[1:]}.")
+        said.append(f"{capital(words)}.")
         if judged.why:
-            said.append(f"{judged.why[0].upper()}{judged.why[1:].rstrip('. ')}.")
+            said.append(f"{capital(judged.why).rstrip('. ')}.")
         if judged.witness:
             order = [
                 f"{n} {names_of(one)[0]} ({self.name(one.client)})"

@@ -225,11 +225,8 @@ def first_difference(one: PipelineCells, other: PipelineCells) -> tuple[str, lis
 
 
 def _percent(share):
-    return (
-        f"{100 * share:.0f} %"
-        if share >= 0.095 or not share
-        else f"{100 * share:.2g} %"
-    )
+    digits = ".0f" if share >= 0.095 or not share else ".2g"
+    return f"{100 * share:{digits}} %"
 
 
 def _named(kind, microbatches):

@@ -1,29 +1,20 @@
 """Rounds of messages, the labels that they are under, and a selection for display."""
 
 from collections import Counter, defaultdict
-from typing import NamedTuple
 
 from distlab.show.canvas.mark_labels import split_label
 
-__all__ = ["Round", "in_common", "rounds_of", "selected"]
+__all__ = ["in_common", "rounds_of", "selected"]
 
 
-class Round(NamedTuple):
-    """A round of messages. number: counted from 1. phase, step: of the ranks' mark."""
-
-    number: int
-    phase: str
-    step: str
-
-
-def rounds_of(reading) -> list[Round]:
-    """Return every round of a run, with the label that most of its events are under."""
+def rounds_of(reading) -> list[tuple[int, str, str]]:
+    """Return each round's number, from 1, and phase and step of most of its events."""
     events = defaultdict(list)
     for message, number in reading.numbered:
         events[number] += [event for event in message if event is not None]
     marks = _Marks(reading.trace)
     numbers = range(1, reading.rounds + 1)
-    return [Round(number, *marks.above(events[number])) for number in numbers]
+    return [(number, *marks.above(events[number])) for number in numbers]
 
 
 def selected(things: list, most: int) -> tuple[list, list]:

@@ -109,11 +109,8 @@ class Reading:
         part, (start_s, last_s) = copy.copy(self), (min(ends[0]), max(ends[1]))
         if last_s <= start_s:
             raise InvalidArgument(f"the mark {last!r} does not come after {first!r}.")
-        part.trace, part.start_s, part.last_s = (
-            Trace(self.trace.world_size),
-            start_s,
-            last_s,
-        )
+        part.trace = Trace(self.trace.world_size)
+        part.start_s, part.last_s = start_s, last_s
         part.spans = lambda edge_s: [
             span._replace(start=max(span.start, start_s), end=min(span.end, last_s))
             for span in self.spans(edge_s)

@@ -17,11 +17,7 @@ from distlab.train.checkpoint.checkpoints import Checkpoints
 from distlab.train.checkpoint.peers import PeerMemory
 from distlab.train.checkpoint.preemption import Preemption
 from distlab.train.checkpoint.random_state import RandomState
-from distlab.train.checkpoint.sharded import (
-    load_sharded,
-    save_full,
-    save_sharded,
-)
+from distlab.train.checkpoint.sharded import load_sharded, save_full, save_sharded
 
 __all__ = [
     "Checkpoints",

@@ -101,9 +101,8 @@ class Checkpoints:
         if self.read_only:
             raise InvalidArgument("read_only=True: these checkpoints are only loaded.")
         self.wait()
-        self._save = (
-            self.folder / on_all_ranks(self.comm, begin, self.folder, step, only=0)[0]
-        )
+        name = on_all_ranks(self.comm, begin, self.folder, step, only=0)[0]
+        self._save = self.folder / name
         kinds = _kinds(shared)
         shared = {name: _taken(value) for name, value in shared.items()}
         mine = {name: _taken(value) for name, value in (own or {}).items()}
@@ -275,9 +274,7 @@ def _check_shapes(saved, shared):
 
 
 def _words(shape):
-    return (
-        "missing" if shape is None else f"{shape[1].removeprefix('torch.')}{shape[0]}"
-    )
+    return f"{shape[1].removeprefix('torch.')}{shape[0]}" if shape else "missing"
 
 
 def _facts(save):

@@ -5,17 +5,14 @@ to it, so that this process continues after some milliseconds, and the writer se
 memory at the fork, even if the optimizer steps meanwhile. Redis saves this way, too.
 """
 
-import ctypes
 import os
 import signal
-import sys
 from collections.abc import Callable
 
 from distlab.errors import CheckpointError
+from distlab.processes.child import die_with
 
 __all__ = ["Writer"]
-
-_PR_SET_PDEATHSIG = 1
 
 
 class Writer:
@@ -64,11 +61,9 @@ def _be_writer(parent, answer, fn, args):
     try:
         for number in (signal.SIGTERM, signal.SIGINT):  # it dies with the rank, anyway
             signal.signal(number, signal.SIG_IGN)
-        if sys.platform == "linux":
-            ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() == parent:
-            fn(*args)
-            status = 0
+        die_with(parent)
+        fn(*args)
+        status = 0
     except OSError as error:
         os.write(answer, str(error).encode()[:4000])
     except BaseException as error:

@@ -18,10 +18,7 @@ from torch.nn import functional
 from distlab.collectives import pairwise_all_to_all, ring_all_gather
 from distlab.cost import pairwise_all_to_all as pairwise_all_to_all_cost
 from distlab.cost import ring_all_gather as ring_all_gather_cost
-from distlab.train.compression.compressor import (
-    Compressor,
-    elements_of,
-)
+from distlab.train.compression.compressor import Compressor, elements_of
 
 __all__ = ["TwoWay"]
 

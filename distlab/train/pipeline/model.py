@@ -124,7 +124,8 @@ class PipelinedModel:
         self.comm, self.chunks, self.schedule = comm, nn.ModuleList(chunks), schedule
         self._loss, self._recompute, self._shapes = loss, recompute, None
         self._tied, self._measure = tied if comm.world_size > 1 else None, measure
-        if self._tied is not None and not self._equal_at_both_ends(tied.detach()):
+        mine = None if self._tied is None else tied.detach()
+        if mine is not None and not torch.equal(self._other_end(mine), mine):
             raise InvalidArgument(
                 "the tied parameters of the first and the last rank differ. Start both "
                 "from the same values: the same seed, or a copy of one."
@@ -215,9 +216,6 @@ class PipelinedModel:
         """Exchange a tensor between the first and the last rank; return the other's."""
         other, arrived = self.comm.world_size - 1 - self.comm.rank, tensor.clone()
         return self.comm.sendrecv(tensor, arrived, dst=other, src=other)
-
-    def _equal_at_both_ends(self, tensor):
-        return torch.equal(self._other_end(tensor), tensor)
 
     def _learn_shapes(self):
         """Return part -> (shape, dtype) of its output, from one microbatch."""
