@@ -9,7 +9,7 @@ tasks and handles deaths), `task_states` (its decisions alone, without a process
 clock), `map_task`, `map_output_buffer` (bounded memory, and spilling), `sorted_runs`,
 `reduce_task`; `simulation` makes the same decisions for thousands of machines. RDDs are
 in `rdd/`. Both use `workers` and `worker`, the two ends of a pool, and `splits`,
-`line_boundaries`, `memory_estimate`, `bad_records`. No torch is loaded here.
+`line_boundaries`, `memory_estimate`, `record_notes`. No torch is loaded here.
 """
 
 from distlab.dataflow.mapreduce.mapreduce import MapReduce

@@ -27,9 +27,9 @@ if sys.platform == "win32":
     )
 
 from distlab.processes.child import Child, inside, on_its_own
+from distlab.processes.externally_launched import LaunchedProcesses
 from distlab.processes.group import Ended, FrameReceived, Lines, Processes
 from distlab.processes.interrupts import Interrupts
-from distlab.processes.launched_processes import LaunchedProcesses
 from distlab.processes.memory import anonymous_file
 from distlab.processes.server_handle import warm_up
 from distlab.processes.slowdown import Slowdown

@@ -12,8 +12,8 @@ from guesses import LINES, NO_NUMBERS, NUMBERS
 
 from distlab import predict
 from distlab.errors import InvalidArgument
+from distlab.learner.predictions import answer_storage as kept_module
 from distlab.learner.predictions import kernel_bridge as bridge_module
-from distlab.learner.predictions import storage as kept_module
 from distlab.learner.predictions.answers import Number
 from distlab.learner.predictions.form import Form
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from distlab.__main__ import app
 from distlab.errors import InvalidArgument
-from distlab.learner.predictions import storage as kept
+from distlab.learner.predictions import answer_storage as kept
 from distlab.learner.quiz import Deck, cards, deck, review
 from distlab.learner.quiz.deck import _heard
 from distlab.learner.quiz.review import due, rate, selected

@@ -28,7 +28,7 @@ def launched():
 def launched_by(script):
     return LaunchedProcesses(
         3,
-        "distlab.processes.launched_process:host",
+        "distlab.processes.externally_launched_child:host",
         host=lambda folder: ["bash", "-c", script, "bash"],
         number="NUMBER",
         environment=os.environ,
@@ -112,7 +112,7 @@ import psutil
 from distlab.processes import LaunchedProcesses
 launched = LaunchedProcesses(
     3,
-    "distlab.processes.launched_process:host",
+    "distlab.processes.externally_launched_child:host",
     host=lambda folder: ["bash", "-c", STARTS_THREE, "bash"],
     number="NUMBER",
     environment=os.environ,

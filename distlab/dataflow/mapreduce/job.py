@@ -15,10 +15,10 @@ from collections import Counter
 from functools import partial
 
 from distlab.calls.progress import Progress
-from distlab.dataflow.bad_records import Deaths
 from distlab.dataflow.mapreduce.map_task import map_task
 from distlab.dataflow.mapreduce.reduce_task import reduce_task
 from distlab.dataflow.mapreduce.task_states import TaskStates
+from distlab.dataflow.record_notes import Deaths
 from distlab.dataflow.workers import Raised, WorkerLost, Workers
 from distlab.errors import TaskFailed, WorkdirError
 from distlab.processes import Interrupts

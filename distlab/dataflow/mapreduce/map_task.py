@@ -10,10 +10,10 @@ from itertools import chain, islice
 from operator import length_hint
 from typing import NamedTuple
 
-from distlab.dataflow.bad_records import noting
 from distlab.dataflow.line_boundaries import line_number, lines_in, offsets_in
 from distlab.dataflow.mapreduce.map_output_buffer import MapOutputTable
 from distlab.dataflow.mapreduce.sorted_runs import Run
+from distlab.dataflow.record_notes import noting
 from distlab.dataflow.splits import Piece, blocks_of
 from distlab.dataflow.user_functions import (
     Functions,

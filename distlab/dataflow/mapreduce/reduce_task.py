@@ -3,8 +3,8 @@
 import os
 from typing import NamedTuple
 
-from distlab.dataflow.bad_records import noting
 from distlab.dataflow.mapreduce.sorted_runs import Run, fan_in, merged, narrowed, write
+from distlab.dataflow.record_notes import noting
 from distlab.dataflow.user_functions import Functions, applied, noted_keys
 from distlab.dataflow.worker import commit
 

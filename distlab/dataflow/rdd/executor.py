@@ -17,7 +17,6 @@ from functools import partial
 from typing import NamedTuple
 
 from distlab.calls.serialize import pack
-from distlab.dataflow.bad_records import noting
 from distlab.dataflow.rdd import shared_variables
 from distlab.dataflow.rdd.cache import Cache
 from distlab.dataflow.rdd.dependencies import WorkerDataset
@@ -29,6 +28,7 @@ from distlab.dataflow.rdd.failure_location import (
 )
 from distlab.dataflow.rdd.shuffle import PieceLost, read_pieces, write_pieces
 from distlab.dataflow.rdd.spilling_aggregation import Memory
+from distlab.dataflow.record_notes import noting
 from distlab.dataflow.worker import AtRecord
 
 __all__ = ["Executor", "TaskRequest", "TaskResult", "memory"]
@@ -47,7 +47,7 @@ class TaskRequest(NamedTuple):
     to write to, None for a result. levels: storage level of every kept data set.
     pieces: (shuffle, partition) -> (path, segments) of each map task.
     dropped: data sets, and paths of broadcasts, to drop first.
-    note: path of a note to keep of every record, see `bad_records`.
+    note: path of a note to keep of every record, see `record_notes`.
     """
 
     program: str

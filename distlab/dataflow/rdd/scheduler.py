@@ -18,10 +18,10 @@ from collections import Counter
 
 from distlab.calls.progress import Progress
 from distlab.calls.serialize import unpack
-from distlab.dataflow.bad_records import Deaths
 from distlab.dataflow.rdd.dependencies import DatasetNode, within
 from distlab.dataflow.rdd.executor import Executor, TaskRequest
 from distlab.dataflow.rdd.stages import DatasetStage, cut, ready
+from distlab.dataflow.record_notes import Deaths
 from distlab.dataflow.workers import Raised, WorkerLost
 from distlab.errors import TaskFailed, WorkdirError
 from distlab.processes import Interrupts

@@ -10,10 +10,10 @@ from html import escape
 
 from distlab.calls.notebook_frontend import cell_number, show
 from distlab.errors import InvalidArgument
+from distlab.learner.predictions.answer_storage import kept_by_learner, tell
 from distlab.learner.predictions.answers import Choice, Number
 from distlab.learner.predictions.form import Form
 from distlab.learner.predictions.kernel_bridge import open_bridge, said_style
-from distlab.learner.predictions.storage import kept_by_learner, tell
 
 __all__ = ["Guess", "PredictionComparison", "predict"]
 

@@ -16,7 +16,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from distlab.learner.predictions.storage import listeners
+from distlab.learner.predictions.answer_storage import listeners
 from distlab.learner.progress.record import Record, record_path
 
 __all__ = ["NotebookWatch", "begin", "notebook_path"]

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from distlab.learner.predictions.storage import kept_by_learner
+from distlab.learner.predictions.answer_storage import kept_by_learner
 from distlab.learner.progress.progress_summary import ProgressSummary
 from distlab.show.assets import document, read, style, themed
 from distlab.show.canvas.theme import RANK_COLORS, WARNING

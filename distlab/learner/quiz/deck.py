@@ -15,13 +15,13 @@ from html import escape
 from textwrap import TextWrapper
 
 from distlab.calls.notebook_frontend import cell_number, person_is_there, show
+from distlab.learner.predictions.answer_storage import kept_by_learner
 from distlab.learner.predictions.kernel_bridge import (
     form_script,
     form_style,
     open_bridge,
     receive,
 )
-from distlab.learner.predictions.storage import kept_by_learner
 from distlab.learner.quiz.card import Card, cards
 from distlab.learner.quiz.review import due, rate, selected
 

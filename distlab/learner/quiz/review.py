@@ -12,7 +12,7 @@ repetition scheduling" (KDD 2022), in the package fsrs.
 from datetime import UTC, datetime
 
 from distlab.errors import InvalidArgument
-from distlab.learner.predictions.storage import kept_by_learner
+from distlab.learner.predictions.answer_storage import kept_by_learner
 from distlab.learner.quiz.card import Card, cards, lessons
 
 __all__ = ["RATINGS", "due", "rate", "selected"]

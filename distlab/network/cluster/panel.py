@@ -15,7 +15,7 @@ from dataclasses import replace
 from html import escape
 
 from distlab.errors import DistlabError
-from distlab.network.cluster.drawing import cluster_svg
+from distlab.network.cluster.cluster_map import cluster_svg
 from distlab.show.assets import widget_view
 from distlab.show.canvas.theme import GRID, INK, MUTED, rank_color
 

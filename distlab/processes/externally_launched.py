@@ -83,7 +83,7 @@ class LaunchedProcesses(Processes):
             request = json.dumps(surroundings | {"index": index}).encode()
             self._expected[index] = request, self._open_channels(index), shared
         self._command = [*self._host(self.folder), *_command(listener, self._number)]
-        surroundings["entry"] = "distlab.processes.launched_process:host"
+        surroundings["entry"] = "distlab.processes.externally_launched_child:host"
         surroundings["environment"] = dict(self._environment)
         self.pids.append(None)
         self._start(self._host_index, surroundings, ())
@@ -183,7 +183,7 @@ def _command(listener, number):
     """Return the command that starts one launched process."""
     code = (
         "import json, sys; sys.path[:], *rest = json.loads(sys.argv[1]); "
-        "from distlab.processes.launched_process import join; join(*rest)"
+        "from distlab.processes.externally_launched_child import join; join(*rest)"
     )
     argument = json.dumps([trusted_path(), listener, number])
     return [sys.executable, "-c", code, argument]
