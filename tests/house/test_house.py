@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -45,6 +46,12 @@ def offenders(rule, things, *, root=ROOT):
     ]
 
 
+@cache
+def tree_of(path):
+    """Return the syntax tree of a file, which many rules read."""
+    return ast.parse(path.read_text())
+
+
 def unit_of(path):
     """Return the name in the floor table that a file belongs to."""
     return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
@@ -53,7 +60,7 @@ def unit_of(path):
 def imports_of(path):
     """Return the distlab units that a file imports, also inside functions."""
     found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and node.module:
             names = [node.module]
             if node.module == "distlab":
@@ -106,7 +113,7 @@ NAMED = {  # with their plain meaning
 
 def private_names(path):
     """Yield the private names of a file, its classes, functions and parameters."""
-    nodes = list(ast.walk(ast.parse(path.read_text())))
+    nodes = list(ast.walk(tree_of(path)))
     names = {*path.relative_to(PACKAGE).with_suffix("").parts}
     names |= {n.name for n in nodes if isinstance(n, ast.ClassDef | ast.FunctionDef)}
     names |= {node.arg for node in nodes if isinstance(node, ast.arg)}
@@ -131,14 +138,14 @@ def test_a_private_name_would_be_noticed(tmp_path, monkeypatch):
 def test_a_class_name_means_one_thing_in_the_whole_library():
     places = {}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ClassDef):
                 places.setdefault(node.name, []).append(path.relative_to(PACKAGE))
     assert not {name: where for name, where in places.items() if len(where) > 1}
 
 
 def begins_with_a_question(path):
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     asks = "(What|Who|Where|How|When|Whether|Why|Which)"
     if re.match(rf"{asks}\b", ast.get_docstring(tree) or ""):
         yield "the module's docstring"
@@ -163,7 +170,7 @@ def test_no_modules_import_each_other_in_a_circle():
     needs = {}
     for path, module in module_of.items():
         needs[module] = set()
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.ImportFrom):
                 inner = {f"{node.module}.{alias.name}" for alias in node.names}
                 needs[module] |= inner & {*module_of.values()} or {node.module}
@@ -174,7 +181,7 @@ def too_long(path):
     text = path.read_text()
     if len(text.splitlines()) > 500:
         yield "more than 500 lines"
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef) and node.end_lineno - node.lineno >= 50:
             yield f"{node.name} has more than 50 lines"
 
@@ -184,7 +191,7 @@ def test_files_and_functions_stay_short():
 
 
 def undocumented(path):
-    tree = ast.parse(path.read_text())
+    tree = tree_of(path)
     public = [("the module", tree)]
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name[0] != "_":
@@ -208,7 +215,7 @@ def test_everything_public_says_what_it_is():
 
 
 def catches_or_imports_everything(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ExceptHandler) and node.type is None:
             yield "a bare except"
         if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
@@ -286,7 +293,7 @@ def test_every_import_is_a_declared_dependency():
     known = packages_distributions()
     used = set()
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())):
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Import):
                 used |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
