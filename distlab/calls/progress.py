@@ -1,10 +1,11 @@
 """A progress line for work that takes longer than two seconds."""
 
+import shutil
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from distlab.calls.failure_location import source_lines
 from distlab.calls.notebook_frontend import cell_number, person_is_there, show
@@ -13,7 +14,7 @@ from distlab.errors import brief_traceback
 __all__ = ["Progress"]
 
 _AFTER_S, _EVERY_S, _PAUSE_S = 2.0, 0.25, 0.5
-_WIDE = 20
+_WIDE, _SHOWN_NAMES = 20, 3
 _open = []  # the outermost, whose line it is, first
 _last = None, 0.0, 0.0, None  # the last wait: its cell, begin, end, and what wrote
 _GREEN, _GREY, _PLAIN = "\x1b[32m", "\x1b[90m", "\x1b[0m"
@@ -55,16 +56,34 @@ class Progress:
         if time.monotonic() >= first._next_s:
             first._update()
 
+    def count(
+        self, finished: int, total: int, unit: str, names: Sequence[str] = ()
+    ) -> None:
+        """Show a bar and words such as "3 of 12 graded, 20 s left: ada, bob".
+
+        names: what is under way.
+        """
+        took_s = time.monotonic() - self._begun_s
+        left = finished and f", {_span(took_s / finished * (total - finished))} left"
+        shown = ", ".join(names[:_SHOWN_NAMES])
+        more = len(names) - _SHOWN_NAMES
+        now = f": {shown}" * bool(shown) + f" and {more} more" * (more > 0)
+        words = f"{finished} of {total} {unit}{left or ''}{now}"
+        self.show(lambda: words, finished / total if total else 1.0)
+
     def _tick(self):
         while not self._over.wait(_EVERY_S):
-            self.show(self._words)
+            self.show(self._words, self._share)
 
     def _update(self):
         now = time.monotonic()
         self._next_s = now + _EVERY_S
         self._write = self._write or self._earlier or _writer()
-        said = ", ".join(filter(None, (each._words() for each in _open)))
-        self._write(f"{_bar(self._share)}{said} ({now - self._begun_s:.0f} s)")
+        words = ", ".join(filter(None, (each._words() for each in _open)))
+        words = f"{words} ({now - self._begun_s:.0f} s)"
+        if self._write is _in_terminal:  # a second line would stay on the screen
+            words = words[: shutil.get_terminal_size().columns - _WIDE - 2]
+        self._write(_bar(self._share) + words)
 
     @staticmethod
     def make_room() -> None:
@@ -100,6 +119,11 @@ def _bar(share):
         return ""
     done = round(_WIDE * min(1.0, share))
     return f"{_GREEN}{'━' * done}{_GREY}{'━' * (_WIDE - done)}{_PLAIN} "
+
+
+def _span(seconds):
+    minutes, seconds = divmod(round(seconds), 60)
+    return f"{minutes} min {seconds:02} s" if minutes else f"{seconds} s"
 
 
 def _writer():

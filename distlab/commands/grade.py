@@ -9,7 +9,6 @@ from rich.text import Text
 
 from distlab.calls.progress import Progress
 from distlab.commands.lessons import is_number
-from distlab.commands.progress_bar import GradingBar
 from distlab.errors import CourseUnusable, UnknownLesson
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ def _grade(grading: "Grading", submissions, jobs, force, console):
         console.print(f"{_submissions(before)} graded before")
     troubles, finished = list(grading.found.troubles), 0
     try:
-        with GradingBar(console) as bar:
+        with Progress() as progress:
             for students, done in grading.grade(todo, jobs or usable_cores() + 1):
                 if done is not None:
                     finished += 1
@@ -123,7 +122,7 @@ def _grade(grading: "Grading", submissions, jobs, force, console):
                         where = str(done.submission.folder.relative_to(root))
                         one = Trouble(done.submission.student, where, done.trouble)
                         troubles.append(one)
-                bar.show(finished, len(todo), students)
+                progress.count(finished, len(todo), "graded", students)
     except KeyboardInterrupt:
         again = " (without --force)" if force else ""
         console.print(

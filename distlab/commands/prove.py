@@ -8,7 +8,6 @@ from rich.text import Text
 
 from distlab.calls.progress import Progress
 from distlab.commands.lessons import find_exercises
-from distlab.commands.progress_bar import GradingBar
 
 __all__ = ["prove"]
 
@@ -29,9 +28,10 @@ def prove(
         from distlab.checks.kit.check_proof import prove as prove_exercise
     faults = 0
     for solution in solutions:
-        with GradingBar(console, solution.name, stays=False) as bar:
+        with Progress() as progress:
             proof = prove_exercise(
-                solution, lambda done, of, name: bar.show(done, of, [name])
+                solution,
+                lambda done, of, name: progress.count(done, of, "answers", [name]),
             )
         console.print(proof.table())
         for words in proof.unmet:

@@ -7,13 +7,11 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from distlab.calls.progress import Progress as Waiting
+from distlab.calls.progress import Progress
 from distlab.commands.lessons import find_lessons, lesson_parameters
-from distlab.commands.progress_bar import bar_columns
 from distlab.commands.running.lesson_process import LessonProcesses, LessonRun, Settings
 from distlab.errors import DistlabError
 from distlab.launch.machine import available_bytes, usable_cores
@@ -129,27 +127,28 @@ def run_all(
     settings: Settings,
     jobs: int | None = None,
 ) -> list[LessonRun]:
-    """Run the lessons, each with a line of its own, and report each as it ends.
+    """Run the lessons under one progress line, and report each as it ends.
 
     Raises: typer.Exit after Ctrl-C; as `LessonProcesses.run`.
     """
     processes = LessonProcesses(min(jobs or _affordable_jobs(), len(lessons)))
-    lines = {}
     try:
-        with Waiting("loading papermill"):
+        with Progress("loading papermill"):
             from distlab.commands.running.execute import count_cells
         cells = {path: count_cells(path) for path in lessons}
-        with _progress(console) as progress:
+        started, ended = set(), dict.fromkeys(lessons, 0)  # cells of each
+        with Progress() as progress:
 
             def lesson_ran(lesson, ran):
-                if lesson not in lines:
-                    line = progress.add_task(lesson.stem, total=cells[lesson])
-                    lines[lesson] = line
-                elif ran is None:
-                    progress.advance(lines[lesson])
-                else:
-                    progress.update(lines[lesson], completed=cells[lesson])
+                if ran is not None:
+                    ended[lesson] = cells[lesson]
+                    Progress.make_room()
                     _tell(console, ran)
+                elif lesson in started:
+                    ended[lesson] += 1
+                started.add(lesson)
+                stems = [path.stem for path in processes.in_flight]
+                progress.count(sum(ended.values()), sum(cells.values()), "cells", stems)
 
             return processes.run(lessons, folder, settings, lesson_ran)
     except KeyboardInterrupt:
@@ -159,16 +158,6 @@ def run_all(
         raise typer.Exit(130)
     finally:
         processes.close()
-
-
-def _progress(console):
-    return Progress(
-        TextColumn("{task.description}"),
-        *bar_columns("cells"),
-        TimeElapsedColumn(),
-        console=console,
-        disable=not console.is_terminal,
-    )
 
 
 def _tell(console: Console, ran: LessonRun) -> None:

@@ -6,7 +6,7 @@ from itertools import zip_longest
 
 from distlab.show.assets import style, themed
 
-__all__ = ["html_report", "text_report"]
+__all__ = ["aligned", "html_report", "text_report"]
 
 Rows = Sequence[Sequence[str]]
 
@@ -23,18 +23,25 @@ font-variant-numeric:tabular-nums}
 .distlab-table i{font-style:normal}"""
 
 
+def aligned(rows: Rows, sides: str) -> list[str]:
+    """Return a line of text for each row; sides: < or > for each column."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = zip(row, sides, widths, strict=True)
+        shown = (f"{cell:{side}{width}}" for cell, side, width in cells)
+        lines.append("  ".join(shown).rstrip())
+    return lines
+
+
 def text_report(headline: str, rows: Rows, sides: str, notes: Sequence[str]) -> str:
     """Return a headline, a table whose first row is its head, and notes, as text.
 
     sides: < or > for each column.
     """
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = [headline]
-    for row in rows:
-        cells = zip(row, sides, widths, strict=True)
-        shown = (f"{cell:{side}{width}}" for cell, side, width in cells)
-        lines.append("  " + "  ".join(shown).rstrip())
-    return "\n".join([*lines, *notes])
+    return "\n".join(
+        [headline, *(f"  {line}" for line in aligned(rows, sides)), *notes]
+    )
 
 
 def html_report(

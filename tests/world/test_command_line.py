@@ -52,11 +52,26 @@ def run_distlab(*words, cwd=None, env=None, before=None):
     )
 
 
-def start_on_a_terminal(*words, env=None, cwd=None):
-    """Start the command on a terminal of its own; return it, and the terminal's end."""
+AT_ONCE = """
+from distlab.calls import progress
+progress._AFTER_S, progress._EVERY_S = 0, 0
+from distlab.__main__ import main
+main()
+"""
+
+
+def start_on_a_terminal(*words, env=None, cwd=None, code=""):
+    """Start the command on a terminal of its own; return it, and the terminal's end.
+
+    code: what Python runs, instead of the module.
+    """
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "distlab", *map(str, words)],
+        [
+            sys.executable,
+            *(["-c", code] if code else ["-m", "distlab"]),
+            *map(str, words),
+        ],
         stdin=theirs,
         stdout=theirs,
         stderr=theirs,
@@ -210,20 +225,21 @@ def test_piped_output_has_no_control_codes_and_nothing_is_on_stderr(mixed):
     assert done.stderr == ""
 
 
-@pytest.mark.parametrize("jobs", [2, pytest.param(1, marks=pytest.mark.soak)])
-def test_each_lesson_has_a_line_that_counts_its_cells_on_a_terminal(tmp_path, jobs):
-    """Two run at a time: one waits for the other."""
-    os.mkfifo(tmp_path / "meeting")
-    meets = ["open('meeting').read()", "open('meeting', 'w')"] if jobs == 2 else "12"
-    one = write_lesson(tmp_path / "one.ipynb", "1", meets[0])
-    two = write_lesson(tmp_path / "two.ipynb", f"{meets[1]}\n1 / 0", "2", "3")
-    words = ["run", one, two, "--to", tmp_path / "out", "--jobs", jobs]
-    process, terminal = start_on_a_terminal(*words)
+def test_one_line_on_a_terminal_counts_the_cells_of_all_lessons(tmp_path):
+    one = write_lesson(tmp_path / "one.ipynb", "1", "2")
+    two = write_lesson(tmp_path / "two.ipynb", "1 / 0", "2", "3")
+    words = ["run", one, two, "--to", tmp_path / "out", "--jobs", 1]
+    process, terminal = start_on_a_terminal(*words, code=AT_ONCE)
     shown = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", read_to_end(terminal))
     assert process.wait() == 1
-    bars = re.findall(r"(\w+) ━+.*?(\d/\d) cells", shown)
-    assert {("one", "0/2"), ("one", "2/2"), ("two", "0/3"), ("two", "3/3")} <= set(bars)
-    assert (bars.index(("two", "0/3")) < bars.index(("one", "2/2"))) == (jobs == 2)
+    counted = re.findall(r"━ (\d) of 5 cells.*?: (one|two) ", shown)
+    assert [" ".join(pair) for pair in counted] == [
+        "0 one",
+        "1 one",
+        "2 one",
+        "2 two",
+        "3 two",
+    ]
 
 
 @pytest.mark.nightly

@@ -1,5 +1,6 @@
 """Tables of expected and actual values per rank, around the first difference."""
 
+from distlab.show.table import aligned
 from distlab.trace import counts_in, shares_named
 
 __all__ = ["by_key", "difference", "excerpt", "side_by_side"]
@@ -58,14 +59,12 @@ def side_by_side(
     """
     first = max(0, min(rank - _MOST_ROWS // 2, len(rows) - _MOST_ROWS))
     shown = range(len(rows))[first : first + _MOST_ROWS]
-    cells = [[excerpt(words, place, _WIDEST) for words in rows[n]] for n in shown]
-    columns = zip(("expected", "yours"), *cells, strict=True)
-    one, other = (max(map(len, column)) for column in columns)
-    lines = [f"{'rank':>6}  {'expected':{one}}  yours"]
-    for number, (expected, yours) in zip(shown, cells, strict=True):
+    lines = [("  rank", "expected", "yours", "")]
+    for number in shown:
         mark = "← first difference" if number == rank else ""
-        row = f"{number:>6}  {expected:{one}}  {yours:{other}}  {mark}"
-        lines.append(row.rstrip())
+        cells = [excerpt(words, place, _WIDEST) for words in rows[number]]
+        lines.append((str(number), *cells, mark))
+    lines = aligned(lines, "><<<")
     more = len(rows) - len(shown)
     if more:
         lines.append(f"   and {more} more rank{'s' * (more > 1)}")
@@ -92,12 +91,11 @@ def by_key(heads: tuple[str, str, str], some: dict, other: dict) -> str:
         start = place if number == first else 0
         shown_cells = [excerpt(c, min(start, len(c) - 1), _WIDEST) for c in cells]
         rows.append((str(keys[number]), *shown_cells))
-    one, two, three = (max(map(len, column)) for column in zip(*rows, strict=True))
-    lines = [f"{a:{one}}  {b:{two}}  {c:{three}}" for a, b, c in rows]
+    lines = aligned(rows, "<<<")
     lines[shown.index(first) + 1] += "  ← first difference"
     more = len(keys) - len(shown)
     lines += [f"and {more} more row{'s' * (more > 1)}"] * bool(more)
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(lines)
 
 
 def _items(value):
