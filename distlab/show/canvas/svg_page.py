@@ -133,6 +133,8 @@ class _Page:
 
     def _text(self, panel, mark):
         (x, y, words), look = mark.at, mark.look
+        if not words:
+            return ""
         x, y = self._at(panel, x, y)
         size = look["size"] * _PT
         anchor = {"center": "middle", "right": "end"}.get(look["align"], "")
