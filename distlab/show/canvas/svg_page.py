@@ -48,7 +48,7 @@ def html_of(canvases, alt: str, fallback: str) -> str:
     first = canvases[0]
     heading = f"<b>{escape(first.title)}</b>" * bool(first.title)
     heading += f"<p>{escape(first.subtitle)}</p>" * bool(first.subtitle)
-    drawn = "".join(_Page(canvas).svg(n) for n, canvas in enumerate(canvases))
+    drawn = "".join(_SvgPage(canvas).svg(n) for n, canvas in enumerate(canvases))
     return (
         f'{_style()}<div class="distlab-picture">{heading}{fallback}'
         f'<div role="img" aria-label="{escape(alt)}">{drawn}</div></div>'
@@ -93,7 +93,7 @@ def _number(pixels):
     return f"{pixels:.1f}".removesuffix(".0")
 
 
-class _Page:
+class _SvgPage:
     """One canvas as SVG; coordinates are pixels on the page."""
 
     def __init__(self, canvas):
