@@ -18,7 +18,7 @@ from distlab import predict
 from distlab.commands.running.execute import execute, hushed
 from distlab.commands.running.lesson_process import Settings
 from distlab.learner.quiz import Deck, cards, review_page
-from distlab.learner.quiz.review import RATINGS, rate
+from distlab.learner.quiz.review import RATINGS, rate, selected
 from distlab.show.assets import document, read
 
 
@@ -194,7 +194,7 @@ def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, hushed():
         patch.setenv("DISTLAB_HOME", str(folder / "nobody"))
         assert not execute(lesson, folder, Settings(), lambda: None).failure
-    page = document(f"<main><h1>Review</h1>{review_page()}</main>", "Review")
+    page = document(f"<main><h1>Review</h1>{review_page(selected())}</main>", "Review")
     (folder / "review.html").write_text(page)
     return folder
 
