@@ -96,7 +96,7 @@ def _ask(console, card, where):
 
 
 def _line(prompt, read):
-    """Return what `read` makes of the learner's line; ask again where that is None.
+    """Prompt for a line until `read` returns a result for it; return that.
 
     Raises: EOFError for `q`.
     """

@@ -23,8 +23,13 @@ from distlab.show.assets import once
 __all__ = ["anchor", "build", "setup"]
 
 _WEB = resources.files("distlab.commands.site") / "web"
-_DOCUMENTS = ("docs/glossary", "docs/own_scripts", "docs/comparison")
-_DOCUMENTS += ("docs/instructors", "docs/architecture", "docs/contributing")
+_DOCUMENTS = ("docs/interviews", "docs/glossary", "docs/own_scripts")
+_DOCUMENTS += (
+    "docs/comparison",
+    "docs/instructors",
+    "docs/architecture",
+    "docs/contributing",
+)
 _SETTINGS = {
     "project": "distlab",
     "language": "en",
@@ -84,7 +89,7 @@ def _write_sources(paths, project, source):
         (source / folder).mkdir(parents=True)
     images = source / "static" / "outputs"
     others = ["review", *docs, "api"]
-    readme = (project / "README.md").read_text("utf-8")
+    readme = local((project / "README.md").read_text("utf-8"), "README.md", pages)
     start = with_images(start_page(lessons, others, readme), images, "")
     (source / "index.md").write_text(start, "utf-8")
     (source / "api.rst").write_text(api_page(lessons.values()), "utf-8")
