@@ -1,5 +1,6 @@
 """`distlab review`: today's cards, one at a time."""
 
+from contextlib import suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -18,7 +19,7 @@ from distlab.learner.quiz.review import RATINGS, due, keep_answer, rate, selecte
 
 __all__ = ["review"]
 
-_KEYS = {rating[0]: rating for rating in RATINGS}
+_KEYS = {rating[:n]: rating for rating in RATINGS for n in range(1, len(rating) + 1)}
 _HELP = """
   Enter       shows the key points; what you type before it is kept as your answer
   1 3         ticks the key points 1 and 3, which you had; Enter alone ticks none
@@ -35,7 +36,7 @@ def review(
     topic: Annotated[
         str | None, typer.Option(help="Such as quorum, FSDP or fault tolerance.")
     ] = None,
-    new: Annotated[int, typer.Option(help="New cards today, at most.")] = 10,
+    new: Annotated[int, typer.Option(help="New cards, at most.")] = 10,
     anki: Annotated[
         Path | None, typer.Option(help="Write the cards to this file, for Anki.")
     ] = None,
@@ -65,33 +66,35 @@ def _ask_all(console, cards, today):
     if not today:
         console.print(f"None of {len(cards)} cards is due today.")
         return
+    with suppress(ImportError):
+        import_module("readline")  # so that arrow keys edit the answer
     try:
         for number, card in enumerate(today, 1):
             _ask(console, card, f"{number} of {len(today)}")
-        console.print("That was the last card for today.")
+        end = "That was the last card for today."
     except (EOFError, KeyboardInterrupt):
-        kept = "What you answered is kept; the same command goes on."
-        console.print("\n" + (kept_by_learner("cards").problem or kept))
+        end = "\nWhat you answered is kept; the same command goes on."
+    console.print(kept_by_learner("cards").problem or end)
 
 
 def _ask(console, card, where):
     """Show a card's question, then its key points; record answer, ticks and rating."""
     console.rule(f"{where} · lesson {card.lesson[:2]} · {card.level} · {card.topic}")
     console.print(card.question, style="bold", markup=False)
-    if answer := _line(
-        "\nSay or type your answer, then Enter (? helps, q quits): ", str
-    ):
+    how = "\nSay or type your answer, then Enter (? helps, q quits): "
+    if answer := _line(how, str):
         keep_answer(card.id, answer=answer)
     points = {f"{number}": point for number, point in enumerate(card.key_points, 1)}
     for number, point in points.items():
         indent = {"initial_indent": f"  {number}. ", "subsequent_indent": "     "}
         print(fill(point, console.width, **indent))
     print(f"Shown in lesson {card.lesson[:2]}: {card_address(card, site())}")
-    which = f"\nWhich did you have (1 to {number}, or Enter for none)? "
-    ticked = _line(which, partial(_ticks, points))
+    how = f"\nWhich did you have (1 to {number}, or Enter for none)? "
+    ticked = _line(how, partial(_ticks, points))
     keep_answer(card.id, ticked=ticked)
     print(f"You had {len(ticked)} of {number}.")
-    when = rate(card.id, _line("again, hard, good or easy (a, h, g, e)? ", _rating))
+    how = "again, hard, good or easy (a, h, g, e)? "
+    when = rate(card.id, _line(how, lambda said: _KEYS.get(said.lower())))
     print(f"Comes back on {when.astimezone():%d %B, %H:%M}.\n")
 
 
@@ -114,11 +117,6 @@ def _ticks(points, said):
     numbers = set(said.replace(",", " ").split())
     if numbers <= set(points):
         return [point for number, point in points.items() if number in numbers]
-
-
-def _rating(said):
-    rating = _KEYS.get(said[:1].lower(), "")
-    return rating if said and rating.startswith(said.lower()) else None
 
 
 def _write(path: Path, cards: list[Card]):

@@ -282,6 +282,9 @@ def test_a_card_rated_in_a_lesson_is_due_in_the_review_on_the_next_day(site):
     site.reload()
     assert "Today: 1 due, 10 new" in site.locator(".today").inner_text()
     assert card.is_visible() and site.locator("[data-card]:visible").count() == 1
+    for topic, shown in {"quorum": "of 2 cards", "quorom": "No card is about"}.items():
+        site.get_by_role("combobox", name="Topic").fill(topic)
+        assert shown in site.locator(".today").inner_text()
     site.get_by_role("combobox", name="Level").select_option("mid")
     site.get_by_role("combobox", name="Topic").fill(FIRST.topic[:9])
     card.get_by_label("Your answer").fill("again mine")

@@ -24,12 +24,8 @@ __all__ = ["anchor", "build", "setup"]
 
 _WEB = resources.files("distlab.commands.site") / "web"
 _DOCUMENTS = ("docs/interviews", "docs/glossary", "docs/own_scripts")
-_DOCUMENTS += (
-    "docs/comparison",
-    "docs/instructors",
-    "docs/architecture",
-    "docs/contributing",
-)
+_DOCUMENTS += ("docs/comparison", "docs/instructors", "docs/architecture")
+_DOCUMENTS += ("docs/contributing",)
 _SETTINGS = {
     "project": "distlab",
     "language": "en",

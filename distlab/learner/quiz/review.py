@@ -40,12 +40,10 @@ def selected(
     found = _in_turns([cards(each, level) for each in stems])
     if not topic:
         return found
-    topics = {card: _plain(f"{card.lesson} {card.topic}") for card in found}
-    texts = {
-        card: _plain(" ".join([card.question, *card.key_points])) for card in found
-    }
+    topics = {c: _plain(f"{c.lesson} {c.topic}") for c in found}
+    texts = {c: _plain(" ".join([c.question, *c.key_points])) for c in found}
     for words in (topics, texts):
-        if about := [card for card in found if _plain(topic) in words[card]]:
+        if about := [c for c in found if _plain(topic) in words[c]]:
             return about
     names = {_plain(card.topic) for card in found}
     names |= {*re.findall(r"\w{5,}", " ".join([*topics.values(), *texts.values()]))}
@@ -71,7 +69,7 @@ def _in_turns(decks):
 
 
 def _plain(text):
-    return re.sub("[-_]", " ", text.lower())
+    return re.sub("[-_]", " ", text.lower()).strip()
 
 
 def due(
