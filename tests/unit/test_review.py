@@ -141,7 +141,7 @@ def test_in_a_terminal_answer_and_ticks_are_kept_and_the_cell_has_an_address(hom
 
 @pytest.mark.parametrize("before", ["", "mine\n", "mine\n1\n"])
 def test_in_a_terminal_a_question_mark_helps_and_q_quits_at_every_question(before):
-    shown = asked(f"{before}?\nQ\ng\n")
+    shown = asked(f"{before}?\nQ\n1\ng\n")
     assert shown.count("q quits; what you answered is kept") == 1
     assert shown.endswith("What you answered is kept; the same command goes on.")
     assert "Comes back" not in shown
