@@ -175,12 +175,36 @@ def _swapped(name, tree, at):
     place = _place(anew, statement)
     two = place[(first := place.index(statement)) : first + 2]
     simple = all(isinstance(one, _SIMPLE | ast.Assign) for one in two)
-    both = all(isinstance(one, ast.Assign) for one in two)  # none uses the other
-    if len(two) < 2 or not simple or both or any(map(_is_unseen, two)):
+    if len(two) < 2 or not simple or any(map(_is_unseen, two)) or _independent(*two):
         return
     lines = [_line(one) for one in two]
     place[first : first + 2] = two[::-1]
     yield Mutant(name, "; ".join(lines), "; ".join(lines[::-1]), ast.unparse(anew))
+
+
+def _independent(one, other):
+    """Return True if the order of two statements does not matter."""
+    both = [*ast.walk(one), *ast.walk(other)]
+    if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in both):
+        return False
+    return not (_written(one) & _names(other) or _written(other) & _names(one))
+
+
+def _written(statement):
+    """Return the names of what a statement may change: targets, and what it calls."""
+    targets = getattr(statement, "targets", [getattr(statement, "target", statement)])
+    found = set().union(*(_names(each) - _indices(each) for each in targets))
+    calls = [node.func for node in ast.walk(statement) if isinstance(node, ast.Call)]
+    return found.union(*map(_names, calls))
+
+
+def _indices(target):
+    found = (node for node in ast.walk(target) if isinstance(node, ast.Subscript))
+    return set().union(*(_names(node.slice) for node in found))
+
+
+def _names(node):
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _changes(node):
@@ -224,7 +248,9 @@ def _changes(node):
 
 def _changes_of_call(node):
     found = []
-    if len(node.args) >= 2 and not any(isinstance(a, ast.Starred) for a in node.args):
+    plain = not any(isinstance(argument, ast.Starred) for argument in node.args)
+    symmetric = getattr(node.func, "id", "") in ("min", "max")
+    if len(node.args) >= 2 and plain and not symmetric:
         found.append(lambda: node.args.__setitem__(slice(0, 2), node.args[1::-1]))
     for at in range(len(node.keywords)):
         found.append(lambda at=at: node.keywords.pop(at))
