@@ -6,6 +6,8 @@ operation. The expected states are computed here, by one rank after another.
 """
 
 from collections import Counter
+from functools import partial
+from itertools import combinations
 
 from distlab.checks import kit
 from distlab.checks.kit import Hint, Wrong, check
@@ -70,7 +72,7 @@ class ObservedDisk:
     def sync(self, name: str) -> None:
         """Force a file to the disk; it takes 8 ms."""
         data = self.read(name)
-        with self._comm.work("sync", seconds=SYNC_S):
+        with self._comm.work(f"sync {name}", seconds=SYNC_S):
             pass
         self._do(f"syncs {name!r}")
         self._platter.safe[name] = data
@@ -112,16 +114,17 @@ class SavedJob:
 
     A state is {"step", "model", "random"}. The model is the same on all ranks: two
     numbers, of which the second does not depend on random numbers. "random" is each
-    rank's own.
+    rank's own. numbers: those of the first state, the model's and each rank's.
     """
 
-    def __init__(self, steps, every, platter, trained):
-        self.steps, self.every = steps, every
+    def __init__(self, steps, every, numbers, platter, trained):
+        self.steps, self.every, self._numbers = steps, every, numbers
         self._platter, self._trained = platter, trained
 
     def begin(self, comm) -> dict:
         """Return the state before the first step."""
-        return {"step": 0, "model": [1, 1], "random": comm.rank + 1}
+        first, second, *own = self._numbers
+        return {"step": 0, "model": [first, second], "random": own[comm.rank]}
 
     def step(self, comm, state: dict) -> None:
         """Train one step, on all ranks together; it changes the state."""
@@ -152,34 +155,68 @@ def lives(train, ranks, steps, every, cuts=()):
     ranks: the number in each run, or in all. cuts: the point of the power failure in
     each run but the last, which ends without one.
 
-    Returns: a dict. "states": of each rank at the end. "trained": the steps of each
-    run. "where": the points of the power failures. "files": names on the disk.
-    "seconds", "points": of the last run. "failure": another failure's reason, or "".
+    Returns: a dict. "states": of each rank at the end. "numbers": of the first state.
+    "trained": the steps of each run. "where": the points of the power failures.
+    "files": names on the disk. "failure": another failure's reason, or "". Of the last
+    run: "seconds", "points", "saving", the ranks that returned during a save of
+    theirs, and "shared", see `_shared`.
     """
     ranks = [ranks] * (len(cuts) + 1) if isinstance(ranks, int) else list(ranks)
+    numbers = kit.draws(1, 2 + max(ranks), 1, PRIME - 1)[0]
     platter, found = Platter(), {"trained": [], "where": [], "failure": ""}
     for n, cut in zip(ranks, [*cuts, None], strict=True):
         platter.restart(cut)
         found["trained"].append([])
+        found["saving"] = []
 
         def body(comm):
-            job = SavedJob(steps, every, platter, found["trained"][-1])
-            return train(comm, ObservedDisk(comm, platter), job)
+            going_on = []
+            comm.start = partial(_start, comm.start, going_on)
+            job = SavedJob(steps, every, numbers, platter, found["trained"][-1])
+            state = train(comm, ObservedDisk(comm, platter), job)
+            found["saving"] += [comm.rank] * len(going_on)
+            return state
 
         ended = simulate(body, n, args=(), fabric=FABRIC)
         found["where"] += [platter.where] if platter.where else []
         if ended.failure and not platter.where:
-            first = ended.failure.first
-            found["failure"] = "the ranks wait for each other"
-            if first:
-                facts = first.details
-                described = f"{facts.get('type')}: {facts.get('message')}"
-                found["failure"] = f"rank {first.rank} raised {described}"
+            found["failure"] = _reason(ended.failure.first)
         if not platter.where:
             break
     found["states"] = [_plain(value) for value in ended.values]
     found["files"], found["points"] = sorted(platter.files), platter.point
-    return found | {"seconds": ended.elapsed_s}
+    found["shared"] = _shared(ended.board.trace().events)
+    return found | {"numbers": numbers, "seconds": ended.elapsed_s}
+
+
+def _start(start, going_on, save, *args, **options):
+    """Start a save in the background; it is in `going_on` until it has ended."""
+
+    def body(comm, *args, **options):
+        save(comm, *args, **options)
+        going_on.remove(body)
+
+    going_on.append(body)
+    return start(body, *args, **options)
+
+
+def _reason(first):
+    """Return the reason of a failure without a power cut."""
+    if not first:
+        return "the ranks wait for each other"
+    facts = first.details
+    return f"rank {first.rank} raised {facts.get('type')}: {facts.get('message')}"
+
+
+def _shared(events):
+    """Return (name, two ranks) of each file that two ranks synced at the same time."""
+    syncs = [event for event in events if event.label.startswith("sync ")]
+    return [
+        (one.label.removeprefix("sync "), one.rank, other.rank)
+        for one, other in combinations(syncs, 2)
+        if one.label == other.label and one.rank != other.rank
+        if one.start < other.end and other.start < one.end
+    ]
 
 
 def _plain(state):
@@ -189,9 +226,9 @@ def _plain(state):
         return repr(state)[:100]
 
 
-def _right(ranks, steps):
+def _right(numbers, ranks, steps):
     """Return the expected states at the end, computed by one rank after the other."""
-    random, model = [rank + 1 for rank in range(ranks)], [1, 1]
+    random, model = numbers[2 : 2 + ranks], numbers[:2]
     for step in range(1, steps + 1):
         random = [number * FACTOR % PRIME for number in random]
         noisy, clean = model
@@ -260,34 +297,21 @@ def _each_cut(train, ranks, steps, every, points):
 
 def _compare(found, ranks, steps, every, behind=False, tidy=True):
     """Raise if a run did not end with the expected states, steps and files."""
-    sizes = [ranks] if isinstance(ranks, int) else ranks
+    sizes = [ranks] if isinstance(ranks, int) else ranks[: len(found["trained"])]
     when = "".join(f"The power went at {where}.\n" for where in found["where"])
-    cut = bool(found["where"])
-    resized = len(set(sizes)) > 1
+    facts = {"cut": bool(found["where"]), "resized": len(set(sizes)) > 1}
     if found["failure"]:
-        facts = {"broken": found["failure"], "cut": cut, "resized": resized}
-        raise Wrong(f"{when}Then {found['failure']}.", **facts)
-    right, mine = _right(sizes[-1], steps), found["states"]
-    if resized:  # random numbers can't come back: what does without them
-        right = [[steps, right[0][2]]] * sizes[-1]
-        mine = [s if isinstance(s, str) else [s[0], s[2]] for s in mine]
-    if mine != right:
-        rank = next(r for r in range(sizes[-1]) if mine[r] != right[r])
+        raise Wrong(f"{when}Then {found['failure']}.", broken=found["failure"], **facts)
+    _compare_states(found, sizes, steps, when, facts)
+    _compare_steps(found, steps, when, every, every * (2 if behind else 1))
+    if found["saving"]:
         raise Wrong(
-            f"{when}Rank {rank} ends with {mine[rank]}, and without a power cut with "
-            f"{right[rank]}: step, model, random number.",
-            state=mine[rank],
-            resized=resized,
-            cut=cut,
-            random=mine[rank][0:3:2] == right[rank][0:3:2],
+            f"{when}Rank {found['saving'][0]} returned while a save of its went on.",
+            saving=True,
         )
-    counts = Counter(step for life in found["trained"] for step in life)
-    again = sum(counts.values()) - len(counts)
-    most = len(found["where"]) * every * (2 if behind else 1)
-    if again > most:
-        raise Wrong(
-            f"{when}{again} steps were trained again; {most} may be.", again=True
-        )
+    for name, *two in found["shared"]:
+        said = "Ranks {} and {} write {!r} at the same time.".format(*two, name)
+        raise Wrong(when + said, shared=True)
     room = 2 * (max(sizes) + 1)
     saved = len(found["trained"][-1]) >= every  # and so could remove old files
     if tidy and saved and len(found["files"]) > room:
@@ -295,8 +319,63 @@ def _compare(found, ranks, steps, every, behind=False, tidy=True):
         raise Wrong(f"{when}In the end these files are there: {files}.", left=True)
 
 
+def _compare_states(found, sizes, steps, when, facts):
+    """Raise if the final states are not what they are without a power cut."""
+    right, mine = _right(found["numbers"], sizes[-1], steps), found["states"]
+    old = [state[3] for state in _right(found["numbers"], sizes[0], steps)]
+    if facts["resized"]:  # random numbers can't come back: what does without them
+        right = [[steps, right[0][2]]] * sizes[-1]
+        whole, mine = mine, [s if isinstance(s, str) else [s[0], s[2]] for s in mine]
+    if mine != right:
+        rank = next(r for r in range(sizes[-1]) if mine[r] != right[r])
+        raise Wrong(
+            f"{when}Rank {rank} ends with {mine[rank]}, and without a power cut with "
+            f"{right[rank]}: step, model, random number.",
+            state=mine[rank],
+            random=mine[rank][0:3:2] == right[rank][0:3:2],
+            **facts,
+        )
+    goes_on = found["trained"][-1][:1] != [1]
+    if facts["resized"] and goes_on and any(state[3] in old for state in whole):
+        rank = next(r for r in range(sizes[-1]) if whole[r][3] in old)
+        found = f"Rank {rank} goes on with random numbers of a rank before the cut."
+        raise Wrong(when + found, **facts)
+
+
+def _compare_steps(found, steps, when, every, lost):
+    """Raise if the steps of all runs are not all steps, or one went on elsewhere.
+
+    lost: the most steps that each power failure may cost.
+    """
+    counts = Counter(step for life in found["trained"] for step in life)
+    if left := sorted({*range(1, steps + 1)} - {*counts}):
+        raise Wrong(f"{when}Steps that job.step never trained: {left}.", skipped=True)
+    again = sum(counts.values()) - len(counts)
+    most = len(found["where"]) * lost
+    if again > most:
+        raise Wrong(
+            f"{when}{again} steps were trained again; {most} may be.", again=True
+        )
+    for life in found["trained"][1:]:
+        if life and (life[0] - 1) % every:
+            found = f"The next run went on after step {life[0] - 1}, and saves are due "
+            raise Wrong(f"{when}{found}after every {every} steps.", elsewhere=True)
+
+
 # fmt: off
 HINTS = [
+    Hint(lambda f: f["skipped"], [
+        "Each step from 1 to job.steps is trained by job.step(comm, state), on all "
+        "ranks, in one run or another."]),
+    Hint(lambda f: f["elsewhere"], [
+        "A save is due after steps job.every, 2 * job.every and so on, and after no "
+        "others. What does your condition give for step 1, and for step job.every?"]),
+    Hint(lambda f: f["saving"], [
+        "Whoever starts the job again expects its last save on the disk. What may "
+        "still be on its way when your function returns?"]),
+    Hint(lambda f: f["shared"], [
+        "All ranks see the same files: one may write a file again that another has "
+        "just synced. Which rank writes what all have in common?"]),
     Hint(lambda f: f["resized"], [
         "Another number of ranks: a rank may find no file of its own. The model is "
         "the same in all files; random numbers begin anew, with job.begin(comm)."]),

@@ -14,6 +14,7 @@ import inspect
 import math
 import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
+import cloudpickle
 import numpy as np
 
 from distlab.checks.kit.grading import Inconclusive, Wrong
@@ -44,6 +46,7 @@ __all__ = [
 ]
 
 MOST_IN_REAL_TIME = 8
+_EXERCISE = re.compile(r"distlab\.checks\.(?!kit\b)")
 _ADVICE = "trace up to here", "give it longer"
 _DRAWN_S = 5  # a run that took longer is not repeated for its picture
 
@@ -148,7 +151,8 @@ def on_ranks(
         each = [(own_input,) for own_input in inputs]
         how = {"args": (function, *args), "own_args": each, "relayed": relaying}
         how["timeout_s"] = seconds() / patience(1)  # since `run` is patient, too
-        report = run(probe, len(inputs), quiet=True, **how)
+        with _by_value():
+            report = run(probe, len(inputs), quiet=True, **how)
     except NotSerializable as error:
         raise Wrong(str(error), unsent=True) from None
     except SandboxExceeded as error:
@@ -163,6 +167,22 @@ def on_ranks(
         picture = Played(report.trace, "Your run")
         raise Wrong(found, picture=picture, ready_made=collectives)
     return report
+
+
+@contextmanager
+def _by_value():
+    """Send exercises' probes by value, with the constants they use, during the body.
+
+    A submission's process has these modules, too; its cells may have changed them.
+    """
+    loaded = [module for name, module in sys.modules.items() if _EXERCISE.match(name)]
+    for module in loaded:
+        cloudpickle.register_pickle_by_value(module)
+    try:
+        yield
+    finally:
+        for module in loaded:
+            cloudpickle.unregister_pickle_by_value(module)
 
 
 def _failed(failure, own):
