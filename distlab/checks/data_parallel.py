@@ -116,9 +116,14 @@ class Turns:
         self.waited.append(place)
 
     def end(self):
-        """Raise if a bucket was not started, or not waited for."""
+        """Raise if a bucket was not started or not waited for, or hooks are left."""
         left = {*range(len(self.buckets) * (self.comm.world_size > 1))} - {*self.waited}
         _require(not left, f"a start and a wait for each bucket, yours: not for {left}")
+        hooks = sum(len(p._post_accumulate_grad_hooks or ()) for p in self.place)
+        hooks += sum(
+            len(p._backward_hooks) - 1 for p in self.place
+        )  # one is the check's
+        _require(not hooks, f"no hook at the end of a step, yours: {hooks}")
 
 
 def _require(right, expected):
@@ -268,6 +273,9 @@ HINTS = [
     Hint(_said("no wait before", "comm.start("), [
         "Inside of a hook nothing may wait: comm.start(all_reduce, buffer) returns at "
         "once. After the last start, wait for all, then read their buffers."]),
+    Hint(_said("no hook at the end"), [
+        "A hook is called in every later step, too, until its handle's remove(). How "
+        "many hooks has a parameter after 100 steps of yours?"]),
     Hint(lambda f: f.get("sent") or _said("a start and a wait")(f), [
         "Every bucket travels once in every step on every rank, and nothing else does: "
         "as zeros, where no sample has used its parameters. Wait for each."]),

@@ -45,6 +45,10 @@ def sharded_optimizer(function, n, length, kind):
 
     right = trained([_drawn(start, length)], gradients, kind, seeds, 3)
     _compare(report, right, shard)
+    for rank, kept in enumerate(result["kept"] for result in report.results):
+        if kept > shard:
+            found = f"Rank {rank}'s part is a view, which keeps {kept:,} elements; "
+            raise Wrong(f"{found}the part has {shard:,}.", at="step")
     _check_traffic(report, 3 * 2 * (n - 1) * shard, "3 steps of 2(n-1)/n")
 
 
@@ -59,7 +63,7 @@ def sharded_layers(function, n, width, kind, passes):
 @check("{} ranks, {} layers of width {}, on the virtual clock")
 def prefetched_layers(function, n, count, width):
     """Check the same with collectives overlapped by layers, one layer ahead."""
-    starts, seeds, args = _fresh(count), _fresh(n), (width, "momentum", 1, 1)
+    starts, seeds, args = _fresh(count), _fresh(n), (width, "momentum", 1, 2)
     gathered = NUMBER * (n - 1) * -(-(width * (width + 1) + 1) // n)
     gather_s = (n - 1) * LINK.seconds(gathered / (n - 1))
     given = seeds, 2 * gather_s, *args, starts
@@ -67,6 +71,11 @@ def prefetched_layers(function, n, count, width):
     trace = Trace(n, [Event(*row) for row in rows])
     report = SimpleNamespace(results=results, trace=trace.since("training"))
     _check_stack(report, *args, starts, seeds)
+    for result in results:
+        for at, pending in result["pending"]:
+            if pending > 2:
+                found = f"When {at} began, {pending} collectives had been started and "
+                raise Wrong(f"{found}not waited for; two are enough.", pending=pending)
     _check_overlap(report.trace, count, gathered, gather_s)
 
 
@@ -147,7 +156,8 @@ def _flat_probe(comm, function, length, kind, start, seed):
     for step in range(3):
         trainer.step(_slope(flat, seed + 100 * step))
         seen.append(flat.tolist())
-    return {"seen": seen, "stepped": sum(map(len, make.tensors()))}
+    kept = [t.untyped_storage().nbytes() // NUMBER for t in make.tensors()]
+    return {"seen": seen, "stepped": sum(map(len, make.tensors())), "kept": sum(kept)}
 
 
 class Stack:
@@ -155,13 +165,22 @@ class Stack:
 
     seen: the parameters in each forward. looks: (point, memory in layers): full
     parameters of calls, and the excess storage below shards and their .grad.
+    pending: (point, number of requests of `comm.start` without a wait) of calls.
     """
 
     def __init__(self, comm, kind, lengths, work_s):
         self.comm, self.make, self.work_s = comm, Optimizers(kind), work_s
         self.lengths, self.phase, self.seen, self.looks = lengths, "", [], []
         self.layers = [partial(self.layer, i) for i in range(len(lengths))]
-        self.used = {}
+        self.used, self.pending, self.requests = {}, [], set()
+        self.start, comm.start = comm.start, self.started
+
+    def started(self, *what, **options):
+        """Start a collective as `comm.start` does; count it until its first wait."""
+        request, pending = self.start(*what, **options), object()
+        self.requests.add(pending)
+        wait = lambda: self.requests.discard(pending) or request.wait()  # noqa: E731
+        return SimpleNamespace(wait=wait, is_completed=request.is_completed)
 
     def layer(self, i, full, x):
         """Compute layer i: record its parameters and the memory, and return y."""
@@ -171,6 +190,7 @@ class Stack:
             self.seen[-1] += full.tolist()
         storage = full.untyped_storage()
         self.used.setdefault(storage._cdata, StorageWeakRef(storage))
+        self.pending.append((f"{self.phase}, layer {i}", len(self.requests)))
         self.work(f"{self.phase}, layer {i}", self.work_s)
         y = _layer(full, x)
         if y.requires_grad:
@@ -218,7 +238,8 @@ def _stack_probe(comm, function, width, kind, steps, passes, starts, seed, work_
         if turn == passes - 1:
             stack.do("step", trainer.step)
     stepped = sum(map(len, stack.make.tensors()))
-    return {"seen": stack.seen, "looks": stack.looks, "stepped": stepped}
+    looks = {"looks": stack.looks, "pending": stack.pending}
+    return {"seen": stack.seen, "stepped": stepped, **looks}
 
 
 def _simulated(function, seeds, work_s, *args):
@@ -288,11 +309,13 @@ def _check_overlap(trace, count, gathered, gather_s):
     uses = [event for event in works if not event.label.startswith("backward")]
     for k, use in enumerate(uses):
         got = sum(e.bytes for e in trace.of(0, "recv") if e.end <= use.start)
-        most = k + 2 + max(0, min(k, 2 * count) - count)  # and reduce-scatters before
+        passes, place = divmod(k, 2 * count)
+        reduced = passes * count + max(0, place - count)
+        most = k + 2 + reduced
         if (ahead := round(got / gathered) - most) > 0:
             found = f"When {use.label} began on rank 0, {ahead + 1} layers after it "
             raise Wrong(f"{found}had been gathered; one is enough.", ahead=ahead)
-    target_s = (4 + 5 * count * 2) * gather_s  # two forwards and a backward
+    target_s = (7 + 9 * count * 2) * gather_s  # three forwards and two backwards
     if trace.duration_s() > target_s + gather_s / 2:
         waits = {b.label: (b.start - a.end) / gather_s for a, b in pairwise(works)}
         first = "forward, layer 0", f"backward, layer {count - 1}"
@@ -349,6 +372,11 @@ HINTS = [
         "Layers stay after they have worked: in a list, or in the graph of an output, "
         "if forward asked for gradients. Backward can gather each of them again.",
         "Which names are alive at that moment, and what does each of them keep?"]),
+    Hint(lambda f: f["pending"], [
+        "At most one all-gather and one reduce-scatter are under way when a layer "
+        "begins. Wait for the reduce-scatter before it, and keep nothing of that.",
+        "A request keeps the gradients of a whole layer until its wait(). How many "
+        "does your list of requests hold at the last layer?"]),
     Hint(lambda f: f["ahead"], [
         "All-gathers run ahead of the layers, and memory fills with what they bring. "
         "When layer i begins, start that of the next layer, and no other.",
