@@ -182,9 +182,15 @@ def _play(play, plan, times, on_time=False):
 
 
 def _probe(comm, play, own):
-    works, stage = own[0], Stage(comm, *own[1])
+    works, stage, sends, isend = own[0], Stage(comm, *own[1]), [], comm.isend
+    comm.isend = lambda tensor, dst: sends.append(isend(tensor, dst)) or sends[-1]
     kit.called(play, comm, [tuple(work) for work in works], stage)
-    return {"gradient": stage.gradient, "outputs": sorted(stage.outputs.items())}
+    pending = sum(not request.is_completed() for request in sends)
+    return {
+        "pending": pending,
+        "gradient": stage.gradient,
+        "outputs": sorted(stage.outputs.items()),
+    }
 
 
 def _compare(report, weights, inputs, wrong):
@@ -197,6 +203,10 @@ def _compare(report, weights, inputs, wrong):
             raise wrong(f"{found}; the unsplit model makes {right}.", outputs=True)
     gradients = [each["gradient"] for each in report.results]
     wanted = [SHAPE * sum(inputs) * product // weight for weight in weights]
+    for rank, each in enumerate(report.results):
+        if each["pending"]:
+            found = f"Stage {rank} returned while {each['pending']} sends went on."
+            raise wrong(found, pending=True)
     if gradients != wanted:
         found = f"Gradients of the stages: {gradients}\nof the unsplit model: {wanted}"
         raise wrong(found, gradients=True)
@@ -246,6 +256,9 @@ HINTS = [
     Hint(lambda f: f["gradients"], [
         "Does every B get the gradient that came from the next stage, and None on the "
         "last one? Is stage.weights called for every W?"]),
+    Hint(lambda f: f["pending"], [
+        "What isend sends must not change, nor its stage end, before the request's "
+        "wait(). Keep the requests, and wait for all of them when all is done."]),
     Hint(lambda f: f["messages"], [
         "One message for each F, to the next stage, and one for each B, to the stage "
         "before. The last stage has no next one, and stage 0 none before."]),

@@ -165,7 +165,8 @@ def _said(*words):
 
 # fmt: off
 HINTS = [
-    Hint(_said("shard['in_"), [
+    Hint(_said("shard['in_proj_weight'] is not its own: rows",
+               "shard['in_proj_bias'] is not its own: rows"), [
         "in_proj has the rows of q of all heads, then of k, then of v. A rank needs "
         "those of its own heads from each of the three.",
         "3 heads of size 2: which rows are q, k and v of head 2?",
