@@ -196,26 +196,35 @@ def efficient(functions, n, bound, updates, leaves):
         own, k, *both = min(rows, key=lambda row: min(row[2][0], row[3][0]))
         name = f"answer {k} to worker {own}" if own else "the server in the end"
         late, stops = both[1][0] - both[0][0], NO_MORE in (both[0][1], both[1][1])
-        names = ("at, s", "version", "values")[not own :]
+        names = (
+            ("at, s", "version", "values")
+            if own
+            else ("version", "values, pushed versions")
+        )
         named = (dict(zip(names, x[not own :], strict=True)) for x in both)
         table = by_key((name, "expected", "yours"), *named)
         picture = show.timeline(report.trace, "Your run")
-        raise Wrong(table, picture=picture, late=late, ends=stops or not own)
+        pushed = not own and both[0][1] == both[1][1]  # as many, of other versions
+        ends = {"ends": stops or not own, "pushed": pushed}
+        raise Wrong(table, picture=picture, late=late, **ends)
 
 
 def _ranks(comm, functions, bound, updates, own):
     if comm.rank:
         return worker(comm, own)
     values, workers = torch.tensor(own, dtype=torch.float64), range(1, comm.world_size)
-    server = functions[0](values, RATE, bound, list(workers))
+    server, versions = functions[0](values, RATE, bound, list(workers)), []
+    push = server.push
+    server.push = lambda *given: versions.append(int(given[1])) or push(*given)
     kit.called(functions[1], comm, server, updates)
-    return [[*server.values.tolist(), server.version]]
+    return [[*server.values.tolist(), *versions, server.version]]
 
 
 def _answers(twin, plans, updates):
     """Return the messages of an ideal loop to each worker, and rank 0's final state."""
     now, ready, arrivals = 0.0, [*twin.clocks], []
     answers, to_do = {own: [] for own in ready}, [[*plan, None] for plan in plans]
+    pushed = []
     while True:
         over, values = twin.version >= updates, twin.values.tolist()
         for own in ready:
@@ -225,10 +234,11 @@ def _answers(twin, plans, updates):
                 work = to_do[own - 1].pop(0)
                 heappush(arrivals, (now + (work[0] if work else 0.0), own, work))
         if not arrivals:
-            return answers | {0: [_answer(END, [*values, twin.version])]}
+            return answers | {0: [_answer(END, [*values, *pushed, twin.version])]}
         now, own, work = heappop(arrivals)
         kind = "leave" if not work else "late" if over else "push"
         given = twin.given[own], work and work[1]
+        pushed += given[:1] * (kind == "push")
         ready = twin.after(kind, own, *given)["returned"] + [own] * (kind == "late")
         if twin.version >= updates:
             ready, twin.held = ready + sorted(twin.held), set()
@@ -246,6 +256,9 @@ HINTS = [
         "waits: one that computed at the last update, or one that the bound held back?",
         "After the last update answer all who wait; then receive from each of the "
         "others once more, and answer."]),
+    Hint(lambda f: f["pushed"], [
+        "After the values the table has the versions that push was given. Which "
+        "element of a worker's message is the one that its gradient was computed on?"]),
     Hint(lambda f: f["late"] > 0, [
         "The worker waits in vain. Was its message there, and the server did something "
         "else? Which call takes the next message, whoever sends it?",
