@@ -5,6 +5,7 @@ Gradients are whole numbers up to a million, which float32 adds exactly.
 
 import math
 import re
+from functools import partial
 from random import SystemRandom
 
 import numpy as np
@@ -19,12 +20,15 @@ from distlab.train.buckets import Bucket
 from distlab.train.data import digits
 
 WITHOUT, random = kit.modules_of("distlab.train.compression"), SystemRandom()
-PARAMETERS = np.split(np.arange(30), [7, 15, 20])  # elements of 4 parameters
+PARAMETERS = np.split(np.arange(30), [7, 15, 22])  # elements of 4 parameters
 EARLY, LATE = [[3, 2], [1, 0]], [[3], [2, 1, 0]]  # DDP makes its buckets anew
 PLAN = ["the first step", "error feedback", "error feedback", "a second hook",
         "zero gradients", "a NaN", "the step after a NaN", "an infinity",
         "the step after an infinity", "other buckets", "other buckets"]  # fmt: skip
-ARRIVALS = (50_000, 1e-12), (65_536, 1e-6), (70_000, 1e-3)  # elements, and their scale
+ARRIVALS = (50_000, 1e-12), (65_536, 1e-6), (70_000, 1e-3), (10, 1e-3)  # count, scale
+BUDGETS = [  # lengths of buckets, steps, ranks; the density that fits, the least one
+    ((50_000, 10), 12, 2, 0.4321, 0.42), ((65_536, 70_000, 8), 5, 4, 0.05, 0.049),
+    ((65_536, 8), 5, 4, 0.0001, 0.0001), ((10, 20_000), 7, 3, 1.0, 1.0)]  # fmt: skip
 STEPS, RATE, LESS, TARGET = 60, 0.5, 50, 2.0
 
 
@@ -124,7 +128,8 @@ def _remembering(density, drawn):
 @check("{} ranks, width {}")
 def efficient(functions, n, width):
     """Check that short codes lose nothing, and that it learns within a byte budget."""
-    own, density = [[_distinct(12) for _ in ARRIVALS] for _ in range(n)], 8 / 50_000
+    counts = [len(_places(count)) for count, _ in ARRIVALS]
+    own, density = [[_distinct(k) for k in counts] for _ in range(n)], 8 / 50_000
     how = {"args": (density,), "without": WITHOUT}
     report, most = kit.on_ranks(_arriving, functions[0], own, **how), 0
     for place, (count, scale) in enumerate(ARRIVALS):
@@ -134,6 +139,7 @@ def efficient(functions, n, width):
         yours = [result[place] for result in report.results]
         _compare(where, right, yours, near=10, arrived=count)
     _check_bytes(report, (n - 1) * 12 * most, most=True)
+    _check_budgets(functions)
     (sent, losses), (dense, best) = learned(functions, n, width).values()
     facts = {"over": sent[-1] / (dense[-1] / LESS), "loss": losses[-1] / best[-1]}
     if facts["over"] > 1 or not facts["loss"] <= TARGET:
@@ -145,9 +151,10 @@ def efficient(functions, n, width):
 
 
 def _arriving(comm, function, density, own):
-    """Return the sums that arrive for 12 elements at a bucket's end, and the rest."""
-    hook, seen, at = called(function, density), [], slice(-12_000, None, 1000)
+    """Return the sums that arrive for some elements of a bucket, and the rest."""
+    hook, seen = called(function, density), []
     for (count, scale), drawn in zip(ARRIVALS, own, strict=True):
+        at = _places(count)
         bucket, total = Bucket([nn.Parameter(torch.zeros(count))]), torch.zeros(count)
         for step in range(12):
             bucket.buffer().zero_()
@@ -158,6 +165,51 @@ def _arriving(comm, function, density, own):
         total[at] = 0
         seen.append([*there.tolist(), total.abs().sum().item()])
     return seen
+
+
+def _places(count):
+    """Return up to 12 indices of a bucket, from its end."""
+    return [*range(count - 1, -1, -max(4, count // 60))][:12]
+
+
+def _check_budgets(functions):
+    """Raise if a density sends more than a budget, or less than it could."""
+    report = kit.on_ranks(_budgeted, functions, [None] * 2, without=WITHOUT)
+    pairs = zip(BUDGETS, report.results[0], strict=True)
+    for (lengths, steps, n, *_), (density, budget, least, sent) in pairs:
+        if not least <= sent <= budget:
+            found = f"density_within({budget:,}, {steps}, {[*lengths]}, {n}) gave "
+            found += f"{density:g}.\nA rank sends {sent:,} bytes with it, and may send "
+            found += f"{budget:,}; at least {least:,} are possible."
+            raise Wrong(found, over=sent / budget, unused=sent < least)
+
+
+def _budgeted(comm, functions, _):
+    """Return for each budget the density chosen, and bytes: budget, least, sent."""
+    counted, rows = [], []
+    for name in ("send", "isend", "sendrecv"):
+        setattr(comm, name, partial(_counting, getattr(comm, name), counted))
+    for lengths, steps, ranks, fits, least in BUDGETS:
+        buckets = [Bucket([nn.Parameter(torch.zeros(d))]) for d in lengths]
+
+        def sent(density, buckets=buckets, times=steps * (ranks - 1)):
+            hook, before = called(functions[0], density), len(counted)
+            for bucket in buckets:
+                bucket.buffer()[:] = torch.arange(1.0, len(bucket.buffer()) + 1)
+                called(hook, comm, bucket)
+            return times * sum(counted[before:])
+
+        budget, least = sent(fits), sent(least)
+        given = budget * (1 + (fits == 1)), steps, [*lengths], ranks
+        density = float(called(functions[1], *given))
+        rows.append((density, budget, least, sent(min(1.0, density)) + (density > 1)))
+    return rows
+
+
+def _counting(method, counted, tensor, *more, **how):
+    """Call a method that sends a tensor; append its bytes to `counted`."""
+    counted.append(tensor.nbytes)
+    return method(tensor, *more, **how)
 
 
 def learned(functions, n: int = 3, width: int = 32) -> dict:
@@ -311,6 +363,9 @@ HINTS = [
         "fit in 16 bits, and which floats? And what is the error of a rounded element?",
         "The error is gradient + error - decompress(code). An int16 ends at 32,767, a "
         "uint16 at 65,535, and float16 has nothing between 0 and 6e-8."]),
+    Hint(lambda f: f["unused"], [
+        "More elements fit into the budget. What is the length of a code, of a bias of "
+        "10 elements and of a bucket of 70,000, too? Try large densities first."]),
     Hint(lambda f: f["most"], [
         "Count the bytes of a code: an index of 2 and an element of 2 for each of the "
         "k. Which dtypes do you join, and does your hook call self.compress?"]),

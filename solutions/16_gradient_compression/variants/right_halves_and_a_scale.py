@@ -27,7 +27,7 @@ class SmallHook(TopKHook):
 def density_within(budget_bytes, steps, lengths, world_size):
     density = 1.0
     while density > 1e-4:
-        codes = [4 * max(1, round(density * d)) + 4 for d in lengths]
+        codes = [(4 + (d > 65_536)) * max(1, round(density * d)) + 4 for d in lengths]
         if sum(codes) * steps * (world_size - 1) <= budget_bytes:
             break
         density *= 0.99

@@ -3,5 +3,5 @@
 POINTS = 3.0
 HINT = "It is kept from step to step"
 REPLACE = {
-    "self.errors.update(zip(parameters, rest, strict=True))": "self.errors = {}",
+    "self.errors.update(zip(parameters, rest))": "self.errors = {}",
 }

@@ -6,7 +6,7 @@ REPLACE = {
     "errors = [self.errors.get(p, torch.zeros(p.numel())) for p in parameters]": (
         "errors = [self.errors.get(tuple(parameters), torch.zeros(len(flat)))]"
     ),
-    "self.errors.update(zip(parameters, rest, strict=True))": (
+    "self.errors.update(zip(parameters, rest))": (
         "self.errors[tuple(parameters)] = torch.cat(rest)"
     ),
 }

@@ -6,7 +6,7 @@ REPLACE = {
     "errors = [self.errors.get(p, torch.zeros(p.numel())) for p in parameters]": (
         "errors = [self.errors.get(len(flat), torch.zeros(len(flat)))]"
     ),
-    "self.errors.update(zip(parameters, rest, strict=True))": (
+    "self.errors.update(zip(parameters, rest))": (
         "self.errors[len(flat)] = torch.cat(rest)"
     ),
 }

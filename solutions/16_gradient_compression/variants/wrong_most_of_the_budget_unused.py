@@ -1,7 +1,7 @@
 """Chooses a density of 0.1 %, whatever the budget is."""
 
 POINTS = 7.0
-HINT = "learns too little"
+HINT = "More elements fit into the budget"
 
 
 def density_within(budget_bytes, steps, lengths, world_size):

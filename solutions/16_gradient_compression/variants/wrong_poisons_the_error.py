@@ -17,7 +17,7 @@ class TopKHook:
         codes = ring_all_gather(comm, self.compress(whole, self.density))
         sent = [self.decompress(code, len(flat)) for code in codes]
         rest = (whole - sent[comm.rank]).split([p.numel() for p in parameters])
-        self.errors.update(zip(parameters, rest, strict=True))
+        self.errors.update(zip(parameters, rest))
         for rank, each in enumerate(sent):
             if not each.isfinite().all():
                 raise ValueError(f"rank {rank}: its gradient has a NaN or an infinity")
