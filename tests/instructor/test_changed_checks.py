@@ -1,4 +1,4 @@
-"""What a submission's cells change in checks, and in what these use, counts for nothing."""
+"""What a submission's cells change in checks, and in what these use, does not count."""
 
 import json
 from pathlib import Path

@@ -46,7 +46,6 @@ __all__ = [
 ]
 
 MOST_IN_REAL_TIME = 8
-_EXERCISE = re.compile(r"distlab\.checks\.(?!kit\b)")
 _ADVICE = "trace up to here", "give it longer"
 _DRAWN_S = 5  # a run that took longer is not repeated for its picture
 
@@ -171,18 +170,16 @@ def on_ranks(
 
 @contextmanager
 def _by_value():
-    """Send exercises' probes by value, with the constants they use, during the body.
+    """Send checks' functions by value, with their constants, during the body.
 
     A submission's process has these modules, too; its cells may have changed them.
     """
-    loaded = [module for name, module in sys.modules.items() if _EXERCISE.match(name)]
-    for module in loaded:
-        cloudpickle.register_pickle_by_value(module)
+    checks = sys.modules["distlab.checks"]
+    cloudpickle.register_pickle_by_value(checks)
     try:
         yield
     finally:
-        for module in loaded:
-            cloudpickle.unregister_pickle_by_value(module)
+        cloudpickle.unregister_pickle_by_value(checks)
 
 
 def _failed(failure, own):
