@@ -95,6 +95,16 @@ class Model:
         """Return the values that an operation with this result has found."""
         return ()
 
+    def makes(self, op: str, value: Any, found: Any) -> bool:
+        """Return True if an operation can have made a value that its `gives` lacks."""
+        return False
+
+    def alone(self, op: str, value: Any) -> tuple[str, Any] | None:
+        """Return a call that leads from the initial state wherever this one can lead.
+
+        None if there is none.
+        """
+
 
 class Register(Model):
     """One value: "write" sets it, "read" returns it."""
@@ -118,6 +128,11 @@ class Register(Model):
     def gives(self, op, value):
         """Return the value of a write."""
         return (value,) if op == "write" else ()
+
+    def alone(self, op, value):
+        """Return a write of the value that the operation gives."""
+        given = self.gives(op, value)
+        return ("write", *given) if given else None
 
     def finds(self, op, value, result):
         """Return the result of a read."""
@@ -184,6 +199,15 @@ class KeyValue(CasRegister):
     def gives(self, op, value):
         """Return the value written; that of an append depends on the state: none."""
         return self.initial if op == "delete" else super().gives(op, value)
+
+    def makes(self, op, value, found):
+        """Return True for an append if the value that was found can end with its."""
+        if op != "append" or type(value) is not type(found):
+            return False
+        try:
+            return found[len(found) - len(value) :] == value
+        except TypeError:
+            return True  # such as numbers, which are added
 
 
 class Set(Model):
@@ -290,6 +314,10 @@ class Lock(Model):
     def observes(self, op, result):
         """Return True if the result is False."""
         return result is False
+
+    def alone(self, op, value):
+        """Return the call itself: each leads to one state."""
+        return op, value
 
     def faults(self, op, value, result):
         """Return a phrase that describes a holder that cannot be compared, or None."""

@@ -59,12 +59,13 @@ class _Open(NamedTuple):
     outer: list
 
 
-def read_edn(text: str) -> list[Form]:
+def read_edn(text: str, *, items: bool = False) -> list[Form]:
     """Return the values in `text`, one after another.
 
     Vectors and lists become tuples, sets frozensets, maps dicts, keywords strings
-    without their colon, ratios floats. A tag is dropped, and its value kept. If the
-    text is one vector or list, its items are returned. Raises NotEdn.
+    without their colon, ratios floats. A tag is dropped, and its value kept.
+
+    items: if the text is one vector or list, return its items. Raises: NotEdn.
     """
     forms, stack, at = [], [], 0
     while True:
@@ -95,7 +96,7 @@ def read_edn(text: str) -> list[Form]:
             forms.append(form)
     if stack:
         raise NotEdn(f"a {stack[-1].token!r} is not closed", stack[-1].at)
-    if len(forms) == 1 and isinstance(forms[0].value, _Items):
+    if items and len(forms) == 1 and isinstance(forms[0].value, _Items):
         return forms[0].value
     return [Form(form.at, _plain(form.value)) for form in forms]
 

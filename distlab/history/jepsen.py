@@ -177,7 +177,7 @@ def _of_edn(text: str, source: str) -> Iterator[_Event]:
         return LogLine(source, number, lines[number - 1].rstrip("\r"))
 
     try:
-        forms = read_edn(text)
+        forms = read_edn(text, items=True)
     except NotEdn as error:
         raise _unreadable(line_at(error.at), error) from None
     return _of_forms((line_at(form.at), form.value) for form in forms)

@@ -3,13 +3,13 @@
 import graphlib
 import heapq
 import itertools
-import time
 from collections.abc import Sequence
 
 from distlab.agree.checkers.history_verdict import HistoryVerdict
 from distlab.agree.checkers.order_search import find_order
 from distlab.agree.checkers.preconditions import (
     after_of,
+    deadline_of,
     explains_programs,
     fitting,
     given_by,
@@ -18,9 +18,8 @@ from distlab.agree.checkers.preconditions import (
     needed,
     nothing_observed,
     nothing_to_judge,
-    seconds_of,
 )
-from distlab.agree.checkers.shrink import EXPLAINING, shrink
+from distlab.agree.checkers.shrink import shrink
 from distlab.agree.sequential_specifications import Model
 from distlab.history import History, called, described, shown
 from distlab.trace import Operation
@@ -45,8 +44,7 @@ def check_linearizable(
     fresh store would have returned the same), or if the time was too short.
     """
     history, model = history_of(history), model_of(model)
-    began = time.monotonic()
-    deadline = began + seconds_of(within_s)
+    deadline = deadline_of(within_s)
     fitting(history, model)
     name = f"linearizable {model.name}"
     if why := nothing_to_judge(history):
@@ -63,8 +61,7 @@ def check_linearizable(
         elif not found.in_time:
             late += 1
         else:
-            explaining = deadline + EXPLAINING * within_s
-            return _violated(history, name, model, part, found, explaining)
+            return _violated(history, name, model, part, found, within_s)
     if late:
         why = f"{within_s:g} s were too short for {late} of {len(parts)} keys."
         if len(parts) == 1:
@@ -95,14 +92,14 @@ def explains_in_time(
     return explains_programs(witness, history, model)
 
 
-def _violated(history, name, model, part, found, deadline):
+def _violated(history, name, model, part, found, within_s):
     """Return the verdict, with a small sub-history that is enough for it."""
 
     def refuted(operations, optional, until):
         return find_order(operations, model, until, optional).refuted
 
-    kept = shrink(part, refuted, model, deadline, found.stuck_s)
-    why = _why_no_order(kept, part, model)
+    kept = shrink(part, refuted, model, within_s, found.stuck_s)
+    why = _why_no_order(kept, part, model, found.stuck_s)
     return HistoryVerdict("violated", name, why, history, smallest=History(kept))
 
 
@@ -153,22 +150,36 @@ def _joined(chains, moments):
 
 
 def _why_no_order(
-    kept: Sequence[Operation], everything: Sequence[Operation], model: Model
+    kept: Sequence[Operation],
+    everything: Sequence[Operation],
+    model: Model,
+    stuck_s: float,
 ) -> str:
-    """Return a sentence: no order explains `kept`, a part of `everything`."""
+    """Return a sentence: no order explains `kept`, a part of `everything`.
+
+    It blames the operation whose response, at `stuck_s`, no order gets past.
+    """
     answered = [operation for operation in kept if operation.end is not None]
-    last = max(answered, key=lambda operation: (operation.start, operation.end))
+    stuck = [operation for operation in answered if operation.end == stuck_s]
+    last = max(
+        stuck or answered, key=lambda operation: (operation.start, operation.end)
+    )
     found = model.finds(last.op, last.value, last.result)
+
+    def gives(operation, value):
+        made = model.makes(operation.op, operation.value, value)
+        return made or value in given_by(operation, model)
+
     if after_of(last, model.initial, model) is None:
         for value in found:
-            givers = [o for o in everything if value in given_by(o, model)]
+            givers = [o for o in everything if gives(o, value)]
             if not givers:
                 return f"{_answer(last)}, which no operation had put there."
             if all(giver.start > last.end for giver in givers):
                 return f"{_answer(last)} before {described(givers[0])} was invoked."
     before = [o for o in answered if o.end < last.start]
     # It should have seen an operation other than its value's writer, if there is one.
-    other = [o for o in before if not set(found) & set(given_by(o, model))]
+    other = [o for o in before if not any(gives(o, value) for value in found)]
     if len(kept) == 1:
         return f"{_answer(last)}, and nothing before it explains that."
     if not before:
@@ -178,7 +189,7 @@ def _why_no_order(
     if isinstance(last.start, float):
         gap = readable_seconds(last.start - latest.end)
         sentence += f", {gap} before it began"
-    if len(kept) > 3:
+    if len(kept) > 3 or not other:
         sentence += f", and no order explains these {len(kept)} operations"
     return sentence + "."
 
