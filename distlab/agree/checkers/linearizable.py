@@ -3,6 +3,7 @@
 import graphlib
 import heapq
 import itertools
+from collections import defaultdict
 from collections.abc import Sequence
 
 from distlab.agree.checkers.history_verdict import HistoryVerdict
@@ -18,6 +19,7 @@ from distlab.agree.checkers.preconditions import (
     needed,
     nothing_observed,
     nothing_to_judge,
+    result_of,
 )
 from distlab.agree.checkers.shrink import shrink
 from distlab.agree.sequential_specifications import Model
@@ -53,6 +55,9 @@ def check_linearizable(
         [operation for operation in part if operation.outcome != "failed"]
         for part in history.by_key().values()
     ]
+    for part in parts:
+        if kept := _never_given(part, model):
+            return _violated(history, name, model, part, kept, kept[-1].end)
     orders, late = [], 0
     for part in sorted(parts, key=len):
         found = find_order(part, model, deadline)
@@ -61,7 +66,8 @@ def check_linearizable(
         elif not found.in_time:
             late += 1
         else:
-            return _violated(history, name, model, part, found, within_s)
+            kept = _shrunk(part, model, found, within_s)
+            return _violated(history, name, model, part, kept, found.stuck_s)
     if late:
         why = f"{within_s:g} s were too short for {late} of {len(parts)} keys."
         if len(parts) == 1:
@@ -92,14 +98,46 @@ def explains_in_time(
     return explains_programs(witness, history, model)
 
 
-def _violated(history, name, model, part, found, within_s):
-    """Return the verdict, with a small sub-history that is enough for it."""
+def _never_given(part, model):
+    """Return an operation that found what none before its response can have put there.
+
+    It comes last, after the first that gives the value too late; [] if there is none.
+    """
+    givers = defaultdict(list)
+    for operation in part:
+        for value in given_by(operation, model):
+            givers[value].append(operation)
+    for last in part:
+        if last.end is None or after_of(last, model.initial, model) is not None:
+            continue
+        for value in model.finds(last.op, last.value, last.result):
+            for known in givers[value], (o for o in part if _gives(o, value, model)):
+                first = next((o for o in known if o is not last), None)
+                if first is not None and first.start <= last.end:
+                    break
+            else:
+                return [last] if first is None else [first, last]
+    return []
+
+
+def _gives(operation, value, model):
+    if value in given_by(operation, model):
+        return True
+    changes = not model.observes(operation.op, result_of(operation))
+    return changes and model.makes(operation.op, operation.value, value)
+
+
+def _shrunk(part, model, found, within_s):
+    """Return a small sub-history that no order explains, as none explains the part."""
 
     def refuted(operations, optional, until):
         return find_order(operations, model, until, optional).refuted
 
-    kept = shrink(part, refuted, model, within_s, found.stuck_s)
-    why = _why_no_order(kept, part, model, found.stuck_s)
+    return shrink(part, refuted, model, within_s, found.stuck_s)
+
+
+def _violated(history, name, model, part, kept, stuck_s):
+    why = _why_no_order(kept, part, model, stuck_s)
     return HistoryVerdict("violated", name, why, history, smallest=History(kept))
 
 
@@ -166,20 +204,18 @@ def _why_no_order(
     )
     found = model.finds(last.op, last.value, last.result)
 
-    def gives(operation, value):
-        made = model.makes(operation.op, operation.value, value)
-        return made or value in given_by(operation, model)
-
     if after_of(last, model.initial, model) is None:
         for value in found:
-            givers = [o for o in everything if gives(o, value)]
+            givers = [
+                o for o in everything if o is not last and _gives(o, value, model)
+            ]
             if not givers:
                 return f"{_answer(last)}, which no operation had put there."
             if all(giver.start > last.end for giver in givers):
                 return f"{_answer(last)} before {described(givers[0])} was invoked."
     before = [o for o in answered if o.end < last.start]
     # It should have seen an operation other than its value's writer, if there is one.
-    other = [o for o in before if not any(gives(o, value) for value in found)]
+    other = [o for o in before if not any(_gives(o, value, model) for value in found)]
     if len(kept) == 1:
         return f"{_answer(last)}, and nothing before it explains that."
     if not before:
@@ -202,4 +238,6 @@ def _answer(operation):
         words += (
             f" {'to' if operation.value is not None else 'of'} {shown(operation.key)}"
         )
+    if operation.result is None and operation.op in ("acquire", "release"):
+        return f"{words} succeeded"
     return f"{words} returned {shown(operation.result)}"
