@@ -99,12 +99,6 @@ class Model:
         """Return True if an operation can have made a value that its `gives` lacks."""
         return False
 
-    def alone(self, op: str, value: Any) -> tuple[str, Any] | None:
-        """Return a call that leads from the initial state wherever this one can lead.
-
-        None if there is none.
-        """
-
 
 class Register(Model):
     """One value: "write" sets it, "read" returns it."""
@@ -128,11 +122,6 @@ class Register(Model):
     def gives(self, op, value):
         """Return the value of a write."""
         return (value,) if op == "write" else ()
-
-    def alone(self, op, value):
-        """Return a write of the value that the operation gives."""
-        given = self.gives(op, value)
-        return ("write", *given) if given else None
 
     def finds(self, op, value, result):
         """Return the result of a read."""
@@ -314,10 +303,6 @@ class Lock(Model):
     def observes(self, op, result):
         """Return True if the result is False."""
         return result is False
-
-    def alone(self, op, value):
-        """Return the call itself: each leads to one state."""
-        return op, value
 
     def faults(self, op, value, result):
         """Return a phrase that describes a holder that cannot be compared, or None."""

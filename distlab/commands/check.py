@@ -1,6 +1,7 @@
 """`distlab check`: the verdict on a history of a store, from a file."""
 
 from html import escape
+from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated
 
@@ -13,61 +14,33 @@ from distlab.agree import CasRegister, KeyValue, Lock, Queue, Set, check_lineari
 from distlab.calls.progress import Progress
 from distlab.errors import DistlabError, InvalidArgument
 from distlab.history import History, described
-from distlab.history.edn import NotEdn, read_edn
+from distlab.history.edn import read_edn
 from distlab.show.assets import document
 
 __all__ = ["check"]
 
-_MODELS = {
-    "register": CasRegister,
-    "cas-register": CasRegister,
-    "key-value": KeyValue,
-    "set": Set,
-    "queue": Queue,
-    "lock": Lock,
-    "mutex": Lock,
-}
 _WITH_INITIAL = ("register", "cas-register", "key-value")
+_MODELS = dict.fromkeys(_WITH_INITIAL[:2], CasRegister) | {"key-value": KeyValue}
+_MODELS |= {"set": Set, "queue": Queue, "lock": Lock, "mutex": Lock}
 _COLOURS = {"ok": "green", "violated": "red", "inconclusive": "yellow"}
 _STATUS = {"ok": 0, "violated": 1, "inconclusive": 2}
 _NOT_JUDGED = 3
+_INITIAL = "The first value, such as 0; then a read of nil says nothing, as in Knossos."
+_FAIL = "A failed cas found another value, as in etcd's logs in Porcupine's tests."
 _MOST = 20  # operations of an explanation that are printed
 
 
 def check(
-    path: Annotated[
-        Path,
-        typer.Argument(help="Jepsen's EDN or log; .jsonl is one event a line."),
-    ],
+    path: Annotated[Path, typer.Argument(help="Jepsen's EDN or log, or a .jsonl.")],
     model: Annotated[str, typer.Option(help=", ".join(_MODELS) + ".")] = "register",
-    initial: Annotated[
-        str | None,
-        typer.Option(
-            help="The register's first value, such as 0; a read of nil in Jepsen's "
-            "EDN then says nothing, as in Knossos."
-        ),
-    ] = None,
-    fail_observed: Annotated[
-        bool,
-        typer.Option(
-            "--fail-observed",
-            help="A failed cas found another value, as in Porcupine's etcd logs.",
-        ),
-    ] = False,
-    independent: Annotated[
-        bool | None,
-        typer.Option(
-            help="Jepsen's values are pairs of key and value; else seen from all."
-        ),
-    ] = None,
+    initial: Annotated[str | None, typer.Option(help=_INITIAL)] = None,
+    fail_observed: Annotated[bool, typer.Option("--fail-observed", help=_FAIL)] = False,
     within: Annotated[float, typer.Option(help="Seconds of processor time.")] = 10,
-    to: Annotated[
-        Path | None, typer.Option(help="An .html file to write, with the picture.")
-    ] = None,
+    to: Annotated[Path | None, typer.Option(help="A page to write, .html.")] = None,
 ) -> None:
-    """Check a history for linearizability.
+    """Check whether a history of a store is linearizable.
 
-    The exit status is 0 if it is ok, 1 if violated, 2 if inconclusive, 3 if it cannot
+    The exit status is 0 for ok, 1 for violated, 2 for inconclusive, and 3 if it cannot
     be judged, such as a file that cannot be read.
     """
     try:
@@ -75,12 +48,9 @@ def check(
         if path.suffix == ".jsonl":
             history = History.read(path)
         else:
-            history = History.read_jepsen(
-                path,
-                fail_observed=fail_observed,
-                nil_unknown=initial not in (None, "nil"),
-                independent=independent,
-            )
+            unknown = initial not in (None, "nil")
+            options = {"fail_observed": fail_observed, "nil_unknown": unknown}
+            history = History.read_jepsen(path, **options)
         with Progress(f"checking {len(history):,} operations"):
             verdict = check_linearizable(history, judged, within_s=within)
         lines = _lines(verdict, path)
@@ -89,12 +59,9 @@ def check(
     except DistlabError as error:
         Console(stderr=True).print(Text(str(error), "red"), soft_wrap=True)
         raise typer.Exit(_NOT_JUDGED) from None
-    console = Console(highlight=False)
-    console.print(Text(lines[0], f"bold {_COLOURS[verdict.answer]}"), soft_wrap=True)
-    for line in lines[1:]:
-        console.print(Text(line), soft_wrap=True)
-    if to is not None:
-        console.print(f"picture: {to}", soft_wrap=True)
+    colours = [f"bold {_COLOURS[verdict.answer]}"]
+    for line, colour in zip_longest(lines, colours, fillvalue=""):
+        Console(highlight=False).print(Text(line, colour), soft_wrap=True)
     raise typer.Exit(_STATUS[verdict.answer])
 
 
@@ -110,8 +77,8 @@ def _model(name, initial):
             f"--initial is for {', '.join(_WITH_INITIAL)}; a {name} starts empty."
         )
     try:
-        ((_, value),) = read_edn(initial)
-    except (NotEdn, ValueError):
+        (value,) = read_edn(initial)
+    except ValueError:
         raise InvalidArgument(
             f"--initial is {initial!r}; give one value, such as 0 or '\"text\"'."
         ) from None
@@ -120,14 +87,12 @@ def _model(name, initial):
 
 def _lines(verdict, path):
     """Return the verdict, its reason, and the few operations that are enough for it."""
-    lines = [f"{verdict.answer}: {verdict.model}", verdict.why]
     few = list(verdict.smallest or ())
+    lines = [f"{verdict.answer}: {verdict.model}", verdict.why]
     for operation in few[:_MOST]:
         where = verdict.history.where(operation).replace(f" of {path}", "")
         lines.append(f"    {described(operation)}{where}")
-    if len(few) > _MOST:
-        lines.append(f"    and {len(few) - _MOST} more")
-    return lines
+    return lines + [f"    and {len(few) - _MOST} more"] * (len(few) > _MOST)
 
 
 def _write(to, verdict, lines, name):

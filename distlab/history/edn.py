@@ -1,17 +1,17 @@
-"""EDN, Clojure's notation: the values of a text, each with its place in it.
+"""EDN, Clojure's notation: the values of a text, with their places in it.
 
     {:process 0, :f :write, :value [1 2]}  ; a comment   #_ a form that is left out
 
-Not a package of PyPI: edn_format alone is kept up; it gives no lines for messages,
-refuses tags that it does not know (`#jepsen.history.Op{...}`), and needs ply.
+edn_format of PyPI needs ply, refuses tags that it does not know, such as
+`#jepsen.history.Op{...}`, and gives no places, which error messages name.
 
 Source: https://github.com/edn-format/edn
 """
 
 import re
-from typing import Any, NamedTuple
+from typing import Any
 
-__all__ = ["Form", "NotEdn", "read_edn"]
+__all__ = ["NotEdn", "read_edn"]
 
 _TOKEN = re.compile(
     r"""(?:[\s,]|;[^\n]*)*
@@ -27,20 +27,13 @@ _TOKEN = re.compile(
 _CLOSES = {"[": "]", "(": ")", "{": "}", "#{": "}"}
 _LEFT_OUT = ("#_", "^")  # the next form is; after ^ it is metadata of the one after it
 _ESCAPE = re.compile(r"\\(u[0-9A-Fa-f]{4}|.)", re.DOTALL)
-_ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+_ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 _CHARS = {"newline": "\n", "return": "\r", "space": " ", "tab": "\t"}
 _WORDS = {"nil": None, "true": True, "false": False}
 _WORDS |= {"##NaN": float("nan"), "##Inf": float("inf"), "##-Inf": float("-inf")}
 _NUMBER = re.compile(
     r"([-+]?\d+)(?:N|/(\d*[1-9]\d*))?|([-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?)M?"
 )
-
-
-class Form(NamedTuple):
-    """One value of a text, and the offset at which it begins."""
-
-    at: int
-    value: Any
 
 
 class NotEdn(ValueError):
@@ -51,23 +44,15 @@ class NotEdn(ValueError):
         self.at = at
 
 
-class _Open(NamedTuple):
-    """A bracket or prefix whose forms are being read, and those read before it."""
-
-    token: str
-    at: int
-    outer: list
-
-
-def read_edn(text: str, *, items: bool = False) -> list[Form]:
+def read_edn(text: str, places: dict[int, int] | None = None) -> list[Any]:
     """Return the values in `text`, one after another.
 
     Vectors and lists become tuples, sets frozensets, maps dicts, keywords strings
     without their colon, ratios floats. A tag is dropped, and its value kept.
 
-    items: if the text is one vector or list, return its items. Raises: NotEdn.
+    places: filled with the id of each collection -> its offset. Raises: NotEdn.
     """
-    forms, stack, at = [], [], 0
+    items, stack, at = [], [], 0
     while True:
         token = _TOKEN.match(text, at)
         if token is None:
@@ -76,50 +61,35 @@ def read_edn(text: str, *, items: bool = False) -> list[Form]:
         if token["end"] is not None:
             break
         if opened := token["open"] or token["prefix"]:
-            stack.append(_Open(opened, start, forms))
-            forms = []
+            stack.append((opened, start, items))
+            items = []
             continue
         if token["close"]:
-            if not stack or _CLOSES.get(stack[-1].token) != token["close"]:
+            if not stack or _CLOSES.get(stack[-1][0]) != token["close"]:
                 raise NotEdn(f"{token['close']!r} closes nothing", start)
-            opened = stack.pop()
-            inside = any(outer.token in _CLOSES for outer in stack)
-            form = Form(opened.at, _collected(opened, forms, inside))
-            forms = opened.outer
+            bracket, start, outer = stack.pop()
+            value, items = _collected(bracket, items, start), outer
+            if places is not None:
+                places[id(value)] = start
         else:
-            form = Form(start, _atom(token))
-        while stack and stack[-1].token not in _CLOSES:
-            prefix, _, forms = stack.pop()
+            value = _atom(token)
+        while stack and stack[-1][0] not in _CLOSES:
+            prefix, _, items = stack.pop()
             if prefix in _LEFT_OUT:
                 break
         else:
-            forms.append(form)
+            items.append(value)
     if stack:
-        raise NotEdn(f"a {stack[-1].token!r} is not closed", stack[-1].at)
-    if items and len(forms) == 1 and isinstance(forms[0].value, _Items):
-        return forms[0].value
-    return [Form(form.at, _plain(form.value)) for form in forms]
+        raise NotEdn(f"a {stack[-1][0]!r} is not closed", stack[-1][1])
+    return items
 
 
-class _Items(list):
-    """The forms of a vector or list that stands in no other one."""
-
-
-def _plain(value):
-    if isinstance(value, _Items):
-        return tuple(form.value for form in value)
-    return value
-
-
-def _collected(opened, forms, inside):
-    items = [form.value for form in forms]
-    if opened.token == "{":
+def _collected(bracket, items, at):
+    if bracket == "{":
         if len(items) % 2:
-            raise NotEdn("a map has a key without a value", opened.at)
+            raise NotEdn("a map has a key without a value", at)
         return dict(zip(map(_hashable, items[::2]), items[1::2], strict=True))
-    if opened.token == "#{":
-        return frozenset(map(_hashable, items))
-    return tuple(items) if inside else _Items(forms)
+    return frozenset(map(_hashable, items)) if bracket == "#{" else tuple(items)
 
 
 def _hashable(value):
@@ -132,9 +102,10 @@ def _hashable(value):
 
 def _atom(token):
     if token["text"]:
-        return _ESCAPE.sub(_unescaped, token["text"][1:-1])
+        return _ESCAPE.sub(lambda found: _unescaped(found[1]), token["text"][1:-1])
     if char := token["char"]:
-        return _CHARS.get(char[1:]) or _of_code(char) or char[1:]
+        coded = len(char) == 6 and char[1] == "u"
+        return _unescaped(char[1:]) if coded else _CHARS.get(char[1:], char[1:])
     word = token["word"]
     if word in _WORDS:
         return _WORDS[word]
@@ -148,10 +119,5 @@ def _atom(token):
     return word
 
 
-def _unescaped(found):
-    letter = found[0][1]
-    return _of_code(found[0]) or _ESCAPED.get(letter, letter)
-
-
-def _of_code(escape):
-    return chr(int(escape[2:], 16)) if escape[1] == "u" and len(escape) == 6 else ""
+def _unescaped(code):
+    return chr(int(code[1:], 16)) if len(code) > 1 else _ESCAPED.get(code, code)

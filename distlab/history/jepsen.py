@@ -14,7 +14,7 @@ Source: Knossos, `knossos.history` and `knossos.model`; `jepsen.independent`.
 import math
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 from distlab.history.edn import NotEdn, read_edn
@@ -27,7 +27,7 @@ _LOGGED = re.compile(
     r"(?:^|\s)(\d+|:nemesis)\s+:(invoke|ok|fail|info)[ \t]+:(\S+)(.*)$", re.MULTILINE
 )
 _EDN = re.compile(r"(?:[\s,]|;[^\n]*)*[\[({#]")
-_MAP = re.compile(r"^\s*\{.*:type\b")
+_FIELDS = ("process", "type", "f", "value", "error", "key", "time")
 _OPS = {"get": "read", "put": "write"}
 _OUTCOMES = {"invoke": "", "ok": "ok", "fail": "failed", "info": "unknown"}
 _RETURNING = ("read", "dequeue")
@@ -42,9 +42,9 @@ class _Event(NamedTuple):
     kind: str
     op: str
     value: Any
+    error: Any = None
     key: Any = None
     time: float | None = None
-    error: Any = None
 
 
 def from_jepsen(
@@ -72,28 +72,23 @@ def from_jepsen(
         events = [_of_tuple(event) for event in events]
     pairing, calls = Pairing(), {}
     for event, time in zip(_completed(events), _times(events), strict=True):
-        line, client, kind, op, value, key, *_ = event
+        line, client, kind, op, value, *_ = event
         if kind == "invoke":
             asked = None if op in _WITHOUT_VALUE else value
-            pairing.invoke(line, client, Call(op, key, asked), time)
+            pairing.invoke(line, client, Call(op, event.key, asked), time)
             calls[client] = event
         elif client in calls or kind != "info":  # else it ends no call
-            result = value if op in _RETURNING and kind == "ok" else None
             outcome, call = _OUTCOMES[kind], calls.pop(client, None)
-            if op == "read" and result is None and nil_unknown and kind == "ok":
+            result = value if op in _RETURNING and kind == "ok" else None
+            plain = call and value == call.value and event.error is None
+            if kind == "ok" and op == "read" and nil_unknown and result is None:
                 outcome = "unknown"
-            elif op == "cas" and kind == "ok":
+            elif kind == "ok" and op == "cas":
                 result = True
-            elif fail_observed and call and _observed(call, event):
+            elif kind == "fail" and op in _REFUSED and fail_observed and plain:
                 outcome, result = "ok", False
             pairing.answer(line, client, outcome, result, time)
     return pairing.operations()
-
-
-def _observed(call, event):
-    """Return True if a failure can mean that an operation found another state."""
-    plain = event.error is None and event.value == call.value
-    return plain and event.kind == "fail" and event.op in _REFUSED
 
 
 def _completed(events):
@@ -127,12 +122,8 @@ def _are_tuples(events):
     calls = [event for event in events if event.kind == "invoke"]
     if not all(event.key is None and _is_pair(event.value) for event in calls):
         return False
-    inner = [(event.op, event.value[1]) for event in calls]
-    telling = [
-        _is_pair(value) if op == "cas" else value is None
-        for op, value in inner
-        if op == "cas" or op in _WITHOUT_VALUE
-    ]
+    telling = [_is_pair(event.value[1]) for event in calls if event.op == "cas"]
+    telling += [e.value[1] is None for e in calls if e.op in _WITHOUT_VALUE]
     return bool(telling) and all(telling)
 
 
@@ -141,77 +132,64 @@ def _is_pair(value):
 
 
 def _of_tuple(event):
-    if _is_pair(event.value):
-        key, value = event.value
-        return event._replace(key=key, value=value)
-    if event.kind == "invoke":
+    if event.kind == "invoke" and not _is_pair(event.value):
         raise event.line.wrong(
             "its value is no [key value].", "Read it with independent=False."
         )
-    return event._replace(value=None)
+    key, value = event.value if _is_pair(event.value) else (None, None)
+    return event._replace(key=key, value=value)
 
 
-def _of_log(text: str, source: str) -> Iterator[_Event]:
+def _of_log(text, source):
     for number, said in enumerate(text.split("\n"), start=1):
-        line = LogLine(source, number, said.rstrip("\r"))
-        if _MAP.match(said):
-            yield from _of_forms([(line, form.value) for form in _read(line, said)])
-        elif found := _LOGGED.search(said):
+        if found := _LOGGED.search(said):
+            line = LogLine(source, number, said.rstrip("\r"))
             client, kind, op, rest = found.groups()
-            value, *error = [form.value for form in _read(line, rest)] or [None]
-            if rest.strip().startswith(":"):
-                value, error = None, [value]
-            client = "nemesis" if client == ":nemesis" else int(client)
-            named = error[0] if error else None
-            yield _Event(line, client, kind, _OPS.get(op, op), value, error=named)
+            try:
+                values = read_edn(rest)
+            except NotEdn as error:
+                raise _unreadable(line, error) from None
+            if rest.lstrip().startswith(":"):  # an error, such as :timed-out
+                values = [None, *values]
+            client = int(client) if client.isdigit() else "nemesis"
+            yield _event(line, (client, kind, op, *values))
 
 
-def _of_edn(text: str, source: str) -> Iterator[_Event]:
-    lines = text.split("\n")
-    begins = [0]
-    for line in lines:
-        begins.append(begins[-1] + len(line) + 1)
+def _of_edn(text, source):
+    lines, places = text.split("\n"), {}
+    begins = list(accumulate((len(line) + 1 for line in lines), initial=0))
 
     def line_at(offset):
         number = bisect_right(begins, offset)
         return LogLine(source, number, lines[number - 1].rstrip("\r"))
 
     try:
-        forms = read_edn(text, items=True)
+        values = read_edn(text, places)
     except NotEdn as error:
         raise _unreadable(line_at(error.at), error) from None
-    return _of_forms((line_at(form.at), form.value) for form in forms)
+    for value in values:
+        events = value if isinstance(value, tuple) else ()
+        if not isinstance(next(iter(events), None), dict | tuple):
+            events = [value]
+        for event in events:
+            if event and isinstance(event, dict | tuple):
+                yield _event(line_at(places[id(event)]), event)
 
 
-def _of_forms(forms: Iterable[tuple[LogLine, Any]]) -> Iterator[_Event]:
-    """Yield the event of each map, or vector of [process type f value]."""
-    for line, event in forms:
-        if isinstance(event, tuple) and len(event) in (3, 4):
-            event = dict(zip(("process", "type", "f", "value"), event, strict=False))
-        if isinstance(event, dict):
-            yield _of_map(line, event)
-
-
-def _of_map(line, event):
-    missing = [name for name in ("process", "type", "f") if name not in event]
-    if missing:
+def _event(line, event):
+    """Return the event of a map, or of a tuple (process, type, f, value, error)."""
+    if isinstance(event, tuple):
+        event = dict(zip(_FIELDS, event, strict=False))
+    if missing := [name for name in _FIELDS[:3] if name not in event]:
         raise line.wrong(
             f":{missing[0]} is missing.", "An event has :process, :type and :f."
         )
-    client, kind, op = event["process"], event["type"], event["f"]
+    client, kind, op, *_ = fields = [event.get(name) for name in _FIELDS]
     if kind not in _OUTCOMES:
         raise line.wrong(
             f"the type :{kind} is unknown.", "It is :invoke, :ok, :fail or :info."
         )
-    value, key, time, error = map(event.get, ("value", "key", "time", "error"))
-    return _Event(line, client, kind, _OPS.get(op, op), value, key, time, error)
-
-
-def _read(line, text):
-    try:
-        return read_edn(text)
-    except NotEdn as error:
-        raise _unreadable(line, error) from None
+    return _Event(line, client, kind, _OPS.get(op, op), *fields[3:])
 
 
 def _unreadable(line, error):

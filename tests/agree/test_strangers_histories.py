@@ -56,7 +56,8 @@ CASES = {
         #jepsen.history.Op{:process 5 :type :invoke :f :read :value 3}
         #jepsen.history.Op{:process 5 :type :ok :f :read :value 3}""",
     "violated: tuples instead of maps": """
-        [0 :invoke :write 1] [0 :ok :write 1]
+        [0 :invoke :write 1] [0 :ok :write 1] [:nemesis :info :start nil]
+        [1 :invoke :write 2] [1 :fail :write 2 :no-conns]
         [0 :invoke :read nil] [0 :ok :read 2]""",
     "violated: the order of lines counts, not that of times": """
         [{:process 0 :type :invoke :f :write :value 1 :time 90}
@@ -127,9 +128,14 @@ def test_options_say_what_a_failure_a_nil_and_a_pair_mean(read):
 
 def test_edn_is_read_with_places_and_refused_with_them():
     text = r'#:a{:b/c "\u00e9\n" \x 22/7} ##Inf ^:m (1 #_2 #{3N}) ; c'
-    values = [form.value for form in read_edn(text)]
-    assert values == [{"b/c": "é\n", "x": 22 / 7}, float("inf"), (1, frozenset([3]))]
-    assert [form.at for form in read_edn("[1\n (2)]", items=True)] == [1, 4]
+    assert read_edn(text) == [
+        {"b/c": "é\n", "x": 22 / 7},
+        float("inf"),
+        (1, frozenset([3])),
+    ]
+    places = {}
+    ((_, inner),) = read_edn("[1\n (2)]", places)
+    assert places[id(inner)] == 4
     for text, at in ("1 [2", 2), ("1 ]", 2), ("{1}", 0), ('1 "a', 1), ("[#_]", 3):
         with pytest.raises(NotEdn) as error:
             read_edn(text)

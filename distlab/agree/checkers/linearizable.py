@@ -14,12 +14,12 @@ from distlab.agree.checkers.preconditions import (
     explains_programs,
     fitting,
     given_by,
+    gives,
     history_of,
     model_of,
     needed,
     nothing_observed,
     nothing_to_judge,
-    result_of,
 )
 from distlab.agree.checkers.shrink import shrink
 from distlab.agree.sequential_specifications import Model
@@ -69,9 +69,10 @@ def check_linearizable(
             kept = _shrunk(part, model, found, within_s)
             return _violated(history, name, model, part, kept, found.stuck_s)
     if late:
-        why = f"{within_s:g} s were too short for {late} of {len(parts)} keys."
-        if len(parts) == 1:
-            why = f"{within_s:g} s were too short to try every order."
+        which = (
+            f"for {late} of {len(parts)} keys" if parts[1:] else "to try every order"
+        )
+        why = f"{within_s:g} s were too short {which}."
         return HistoryVerdict("inconclusive", name, why, history)
     witness = _merged(orders, history)
     if witness is None or not explains_in_time(witness, history, model):
@@ -111,20 +112,13 @@ def _never_given(part, model):
         if last.end is None or after_of(last, model.initial, model) is not None:
             continue
         for value in model.finds(last.op, last.value, last.result):
-            for known in givers[value], (o for o in part if _gives(o, value, model)):
+            for known in givers[value], (o for o in part if gives(o, value, model)):
                 first = next((o for o in known if o is not last), None)
                 if first is not None and first.start <= last.end:
                     break
             else:
                 return [last] if first is None else [first, last]
     return []
-
-
-def _gives(operation, value, model):
-    if value in given_by(operation, model):
-        return True
-    changes = not model.observes(operation.op, result_of(operation))
-    return changes and model.makes(operation.op, operation.value, value)
 
 
 def _shrunk(part, model, found, within_s):
@@ -206,16 +200,14 @@ def _why_no_order(
 
     if after_of(last, model.initial, model) is None:
         for value in found:
-            givers = [
-                o for o in everything if o is not last and _gives(o, value, model)
-            ]
+            givers = [o for o in everything if o is not last and gives(o, value, model)]
             if not givers:
                 return f"{_answer(last)}, which no operation had put there."
             if all(giver.start > last.end for giver in givers):
                 return f"{_answer(last)} before {described(givers[0])} was invoked."
     before = [o for o in answered if o.end < last.start]
     # It should have seen an operation other than its value's writer, if there is one.
-    other = [o for o in before if not any(_gives(o, value, model) for value in found)]
+    other = [o for o in before if not any(gives(o, value, model) for value in found)]
     if len(kept) == 1:
         return f"{_answer(last)}, and nothing before it explains that."
     if not before:

@@ -31,7 +31,6 @@ from distlab.trace import Operation
 __all__ = ["SearchResult", "find_order"]
 
 _LOOK_AT_CLOCK = 256  # steps between two looks at the clock
-_TWINS = 8  # equal operations that are looked at before one is spent
 _LONG = 5000  # steps after which the constraints of the values are worth deriving
 _NEVER = float("inf")
 
@@ -103,7 +102,7 @@ class _OrderSearch:
         self.key = [keys.setdefault(o.key, len(keys)) for o in operations]
         self.client = [clients.setdefault(o.client, len(clients)) for o in operations]
         self.programs, self.open = [[] for _ in clients], []
-        self.waits, self.twins = [0] * len(operations), {}
+        self.waits, self.twin = [0] * len(operations), {}
         same = {}
         for number, operation in enumerate(operations):
             program = self.programs[self.client[number]]
@@ -114,20 +113,15 @@ class _OrderSearch:
             before = program[-1:]
             if before and (not timed or operations[before[0]].end == operation.start):
                 self.waits[number] = 1 << before[0]
-            # Of two equal ones, that which starts and ends earlier is spent first.
-            call = self.key[number], operation.op, operation.value, operation.result
-            equal = same.setdefault(call, [])
-            ends = self.closes(number)
-            self.twins[number] = [j for j in equal[-_TWINS:] if self.closes(j) <= ends]
-            if not self.waits[number]:
-                equal.append(number)
-        ends = sorted(
-            (self.end[number], number)
-            for number in optional
-            if self.end[number] is not None
-        )
-        self.closing, self.closed = [end for end, _ in ends], [0]
-        for _, number in ends:
+            if operation.end is None:
+                # An equal one that may come earlier is as good, and spent first.
+                asked = self.key[number], operation.op, operation.value
+                self.twin[number] = same.get(asked)
+                if not self.waits[number]:
+                    same[asked] = number
+        ends = [(end, i) for i in optional if (end := self.end[i]) is not None]
+        self.closing, self.closed = [end for end, _ in sorted(ends)], [0]
+        for _, number in sorted(ends):
             self.closed.append(self.closed[-1] | 1 << number)
         self.observes = [
             o.end is not None and model.observes(o.op, o.result) for o in operations
@@ -138,11 +132,6 @@ class _OrderSearch:
         self.done = self.spent = 0
         self.passed = self.latest = -_NEVER
         self.taken = []
-
-    def closes(self, number):
-        """Return the time after which an operation cannot be spent any more."""
-        end = self.end[number]
-        return _NEVER if end is None or not self.timed else end
 
     def run(self, deadline):
         """Search, and return the `SearchResult`."""
@@ -177,7 +166,7 @@ class _OrderSearch:
     def _wait_for(self, forced):
         """Apply the constraints of the values to the search."""
         self.open = [number for number in self.open if number not in forced.needless]
-        self.twins = dict.fromkeys(self.twins, ())
+        self.twin = dict.fromkeys(self.twin)
         for number, before in forced.before.items():
             self.waits[number] |= before
 
@@ -213,16 +202,16 @@ class _OrderSearch:
         """Put an operation next if it fits; return True if it did."""
         if self.waits[number] & ~(self.done | self.spent):
             return False
-        for twin in self.twins.get(number, ()):
-            if not self.spent >> twin & 1 and self.closes(twin) >= self.latest:
-                return False
+        twin = self.twin.get(number)
+        if twin is not None and not self.spent >> twin & 1:
+            return False
         key, bit, end = self.key[number], 1 << number, self.end[number]
         state = self.state[key]
         after = self.step(state, *self.asked[number])
         unsure = end is None or number in self.optional
         if after is None or (unsure and after == state):
             return False
-        if unsure and self.closes(number) < self.latest:
+        if self.timed and unsure and end is not None and end < self.latest:
             return False
         if after != state:
             if self.forced:

@@ -3,7 +3,7 @@
 history_of, model_of, fitting                  validation of the arguments
 processor_s, deadline_of                       the time limit, in processor time
 nothing_to_judge, nothing_observed             histories that any store could produce
-result_of, after_of, given_by                  a model's view of one operation
+result_of, after_of, given_by, gives           a model's view of one operation
 needed, explains_programs                      orders that explain a history
 """
 
@@ -22,6 +22,7 @@ __all__ = [
     "explains_programs",
     "fitting",
     "given_by",
+    "gives",
     "history_of",
     "model_of",
     "needed",
@@ -111,6 +112,14 @@ def given_by(operation: Operation, model: Model) -> tuple:
     if model.observes(operation.op, result_of(operation)):
         return ()
     return model.gives(operation.op, operation.value)
+
+
+def gives(operation: Operation, value: Any, model: Model) -> bool:
+    """Return True if an operation can have put a value there that another one found."""
+    if value in given_by(operation, model):
+        return True
+    changes = not model.observes(operation.op, result_of(operation))
+    return changes and model.makes(operation.op, operation.value, value)
 
 
 def needed(order: Sequence[Operation], model: Model) -> list[Operation]:

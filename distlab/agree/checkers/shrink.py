@@ -17,6 +17,7 @@ from distlab.agree.checkers.preconditions import (
     after_of,
     deadline_of,
     given_by,
+    gives,
     processor_s,
     result_of,
 )
@@ -67,11 +68,6 @@ class _Shrinking:
         for number, operation in enumerate(self.operations):
             for value in given_by(operation, model):
                 self.givers[operation.key, value].add(number)
-        self.joining = [
-            number
-            for number, o in enumerate(self.operations)
-            if not given_by(o, model) and not model.observes(o.op, result_of(o))
-        ]
         self.needs = [self._needed(o) for o in self.operations]
 
     def found(self, until_s):
@@ -97,13 +93,13 @@ class _Shrinking:
         for value in self.model.finds(operation.op, operation.value, operation.result):
             found = operation.key, value
             if found not in self.givers:
-                self.givers[found] = {n for n in self.joining if self._makes(n, found)}
+                self.givers[found] = {
+                    number
+                    for number, o in enumerate(self.operations)
+                    if o.key == operation.key and gives(o, value, self.model)
+                }
             needs.append(self.givers[found])
         return tuple(filter(None, needs))
-
-    def _makes(self, number, found):
-        op, key, value = self.operations[number].call
-        return key == found[0] and self.model.makes(op, value, found[1])
 
     def _plain(self, kept):
         return self._asked([self.operations[number] for number in kept], ())
@@ -120,20 +116,27 @@ class _Shrinking:
         for number, operation in enumerate(self.operations):
             if number not in kept:
                 late = self.timed and operation.start > last
-                result = result_of(operation)
-                if late or self.model.observes(operation.op, result):
+                if late or self.model.observes(operation.op, result_of(operation)):
                     continue
-                over = operation.end is not None and operation.end < first
-                if self.timed and over:
-                    alone = self.model.alone(operation.op, operation.value)
-                    if alone and (operation.key, alone) in before:
+                if written := self._written(operation, first):
+                    if (operation.key, written.value) in before:
                         continue
-                    before.add((operation.key, alone))
-                    op, value = alone or (operation.op, operation.value)
-                    operation = operation._replace(op=op, value=value)
+                    before.add((operation.key, written.value))
+                operation = written or operation
                 optional.add(len(judged))
             judged.append(operation)
         return self._asked(judged, optional)
+
+    def _written(self, operation, first):
+        """Return an operation that ended before `first` as a write of what it gave.
+
+        One such write stands for all of a value, since each may be left out.
+        """
+        over = self.timed and operation.end is not None and operation.end < first
+        given = given_by(operation, self.model) if over else ()
+        if given and self.model.overwrites and "write" in self.model.operations:
+            return operation._replace(op="write", value=given[0])
+        return None
 
     def _asked(self, operations, optional):
         until = min(self.deadline, processor_s() + self.each_s)
@@ -155,9 +158,9 @@ class _Shrinking:
             number = look.pop(0)
             for givers in self.needs[number]:
                 if kept.isdisjoint(givers):
-                    before = [i for i in givers if i < number]
-                    kept.add(max(before) if before else min(givers))
-                    look.append(max(before) if before else min(givers))
+                    before = [i for i in givers if i < number] or [min(givers)]
+                    kept.add(max(before))
+                    look.append(max(before))
         return sorted(kept)
 
     def _without(self, kept, out):
