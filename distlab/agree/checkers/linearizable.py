@@ -74,14 +74,18 @@ def check_linearizable(
         )
         why = f"{within_s:g} s were too short {which}."
         return HistoryVerdict("inconclusive", name, why, history)
-    witness = _merged(orders, history)
+    return _explained(_merged(orders, history), history, name, model)
+
+
+def _explained(witness, history, name, model):
+    why = f"One order explains all {len(witness or ())} operations that took effect."
     if witness is None or not explains_in_time(witness, history, model):
         why = "The times are too coarse: operations of one client overlap in them."
-        return HistoryVerdict("inconclusive", name, why, history)
-    if why := nothing_observed(witness, model):
-        return HistoryVerdict("inconclusive", name, why, history)
-    why = f"One order explains all {len(witness)} operations that took effect."
-    return HistoryVerdict("ok", name, why, history, witness=tuple(witness))
+    elif untested := nothing_observed(witness, model):
+        why = untested
+    else:
+        return HistoryVerdict("ok", name, why, history, witness=tuple(witness))
+    return HistoryVerdict("inconclusive", name, why, history)
 
 
 def explains_in_time(
