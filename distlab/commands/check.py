@@ -97,7 +97,8 @@ def _lines(verdict, path):
 
 def _write(to, verdict, lines, name):
     picture = show.history(verdict)._repr_mimebundle_()["text/html"]
-    words = f"<h1>{escape(name)}</h1><pre>{escape(chr(10).join(lines))}</pre>"
+    said = escape("\n".join(lines))
+    words = f'<h1>{escape(name)}</h1><pre style="white-space:pre-wrap">{said}</pre>'
     try:
         to.write_text(document(words + picture, f"{name}: {verdict.answer}"), "utf-8")
     except OSError as error:
