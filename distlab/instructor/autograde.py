@@ -204,14 +204,17 @@ class _Runner:
 
     def run(self, source, number):
         """Run a cell; return its outputs."""
-        seconds = min(patience(self._settings.cell_timeout), self._settings.left())
+        left_s = self._settings.left()
+        seconds = min(patience(self._settings.cell_timeout), left_s)
         if not source.strip():
             return []
         if self._submission is None or seconds <= 0:
             why = "no time is left" if seconds <= 0 else "no process is left"
             return [trouble(f"This cell was not run: {why} for this submission.")]
         try:
-            outputs = self._submission.run(source, number, seconds, self._lost)
+            outputs = self._submission.run(
+                source, number, seconds, self._lost, min(4 * seconds, left_s)
+            )
         except TimeoutError as late:
             self._note(source, late.args[0])
             said = trouble(f"This cell was interrupted: {late.args[0]}.")
@@ -231,7 +234,7 @@ class _Runner:
             raise NotebookLost("no process of this submission is left")
         with self._submission.checks():
             yield
-        if why := self._submission.why_ended():
+        if why := self._submission.why_ended(wait_s=0):  # a failed check has waited
             self._note("a check", why)
             self._renew()
 

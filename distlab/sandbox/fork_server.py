@@ -13,7 +13,7 @@ import signal
 import socket
 import sys
 
-from distlab.processes.memory import resident_bytes
+from distlab.processes.memory import resident_bytes, use_large_pages
 from distlab.processes.server import Place, Server
 from distlab.sandbox import undo_patches
 from distlab.sandbox.limits import ResourceLimits, exceeded, set_limits
@@ -107,6 +107,7 @@ def main(described: str) -> None:
     undo_patches.remember()
     gc.collect()
     gc.freeze()
+    use_large_pages()
     place = _Notebooks(ResourceLimits(*limits), isolated=isolated)
     master = socket.socket(fileno=descriptor)
     place.server = Server(master, None, os.getppid(), place)
