@@ -45,9 +45,13 @@ class Marks:
         return max(0.0, sum(self.points.values()) - self.penalty)
 
 
-def students_of(gradebook: Gradebook) -> set[str]:
-    """Return the ids of all students in the gradebook."""
-    return {name for (name,) in gradebook.db.query(Student.id)}
+def students_of(gradebook: Gradebook) -> dict[str, dict]:
+    """Return id -> names, address and platform's id of each student, or ""."""
+    kinds = "first_name", "last_name", "email", "lms_user_id"
+    return {
+        one.id: {kind: getattr(one, kind) or "" for kind in kinds}
+        for one in gradebook.db.query(Student)
+    }
 
 
 def steps_of(gradebook: Gradebook, assignment: str) -> list[GradedCell]:
