@@ -6,6 +6,8 @@ import itertools
 import sys
 import warnings
 
+from distlab.show.canvas.matplotlib_page import figure_of
+
 # in a page: [class, words, contrast to what is behind them] of all that is written
 CONTRASTS = """root => {
     const settings = { willReadFrequently: true };
@@ -74,23 +76,32 @@ def pixels(picture):
 
 
 def assert_legible(picture):
-    """Hold that no text overlaps another or is cut by the edge of the page."""
+    """Hold at each width that no text overlaps another or is cut by the page's edge."""
+    for canvas in picture.canvases():
+        _assert_apart(figure_of(canvas), canvas.edge)
+
+
+def _assert_apart(figure, edge):
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    renderer = FigureCanvasAgg(picture.figure).get_renderer()
+    renderer = FigureCanvasAgg(figure).get_renderer()
+    found = figure.findobj(sys.modules["matplotlib.text"].Text)
+    page, wide = figure.bbox, f"at {figure.get_figwidth()} inches"
+    left, right = page.x0 + edge * figure.dpi, page.x1 - edge * figure.dpi
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing")
-        placed = [(t.get_text(), t.get_window_extent(renderer)) for t in texts(picture)]
-    page = picture.figure.bbox
+        placed = [(t.get_text(), t.get_window_extent(renderer)) for t in found]
+    placed = [(text, box) for text, box in placed if text]
     for text, box in placed:
-        assert page.x0 <= box.x0 and box.x1 <= page.x1, f"{text!r} is cut"
-        assert page.y0 <= box.y0 and box.y1 <= page.y1, f"{text!r} is cut"
+        assert left <= box.x0 and box.x1 <= right, f"{text!r} is cut {wide}"
+        assert page.y0 <= box.y0 and box.y1 <= page.y1, f"{text!r} is cut {wide}"
     placed.sort(key=lambda each: each[1].y0)
     for at, (one, a) in enumerate(placed):
         for other, b in itertools.takewhile(
             lambda each, top=a.y1: each[1].y0 < top - 1, placed[at + 1 :]
         ):
-            assert min(a.x1, b.x1) - max(a.x0, b.x0) <= 1, f"{one!r} lies on {other!r}"
+            over = min(a.x1, b.x1) - max(a.x0, b.x0)
+            assert over <= 1, f"{one!r} lies on {other!r} {wide}"
 
 
 # The words on the open view of a player, and where they are on the screen.

@@ -13,6 +13,8 @@ from soaks import nightly
 
 from distlab.errors import InvalidArgument
 from distlab.show import amdahl, compare, memory, pipeline, player, ratios, traffic
+from distlab.show.canvas.canvas import Canvas, write
+from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.theme import INK, MUTED, PAPER, WARNING, rank_color
 from distlab.show.reading.pipeline_cells import PipelineCells
 from distlab.trace import Event, Trace
@@ -147,12 +149,14 @@ def test_figures_are_drawn_silently_and_on_white(name, capfd):
 
 
 def test_the_test_of_legibility_would_notice_words_on_words():
-    picture = PICTURES["ratios"]()
-    one, other = texts(picture)[:2]
-    one.set_position(other.get_position())
-    one.set_transform(other.get_transform())
+    def draw():
+        canvas = Canvas(1.0)
+        write(canvas.page, 1, 0.5, "one")
+        write(canvas.page, 1.1, 0.5, "other")
+        return canvas
+
     with pytest.raises(AssertionError, match="lies on"):
-        assert_legible(picture)
+        assert_legible(Picture(draw))
 
 
 def test_titles_are_drawn_and_said():

@@ -10,8 +10,8 @@ from itertools import pairwise
 
 from distlab.show.canvas.canvas import (
     MARGIN,
-    PAGE_WIDTH,
     arrow,
+    page_width,
     points,
     shapes,
     strokes,
@@ -53,7 +53,7 @@ class ClientLanes:
         self.height = self.each * len(rows_of_time) - 0.14 * (len(rows_of_time) - 1)
         names = [width_of(read.name(client), _NAME) for client in clients]
         left = MARGIN + 0.2 + max(names, default=0.0) + 0.15
-        right = PAGE_WIDTH - MARGIN - 0.1
+        right = page_width() - MARGIN - 0.1
         for overhang in (0.0, None):  # the second pass knows what sticks out
             overhang = self._overhang() if overhang is None else overhang
             for strip in rows_of_time:
@@ -80,7 +80,7 @@ class ClientLanes:
         for (at, _), one in last.items():
             names, strip = self.read.names(one), self.rows_of_time[at]
             wide = width_of(names[min(self.level, len(names) - 1)], _SIZE)
-            out.append(strip.inch(one.start) + wide - (PAGE_WIDTH - MARGIN))
+            out.append(strip.inch(one.start) + wide - (page_width() - MARGIN))
         return min(0.9, max(out))
 
     def _until(self):
@@ -120,7 +120,7 @@ class ClientLanes:
         end = strip.inch(min(self.until[_known(one)], strip.end_s))
         for words in allowed:
             wide = width_of(words, _SIZE)
-            x = min(max(begin, free), PAGE_WIDTH - MARGIN - wide)
+            x = min(max(begin, free), page_width() - MARGIN - wide)
             within = x + wide <= max(begin + wide, end) + 1e-9
             if within and x >= max(strip.left, free):
                 return x, words

@@ -1,10 +1,14 @@
 """`Picture`: a drawing and its text alternative."""
 
 import warnings
+from collections.abc import Callable
+from functools import cached_property
 
 from distlab.errors import InvalidArgument
+from distlab.show.canvas.canvas import WIDTHS, Canvas, page_in_html
+from distlab.show.canvas.matplotlib_page import figure_of
+from distlab.show.canvas.svg_page import html_of
 from distlab.show.canvas.theme import PAPER
-from distlab.show.canvas.themed import themed
 
 __all__ = ["Picture"]
 
@@ -13,18 +17,33 @@ _KINDS = ("png", "svg", "pdf")
 
 
 class Picture:
-    """A matplotlib `figure` and its text alternative `alt`.
+    """A drawing at every width of a page, and its text alternative `alt`.
 
     Shows itself as the last line of a cell, in light and dark themes, and as its
     alternative text where there are no images.
+    draw: returns the canvas, laid out for the width of the page.
     """
 
-    def __init__(self, figure, alt: str):
-        self.figure = figure
-        self.alt = alt
+    def __init__(self, draw: Callable[[], Canvas]):
+        self._draw = draw
+        self._canvas = draw()
+        self.alt = self._canvas.alt
 
     def __repr__(self):
         return self.alt
+
+    @cached_property
+    def figure(self):
+        """The drawing as a matplotlib figure."""
+        return figure_of(self._canvas)
+
+    def canvases(self) -> list[Canvas]:
+        """Return the canvas for each of `WIDTHS`, without its heading."""
+        drawn = []
+        for width in WIDTHS:
+            with page_in_html(width):
+                drawn.append(self._draw())
+        return drawn
 
     def save(self, path) -> None:
         """Write the picture to a .png, .svg or .pdf file, described by `alt`.
@@ -71,5 +90,5 @@ class Picture:
             f'<img alt="{escape(self.alt)}" src="data:image/png;base64,{data}" '
             'style="max-width:100%">'
         )
-        html = themed(self.figure, lambda: self._drawn("svg"), self.alt, image)
+        html = html_of(self.canvases(), self.alt, image)
         return {"text/html": html, "image/png": data, "text/plain": self.alt}

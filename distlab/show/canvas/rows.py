@@ -7,7 +7,7 @@ a  b c    d   e    f         ranked: each invocation and response one step apart
 
 from bisect import bisect_right
 
-from distlab.show.canvas.canvas import strokes, write
+from distlab.show.canvas.canvas import MARGIN, inside, page_width, strokes, write
 from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import GRID, MUTED
 from distlab.show.canvas.time_axis import TimeAxis
@@ -65,13 +65,18 @@ class Ranked:
             if self.unit > _NEAR or x - half >= free:
                 lines.append((x, top, x, bottom + 0.05))
             if x - half >= free:
+                x = inside(x, half)
                 middle = {"size": _SIZE, "color": MUTED, "align": "center"}
                 write(page, x, bottom + 0.15, words, **middle)
                 free = x + half + _APART
         strokes(page, lines)
         strokes(page, [(self.left, bottom, self.right, bottom)], GRID)
-        x = self.right - width_of(self.caption, _SIZE)
-        write(page, x, bottom + 0.34, self.caption, size=_SIZE, color=MUTED)
+        words = self.caption
+        if width_of(words, _SIZE) > page_width() - 2 * MARGIN:
+            words = words.partition(";")[0]  # the legend has no room for more
+        half = width_of(words, _SIZE) / 2
+        how = {"size": _SIZE, "color": MUTED, "align": "center"}
+        write(page, inside(self.right - half, half), bottom + 0.34, words, **how)
 
 
 def clock_rows(clock: TimeAxis, count: int, begin_s: float, end_s: float) -> list:

@@ -5,7 +5,7 @@
 
 import math
 
-from distlab.show.canvas.canvas import strokes, write
+from distlab.show.canvas.canvas import inside, strokes, write
 from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import MUTED
 
@@ -98,16 +98,10 @@ class Ruler:
             x, words = self.inch(number), self.words(number)
             strokes(page, [(x, top, x, bottom)], zorder=0)
             half = width_of(words, _SIZE) / 2
-            if x - half > taken:
+            middle = inside(x, half)
+            if middle - half > taken:
                 strokes(page, [(x, bottom, x, bottom + 0.05)], MUTED)
-                write(
-                    page,
-                    x,
-                    bottom + 0.15,
-                    words,
-                    size=_SIZE,
-                    color=MUTED,
-                    align="center",
-                )
-                taken = x + half + _APART
+                how = {"size": _SIZE, "color": MUTED, "align": "center"}
+                write(page, middle, bottom + 0.15, words, **how)
+                taken = middle + half + _APART
         strokes(page, [(self.left, bottom, self.right, bottom)], MUTED)

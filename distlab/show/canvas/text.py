@@ -43,16 +43,18 @@ def fitted(text: str, width: float, size: float, bold: bool = False) -> str:
     return text.rstrip() + "…"
 
 
-def wrapped(text: str, width: float, size: float, *, most: int = 20) -> list[str]:
+def wrapped(
+    text: str, width: float, size: float, *, most: int = 20, bold: bool = False
+) -> list[str]:
     """Return `text` in at most `most` lines of `width` inches, broken between words."""
     lines = []
     for word in text.split():
         longer = f"{lines[-1]} {word}" if lines else word
-        if lines and (len(lines) == most or width_of(longer, size) <= width):
+        if lines and (len(lines) == most or width_of(longer, size, bold) <= width):
             lines[-1] = longer
         else:
             lines.append(word)
-    return [fitted(line, width, size) for line in lines]
+    return [fitted(line, width, size, bold) for line in lines]
 
 
 def load_quietly():

@@ -1,6 +1,6 @@
 """`TimeAxis`: the time axis of a trace."""
 
-from distlab.show.canvas.canvas import strokes, write
+from distlab.show.canvas.canvas import inside, strokes, write
 from distlab.show.canvas.scale import round_numbers
 from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import GRID, MUTED
@@ -8,7 +8,8 @@ from distlab.show.canvas.theme import GRID, MUTED
 __all__ = ["TimeAxis"]
 
 _UNITS = (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6))
-_LETTERS = {"size": 8, "color": MUTED}
+_LETTERS = {"size": 8.25, "color": MUTED}
+_APART = 0.12
 _NEAR = 0.2  # of the width: a first event this close to zero leaves the axis at zero
 
 
@@ -51,10 +52,16 @@ class TimeAxis:
     def draw(self, page, top: float, height: float) -> None:
         """Draw the grid over a panel, and under it the numbers and the caption."""
         bottom = top + height
+        taken = 0.0
         for number in round_numbers(*self.limits, 8):
-            x = self.inch(self.zero_s + number * self.unit_s)
+            x, words = self.inch(self.zero_s + number * self.unit_s), f"{number:.6g}"
+            half = width_of(words, _LETTERS["size"]) / 2
             strokes(page, [(x, top, x, bottom + 0.05)])
-            write(page, x, bottom + 0.15, f"{number:.6g}", align="center", **_LETTERS)
+            middle = inside(x, half)
+            if middle - half > taken:
+                write(page, middle, bottom + 0.15, words, align="center", **_LETTERS)
+                taken = middle + half + _APART
         strokes(page, [(self.left, bottom, self.right, bottom)], GRID)
-        x = self.right - width_of(self.caption, _LETTERS["size"])
-        write(page, x, bottom + 0.34, self.caption, **_LETTERS)
+        half = width_of(self.caption, _LETTERS["size"]) / 2
+        x = inside(self.right - half, half)
+        write(page, x, bottom + 0.34, self.caption, align="center", **_LETTERS)

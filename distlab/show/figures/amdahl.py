@@ -9,7 +9,7 @@
 from collections.abc import Sequence
 
 from distlab.errors import InvalidArgument
-from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
+from distlab.show.canvas.canvas import MARGIN, Canvas, bars, page_width, strokes, write
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import readable_number
 from distlab.show.canvas.text import width_of
@@ -38,13 +38,17 @@ def amdahl(
             f"workers is 1 to {_MOST} numbers from 1 on, and got {workers!r}. "
             "For example: amdahl(0.25, [1, 2, 4, 8])"
         )
+    return Picture(lambda: _drawn(serial, workers, title))
+
+
+def _drawn(serial, workers, title):
     dark, light = {"color": rank_color(0)}, {"color": tint(rank_color(0), 0.35)}
     key = [(dark, "serial"), (light, "parallel, shared by the workers")]
     canvas = Canvas(_HEAD + _PITCH * len(workers), title=title, key=key)
     page, top = canvas.page, canvas.top + _HEAD
     names = [plural(n, "worker") for n in workers]
     left = MARGIN + max(width_of(name, _SIZE) for name in names) + 0.2
-    speed_at = PAGE_WIDTH - MARGIN
+    speed_at = page_width() - MARGIN
     time_at = speed_at - width_of("speed-up", _SIZE) - 0.35
     right = time_at - width_of("0.000", _SIZE) - 0.35
     write(page, time_at, top - 0.2, "time", size=_SIZE, color=MUTED, align="right")
@@ -69,4 +73,4 @@ def amdahl(
     line = (serial_end, top - 0.05, serial_end, top + _PITCH * len(workers))
     strokes(page, [line], MUTED, dashed=True, zorder=6, gid="serial part")
     said = f"Serial fraction {readable_number(serial)}; one worker takes 1."
-    return canvas.picture([said, "; ".join(described) + "."])
+    return canvas.described([said, "; ".join(described) + "."])

@@ -12,7 +12,15 @@ from itertools import groupby
 from operator import itemgetter
 
 from distlab.errors import InvalidArgument
-from distlab.show.canvas.canvas import MARGIN, Canvas, arrow, bars, write
+from distlab.show.canvas.canvas import (
+    MARGIN,
+    Canvas,
+    arrow,
+    bars,
+    is_narrow,
+    page_width,
+    write,
+)
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.text import fitted, literal, wrapped
 from distlab.show.canvas.theme import GRID, MUTED, PAPER, rank_color, tint
@@ -21,8 +29,7 @@ from distlab.show.reading.alt_text import plural
 __all__ = ["dataflow"]
 
 _SIZE, _LINE, _PAD, _GAP, _MOST, _APART = 9, 0.19, 0.09, 0.34, 10, 0.1
-_WIDTHS, _BETWEEN = (1.85, 1.75, 2.1, 1.75), 0.61
-_LEFTS = [MARGIN + sum(_WIDTHS[:at]) + at * _BETWEEN for at in range(4)]
+_SHARES, _GUTTER = (1.85, 1.75, 2.1, 1.75), 0.065  # of the page
 _HEADS = ("input splits", "map tasks", "reduce tasks", "output")
 _EXAMPLE = (
     'dataflow(["the cat"], runs=[[[("cat", 1)], [("the", 1)]]], '
@@ -37,14 +44,27 @@ def dataflow(splits, runs, parts, title: str = "") -> Picture:
         each reduce task. parts: for each reduce task the pairs that it writes.
     Raises: InvalidArgument for lists that do not fit each other.
     """
-    return _Dataflow(*_checked(splits, runs, parts)).picture(literal(title))
+    data = _checked(splits, runs, parts)
+    return Picture(lambda: _Dataflow(*data).canvas(literal(title)))
 
 
 class _Dataflow:
     """Four columns of boxes and the arrows between them, in inches on the page."""
 
     def __init__(self, splits, runs, parts):
-        self.splits = [wrapped(text, _WIDTHS[0] - 0.2, _SIZE) for text in splits]
+        inner = page_width() - 2 * MARGIN
+        self.between, self.stacked = _GUTTER * inner, is_narrow()
+        room = inner - (1 if self.stacked else 3) * self.between
+        shares = [1, 1, 1, 1] if self.stacked else _SHARES
+        scale = room / sum(shares[: 2 if self.stacked else 4])
+        self.widths = [share * scale for share in shares]
+        self.lefts = [
+            MARGIN
+            + sum(self.widths[: at % 2 if self.stacked else at])
+            + (at % 2 if self.stacked else at) * self.between
+            for at in range(4)
+        ]
+        self.splits = [wrapped(text, self.widths[0] - 0.2, _SIZE) for text in splits]
         self.runs = [[_lines(run) for run in row] for row in runs]
         self.merged = [_merged([row[r] for row in runs]) for r in range(len(parts))]
         self.groups = [_lines(groups) for groups in self.merged]
@@ -57,23 +77,30 @@ class _Dataflow:
         both = zip(self.groups, self.parts, strict=True)
         self.lower = [max(map(_high, sides)) for sides in both]
 
-    def picture(self, title):
+    def canvas(self, title):
         maps, reduces = len(self.runs), len(self.parts)
         head = f"{plural(maps, 'map task')}, {plural(reduces, 'reduce task')}; the "
         head += f"shuffle moves {plural(self.pairs, 'pair')}."
-        room = max(_room(self.heights), _room(self.lower)) + 0.4
+        rooms = _room(self.heights), _room(self.lower)
+        if self.stacked:
+            head += " A colour: the reduce task that a pair goes to."
+        room = sum(rooms) + 0.8 if self.stacked else max(rooms) + 0.4
         canvas = Canvas(room, title=title, subtitle=head)
-        self.page, self.top = canvas.page, canvas.top + 0.4
-        for x, text in zip(_LEFTS, _HEADS, strict=True):
-            write(self.page, x, self.top - 0.2, text, color=MUTED, bold=True)
-        x = _LEFTS[2] - _BETWEEN / 2
-        write(self.page, x, self.top - 0.2, "shuffle", color=MUTED, align="center")
-        into = self._draw_reduces(room - 0.4)
-        self._draw_maps(room - 0.4, into)
-        return canvas.picture([head, *self._described()])
+        self.page, top = canvas.page, canvas.top + 0.4
+        below = top + rooms[0] + 0.4 if self.stacked else top
+        for at, (x, text) in enumerate(zip(self.lefts, _HEADS, strict=True)):
+            y = (top if at < 2 else below) - 0.2
+            write(self.page, x, y, text, color=MUTED, bold=True)
+        if not self.stacked:
+            x = self.lefts[2] - self.between / 2
+            write(self.page, x, top - 0.2, "shuffle", color=MUTED, align="center")
+        tall = room - 0.4
+        into = self._draw_reduces(below, rooms[1] if self.stacked else tall)
+        self._draw_maps(top, rooms[0] if self.stacked else tall, into)
+        return canvas.described([head, *self._described()])
 
-    def _draw_maps(self, room, into):
-        y = self.top + (room - _room(self.heights)) / 2 + _GAP
+    def _draw_maps(self, top, room, into):
+        y = top + (room - _room(self.heights)) / 2 + _GAP
         for m, (text, row) in enumerate(zip(self.splits, self.runs, strict=True)):
             self._name(1, y, f"map {m}")
             self._name(0, y, f"split {m}")
@@ -83,41 +110,42 @@ class _Dataflow:
                 color = rank_color(r)
                 at = self._box(1, start, lines, tint(color, 0.18), color)
                 start += _high(lines)
-                if lines:  # arrows into one reduce end side by side
+                if (
+                    lines and not self.stacked
+                ):  # arrows into one reduce end side by side
                     apart = _APART * (m - (len(self.runs) - 1) / 2)
-                    ends = (_LEFTS[2] - 0.04, into[r] + apart)
-                    begin = (_LEFTS[1] + _WIDTHS[1], at)
+                    ends = (self.lefts[2] - 0.04, into[r] + apart)
+                    begin = (self.lefts[1] + self.widths[1], at)
                     arrow(self.page, begin, ends, color, width=1.2)
-            ends = (_LEFTS[1] - 0.04, middle)
-            arrow(self.page, (_LEFTS[0] + _WIDTHS[0], middle), ends, MUTED)
+            ends = (self.lefts[1] - 0.04, middle)
+            arrow(self.page, (self.lefts[0] + self.widths[0], middle), ends, MUTED)
             y += self.heights[m] + _GAP
 
-    def _draw_reduces(self, room):
+    def _draw_reduces(self, top, room):
         """Draw the right side; return the height of the arrows into each reduce."""
-        y, into = self.top + (room - _room(self.lower)) / 2 + _GAP, []
+        y, into = top + (room - _room(self.lower)) / 2 + _GAP, []
         for r, (groups, part) in enumerate(zip(self.groups, self.parts, strict=True)):
             color = rank_color(r)
             self._name(2, y, f"reduce {r}")
             self._name(3, y, f"part {r}")
             into.append(self._box(2, y, groups, tint(color, 0.18), color))
             at = self._box(3, y, part, tint(color, 0.4), color)
-            start = _LEFTS[2] + _WIDTHS[2]
-            arrow(self.page, (start, at), (_LEFTS[3] - 0.04, at), color, width=1.2)
+            start = self.lefts[2] + self.widths[2]
+            arrow(self.page, (start, at), (self.lefts[3] - 0.04, at), color, width=1.2)
             y += self.lower[r] + _GAP
         return into
 
     def _name(self, column, y, text):
-        write(self.page, _LEFTS[column], y - 0.1, text, color=MUTED)
+        write(self.page, self.lefts[column], y - 0.1, text, color=MUTED)
 
     def _box(self, column, y, lines, fill, edge=GRID):
         """Draw a box with lines of text; return the height of its middle."""
-        left, wide, high = _LEFTS[column], _WIDTHS[column], _high(lines)
+        left, wide, high = self.lefts[column], self.widths[column], _high(lines)
         bars(self.page, [(left, y, left + wide, y + high)], fill, edge=edge, gid="box")
         for at, line in enumerate(lines):
             text = fitted(line, wide - 0.2, _SIZE)
-            write(
-                self.page, left + 0.1, y + _PAD + _LINE * (at + 0.5), text, size=_SIZE
-            )
+            middle = y + _PAD + _LINE * (at + 0.5)
+            write(self.page, left + 0.1, middle, text, size=_SIZE, on=fill)
         return y + high / 2
 
     def _described(self):

@@ -7,9 +7,9 @@ rank 1 ██▒▒▒▒▒▒▒▒▒▒▒▒██ expert 1 on rank 1   ▆
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import (
     MARGIN,
-    PAGE_WIDTH,
     Canvas,
     bars,
+    page_width,
     shapes,
     strokes,
     write,
@@ -23,6 +23,7 @@ from distlab.show.reading.amounts import checked_amount
 __all__ = ["experts"]
 
 _SIZE, _HEIGHT, _HEAD, _BOX, _BANDS = 8.5, 3.2, 0.35, 0.14, 2.6
+_WIDE = 8.0
 _EXAMPLE = "experts([[8, 2], [6, 4]], [0, 1], routed=[[8, 3], [6, 4]], capacity=12)"
 
 
@@ -39,7 +40,9 @@ def experts(kept, owners=None, *, routed=None, capacity=None, title="") -> Pictu
         owners, routed, capacity = kept.owners, kept.routed, kept.capacity
         kept = kept.kept
     kept, routed = _checked(kept, owners), _checked(routed or kept, owners)
-    return _Experts(kept, owners, routed, capacity).picture(literal(title))
+    return Picture(
+        lambda: _Experts(kept, owners, routed, capacity).canvas(literal(title))
+    )
 
 
 class _Experts:
@@ -52,7 +55,9 @@ class _Experts:
         self.full = max(*chosen, capacity or 0, 1)
         sums = [sum(row) for row in kept]
         most = max(max(sums) * len(sums), max(self.load) * len(owners), 1)
-        self.height = max(_HEIGHT, 0.24 * max(len(kept), len(owners)))
+        self.narrow = page_width() < _WIDE  # counts then stand below names, no bars
+        least = 0.4 if self.narrow else 0.24
+        self.height = max(_HEIGHT, least * max(len(kept), len(owners)))
         self.scale = 0.8 * self.height / most  # inches for a token
         self.ranks = [f"rank {rank}: {count:,}" for rank, count in enumerate(sums)]
         self.names = [f"expert {e} on rank {rank}" for e, rank in enumerate(owners)]
@@ -64,9 +69,11 @@ class _Experts:
         rank, name, count = (max(width_of(text, _SIZE) for text in w) for w in words)
         self.left = MARGIN + rank + 0.1
         self.right = self.left + 2 * _BOX + _BANDS
-        self.begin, self.end = self.right + name + 0.2, PAGE_WIDTH - MARGIN - count
+        if self.narrow:
+            self.right = page_width() - MARGIN - max(name, count) - 0.08
+        self.begin, self.end = self.right + name + 0.2, page_width() - MARGIN - count
 
-    def picture(self, title):
+    def canvas(self, title):
         dropped, kept = sum(self.over), sum(self.load)
         head = f"Choices of {plural(len(self.names), 'expert')}: {kept:,} kept, "
         head += f"{dropped:,} dropped (hatched)."
@@ -77,14 +84,14 @@ class _Experts:
         self._draw_bands()
         for expert in range(len(self.names)):
             self._draw_load(expert)
-        if self.capacity is not None:
+        if self.capacity is not None and not self.narrow:
             x, y = self._x(self.capacity), self.top
             line = (x, y - 0.1, x, y + self.height)
             strokes(self.page, [line], INK, dashed=True, zorder=6, gid="capacity")
             write(self.page, x, y - 0.2, "capacity", size=_SIZE, align="center")
         each = [f"{a}: {b}" for a, b in zip(self.names, self.counts, strict=True)]
         described = "; ".join(self.ranks + each).capitalize()
-        return canvas.picture([head, f"{described}."])
+        return canvas.described([head, f"{described}."])
 
     def _draw_bands(self):
         many, a, b = len(self.names), self.left + _BOX, self.right - _BOX
@@ -107,6 +114,11 @@ class _Experts:
         high = max(self.load[expert] * self.scale / 2, 0.01)
         box = (x - _BOX, y - high, x, y + high)
         bars(self.page, [box], rank_color(self.owners[expert]), gid="expert")
+        text, color = self.counts[expert], WARNING if self.over[expert] else MUTED
+        if self.narrow:
+            write(self.page, x + 0.08, y - 0.08, self.names[expert], size=_SIZE)
+            write(self.page, x + 0.08, y + 0.08, text, size=_SIZE, color=color)
+            return
         write(self.page, x + 0.08, y, self.names[expert], size=_SIZE)
         looks = [{"color": rank_color(r), "gid": "load"} for r in range(len(self.kept))]
         looks += [{"color": PAPER, "edge": WARNING, "hatch": "/////", "gid": "dropped"}]
@@ -116,7 +128,6 @@ class _Experts:
             done += count
             if count:
                 bars(self.page, [box], **look)
-        text, color = self.counts[expert], WARNING if self.over[expert] else MUTED
         write(self.page, self.end, y, text, size=_SIZE, color=color)
 
     def _x(self, tokens):

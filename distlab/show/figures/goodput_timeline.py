@@ -6,7 +6,15 @@
 
 from distlab.cost.long_run import Life
 from distlab.errors import InvalidArgument
-from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
+from distlab.show.canvas.canvas import (
+    MARGIN,
+    Canvas,
+    bars,
+    is_narrow,
+    page_width,
+    strokes,
+    write,
+)
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Ruler, Scale, readable_number
 from distlab.show.canvas.text import fitted, literal, width_of
@@ -43,9 +51,16 @@ def goodput_timeline(lives, title: str = "") -> Picture:
             "save_s=120), 86400)})"
         )
     lives = {literal(name): life for name, life in lives.items()}
+    return Picture(lambda: _drawn(lives, title))
+
+
+def _drawn(lives, title):
     names = {name: fitted(name, _WIDEST_NAME, _NAME) for name in lives}
     left = MARGIN + max(width_of(name, _NAME) for name in names.values()) + 0.2
-    right = PAGE_WIDTH - MARGIN - width_of("goodput", _SIZE) - 0.25
+    right = page_width() - MARGIN - width_of("goodput", _SIZE) - 0.25
+    above = 0.16 if is_narrow() else 0.0  # names and goodput stand above the bars
+    if above:
+        left, right = MARGIN, page_width() - MARGIN
     hours = max(life.seconds for life in lives.values()) / 3600
     scale = Scale([0.0, hours], log=False, from_zero=True)
     ruler = Ruler(scale, (left, right), readable_number)
@@ -54,22 +69,28 @@ def goodput_timeline(lives, title: str = "") -> Picture:
     key = [({"color": color}, words) for words, color in looks.values()]
     canvas = Canvas(_HEAD + _PITCH * len(lives) + _FOOT, title=title, key=key)
     page, top = canvas.page, canvas.top + _HEAD
-    write(page, PAGE_WIDTH - MARGIN, top - 0.16, "goodput", color=MUTED, align="right")
+    write(
+        page, page_width() - MARGIN, top - 0.16, "goodput", color=MUTED, align="right"
+    )
     write(page, left, top - 0.16, "time, h", color=MUTED)
-    strokes(page, [(MARGIN, top, PAGE_WIDTH - MARGIN, top)])
+    strokes(page, [(MARGIN, top, page_width() - MARGIN, top)])
     ruler.draw(page, top, top + _PITCH * len(lives))
     for number, (name, life) in enumerate(lives.items()):
         y = top + (number + 0.5) * _PITCH
-        write(page, MARGIN, y, names[name], size=_NAME)
+        write(page, MARGIN, y - above, names[name], size=_NAME)
         for kind, (_, color) in looks.items():
             spans = [span[1:] for span in life.spans if span.kind == kind]
             ends = [[ruler.inch(second / 3600) for second in span] for span in spans]
-            boxes = [(begin, y - 0.16, end, y + 0.16) for begin, end in ends]
+            boxes = [
+                (begin, y - 0.16 + above, end, y + 0.16 + above / 2)
+                for begin, end in ends
+            ]
             if boxes:
                 bars(page, boxes, color, gid=kind)
         words = f"{life.goodput:.1%}"
-        write(page, PAGE_WIDTH - MARGIN, y, words, mono=True, bold=True, align="right")
-    return canvas.picture(map(_described, lives, lives.values()))
+        how = {"mono": True, "bold": True, "align": "right"}
+        write(page, page_width() - MARGIN, y - above, words, **how)
+    return canvas.described(map(_described, lives, lives.values()))
 
 
 def _described(name, life):

@@ -10,8 +10,9 @@ from collections import Counter
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import (
     MARGIN,
-    PAGE_WIDTH,
     Canvas,
+    is_narrow,
+    page_width,
     shapes,
     strokes,
     write,
@@ -47,10 +48,23 @@ def histogram(series, *, x_label: str, title: str = "", log_y: bool = False) -> 
     width, whole = _binning([number for _, numbers in rows for number in numbers])
     counts = [Counter(math.floor(n / width + 0.5) for n in ns) for _, ns in rows]
     described = [_spread(numbers, whole) for _, numbers in rows]
+    form = width, whole, log_y
+    return Picture(
+        lambda: _drawn(rows, counts, described, form, literal(x_label), title)
+    )
+
+
+def _drawn(rows, counts, described, form, x_label, title):
+    """Return the canvas; form: the width of a bin, whether integers, and log_y."""
+    width, whole, log_y = form
     names = [fitted(name, _WIDEST_NAME, _NAME) for name, _ in rows]
     left = MARGIN + max(width_of(name, _NAME) for name in names) + 0.2
-    end = PAGE_WIDTH - MARGIN
+    end = page_width() - MARGIN
     right = end - max(width_of(words, _SIZE) for words in described) - 0.2
+    above = 0.36 if is_narrow() else 0.0  # names and words stand above the bars
+    if above:
+        left, right = MARGIN, end
+    pitch = _PITCH + above
     ends = [width * (min(map(min, counts)) - 1), width * (max(map(max, counts)) + 1)]
     ruler = Ruler(Scale(ends, log=False), (left, right), readable_number, whole=whole)
     measure = "logarithm of the count" if log_y else "count"
@@ -58,23 +72,28 @@ def histogram(series, *, x_label: str, title: str = "", log_y: bool = False) -> 
     if whole:
         held = "one integer" if width == 1 else f"{readable_number(width)} integers"
         key.append((None, f"each bar: {held}"))
-    canvas = Canvas(_HEAD + _PITCH * len(rows) + _FOOT, title=title, key=key)
+    canvas = Canvas(_HEAD + pitch * len(rows) + _FOOT, title=title, key=key)
     page, top = canvas.page, canvas.top + _HEAD
-    words = fitted(literal(x_label), end - left, _SIZE)
+    words = fitted(x_label, end - left, _SIZE)
     write(page, left, top - 0.16, words, size=_SIZE, color=MUTED)
-    ruler.draw(page, top, top + _PITCH * len(rows))
+    ruler.draw(page, top, top + pitch * len(rows))
     for row, count in enumerate(counts):
-        foot = top + (row + 1) * _PITCH - 0.06
+        foot = top + (row + 1) * pitch - 0.06
         middle = foot - _HIGH / 2
-        write(page, MARGIN, middle, names[row], size=_NAME)
+        name_y = words_y = middle
+        if above:
+            name_y, words_y = foot - _HIGH - 0.3, foot - _HIGH - 0.12
+        write(page, MARGIN, name_y, names[row], size=_NAME)
         corners = _bars(count, width, foot, ruler, log_y, whole)
         shapes(page, corners, rank_color(row), gid=rows[row][0])
         strokes(page, [(left, foot, right, foot)])
-        write(page, end, middle, described[row], size=_SIZE, color=MUTED, align="right")
-    said = [f"Histogram of {literal(x_label)}."]
+        words = fitted(described[row], end - MARGIN, _SIZE)
+        how = {"color": MUTED, "align": "left" if above else "right"}
+        write(page, left if above else end, words_y, words, size=_SIZE, **how)
+    said = [f"Histogram of {x_label}."]
     for (name, numbers), words, count in zip(rows, described, counts, strict=True):
         said.append(f"{name}: {words}{_shape(numbers, count, width)}.")
-    return canvas.picture(said)
+    return canvas.described(said)
 
 
 def _binning(numbers):

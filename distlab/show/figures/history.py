@@ -7,7 +7,7 @@ A verdict adds the order that explains the responses, as numbers, or the few ope
 that no order explains.
 """
 
-from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, write
+from distlab.show.canvas.canvas import MARGIN, Canvas, page_width, write
 from distlab.show.canvas.client_lanes import ClientLanes
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.rows import clock_rows, ranked_rows
@@ -38,7 +38,8 @@ def history(history_or_verdict, title: str = "", key=None) -> Picture:
 
     Raises: InvalidArgument if there are no operations in it, or none on that key.
     """
-    return _History(Histories(history_or_verdict, key)).picture(title)
+    read = Histories(history_or_verdict, key)
+    return Picture(lambda: _History(read).canvas(title))
 
 
 class _History:
@@ -120,8 +121,8 @@ class _History:
         end_s = clock.zero_s + clock.limits[1] * clock.unit_s
         return clock_rows(clock, count, begin_s, end_s)
 
-    def picture(self, title):
-        """Return the drawn picture."""
+    def canvas(self, title):
+        """Return the canvas."""
         read, lanes = self.read, self.lanes
         subtitle = " ".join([f"{read.headline().capitalize()}.", *self.notes])
         how, why = self._verdict()
@@ -138,13 +139,13 @@ class _History:
         lanes.draw(canvas.page, y - 0.06)
         if not lanes.drawn:
             words = {"size": 10, "color": MUTED, "align": "center"}
-            middle = PAGE_WIDTH / 2, y + lanes.height / 2
+            middle = page_width() / 2, y + lanes.height / 2
             write(canvas.page, *middle, "no operations were made", **words)
         said = [f"History of {read.headline()}.", *self.notes, *read.sentences()]
         said += [read.lane_words(client) for client in self.clients[:_MOST_TOLD]]
         more = len(read.clients) - _MOST_TOLD
         said += [f"And {plural(more, 'more client')}."] if more > 0 else []
-        return canvas.picture(said)
+        return canvas.described(said)
 
     def _verdict(self):
         """Return the verdict in a few words, and the lines of its reason."""
@@ -152,7 +153,7 @@ class _History:
         if not judged.how:
             return "", []
         how = f"{judged.model}: {judged.how}" if judged.model else judged.how
-        width = PAGE_WIDTH - 2 * MARGIN
+        width = page_width() - 2 * MARGIN
         return capital(how), wrapped(capital(judged.why), width, _SAID, most=4)
 
     def _key(self):

@@ -15,10 +15,11 @@ from collections import Counter
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import (
     MARGIN,
-    PAGE_WIDTH,
     Canvas,
     arrow,
     bars,
+    is_narrow,
+    page_width,
     pill,
     strokes,
     write,
@@ -153,7 +154,7 @@ def lineage(data, title: str = "") -> Picture:
         )
     if not found.nodes:
         raise InvalidArgument("this lineage is empty: there is nothing to draw.")
-    return _Drawing(found).picture(title)
+    return Picture(lambda: _Drawing(found).canvas(title))
 
 
 class _Drawing:
@@ -165,22 +166,26 @@ class _Drawing:
         members = self.layout.members
         self.shown = [(stage, node) for stage in members for node in members[stage]]
         self.ran = has_run(lineage)
-        count = len(self.layout.columns)
-        room = PAGE_WIDTH - 2 * MARGIN
+        self.columns = self.layout.columns
+        self.stacked = is_narrow() and len(self.columns) > 1
+        if self.stacked:  # below each other; arrows between stages at the right
+            self.columns = [[stage for column in self.columns for stage in column]]
+        count = len(self.columns)
+        room = page_width() - 2 * MARGIN - (0.4 if self.stacked else 0)
         self.apart = min(_APART, 0.2 * room / count)
         self.wide = min(_WIDEST, (room - self.apart * (count - 1)) / count)
         self.states = {node.id: _states(node, self.ran) for _, node in self.shown}
 
-    def picture(self, title):
+    def canvas(self, title):
         notes = []
         if self.layout.hidden:
             notes.append(f"{plural(self.layout.hidden, 'RDD')} left out.")
-        tall = max(map(self._column_height, self.layout.columns))
+        tall = max(map(self._column_height, self.columns))
         subtitle = " ".join([f"{headline(self.lineage)}.", *notes])
         canvas = Canvas(tall + 0.3, title=title, subtitle=subtitle, key=self._key())
         self.page, self.top = canvas.page, canvas.top + 0.12
         self.boxes = {}  # (stage, id) -> (left, top, right, bottom)
-        for column, numbers in enumerate(self.layout.columns):
+        for column, numbers in enumerate(self.columns):
             y = self.top
             for number in numbers:
                 self._draw_stage(column, number, y)
@@ -191,7 +196,7 @@ class _Drawing:
             for parent in node.parents:
                 self._join(stage, node, parent)
         said = [f"Lineage of {headline(self.lineage)}.", *notes]
-        return canvas.picture([*said, *sentences(self.lineage)])
+        return canvas.described([*said, *sentences(self.lineage)])
 
     def _key(self):
         states = {state for some in self.states.values() for state in some}
@@ -223,8 +228,8 @@ class _Drawing:
         stage = self.stages.get(number)
         skipped = self.ran and stage is not None and stage.skipped
         look = {"fill": PAPER, "dashed": True} if skipped else {"fill": TRACK}
-        drawn = pill(self.page, (left, top, right, bottom), GRID, **look)
-        drawn.set(edgecolor=MUTED if skipped else GRID, zorder=1, gid="stage")
+        box, edge = (left, top, right, bottom), MUTED if skipped else GRID
+        pill(self.page, box, edge, zorder=1, gid="stage", **look)
         name = f"stage {number}" if stage else "no stage yet"
         write(self.page, left + _INSET, top + 0.15, name, size=_HEAD, bold=True)
         words = fitted(outcome(stage, self.ran), self.wide - 2 * _INSET, _SMALL)
@@ -238,8 +243,8 @@ class _Drawing:
     def _draw_node(self, node, box):
         left, top, right, _ = box
         edge = _KEPT if node.cached else tint(MUTED, 0.6)
-        drawn = pill(self.page, box, edge)
-        drawn.set(zorder=2, linewidth=1.8 if node.cached else 0.9, gid="node")
+        width = 1.8 if node.cached else 0.9
+        pill(self.page, box, edge, width=width, zorder=2, gid="node")
         room = right - left - 2 * _INSET
         name = fitted(literal(node.name, 40), room, _SIZE, bold=True)
         write(self.page, left + _INSET, top + 0.14, name, size=_SIZE, bold=True)
@@ -314,6 +319,11 @@ class _Drawing:
         share = (others.index(parent) + 1) / (len(others) + 1)
         begin = source[2], source[1] + 0.5 * _BOX
         end = target[0], target[1] + share * _BOX
+        if self.stacked:
+            x0, y0, end = *begin, (target[2], end[1])
+            begin = x0 + 0.18 + 0.1 * share, end[1]
+            bend = [(x0, y0, begin[0], y0), (begin[0], y0, *begin)]
+            strokes(self.page, bend, INK, width=2.2, gid="wide", zorder=4)
         arrow(self.page, begin, end, INK, width=2.2, gid="wide")
 
     def _around(self, source, target):

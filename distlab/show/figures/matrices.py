@@ -8,8 +8,10 @@ each rank  └──┴──┘                  │  1  │   64 KiB
                                     └─────┘
 """
 
+import itertools
+
 from distlab.errors import InvalidArgument
-from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
+from distlab.show.canvas.canvas import MARGIN, Canvas, bars, page_width, strokes, write
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.text import literal, width_of
 from distlab.show.canvas.theme import GRID, INK, MUTED, PAPER, rank_color, tint
@@ -23,6 +25,7 @@ _CUTS = {
     "sums": "a partial sum on each rank",
 }
 _GAP, _LEAST, _TALL = 0.16, 0.3, 1.9  # inches
+_LINE = 0.35 + _TALL + 0.75
 _NAME, _SMALL = 9.5, 8.25
 _EXAMPLE = (
     'For example: matrices([("x", 64, 32, ""), "·", ("W", 32, 128, "columns")], 4)'
@@ -41,16 +44,17 @@ def matrices(steps, ranks: int, *, title: str = "") -> Picture:
     steps = [_checked(step) for step in steps]
     if not steps or type(ranks) is not int or not 0 < ranks <= 16:
         raise InvalidArgument(f"steps are drawn for 1 to 16 ranks. {_EXAMPLE}")
-    found = [step for step in steps if isinstance(step, tuple)]
-    words = sum(_wide(step) for step in steps if isinstance(step, str))
-    room = PAGE_WIDTH - 2 * MARGIN - words - _GAP * (len(steps) - 1)
-    longest = max((rows for _, rows, _, _ in found), default=1)
-    scale = min(room / max(1, sum(c for *_, c, _ in found)), _TALL / longest)
-    while sum(max(_LEAST, c * scale) for *_, c, _ in found) > room:
-        scale *= 0.98
-    canvas = Canvas(0.35 + _TALL + 0.75, title=title)
+    return Picture(lambda: _drawn(steps, ranks, title))
+
+
+def _drawn(steps, ranks, title):
+    lines, scale = _lines(steps)
+    canvas = Canvas(_LINE * len(lines), title=title)
     middle, x, said = canvas.top + 0.35 + _TALL / 2, MARGIN, []
-    for step in steps:
+    ends = list(itertools.accumulate(map(len, lines)))
+    for at, step in enumerate(steps):
+        if at in ends:
+            middle, x = middle + _LINE, MARGIN
         if isinstance(step, str):
             _between(canvas.page, x, middle, step)
             x += _wide(step) + _GAP
@@ -66,7 +70,32 @@ def matrices(steps, ranks: int, *, title: str = "") -> Picture:
             )
             x += wide + _GAP
             said.append(f"{name} of {rows} by {columns}, {_CUTS[cut]}")
-    return canvas.picture([f"On {ranks} ranks: {'; '.join(said)}."])
+    return canvas.described([f"On {ranks} ranks: {'; '.join(said)}."])
+
+
+def _lines(steps):
+    """Return the steps in as few lines as the page has room for, and their scale."""
+    longest = max((step[1] for step in steps if isinstance(step, tuple)), default=1)
+    for count in range(1, len(steps) + 1):
+        each = -(-len(steps) // count)
+        lines = [steps[at : at + each] for at in range(0, len(steps), each)]
+        scales = [_scale(line, longest) for line in lines]
+        if min(scales) > 0:
+            break
+    return lines, max(min(scales), 1e-9)
+
+
+def _scale(steps, longest):
+    """Return the inches for a column of steps that share a line; 0 without room."""
+    columns = [step[2] for step in steps if isinstance(step, tuple)]
+    words = sum(_wide(step) for step in steps if isinstance(step, str))
+    room = page_width() - 2 * MARGIN - words - _GAP * (len(steps) - 1)
+    if room < _LEAST * len(columns):
+        return 0
+    scale = min(room / max(1, sum(columns)), _TALL / longest)
+    while sum(max(_LEAST, count * scale) for count in columns) > room:
+        scale *= 0.98
+    return scale
 
 
 def _draw(page, box, step, ranks):
@@ -86,7 +115,8 @@ def _draw(page, box, step, ranks):
         bars(page, [part], tint(rank_color(rank), 0.7), edge=PAPER, gid="part")
         if min(part[2] - part[0], part[3] - part[1]) > 0.14:
             at = (part[0] + part[2]) / 2, (part[1] + part[3]) / 2
-            write(page, *at, str(rank), size=_SMALL, align="center")
+            on = rank_color(rank)
+            write(page, *at, str(rank), size=_SMALL, align="center", on=on)
     if not cut:
         bars(page, [box], GRID, edge=MUTED, gid="whole")
     x = (left + right) / 2

@@ -11,9 +11,10 @@ from typing import NamedTuple
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import (
     MARGIN,
-    PAGE_WIDTH,
     Canvas,
     bars,
+    is_narrow,
+    page_width,
     points,
     strokes,
     write,
@@ -49,7 +50,7 @@ def memory(ranks, *, limit_bytes: float | None = None, title: str = "") -> Pictu
     rows = _checked(ranks)
     if limit_bytes is not None:
         limit_bytes = checked_amount(limit_bytes, "limit_bytes", _EXAMPLE)
-    return _Memory(rows, limit_bytes).picture(title)
+    return Picture(lambda: _Memory(rows, limit_bytes).canvas(title))
 
 
 class _MemoryBar(NamedTuple):
@@ -83,20 +84,22 @@ class _Memory:
         self.over = [row for row in rows if self._excess(row)]
         names = [width_of(self._name(row), _NAME) for row in self.drawn]
         self.indent = 0.0 if rows[0].rank is None else 0.2
-        left = MARGIN + self.indent + max(names) + 0.2
+        self.above = 0.18 if is_narrow() else 0.0
+        self.pitch = _PITCH + self.above
+        left = MARGIN + (0 if self.above else self.indent + max(names) + 0.2)
         totals = [readable_bytes(row.total) for row in self.drawn]
-        self.end = PAGE_WIDTH - MARGIN
+        self.end = page_width() - MARGIN
         flags = [width_of(self._flag(row), _SIZE, True) for row in self.drawn]
         if max(flags):
             self.end -= max(flags) + _APART
         wide = max(width_of(total, _SIZE, False, True) for total in totals)
         amounts = [0.0, limit or 0.0, *(row.total for row in self.drawn)]
-        right = self.end - wide - _APART
+        right = page_width() - MARGIN if self.above else self.end - wide - _APART
         scale = Scale(amounts, log=False, from_zero=True)
         self.ruler = Ruler(scale, (left, right), readable_bytes, whole=True)
 
     def _name(self, row):
-        return fitted(row.name, _WIDEST_NAME, _NAME)
+        return fitted(row.name, 0.8 if is_narrow() else _WIDEST_NAME, _NAME)
 
     def _excess(self, row):
         return 0.0 if self.limit is None else max(0.0, row.total - self.limit)
@@ -105,24 +108,25 @@ class _Memory:
         excess = self._excess(row)
         return f"over by {readable_bytes(excess)}" if excess else ""
 
-    def picture(self, title):
+    def canvas(self, title):
         head = _HEAD + (0 if self.limit is None else _LIMIT)
-        room = head + _PITCH * len(self.drawn) + _FOOT
+        room = head + self.pitch * len(self.drawn) + _FOOT
         key = [(look.swatch, literal(kind, 30)) for kind, look in self.looks.items()]
         summary = " ".join([*self._judged(), *self._left_out()])
         canvas = Canvas(room, title=title, subtitle=summary, key=key)
         page, top = canvas.page, canvas.top + head
-        bottom = top + _PITCH * len(self.drawn) + 0.05
+        bottom = top + self.pitch * len(self.drawn) + 0.05
         self.ruler.draw(page, top - 0.05, bottom)
         for number, row in enumerate(self.drawn):
-            self._draw_row(page, top + (number + 0.5) * _PITCH, row)
+            self._draw_row(page, top + (number + 1) * self.pitch - _PITCH / 2, row)
         self._draw_parts(page, top)
         if self.limit is not None:
             self._draw_limit(page, top - 0.12, bottom)
         said = ["Memory by kind.", f"{self._described()}."]
-        return canvas.picture(said + [summary] * bool(summary))
+        return canvas.described(said + [summary] * bool(summary))
 
     def _draw_row(self, page, y, row):
+        y -= 1.35 * self.above
         if row.rank is not None:
             points(page, [MARGIN + 0.07], [y], row.rank)
         write(page, MARGIN + self.indent, y, self._name(row), size=_NAME)
@@ -136,7 +140,7 @@ class _Memory:
         """Draw all bars, one artist for each kind."""
         boxes = {kind: [] for kind in self.looks}
         for number, row in enumerate(self.drawn):
-            y, below = top + (number + 0.5) * _PITCH, 0.0
+            y, below = top + (number + 1) * self.pitch - _PITCH / 2, 0.0
             for kind in self.looks:
                 count = row.parts.get(kind, 0.0)
                 if count:
@@ -152,7 +156,7 @@ class _Memory:
         line = (x, top, x, bottom)
         strokes(page, [line], INK, width=1.2, dashed=True, zorder=6, gid="limit")
         half = width_of(words, _SIZE) / 2
-        x = min(max(x, MARGIN + half), PAGE_WIDTH - MARGIN - half)
+        x = min(max(x, MARGIN + half), page_width() - MARGIN - half)
         write(page, x, top - 0.12, words, color=MUTED, align="center")
 
     def _described(self):

@@ -14,14 +14,15 @@ from itertools import pairwise, product
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import (
     MARGIN,
-    PAGE_WIDTH,
     Canvas,
     bars,
+    page_width,
     points,
     strokes,
     write,
 )
 from distlab.show.canvas.picture import Picture
+from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import GRID, INK, MUTED
 from distlab.show.reading.alt_text import plural
 from distlab.show.reading.trace_reading import trace_of
@@ -32,7 +33,7 @@ __all__ = ["mesh"]
 
 _MOST_RANKS, _MOST_DIMENSIONS = 64, 3
 _DEPTH = 0.42  # offset of the third dimension, as a share of the way to the next rank
-_HEAD, _FOOT, _TALLEST = 0.5, 0.75, 2.6  # inches
+_HEAD, _FOOT, _TALLEST, _LEAST = 0.5, 0.75, 2.6, 2.4  # inches
 _EXAMPLE = "For example: mesh(report, pp=2, dp=2, tp=2)"
 
 
@@ -47,30 +48,39 @@ def mesh(run, *, title: str = "", **sizes: int) -> Picture:
     """
     trace = trace_of(run)
     _check(trace, sizes)
+    return Picture(lambda: _drawn(trace, sizes, title))
+
+
+def _drawn(trace, sizes, title):
     places = _places(sizes)
     sent = {name: _sent(trace, name) for name in sizes}
     across = max(x for x, _ in places) - min(x for x, _ in places)
     down = max(y for _, y in places) - min(y for _, y in places)
-    wide = (PAGE_WIDTH - 2 * MARGIN) / len(sizes)
+    inner = page_width() - 2 * MARGIN
+    columns = min(len(sizes), max(1, int(inner / _LEAST)))
+    wide = inner / columns
     pitch = min((wide - 0.7) / max(1, across), _TALLEST / max(1, down), 0.9)
-    canvas = Canvas(_HEAD + pitch * down + 0.4 + _FOOT, title=title)
+    high = _HEAD + pitch * down + 0.4 + _FOOT
+    rows = -(-len(sizes) // columns)
+    canvas = Canvas(high * rows, title=title)
     said = []
     for at, name in enumerate(sizes):
-        left = MARGIN + at * wide
+        left, above = MARGIN + at % columns * wide, canvas.top + at // columns * high
         spots = [(left + 0.25 + x * pitch, y * pitch) for x, y in places]
-        top = canvas.top + _HEAD + 0.2 - min(y for _, y in spots)
+        top = above + _HEAD + 0.2 - min(y for _, y in spots)
         spots = [(x, y + top) for x, y in spots]
         groups = _groups(sizes, name)
         _draw(canvas.page, spots, groups, [_groups(sizes, other) for other in sizes])
         words = f"{plural(len(groups), 'group')} of {plural(sizes[name], 'rank')}"
-        write(canvas.page, left, canvas.top + 0.15, name, size=10, bold=True)
-        write(canvas.page, left + 0.14 * len(name) + 0.1, canvas.top + 0.15, words)
+        write(canvas.page, left, above + 0.15, name, size=10, bold=True)
+        begin = left + width_of(name, 10, True) + 0.1
+        write(canvas.page, begin, above + 0.15, words)
         described = _described(sent[name])
         share = max(sent[name]) / (max(map(max, sent.values())) or 1)
-        _draw_bar(canvas, left, wide, share)
-        write(canvas.page, left, canvas.bottom - 0.18, described, color=MUTED)
+        _draw_bar(canvas.page, left, above + high - 0.42, wide, share)
+        write(canvas.page, left, above + high - 0.18, described, color=MUTED)
         said.append(f"{name}: {words}, {described}.")
-    return canvas.picture(said)
+    return canvas.described(said)
 
 
 def _draw(page, spots, groups, all_groups):
@@ -82,7 +92,7 @@ def _draw(page, spots, groups, all_groups):
     for rank, (x, y) in enumerate(spots):
         points(page, [x], [y], rank, size=size, gid="rank")
         if len(spots) <= 16:
-            look = {"size": 7.5, "bold": True, "align": "center", "color": "white"}
+            look = {"size": 8.25, "bold": True, "align": "center", "color": "white"}
             write(page, x, y, str(rank), **look)
 
 
@@ -90,12 +100,11 @@ def _lines(spots, groups):
     return [(*spots[a], *spots[b]) for group in groups for a, b in pairwise(group)]
 
 
-def _draw_bar(canvas, left, wide, share):
-    y = canvas.bottom - 0.42
+def _draw_bar(page, left, y, wide, share):
     for part, color, gid in ((1.0, GRID, "track"), (share, INK, "sent")):
         box = (left, y - 0.05, left + part * (wide - 0.5), y + 0.05)
         if part:
-            bars(canvas.page, [box], color, gid=gid)
+            bars(page, [box], color, gid=gid)
 
 
 def _described(sent):

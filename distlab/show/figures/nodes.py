@@ -9,10 +9,10 @@ from itertools import pairwise
 
 from distlab.show.canvas.canvas import (
     MARGIN,
-    PAGE_WIDTH,
     Canvas,
     arrow,
     bars,
+    page_width,
     points,
     strokes,
     underlay,
@@ -38,7 +38,8 @@ _FINE = 100  # labels are laid out in hundredths of an inch
 
 def nodes(trace, title: str = "") -> Picture:
     """Draw the messages between nodes and clients over time."""
-    return _Nodes(NodeAnimation(trace)).picture(title)
+    animation = NodeAnimation(trace)
+    return Picture(lambda: _Nodes(animation).canvas(title))
 
 
 class _Nodes:
@@ -55,7 +56,7 @@ class _Nodes:
         self.clock = TimeAxis(animation.reading)
         names = [width_of(animation.name(rank), _SIZE) for rank in self.rows]
         left = MARGIN + 0.2 + max(names, default=0) + 0.15
-        self.clock.spread(left, PAGE_WIDTH - MARGIN - 0.1)
+        self.clock.spread(left, page_width() - MARGIN - 0.1)
         self.messages = [
             message
             for message in animation.happenings.messages
@@ -69,8 +70,8 @@ class _Nodes:
         elif len(self.messages) > _MOST_NAMED:
             self.notes.append("Words of messages are left out: the player has them.")
 
-    def picture(self, title):
-        """Return the drawn picture."""
+    def canvas(self, title):
+        """Return the canvas."""
         animation = self.animation
         subtitle = " ".join([f"{capital(animation.subtitle)}.", *self.notes])
         room = _HEAD + self.height + _FOOT
@@ -86,7 +87,7 @@ class _Nodes:
         said += [frame.text for frame in animation.frames[1:25]]
         more = len(animation.frames) - 25
         said += [f"And {plural(more, 'more frame')}."] if more > 0 else []
-        return canvas.picture(said)
+        return canvas.described(said)
 
     def _key(self):
         key = [(None, "arrow: a message, from where it was sent to where it arrived")]

@@ -6,11 +6,19 @@ stage 1  │▒▒│F0│F1│F2│B0│B1│B2│▒▒│      ▒ bubble
          ▁▁▂▂▃▃▃▃▃▃▃▂▂▁▁                microbatches that stage 0 holds
 """
 
-from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, shapes, write
+from distlab.show.canvas.canvas import (
+    MARGIN,
+    Canvas,
+    bars,
+    page_width,
+    shapes,
+    underlay,
+    write,
+)
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Ruler, Scale
 from distlab.show.canvas.styles import looks_of
-from distlab.show.canvas.text import literal, width_of
+from distlab.show.canvas.text import literal, width_of, wrapped
 from distlab.show.canvas.theme import MUTED, TRACK, WARNING, tint
 from distlab.show.reading.alt_text import left_out
 from distlab.show.reading.amounts import amount_of
@@ -54,10 +62,10 @@ def pipeline(
     """
     given = [cells] if beside is None else [cells, beside]
     schedules = [PipelineCells.of(each, literal(unit, 24)) for each in given]
-    return _picture(schedules, title, names, memory)
+    return Picture(lambda: _drawn(schedules, title, names, memory))
 
 
-def _picture(schedules, title, names, memory):
+def _drawn(schedules, title, names, memory):
     kinds = kinds_of(schedules)
     charts = _charts(schedules, looks_of(kinds), memory)
     marks = {
@@ -68,18 +76,23 @@ def _picture(schedules, title, names, memory):
     notes = list(dict.fromkeys(note for chart in charts for note in chart.notes))
     named = [f"{literal(name)}: " * bool(name) for name in names]
     heads = [f"{n}{s.headline()}." for n, s in zip(named, schedules, strict=False)]
-    framed, above = [None], 0
+    framed, lines, above = [None], [[]], 0
     if len(schedules) > 1:
         said, framed = first_difference(*schedules)
-        notes, above = [said, *notes], 0.3
+        notes = [said, *notes]
+        room = page_width() - 2 * MARGIN
+        lines = [wrapped(head, room, 9, bold=True) for head in heads]
+        above = 0.12 + 0.18 * max(map(len, lines))
     height = sum(above + chart.height for chart in charts) + _APART * (len(charts) - 1)
     key = _key(kinds, marks, schedules, memory)
     subtitle = " ".join(notes if above else [*heads, *notes])
     canvas = Canvas(_HEAD + height + _FOOT, title=title, subtitle=subtitle, key=key)
     top = canvas.top + _HEAD
-    for chart, head, frame in zip(charts, heads, framed, strict=True):
-        if above:
-            write(canvas.page, MARGIN, top + 0.08, head, size=9, bold=True)
+    for chart, head, frame in zip(charts, lines, framed, strict=True):
+        for line, words in enumerate(head):
+            write(
+                canvas.page, MARGIN, top + 0.08 + 0.18 * line, words, size=9, bold=True
+            )
         chart.draw(canvas.page, top + above, marks, frame)
         top += above + chart.height + _APART
     x, y = charts[-1].ruler.right, top - _APART + 0.37
@@ -89,7 +102,7 @@ def _picture(schedules, title, names, memory):
     for head, schedule in zip(heads, schedules, strict=True):
         said += [f"{schedule.WHAT.capitalize()}, {head}", *schedule.sentences()]
         said += schedule.held_sentences() if memory else []
-    return canvas.picture([*said, *notes])
+    return canvas.described([*said, *notes])
 
 
 def _charts(schedules, looks, memory):
@@ -126,7 +139,7 @@ class _Chart:
         names = [width_of(schedule.name(stage), self.size) for stage in self.stages]
         scale = Scale(list(ends), log=False)
         scale.low, scale.high = ends
-        left, right = MARGIN + max(names) + 0.15, PAGE_WIDTH - MARGIN - 0.1
+        left, right = MARGIN + max(names) + 0.15, page_width() - MARGIN - 0.1
         self.ruler = Ruler(scale, (left, right), self._tick)
         self.holding = [s for s in self.stages if most and schedule.most_held(s)]
         rows = len(self.stages) + len(self.holding)
@@ -232,7 +245,6 @@ class _Chart:
     def _write_in(self, box, words, look):
         x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
         style = {"size": self.size, "color": look.letters, "align": "center"}
-        text = write(self.page, x, y, words, **style)
+        text = write(self.page, x, y, words, on=look.color, **style)
         if look.hatch:
-            paper = {"fc": look.color, "ec": "none", "boxstyle": "round,pad=0.1"}
-            text.set_bbox(paper)
+            underlay(text, look.color)

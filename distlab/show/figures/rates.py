@@ -10,7 +10,7 @@ Source: the shape is that of figure 3 in Dean and Ghemawat, "MapReduce" (2004).
 """
 
 from distlab.errors import InvalidArgument
-from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
+from distlab.show.canvas.canvas import MARGIN, Canvas, bars, page_width, strokes, write
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Scale
 from distlab.show.canvas.text import fitted, literal, width_of
@@ -25,6 +25,7 @@ _SIZE, _NAME = 8.25, 9.5
 _HEIGHT, _ROW_GAP, _COLUMN_GAP = 1.15, 0.38, 0.3
 _HEAD, _FOOT = 0.62, 0.45
 _MOST_RUNS, _MOST_ROWS = 4, 5
+_LEAST = 1.6  # inches: of a run
 _EXAMPLE = 'rates({"normal": simulate(), "no backups": simulate(backups=False)})'
 
 
@@ -39,7 +40,8 @@ def rates(runs, title: str = "", *, unit: str = "B") -> Picture:
 
     Raises: InvalidArgument naming the run that cannot be drawn.
     """
-    return _Rates(_checked(runs), literal(unit, 12)).picture(title)
+    runs = _checked(runs)
+    return Picture(lambda: _Rates(runs, literal(unit, 12)).canvas(title))
 
 
 class _Rates:
@@ -55,9 +57,11 @@ class _Rates:
         widest = max(width_of(tick, _SIZE) for tick in ticks)
         self.left = MARGIN + widest + 0.12
         count = len(runs)
-        room = PAGE_WIDTH - MARGIN - self.left - _COLUMN_GAP * (count - 1)
-        self.wide = room / count
+        room = page_width() - MARGIN - self.left + _COLUMN_GAP
+        self.columns = min(count, max(1, int(room / _LEAST)))
+        self.wide = room / self.columns - _COLUMN_GAP
         self.pitch = _HEIGHT + _ROW_GAP
+        self.each = _HEAD + self.pitch * len(self.rows) - _ROW_GAP + _FOOT
 
     def _scale(self, row):
         values = [rate for rows, _ in self.runs.values() for _, rate in rows[row]]
@@ -69,21 +73,24 @@ class _Rates:
         sign = "−" if rate < 0 else ""
         return f"{sign}{amount_of(abs(rate), self.unit)}/s" if rate else "0"
 
-    def picture(self, title):
-        height = self.pitch * len(self.rows) - _ROW_GAP
-        canvas = Canvas(_HEAD + height + _FOOT, title=title)
+    def canvas(self, title):
+        names = list(self.runs)
+        canvas = Canvas(self.each * -(-len(names) // self.columns), title=title)
         self.page, self.top = canvas.page, canvas.top + _HEAD
-        for row, name in enumerate(self.rows):
-            y = self.top + row * self.pitch - 0.13
-            write(self.page, self.left, y, name, size=_SIZE, color=MUTED)
-            self._draw_ticks(row, name)
-        for column, name in enumerate(self.runs):
-            self._draw_run(column, name)
+        for first in range(0, len(names), self.columns):
+            beside = names[first : first + self.columns]
+            for row, name in enumerate(self.rows):
+                y = self.top + row * self.pitch - 0.13
+                write(self.page, self.left, y, name, size=_SIZE, color=MUTED)
+                self._draw_ticks(row, name, len(beside))
+            for column, name in enumerate(beside):
+                self._draw_run(column, name)
+            self.top += self.each
         words = "time since the job began, s"
         style = {"size": _SIZE, "color": MUTED, "align": "right"}
-        write(self.page, PAGE_WIDTH - MARGIN, canvas.bottom - 0.02, words, **style)
+        write(self.page, page_width() - MARGIN, canvas.bottom - 0.02, words, **style)
         said = f"{_listed(self.rows)} of {plural(len(self.runs), 'run')} over time."
-        return canvas.picture([said, *map(self._described, self.runs)])
+        return canvas.described([said, *map(self._described, self.runs)])
 
     def _x(self, column, second):
         start = self.left + column * (self.wide + _COLUMN_GAP)
@@ -93,14 +100,14 @@ class _Rates:
         bottom = self.top + row * self.pitch + _HEIGHT
         return bottom - self.scales[name].share(rate) * _HEIGHT
 
-    def _draw_ticks(self, row, name):
+    def _draw_ticks(self, row, name, columns):
         for rate in self.scales[name].ticks(3):
             y, words = self._y(row, name, rate), self._amount(rate)
             style = {"size": _SIZE, "color": MUTED, "align": "right"}
             write(self.page, self.left - 0.08, y, words, **style)
             lines = [
                 (self._x(at, 0), y, self._x(at, self.until.high), y)
-                for at in range(len(self.runs))
+                for at in range(columns)
             ]
             strokes(self.page, lines, MUTED if not rate else GRID, zorder=1)
 

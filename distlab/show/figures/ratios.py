@@ -9,7 +9,15 @@ import math
 from typing import NamedTuple
 
 from distlab.errors import InvalidArgument
-from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
+from distlab.show.canvas.canvas import (
+    MARGIN,
+    Canvas,
+    bars,
+    is_narrow,
+    page_width,
+    strokes,
+    write,
+)
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Ruler, Scale
 from distlab.show.canvas.text import fitted, literal, width_of
@@ -22,6 +30,7 @@ __all__ = ["ratios"]
 
 _NAME, _SIZE, _WIDEST_NAME = 8.5, 8.25, 2.3
 _PITCH, _HEAD, _FOOT, _APART = 0.46, 0.34, 0.36, 0.3
+_ABOVE = 0.42  # room for words above the bars of a narrow page
 _MOST, _LOG_FROM = 24, 50
 _SPOKEN = ("B", "s")  # units that stand beside each number; others stand above all
 _FILLED = {"color": tint(INK, 0.7)}
@@ -39,7 +48,8 @@ def ratios(rows, *, unit: str, title: str = "") -> Picture:
 
     Raises: InvalidArgument naming the row that cannot be drawn.
     """
-    return _Ratios(_checked(rows), literal(unit, 24)).picture(title)
+    rows = _checked(rows)
+    return Picture(lambda: _Ratios(rows, literal(unit, 24)).canvas(title))
 
 
 class _RatioRow(NamedTuple):
@@ -87,14 +97,18 @@ class _Ratios:
         ]
         names = [width_of(self._name(row), _NAME) for row in self.drawn]
         wide = [_column_width(column) for column in self.columns]
-        self.ends = [PAGE_WIDTH - MARGIN - sum(wide[at:]) for at in (1, 2, 3)]
+        self.above = _ABOVE if is_narrow() else 0.0
+        self.pitch = _PITCH + self.above
+        self.ends = [page_width() - MARGIN - sum(wide[at:]) for at in (1, 2, 3)]
         left = MARGIN + max(names) + 0.2
-        right = PAGE_WIDTH - MARGIN - sum(wide) - 0.05
+        right = page_width() - MARGIN - sum(wide) - 0.05
+        if self.above:
+            left, right = MARGIN, page_width() - MARGIN
         values = [v for row in self.drawn for v in (row.predicted, row.measured)]
         self.ruler = Ruler(_scale(values), (left, right), self._words)
 
     def _name(self, row):
-        return fitted(row.name, _WIDEST_NAME, _NAME)
+        return fitted(row.name, 1.8 if is_narrow() else _WIDEST_NAME, _NAME)
 
     def _words(self, amount):
         """Return an amount as text for a column, or for the axis."""
@@ -102,8 +116,8 @@ class _Ratios:
             return "–"
         return amount_of(amount, self.unit if self.unit in _SPOKEN else "")
 
-    def picture(self, title):
-        room = _HEAD + _PITCH * len(self.drawn) + _FOOT
+    def canvas(self, title):
+        room = _HEAD + self.pitch * len(self.drawn) + _FOOT
         key = [(_HOLLOW, "dashed: predicted"), (_FILLED, "filled: measured")]
         if self.ruler.scale.log:
             key.append((None, "logarithmic axis: bars do not begin at zero"))
@@ -111,28 +125,40 @@ class _Ratios:
         canvas = Canvas(room, title=title, subtitle=summary, key=key)
         page, top = canvas.page, canvas.top + _HEAD
         for (words, _), end in zip(self.columns, self.ends, strict=True):
-            write(page, end, top - 0.16, words, color=MUTED, align="right")
+            if not self.above:
+                write(page, end, top - 0.16, words, color=MUTED, align="right")
         if self.unit not in _SPOKEN:
             write(page, self.ruler.left, top - 0.16, self.unit, color=MUTED)
-        strokes(page, [(MARGIN, top, PAGE_WIDTH - MARGIN, top)])
-        self.ruler.draw(page, top, top + _PITCH * len(self.drawn))
+        strokes(page, [(MARGIN, top, page_width() - MARGIN, top)])
+        self.ruler.draw(page, top, top + self.pitch * len(self.drawn))
         for number, row in enumerate(self.drawn):
-            y = top + number * _PITCH
-            if number:
+            y = top + number * self.pitch
+            if number and not self.above:
                 self._draw_line(page, y)
-            self._draw_row(page, y + _PITCH / 2, number, row)
+            self._draw_row(page, y + self.above + _PITCH / 2, number, row)
         said = ["Predicted against measured.", *map(self._described, self.drawn)]
-        return canvas.picture(said + [summary] * bool(summary))
+        return canvas.described(said + [summary] * bool(summary))
 
     def _draw_line(self, page, y):
         """Draw a line between two rows, beside the bars and not across them."""
         strokes(page, [(MARGIN, y, self.ruler.left - 0.1, y)])
-        strokes(page, [(self.ruler.right + 0.1, y, PAGE_WIDTH - MARGIN, y)])
+        strokes(page, [(self.ruler.right + 0.1, y, page_width() - MARGIN, y)])
 
     def _draw_row(self, page, y, number, row):
-        write(page, MARGIN, y, self._name(row), size=_NAME)
+        self._draw_words(page, y, number, self._name(row))
         self._draw_bar(page, row.predicted, y - 0.15, _HOLLOW, "predicted")
         self._draw_bar(page, row.measured, y + 0.02, _FILLED, "measured")
+
+    def _draw_words(self, page, y, number, name):
+        """Write a row's name and numbers beside its bars, or above them."""
+        if self.above:
+            predicted, measured, ratio = (cells[number] for _, cells in self.columns)
+            write(page, MARGIN, y - 0.52, name, size=_NAME)
+            write(page, self.ruler.right, y - 0.52, ratio, bold=True, align="right")
+            words = fitted(f"{predicted} predicted, {measured} measured", 2.8, _SIZE)
+            write(page, MARGIN, y - 0.33, words, color=MUTED)
+            return
+        write(page, MARGIN, y, name, size=_NAME)
         for (title, cells), end in zip(self.columns, self.ends, strict=True):
             bold = title == "ratio"
             write(page, end, y, cells[number], mono=True, bold=bold, align="right")

@@ -11,9 +11,11 @@ import operator
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import (
     MARGIN,
-    PAGE_WIDTH,
     Canvas,
     curve,
+    inside,
+    is_narrow,
+    page_width,
     points,
     strokes,
     write,
@@ -108,8 +110,8 @@ def scaling(
             'scaling({"ring": ([2, 4, 8], [1.1, 1.6, 1.9])}, x_label="ranks", '
             'y_label="time, ms")'
         )
-    plot = _Plot(measured, lines, **logs)
-    return plot.picture(title, literal(x_label), literal(y_label))
+    labels = literal(x_label), literal(y_label)
+    return Picture(lambda: _Plot(measured, lines, **logs).canvas(title, *labels))
 
 
 class _Plot:
@@ -125,24 +127,29 @@ class _Plot:
         ticks = [readable_number(number) for number in self.y.ticks(6)]
         self.left = MARGIN + 0.1 + max([width_of(tick, _TICK) for tick in ticks])
         names = max(width_of(label, _NAME) for label in self.labels)
-        self.right = PAGE_WIDTH - MARGIN - names - 0.45
+        self.right = page_width() - MARGIN - names - 0.45
+        self.below = 0.0  # room for names under a narrow plot
+        if is_narrow():
+            self.right, self.below = page_width() - MARGIN, _LINE * len(self.names)
         self.height = max(_HEIGHT, _LINE * len(self.names))
 
     def _label(self, name):
         only = ", predicted" if self.measured and name not in self.measured else ""
         return fitted(literal(name) + only, _WIDEST_NAME, _NAME)
 
-    def picture(self, title, x_label, y_label):
+    def canvas(self, title, x_label, y_label):
         key = [(None, "points: measured")] if self.measured else []
         key += [(None, "dashed lines: predicted")] if self.lines else []
-        canvas = Canvas(_HEAD + self.height + _FOOT, title=title, key=key)
+        canvas = Canvas(_HEAD + self.height + _FOOT + self.below, title=title, key=key)
         self.page, self.top = canvas.page, canvas.top + _HEAD
         self.bottom = self.top + self.height
         self._draw_axes(x_label, y_label)
-        panel = canvas.panel(self.left, self.top, self.right - self.left, self.height)
-        panel.set_xscale("log" if self.x.log else "linear")
-        panel.set_yscale("log" if self.y.log else "linear")
-        panel.set(xlim=(self.x.low, self.x.high), ylim=(self.y.low, self.y.high))
+        panel = canvas.panel(
+            *(self.left, self.top, self.right - self.left, self.height),
+            x=(self.x.low, self.x.high),
+            y=(self.y.low, self.y.high),
+            log=(self.x.log, self.y.log),
+        )
         for number, name in enumerate(self.names):
             self._draw_curve(panel, number, name)
         self._draw_names()
@@ -150,7 +157,7 @@ class _Plot:
         said += ends_in_words(self.measured, "measured")
         said += ends_in_words(self.lines, "predicted")
         said += ratios_in_words(self.measured, self.lines)
-        return canvas.picture(said)
+        return canvas.described(said)
 
     def _x(self, number):
         return self.left + self.x.share(number) * (self.right - self.left)
@@ -167,7 +174,8 @@ class _Plot:
         for number in self._x_ticks():
             x, words = self._x(number), readable_number(number)
             strokes(page, [(x, bottom, x, bottom + 0.05)], MUTED)
-            write(page, x, bottom + 0.15, words, align="center", **small)
+            at = inside(x, width_of(words, _TICK) / 2)
+            write(page, at, bottom + 0.15, words, align="center", **small)
         strokes(page, [(self.left, bottom, self.right, bottom)], MUTED)
         write(page, MARGIN, self.top - 0.24, y_label, size=_NAME, color=MUTED)
         x = self.right - width_of(x_label, _NAME)
@@ -206,14 +214,19 @@ class _Plot:
             ends.append((self._y(y), self._x(x), number))
         ends.sort()
         places = _apart([y for y, _, _ in ends], self.top, self.bottom)
+        left = self.right
+        if self.below:
+            left, first = MARGIN - 0.1, self.bottom + _FOOT
+            places = [first + _LINE * at for at in range(len(ends))]
         for place, (y, x, number) in zip(places, ends, strict=True):
-            strokes(self.page, [(x + 0.08, y, self.right + 0.1, place)], GRID)
+            if not self.below:
+                strokes(self.page, [(x + 0.08, y, left + 0.1, place)], GRID)
             if self.names[number] in self.measured:
-                points(self.page, [self.right + 0.25], [place], number)
+                points(self.page, [left + 0.25], [place], number)
             else:
-                dash = (self.right + 0.14, self.right + 0.36)
+                dash = (left + 0.14, left + 0.36)
                 curve(self.page, dash, (place, place), number, dashed=True)
-            write(self.page, self.right + 0.42, place, self.labels[number], size=_NAME)
+            write(self.page, left + 0.42, place, self.labels[number], size=_NAME)
 
 
 def _apart(wanted, low, high):

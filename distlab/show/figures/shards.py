@@ -8,7 +8,7 @@ Source: the shape is that of figure 1 in Rajbhandari et al., "ZeRO" (2020).
 """
 
 from distlab.errors import InvalidArgument
-from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, write
+from distlab.show.canvas.canvas import MARGIN, Canvas, bars, page_width, write
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import readable_number
 from distlab.show.canvas.text import literal, width_of
@@ -36,13 +36,17 @@ def shards(layouts, kinds, *, ranks: int = 4, title: str = "", unit="B") -> Pict
     if not cut or unknown or not 0 < ranks <= 8 or min(sizes.values(), default=0) <= 0:
         what = f"{unknown[0]!r} has no size" if unknown else "there is nothing to draw"
         raise InvalidArgument(f"{what}. For example: {_EXAMPLE}")
+    return Picture(lambda: _drawn(cut, sizes, ranks, title, unit))
+
+
+def _drawn(cut, sizes, ranks, title, unit):
     left = MARGIN + max(width_of(name, _NAME) for name in cut) + 0.4
-    wide = PAGE_WIDTH - MARGIN - 1.3 - left - _BETWEEN * (len(sizes) - 1)
+    wide = page_width() - MARGIN - 1.3 - left - _BETWEEN * (len(sizes) - 1)
     scale = wide / sum(sizes.values())
     tall = ranks * _ROW + _APART
     canvas = Canvas(_HEAD + tall * len(cut), title=title)
-    page, said = canvas.page, [f"{literal(title)}:"] if title else []
-    end, muted = PAGE_WIDTH - MARGIN, {"size": _SIZE, "color": MUTED}
+    page, said = canvas.page, []
+    end, muted = page_width() - MARGIN, {"size": _SIZE, "color": MUTED}
     write(page, end, canvas.top + 0.12, f"{unit} on a rank", **muted, align="right")
     for number, (name, own) in enumerate(cut.items()):
         top, x = canvas.top + _HEAD + number * tall, left
@@ -62,7 +66,7 @@ def shards(layouts, kinds, *, ranks: int = 4, title: str = "", unit="B") -> Pict
         write(page, end, middle, words, size=_NAME, mono=True, align="right")
         parts = f"{' and '.join(own) or 'nothing'} sharded"
         said.append(f"{name}: {parts}, a rank holds {words} {unit}.")
-    return Picture(canvas.figure, " ".join([f"On {ranks} ranks.", *said]))
+    return canvas.described([f"On {ranks} ranks.", *said])
 
 
 def _draw(page, box, ranks, sharded):

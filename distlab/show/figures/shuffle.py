@@ -10,7 +10,7 @@ import math
 from collections import defaultdict
 
 from distlab.errors import InvalidArgument
-from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
+from distlab.show.canvas.canvas import MARGIN, Canvas, bars, page_width, strokes, write
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import GRID, INK, MUTED, PAPER, rank_color, tint
@@ -41,7 +41,8 @@ def shuffle(matrix, title: str = "") -> Picture:
 
     Raises: InvalidArgument for anything but a matrix of bytes.
     """
-    return _Shuffle(_checked(getattr(matrix, "shuffled", matrix))).picture(title)
+    matrix = _checked(getattr(matrix, "shuffled", matrix))
+    return Picture(lambda: _Shuffle(matrix).canvas(title))
 
 
 class _Shuffle:
@@ -65,12 +66,12 @@ class _Shuffle:
         ]
         words = [f"{self.names[0]} {label}" for label in self.labels[0]]
         self.left = MARGIN + max(width_of(text, _SIZE) for text in words) + 0.15
-        room = PAGE_WIDTH - MARGIN - _SIDE - self.left
+        room = page_width() - MARGIN - _SIDE - self.left
         self.wide = min(_WIDEST, room / columns)
         self.tall = min(_TALLEST, _HEIGHT / rows)
         self.right = self.left + self.wide * columns
 
-    def picture(self, title):
+    def canvas(self, title):
         rows, columns = self.names
         parts = plural(self.sizes[0], rows), plural(self.sizes[1], columns)
         head = f"{readable_bytes(self.total)} from {parts[0]} to {parts[1]}"
@@ -89,7 +90,7 @@ class _Shuffle:
         self._draw_cells()
         self._draw_columns()
         self._draw_rows()
-        return canvas.picture([f"Shuffle of {head}.", *notes, *self._described()])
+        return canvas.described([f"Shuffle of {head}.", *notes, *self._described()])
 
     def _draw_cells(self):
         words = [[readable_bytes(count) for count in row] for row in self.cells]
@@ -104,7 +105,8 @@ class _Shuffle:
                 if written:
                     x, y = (box[0] + box[2]) / 2, (box[1] + box[3]) / 2
                     text = words[row][column]
-                    write(self.page, x, y, text, size=_SIZE, align="center")
+                    on = tint(_COLOR, 0.5) if count else PAPER
+                    write(self.page, x, y, text, size=_SIZE, align="center", on=on)
         rim = PAPER if min(self.wide, self.tall) > 0.08 else None
         for shade, some in boxes.items():
             share = 0.08 + (strongest - 0.08) * shade / _SHADES

@@ -7,7 +7,7 @@ rank 2   ╱╲╱╲╱╲╱╲╱╱╱╱ suspected
 from itertools import pairwise
 
 from distlab.errors import InvalidArgument
-from distlab.show.canvas.canvas import MARGIN, PAGE_WIDTH, Canvas, bars, strokes, write
+from distlab.show.canvas.canvas import MARGIN, Canvas, bars, page_width, strokes, write
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Ruler, Scale, readable_number
 from distlab.show.canvas.text import width_of
@@ -32,22 +32,28 @@ def suspicion(arrivals, detector, *, seconds: float, title: str = "") -> Picture
         raise InvalidArgument(
             f"arrivals of 1 to 8 ranks are drawn, not {len(arrivals)}."
         )
-    names = {rank: f"rank {rank}" for rank in arrivals}
+    phis = {}
+    for rank, times in arrivals.items():
+        made = detector()
+        phis[rank] = made.threshold, *_phis(made, times, seconds)
+    return Picture(lambda: _drawn(phis, seconds, title))
+
+
+def _drawn(phis, seconds, title):
+    names = {rank: f"rank {rank}" for rank in phis}
     left = MARGIN + max(width_of(name, _NAME) for name in names.values()) + 0.35
     scale = Scale([0.0, seconds], log=False, from_zero=True)
     scale.high = seconds
-    ruler = Ruler(scale, (left, PAGE_WIDTH - MARGIN - 0.1), readable_number)
+    ruler = Ruler(scale, (left, page_width() - MARGIN - 0.1), readable_number)
     key = [({"color": tint(WARNING, 0.2)}, "suspected")]
-    canvas = Canvas(_HEAD + _PITCH * len(arrivals) + _FOOT, title=title, key=key)
+    canvas = Canvas(_HEAD + _PITCH * len(phis) + _FOOT, title=title, key=key)
     page, top = canvas.page, canvas.top + _HEAD
     write(page, left, top - 0.14, "phi, over time in seconds", color=MUTED)
-    ruler.draw(page, top, top + _PITCH * len(arrivals))
+    ruler.draw(page, top, top + _PITCH * len(phis))
     described = []
-    for number, (rank, times) in enumerate(arrivals.items()):
+    for number, (rank, (threshold, curve, suspected)) in enumerate(phis.items()):
         bottom = top + number * _PITCH + _HIGH + 0.1
-        made = detector()
-        curve, suspected = _phis(made, times, seconds)
-        full = 1.25 * made.threshold
+        full = 1.25 * threshold
         heights = [(t, bottom - _HIGH * min(phi, full) / full) for t, phi in curve]
         lines = [
             (ruler.inch(a), y, ruler.inch(b), z) for (a, y), (b, z) in pairwise(heights)
@@ -59,13 +65,13 @@ def suspicion(arrivals, detector, *, seconds: float, title: str = "") -> Picture
         strokes(page, [(ruler.left, line, ruler.right, line)], WARNING, dashed=True)
         strokes(page, lines, rank_color(rank), width=1.1, gid="phi", zorder=4)
         write(page, MARGIN, bottom - _HIGH / 2, names[rank], size=_NAME)
-        words = readable_number(made.threshold)
+        words = readable_number(threshold)
         write(page, ruler.left - 0.06, line, words, color=WARNING, align="right")
         when = ", ".join(f"{begin:.2f} s" for begin, _ in suspected[:5])
         described.append(
             f"{names[rank]} is {'suspected at ' + when if when else 'trusted'}."
         )
-    return canvas.picture(["Phi over time.", *described])
+    return canvas.described(["Phi over time.", *described])
 
 
 def _phis(detector, times, seconds):

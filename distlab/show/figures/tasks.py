@@ -8,11 +8,12 @@ An attempt's fate shows in its hatching and rim, and its task's kind in its fill
 
 from distlab.show.canvas.canvas import (
     MARGIN,
-    PAGE_WIDTH,
     Canvas,
     bars,
+    page_width,
     points,
     strokes,
+    underlay,
     write,
 )
 from distlab.show.canvas.picture import Picture
@@ -66,7 +67,8 @@ def tasks(trace, title: str = "") -> Picture:
 
     Raises: InvalidArgument if there is no trace in it.
     """
-    return _Tasks(Attempts(trace_of(trace))).picture(title)
+    attempts = Attempts(trace_of(trace))
+    return Picture(lambda: _Tasks(attempts).canvas(title))
 
 
 class _Tasks:
@@ -84,12 +86,12 @@ class _Tasks:
         who = attempts.trace.who
         self.names = [f"{who} {worker}" for worker in self.shown]
         widest = max((width_of(name, self.size) for name in self.names), default=0)
-        self.clock.spread(MARGIN + widest + 0.15, PAGE_WIDTH - MARGIN - 0.1)
+        self.clock.spread(MARGIN + widest + 0.15, page_width() - MARGIN - 0.1)
         fills = enumerate(attempts.kinds)
         self.fills = {kind: _FILLS[number % len(_FILLS)] for number, kind in fills}
         self.shorter = {kind: self._shorter(kind) for kind in attempts.kinds}
 
-    def picture(self, title):
+    def canvas(self, title):
         attempts, notes = self.attempts, []
         if self.hidden:
             who = attempts.trace.who
@@ -108,7 +110,7 @@ class _Tasks:
             self._name(each)
         self._draw_kills()
         said = [f"Tasks of {attempts.headline()}.", *notes, *attempts.sentences()]
-        return canvas.picture([*said, *self._lanes_words()])
+        return canvas.described([*said, *self._lanes_words()])
 
     def _key(self):
         done = [each for each in self.tries if each.fate == "done"]
@@ -163,10 +165,15 @@ class _Tasks:
         dark = each.fate == "done" and self.fills[each.kind] in _DARKS
         x, y = (left + right) / 2, (top + bottom) / 2
         style = {"size": self.size, "align": "center", "color": PAPER if dark else INK}
-        text = write(self.page, x, y, words, **style)
+        fill = self._fill(each)
+        text = write(self.page, x, y, words, on=fill, **style)
         if each.backup or "hatch" in _OTHERS.get(each.fate, ()):
-            under = self.fills[each.kind] if each.fate == "done" else PAPER
-            text.set_bbox({"fc": under, "ec": "none", "boxstyle": "round,pad=0.1"})
+            underlay(text, fill)
+
+    def _fill(self, each):
+        if each.fate == "done":
+            return self.fills[each.kind]
+        return _OTHERS[each.fate]["color"]
 
     def _fits(self, words, each):
         room = self.clock.inch(each.end) - self.clock.inch(each.start)

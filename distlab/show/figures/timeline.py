@@ -9,8 +9,8 @@ The grey of a lane adds up to `Trace.waited_s`.
 
 from distlab.show.canvas.canvas import (
     MARGIN,
-    PAGE_WIDTH,
     Canvas,
+    page_width,
     strokes,
     underlay,
     write,
@@ -72,6 +72,10 @@ def timeline(
     if trace.who != "rank":
         return tasks(trace, title)
     whole = Reading(trace)
+    return Picture(lambda: _drawn(trace, whole, between, title))
+
+
+def _drawn(trace, whole, between, title):
     reading = whole.between(*between) if between else whole
     ranks, hidden = selected([*range(trace.world_size)], _MOST_LANES)
     notes = [left_out("rank", hidden[0], hidden[-1])] if hidden else []
@@ -79,7 +83,7 @@ def timeline(
     if between:
         clock.caption = f"time since {between[0]}, {clock.unit}"
     lanes = RankLanes(reading, ranks, clock.edge_s, totals=bool(between))
-    left, right = MARGIN + lanes.name_width + 0.15, PAGE_WIDTH - MARGIN
+    left, right = MARGIN + lanes.name_width + 0.15, page_width() - MARGIN
     clock.spread(left, right - lanes.stuck_width)
     labels, skipped = place_marks(reading.trace, ranks, clock.inch, right)
     above = 0.12 + _ROW * len({label.row for label in labels})
@@ -99,7 +103,7 @@ def timeline(
     if skipped:
         notes.append(f"{plural(skipped, 'label')} of marks left out for lack of room.")
     said = [f"Timeline of {headline(whole)}.", *sentences(whole), *notes]
-    return Picture(canvas.figure, " ".join(said))
+    return canvas.described(said)
 
 
 def _arrows(reading, between, notes):

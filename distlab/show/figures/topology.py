@@ -10,9 +10,9 @@ import math
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import (
     MARGIN,
-    PAGE_WIDTH,
     Canvas,
     arrow,
+    page_width,
     points,
     strokes,
     write,
@@ -26,7 +26,11 @@ from distlab.show.reading.alt_text import plural
 __all__ = ["topology"]
 
 _COLUMNS, _MOST, _MOST_RANKS, _MOST_ARROWS = 3, 6, 256, 100
-_RADIUS, _NUMBERS = 1.15, 1.32  # inches: of the circle of ranks, of their numbers
+_LEAST, _RADIUS, _NUMBERS = (
+    2.6,
+    0.98,
+    1.14,
+)  # inches: of the circle of ranks, of their numbers
 _HEAD, _FOOT, _NAME = 0.3, 0.95, 9.5
 _LEFT, _DOUBLINGS, _NEVER = 0.01, 20, "over 1 % after a million averages"
 _ARROWS = "arrow: from the rank that is heard, in its colour (over 100: without heads)"
@@ -43,19 +47,24 @@ def topology(graphs, *, title: str = "") -> Picture:
     Raises: InvalidArgument naming the first invalid graph.
     """
     checked = _checked(graphs)
-    columns = min(_COLUMNS, len(checked))
-    one_way = any((matrix.T[matrix != 0] == 0).any() for _, matrix in checked)
+    graphs = [(name, matrix, _described(matrix)) for name, matrix in checked]
+    return Picture(lambda: _drawn(graphs, title))
+
+
+def _drawn(graphs, title):
+    inner = page_width() - 2 * MARGIN
+    columns = min(_COLUMNS, len(graphs), max(1, int(inner / _LEAST)))
+    one_way = any((matrix.T[matrix != 0] == 0).any() for _, matrix, _ in graphs)
     key = [(None, "line: both ranks hear each other"), (None, _ARROWS)][: 1 + one_way]
     pitch = _HEAD + 2 * _RADIUS + _FOOT
-    canvas = Canvas(pitch * math.ceil(len(checked) / columns), title=title, key=key)
-    wide = (PAGE_WIDTH - 2 * MARGIN) / columns
+    canvas = Canvas(pitch * math.ceil(len(graphs) / columns), title=title, key=key)
+    wide = inner / columns
     said = []
-    for at, (name, matrix) in enumerate(checked):
+    for at, (name, matrix, described) in enumerate(graphs):
         row, column = divmod(at, columns)
         x = MARGIN + (column + 0.5) * wide
         y = canvas.top + row * pitch + _HEAD + _RADIUS
         _draw(canvas.page, x, y, matrix)
-        described = _described(matrix)
         y += _RADIUS + 0.4
         words = fitted(name, wide - 0.1, _NAME, bold=True)
         write(canvas.page, x, y, words, size=_NAME, bold=True, align="center")
@@ -64,7 +73,7 @@ def topology(graphs, *, title: str = "") -> Picture:
                 canvas.page, x, y + 0.2 + line / 6, words, color=MUTED, align="center"
             )
         said.append(f"{name}: {plural(len(matrix), 'rank')}; {'; '.join(described)}.")
-    return canvas.picture(said)
+    return canvas.described(said)
 
 
 def _draw(page, x, y, matrix):

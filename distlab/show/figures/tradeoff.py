@@ -14,8 +14,9 @@ from collections import defaultdict
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import (
     MARGIN,
-    PAGE_WIDTH,
     Canvas,
+    is_narrow,
+    page_width,
     points,
     strokes,
     underlay,
@@ -23,7 +24,7 @@ from distlab.show.canvas.canvas import (
 )
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Ruler, Scale
-from distlab.show.canvas.text import fitted, literal, width_of
+from distlab.show.canvas.text import fitted, literal, width_of, wrapped
 from distlab.show.canvas.theme import MUTED
 from distlab.show.reading.amounts import checked_amount
 from distlab.units import readable_seconds
@@ -32,7 +33,8 @@ __all__ = ["tradeoff"]
 
 _SIZE, _SMALL, _PITCH, _APART = 10.5, 9.5, 0.42, 0.22
 _HEAD, _FOOT, _LEFT = 0.35, 0.62, 0.95
-_WIDEST, _MOST = 4.9, 16
+_WIDEST, _MOST, _ABOVE = 4.9, 16, 0.28
+_UNDER = "latency without a partition, median of reads and of writes, mean of both"
 _EXAMPLE = 'tradeoff({"majority": (0.04, 0.0, "linearizable")})'
 
 
@@ -46,49 +48,65 @@ def tradeoff(stores, *, title: str = "") -> Picture:
     Raises: InvalidArgument naming the store that cannot be drawn.
     """
     rows = _checked(stores.tradeoff() if hasattr(stores, "tradeoff") else stores)
+    return Picture(lambda: _drawn(rows, title))
+
+
+def _drawn(rows, title):
     groups = list(dict.fromkeys(group for *_, group in rows))
     bands = defaultdict(list)
     for row in sorted(rows, key=lambda row: row[1]):
         bands[round(row[2], 2)].append(row)
-    tall = sum(_PITCH * len(some) + _APART for some in bands.values())
-    canvas = Canvas(_HEAD + tall + _FOOT, title=title)
+    pitch = _PITCH + (_ABOVE if is_narrow() else 0)
+    tall = sum(pitch * len(some) + _APART for some in bands.values())
+    under = wrapped(_UNDER, page_width() - 2 * MARGIN, _SMALL)
+    canvas = Canvas(_HEAD + tall + _FOOT + 0.19 * (len(under) - 1), title=title)
     page, top = canvas.page, canvas.top + _HEAD
     labels = [width_of(row[0], _SIZE, True) for row in rows]
     labels += [width_of(group, _SMALL) for group in groups]
-    ends = MARGIN + _LEFT + 0.15, PAGE_WIDTH - MARGIN - min(max(labels), _WIDEST) - 0.3
+    ends = (
+        MARGIN + _LEFT + 0.15,
+        page_width() - MARGIN - min(max(labels), _WIDEST) - 0.3,
+    )
+    if is_narrow():
+        ends = MARGIN + 0.65, page_width() - MARGIN - 0.1
     scale = Scale([0.0, *(row[1] for row in rows)], log=False, from_zero=True)
     ruler = Ruler(scale, ends, lambda s: readable_seconds(s) if s else "0")
     ruler.draw(page, top, top + tall)
     heading = {"size": _SMALL, "color": MUTED}
     write(page, MARGIN, top - 0.2, "the minority answers", **heading)
-    under = "latency without a partition, median of reads and of writes, mean of both"
-    write(page, ends[0], top + tall + 0.4, under, **heading)
-    _draw_bands(page, top, ruler, bands, groups)
+    for at, words in enumerate(under):
+        x = ends[0] if len(under) == 1 else MARGIN
+        write(page, x, top + tall + 0.4 + 0.19 * at, words, **heading)
+    _draw_bands(page, top, ruler, bands, groups, pitch)
     said = ["Latency without a partition, and calls that the minority answers."]
     said += [
         f"{name}: {readable_seconds(latency_s) if latency_s else '0 s'}, {share:.0%}, "
         f"{group}."
         for name, latency_s, share, group in rows
     ]
-    return canvas.picture(said)
+    return canvas.described(said)
 
 
-def _draw_bands(page, y, ruler, bands, groups):
+def _draw_bands(page, y, ruler, bands, groups, pitch):
     """Draw the bands from `y` down, and in each a row for each of its stores."""
     for share in sorted(bands, reverse=True):
-        strokes(page, [(MARGIN, y, PAGE_WIDTH - MARGIN, y)])
-        middle = y + (_PITCH * len(bands[share]) + _APART) / 2
+        strokes(page, [(MARGIN, y, page_width() - MARGIN, y)])
+        middle = y + (pitch * len(bands[share]) + _APART) / 2
         write(page, MARGIN, middle, f"{share:.0%}", size=_SIZE + 2, bold=True)
         y += _APART / 2
         for name, latency_s, _, group in bands[share]:
-            x, at = ruler.inch(latency_s), y + _PITCH / 2
+            x, at = ruler.inch(latency_s), y + pitch - _PITCH / 2
             points(page, [x], [at], groups.index(group), size=10, gid="store")
-            short = fitted(name, _WIDEST, _SIZE, bold=True)
-            underlay(write(page, x + 0.17, at - 0.08, short, size=_SIZE, bold=True))
-            short = fitted(group, _WIDEST, _SMALL)
+            left, high, room = x + 0.17, at, _WIDEST
+            if is_narrow():  # above the point, over the whole axis
+                left, high = ruler.left, at - _ABOVE
+                room = ruler.right - left
+            short = fitted(name, room, _SIZE, bold=True)
+            underlay(write(page, left, high - 0.08, short, size=_SIZE, bold=True))
+            short = fitted(group, room, _SMALL)
             words = {"size": _SMALL, "color": MUTED}
-            underlay(write(page, x + 0.17, at + 0.1, short, **words))
-            y += _PITCH
+            underlay(write(page, left, high + 0.1, short, **words))
+            y += pitch
         y += _APART / 2
 
 

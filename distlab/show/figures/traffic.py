@@ -15,9 +15,10 @@ from typing import NamedTuple
 from distlab.errors import InvalidArgument
 from distlab.show.canvas.canvas import (
     MARGIN,
-    PAGE_WIDTH,
     Canvas,
     bars,
+    is_narrow,
+    page_width,
     points,
     strokes,
     underlay,
@@ -40,6 +41,7 @@ _SMALL = {"size": _TICK, "color": MUTED}
 _HEAD, _HEIGHT, _FOOT = 0.5, 2.4, 0.62
 _MOST_RANKS, _MOST_RUNS, _MOST_TOLD = 16, 8, 8
 _WIDEST, _NARROWEST, _APART = 0.5, 0.145, 0.3
+_LEAST = 0.8  # inches: of a group of bars
 _JUMP = 0.7  # room for the dots where ranks are left out, in bars
 _EXAMPLE = 'traffic({"ring": report}, bound_bytes=2 * (n - 1) / n * size)'
 
@@ -59,7 +61,8 @@ def traffic(
     """
     bound = checked_amount(bound_bytes, "bound_bytes", _EXAMPLE)
     groups = [_RunBytes(name, sent) for name, sent in _checked(runs)]
-    return _Traffic(groups, bound, literal(bound_label, 40)).picture(title)
+    label = literal(bound_label, 40)
+    return Picture(lambda: _Traffic(groups, bound, label).canvas(title))
 
 
 class _RunBytes(NamedTuple):
@@ -106,29 +109,33 @@ class _Traffic:
         self.left = MARGIN + 0.1 + max(widest, width_of("rank", _TICK))
         self.label_lines = [fitted(label, 1.5, _TICK), readable_bytes(bound)]
         wide = max(width_of(line, _TICK, False, True) for line in self.label_lines)
-        self.right = PAGE_WIDTH - MARGIN - wide - 0.12
-        self.column = (self.right - self.left) / len(self.groups)
+        self.right = page_width() - MARGIN - (0 if is_narrow() else wide + 0.12)
+        self.columns = min(len(self.groups), int((self.right - self.left) / _LEAST))
+        self.column = (self.right - self.left) / max(1, self.columns)
         room = self.column - _APART
         most = max(3, min(_MOST_RANKS, int(room / _NARROWEST - _JUMP)))
         self.places = [shown(group.sent, most) for group in self.groups]
         self.offsets = [_offsets(ranks) for ranks, _ in self.places]
         self.pitch = min(_WIDEST, room / max(bars[-1] + 1 for bars in self.offsets))
 
-    def picture(self, title):
+    def canvas(self, title):
         said = [group.described(self.bound) for group in self.groups]
         notes = self._notes()
         named = any(group.name for group in self.groups)
         room = _HEAD + _HEIGHT + _FOOT - (0 if named else 0.2)
-        canvas = Canvas(room, title=title, subtitle=" ".join(notes))
-        self.page, self.top = canvas.page, canvas.top + _HEAD
-        self.bottom = self.top + _HEIGHT
-        self._draw_axis()
-        for number, group in enumerate(self.groups):
-            self._draw_group(number, group)
-        self._draw_bound()
+        rows = -(-len(self.groups) // self.columns)
+        canvas = Canvas(rows * room, title=title, subtitle=" ".join(notes))
+        self.page = canvas.page
+        for row in range(0, len(self.groups), self.columns):
+            self.top = canvas.top + _HEAD + room * (row // self.columns)
+            self.bottom = self.top + _HEIGHT
+            self._draw_axis()
+            for number in range(row, min(row + self.columns, len(self.groups))):
+                self._draw_group(number, self.groups[number])
+            self._draw_bound()
         head = f"Bytes sent by each rank. {self.label}: "
         head += f"{readable_bytes(self.bound)} a rank."
-        return canvas.picture([head, *said, *notes])
+        return canvas.described([head, *said, *notes])
 
     def _y(self, count):
         return self.bottom - self.scale.share(count) * _HEIGHT
@@ -148,7 +155,7 @@ class _Traffic:
 
     def _draw_group(self, number, group):
         ranks, offsets = self.places[number][0], self.offsets[number]
-        middle = self.left + (number + 0.5) * self.column
+        middle = self.left + (number % self.columns + 0.5) * self.column
         xs = [middle + (at - offsets[-1] / 2) * self.pitch for at in offsets]
         for x, rank in zip(xs, ranks, strict=True):
             self._draw_bar(x, rank, group.sent[rank])
@@ -192,6 +199,10 @@ class _Traffic:
         line = (self.left, y, self.right + 0.06, y)
         strokes(self.page, [line], INK, width=1.2, dashed=True, zorder=6, gid="bound")
         label, count = self.label_lines
+        if is_narrow():
+            words = fitted(f"dashed: {label}, {count}", 2.8, _TICK)
+            write(self.page, MARGIN, self.top - 0.18, words, color=MUTED)
+            return
         write(self.page, self.right + 0.12, y - 0.08, label, color=MUTED)
         write(self.page, self.right + 0.12, y + 0.08, count, mono=True)
 
