@@ -41,11 +41,9 @@ class _WithFormulas(IPythonRenderer):
     """A renderer of text whose formulas are MathML, which needs no script."""
 
     def inline_math(self, body):
-        """Return a formula in a line."""
         return _formula(body, "inline")
 
     def block_math(self, body):
-        """Return a formula on a line of its own."""
         return _formula(body, "block")
 
 

@@ -62,7 +62,6 @@ class GradedSubmission:
 
     submission: Submission
     trouble: str
-    seconds: float
 
 
 @dataclass
@@ -161,12 +160,12 @@ class Grading:
         names = self.course.names_collected(self.assignment)
         with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
             for one in filter(self.is_graded, self.found.submissions):
-                name = names.get(one.student, f"{one.student}_{self.assignment}")
+                name = names.get(one.student, f"{one.student}_{self.assignment}.ipynb")
                 place = self.course.folder("feedback", one.student, self.assignment)
                 for page in place.glob("*.html"):
-                    inside = re.sub(r"(?i)(\.(ipynb|zip))+$", "", name)
-                    inside = f"{name}/{page.name}" if inside == name else inside
-                    archive.write(page, f"{inside.removesuffix('.html')}.html")
+                    inside = re.sub(r"(?i)(\.(ipynb|zip))+$", ".html", name)
+                    inside += f"/{page.name}" * (inside == name)  # it was a folder
+                    archive.write(page, inside)
         return path
 
     def grade(
@@ -338,7 +337,7 @@ class _Job:
             if self._receiver.poll():
                 trouble = self._receiver.recv()
         self._receiver.close()
-        return GradedSubmission(self.submission, trouble, self.seconds())
+        return GradedSubmission(self.submission, trouble)
 
     def kill(self):
         self.process.kill()

@@ -69,7 +69,6 @@ def test_a_sandboxed_cell_s_processor_time_is_known_outside(notebook):
 
 @pytest.mark.timeout(100)
 def test_a_picture_is_drawn_as_pixels_alone(notebook):
-    source = "from distlab.show.canvas.picture import Picture\n"
-    source += "from matplotlib.figure import Figure\nPicture(Figure(), 'alt')"
+    source = "from distlab import show\nshow.traffic({'yours': [4, 2]}, bound_bytes=2)"
     [output] = notebook.run(source, 2, 60)
     assert output["data"].keys() == {"image/png", "text/plain"}
