@@ -64,7 +64,7 @@ _HOME = {
     "distlab.dataflow": ("Context", "MapReduce"),
     "distlab.learner.predictions": ("predict", "stub"),
     "distlab.learner.progress": ("progress",),
-    "distlab.learner.quiz": ("ask",),
+    "distlab.learner.quiz": ("ask", "review"),
     "distlab.links": ("LINKS", "Link"),
     "distlab.simulated": ("Nodes", "Payload", "Slowed", "Uniform"),
     "distlab.units": ("GB", "KB", "MB", "MiB", "readable_bytes", "readable_seconds"),

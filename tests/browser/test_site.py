@@ -132,6 +132,17 @@ def test_a_card_keeps_its_answer_and_leads_to_its_cell(opened):
     assert here == {cell for cell in cells if cell.partition("=")[2] in CELLS} != set()
 
 
+@pytest.mark.parametrize("name", [LESSON, "review"])
+def test_the_link_of_a_card_is_an_address_of_the_site(opened, site, name):
+    page = opened(name)
+    found = page.eval_on_selector_all("[data-card] a", "all => all.map(a => a.href)")
+    assert {each.partition("#cell-id=")[0] for each in found} == {
+        f"{site.as_uri()}/{LESSON}.html"
+    }
+    page.goto(next(each for each in found if each.endswith("build-indices")))
+    page.wait_for_function("scrollY > 1000")  # it scrolls smoothly
+
+
 def test_search_finds_a_term(opened):
     page = opened(START)
     page.get_by_placeholder("Search").fill("bottleneck")

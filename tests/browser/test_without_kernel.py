@@ -18,7 +18,7 @@ from distlab import predict
 from distlab.commands.running.execute import execute, hushed
 from distlab.commands.running.lesson_process import Settings
 from distlab.learner.quiz import Deck, cards, review_page
-from distlab.learner.quiz.review import RATINGS, rate
+from distlab.learner.quiz.review import RATINGS, rate, selected
 from distlab.show.assets import document, read
 
 
@@ -194,7 +194,7 @@ def folder(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch, hushed():
         patch.setenv("DISTLAB_HOME", str(folder / "nobody"))
         assert not execute(lesson, folder, Settings(), lambda: None).failure
-    page = document(f"<main><h1>Review</h1>{review_page()}</main>", "Review")
+    page = document(f"<main><h1>Review</h1>{review_page(selected())}</main>", "Review")
     (folder / "review.html").write_text(page)
     return folder
 
@@ -282,6 +282,9 @@ def test_a_card_rated_in_a_lesson_is_due_in_the_review_on_the_next_day(site):
     site.reload()
     assert "Today: 1 due, 10 new" in site.locator(".today").inner_text()
     assert card.is_visible() and site.locator("[data-card]:visible").count() == 1
+    for topic, shown in {"quorum": "of 2 cards", "quorom": "No card is about"}.items():
+        site.get_by_role("combobox", name="Topic").fill(topic)
+        assert shown in site.locator(".today").inner_text()
     site.get_by_role("combobox", name="Level").select_option("mid")
     site.get_by_role("combobox", name="Topic").fill(FIRST.topic[:9])
     card.get_by_label("Your answer").fill("again mine")

@@ -264,7 +264,8 @@ def test_paths_that_readme_and_docs_name_exist():
         named |= {described.parent / name for name in linked}
         missing = [n for n in named if "NN_" not in n.name and not n.exists()]
         assert not missing, described
-    assert len((ROOT / "README.md").read_text().split()) <= 700
+    words = re.findall(r"\S*\w\S*", (ROOT / "README.md").read_text())
+    assert len(words) <= 700  # the bars of its tables are none
 
 
 def test_the_readme_has_a_row_for_every_lesson_with_its_question():
@@ -274,6 +275,13 @@ def test_the_readme_has_a_row_for_every_lesson_with_its_question():
         name, question, minutes, _ = row.split(" | ")
         assert name.startswith(f"[{lesson.stem[:2]} ") and question.endswith("?"), row
         assert minutes.isdecimal(), row
+
+
+def test_the_readme_says_how_long_all_lessons_and_their_exercises_take():
+    text = (ROOT / "README.md").read_text()
+    minutes = sum(map(int, re.findall(r"\| (\d+) \|", text)))
+    hours, said = re.search(r"take (\d+) hours \((\d+) minutes\)", text).groups()
+    assert int(said) == minutes and int(hours) == round(minutes / 60)
 
 
 def test_ci_runs_the_readmes_test_command_word_for_word():
@@ -436,6 +444,13 @@ def test_a_term_without_its_definition_would_be_noticed(tmp_path):
     cells[1]["source"] = ["(all): rank"]
     lesson.write_text(json.dumps({"cells": cells}))
     assert definitions(lesson) == {"rank": "A rank is a number."}
+
+
+@pytest.mark.parametrize("lesson", LESSONS, ids=lambda path: path.stem)
+def test_a_lesson_ends_with_a_link_to_its_exercise(lesson):
+    [end] = [cell["source"] for cell in cells_of(lesson) if cell["id"] == "next"]
+    exercise = f"../exercises/{lesson.stem}/{lesson.name}"
+    assert f"]({exercise})" in end and (lesson.parent / exercise).is_file()
 
 
 def without_agents(exercise, agents=ROOT / "exercises" / "AGENTS.md"):

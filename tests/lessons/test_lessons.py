@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from artists import ill_placed
 from soaks import nightly
 
 from distlab.commands.lessons import lesson_parameters
@@ -71,6 +72,16 @@ def test_every_picture_of_a_lesson_has_words_and_an_image(executed, lesson):
         assert "image/png" in data, name
         assert len("".join(data["text/plain"])) > 40, name
         assert 'alt="' in "".join(data["text/html"]), name
+
+
+@lengths
+@each
+def test_every_picture_of_a_lesson_fits_its_page_at_every_width(executed, lesson):
+    notebook = json.loads((executed / lesson.name).read_text())
+    for cell in notebook["cells"]:
+        for output in cell.get("outputs", ()):
+            html = "".join(output.get("data", {}).get("text/html", ""))
+            assert not ill_placed(html), cell["id"]
 
 
 @pytest.mark.nightly

@@ -4,6 +4,7 @@ import json
 import re
 from datetime import UTC, datetime, timedelta
 from html import unescape
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -11,9 +12,11 @@ from decks import card, html
 from typer.testing import CliRunner
 
 from distlab.__main__ import app
+from distlab.commands.running.hosted_notebooks import site
 from distlab.errors import InvalidArgument
 from distlab.learner.predictions import answer_storage as kept
 from distlab.learner.quiz import Deck, cards, deck, review
+from distlab.learner.quiz.card import LEVELS, lessons
 from distlab.learner.quiz.deck import _heard
 from distlab.learner.quiz.review import due, rate, selected
 
@@ -70,9 +73,35 @@ def test_cards_are_selected_by_lesson_level_and_topic():
     about = selected(topic="memory")
     assert about and all("memory" in c.topic.lower() for c in about)
     assert len(review(new=3).cards) == 3
+    assert {c.lesson[:2] for c in selected(topic="All reduce", level="mid")} == {"10"}
+    assert len(selected(topic=" quorum")) == 2  # in no topic, but in texts
     for wrong in ({"topic": "cats"}, {"level": "junior"}, {"lesson": 99}):
         with pytest.raises(InvalidArgument):
             selected(**wrong)
+
+
+def test_new_cards_come_by_level_and_in_turns_from_all_lessons():
+    everything = selected()
+    levels = [c.level for c in everything]
+    assert levels == sorted(levels, key=LEVELS.index)
+    assert (
+        len(set(everything)) == len(everything) == sum(map(len, map(cards, lessons())))
+    )
+    for level in LEVELS:
+        first = [c.lesson for c in review(level=level, new=len(lessons())).cards]
+        assert first == lessons()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [("pipline", "pipeline"), ("Activation memry", "activation memory")],
+)
+def test_a_topic_that_is_none_is_answered_with_the_nearest_five(wrong, right):
+    with pytest.raises(InvalidArgument, match="of level senior") as refusal:
+        selected(topic=wrong, level="senior")
+    nearest = str(refusal.value).partition("are: ")[2].split(", ")
+    assert nearest[0] == right and len(nearest) == 5
+    assert all(selected(topic=each, level="senior") for each in nearest)
 
 
 def test_a_rating_that_is_none_is_refused_and_changes_nothing(home):
@@ -81,15 +110,58 @@ def test_a_rating_that_is_none_is_refused_and_changes_nothing(home):
     assert not (home / "cards.json").exists()
 
 
+def asked(typed, *options):
+    """Return the output of a review of lesson 10 to which a learner types `typed`."""
+    done = CliRunner().invoke(app("review"), ["review", "10", *options], input=typed)
+    assert done.exit_code == 0, done.output
+    return " ".join(done.output.split())
+
+
 def test_in_a_terminal_key_points_come_after_an_answer_and_an_end_keeps_ratings():
-    command = ["review", "10", "--new", "2"]
-    done = CliRunner().invoke(app("review"), command, input="\nx\ng\n")
+    shown = asked("\n\nx\ng\n", "--new", "2")
     first, second = cards(10)[:2]
-    shown = " ".join(done.output.split())
     assert shown.index(first.question) < shown.index(first.key_points[0])
     assert second.question in shown and second.key_points[0] not in shown
-    assert done.exit_code == 0 and "the same command goes on" in shown
+    assert "the same command goes on" in shown
     assert [c.id for c in due(cards(10), new=1)] == [second.id]
+
+
+def test_in_a_terminal_answer_and_ticks_are_kept_and_the_cell_has_an_address(home):
+    first = cards(10)[0]
+    shown = asked("mine\n5\n3,1\nq\n")
+    assert "You had 2 of 4." in shown and "goes on" in shown
+    assert f"/lessons/{first.lesson}.html#cell-id={first.cell} " in shown
+    entry = json.loads((home / "cards.json").read_text())[first.id]
+    points = [first.key_points[0], first.key_points[2]]
+    assert entry == {"answer": "mine", "ticked": points}
+    asked("\n\nq\n")
+    entry = json.loads((home / "cards.json").read_text())[first.id]
+    assert entry == {"answer": "mine", "ticked": []}
+
+
+@pytest.mark.parametrize("before", ["", "mine\n", "mine\n1\n"])
+def test_in_a_terminal_a_question_mark_helps_and_q_quits_at_every_question(before):
+    shown = asked(f"{before}?\nQ\n1\ng\n")
+    assert shown.count("q quits; what you answered is kept") == 1
+    assert shown.endswith("What you answered is kept; the same command goes on.")
+    assert "Comes back" not in shown
+
+
+def test_what_cannot_be_kept_is_said(home):
+    (home / "cards.json").write_text("{")
+    assert "is damaged, so cards are kept only until" in asked("mine\nq\n")
+
+
+def test_a_card_links_to_its_lesson_from_wherever_the_notebook_is(
+    tmp_path, monkeypatch
+):
+    for place in ("lessons/10_ring.ipynb", "exercises/10_ring/10_ring.ipynb"):
+        (tmp_path / place).parent.mkdir(parents=True)
+        (tmp_path / place).touch()
+    for folder in (".", "lessons", "exercises/10_ring"):
+        monkeypatch.chdir(tmp_path / folder)
+        link = re.search('href="(.*?)#cell-id=the-cell"', html(Deck((card(1),))))[1]
+        assert Path(link).samefile(tmp_path / "lessons" / "10_ring.ipynb")
 
 
 def test_anki_gets_every_card_in_a_line_with_its_tags(tmp_path):
@@ -98,3 +170,4 @@ def test_anki_gets_every_card_in_a_line_with_its_tags(tmp_path):
     rows = [r.split("\t") for r in file.read_text().splitlines() if r[0] != "#"]
     assert len(rows) == len(selected()) and {len(row) for row in rows} == {4}
     assert rows[0][0].startswith("distlab-00") and "distlab::00" in rows[0][3]
+    assert f'href="{site()}/lessons/00_start_here.html#cell-id=' in rows[0][2]

@@ -1,6 +1,7 @@
 """Without any extra: ranks, pictures and commands work, and others name their extra."""
 
 import os
+import re
 import subprocess
 import sys
 from importlib import metadata
@@ -63,3 +64,16 @@ def test_commands_that_need_more_say_in_one_line_which_extra(alone):
         assert (status, described) == (1, line)
     assert alone("-m", "distlab", "--help")[0] == 0
     assert alone("-m", "distlab", "progress")[0] == 0
+
+
+def test_doctor_lists_by_lesson_and_last_what_is_optional_and_not_installed(alone):
+    status, described = alone("-m", "distlab", "doctor")
+    *rows, last = (line for line in described.splitlines() if line[:1] not in "├└")
+    states = [row.split("│")[1].strip() for row in rows if row.count("│") == 4]
+    assert status == 0 and last.startswith("A world of ranks runs here")
+    named = [state for state in states if state]
+    assert named == sorted(named, key="optional".__eq__) and "missing" not in named
+    assert re.search(
+        r'optional │ lesson 07 +│ Spark: pip install "distlab\[spark\]"', described
+    )
+    assert "graded" not in described

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 
-__all__ = ["SERVICES", "Service", "here", "open_in", "ready", "repository"]
+__all__ = ["SERVICES", "Service", "here", "open_in", "ready", "repository", "site"]
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,12 @@ def repository() -> str:
         return project["urls"]["Repository"]
     urls = metadata.metadata("distlab").get_all("Project-URL")
     return dict(url.split(", ", 1) for url in urls)["Repository"]
+
+
+def site() -> str:
+    """Return the address at which the project's pages are published."""
+    owner, name = repository().split("/")[-2:]
+    return f"https://{owner}.github.io/{name}"
 
 
 def open_in(place: str) -> str:

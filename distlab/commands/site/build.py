@@ -12,6 +12,7 @@ from nbconvert.filters import strip_ansi
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
+from distlab.commands.running.hosted_notebooks import site
 from distlab.commands.site.api import api_page, plain_docstring
 from distlab.commands.site.pages import lesson_page, local, start_page, with_images
 from distlab.errors import DistlabError
@@ -22,8 +23,9 @@ from distlab.show.assets import once
 __all__ = ["anchor", "build", "setup"]
 
 _WEB = resources.files("distlab.commands.site") / "web"
-_DOCUMENTS = ("docs/glossary", "docs/own_scripts", "docs/comparison")
-_DOCUMENTS += ("docs/instructors", "docs/architecture", "docs/contributing")
+_DOCUMENTS = ("docs/interviews", "docs/glossary", "docs/own_scripts")
+_DOCUMENTS += ("docs/comparison", "docs/instructors", "docs/architecture")
+_DOCUMENTS += ("docs/contributing",)
 _SETTINGS = {
     "project": "distlab",
     "language": "en",
@@ -83,13 +85,14 @@ def _write_sources(paths, project, source):
         (source / folder).mkdir(parents=True)
     images = source / "static" / "outputs"
     others = ["review", *docs, "api"]
-    readme = (project / "README.md").read_text("utf-8")
+    readme = local((project / "README.md").read_text("utf-8"), "README.md", pages)
     start = with_images(start_page(lessons, others, readme), images, "")
     (source / "index.md").write_text(start, "utf-8")
     (source / "api.rst").write_text(api_page(lessons.values()), "utf-8")
-    review = f"# Review\n\n~~~~{{raw}} html\n{once(review_page())}\n~~~~\n"
+    cards = [card for card in selected() if card.lesson in lessons]
+    review = f"# Review\n\n~~~~{{raw}} html\n{once(review_page(cards))}\n~~~~\n"
     (source / "review.md").write_text(review, "utf-8")
-    (source / "beside" / "distlab-cards.txt").write_text(anki(selected()), "utf-8")
+    (source / "beside" / "distlab-cards.txt").write_text(anki(cards, site()), "utf-8")
     for stem, notebook in lessons.items():
         lesson_page(stem, notebook, pages, images)
         page = source / "lessons" / f"{stem}.ipynb"

@@ -22,6 +22,7 @@ _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!\w+:|#)([^)\s]+)\)")
 _DATA = re.compile(r'src="data:image/(\w+)[^,"]*;base64,([^"]{400,})"')
 _NAMES = {"deepspeed": "DeepSpeed", "mpi": "Open MPI", "postgres": "PostgreSQL"}
 _NAMES |= {"redis": "Redis", "spark": "Spark"}
+_CARD_LINK = re.compile(r'(href="\w+)\.ipynb(?=#cell-id=)')
 _BETWEEN = "<!-- the next output -->"
 
 
@@ -82,7 +83,10 @@ def _markdown(name, text):
 
 
 def _slim(notebook, images):
-    """Leave one copy of each style and script in a page, and its images in files."""
+    """Leave one copy of each style and script in a page, and its images in files.
+
+    Cards, which link to cells of notebooks, link to the lessons' pages.
+    """
     pages = [
         output["data"]
         for cell in notebook["cells"]
@@ -90,7 +94,8 @@ def _slim(notebook, images):
         if "text/html" in output.get("data", {})
     ]
     outputs = _BETWEEN.join("".join(data["text/html"]) for data in pages)
-    slim = with_images(once(outputs), images, "../").split(_BETWEEN)
+    outputs = _CARD_LINK.sub(r"\1.html", once(outputs))
+    slim = with_images(outputs, images, "../").split(_BETWEEN)
     for data, text in zip(pages, slim, strict=True):
         data["text/html"] = text
 

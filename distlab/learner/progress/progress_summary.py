@@ -220,7 +220,7 @@ def _next(rows):
     for row in rows:
         if said := _left(row):
             return said
-    return 'Next: the cards once more, such as ask(10, level="principal"). All is done.'
+    return "Next: the cards that are due, with `distlab review`. All else is done."
 
 
 def _left(row):

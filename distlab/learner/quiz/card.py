@@ -143,8 +143,7 @@ def cards(lesson: str | int, level: str | None = None) -> list[Card]:
     """
     if level is not None and level not in LEVELS:
         raise InvalidArgument(
-            f"a level is one of {', '.join(LEVELS)}, and got {level!r}. "
-            f'For example: cards({lesson!r}, level="senior")'
+            f"a level is one of {', '.join(LEVELS)}, and got {level!r}"
         )
     file = _file_of(lesson)
     found = parse_cards(file.read_text(encoding="utf-8"), lesson=file.stem, file=file)
@@ -163,7 +162,4 @@ def _file_of(lesson):
         if wanted in (file.stem, file.stem.partition("_")[0]):
             return file
     stems = ", ".join(file.stem for file in files)
-    raise InvalidArgument(
-        f"there are no cards for lesson {lesson!r}, only for {stems}. "
-        "For example: cards(10)"
-    )
+    raise InvalidArgument(f"there are no cards for lesson {lesson!r}, only for {stems}")

@@ -12,6 +12,7 @@ go to the learner's cards.json, in a page without a kernel they stay in the brow
 import json
 from dataclasses import dataclass
 from html import escape
+from pathlib import Path
 from textwrap import TextWrapper
 
 from distlab.calls.notebook_frontend import cell_number, person_is_there, show
@@ -23,13 +24,16 @@ from distlab.learner.predictions.kernel_bridge import (
     receive,
 )
 from distlab.learner.quiz.card import Card, cards
-from distlab.learner.quiz.review import due, rate, selected
+from distlab.learner.quiz.review import due, keep_answer, rate, selected
 
 __all__ = ["Deck", "ask", "deck_html", "review", "section"]
 
 # With the file's name JupyterLab takes it for a place in a notebook; an exported page
 # has the place itself, and the script finds it there.
 _PLACE = "{lesson}.ipynb#cell-id={cell}"
+# Where lessons are, seen from the folder of the course or of an exercise, which has a
+# notebook of a lesson's name.
+_FOLDERS = ("lessons/", "../../lessons/")
 _above = {}  # ids of cards that are shown -> the handle of their answers
 
 
@@ -48,7 +52,8 @@ class Deck:
             for number, card in enumerate(self.cards, 1)
         )
         page = TextWrapper(88, subsequent_indent="   ", break_on_hyphens=False)
-        return "\n".join(map(page.fill, questions))
+        hint = ["`distlab review` asks them one at a time."] * self.one_at_a_time
+        return "\n".join([*map(page.fill, questions), *hint])
 
     def _repr_mimebundle_(self, include=None, exclude=None):
         return {"text/html": self._page(), "text/plain": repr(self)}
@@ -64,8 +69,9 @@ class Deck:
         show(self._repr_mimebundle_())
 
     def _page(self):
+        kept = kept_by_learner("cards")
         sections = "".join(
-            section(card, kept_by_learner("cards").get(card.id), self.one_at_a_time)
+            section(card, kept.get(card.id), self.one_at_a_time, _place(card.lesson))
             for card in self.cards
         )
         return deck_html(sections or f"<p>{self!r}</p>", review=self.one_at_a_time)
@@ -112,9 +118,7 @@ def _heard(value):
     if "rating" in value:
         rate(value["id"], value["rating"])
     else:
-        kept = kept_by_learner("cards")
-        new = {name: value[name] for name in ("answer", "ticked")}
-        kept.put(value["id"], {**(kept.get(value["id"]) or {}), **new})
+        keep_answer(value["id"], answer=value["answer"], ticked=value["ticked"])
     for ids, shown in _above.items():
         if value["id"] in ids:
             shown.update(_answers(ids), raw=True)
@@ -131,7 +135,13 @@ def _answers(ids):
     return {"text/html": html, "text/plain": ""}
 
 
-def section(card: Card, kept: object, review: bool, place: str = _PLACE) -> str:
+def _place(lesson):
+    """Return the template of a link to a lesson from the kernel's working directory."""
+    found = (each for each in _FOLDERS if Path(f"{each}{lesson}.ipynb").is_file())
+    return next(found, "") + _PLACE
+
+
+def section(card: Card, kept: object, review: bool, place: str) -> str:
     """Return a card as HTML.
 
     kept: its entry in cards.json. place: template of its link; see _PLACE.

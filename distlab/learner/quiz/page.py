@@ -4,22 +4,22 @@ from html import escape
 
 from distlab.learner.quiz.card import LEVELS, Card
 from distlab.learner.quiz.deck import deck_html, section
-from distlab.learner.quiz.review import selected
 
-__all__ = ["anki", "review_page"]
+__all__ = ["anki", "card_address", "review_page"]
 
-_PLACE = "lessons/{lesson}.html#cell-id={cell}"  # of the cell that shows the answer
+# The address, on the site, of the cell that shows the answer.
+_PLACE = "lessons/{lesson}.html#cell-id={cell}"
 _SCRIPTS = ("ts-fsrs.min.js", "schedule.js", "review.js")
 
 
-def review_page() -> str:
-    """Return the cards of the course as HTML: those that are due, one at a time.
+def review_page(cards: list[Card]) -> str:
+    """Return cards as HTML: those that are due, one at a time.
 
     Ratings and answers are in the browser, together with those of the lessons' pages.
     It links to a file distlab-cards.txt beside it, which holds `anki`'s text.
     """
-    cards = selected()
-    lessons = {card.lesson: card.lesson.replace("_", " ") for card in cards}
+    stems = sorted({card.lesson for card in cards})
+    lessons = {stem: stem.replace("_", " ") for stem in stems}
     topics = "".join(map(_option, sorted({card.topic for card in cards})))
     form = (
         f'<form class="choose row" hidden>{_select("lesson", lessons)}'
@@ -36,21 +36,30 @@ def review_page() -> str:
     )
 
 
-def anki(cards: list[Card]) -> str:
-    """Return the text that Anki imports: id, question, key points, tags."""
+def anki(cards: list[Card], site: str) -> str:
+    """Return the text that Anki imports: id, question, key points, tags.
+
+    site: its address, to which the key points link.
+    """
     head = ["#separator:tab", "#html:true", "#guid column:1", "#tags column:4"]
     lines = [
         "\t".join(
             [
                 f"distlab-{card.id}",
                 _html(card.question),
-                f"<ul>{''.join(f'<li>{_html(p)}</li>' for p in card.key_points)}</ul>",
+                f"<ul>{''.join(f'<li>{_html(p)}</li>' for p in card.key_points)}</ul>"
+                f'<a href="{card_address(card, site)}">The cell that shows it</a>',
                 f"distlab::{card.lesson} {card.level} {card.topic.replace(' ', '-')}",
             ]
         )
         for card in cards
     ]
     return "\n".join([*head, *lines, ""])
+
+
+def card_address(card: Card, site: str) -> str:
+    """Return the address, on the site, of the cell that shows a card's answer."""
+    return f"{site}/{_PLACE.format(lesson=card.lesson, cell=card.cell)}"
 
 
 def _select(name, choices):

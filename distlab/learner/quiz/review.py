@@ -9,13 +9,16 @@ Source: Ye, Su and Cao, "A stochastic shortest path algorithm for optimizing spa
 repetition scheduling" (KDD 2022), in the package fsrs.
 """
 
+import re
 from datetime import UTC, datetime
+from difflib import get_close_matches
+from itertools import zip_longest
 
 from distlab.errors import InvalidArgument
 from distlab.learner.predictions.answer_storage import kept_by_learner
-from distlab.learner.quiz.card import Card, cards, lessons
+from distlab.learner.quiz.card import LEVELS, Card, cards, lessons
 
-__all__ = ["RATINGS", "due", "rate", "selected"]
+__all__ = ["RATINGS", "due", "keep_answer", "rate", "selected"]
 
 RATINGS = ("again", "hard", "good", "easy")
 
@@ -26,25 +29,47 @@ def selected(
     level: str | None = None,
     topic: str | None = None,
 ) -> list[Card]:
-    """Return all cards of a lesson, level and topic, those of these that are given.
+    """Return the cards of a lesson, level and topic, those of these that are given.
+
+    They are in order of level; those of a level come in turns from all lessons. A topic
+    is looked for in the cards' topics and lessons, and if not there in their text.
 
     Raises: InvalidArgument if there is none.
     """
-    found = [c for each in lessons() for c in cards(each)]
-    if lesson is not None:
-        found = cards(lesson)
-    if level is not None:
-        cards(found[0].lesson, level)  # refuses a level that is none
-        found = [card for card in found if card.level == level]
-    if topic is not None:
-        topics = sorted({card.topic for card in found})
-        found = [card for card in found if topic.lower() in card.topic.lower()]
-        if not found:
-            raise InvalidArgument(
-                f"no card is about {topic!r}. These topics are there: "
-                f"{', '.join(topics)}"
-            )
-    return found
+    stems = lessons() if lesson is None else [lesson]
+    found = _in_turns([cards(each, level) for each in stems])
+    if not topic:
+        return found
+    topics = {c: _plain(f"{c.lesson} {c.topic}") for c in found}
+    texts = {c: _plain(" ".join([c.question, *c.key_points])) for c in found}
+    for words in (topics, texts):
+        if about := [c for c in found if _plain(topic) in words[c]]:
+            return about
+    names = {_plain(card.topic) for card in found}
+    names |= {*re.findall(r"\w{5,}", " ".join([*topics.values(), *texts.values()]))}
+    near = ", ".join(get_close_matches(_plain(topic), sorted(names), 5, cutoff=0))
+    raise InvalidArgument(
+        f"none of {len(found)} cards {f'of level {level} ' if level else ''}is about "
+        f"{topic!r}. Spelled most like it are: {near}"
+    )
+
+
+def _in_turns(decks):
+    """Return cards by level; of each level every lesson's first card, then its second.
+
+    New cards are asked in this order, and it lets no lesson wait for the one before it.
+    """
+    return [
+        card
+        for level in LEVELS
+        for turn in zip_longest(*([c for c in d if c.level == level] for d in decks))
+        for card in turn
+        if card
+    ]
+
+
+def _plain(text):
+    return re.sub("[-_]", " ", text.lower()).strip()
 
 
 def due(
@@ -56,6 +81,12 @@ def due(
     old = [each for each in seen if each[0] and each[0] <= now]
     old.sort(key=lambda each: each[0])
     return [c for _, c in old] + [c for when, c in seen if when is None][:new]
+
+
+def keep_answer(card_id: str, **new: str | list[str]) -> None:
+    """Store the `answer` to a card, or the key points `ticked`, those that it had."""
+    kept = kept_by_learner("cards")
+    kept.put(card_id, {**(kept.get(card_id) or {}), **new})
 
 
 def rate(card_id: str, rating: str, *, now: datetime | None = None) -> datetime:

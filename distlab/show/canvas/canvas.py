@@ -18,7 +18,7 @@ __all__ = [
     "WIDTHS",
     "Canvas",
     "Mark",
-    "Panel",
+    "PagePanel",
     "arrow",
     "bars",
     "curve",
@@ -46,7 +46,7 @@ _TITLE, _SUBTITLE, _KEY = 13.5, 9.5, 8.25
 _MANY, _NARROW = 200, 5.2
 
 
-class _Page(NamedTuple):
+class _PageSize(NamedTuple):
     """The width of a page, and its outer edge that is cut off, in inches.
 
     headed: True if a canvas draws its heading.
@@ -57,14 +57,14 @@ class _Page(NamedTuple):
     headed: bool
 
 
-_WIDE = _Page(WIDTHS[0], 0.0, True)
+_WIDE = _PageSize(WIDTHS[0], 0.0, True)
 _page = ContextVar("page")
 
 
 @contextmanager
 def page_in_html(width: float):
     """Let canvases have this width in inches, with HTML for margins and heading."""
-    token = _page.set(_Page(width + 2 * _EDGE, _EDGE, False))
+    token = _page.set(_PageSize(width + 2 * _EDGE, _EDGE, False))
     try:
         yield
     finally:
@@ -101,7 +101,7 @@ class Mark:
     gid: str | None = None
 
 
-class Panel:
+class PagePanel:
     """A part of the page with coordinates of its own, and its marks.
 
     box: left, top, width and height in inches. x, y: the coordinates of its left and
@@ -150,7 +150,7 @@ class Canvas:
     def panel(self, left, top, width, height, *, x=None, y=None, log=(False, False)):
         """Return a new panel; by default its units are inches, y down."""
         box = left, top, width, height
-        self.panels.append(Panel(box, x or (0, width), y or (height, 0), log))
+        self.panels.append(PagePanel(box, x or (0, width), y or (height, 0), log))
         return self.panels[-1]
 
     def described(self, said: Iterable[str]) -> "Canvas":

@@ -186,7 +186,7 @@ class ClientLanes:
             y = self._middle(number, lane)
             place = self.read.clients.index(client)
             points(self.page, [MARGIN + 0.07], [y], place, size=6)
-            name, size = self.read.name(client), _NAME if self.pitch > 0.2 else 6
+            name, size = self.read.name(client), _NAME if self.pitch > 0.2 else _SIZE
             write(self.page, MARGIN + 0.2, y, name, size=size)
             line = (strip.left, y, strip.right, y)
             strokes(self.page, [line], GRID, width=0.6, zorder=0)

@@ -36,7 +36,7 @@ class RankLanes:
         self.pitch = max(0.17, min(0.56, 6.5 / count))
         self.half = 0.32 * self.pitch
         self.height = self.pitch * count
-        self.size = 8.5 if self.pitch > 0.3 else 6.5
+        self.size = 8.5 if self.pitch > 0.3 else 8.25
         self.spans = [span for span in reading.spans(edge_s) if span.rank in self.lane]
         self.stuck = {
             rank: fitted(literal(listed(words, 2)), _STUCK_WIDTH, _SIZE)

@@ -12,7 +12,7 @@ from html import escape
 from distlab.show import assets
 from distlab.show.assets import style
 from distlab.show.canvas.canvas import WIDTHS
-from distlab.show.canvas.theme import DARK, PAPER
+from distlab.show.canvas.theme import DARK, INK, MUTED, PAPER
 
 __all__ = ["html_of"]
 
@@ -48,7 +48,7 @@ def html_of(canvases, alt: str, fallback: str) -> str:
     first = canvases[0]
     heading = f"<b>{escape(first.title)}</b>" * bool(first.title)
     heading += f"<p>{escape(first.subtitle)}</p>" * bool(first.subtitle)
-    drawn = "".join(_Page(canvas).svg(n) for n, canvas in enumerate(canvases))
+    drawn = "".join(_SvgPage(canvas).svg(n) for n, canvas in enumerate(canvases))
     return (
         f'{_style()}<div class="distlab-picture">{heading}{fallback}'
         f'<div role="img" aria-label="{escape(alt)}">{drawn}</div></div>'
@@ -60,24 +60,25 @@ def _style():
     dark = {f"d{color[1:]}": other for color, other in DARK.items()}
     rules = (
         f"{_BOX}{{container-type:inline-size;background:{_css(PAPER)};"
-        f"border-radius:8px;padding:{_PADDING}px;color:var(--d1F2933);"
+        f"border-radius:8px;padding:{_PADDING}px;color:{_css(INK)};"
         "font:13px/1.4 system-ui,sans-serif;overflow-x:auto}"
         f"{_BOX} img,{_BOX} svg{{display:none}}{_BOX} p{{margin:2px 0}}"
-        f"{_BOX} b{{font-size:18px}}{_BOX} p{{color:var(--d5F6B78)}}"
+        f"{_BOX} b{{font-size:18px}}{_BOX} p{{color:{_css(MUTED)}}}"
+        f"{_BOX} :is(b,p){{overflow-wrap:anywhere}}"
         f'{_BOX} text{{font-family:"DejaVu Sans",Verdana,sans-serif}}'
         f'{_BOX} .m{{font-family:"DejaVu Sans Mono",monospace}}'
-        f"{_BOX} svg{{height:auto;width:100%}}{_BOX} .w0{{display:block}}"
+        f"{_BOX} svg{{height:auto;width:100%}}"
+        f"@supports not (container-type:inline-size){{{_BOX} .w0{{display:block}}}}"
     )
+    above = math.inf
     for number, width in enumerate(WIDTHS):
-        least, most = width * _PX, _MOST_SCALED * width * _PX
-        rules += f"{_BOX} .w{number}{{max-width:{most:.0f}px}}"
-        if number:
-            above = WIDTHS[number - 1] * _PX
-            shown = f"display:block;min-width:{least:.0f}px"
-            rules += (
-                f"@container (max-width:{above - 0.1:.1f}px){{"
-                f"{_BOX} svg{{display:none}}{_BOX} svg.w{number}{{{shown}}}}}"
-            )
+        least = width * _PX
+        ends = [f"(min-width:{least:.0f}px)"] * (width > WIDTHS[-1])
+        ends += [f"(max-width:{above - 0.1:.1f}px)"] * bool(number)
+        shown = f"display:block;max-width:{_MOST_SCALED * least:.0f}px"
+        shown += f";min-width:{least:.0f}px" * (number == len(WIDTHS) - 1)
+        rules += f"@container {' and '.join(ends)}{{{_BOX} .w{number}{{{shown}}}}}"
+        above = least
     return style(assets.themed(_BOX, light, dark), rules)
 
 
@@ -92,7 +93,7 @@ def _number(pixels):
     return f"{pixels:.1f}".removesuffix(".0")
 
 
-class _Page:
+class _SvgPage:
     """One canvas as SVG; coordinates are pixels on the page."""
 
     def __init__(self, canvas):
@@ -132,6 +133,8 @@ class _Page:
 
     def _text(self, panel, mark):
         (x, y, words), look = mark.at, mark.look
+        if not words:
+            return ""
         x, y = self._at(panel, x, y)
         size = look["size"] * _PT
         anchor = {"center": "middle", "right": "end"}.get(look["align"], "")

@@ -9,7 +9,15 @@
 from collections.abc import Sequence
 
 from distlab.errors import InvalidArgument
-from distlab.show.canvas.canvas import MARGIN, Canvas, bars, page_width, strokes, write
+from distlab.show.canvas.canvas import (
+    MARGIN,
+    Canvas,
+    bars,
+    is_narrow,
+    page_width,
+    strokes,
+    write,
+)
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import readable_number
 from distlab.show.canvas.text import width_of
@@ -44,24 +52,28 @@ def amdahl(
 def _drawn(serial, workers, title):
     dark, light = {"color": rank_color(0)}, {"color": tint(rank_color(0), 0.35)}
     key = [(dark, "serial"), (light, "parallel, shared by the workers")]
-    canvas = Canvas(_HEAD + _PITCH * len(workers), title=title, key=key)
+    above = 0.24 if is_narrow() else 0.0  # words stand above the bars
+    pitch = _PITCH + above
+    canvas = Canvas(_HEAD + pitch * len(workers), title=title, key=key)
     page, top = canvas.page, canvas.top + _HEAD
     names = [plural(n, "worker") for n in workers]
     left = MARGIN + max(width_of(name, _SIZE) for name in names) + 0.2
     speed_at = page_width() - MARGIN
     time_at = speed_at - width_of("speed-up", _SIZE) - 0.35
     right = time_at - width_of("0.000", _SIZE) - 0.35
+    if above:
+        left, right = MARGIN, speed_at
     write(page, time_at, top - 0.2, "time", size=_SIZE, color=MUTED, align="right")
     write(page, speed_at, top - 0.2, "speed-up", size=_SIZE, color=MUTED, align="right")
     serial_end, parallel, described = left + serial * (right - left), [], []
     for number, (n, name) in enumerate(zip(workers, names, strict=True)):
-        y, time = top + (number + 0.5) * _PITCH, serial + (1 - serial) / n
-        write(page, MARGIN, y, name, size=_SIZE)
+        y, time = top + (number + 1) * pitch - _PITCH / 2, serial + (1 - serial) / n
+        write(page, MARGIN, y - above, name, size=_SIZE)
         end = left + time * (right - left)
         parallel.append((serial_end, y - _HALF, end, y + _HALF))
         row = f"{time:.3f}", f"{1 / time:.2f}"
         for x, words in zip((time_at, speed_at), row, strict=True):
-            write(page, x, y, words, size=_SIZE, align="right")
+            write(page, x, y - above, words, size=_SIZE, align="right")
         described.append(f"{name}: time {row[0]}, speed-up {row[1]}")
     bars(
         page,
@@ -70,7 +82,7 @@ def _drawn(serial, workers, title):
         **dark,
     )
     bars(page, parallel, gid="parallel", **light)
-    line = (serial_end, top - 0.05, serial_end, top + _PITCH * len(workers))
+    line = (serial_end, top - 0.05, serial_end, top + pitch * len(workers))
     strokes(page, [line], MUTED, dashed=True, zorder=6, gid="serial part")
     said = f"Serial fraction {readable_number(serial)}; one worker takes 1."
     return canvas.described([said, "; ".join(described) + "."])

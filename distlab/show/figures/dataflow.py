@@ -91,7 +91,7 @@ class _Dataflow:
         for at, (x, text) in enumerate(zip(self.lefts, _HEADS, strict=True)):
             y = (top if at < 2 else below) - 0.2
             write(self.page, x, y, text, color=MUTED, bold=True)
-        if not self.stacked:
+        if self.between > 0.5:
             x = self.lefts[2] - self.between / 2
             write(self.page, x, top - 0.2, "shuffle", color=MUTED, align="center")
         tall = room - 0.4

@@ -25,7 +25,6 @@ _CUTS = {
     "sums": "a partial sum on each rank",
 }
 _GAP, _LEAST, _TALL = 0.16, 0.3, 1.9  # inches
-_LINE = 0.35 + _TALL + 0.75
 _NAME, _SMALL = 9.5, 8.25
 _EXAMPLE = (
     'For example: matrices([("x", 64, 32, ""), "·", ("W", 32, 128, "columns")], 4)'
@@ -49,12 +48,15 @@ def matrices(steps, ranks: int, *, title: str = "") -> Picture:
 
 def _drawn(steps, ranks, title):
     lines, scale = _lines(steps)
-    canvas = Canvas(_LINE * len(lines), title=title)
-    middle, x, said = canvas.top + 0.35 + _TALL / 2, MARGIN, []
+    rows = [step[1] for step in steps if isinstance(step, tuple)]
+    tall = max([_LEAST, *(count * scale for count in rows)])
+    line = tall + 0.35 + 0.5
+    canvas = Canvas(line * len(lines), title=title)
+    middle, x, said = canvas.top + 0.35 + tall / 2, MARGIN, []
     ends = list(itertools.accumulate(map(len, lines)))
     for at, step in enumerate(steps):
         if at in ends:
-            middle, x = middle + _LINE, MARGIN
+            middle, x = middle + line, MARGIN
         if isinstance(step, str):
             _between(canvas.page, x, middle, step)
             x += _wide(step) + _GAP

@@ -17,6 +17,7 @@ from distlab.show.canvas.canvas import (
     page_width,
     points,
     strokes,
+    underlay,
     write,
 )
 from distlab.show.canvas.picture import Picture
@@ -131,10 +132,10 @@ class _Memory:
             points(page, [MARGIN + 0.07], [y], row.rank)
         write(page, MARGIN + self.indent, y, self._name(row), size=_NAME)
         total = readable_bytes(row.total)
-        write(page, self.end, y, total, mono=True, align="right")
+        underlay(write(page, self.end, y, total, mono=True, align="right"))
         if self._excess(row):
             words = {"color": WARNING, "bold": True}
-            write(page, self.end + _APART, y, self._flag(row), **words)
+            underlay(write(page, self.end + _APART, y, self._flag(row), **words))
 
     def _draw_parts(self, page, top):
         """Draw all bars, one artist for each kind."""

@@ -89,8 +89,8 @@ def _drawn(title):
         for other in weaker:
             (x, y), (u, v) = place(name), place(other)
             if narrow and other in _LOWEST:  # past those above it
-                side = x - 0.9
-                lines += [(x - 0.7, y, side, y), (side, y, side, v), (side, v, u, v)]
+                side, half = x - 0.78, width_of(name, size) / 2 + 0.1
+                lines += [(x - half, y, side, y), (side, y, side, v), (side, v, u, v)]
             else:
                 lines.append((x, y + _HALF, u, v - _HALF))
     strokes(page, lines, MUTED, width=1.2, gid="implies")

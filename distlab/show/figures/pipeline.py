@@ -135,7 +135,7 @@ class _Chart:
     def __init__(self, schedule, looks, ends, pitch, most):
         self.schedule, self.looks, self.pitch, self.most = schedule, looks, pitch, most
         self.stages, self.hidden = selected(schedule.stages, _MOST_STAGES)
-        self.size = 8.5 if self.pitch > 0.25 else 6.5
+        self.size = 8.5 if self.pitch > 0.25 else 8.25
         names = [width_of(schedule.name(stage), self.size) for stage in self.stages]
         scale = Scale(list(ends), log=False)
         scale.low, scale.high = ends

@@ -8,10 +8,17 @@ Source: the shape is that of figure 1 in Rajbhandari et al., "ZeRO" (2020).
 """
 
 from distlab.errors import InvalidArgument
-from distlab.show.canvas.canvas import MARGIN, Canvas, bars, page_width, write
+from distlab.show.canvas.canvas import (
+    MARGIN,
+    Canvas,
+    bars,
+    is_narrow,
+    page_width,
+    write,
+)
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import readable_number
-from distlab.show.canvas.text import literal, width_of
+from distlab.show.canvas.text import literal, width_of, wrapped
 from distlab.show.canvas.theme import MUTED, PAPER, TRACK, rank_color
 
 __all__ = ["shards"]
@@ -41,16 +48,26 @@ def shards(layouts, kinds, *, ranks: int = 4, title: str = "", unit="B") -> Pict
 
 def _drawn(cut, sizes, ranks, title, unit):
     left = MARGIN + max(width_of(name, _NAME) for name in cut) + 0.4
-    wide = page_width() - MARGIN - 1.3 - left - _BETWEEN * (len(sizes) - 1)
-    scale = wide / sum(sizes.values())
-    tall = ranks * _ROW + _APART
-    canvas = Canvas(_HEAD + tall * len(cut), title=title)
-    page, said = canvas.page, []
     end, muted = page_width() - MARGIN, {"size": _SIZE, "color": MUTED}
+    right, above = end - 1.05, 0.2 if is_narrow() else 0.0  # words above the rows
+    if above:
+        left, right = MARGIN + 0.25, end
+    scale = (right - left - _BETWEEN * (len(sizes) - 1)) / sum(sizes.values())
+    names = {kind: f"{kind}, {size:g}" for kind, size in sizes.items()}
+    beside = all(
+        width_of(names[kind], _SIZE) < size * scale + _BETWEEN - 0.05
+        for kind, size in sizes.items()
+    )
+    listed = [] if beside else wrapped(_from_left(names), end - MARGIN, _SIZE)
+    tall, head = ranks * _ROW + _APART + above, _HEAD + 0.17 * len(listed)
+    canvas = Canvas(head + tall * len(cut), title=title)
+    page, said = canvas.page, []
     write(page, end, canvas.top + 0.12, f"{unit} on a rank", **muted, align="right")
+    for line, words in enumerate(listed):
+        write(page, MARGIN, canvas.top + 0.3 + 0.17 * line, words, **muted)
     for number, (name, own) in enumerate(cut.items()):
-        top, x = canvas.top + _HEAD + number * tall, left
-        middle = top + ranks * _ROW / 2
+        top, x = canvas.top + head + number * tall + above, left
+        middle = top - 0.12 if above else top + ranks * _ROW / 2
         write(page, MARGIN, middle, name, size=_NAME)
         for rank in range(ranks):
             at = left - 0.14, top + (rank + 0.5) * _ROW
@@ -58,8 +75,8 @@ def _drawn(cut, sizes, ranks, title, unit):
         for kind, size in sizes.items():
             box = (x, top, x + size * scale, top + ranks * _ROW)
             _draw(page, box, ranks, kind in own)
-            if not number:
-                write(page, x, canvas.top + 0.12, f"{kind}, {size:g}", **muted)
+            if beside and not number:
+                write(page, x, canvas.top + 0.12, names[kind], **muted)
             x += size * scale + _BETWEEN
         held = sum(size / ranks if k in own else size for k, size in sizes.items())
         words = readable_number(held)
@@ -67,6 +84,10 @@ def _drawn(cut, sizes, ranks, title, unit):
         parts = f"{' and '.join(own) or 'nothing'} sharded"
         said.append(f"{name}: {parts}, a rank holds {words} {unit}.")
     return canvas.described([f"On {ranks} ranks.", *said])
+
+
+def _from_left(names):
+    return f"from left: {'; '.join(names.values())}"
 
 
 def _draw(page, box, ranks, sharded):

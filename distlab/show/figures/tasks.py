@@ -81,7 +81,7 @@ class _Tasks:
         self.lane = {worker: number for number, worker in enumerate(self.shown)}
         self.tries = [each for each in attempts.tries if each.worker in self.lane]
         self.pitch = max(_SHORTEST, min(_TALLEST, _HEIGHT / max(1, len(self.shown))))
-        self.size = 8.5 if self.pitch > 0.25 else 6.5
+        self.size = 8.5 if self.pitch > 0.25 else 8.25
         self.clock = TimeAxis(attempts)
         who = attempts.trace.who
         self.names = [f"{who} {worker}" for worker in self.shown]

@@ -13,14 +13,19 @@ const atTime = (time) => {
 forEach("form.choose", (form) => {
   const deck = form.closest(".distlab-cards");
   const said = deck.querySelector(".today");
+  const plain = (text) => text.toLowerCase().replace(/[-_]/g, " ").trim();
   const chosen = () => {
     const { lesson, level, topic } = form.elements;
-    return [...deck.querySelectorAll("[data-card]")].filter(
+    const cards = [...deck.querySelectorAll("[data-card]")].filter(
       ({ dataset }) =>
         (!lesson.value || dataset.lesson === lesson.value) &&
-        (!level.value || dataset.level === level.value) &&
-        dataset.topic.toLowerCase().includes(topic.value.trim().toLowerCase()),
+        (!level.value || dataset.level === level.value),
     );
+    const about = (...texts) => plain(texts.join(" ")).includes(plain(topic.value));
+    const found = cards.filter(({ dataset }) => about(dataset.lesson, dataset.topic));
+    if (found.length) return found;
+    const words = (card) => [...card.querySelectorAll(".question, li")];
+    return cards.filter((card) => about(...words(card).map((each) => each.textContent)));
   };
   const start = () => {
     const cards = chosen().map((card) => [dueAt(card), card]);
@@ -30,7 +35,9 @@ forEach("form.choose", (form) => {
     turn(deck, [...old, ...fresh].map(([, card]) => card));
     said.textContent = seen + unseen
       ? `Today: ${seen} due, ${unseen} new, of ${cards.length} cards.`
-      : `None of ${cards.length} cards is due today.`;
+      : cards.length
+        ? `None of ${cards.length} cards is due today.`
+        : "No card is about this topic; the field offers those that there are.";
     if (!(seen + unseen)) tellNext(cards);
   };
   const tellNext = (cards) => {
