@@ -2,7 +2,6 @@
 
 import difflib
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -32,9 +31,6 @@ def grade(
     force: Annotated[
         bool, typer.Option("--force", help="Grade once more what is graded.")
     ] = False,
-    to_csv: Annotated[
-        Path | None, typer.Option("--csv", help="Write the table to this file, too.")
-    ] = None,
     feedback: Annotated[
         bool, typer.Option("--feedback", help="Then write pages, and their archive.")
     ] = False,
@@ -59,7 +55,7 @@ def grade(
     failed = {trouble.student for trouble in troubles}
     graded = [one for one in known if one.student not in failed]
     all_students = () if student else grading.students
-    _tell_all(grading, graded, troubles, all_students, to_csv, console)
+    _tell_all(grading, graded, troubles, all_students, console)
     if feedback and graded:
         with Progress("writing feedback"):
             archive = grading.write_feedback(graded)
@@ -181,15 +177,13 @@ def _grade(grading: "Grading", submissions, jobs, force, console):
     return troubles
 
 
-def _tell_all(grading, graded, troubles, students, to_csv, console):
-    from distlab.instructor.summary import rows_of, show_summary, write_csv
+def _tell_all(grading, graded, troubles, students, console):
+    from distlab.instructor.summary import rows_of, show_summary
 
     rows = rows_of(grading, graded, troubles, students)
     show_summary(console, grading.steps, rows)
     if troubles or any(row.notes for row in rows):
         console.print(f"What nbgrader said: {grading.log}", soft_wrap=True)
-    if to_csv is not None:
-        write_csv(to_csv, grading.steps, rows)
 
 
 def _submissions(count):

@@ -3,7 +3,6 @@
 import re
 from html import escape
 
-from jinja2 import pass_context
 from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
@@ -47,6 +46,10 @@ class _WithFormulas(IPythonRenderer):
         return _formula(body, "block")
 
 
+def _with_formulas(source):
+    return MarkdownWithMath(renderer=_WithFormulas(escape=False)).render(source)
+
+
 def _formula(body, display):
     try:
         return convert(body, display=display)
@@ -57,10 +60,10 @@ def _formula(body, display):
 class FeedbackPage(HTMLExporter):
     """nbgrader's page, whose index names a step by the heading above its grade cell."""
 
-    @pass_context
-    def markdown2html(self, context, source):
-        """Return a text as HTML."""
-        return MarkdownWithMath(renderer=_WithFormulas(escape=False)).render(source)
+    def default_filters(self):
+        """Yield the filters of the page's template, by name."""
+        yield from super().default_filters()
+        yield "markdown2html", _with_formulas
 
     def from_notebook_node(self, nb, resources=None, **kw):
         """Return the page of a notebook."""

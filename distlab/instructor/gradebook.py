@@ -43,13 +43,11 @@ class Marks:
         return max(0.0, sum(self.points.values()) - self.penalty)
 
 
-def students_of(gradebook: Gradebook) -> dict[str, dict]:
-    """Return id -> names, address and platform's id of each student, or ""."""
+def students_of(gradebook: Gradebook) -> dict[str, tuple[str, str, str, str]]:
+    """Return id -> first and last name, address, platform's id, "" if not known."""
     kinds = "first_name", "last_name", "email", "lms_user_id"
-    return {
-        one.id: {kind: getattr(one, kind) or "" for kind in kinds}
-        for one in gradebook.db.query(Student)
-    }
+    found = gradebook.db.query(Student)
+    return {one.id: tuple(getattr(one, kind) or "" for kind in kinds) for one in found}
 
 
 def steps_of(gradebook: Gradebook, assignment: str) -> list[GradedCell]:

@@ -132,20 +132,18 @@ def write_for(
 
     Raises: OSError.
     """
+    known = [row for row in rows if row.student in grading.students]
+    known = [(row, *grading.students[row.student]) for row in known]
     if platform == "canvas":
         most = sum(step.points for step in grading.steps)
         lines = [["Student", "ID", "SIS Login ID", "Section", assignment]]
         lines.append(["    Points Possible", "", "", "", most])
+        for row, first, last, _, number in known:
+            name = f"{last}, {first}".strip(", ") or row.student
+            lines.append([name, number, row.student, "", row.total])
     else:
         lines = [["First name", "Last name", "ID", "Email address", assignment]]
-    for row in rows:
-        if (known := grading.students.get(row.student)) is None:
-            continue
-        first, last, email, number = known.values()
-        if platform == "canvas":
-            name = ", ".join(filter(None, (last, first))) or row.student
-            lines.append([name, number, row.student, "", row.total])
-        else:
+        for row, first, last, email, _ in known:
             lines.append([first, last, row.student, email, row.total])
     _write(path, lines)
 

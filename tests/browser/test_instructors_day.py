@@ -235,7 +235,11 @@ def test_points_and_a_comment_by_hand_reach_feedback_and_marks(day, address, ope
     page.reload()
     assert_that(score).to_have_value("2")
     assert_that(comment).to_have_value(COMMENT)
-    for start in ("distlab grade 10 --", "distlab marks 10 --t", "distlab marks 10 --f"):
+    for start in (
+        "distlab grade 10 --",
+        "distlab marks 10 --t",
+        "distlab marks 10 --f",
+    ):
         day.type(start)
     assert COMMENT in day.feedback(WRONG).read_text()
     marks = day.marks()
