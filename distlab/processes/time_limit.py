@@ -26,15 +26,20 @@ class TimeLimit:
     def left_s(self) -> float:
         """Return the seconds that are left, as far as is known now."""
         now = time.monotonic()
-        if self._grows and now > self._looked_s + _LOOK_S:
+        if self._grows:
+            self._look(now)
+        return min(self._end_s, self._last_s) - now
+
+    def _look(self, now):
+        """Ask once a second how long the processes ran; count what others took."""
+        if now > self._looked_s + _LOOK_S:
             self._looked_s = now
             self._processes.request_usage()
         usage = self._processes.usage
-        if self._grows and usage is not self._seen:
+        if usage is not self._seen:
             if self._seen is not None:
                 self._end_s += lost_s(self._seen, usage, now - self._seen_s)
             self._seen, self._seen_s = usage, now
-        return min(self._end_s, self._last_s) - now
 
 
 def lost_s(before: dict, after: dict, span_s: float) -> float:
