@@ -16,7 +16,7 @@ import sys
 from distlab.processes.memory import resident_bytes, use_large_pages
 from distlab.processes.server import Place, Server
 from distlab.sandbox import undo_patches
-from distlab.sandbox.limits import ResourceLimits, exceeded, set_limits
+from distlab.sandbox.limits import Mounts, ResourceLimits, exceeded, set_limits
 from distlab.sandbox.namespaces import become_nobody, enter_own, fork_in_own_pids
 
 __all__ = ["InOwnNamespaces", "main"]
@@ -42,6 +42,7 @@ class _Notebooks(InOwnNamespaces):
     def __init__(self, limits, *, isolated):
         super().__init__(limits, isolated=isolated)
         self.server, self._common_bytes = None, resident_bytes()
+        self._mounts = Mounts()
 
     def fork(self, request):
         """Fork a notebook."""
@@ -62,7 +63,7 @@ class _Notebooks(InOwnNamespaces):
         for session in self.server.sessions:
             for pid in session.processes:
                 members = [pid, *family(pid)]
-                why = exceeded(self.limits, members, self._common_bytes)
+                why = exceeded(self.limits, members, self._common_bytes, self._mounts)
                 if why:
                     session.tell(exceeded=why)
                     # The first of its own pids ends all others with it.
