@@ -1,11 +1,10 @@
 """`tradeoff`: latency of each store against the calls it answers in a partition.
 
-100 % │▲ any replica
+100 % │▲ any replica: reads
+      │■ primary, read any: reads
 ──────┼──────────────────────────────────────────
- 50 % │      ■ primary, read any
-──────┼──────────────────────────────────────────
-  0 % │              ● primary
-      │                           ● majority
+  0 % │              ■ primary, read any: writes
+      │                           ● majority: reads
       └──────────────────────────────────────────  latency without a partition
 """
 
@@ -34,7 +33,7 @@ __all__ = ["tradeoff"]
 _SIZE, _SMALL, _PITCH, _APART = 10.5, 9.5, 0.42, 0.22
 _HEAD, _FOOT, _LEFT = 0.35, 0.62, 0.95
 _WIDEST, _MOST, _ABOVE = 4.9, 16, 0.28
-_UNDER = "latency without a partition, median of reads and of writes, mean of both"
+_UNDER = "median latency without a partition"
 _EXAMPLE = 'tradeoff({"majority": (0.04, 0.0, "linearizable")})'
 
 
@@ -43,7 +42,7 @@ def tradeoff(stores, *, title: str = "") -> Picture:
 
     stores: name -> (seconds that a call takes without a partition, share of calls that
     the minority answers in one, name of a model, such as "linearizable"), or an object
-    that returns such a dict from `tradeoff()`, such as a survey.
+    that returns such a dict from `tradeoff()`; a survey has reads and writes apart.
 
     Raises: InvalidArgument naming the store that cannot be drawn.
     """
