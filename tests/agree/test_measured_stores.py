@@ -101,7 +101,8 @@ def test_the_table_has_a_row_for_each_store_and_a_number_in_each_cell(measured):
 def test_a_picture_of_stores_has_a_mark_for_reads_and_one_for_writes(measured):
     drawn = Survey(measured.values()).tradeoff()
     numbers = {name: pytest.approx(drawn[name][:2]) for name in drawn}
-    assert numbers["majority: reads"] == numbers["majority: writes"] == (0.04, 0.0)
+    assert numbers["majority: reads"] == (0.04, 0.0)
+    assert numbers["majority: writes"] == (0.04, 0.0)
     assert numbers["primary, synchronous, read any: reads"] == (0.0, 1.0)
     assert numbers["primary, synchronous, read any: writes"] == (0.04, 0.0)
     assert numbers["any replica, version vectors: writes"] == (0.0, 1.0)
