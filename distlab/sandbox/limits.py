@@ -108,7 +108,7 @@ class Mounts:
         return sum(devices.values()) + sum(files.values())
 
     def _checked(self, pid):
-        """Return where a process has temporary folders; refuse any other new mount."""
+        """Return the temporary folders of a process; refuse any other new mount."""
         points = Counter(point for point, _ in _mounts_of(pid))
         for point, count in points.items():
             before, own = self._points[point], point.startswith(self._OWN)
@@ -135,7 +135,7 @@ class Mounts:
 
 
 def _mounts_of(pid):
-    """Return (where, device) of each mount that a process has; [] without /proc."""
+    """Return (place, device) of each mount of a process; [] without /proc."""
     if not os.path.exists("/proc"):
         return []
     with open(f"/proc/{pid}/mountinfo") as file:
