@@ -267,18 +267,30 @@ HINTS = [
         "A gradient that fills one bucket may find the next one full already."]),
     Hint(_said("no wait before", "comm.start("), [
         "Inside of a hook nothing may wait: comm.start(all_reduce, buffer) returns at "
-        "once. After the last start, wait for all, then read their buffers."]),
+        "once. After the last start, wait for all, then read their buffers.",
+        "Look for wait() inside of your hook, and for all_reduce called without "
+        "comm.start. Keep (bucket, buffer, request) in a list; the loop that waits "
+        "stands after the last backward."]),
     Hint(lambda f: f.get("sent") or _said("a start and a wait")(f), [
         "Every bucket travels once in every step on every rank, and nothing else does: "
-        "as zeros, where no sample has used its parameters. Wait for each."]),
+        "as zeros, where no sample has used its parameters. Wait for each.",
+        "Go through your buckets on a rank without samples, and for a parameter with "
+        "p.grad None: is there one start and one wait for each? A loop over what the "
+        "hooks have started misses some."]),
     Hint(lambda f: f["summed"], [
         "This is the sum of all ranks' gradients, where the mean over all samples is "
-        "expected. Which step is left between the all-reduce and p.grad?"]),
+        "expected. Which step is left between the all-reduce and p.grad?",
+        "Look at unpack. What arrives is a sum over world_size ranks; which lines "
+        "does a gradient pass between `buffer` and `p.grad`, and where could the "
+        "division stand?"]),
     Hint(lambda f: "summed" in f, [
         "Follow one gradient: from p.grad into the buffer, through all_reduce, back "
         "into p.grad. Does each of all `total` samples count the same?",
         "A loss is a mean: how much does a microbatch of 1 weigh beside one of 4?"]),
     Hint(_said("NoneType", "non-empty", "has no attribute 'backward'"), [
         "all_reduce returns None. A parameter that no sample of this rank has used has "
-        "p.grad None and counts as zeros, also where a rank has no samples at all."]),
+        "p.grad None and counts as zeros, also where a rank has no samples at all.",
+        "Look at pack: what stands in the buffer for a p.grad of None? Then look for "
+        "a name that gets the result of all_reduce, and for a loss that is used "
+        "after a loop that may not run."]),
 ]

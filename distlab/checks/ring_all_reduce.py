@@ -252,17 +252,25 @@ HINTS = [
         "which contribution does it lack?"]),
     Hint(lambda f: f["kept"], [
         "Every rank ends as it began. chunk += arrived writes into the tensor; chunk = "
-        "chunk + arrived, or chunks[i] = ..., makes another one beside it."]),
+        "chunk + arrived, or chunks[i] = ..., makes another one beside it.",
+        "Look at the line that adds. Is there a + with = behind it, on a tensor that "
+        "is a view of what you were given? Print chunks[0] before and after your "
+        "function."]),
     Hint(lambda f: f["still"] and f["in_chunks"], [
         "This chunk is on every rank what it was: it was never sent, or never added "
-        "to. Which chunk does a rank send in its first step, and which in the next?"]),
+        "to. Which chunk does a rank send in its first step, and which in the next?",
+        "In the player, watch this chunk on one rank from the first step to the "
+        "last. Write down the index that your loop sends in steps 0, 1 and 2: which "
+        "number never comes?"]),
     Hint(lambda f: f["still"], [
         "This element never travelled: on every rank it is what it was. Into how many "
         "chunks did you cut, and does the ring pass all of them on?",
         "A ring of 4 cuts 10 elements into 3, 3, 2 and 2. How many do yours hold?"]),
     Hint(lambda f: f["most"] == 1 and f["in_chunks"] and not f["mixed"], [
         "Nothing was added. What arrives replaced what was there: receive it into a "
-        "buffer of its own, then add."]),
+        "buffer of its own, then add.",
+        "Look at the second argument of sendrecv. If it is the chunk itself, the own "
+        "contribution is overwritten: torch.empty_like(chunk) makes another place."]),
     Hint(lambda f: f["twice"], [
         "A contribution is counted twice. Complete chunks replace what is there; and "
         "what is received into a chunk must not be added to it again.",
