@@ -1,8 +1,8 @@
-"""`scaling`: measured points against predicted lines, over sizes or over ranks.
+"""`scaling`: measured or computed points against predicted lines, over sizes or ranks.
 
-Each curve is named at its end, where the eye arrives, and not in a legend. A measured
-series and its prediction share name, colour and label: points are measured, dashed
-lines are predicted.
+Each curve is named at its end, where the eye arrives, and not in a legend. A series and
+its prediction share name, colour and label: points are measured, or computed as on a
+virtual clock, and dashed lines are predicted.
 """
 
 import math
@@ -92,12 +92,21 @@ _HEAD, _FOOT = 0.42, 0.5
 
 
 def scaling(
-    series, *, x_label, y_label, title="", predicted=None, log_x=False, log_y=False
+    series,
+    *,
+    x_label,
+    y_label,
+    title="",
+    predicted=None,
+    points="measured",
+    log_x=False,
+    log_y=False,
 ) -> Picture:
     """Draw measured points and predicted lines.
 
-    series: name -> (xs, ys), measured. predicted: name -> (xs, ys); the prediction of
-    a measured series goes under the same name. Units belong into the labels.
+    series: name -> (xs, ys). predicted: name -> (xs, ys); the prediction of a series
+    goes under the same name. Units belong into the labels. points: what they are, for
+    the legend; "computed" if they come from a virtual clock or a formula.
 
     Raises: InvalidArgument naming the series that cannot be drawn.
     """
@@ -111,14 +120,17 @@ def scaling(
             'y_label="time, ms")'
         )
     labels = literal(x_label), literal(y_label)
-    return Picture(lambda: _Plot(measured, lines, **logs).canvas(title, *labels))
+    origin = literal(points)
+    return Picture(
+        lambda: _Plot(measured, lines, origin=origin, **logs).canvas(title, *labels)
+    )
 
 
 class _Plot:
     """Curves by name on two scales; positions on the page are in inches."""
 
-    def __init__(self, measured, lines, *, log_x, log_y):
-        self.measured, self.lines = measured, lines
+    def __init__(self, measured, lines, *, origin, log_x, log_y):
+        self.measured, self.lines, self.origin = measured, lines, origin
         self.names = list(dict.fromkeys([*measured, *lines]))
         spots = [s for each in (measured, lines) for c in each.values() for s in c]
         self.x = Scale([x for x, _ in spots], log=log_x)
@@ -138,7 +150,7 @@ class _Plot:
         return fitted(literal(name) + only, _WIDEST_NAME, _NAME)
 
     def canvas(self, title, x_label, y_label):
-        key = [(None, "points: measured")] if self.measured else []
+        key = [(None, f"points: {self.origin}")] if self.measured else []
         key += [(None, "dashed lines: predicted")] if self.lines else []
         canvas = Canvas(_HEAD + self.height + _FOOT + self.below, title=title, key=key)
         self.page, self.top = canvas.page, canvas.top + _HEAD
@@ -154,7 +166,7 @@ class _Plot:
             self._draw_curve(panel, number, name)
         self._draw_names()
         said = [f"{y_label} against {x_label}."]
-        said += ends_in_words(self.measured, "measured")
+        said += ends_in_words(self.measured, self.origin)
         said += ends_in_words(self.lines, "predicted")
         said += ratios_in_words(self.measured, self.lines)
         return canvas.described(said)
