@@ -6,36 +6,43 @@ formula is written `$2(n-1)/n · S$`: it is as readable without the dollars.
 
 import re
 from html import escape
+from itertools import groupby
 
-__all__ = ["lines_html", "plain", "typeset"]
+__all__ = ["FORMULA", "lines_html", "plain", "typeset"]
 
-_FORMULA = re.compile(r"\$([^$]+)\$")
-_TEX = {"·": r"\cdot ", "⌈": r"\lceil ", "⌉": r"\rceil ", "log₂": r"\log_2 "}
-_TEX |= {"√": r"\sqrt ", "≤": r"\le ", "κ": r"\kappa ", "α": r"\alpha "}
-_TO_TEX = re.compile("|".join(_TEX))
+_WRITTEN = re.compile(r"\$([^$]+)\$")
 _WRAPS = "margin:0;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
+_SCROLLS = "margin:0;white-space:pre;overflow-x:auto"
+_COLUMNS = re.compile(r"\S {2,}\S")
+FORMULA = '<span class="distlab-formula">${}$</span>'  # for the MathJax of JupyterLab
 
 
 def plain(text: str) -> str:
     """Return a text with its formulas as plain text."""
-    return _FORMULA.sub(r"\1", text)
+    return _WRITTEN.sub(r"\1", text)
 
 
-def typeset(text: str) -> str:
-    """Return a text as HTML, with its formulas in TeX for the notebook's MathJax."""
+def typeset(text: str, form: str = FORMULA) -> str:
+    """Return a text as HTML; form: what stands around the TeX of a formula."""
 
-    def in_tex(formula):
-        return _TO_TEX.sub(lambda sign: _TEX[sign[0]], formula[0])
+    def in_tex(written):
+        return form.format(written[1].replace("log₂", r"\log_2"))
 
-    return _FORMULA.sub(in_tex, escape(text))
+    return _WRITTEN.sub(in_tex, escape(text))
 
 
 def lines_html(text: str) -> str:
-    """Return lines as HTML; an indented line stays so where it wraps."""
+    """Return lines as HTML: prose wraps within its indent, and a table never wraps."""
     shown = []
-    for line in text.split("\n"):
-        words = line.lstrip(" ")
-        indent = f"{len(line) - len(words)}ch"
-        style = f"{_WRAPS};padding-left:{indent}"
-        shown.append(f'<pre style="{style}">{escape(words) or "&nbsp;"}</pre>')
+    for in_columns, lines in groupby(text.split("\n"), _is_in_columns):
+        for words in ["\n".join(lines)] if in_columns else lines:
+            indent = 0 if in_columns else len(words) - len(words.lstrip(" "))
+            style = _SCROLLS if in_columns else f"{_WRAPS};padding-left:{indent}ch"
+            shown.append(
+                f'<pre style="{style}">{escape(words[indent:]) or "&nbsp;"}</pre>'
+            )
     return "".join(shown)
+
+
+def _is_in_columns(line):
+    return _COLUMNS.search(line) is not None

@@ -95,7 +95,8 @@ def _losses(nodes):
     for version, plan, *cuts in _IN_TURN:
         faults = [Split(at_s, *sides, until_s=end) for at_s, end, *sides in cuts]
         how = {"faults": faults, "delivery": Delivery((0.005, 0.005))}
-        head = f"3 nodes, partitions as (from, to, sides): {cuts}"
+        said = (f"{a:g} to {b:g} s, {one} from {other}" for a, b, one, other in cuts)
+        head = f"3 nodes, partitioned: {'; '.join(said)}"
         _require_one_copy(_run(nodes, 3, _clients(plan), **how), head, version=version)
     for n in range(12):
         rough = Delivery((0.01, 0.04), loss=n % 2 / 20, duplicate=n % 2 / 4)

@@ -46,7 +46,8 @@ def _broadcast(call, n, length, root):
         facts |= {"of_0": {*held} == {began[0]}, "kept": held[rank] == began[rank]}
         raise run.wrong(found, **facts, lost="place" in wrong[1], **wrong[1])
     if early or again or never:
-        found = f"Sent by ranks without the tensor (from, to): {early}\n"
+        pairs = ", ".join(f"rank {src} to rank {dst}" for src, dst in early)
+        found = f"Sent by ranks without the tensor: {pairs or 'none'}\n"
         found += f"Sent to ranks that have it: {again}\nNot sent to: {never}"
         raise run.wrong(found, **facts)
     run.check_rounds(n)

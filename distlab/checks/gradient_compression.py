@@ -345,8 +345,9 @@ HINTS = [
         "call. Is anything else sent, such as a flag for NaN or a length? The code "
         "itself can carry that."]),
     Hint(lambda f: f["over"] > 1, [
-        "A rank sends its code to n-1 others, in every step, and a short bucket sends "
-        "one element at any density. Add up the bytes for a density, then search.",
+        "A rank sends its code to $n-1$ others, in every step, and a short bucket "
+        "sends one element at any density. Add up the bytes for a density, then "
+        "search.",
         "Write the bytes of one step as a sum over `lengths`, with k = max(1, "
         "round(density · length)) and 4 or 6 bytes for each, times $n-1$. Take the "
         "largest density for which steps times that fits."]),

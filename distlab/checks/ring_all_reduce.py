@@ -238,7 +238,7 @@ HINTS = [
         "which chunk did that rank add in its last step?"]),
     Hint(lambda f: not f["sent"] and (f.get("index") or f["kept"]), [
         "No rank sent anything. How many steps does your loop make for this ring?",
-        "A chunk starts on one rank and has to visit the n - 1 others: with 2 ranks "
+        "A chunk starts on one rank and has to visit the $n-1$ others: with 2 ranks "
         "that is one step."]),
     Hint(lambda f: f["again"] and not f["complete"] and f["n"] > 2, [
         "A rank sends the same chunk in two steps, one after the other. In each step "
@@ -247,7 +247,7 @@ HINTS = [
         "step. With 4 ranks a chunk starts on one and has to visit the other three."]),
     Hint(lambda f: f.get("index"), [
         "Return the index of the chunk that is complete on this rank, a number from 0 "
-        "to n - 1. In this run no such chunk is on every rank yet.",
+        "to $n-1$. In this run no such chunk is on every rank yet.",
         "In the player at the end, which chunk has the most stripes on a rank, and "
         "which contribution does it lack?"]),
     Hint(lambda f: f["kept"], [
@@ -304,9 +304,10 @@ HINTS = [
     Hint(lambda f: f["many"], [
         "The sums are right, and a rank sends more often than it has to. How many "
         "other ranks does a chunk have to visit in a phase?",
-        "n - 1 steps in each phase. What does your last step bring to whom?"]),
+        "$n-1$ steps in each phase. What does your last step bring to whom?"]),
     Hint(lambda f: f["traffic"], [
-        "In each round every rank sends one chunk, S/n, to its neighbor in `ring`, and "
-        "passes on what came. What of yours is longer, goes elsewhere, or has to wait?",
+        "In each round every rank sends one chunk, $S/n$, to its neighbor in `ring`, "
+        "and passes on what came. What of yours is longer, goes elsewhere, or has to "
+        "wait?",
         "Rotate the player's picture of a step by one rank: a ring looks the same."]),
 ]

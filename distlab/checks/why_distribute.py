@@ -223,8 +223,8 @@ HINTS = [
         "Look for a send inside of a loop over tasks, and for a message that carries "
         "a task. A rank can add up its own results first: one message of one number."]),
     Hint(lambda f: f["undivided"], [
-        "Least squares gives 1/lambda, sigma/lambda and kappa/lambda. What is sigma?",
-        "Take the three numbers that lstsq returns. The first is 1/lambda; divide "
+        "Least squares gives $1/λ$, $σ/λ$ and $κ/λ$. What is sigma?",
+        "Take the three numbers that lstsq returns. The first is $1/λ$; divide "
         "the other two by it."]),
     Hint(lambda f: f["law"][-1] < LEAST_KAPPA, [
         "A kappa below 1e-6 counts as 0: the throughput never falls, and the peak is "
@@ -234,13 +234,13 @@ HINTS = [
     Hint(lambda f: f["fits"], [
         "Sigma and kappa are right. The peak follows from them alone, in whole "
         "workers: compare the throughput on both sides of the root.",
-        "The root is a real number, sqrt((1 - sigma)/kappa). Put its floor and its "
-        "ceiling into the law, and take the one with more throughput; no fewer than "
+        "The root is a real number, the square root of $(1 - σ)/κ$. Put its floor and "
+        "its ceiling into the law, and take the one with more throughput; no fewer than "
         "1 worker."]),
     Hint(lambda f: f["yours"], [
         "The law has three unknowns, and lambda is one: the first measurement need not "
         "be that of one worker. Do all of the points take part in your fit, and all "
         "three terms? Sigma alone is Amdahl's law, which has no peak.",
-        "n / X(n) is a sum of three terms, each an unknown times something that you "
-        "know: 1, n - 1 and n (n - 1)."]),
+        "$n/X(n)$ is a sum of three terms, each an unknown times something that you "
+        "know: 1, $n-1$ and $n(n-1)$."]),
 ]

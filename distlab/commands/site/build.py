@@ -14,7 +14,13 @@ from sphinx.util.docutils import docutils_namespace, patch_docutils
 
 from distlab.commands.running.hosted_notebooks import site
 from distlab.commands.site.api import api_page, plain_docstring
-from distlab.commands.site.pages import lesson_page, local, start_page, with_images
+from distlab.commands.site.pages import (
+    in_mathml,
+    lesson_page,
+    local,
+    start_page,
+    with_images,
+)
 from distlab.errors import DistlabError
 from distlab.learner.quiz.page import anki, review_page
 from distlab.learner.quiz.review import selected
@@ -90,7 +96,9 @@ def _write_sources(paths, project, source):
     (source / "index.md").write_text(start, "utf-8")
     (source / "api.rst").write_text(api_page(lessons.values()), "utf-8")
     cards = [card for card in selected() if card.lesson in lessons]
-    review = f"# Review\n\n~~~~{{raw}} html\n{once(review_page(cards))}\n~~~~\n"
+    review = (
+        f"# Review\n\n~~~~{{raw}} html\n{in_mathml(once(review_page(cards)))}\n~~~~\n"
+    )
     (source / "review.md").write_text(review, "utf-8")
     (source / "beside" / "distlab-cards.txt").write_text(anki(cards, site()), "utf-8")
     for stem, notebook in lessons.items():
