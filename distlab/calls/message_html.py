@@ -13,7 +13,7 @@ __all__ = ["FORMULA", "lines_html", "plain", "typeset"]
 _WRITTEN = re.compile(r"\$([^$]+)\$")
 _WRAPS = "margin:0;white-space:pre-wrap;word-break:normal;overflow-wrap:anywhere"
 _SCROLLS = "margin:0;white-space:pre;overflow-x:auto"
-_COLUMNS = re.compile(r"\S {2,}\S")
+_COLUMNS = re.compile(r"\S {2,}\S|^ {16,}")
 FORMULA = '<span class="distlab-formula">${}$</span>'  # for the MathJax of JupyterLab
 
 

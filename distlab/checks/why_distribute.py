@@ -235,8 +235,8 @@ HINTS = [
         "Sigma and kappa are right. The peak follows from them alone, in whole "
         "workers: compare the throughput on both sides of the root.",
         "The root is a real number, the square root of $(1 - σ)/κ$. Put its floor and "
-        "its ceiling into the law, and take the one with more throughput; no fewer than "
-        "1 worker."]),
+        "its ceiling into the law, and take the one with more throughput; no fewer "
+        "than 1 worker."]),
     Hint(lambda f: f["yours"], [
         "The law has three unknowns, and lambda is one: the first measurement need not "
         "be that of one worker. Do all of the points take part in your fit, and all "
