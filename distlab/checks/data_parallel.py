@@ -101,7 +101,9 @@ class Turns:
         """Start an all-reduce as `comm.start` does, if it is this bucket's turn."""
         _require(function == self.all_reduce, "comm.start(all_reduce, buffer)")
         size, due = (tensor.numel(), tensor.dtype), len(self.started)
-        _require(size in self.sizes, f"a buffer in {self.sizes}, yours: {size}")
+        *known, yours = (f"{count} {dtype}" for count, dtype in [*self.sizes, size])
+        wanted = f"a buffer of one bucket ({', '.join(known)}), yours: {yours}"
+        _require(size in self.sizes, wanted)
         place = self.sizes.index(size)
         right = place == due if self.overlaps else place not in self.started
         _require(right, f"bucket {due} to start next, yours: bucket {place}")
@@ -249,7 +251,7 @@ HINTS = [
         "Is this the order of registration? Buckets begin with the last parameter, and "
         "the next joins the bucket opened last if its dtype and its bytes fit.",
         "Only the first bucket has room for first_bytes. A limit may be met exactly."]),
-    Hint(_said("a buffer in"), [
+    Hint(_said("a buffer of one bucket"), [
         "A buffer holds the gradients of the parameters of one bucket, all of them, "
         "with zeros for one that has no gradient.",
         "How many elements has yours? One all-reduce for each parameter is too many."]),
