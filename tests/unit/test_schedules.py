@@ -156,8 +156,8 @@ F, B, W = (lambda m, kind=kind: Work(kind, m) for kind in "FBW")
         ),
         (
             [[F(0), B(0), F(1), B(1)], [F(1), B(1), F(0), B(0)]],
-            "stage 0, at the backward of microbatch 0, waits for stage 1's backward of "
-            "microbatch 0; stage 1, at the forward of microbatch 1, waits for stage 0's",
+            "stage 0, at the backward of microbatch 0, waits for stage 1's backward "
+            "of microbatch 0; stage 1, at the forward of microbatch 1, waits for stage",
         ),
         ([], "a stage and a microbatch at least"),
     ],
