@@ -256,8 +256,8 @@ HINTS = [
         "Look for the first hatched gap between two works of a stage. Which work could "
         "run there, or was run before something that another stage waits for?",
         "Follow one idle slot to its cause: which work on another stage ends where "
-        "the slot ends? Run that work one slot earlier, in place of one that nobody "
-        "waits for."]),
+        "the slot ends? Run that work one slot earlier, in place of one that no "
+        "stage waits for."]),
     Hint(lambda f: isinstance(f["failure"], Deadlock), [
         "A send ends only when the other stage asks for the message, and that one may "
         "be sending to you. Begin to send with isend, go on, and wait in the end.",

@@ -311,7 +311,7 @@ def test_messages_wrap_between_words_with_formulas_and_no_bare_number(opened):
     pages = shown.locator("pre, p").filter(has_text=re.compile(r"\S"))
     breaks = pages.evaluate_all("all => all.map(e => getComputedStyle(e).wordBreak)")
     assert len(breaks) > 5 and set(breaks) == {"normal"}
-    page.locator("mjx-container").nth(3).wait_for()  # of both levels of the hint
+    page.locator("mjx-container").nth(2).wait_for()  # the hint has three formulas
     assert "0 of 3 points" in page.locator(".jp-OutputArea-executeResult").inner_text()
     assert "0.0" not in shown.all_inner_texts()
     keep(page, "messages")
