@@ -317,19 +317,14 @@ def brief_traceback(error: BaseException) -> list[str]:
     return [f"{bold_red}{type(error).__name__}{plain}: {first}", *rest]
 
 
-# JupyterLab breaks the text of an error in the middle of words.
-_WRAP = (
-    "<style>.jp-OutputArea:has(> * .distlab-wrapped) pre "
+_WRAP = (  # JupyterLab breaks the text of an error in the middle of words
+    '<style class="distlab-wrapped">.jp-OutputArea:has(.distlab-wrapped) pre '
     "{word-break: normal; overflow-wrap: anywhere}</style>"
-    '<i class="distlab-wrapped" hidden></i>'
 )
-
-
 _wrapped = set()  # numbers of cells: IPython renders an error twice
 
 
 def _wrap_between_words():
-    """Make this cell of a notebook wrap its text between words."""
     shell = "IPython" in sys.modules and sys.modules["IPython"].get_ipython()
     if hasattr(shell, "kernel") and shell.execution_count not in _wrapped:
         _wrapped.add(shell.execution_count)

@@ -34,15 +34,12 @@ def typeset(text: str, form: str = FORMULA) -> str:
 def lines_html(text: str) -> str:
     """Return lines as HTML: prose wraps within its indent, and a table never wraps."""
     shown = []
-    for in_columns, lines in groupby(text.split("\n"), _is_in_columns):
+    for in_columns, lines in groupby(
+        text.split("\n"), lambda line: bool(_COLUMNS.search(line))
+    ):
         for words in ["\n".join(lines)] if in_columns else lines:
             indent = 0 if in_columns else len(words) - len(words.lstrip(" "))
             style = _SCROLLS if in_columns else f"{_WRAPS};padding-left:{indent}ch"
-            shown.append(
-                f'<pre style="{style}">{escape(words[indent:]) or "&nbsp;"}</pre>'
-            )
+            inside = escape(words[indent:]) or "&nbsp;"
+            shown.append(f'<pre style="{style}">{inside}</pre>')
     return "".join(shown)
-
-
-def _is_in_columns(line):
-    return _COLUMNS.search(line) is not None

@@ -93,5 +93,7 @@ def test_every_hint_has_a_second_level():
 
 def test_the_value_of_a_graded_cell_is_a_number_for_nbgrader_and_a_sentence_shown():
     formatters = pytest.importorskip("IPython").core.formatters.DisplayFormatter()
-    shown, _ = formatters.format(Points(4.0, "4 of 4 points"))
+    value = Points(4.0)
+    value.line = "4 of 4 points"
+    shown, _ = formatters.format(value)
     assert shown["text/plain"] == "4.0" and ">4 of 4 points<" in shown["text/html"]

@@ -85,10 +85,9 @@ class Verdict:
     def html(self) -> str:
         """Return it as HTML."""
         shown = lines_html(self._found())
-        if self.hints:
-            shown += advice_html("Hint", self.hints[0])
-        if len(self.hints) > 1:
-            shown += '<p style="margin:0 0 0 2ch"><code>hint()</code> tells more.</p>'
+        for level in self.hints[:1]:
+            more = " <code>hint()</code> tells more." * (len(self.hints) > 1)
+            shown += advice_html("Hint", level, more)
         return shown
 
     def _found(self):
@@ -112,10 +111,7 @@ class Points(float):
     nbgrader reads its plain text, a number.
     """
 
-    def __new__(cls, earned: float, line: str):
-        made = super().__new__(cls, earned)
-        made.line = line
-        return made
+    line = ""
 
     def _repr_html_(self):
         return lines_html(self.line)
@@ -140,7 +136,9 @@ class VerdictDisplay:
             line += "\n(Checked without the sandbox in which submissions are graded.)"
         self._is_new = False
         if cell_number() is not None:
-            return Points(earned, line)
+            earned = Points(earned)
+            earned.line = line
+            return earned
         print(f"\n{line}")
         return earned
 

@@ -288,6 +288,6 @@ def in_lines(head: str, words: str) -> str:
     return head + textwrap.fill(words, _WIDTH, **how)[len(head) :]
 
 
-def advice_html(head: str, words: str) -> str:
-    """Return a level of a hint as HTML."""
-    return f'<p style="margin:0 0 0 2ch"><b>{head}:</b> {typeset(words)}</p>'
+def advice_html(head: str, words: str, more: str = "") -> str:
+    """Return a level of a hint as HTML; more: HTML after it."""
+    return f'<p style="margin:0 0 0 2ch"><b>{head}:</b> {typeset(words)}{more}</p>'

@@ -9,16 +9,13 @@ from importlib import resources
 from itertools import starmap
 from pathlib import Path
 
-from latex2mathml.converter import convert
-
-from distlab.calls.message_html import FORMULA
 from distlab.collectives import ring_all_reduce
 from distlab.commands.film import filmed
 from distlab.commands.running.hosted_notebooks import repository
 from distlab.learner.quiz import cards
 from distlab.show.assets import once
 
-__all__ = ["in_mathml", "lesson_page", "local", "start_page", "with_images"]
+__all__ = ["lesson_page", "local", "start_page", "with_images"]
 
 _REMOTE_IMAGE = re.compile(r"!\[([^\]]*)\]\(https?:[^)]*\)")
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\((?!\w+:|#)([^)\s]+)\)")
@@ -26,7 +23,6 @@ _DATA = re.compile(r'src="data:image/(\w+)[^,"]*;base64,([^"]{400,})"')
 _NAMES = {"deepspeed": "DeepSpeed", "mpi": "Open MPI", "postgres": "PostgreSQL"}
 _NAMES |= {"redis": "Redis", "spark": "Spark"}
 _CARD_LINK = re.compile(r'(href="\w+)\.ipynb(?=#cell-id=)')
-_FORMULA = re.compile(re.escape(FORMULA).replace(r"\{\}", "(.+?)"))
 _BETWEEN = "<!-- the next output -->"
 
 
@@ -61,11 +57,6 @@ def with_images(text: str, folder: Path, up: str) -> str:
         return f'loading="lazy" src="{up}_static/{folder.name}/{name}"'
 
     return _DATA.sub(written, text)
-
-
-def in_mathml(text: str) -> str:
-    """Return HTML whose formulas a browser draws without MathJax."""
-    return _FORMULA.sub(lambda found: convert(html.unescape(found[1])), text)
 
 
 def lesson_page(stem: str, notebook: dict, pages: Collection[str], images: Path):
@@ -103,7 +94,7 @@ def _slim(notebook, images):
         if "text/html" in output.get("data", {})
     ]
     outputs = _BETWEEN.join("".join(data["text/html"]) for data in pages)
-    outputs = in_mathml(_CARD_LINK.sub(r"\1.html", once(outputs)))
+    outputs = _CARD_LINK.sub(r"\1.html", once(outputs))
     slim = with_images(outputs, images, "../").split(_BETWEEN)
     for data, text in zip(pages, slim, strict=True):
         data["text/html"] = text

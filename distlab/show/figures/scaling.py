@@ -1,8 +1,8 @@
-"""`scaling`: measured or computed points against predicted lines, over sizes or ranks.
+"""`scaling`: points and predicted lines, over sizes or over ranks.
 
-Each curve is named at its end, where the eye arrives, and not in a legend. A series and
-its prediction share name, colour and label: points are measured, or computed as on a
-virtual clock, and dashed lines are predicted.
+Each curve is named at its end, where the eye arrives, and not in a legend. A series
+and its prediction share name, colour and label: points are measured, or computed as on
+a virtual clock, and dashed lines are predicted.
 """
 
 import math
@@ -102,11 +102,11 @@ def scaling(
     log_x=False,
     log_y=False,
 ) -> Picture:
-    """Draw measured points and predicted lines.
+    """Draw points and predicted lines.
 
     series: name -> (xs, ys). predicted: name -> (xs, ys); the prediction of a series
-    goes under the same name. Units belong into the labels. points: what they are, for
-    the legend; "computed" if they come from a virtual clock or a formula.
+    goes under the same name. Units belong into the labels. points: for the legend;
+    "computed" if they come from a virtual clock or a formula.
 
     Raises: InvalidArgument naming the series that cannot be drawn.
     """
@@ -119,18 +119,15 @@ def scaling(
             'scaling({"ring": ([2, 4, 8], [1.1, 1.6, 1.9])}, x_label="ranks", '
             'y_label="time, ms")'
         )
-    labels = literal(x_label), literal(y_label)
-    origin = literal(points)
-    return Picture(
-        lambda: _Plot(measured, lines, origin=origin, **logs).canvas(title, *labels)
-    )
+    labels = literal(x_label), literal(y_label), literal(points)
+    return Picture(lambda: _Plot(measured, lines, **logs).canvas(title, *labels))
 
 
 class _Plot:
     """Curves by name on two scales; positions on the page are in inches."""
 
-    def __init__(self, measured, lines, *, origin, log_x, log_y):
-        self.measured, self.lines, self.origin = measured, lines, origin
+    def __init__(self, measured, lines, *, log_x, log_y):
+        self.measured, self.lines = measured, lines
         self.names = list(dict.fromkeys([*measured, *lines]))
         spots = [s for each in (measured, lines) for c in each.values() for s in c]
         self.x = Scale([x for x, _ in spots], log=log_x)
@@ -149,8 +146,8 @@ class _Plot:
         only = ", predicted" if self.measured and name not in self.measured else ""
         return fitted(literal(name) + only, _WIDEST_NAME, _NAME)
 
-    def canvas(self, title, x_label, y_label):
-        key = [(None, f"points: {self.origin}")] if self.measured else []
+    def canvas(self, title, x_label, y_label, origin):
+        key = [(None, f"points: {origin}")] if self.measured else []
         key += [(None, "dashed lines: predicted")] if self.lines else []
         canvas = Canvas(_HEAD + self.height + _FOOT + self.below, title=title, key=key)
         self.page, self.top = canvas.page, canvas.top + _HEAD
@@ -166,7 +163,7 @@ class _Plot:
             self._draw_curve(panel, number, name)
         self._draw_names()
         said = [f"{y_label} against {x_label}."]
-        said += ends_in_words(self.measured, self.origin)
+        said += ends_in_words(self.measured, origin)
         said += ends_in_words(self.lines, "predicted")
         said += ratios_in_words(self.measured, self.lines)
         return canvas.described(said)
