@@ -141,3 +141,16 @@ def operation(client, op, value, start, end, result=None, outcome="ok", key="x")
     """Return an operation; one without an end has no answer."""
     outcome = "unknown" if end is None else outcome
     return Operation(client, op, key, value, start, end, outcome, result)
+
+
+CUT_OFF = Trace(
+    3,
+    [
+        event(0, 0, 2, "send", 1, 40),
+        event(1, 1, 2, "recv", 0, 40),
+        event(0, 3, None, "send", 1, 40, step=2),
+        event(1, 5, None, "recv", 0, 40, step=2),
+        event(2, 4, 4, "fault", label="kill"),
+    ],
+    cut_s=8,
+)

@@ -4,7 +4,7 @@ import pytest
 from artists import CONTRASTS, TEXTS, overlapping
 from pages import followed_ring
 from stores import wait_until
-from traces import CRASHED, KILLED, SPLIT, event, ring_trace
+from traces import CRASHED, CUT_OFF, KILLED, SPLIT, event, ring_trace
 
 from distlab.show import (
     compare,
@@ -25,17 +25,6 @@ from distlab.train.pipeline import (
     zero_bubble_h1,
 )
 
-CUT_OFF = Trace(
-    3,
-    [
-        event(0, 0, 2, "send", 1, 40),
-        event(1, 1, 2, "recv", 0, 40),
-        event(0, 3, None, "send", 1, 40, step=2),
-        event(1, 5, None, "recv", 0, 40, step=2),
-        event(2, 4, 4, "fault", label="kill"),
-    ],
-    cut_s=8,
-)
 HOSTILE = "</script><img src=x onerror=alert(1)><script>alert(2)</script>"
 HOSTILE += "\u2028'\"`${alert(3)}"
 

@@ -8,7 +8,8 @@ import re
 import pytest
 from artists import CONTRASTS, TEXTS, overlapping
 from pages import FABRIC
-from traces import CRASHED, KILLED, SPLIT, ring_trace
+from stores import wait_until
+from traces import CRASHED, CUT_OFF, KILLED, SPLIT, event, ring_trace
 
 from distlab import follow
 from distlab.collectives import ring_all_reduce
@@ -243,6 +244,51 @@ def test_a_click_into_the_lanes_goes_to_that_moment(show):
 
 
 # ---- two on a page, two in step --------------------------------------------------
+
+
+def test_a_run_that_failed_opens_at_its_failure_and_plays_from_the_start(show):
+    screen = show(player(CUT_OFF))
+    last = len(player(CUT_OFF).animation.frames) - 1
+    assert screen.position == last
+    assert screen.text(".said b") == "How it ended"
+    screen.keys("Tab", " ")
+    screen.pass_s(0.3)
+    assert 0 < screen.position < 1
+
+
+def test_n_goes_to_the_next_event_and_each_has_a_mark_on_the_slider(show):
+    screen = show(player(SPLIT))
+    marks = "r => [...r.querySelectorAll('.event')].map(e => [e.title, +e.dataset.at])"
+    marked = screen.ask(marks)
+    titles = [frame.title for frame in player(SPLIT).animation.frames]
+    begins = titles.index("Network partition: 0 | 1 2")
+    assert [words for words, _ in marked] == ["partition 0 | 1 2", "the partition ends"]
+    assert marked[0][1] == begins
+    screen.keys("Tab")
+    for at in (*(at for _, at in marked), begins):  # and the first again
+        screen.keys("n")
+        assert screen.position == at
+    screen.page.locator(".event").last.click()
+    assert screen.position == marked[1][1]
+
+
+def test_a_phase_is_named_once_and_numbers_that_jump_about_are_left_out(show):
+    events = [
+        each
+        for k, step in enumerate([0, 2, 1, 3])
+        for each in (
+            event(0, 2 * k, 2 * k, "mark", label=f"sum, step {step}"),
+            event(1, 2 * k, 2 * k, "mark", label=f"sum, step {step}"),
+            event(0, 2 * k + 1, 2 * k + 2, "send", 1, 8, step=k + 1),
+            event(1, 2 * k + 1, 2 * k + 2, "recv", 0, 8, step=k + 1),
+        )
+    ]
+    made = player(Trace(2, events))
+    shorts = [frame.short for frame in made.animation.frames]
+    assert shorts == ["start", "sum 0", "2", "1", "3"]
+    screen = show(made)
+    said = "r => [...r.querySelectorAll('.scrub i')].map(e => e.textContent)"
+    wait_until(lambda: sorted(screen.ask(said)) == ["0", "sum"])
 
 
 def test_two_players_of_one_page_work_apart(show, ring):

@@ -3,6 +3,8 @@
 Times are shares of the run, 0 at its start and 1 at its end; positions count steps.
 """
 
+import math
+import re
 from collections import defaultdict
 
 from distlab.show.canvas.text import literal
@@ -12,10 +14,11 @@ from distlab.show.player.spacetime import LEFT
 from distlab.show.player.svg import color_of
 from distlab.trace import is_lost
 
-__all__ = ["player_data"]
+__all__ = ["failed_step", "player_data"]
 
 _FATES = {"arrived": 0, "dropped": 1, "waiting": 2, "awaited": 2}
-_MOST_WORDS = 4000
+_MOST_WORDS, _MOST_EVENTS = 4000, 200
+_RESIZED = re.compile(r"rank \d+ of (\d+)")
 _MOST_SPANS, _MOST_ARROWS, _FINEST = 10_000, 10_000, 1 / 4000
 
 
@@ -63,6 +66,7 @@ def player_data(animation) -> dict:
         "lanes": lanes,
         "arrows": arrows,
         "marks": _marks(animation),
+        "events": _events(animation),
         "faults": [_fault(animation, event) for event in animation.faults],
         "notes": [*animation.notes, *notes, *more],
     }
@@ -222,6 +226,42 @@ def _marks(animation):
                 seen.add(key)
                 marks.append([_share(animation, event.start), literal(event.label, 60)])
     return marks
+
+
+def _events(animation):
+    """Return [step, words, 1 for a fault] of what the slider marks, in order.
+
+    These are faults, ends of partitions, new sizes of an elastic world, and the end of
+    a run that failed.
+    """
+    trace, found, sizes = animation.reading.trace, [], []
+
+    def note(at_s, words, bad):
+        found.append([math.ceil(_position(animation, at_s)), words, bad])
+
+    for event in trace.events:
+        label = literal(event.label, 40)
+        resized = event.kind == "mark" and _RESIZED.fullmatch(label)
+        if resized and resized[1] not in sizes[-1:]:
+            sizes.append(resized[1])
+            if sizes[1:]:
+                note(event.start, f"a world of {resized[1]} ranks", 0)
+        if event.kind != "fault":
+            continue
+        network = label.startswith("partition")
+        words = label if network else f"{label}: {trace.name(event.rank)}"
+        note(event.start, words, int(label != "restart"))
+        if network and event.end is not None:
+            note(event.end, "the partition ends", 0)
+    if failed := failed_step(animation):
+        found.append([failed, animation.frames[failed].title, 1])
+    return sorted(found)[:_MOST_EVENTS]
+
+
+def failed_step(animation) -> int:
+    """Return the step in which a run ended with unfinished calls; 0 if it did not."""
+    broken = [k for k, frame in enumerate(animation.frames) if frame.broken]
+    return broken[0] if broken else 0
 
 
 def _fault(animation, event):

@@ -14,7 +14,7 @@ from functools import lru_cache
 from html import escape
 
 from distlab.show.assets import read, script, style, themed
-from distlab.show.player.data import player_data
+from distlab.show.player.data import failed_step, player_data
 from distlab.show.player.painter import Painter
 from distlab.show.player.panel import PlayerPanel
 from distlab.show.player.rank_layout import WIDTH
@@ -42,7 +42,8 @@ _BUTTONS = (
 )
 _KEYS = (
     "space: play or pause · ← →: one step · ↑ ↓: speed · Home, End · 1 2 3: views · "
-    "+ −: zoom in the lanes, 0: all · Esc: back to the notebook"
+    "n: next fault or other event · + −: zoom in the lanes, 0: all · "
+    "Esc: back to the notebook"
 )
 
 
@@ -54,6 +55,7 @@ def fragment(
     names: over each animation, if there are two. differs: the first step at which they
     differ, 0 for none. verdict: the difference there, in words; `wrong` if that is a
     mistake. image: a data URL of the picture for pages that run no scripts.
+    A run that failed opens at its failure, and a wrong one at the mistake.
     """
     key = secrets.token_hex(6)
     pair = len(animations) > 1
@@ -63,6 +65,7 @@ def fragment(
     )
     shown = animations[0]
     kind = " two" if pair and "graph" in shown.VIEWS else ""
+    opens = differs if wrong else failed_step(shown)
     data = [player_data(animation) for animation in animations]
     notes = " ".join(
         dict.fromkeys(note for animation in data for note in animation["notes"])
@@ -82,7 +85,7 @@ def fragment(
         f'<div class="notes">{escape(notes)}</div></div>'
         f"{_script()}<script>(()=>{{const runs={_literal(data)};"
         f'for(const root of document.querySelectorAll(\'[data-distlab="{key}"]:not('
-        f"[data-ready])'))distlabPlayer(root,runs,{differs})}})()</script>"
+        f"[data-ready])'))distlabPlayer(root,runs,{differs},{opens})}})()</script>"
     )
 
 

@@ -2,7 +2,7 @@
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4], STOP_MS = 1400;
 
-function mount(root, films, differs) {
+function mount(root, films, differs, opens) {
   const find = name => root.querySelector(name), all = name => [...root.querySelectorAll(name)];
   const count = Math.max(...films.map(film => film.frames.length)) - 1;
   const calm = matchMedia("(prefers-reduced-motion: reduce)");
@@ -68,6 +68,8 @@ function mount(root, films, differs) {
     draw();
   }
   function seek(to) { p = Math.min(count, Math.max(0, to)); set(false); }
+  const jumps = [...new Set([...films.flatMap(film => film.events.map(([at]) => at)), differs])].filter(at => at > 0).sort((a, b) => a - b);
+  const jump = () => seek(jumps.find(at => at > p + 1e-9) ?? jumps[0] ?? p);
   const step = by => seek(by > 0 ? Math.floor(p + 1e-9) + 1 : Math.ceil(p - 1e-9) - 1);
   function faster(by) {
     speed = Math.min(SPEEDS.length - 1, Math.max(0, speed + by));
@@ -105,13 +107,14 @@ function mount(root, films, differs) {
   };
   const keys = {
     " ": actions.play, k: actions.play, ArrowLeft: actions.back, ArrowRight: actions.next, Home: actions.start, End: actions.end,
-    ArrowUp: () => faster(1), ArrowDown: () => faster(-1), "+": actions.in, "=": actions.in, "-": actions.out, d: () => differs > 0 && seek(differs),
+    ArrowUp: () => faster(1), ArrowDown: () => faster(-1), "+": actions.in, "=": actions.in, "-": actions.out, n: jump, d: () => differs > 0 && seek(differs),
     0: () => closer(1e-9), Escape: () => (root.closest(".jp-Notebook") ?? document.activeElement).focus(), 1: () => look("graph"), 2: () => look("lanes"), 3: () => look("space"),
   };
   root.addEventListener("click", event => {
     const button = event.target.closest("button");
     if (!button) return;
-    if (button.dataset.view) look(button.dataset.view); else actions[button.dataset.do]?.();
+    if (button.dataset.at) seek(Number(button.dataset.at));
+    else if (button.dataset.view) look(button.dataset.view); else actions[button.dataset.do]?.();
   });
   root.addEventListener("keydown", event => {
     event.stopPropagation();  // the notebook has its own plans for most keys
@@ -127,9 +130,16 @@ function mount(root, films, differs) {
     const box = find(".scrub"), wide = box.clientWidth - 16, frames = films[0].frames;
     if (wide < 0) return;
     const free = { name: 0, number: 0 }, every = Math.ceil(frames.length / 300);
-    const marks = frames.flatMap((frame, k) => {  // above, where a phase begins; below, its steps
-      const [, name, number = ""] = frame.s.match(/^(.*?),? ?(\d*\.?\d+)?$/), at = 8 + wide * k / Math.max(1, count);
-      const words = k ? [name, number] : ["", "0"];
+    const parts = frames.map(frame => frame.s.match(/^(.*?),? ?(\d*\.?\d+)?$/)), place = k => 8 + wide * k / Math.max(1, count);
+    const phases = [], phaseOf = parts.map(([, name, number], k) => {  // [name, its last number, whether they count up]
+      if (!k || name && name !== phases.at(-1)[0]) phases.push([name, -1, true]);
+      const phase = phases.at(-1);
+      if (number) [phase[1], phase[2]] = [Number(number), phase[2] && Number(number) > phase[1]];
+      return phase;
+    });
+    const marks = frames.flatMap((frame, k) => {  // above, where a phase begins; below, its steps, if they count up
+      const [, name, number = ""] = parts[k], at = place(k), begins = phaseOf[k] !== phaseOf[k - 1];
+      const words = k ? [begins ? name : "", phaseOf[k][2] ? number : ""] : ["", "0"];
       return [["name", words[0], 6 * words[0].length], ["number", words[1], 7 * words[1].length]].flatMap(([row, words, long]) => {
         const from = Math.max(0, Math.min(row === "name" ? at - 4 : at - long / 2, 16 + wide - long));
         if (!words || from < free[row] || row === "number" && k % every) return [];
@@ -141,8 +151,16 @@ function mount(root, films, differs) {
         return [mark];
       });
     });
-    box.querySelectorAll("i").forEach(mark => mark.remove());
-    box.prepend(...marks);
+    const events = films.flatMap(film => film.events).map(([at, words, bad]) => {
+      const mark = document.createElement("button");
+      mark.className = bad ? "event bad" : "event";
+      mark.dataset.at = at;
+      mark.title = mark.ariaLabel = words;
+      mark.style.left = `${place(at) - 5}px`;
+      return mark;
+    });
+    box.querySelectorAll("i, button").forEach(mark => mark.remove());
+    box.prepend(...marks, ...events);
   }
   new ResizeObserver(ruler).observe(find(".scrub"));
   new ResizeObserver(fit).observe(find(".runs"));
@@ -151,6 +169,6 @@ function mount(root, films, differs) {
   find(".strip")?.remove();
   fit();
   look(films[0].opens);
-  set(false);
+  seek(opens);
   root.dataset.ready = Math.round(performance.now());
 }
