@@ -95,9 +95,10 @@ class Paper(VerdictDisplay):
         if drawn and len(json.dumps(drawn)) < _MOST_PICTURE_BYTES:
             self._display(drawn, "" if hidden else None)
 
-    def total(self, line: str) -> None:
-        """Add the line with the points."""
+    def total(self, earned: float, line: str) -> float:
+        """Add the line with the points; return them."""
         self._print(f"{line}\n")
+        return earned
 
     def _print(self, said):
         if self.outputs and self.outputs[-1]["output_type"] == "stream":
