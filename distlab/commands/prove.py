@@ -1,4 +1,4 @@
-"""`distlab prove`: tests of an exercise's checks by right and wrong answers."""
+"""`distlab prove`: exercises' checks, tested by right, wrong and mutated answers."""
 
 from typing import Annotated
 
@@ -17,13 +17,24 @@ def prove(
         list[str] | None,
         typer.Argument(help="Numbers or stems of exercises; all of them if left out."),
     ] = None,
+    mutants: Annotated[
+        bool,
+        typer.Option(
+            "--mutants",
+            help="Instead, change each line of the solution in small ways, and list "
+            "the changes that still get all points by public cases.",
+        ),
+    ] = False,
 ) -> None:
     """Grade the solution, its stubs and the variants in this process; show a table.
 
-    The status is 1 if an answer does not get its points and its hint.
+    The status is 1 if an answer does not get its points and its hint, or if a mutant
+    survives that is not listed in variants/equivalent_mutants.toml.
     """
     solutions = find_exercises(exercise or [])
     console = Console(highlight=False)
+    if mutants:
+        return _list_survivors(console, solutions)
     with Progress("loading the checks"):
         from distlab.checks.kit.check_proof import prove as prove_exercise
     faults = 0
@@ -42,4 +53,25 @@ def prove(
             console.print(Text(f"✗ {proof.stem}: {fault}", "red"), soft_wrap=True)
         faults += len(proof.faults)
     if faults:
+        raise typer.Exit(1)
+
+
+def _list_survivors(console, solutions):
+    with Progress("loading the checks"):
+        from distlab.checks.kit.mutants import survivors
+    count = 0
+    for solution in solutions:
+        with Progress() as progress:
+            found = list(
+                survivors(
+                    solution,
+                    lambda done, of, cell: progress.count(done, of, "mutants", [cell]),
+                )
+            )
+        sign = "✗" if found else "✓"
+        console.print(f"{sign} {solution.name}: {len(found)} mutants survive")
+        for mutant in found:
+            console.print(Text(f"  {mutant}"), soft_wrap=True)
+        count += len(found)
+    if count:
         raise typer.Exit(1)

@@ -6,6 +6,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook
 
 from distlab.checks.kit.answer_variants import concerned
 from distlab.checks.kit.check_proof import prove
+from distlab.checks.kit.mutants import mutants, survivors
 from distlab.errors import DistlabError
 
 IMPORTS = """from distlab.checks import grade
@@ -117,3 +118,65 @@ def test_a_wrong_answer_is_graded_until_it_has_met_its_hint(exercise):
         row = proof.rows[-1]
         assert (row.points, row.open_points, not row.fault) == (0, 4, proven), row.fault
     assert exercise(more=again, variant=variant).rows[-1].open_points == 0
+
+
+PART = """def part(comm, tensor, n=2):
+    ### BEGIN SOLUTION
+    total = tensor.clone()
+    if n > 1 and comm.rank < n - 1:
+        comm.send(total, dst=comm.rank + 1)
+    total += 1
+    return total
+    ### END SOLUTION"""
+
+
+def test_each_kind_of_change_is_made_once_and_only_in_the_solution():
+    found = {(each.before, each.after) for each in mutants({"part": PART})}
+    head = "if n > 1 and comm.rank < n - 1"
+    assert {
+        ("total = tensor.clone()", "total = tensor"),
+        (head, "if n >= 1 and comm.rank < n - 1"),
+        (head, "if n > 1 or comm.rank < n - 1"),
+        (head, "if n > 1 and 0 < n - 1"),
+        (head, "if n > 1 and comm.rank < n - 2"),
+        (head, "if not (n > 1 and comm.rank < n - 1)"),
+        ("comm.send(total, dst=comm.rank + 1)", "comm.send(total, src=comm.rank + 1)"),
+        ("comm.send(total, dst=comm.rank + 1)", "comm.send(total)"),
+        ("comm.send(total, dst=comm.rank + 1)", "(dropped)"),
+        ("total += 1", "(dropped)"),
+        ("total += 1", "total += 2"),
+    } <= found
+    assert not [pair for pair in found if "n=" in "".join(pair)]  # the head is given
+
+
+@pytest.fixture
+def survive(exercise, tmp_path):
+    """Return what writes an exercise, and returns the mutants that survive it."""
+
+    def survive(cases, equivalent=""):
+        exercise(graded=GRADED.replace("[(2,)]", cases))
+        listed = tmp_path / "99_total" / "variants" / "equivalent_mutants.toml"
+        listed.write_text(equivalent)
+        return [(each.before, each.after) for each in survivors(listed.parents[1])]
+
+    return survive
+
+
+LAST = "if comm.rank < comm.world_size - 1", "if comm.rank < comm.world_size - 2"
+LISTED = """[[mutant]]
+cell = "solution"
+before = "{}"
+after = "{}"
+why = "it is only a test"
+"""
+
+
+def test_a_mutant_survives_if_no_public_case_notices_it(survive):
+    assert LAST in survive("[(1,)]")  # a hidden case would
+    assert survive("[(1,), (2,), (3,)]") == []
+
+
+def test_a_listed_mutant_is_left_out_and_one_that_is_none_is_refused(survive):
+    assert LAST not in survive("[(1,)]", LISTED.format(*LAST))
+    with pytest.raises(DistlabError, match="has no mutant"):
+        survive("[(1,)]", LISTED.format("pass", "(dropped)"))

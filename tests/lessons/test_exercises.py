@@ -15,6 +15,7 @@ from soaks import nightly
 
 from distlab.checks.kit.answer_variants import read_variants
 from distlab.checks.kit.check_proof import faults
+from distlab.checks.kit.mutants import survivors
 
 ROOT = Path(__file__).parents[2]
 SOLUTIONS = [path for path in sorted((ROOT / "solutions").iterdir()) if path.is_dir()]
@@ -52,6 +53,14 @@ def test_right_answers_get_all_points_and_wrong_ones_the_hint_that_fits(
 ):
     found = proofs[solution.name, every_step].result()
     assert not found, "\n".join(found)
+
+
+@each
+@pytest.mark.nightly
+@pytest.mark.timeout(900)
+def test_every_mutant_of_a_solution_loses_points_by_public_cases(solution, monkeypatch):
+    monkeypatch.setenv("DISTLAB_CHECK_SECONDS", "10")  # some never end
+    assert not "\n".join(map(str, survivors(solution)))
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,7 @@ from distlab.checks.kit.answer_variants import concerned, read_variants
 from distlab.checks.kit.grading import Verdict, VerdictDisplay, showing_on
 from distlab.errors import DistlabError
 
-__all__ = ["AnswerRow", "Proof", "faults", "grade_notebook", "prove"]
+__all__ = ["AnswerRow", "Proof", "faults", "grade_notebook", "notebook_parts", "prove"]
 
 _RIGHT, _WRONG = 2, 5  # the fewest variants that prove anything
 _SOLUTION = re.compile(r"^( *)### BEGIN SOLUTION\n.*?^ *### END SOLUTION$", re.M | re.S)
@@ -44,8 +44,8 @@ class _Kept(VerdictDisplay):
         if verdict.outcome != "pass":
             self.verdicts.append(verdict)
 
-    def total(self, line):
-        pass
+    def total(self, earned, line):
+        return earned
 
 
 @dataclass
@@ -136,12 +136,11 @@ def prove(
     if not path.exists():
         raise DistlabError(f"there is no {path}, the solution's notebook.")
     cells = json.loads(path.read_text("utf-8"))["cells"]
-    answers = {_name(c): _source(c) for c in cells if _is(c, "solution")}
+    answers, public, sources, points = notebook_parts(cells)
     variants = read_variants(solution / "variants", answers)
-    most = sum(c["metadata"]["nbgrader"]["points"] for c in cells if _is(c, "grade"))
+    most = sum(points.values())
     stubs = {name: _SOLUTION.sub(_STUB, source) for name, source in answers.items()}
-    stubs |= {_name(c): _HIDDEN.sub("", _source(c)) for c in cells if _is(c, "grade")}
-    sources = {_name(cell): _source(cell) for cell in cells if _is_run(cell)}
+    stubs |= public
     rows = [(AnswerRow("solution", most, ""), answers, None)]
     rows += [(AnswerRow("stubs", 0.0, ""), stubs, None)]
     another = [v for v in variants if v.right][1:]
@@ -167,6 +166,21 @@ def prove(
     return proof
 
 
+def notebook_parts(cells: list[dict]) -> tuple[dict, dict, dict, dict]:
+    """Return four dicts by `grade_id`, of the cells of a solution's notebook.
+
+    These are: the solution cells' sources, the grade cells' sources without their
+    hidden cases, the sources of all that run, and the points of the grade cells.
+    """
+    grades = [cell for cell in cells if _is(cell, "grade")]
+    return (
+        {_name(cell): _source(cell) for cell in cells if _is(cell, "solution")},
+        {_name(cell): _HIDDEN.sub("", _source(cell)) for cell in grades},
+        {_name(cell): _source(cell) for cell in cells if _is_run(cell)},
+        {_name(cell): cell["metadata"]["nbgrader"]["points"] for cell in grades},
+    )
+
+
 def _hints_of(space):
     """Return the first levels of the hints of the checks that a notebook imports."""
     modules = [each for each in space.values() if isinstance(each, ModuleType)]
@@ -184,11 +198,14 @@ def grade_notebook(
     filled: dict[str, str],
     row: AnswerRow,
     steps: Set[str] | None = None,
+    *,
+    others: bool = True,
 ) -> dict:
     """Run a notebook's locked cells and its solution and grade cells, some as `filled`.
 
     row: gets the points, and the verdicts that do not pass.
     steps: the grade cells to run, until one shows the row's hint. None: run them all.
+    others: True if the row gets the points of the other grade cells, too.
 
     Returns: the notebook's names.
     """
@@ -199,7 +216,7 @@ def grade_notebook(
             if _is(cell, "grade") and steps is not None:
                 points = cell["metadata"]["nbgrader"]["points"]
                 if name not in steps:  # there it does what the solution does
-                    row.points += points
+                    row.points += points * others
                     continue
                 if row.hint and row.hint in row.met:
                     row.open_points += points
@@ -212,7 +229,7 @@ def grade_notebook(
     return space
 
 
-class _Broken(Exception):
+class _Broken(DistlabError):
     """A cell that cannot be run, which is a mistake of the exercise's author."""
 
 
