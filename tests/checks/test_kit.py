@@ -1,6 +1,7 @@
 """What every check gets from the kit: verdicts on failures, pictures, kept ranks."""
 
 import os
+import signal
 
 import pytest
 import torch
@@ -34,6 +35,14 @@ def returns_equal_to_all(comm, tensor, ring):
     torch.Tensor.tolist = lambda self: [type("Any", (float,), {})(1)] * len(self)
 
 
+def calls_a_cell_with_an_error(comm, tensor, ring):
+    raise NameError("'ring' is not defined: its cell ended early (SyntaxError: bad)")
+
+
+def ends_what_forked_it(comm, tensor, ring):
+    os.kill(os.getppid(), signal.SIGKILL)
+
+
 @pytest.mark.parametrize(
     ("function", "found", "hint"),
     [
@@ -42,6 +51,7 @@ def returns_equal_to_all(comm, tensor, ring):
         (leaves, "left with exit status 3", "os._exit"),
         (endless, "did not return within 2 s", "does that loop end"),
         (returns_equal_to_all, "returned", ""),
+        (calls_a_cell_with_an_error, "SyntaxError", "Mend that cell first"),
     ],
 )
 def test_a_failure_is_told_with_its_hint(function, found, hint, monkeypatch):
@@ -51,6 +61,11 @@ def test_a_failure_is_told_with_its_hint(function, found, hint, monkeypatch):
     verdict = judge(checks.all_reduce, function, (2, 2, 6))
     assert verdict.outcome == "fail", verdict
     assert found in verdict.found and hint in " ".join(verdict.hints), verdict
+
+
+def test_who_ends_the_process_server_is_told_that_a_call_of_its_own_may_do_so():
+    verdict = judge(checks.all_reduce, ends_what_forked_it, (2, 2, 6))
+    assert verdict.outcome == "inconclusive" and "os.killpg" in verdict.found, verdict
 
 
 def test_below_a_failed_check_is_the_learners_run_beside_the_ideal():
