@@ -209,8 +209,8 @@ class ServerHandle:
         return ProcessServerFailed(
             "the process server, which forks the ranks, is gone.\n"
             f"Its last words: {last}\n"
-            "The next call starts a new one. Does your function end processes, with\n"
-            "os.kill or os.killpg? If not, and if it happens again, run `distlab doctor`."
+            "The next call starts a new one. Does your function call os.kill or\n"
+            "os.killpg? If not, and it happens again, run `distlab doctor`."
         )
 
     def close(self) -> None:
