@@ -99,7 +99,8 @@ def _losses(nodes):
     for version, plan, *cuts in _IN_TURN:
         faults = [Split(at_s, *sides, until_s=end) for at_s, end, *sides in cuts]
         how = {"faults": faults, "delivery": Delivery((0.005, 0.005))}
-        head = f"3 nodes, partitions as (from, to, sides): {cuts}"
+        said = (f"{a:g} to {b:g} s, {one} from {other}" for a, b, one, other in cuts)
+        head = f"3 nodes, partitioned: {'; '.join(said)}"
         _require_one_copy(_run(nodes, 3, _clients(plan), **how), head, version=version)
     for n in range(12):
         rough = Delivery((0.01, 0.04), loss=n % 2 / 20, duplicate=n % 2 / 4)
@@ -278,28 +279,50 @@ _CART = {"one node": partial(_planned, 1, 1.3, _ALONE), "two runs": partial(_man
 HINTS = [
     Hint(lambda f: not f["majority"], [
         "This side has no majority of the nodes, so all that begins here is refused in "
-        "time. Two answers of one node are one node. How many are enough?"]),
+        "time. Two answers of one node are one node. How many are enough?",
+        "Look at the line that counts. work.answers has a duplicated reply twice, so "
+        "count different nodes. Then look at on_silence: in which phase, and for "
+        "which op, is a refusal always true?"]),
     Hint(lambda f: f["majority"], [
         "A majority of the nodes was there, and the call was refused, or nothing came. "
-        "How many are a majority, of three, of four? The node that was asked is one."]),
+        "How many are a majority, of three, of four? The node that was asked is one.",
+        "Work out your threshold for 3, 4 and 5 nodes: it must be 2, 3 and 3. Then "
+        "see whether phase 2 counts its own replies; work.answers is empty when it "
+        "begins."]),
     Hint(lambda f: f["refused"], [
         "A client was told that its write was not done, and then a client read it. "
-        "What was sent to be kept may have been kept, though no node said so."]),
+        "What was sent to be kept may have been kept, though no node said so.",
+        "Look at on_silence for a write with work.kept set. A node may hold that "
+        "copy already, so 'nothing was done' could be false. What does the client "
+        "hear if you yield nothing?"]),
     Hint(lambda f: f["version"], [
         "Two writes are mixed up. A write's version is above all that were heard of, "
-        "and no other write may have the same. A read takes the newest copy."]),
+        "and no other write may have the same. A read takes the newest copy.",
+        "Look at the line that makes the new version. Its first part depends on all "
+        "copies heard, not on the coordinator's own; its second part must differ for "
+        "two writes that heard the same copies."]),
     Hint(lambda f: f["valued"], [
         "A write has no value to tell: it is answered with None, and a read with what "
-        "is there. Which of the two is this call?"]),
+        "is there. Which of the two is this call?",
+        "Look at each self.answer(request, result) of yours: which of them can be "
+        "reached by a write, and with which result?"]),
     Hint(lambda f: not f["one_copy"], [
         "An answer was given too early. Before a read answers, a majority has to have "
-        "what it is about to tell; so it is with a write."]),
+        "what it is about to tell; so it is with a write.",
+        "In the player, find the first read that returned the new value. How many "
+        "nodes held that value when it was answered? Phase 2 is there for reads, "
+        "too."]),
     Hint(lambda f: f["waits"], [
         "A call was refused, or answered after others were heard. An isolated node "
-        "hears from no other. Answer in on_client, from what is here."]),
+        "hears from no other. Answer in on_client, from what is here.",
+        "Go through on_client: does every branch yield a Reply, for a write, for a "
+        "read, and for a key that was never written? A Reply in on_message comes too "
+        "late."]),
     Hint(lambda f: not f["again"], [
         "After the partition no node sends. What was sent during it was dropped, so it "
-        "has to be said again, now and then, on a timer that is set again."]),
+        "has to be said again, now and then, on a timer that is set again.",
+        "Look at on_timer: a timer runs out once, so which line sets it again? Then "
+        "see what it sends: if only news is sent, what was dropped never comes."]),
     Hint(lambda f: f["again"], [
         "The nodes differ, or an old value has won. A write's version is above that of "
         "what it replaces. Can different writes have versions that are equal?",
@@ -307,13 +330,25 @@ HINTS = [
         "Which does each node keep? What differs between A and B for sure?"]),
     Hint(lambda f: f["grows"], [
         "Nothing new is written, and what the nodes tell each other grows, or never "
-        "pauses. Send what a node has now, not all that it has heard, on a timer."]),
+        "pauses. Send what a node has now, not all that it has heard, on a timer.",
+        "Compare the two numbers of the verdict. If messages increase, look for a "
+        "Send in on_message. If bytes increase, look for something in your message "
+        "that is appended to and never replaced."]),
     Hint(lambda f: f["no_list"] or f["alone"], [
         "A read answers with the list of the items, each once. A remove ends the adds "
-        "of its item that it has seen, all of them, and not the item for ever."]),
+        "of its item that it has seen, all of them, and not the item for ever.",
+        "Do the calls of the verdict by hand on one node, and write down the tags "
+        "after each. Which tags does remove name? Does the next add of the item make "
+        "a new tag?"]),
     Hint(lambda f: f["back"], [
         "What was removed after it was seen came back. Another node still had it, and "
-        "told the rest. They need to know that it was removed."]),
+        "told the rest. They need to know that it was removed.",
+        "In the player, find the message that brings the item back. A node that "
+        "deletes a tag cannot tell 'removed' from 'never seen'. What else has to be "
+        "in that message?"]),
     Hint(lambda f: f["lost"], [
         "What one side added is lost. Put together what both did: no two adds have the "
-        "same tag, and a remove ends only adds that it has seen."]), *kit.NODE_HINTS]
+        "same tag, and a remove ends only adds that it has seen.",
+        "Look at on_message: does it replace what the node had, or unite the two? "
+        "Then look at the tag: which argument of on_client differs in all calls, on "
+        "all nodes?"]), *kit.NODE_HINTS]

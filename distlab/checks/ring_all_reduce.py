@@ -254,7 +254,7 @@ HINTS = [
         "which chunk did that rank add in its last step?"]),
     Hint(lambda f: not f["sent"] and (f.get("index") or f["kept"]), [
         "No rank sent anything. How many steps does your loop make for this ring?",
-        "A chunk starts on one rank and has to visit the n - 1 others: with 2 ranks "
+        "A chunk starts on one rank and has to visit the $n-1$ others: with 2 ranks "
         "that is one step."]),
     Hint(lambda f: f["again"] and not f["complete"] and f["n"] > 2, [
         "A rank sends the same chunk in two steps, one after the other. In each step "
@@ -263,22 +263,30 @@ HINTS = [
         "step. With 4 ranks a chunk starts on one and has to visit the other three."]),
     Hint(lambda f: f.get("index"), [
         "Return the index of the chunk that is complete on this rank, a number from 0 "
-        "to n - 1. In this run no such chunk is on every rank yet.",
+        "to $n-1$. In this run no such chunk is on every rank yet.",
         "In the player at the end, which chunk has the most stripes on a rank, and "
         "which contribution does it lack?"]),
     Hint(lambda f: f["kept"], [
         "Every rank ends as it began. chunk += arrived writes into the tensor; chunk = "
-        "chunk + arrived, or chunks[i] = ..., makes another one beside it."]),
+        "chunk + arrived, or chunks[i] = ..., makes another one beside it.",
+        "Look at the line that adds. Is there a + with = behind it, on a tensor that "
+        "is a view of what you were given? Print chunks[0] before and after your "
+        "function."]),
     Hint(lambda f: f["still"] and f["in_chunks"], [
         "This chunk is on every rank what it was: it was never sent, or never added "
-        "to. Which chunk does a rank send in its first step, and which in the next?"]),
+        "to. Which chunk does a rank send in its first step, and which in the next?",
+        "In the player, watch this chunk on one rank from the first step to the "
+        "last. Write down the index that your loop sends in steps 0, 1 and 2: which "
+        "number never comes?"]),
     Hint(lambda f: f["still"], [
         "This element never travelled: on every rank it is what it was. Into how many "
         "chunks did you cut, and does the ring pass all of them on?",
         "A ring of 4 cuts 10 elements into 3, 3, 2 and 2. How many do yours hold?"]),
     Hint(lambda f: f["most"] == 1 and f["in_chunks"] and not f["mixed"], [
         "Nothing was added. What arrives replaced what was there: receive it into a "
-        "buffer of its own, then add."]),
+        "buffer of its own, then add.",
+        "Look at the second argument of sendrecv. If it is the chunk itself, the own "
+        "contribution is overwritten: torch.empty_like(chunk) makes another place."]),
     Hint(lambda f: f["twice"], [
         "A contribution is counted twice. Complete chunks replace what is there; and "
         "what is received into a chunk must not be added to it again.",
@@ -317,9 +325,10 @@ HINTS = [
     Hint(lambda f: f["many"], [
         "The sums are right, and a rank sends more often than it has to. How many "
         "other ranks does a chunk have to visit in a phase?",
-        "n - 1 steps in each phase. What does your last step bring to whom?"]),
+        "$n-1$ steps in each phase. What does your last step bring to whom?"]),
     Hint(lambda f: f["traffic"], [
-        "In each round every rank sends one chunk, S/n, to its neighbor in `ring`, and "
-        "passes on what came. What of yours is longer, goes elsewhere, or has to wait?",
+        "In each round every rank sends one chunk, $S/n$, to its neighbor in `ring`, "
+        "and passes on what came. What of yours is longer, goes elsewhere, or has to "
+        "wait?",
         "Rotate the player's picture of a step by one rank: a ring looks the same."]),
 ]
