@@ -21,7 +21,7 @@ _random = random.SystemRandom()
 @check("a register: {}")
 def never_wrong(make, case):
     """Check that clients see one copy; a majority answers, others refuse in time."""
-    with kit.on_nodes(make, 5, without=_LACKED) as nodes:
+    with kit.on_nodes(make, 6, without=_LACKED) as nodes:
         _REGISTER[case](nodes)
 
 
@@ -60,6 +60,10 @@ def _one_by_one(nodes):
     run = _run(nodes, 3, _clients(_ONE_BY_ONE), twice=True)
     _require_outcomes(run, [("all nodes", True, run.history)])
     _require_one_copy(run, "3 nodes, one call after another")
+    for one in run.history:
+        if one.op == "write" and one.result is not None:
+            found = f"{listed(run, [one])}, answered with {one.result!r}, not None"
+            _fail(run, found, valued=True)
 
 
 def _splits(plans, nodes):
@@ -145,20 +149,22 @@ def _after(nodes):
         plan = f"{_WRITES}, 0.9 {n - 1} write y 7"
         split = Split(0.3, *sides, until_s=1.2)
         _agree(nodes, n, plan, {"v": 9, "w": 4, "y": 7, "z": 2}, faults=split)
+    how = {"faults": Split(0.3, [0], [1], until_s=_LATE_S), "end_s": _LATE_S + 2}
+    _agree(nodes, 2, _APART, {}, delivery=Delivery((0.005, 0.005)), **how)
 
 
-def _rough(nodes):
-    faults = _split(0.2, 0.8, 5), _split(1, 1.5, 5)
+def _rough(n, nodes):
+    faults = _split(0.2, 0.8, n), _split(1, 1.5, n)
     delivery = Delivery((0.001, 0.15), loss=0.3, duplicate=0.3)
-    _agree(nodes, 5, _WRITES, {}, faults=faults, delivery=delivery)
+    _agree(nodes, n, _WRITES, {}, faults=faults, delivery=delivery)
 
 
-def _agree(nodes, n, plan, last, **how):
+def _agree(nodes, n, plan, last, end_s=2.6, **how):
     """Raise unless all nodes finally read the same; last: key -> its winner's index."""
     values = _random.sample(range(1, 10**6), 12)
-    clients = kit.clients_of(plan, values) + last_reads(n, "vwxyz", 5.7)
+    clients = kit.clients_of(plan, values) + last_reads(n, "vwxyz", end_s + 3.1)
     run = _answered(nodes, n, clients, **how)
-    again = any(event.start > 3.1 for event in kit.messages_between(run))
+    again = any(event.start > end_s + 0.5 for event in kit.messages_between(run))
     for key in "vwxyz":
         writes = [o for o in run.history if (o.op, o.key) == ("write", key)]
         read = [o.result for o in run.history if (o.op, o.key) == ("read", key)]
@@ -182,10 +188,10 @@ def _later(nodes):
         raise Wrong(found.format(*described) + expected, grows=True)
 
 
-def _planned(n, plans, nodes):
-    split = Split(0.5, [0, 1], [2], until_s=1.2) if n > 1 else ()
+def _planned(n, end_s, plans, nodes):
+    split = Split(0.5, [0, 1], [2], until_s=end_s) if n > 1 else ()
     for plan, *left in plans:
-        how = {"faults": split, "twice": n == 1}
+        how = {"end_s": end_s, "faults": split, "twice": n == 1}
         _heal(nodes, n, _clients(plan), lambda _, left=left: {*left}, **how)
 
 
@@ -194,8 +200,8 @@ def _unseen(items, reads):
     return {item for item, cart in asked if item not in cart}
 
 
-def _many(nodes):
-    for _ in range(3):
+def _many(count, nodes):
+    for _ in range(count):
         items, clients = [f"item{n}" for n in _random.sample(range(1000), 8)], []
         for item in items:
             calls = [Call("add", "cart", item)], [_LOOK, Call("remove", "cart", item)]
@@ -204,12 +210,13 @@ def _many(nodes):
                 clients.append(Client(_random.randrange(3), some, at_s))
         split, rough = _split(0.4, 1, 3), Delivery((0.001, 0.15), 0.1, 0.3)
         left = partial(_unseen, items)
-        _heal(nodes, 3, clients, left, faults=split, delivery=rough)
+        _heal(nodes, 3, clients, left, 1.3, faults=split, delivery=rough)
 
 
-def _heal(nodes, n, clients, left, **how):
+def _heal(nodes, n, clients, left, end_s, **how):
     """Compare the nodes' final reads with left(reads), the items that must be there."""
-    run = _answered(nodes, n, [*clients, *last_reads(n, ["cart"], 4.5)], **how)
+    last_s = end_s + 3.1
+    run = _answered(nodes, n, [*clients, *last_reads(n, ["cart"], last_s)], **how)
     reads = [one for one in run.history if one.op == "read"]
     for one in reads:
         cart = one.result
@@ -217,11 +224,13 @@ def _heal(nodes, n, clients, left, **how):
         if not kinds or len({*cart}) < len(cart):
             _fail(run, f"This is no cart:\n{listed(run, [one])}", no_list=True)
     expected = left(reads)
-    for cart in ({*one.result} for one in reads if one.start > 4):
+    for cart in ({*one.result} for one in reads if one.start >= last_s):
         for item in sorted(expected ^ cart, key=lambda item: item not in expected):
             about = listed(run, [one for one in run.history if one.value == item])
             found = f"{about}\nMuch later a node reads {sorted(cart)}; "
             facts = {"alone": n == 1, "back": item in cart, "lost": item in expected}
+            if n > 1 and all(e.start < end_s for e in kit.messages_between(run)):
+                facts["again"] = False
             _fail(run, f"{found}\nexpected {sorted(expected)}.", **facts)
 
 
@@ -238,28 +247,34 @@ _IN_TURN = (  # True if a version is missed; calls; (from, to, sides) of partiti
      (0.111, 0.2, [0], [1, 2]), (0.3, 0.5, [0, 1], [2]), (0.6, 0.8, [1, 2], [0])),
     (True, "0.62 2 write x 2, 0.1 0 write x 1, 0.9 0 read x, 1.2 1 read x",
      (0.05, 0.5, [0, 1], [2]), (0.6, 0.8, [1, 2], [0])))
-_WRITES = (
-    "0.1 0 write z 1, 0.1 2 write v 8, 0.8 1 write z 2, 0.6 2 write w 3, "
-    "0.7 2 write w 4, 0.5 0 write x 5, 0.5 2 write x 6, 1.9 2 write v 10, "
-    "2.6 0 write v 9")
+_WRITES = (  # a later call may have a lower number
+    "2.6 0 write v 9, 1.9 2 write v 10, 0.8 1 write z 2, 0.7 2 write w 4, "
+    "0.6 2 write w 3, 0.5 0 write x 5, 0.5 2 write x 6, 0.1 0 write z 1, "
+    "0.1 2 write v 8")
+_APART = "0.1 0 write v 8, 0.5 0 write x 5, 0.5 1 write x 6"
+_LATE_S = 30  # whoever sends again only a few times has stopped by then
 _ALONE = ((  # calls, and the items left
     "0 0 add cart tea, 1 0 remove cart tea, 2 0 add cart tea, 0 0 add cart milk, "
-    "1 0 add cart milk, 2 0 remove cart milk, 3 0 remove cart jam", "tea"),)
-_PARTED = (  # in the partition node 2 is cut off, from 0.5 to 1.2
+    "1 0 add cart milk, 1.5 0 read cart, 2 0 remove cart milk, 3 0 remove cart jam",
+    "tea"),)
+_PARTED = (  # in the partition node 2 is cut off, from 0.5 on
     ("0.1 0 add cart milk, 0.2 0 add cart tea, 0.8 1 remove cart milk, "
-     "0.8 1 add cart egg, 0.8 2 add cart jam", "tea", "egg", "jam"),
+     "0.8 1 add cart egg, 0.9 1 add cart tea, 0.8 2 add cart jam, 0.9 2 add cart egg",
+     "tea", "egg", "jam"),
     ("0.1 0 add cart milk, 0.8 1 remove cart milk, 0.8 2 add cart milk, "
      "0.1 1 add cart tea, 0.8 1 remove cart tea, 0.9 1 add cart tea, "
      "0.8 2 remove cart tea", "milk", "tea"))
 _REGISTER = {
     "nothing is broken": _one_by_one, "drops": _losses, "searched": _searched,
     "partitions of three": partial(_splits, ((3, [0, 1], [2]), (3, [1, 2], [0]))),
+    "partitions of six": partial(_splits, ((6, [0, 2, 4], [1, 3, 5]),)),
     "partitions of more": partial(
         _splits, ((5, [0, 2, 4], [1, 3]), (4, [0, 1], [2, 3])))}
-_STORE = {"at once": _at_once, "after a partition": _after, "drops": _rough,
-          "much later": _later}
-_CART = {"one node": partial(_planned, 1, _ALONE), "many runs": _many,
-         "a partition": partial(_planned, 3, _PARTED)}
+_STORE = {"at once": _at_once, "after a partition": _after, "drops": partial(_rough, 3),
+          "drops of more": partial(_rough, 5), "much later": _later}
+_CART = {"one node": partial(_planned, 1, 1.3, _ALONE), "two runs": partial(_many, 2),
+         "many runs": partial(_many, 3),
+         "a partition": partial(_planned, 3, 10, _PARTED)}
 
 HINTS = [
     Hint(lambda f: not f["majority"], [
@@ -286,6 +301,11 @@ HINTS = [
         "Look at the line that makes the new version. Its first part depends on all "
         "copies heard, not on the coordinator's own; its second part must differ for "
         "two writes that heard the same copies."]),
+    Hint(lambda f: f["valued"], [
+        "A write has no value to tell: it is answered with None, and a read with what "
+        "is there. Which of the two is this call?",
+        "Look at each self.answer(request, result) of yours: which of them can be "
+        "reached by a write, and with which result?"]),
     Hint(lambda f: not f["one_copy"], [
         "An answer was given too early. Before a read answers, a majority has to have "
         "what it is about to tell; so it is with a write.",

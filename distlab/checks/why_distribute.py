@@ -137,7 +137,7 @@ def fit_usl(function, first, most, near, runs):
 
 def draw_system(first, most, near, runs):
     """Return the law of a system, rate, sigma and kappa, and measurements of it."""
-    sigma, peak = _random.uniform(0.02, 0.15), near * _random.uniform(0.99, 1.01)
+    sigma, peak = _random.uniform(0.08, 0.2), near * _random.uniform(0.99, 1.01)
     law = _random.uniform(5, 500), sigma, (1 - sigma) / peak**2
     measured = [(n, throughput(n, *law)) for n in range(first, most + 1)]
     if runs != "exact":

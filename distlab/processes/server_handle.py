@@ -216,7 +216,8 @@ class ServerHandle:
         return ProcessServerFailed(
             "the process server, which forks the ranks, is gone.\n"
             f"Its last words: {last}\n"
-            "The next call starts a new one. If it happens again, run `distlab doctor`."
+            "The next call starts a new one. Does your function call os.kill or\n"
+            "os.killpg? If not, and it happens again, run `distlab doctor`."
         )
 
     def close(self) -> None:

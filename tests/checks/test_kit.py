@@ -3,6 +3,7 @@
 import importlib
 import os
 import pkgutil
+import signal
 
 import pytest
 import torch
@@ -37,6 +38,15 @@ def returns_equal_to_all(comm, tensor, ring):
     torch.Tensor.tolist = lambda self: [type("Any", (float,), {})(1)] * len(self)
 
 
+def calls_a_cell_with_an_error(comm, tensor, ring):
+    raise NameError("'ring' is not defined: its cell ended early (SyntaxError: bad)")
+
+
+def ends_what_forked_it(comm, tensor, ring):
+    os.kill(os.getppid(), signal.SIGKILL)
+    signal.pause()
+
+
 @pytest.mark.parametrize(
     ("function", "found", "hint"),
     [
@@ -45,6 +55,7 @@ def returns_equal_to_all(comm, tensor, ring):
         (leaves, "left with exit status 3", "os._exit"),
         (endless, "did not return within 2 s", "does that loop end"),
         (returns_equal_to_all, "returned", ""),
+        (calls_a_cell_with_an_error, "SyntaxError", "Mend that cell first"),
     ],
 )
 def test_a_failure_is_told_with_its_hint(function, found, hint, monkeypatch):
@@ -97,3 +108,8 @@ def test_the_value_of_a_graded_cell_is_a_number_for_nbgrader_and_a_sentence_show
     value.line = "4 of 4 points"
     shown, _ = formatters.format(value)
     assert shown["text/plain"] == "4.0" and ">4 of 4 points<" in shown["text/html"]
+
+
+def test_who_ends_the_process_server_is_told_that_a_call_of_its_own_may_do_so():
+    verdict = judge(checks.all_reduce, ends_what_forked_it, (2, 2, 6))
+    assert verdict.outcome == "inconclusive" and "os.killpg" in verdict.found, verdict

@@ -52,6 +52,7 @@ def test_files_beside_a_notebook_are_beside_it_when_it_is_graded(graded):
 def test_a_cell_that_failed_is_named_by_the_verdict_that_misses_it(graded):
     shown = graded.shown("fay", "two-check")
     assert "'all_reduce' is not defined: its cell ended early (SyntaxError" in shown
+    assert "Mend that cell" in shown
 
 
 def test_feedback_shows_the_verdict_and_hint_of_a_hidden_case_and_nothing_else(graded):

@@ -23,6 +23,7 @@ from distlab.calls.message_html import lines_html
 from distlab.calls.notebook_frontend import cell_number, show_text
 from distlab.calls.progress import Progress
 from distlab.checks.kit.hints import COMMON, advice_html, in_lines, remember
+from distlab.errors import ProcessServerFailed
 from distlab.launch import kept_ranks
 
 __all__ = [
@@ -229,6 +230,8 @@ def judge(check: Callable, function: Any, case: tuple) -> Verdict:
         return Verdict("fail", title, wrong.found, levels, wrong.picture)
     except Inconclusive as unknown:
         return Verdict("inconclusive", title, str(unknown))
+    except ProcessServerFailed as error:
+        return Verdict("inconclusive", title, str(error))
     except Exception as error:
         at = _last_line_in(check, error)
         found = f"the check could not be made\n{at}{type(error).__name__}: {error}"

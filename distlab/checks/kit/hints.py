@@ -164,6 +164,15 @@ COMMON = [
         ],
     ),
     Hint(
+        _raised(NameError, "its cell ended early"),
+        [
+            "The cell that defines it ended with the error in brackets. Mend that cell "
+            "first; what is in it was not graded.",
+            "Python runs no line of a cell with a SyntaxError. Look at the line that "
+            "it names, and at the end of the line before: a bracket, a colon?",
+        ],
+    ),
+    Hint(
         lambda f: type(_cause(f)) is NameError,
         [
             "Is the name spelled right? A notebook is graded from top to bottom: what "
