@@ -160,7 +160,7 @@ def lineage(data, title: str = "") -> Picture:
 
 
 def _joins_as_one(lineage):
-    """Return the lineage with each join as one node, its last, that needs both sides."""
+    """Return the lineage with each join as one node, its last, with both sides."""
     nodes = {node.id: node for node in lineage.nodes}
     for end in lineage.nodes:
         inner = [nodes[n] for n in range(end.id - 5, end.id) if n in nodes]
