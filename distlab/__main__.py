@@ -1,7 +1,9 @@
 """The command line: `distlab lab`, `run`, `doctor`, and the other commands."""
 
+import errno
 import sys
 from importlib import import_module
+from pathlib import Path
 
 import typer
 from rich.console import Console
@@ -16,8 +18,8 @@ __all__ = ["app", "main"]
 # Each is a function of a module of its own name in distlab.commands.
 _COMMANDS = {
     "Learners": ("lab", "run", "doctor", "progress", "review", "export", "film"),
-    "Scripts of your own": ("launch", "explain"),
-    "Instructors": ("collect", "grade"),
+    "Scripts of your own": ("launch", "explain", "check"),
+    "Instructors": ("collect", "grade", "marks"),
     "Authors": ("prove", "glossary", "notebooks", "site"),
 }
 _PANELS = {name: panel for panel, names in _COMMANDS.items() for name in names}
@@ -37,6 +39,12 @@ class _Commands(TyperGroup):
     def _invoke(self, ctx):
         try:
             return super().invoke(ctx)
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+            where = error.filename2 or error.filename or Path.cwd()
+            said = f"the disk is full ({where}). Free some space, and do this again."
+            raise DistlabError(said)
         except ModuleNotFoundError as error:
             if not (extra := extra_of(error.name or "")):
                 raise

@@ -5,6 +5,7 @@ failed first and its reason, the calls of the other ranks, and the wait-for grap
 `distlab.launch.story` writes it; these classes only carry it.
 """
 
+import sys
 from collections.abc import Iterable
 
 __all__ = [
@@ -310,6 +311,22 @@ def brief_traceback(error: BaseException) -> list[str]:
     IPython calls an exception's `_render_traceback_`; the frames between the
     learner's cell and the raise are distlab's own and explain nothing.
     """
+    _wrap_between_words()
     bold_red, plain = "\x1b[1;31m", "\x1b[0m"
     first, *rest = str(error).split("\n") or [""]
     return [f"{bold_red}{type(error).__name__}{plain}: {first}", *rest]
+
+
+_WRAP = (  # JupyterLab breaks the text of an error in the middle of words
+    '<style class="distlab-wrapped">.jp-OutputArea:has(.distlab-wrapped) pre '
+    "{word-break: normal; overflow-wrap: anywhere}</style>"
+)
+_wrapped = set()  # numbers of cells: IPython renders an error twice
+
+
+def _wrap_between_words():
+    shell = "IPython" in sys.modules and sys.modules["IPython"].get_ipython()
+    if hasattr(shell, "kernel") and shell.execution_count not in _wrapped:
+        _wrapped.add(shell.execution_count)
+        bundle = {"text/html": _WRAP, "text/plain": ""}
+        sys.modules["IPython"].display.display(bundle, raw=True)

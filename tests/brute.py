@@ -15,6 +15,8 @@ def right_answer(op, value, state, result, known):
         return not known or result == state, state
     if op == "write":
         return True, value
+    if op == "append":
+        return True, (state or "") + value
     if op == "cas":
         done = state == value[0]
         return not known or result == done, value[1] if done else state

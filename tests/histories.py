@@ -13,6 +13,9 @@ CALLS = {
             ("cas", (r.randrange(4), r.randrange(4))),
         ]
     ),
+    "KeyValue": lambda r: r.choice(
+        [("read", None), ("write", "b"), ("append", r.choice("abc"))]
+    ),
     "Queue": lambda r: r.choice([("dequeue", None), ("enqueue", r.randrange(3))]),
     "Lock": lambda r: r.choice([("acquire", None), ("release", None)]),
     "Set": lambda r: r.choice(

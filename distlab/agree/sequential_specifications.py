@@ -95,6 +95,10 @@ class Model:
         """Return the values that an operation with this result has found."""
         return ()
 
+    def makes(self, op: str, value: Any, found: Any) -> bool:
+        """Return True if an operation can have made a value that its `gives` lacks."""
+        return False
+
 
 class Register(Model):
     """One value: "write" sets it, "read" returns it."""
@@ -184,6 +188,15 @@ class KeyValue(CasRegister):
     def gives(self, op, value):
         """Return the value written; that of an append depends on the state: none."""
         return self.initial if op == "delete" else super().gives(op, value)
+
+    def makes(self, op, value, found):
+        """Return True for an append if the value that was found can end with its."""
+        if op != "append":
+            return False
+        try:
+            return found[len(found) - len(value) :] == value
+        except TypeError:
+            return True  # such as numbers, which are added
 
 
 class Set(Model):

@@ -51,16 +51,13 @@ class Survey(tuple):
         return [_cells(each) for each in self]
 
     def tradeoff(self) -> dict[str, tuple[float, float, str]]:
-        """Return name -> (latency in s without a partition, minority's availability in
-        one, consistency), as `show.tradeoff` draws them.
+        """Return "name: reads" and "name: writes" -> (latency in s without a partition,
+        minority's availability in one, consistency), as `show.tradeoff` draws them.
         """
         return {
-            one.name: (
-                statistics.fmean(one.median_s(op) or 0.0 for op in ("read", "write")),
-                one.availability(one.sides[1]),
-                _found(one),
-            )
+            f"{one.name}: {op}s": (one.median_s(op) or 0.0, share, _found(one))
             for one in self
+            for op, share in one.availability_of(one.sides[1]).items()
         }
 
     def __repr__(self):

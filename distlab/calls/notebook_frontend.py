@@ -2,7 +2,7 @@
 
 import sys
 
-__all__ = ["cell_number", "person_is_there", "show"]
+__all__ = ["cell_number", "person_is_there", "show", "show_text"]
 
 
 def cell_number() -> int | None:
@@ -35,3 +35,11 @@ def show(bundle: dict):
     from IPython.display import display
 
     return display(bundle, raw=True, display_id=True)
+
+
+def show_text(text: str, html: str) -> None:
+    """Show a text: as HTML in a notebook, printed elsewhere."""
+    if cell_number() is None:
+        print(text)
+    else:
+        show({"text/plain": text, "text/html": html})

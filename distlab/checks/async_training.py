@@ -258,7 +258,9 @@ HINTS = [
         "others once more, and answer."]),
     Hint(lambda f: f["pushed"], [
         "After the values the table has the versions that push was given. Which "
-        "element of a worker's message is the one that its gradient was computed on?"]),
+        "element of a worker's message is the one that its gradient was computed on?",
+        "A message has the gradient first, and the version last. Print one as it comes."
+        ]),
     Hint(lambda f: f["late"] > 0, [
         "The worker waits in vain. Was its message there, and the server did something "
         "else? Which call takes the next message, whoever sends it?",
@@ -266,31 +268,54 @@ HINTS = [
         "version of -1 from a worker is server.leave(worker)."]),
     Hint(lambda f: f["late"] < 0 or f["ends"], [
         "Answer those whom push and leave return, until `updates` gradients were "
-        "applied. Those that come after that are answered with -1, and not applied."]),
+        "applied. Those that come after that are answered with -1, and not applied.",
+        "Compare server.version with `updates` before each call of push. Once they "
+        "are equal, the last element of every answer is -1, and what arrives is not "
+        "given to push."]),
     Hint(lambda f: f["late"] == 0, [
         "Send the values and the version as they are when you send. One buffer serves "
-        "for what comes and what goes: when is it filled?"]),
+        "for what comes and what goes: when is it filled?",
+        "Look at the lines that copy server.values and server.version into the "
+        "message. They must run before each send, because recv_any has filled the "
+        "same tensor since."]),
     Hint(lambda f: "NoneType" in f["said"], [
-        "push and leave return a list of workers, [] if none goes on."]),
+        "push and leave return a list of workers, [] if none goes on.",
+        "Follow every way to the end of push and of leave, also that of a worker "
+        "that has left. A function that ends without a return returns None."]),
     Hint(lambda f: "IndexError" in f["said"], [
-        "Workers have the numbers in `workers`, and those need not begin at 0."]),
+        "Workers have the numbers in `workers`, and those need not begin at 0.",
+        "Search for brackets with a worker's number in them. A list has places 0, 1, "
+        "2; a dict made from `workers` has the workers themselves as keys."]),
     Hint(lambda f: "empty" in f["said"], [
-        "The last worker has left, and there is no slowest one any more."]),
+        "The last worker has left, and there is no slowest one any more.",
+        "Search for min( and max( over the clocks. At which line of leave can the "
+        "clocks be empty, and which argument of min says what it then returns?"]),
     Hint(lambda f: f["kind"] == "late" or "KeyError" in f["said"] or f["left"], [
         "A worker that has left takes no part: it is not answered, its late gradient "
         "is not applied, and it may be reported as dead twice.",
         "Is the worker still one of yours? Is it still among those who wait?"]),
     Hint(lambda f: f["kind"] in NOT_FINITE, [
         "Refuse what is not finite with a ValueError that says the worker's number, "
-        "before anything changes: torch.isfinite(gradient).all()."]),
+        "before anything changes: torch.isfinite(gradient).all().",
+        "In push, write down the order of the lines: the test, ages, values, "
+        "version, clock. Which of them have run when the ValueError is raised? The "
+        "message needs the worker's number, too."]),
     Hint(lambda f: f["ages"] and not f["version"], [
         "An age is how many updates came between: the version that a gradient is "
-        "applied to, less the one that it was computed on."]),
+        "applied to, less the one that it was computed on.",
+        "Look at the line that appends to `ages`: it is a difference of self.version "
+        "and the argument `version`. Does it stand before or after the line that "
+        "adds 1?"]),
     Hint(lambda f: f["kind"] == "leave" and f["missing"], [
-        "The slowest worker may be the one that left. Who waited for it?"]),
+        "The slowest worker may be the one that left. Who waited for it?",
+        "leave removes a clock, and the smallest clock may be larger then. Which "
+        "test does push make at its end, and where does leave make the same one?"]),
     Hint(lambda f: f["missing"] and not f["own"], [
         "This gradient came from the slowest worker, so others may go on, too. After "
-        "each gradient look at all who wait."]),
+        "each gradient look at all who wait.",
+        "Look at what push returns: is it decided for `worker` alone? Keep the "
+        "waiting workers in a set, and test each of them against the smallest clock "
+        "of now."]),
     Hint(lambda f: f["missing"] or f["extra"], [
         "Count each worker's gradients, this one included. A worker goes on if its "
         "count is at most `bound` above the smallest count of all workers.",
@@ -298,5 +323,8 @@ HINTS = [
         "the bound itself a worker goes on."]),
     Hint(lambda f: f["values"] or f["version"], [
         "Each gradient is one update: values less rate times gradient, and the "
-        "version one more."]),
+        "version one more.",
+        "Look at the lines that change values and version. Is the rate in the first, "
+        "with a minus? Do both run for every gradient, however old it is and whoever "
+        "waits?"]),
 ]

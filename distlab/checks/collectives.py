@@ -46,7 +46,8 @@ def _broadcast(call, n, length, root):
         facts |= {"of_0": {*held} == {began[0]}, "kept": held[rank] == began[rank]}
         raise run.wrong(found, **facts, lost="place" in wrong[1], **wrong[1])
     if early or again or never:
-        found = f"Sent by ranks without the tensor (from, to): {early}\n"
+        pairs = ", ".join(f"rank {src} to rank {dst}" for src, dst in early)
+        found = f"Sent by ranks without the tensor: {pairs or 'none'}\n"
         found += f"Sent to ranks that have it: {again}\nNot sent to: {never}"
         raise run.wrong(found, **facts)
     run.check_rounds(n)
@@ -160,27 +161,42 @@ def _pieces_probe(comm, call, inputs):
 HINTS = [
     Hint(lambda f: "is no rank here" in str(f["failure"].cause), [
         "A rank talks to one that is not there. Places go round, (rank + distance) % "
-        "n; and of 6 ranks four have the tensor after two rounds: only two are left."]),
+        "n; and of 6 ranks four have the tensor after two rounds: only two are left.",
+        "The verdict names the rank and the partner it asked for. Work out the line "
+        "for that rank by hand: where is % n missing, or a test that the place is "
+        "below n?"]),
     Hint(lambda f: type(f["failure"]).__name__ == "Deadlock", [
         "A rank waits for a partner that does something else. In one round a rank "
         "sends, or receives, or has nothing to do: do both name each other?",
         "For two ranks that wait, write down rank and place, counted from the root."]),
     Hint(lambda f: f["of_0"], [
         "Every rank has what rank 0 began with, and the root is another one. Count "
-        "from the root: place = (rank - root) % n."]),
+        "from the root: place = (rank - root) % n.",
+        "Replace every comparison of comm.rank by one of `place`. When you compute "
+        "whom to send to, you need a rank again: how do you get from a place to a "
+        "rank?"]),
     Hint(lambda f: f.get("early") or f["again"], [
         "A rank sends what it does not have yet, or to a rank that has it. Which ranks "
         "have what after each round, and what is missing in the last one?",
         "In the player look for messages that leave an empty cell, or fill none."]),
     Hint(lambda f: f["never"], [
         "No message brings the tensor to some ranks. If n is no power of two, the last "
-        "round is not full, and has to be there all the same."]),
+        "round is not full, and has to be there all the same.",
+        "Look at the condition of your loop for n = 3 and n = 6, and write down the "
+        "distances it takes. Is the last distance smaller than n, and do you stop "
+        "before it?"]),
     Hint(lambda f: f["kept"], [
         "What was given is unchanged. comm.recv(tensor, ...) and copy_ write into a "
-        "tensor; tensor = ... gives its name to a new one."]),
+        "tensor; tensor = ... gives its name to a new one.",
+        "Look for `tensor =` or `pieces[...] =` in your function. Which of your "
+        "lines receives a message, and into what? Copy from there into what you were "
+        "given."]),
     Hint(lambda f: f["lost"], [
         "What a rank has from the start, or was sent, is changed. The root and an own "
-        "chunk are never received into, and NaN plus anything is NaN."]),
+        "chunk are never received into, and NaN plus anything is NaN.",
+        "In the player, step to the first message into the root, or into a cell that "
+        "was full. Which condition lets that rank receive? Do you add, where a copy "
+        "is enough?"]),
     Hint(lambda f: f["there"] != "?", [
         "Chunks stand in other places. In the order in which they come they begin with "
         "the rank itself; pieces[0] is for the chunk of rank 0 on all ranks.",
@@ -196,5 +212,8 @@ HINTS = [
         "new? torch.stack and torch.cat make one message of several chunks."]),
     Hint(lambda f: f["together"], [
         "Messages that a rank begins together leave one after another all the same: it "
-        "has one NIC. Which of the busiest rank's messages could another rank send?"]),
+        "has one NIC. Which of the busiest rank's messages could another rank send?",
+        "In the player, look at the busiest rank in the first round. A rank that "
+        "received something in a round can send in the next: halve the list of ranks "
+        "that one rank serves."]),
 ]

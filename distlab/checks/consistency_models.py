@@ -232,7 +232,10 @@ HINTS = [
     Hint(lambda f: f["wrong"] == [[]] and (
             f["end"] != "raised" or "empty" in str(f["failure"].cause)), [
         "In a history without operations, or when all are placed, nothing is left that "
-        "could be wrong. What do you return then?"]),
+        "could be wrong. What do you return then?",
+        "What should the first line of your search do if its list is empty? min() of "
+        "an empty list raises, and a loop over it falls through to what stands "
+        "below."]),
     Hint(lambda f: f["end"].startswith("said") and len(f["wrong"][0]) > SHORT, [
         "Short histories it gets right. In a long one, a search that stops before it "
         "has looked everywhere knows nothing.",

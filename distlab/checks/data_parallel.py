@@ -101,7 +101,9 @@ class Turns:
         """Start an all-reduce as `comm.start` does, if it is this bucket's turn."""
         _require(function == self.all_reduce, "comm.start(all_reduce, buffer)")
         size, due = (tensor.numel(), tensor.dtype), len(self.started)
-        _require(size in self.sizes, f"a buffer in {self.sizes}, yours: {size}")
+        *known, yours = (f"{count} {dtype}" for count, dtype in [*self.sizes, size])
+        wanted = f"a buffer of one bucket ({', '.join(known)}), yours: {yours}"
+        _require(size in self.sizes, wanted)
         place = self.sizes.index(size)
         right = place == due if self.overlaps else place not in self.started
         _require(right, f"bucket {due} to start next, yours: bucket {place}")
@@ -254,7 +256,7 @@ HINTS = [
         "Is this the order of registration? Buckets begin with the last parameter, and "
         "the next joins the bucket opened last if its dtype and its bytes fit.",
         "Only the first bucket has room for first_bytes. A limit may be met exactly."]),
-    Hint(_said("a buffer in"), [
+    Hint(_said("a buffer of one bucket"), [
         "A buffer holds the gradients of the parameters of one bucket, all of them, "
         "with zeros for one that has no gradient.",
         "How many elements has yours? One all-reduce for each parameter is too many."]),
@@ -272,21 +274,35 @@ HINTS = [
         "A gradient that fills one bucket may find the next one full already."]),
     Hint(_said("no wait before", "comm.start("), [
         "Inside of a hook nothing may wait: comm.start(all_reduce, buffer) returns at "
-        "once. After the last start, wait for all, then read their buffers."]),
+        "once. After the last start, wait for all, then read their buffers.",
+        "Look for wait() inside of your hook, and for all_reduce called without "
+        "comm.start. Keep (bucket, buffer, request) in a list; the loop that waits "
+        "stands after the last backward."]),
     Hint(_said("no hook at the end"), [
         "A hook is called in every later step, too, until its handle's remove(). How "
-        "many hooks has a parameter after 100 steps of yours?"]),
+        "many hooks has a parameter after 100 steps of yours?",
+        "Keep the handles that register_post_accumulate_grad_hook returns, and remove "
+        "each of them when the last backward has ended."]),
     Hint(lambda f: f.get("sent") or _said("a start and a wait")(f), [
         "Every bucket travels once in every step on every rank, and nothing else does: "
-        "as zeros, where no sample has used its parameters. Wait for each."]),
+        "as zeros, where no sample has used its parameters. Wait for each.",
+        "Go through your buckets on a rank without samples, and for a parameter with "
+        "p.grad None: is there one start and one wait for each? A loop over what the "
+        "hooks have started misses some."]),
     Hint(lambda f: f["summed"], [
         "This is the sum of all ranks' gradients, where the mean over all samples is "
-        "expected. Which step is left between the all-reduce and p.grad?"]),
+        "expected. Which step is left between the all-reduce and p.grad?",
+        "Look at unpack. What arrives is a sum over world_size ranks; which lines "
+        "does a gradient pass between `buffer` and `p.grad`, and where could the "
+        "division stand?"]),
     Hint(lambda f: "summed" in f, [
         "Follow one gradient: from p.grad into the buffer, through all_reduce, back "
         "into p.grad. Does each of all `total` samples count the same?",
         "A loss is a mean: how much does a microbatch of 1 weigh beside one of 4?"]),
     Hint(_said("NoneType", "non-empty", "has no attribute 'backward'"), [
         "all_reduce returns None. A parameter that no sample of this rank has used has "
-        "p.grad None and counts as zeros, also where a rank has no samples at all."]),
+        "p.grad None and counts as zeros, also where a rank has no samples at all.",
+        "Look at pack: what stands in the buffer for a p.grad of None? Then look for "
+        "a name that gets the result of all_reduce, and for a loss that is used "
+        "after a loop that may not run."]),
 ]

@@ -148,10 +148,15 @@ HINTS = [
     Hint(lambda f: f["incomplete"], [
         "One order of all has every operation in it. In a causal history each client "
         "that reads has an order of its own: all writes, and what this client has "
-        "read, as in {1: 'a b c', 2: 'b a d'}."]),
+        "read, as in {1: 'a b c', 2: 'b a d'}.",
+        "Count the letters of your order, and compare them with those of the "
+        "history. For 'causal' do it for each client: all writes of everyone, and no "
+        "read of another client."]),
     Hint(lambda f: f["last_reads"], [
         "Eventual means that in the end all agree, and none that not even that is "
-        "true. Write down, for each key and client, what its last read returned."]),
+        "true. Write down, for each key and client, what its last read returned.",
+        "Look at one key at a time. Do the last reads of all clients, long after the "
+        "last write, return one value? If they do for every key, it is eventual."]),
     Hint(lambda f: f["unexplained"], [
         "A read returns what was written to its key last before it, or None. If no "
         "place in any order is right for it, the model is too strong.",
@@ -177,5 +182,8 @@ HINTS = [
         "read behind a chain of arrows from something newer."]),
     Hint(lambda f: f["too_many"], [
         "Leave out what is not needed, until nothing can be left out: what is left is "
-        "the reason. Cover one letter after another with a finger."]),
+        "the reason. Cover one letter after another with a finger.",
+        "Take one letter away, and look for an order of the others in the stronger "
+        "model. If there is none, the letter was not needed; if there is one, put it "
+        "back and try the next."]),
 ]

@@ -366,28 +366,44 @@ def _compare_steps(found, steps, when, every, lost):
 HINTS = [
     Hint(lambda f: f["skipped"], [
         "Each step from 1 to job.steps is trained by job.step(comm, state), on all "
-        "ranks, in one run or another."]),
+        "ranks, in one run or another.",
+        "Look at the loop of train: which line calls job.step, and from which step on "
+        "does it go on after a load?"]),
     Hint(lambda f: f["elsewhere"], [
         "A save is due after steps job.every, 2 * job.every and so on, and after no "
-        "others. What does your condition give for step 1, and for step job.every?"]),
+        "others. What does your condition give for step 1, and for step job.every?",
+        "Print state[\"step\"] beside each save for job.every = 2: 2, 4, 6. The state "
+        "counts the step that job.step has just trained."]),
     Hint(lambda f: f["saving"], [
         "Whoever starts the job again expects its last save on the disk. What may "
-        "still be on its way when your function returns?"]),
+        "still be on its way when your function returns?",
+        "Follow the request of the last comm.start: which line waits for it?"]),
     Hint(lambda f: f["shared"], [
         "All ranks see the same files: one may write a file again that another has "
-        "just synced. Which rank writes what all have in common?"]),
+        "just synced. Which rank writes what all have in common?",
+        "A rank's own file has its rank in its name. The note has none: let rank 0 "
+        "write it, after a barrier."]),
     Hint(lambda f: f["resized"], [
         "Another number of ranks: a rank may find no file of its own. The model is "
-        "the same in all files; random numbers begin anew, with job.begin(comm)."]),
+        "the same in all files; random numbers begin anew, with job.begin(comm).",
+        "Look at the line of load that makes this rank's file name. Store world_size "
+        "with the save; where it differs, take the step and the model from a file "
+        "that surely exists."]),
     Hint(lambda f: "NotImplementedError" in (f["broken"] or ""), [
-        "Use the disk that the function is given, and nothing of the library."]),
+        "Use the disk that the function is given, and nothing of the library.",
+        "The verdict names what was called. The table above the first step has all "
+        "that you may use: write, sync, rename, read, names, remove; pickle makes "
+        "the bytes."]),
     Hint(lambda f: "FileNotFoundError" in (f["broken"] or "") and f["cut"], [
         "A file is asked for that was removed, or never finished. What does your load "
         "believe, and when does that become true?",
         "Remove the older save only after the new one counts."]),
     Hint(lambda f: "wait for each other" in (f["broken"] or ""), [
         "Every rank has to reach every barrier. Which branch does only one of them "
-        "take?"]),
+        "take?",
+        "Search for comm.barrier() below an `if` or an early return. Give each "
+        "rank's calls in order for one save: do all have the same number of "
+        "barriers? load counts, too."]),
     Hint(lambda f: f["broken"] and f["cut"], [
         "What was read is not what was written: a file may be there by half. Which "
         "files were forced to the disk before something said that they count?",
@@ -395,7 +411,10 @@ HINTS = [
         "is believed must never be written to directly."]),
     Hint(lambda f: f["random"], [
         "What goes without random numbers is right, and the rest is not. Whose "
-        "random numbers were loaded, and of which moment?"]),
+        "random numbers were loaded, and of which moment?",
+        "Look at the file name in save: does it hold this rank's number, or does "
+        "each rank write, or load, the file of rank 0? state['random'] must be saved "
+        "after the step, not before it."]),
     Hint(lambda f: f["state"] and f["cut"], [
         "Ranks may have loaded different saves, or a state that is not of one moment. "
         "Who decides which save counts, and do all ranks have written by then?",
@@ -403,15 +422,27 @@ HINTS = [
         "writes and syncs a note, and renames it to the name that load reads."]),
     Hint(lambda f: f["state"], [
         "Without any power cut it ends wrongly. Is the state that you return the one "
-        "that job.step has changed, after exactly job.steps steps?"]),
+        "that job.step has changed, after exactly job.steps steps?",
+        "Do the loop by hand for job.steps = 3 and job.every = 2. How often is "
+        "job.step called, what is state['step'] at each test, and which dict does "
+        "train return?"]),
     Hint(lambda f: f["again"], [
         "More work was lost than one interval. Is there a save after every job.every "
-        "steps, and does load find the newest?"]),
+        "steps, and does load find the newest?",
+        "The verdict says where the power went. Which save was complete before it, "
+        "and what does load compare to find the newest: numbers, or names as text, "
+        "in which '10' comes before '9'?"]),
     Hint(lambda f: f["left"], [
         "Older saves are still there, or drafts of saves that were cut off. Remove "
-        "them, once the new save counts."]),
+        "them, once the new save counts.",
+        "Look at where you call disk.remove, and on which names. It must come after "
+        "the rename, on one rank only. disk.names() lists drafts, too: which names "
+        "does the new save need?"]),
     Hint(lambda f: f["stall"], [
         "Training waits for the disk. comm.start(save, disk, state) goes on beside "
         "the steps; wait() for it before the next save. And what may not change "
-        "meanwhile?"]),
+        "meanwhile?",
+        "Look at the order of three lines: wait for the last save, copy the state, "
+        "start the next. The save reads the state while job.step changes it, so "
+        "which object do you pass to comm.start?"]),
 ]

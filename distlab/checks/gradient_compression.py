@@ -323,37 +323,58 @@ def _check_bytes(report, right, most=False, **facts):
 # fmt: off
 HINTS = [
     Hint(lambda f: f["ties"], [
-        "Exactly k elements travel. A threshold lets all that equal it pass, or none."
+        "Exactly k elements travel. A threshold lets all that equal it pass, or none.",
+        "Look for a comparison with a threshold, such as abs() >= smallest. topk "
+        "returns exactly k elements, and their indices with them."
         ]),
     Hint(lambda f: f["average"] and f["same"], [
         "The gradient is as it was. flatten() and reshape() copy what does not lie in "
-        "one piece, and an assignment to a name changes no tensor."]),
+        "one piece, and an assignment to a name changes no tensor.",
+        "Look at the last line of average. Does it write into `gradient` itself, in "
+        "place, also for a transposed one? Which method of a tensor copies values "
+        "into it, and with which shape?"]),
     Hint(lambda f: f["average"], [
         "Compare the first difference: is it the sum where the mean belongs, or were "
         "large negative elements left out?",
         "Gradients [1, -9] and [2, 4], k = 1: what is the mean of what is sent?"]),
     Hint(lambda f: "MessageMismatch" in type(f["failure"].cause).__name__, [
         "Codes of different ranks have different lengths. k follows from the density "
-        "and the length alone: zeros are sent, too, where nothing larger is left."]),
+        "and the length alone: zeros are sent, too, where nothing larger is left.",
+        "Print k and len(code) on each rank. Is k computed from the number of "
+        "elements, or from how many are not zero? Does round() come before max()?"]),
     Hint(lambda f: "barrier" in str(f["failure"]), [
         "One rank refuses, and the others wait. All have to take part in the "
         "all-gather before any refuses; what tells them then that rank 1 has a NaN?",
         "NaN and infinity are the largest elements of all. Look into each code."]),
     Hint(lambda f: "refused" in f, [
         "Which rank's code has the NaN? The position in what ring_all_gather returns "
-        "is the rank. Every rank looks at all codes, and raises the same ValueError."]),
+        "is the rank. Every rank looks at all codes, and raises the same ValueError.",
+        "Look at the loop in which you test for NaN: does it go over the gathered "
+        "codes, or over this rank's own gradient? enumerate gives the rank of each "
+        "code."]),
     Hint(lambda f: f["about"] == "the first step", [
         "A new hook has no error, and the first step is that of step 1. Two buckets "
-        "may have one length: what is the key of your error?"]),
+        "may have one length: what is the key of your error?",
+        "Look at the line that reads an error. What does it give for a parameter "
+        "that was never seen, and is the key the parameter, or a length or a place "
+        "in a list?"]),
     Hint(lambda f: f["about"] == "a second hook", [
         "A new hook begins with what an older one kept. An attribute of the class, or "
-        "a name outside of it, belongs to all hooks."]),
+        "a name outside of it, belongs to all hooks.",
+        "Look for a dict or list in the class body, as a default argument, or at the "
+        "top of the cell. Where is __init__ called, and what has to be made there?"]),
     Hint(lambda f: f["about"] == "other buckets", [
         "The parameters are the same and lie in other buckets. An error kept by bucket "
-        "is lost here: split it, and keep a piece for each parameter."]),
+        "is lost here: split it, and keep a piece for each parameter.",
+        "Look at how errors are stored. bucket.parameters() are in the order of the "
+        "buffer: cut the error by p.numel() of each, store it under p, and put it "
+        "together again in the next call."]),
     Hint(lambda f: "after" in f["about"], [
         "The step that was refused has changed an error. Look at all codes before you "
-        "keep anything, on the ranks without a NaN, too."]),
+        "keep anything, on the ranks without a NaN, too.",
+        "Put the loop that raises before the first line that changes self. Does the "
+        "branch that raises come before copy_ and before the new error on every "
+        "rank?"]),
     Hint(lambda f: f["about"], [
         "error = gradient + error - what was sent. It is kept from step to step, and "
         "what was sent is in it no longer.",
@@ -365,17 +386,32 @@ HINTS = [
         "uint16 at 65,535, and float16 has nothing between 0 and 6e-8."]),
     Hint(lambda f: f["unused"], [
         "More elements fit into the budget. What is the length of a code, of a bias of "
-        "10 elements and of a bucket of 70,000, too? Try large densities first."]),
+        "10 elements and of a bucket of 70,000, too? Try large densities first.",
+        "Print the bytes of one step for the density that you return, and for one "
+        "0.0001 larger: the first fits, and the second should not."]),
     Hint(lambda f: f["most"], [
         "Count the bytes of a code: an index of 2 and an element of 2 for each of the "
-        "k. Which dtypes do you join, and does your hook call self.compress?"]),
+        "k. Which dtypes do you join, and does your hook call self.compress?",
+        "Print the dtypes that go into to_bytes, and len(code) / k. Which of them "
+        "has 4 bytes, and up to which length of the bucket do 2 bytes hold every "
+        "index?"]),
     Hint(lambda f: "sent" in f, [
         "Every rank sends one code of 8 bytes for each of k elements, in a ring "
-        "all-gather, and nothing else, in each step."]),
+        "all-gather, and nothing else, in each step.",
+        "Look at what you pass to ring_all_gather: one tensor of uint8, once per "
+        "call. Is anything else sent, such as a flag for NaN or a length? The code "
+        "itself can carry that."]),
     Hint(lambda f: f["over"] > 1, [
-        "A rank sends its code to n-1 others, in every step, and a short bucket sends "
-        "one element at any density. Add up the bytes for a density, then search."]),
+        "A rank sends its code to $n-1$ others, in every step, and a short bucket "
+        "sends one element at any density. Add up the bytes for a density, then "
+        "search.",
+        "Write the bytes of one step as a sum over `lengths`, with k = max(1, "
+        "round(density · length)) and 4 or 6 bytes for each, times $n-1$. Take the "
+        "largest density for which steps times that fits."]),
     Hint(lambda f: "over" in f, [
         "It stays within the budget, and learns too little: how much of the budget is "
-        "left, and is what was not sent in the next step's gradient?"]),
+        "left, and is what was not sent in the next step's gradient?",
+        "Compare the bytes sent with the budget in the verdict. Do you search from "
+        "the largest density down? Then look at the error of SmallHook: is it the "
+        "difference to what decompress returns?"]),
 ]

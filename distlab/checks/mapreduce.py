@@ -161,7 +161,10 @@ def _compare(plan, right, job, **facts):
 HINTS = [
     Hint(lambda f: f.get("moved") or "partitioner" in f["story"], [
         "All keys of a file go to one reducer, numbered from 0 on, whichever Python "
-        "asks. hash() of a string is another number in every new Python."]),
+        "asks. hash() of a string is another number in every new Python.",
+        "Look at what your partitioner computes from. A dict from name to number, "
+        "filled from `sizes` in a fixed order, is the same everywhere; a hash, a "
+        "set's order or a counter is not."]),
     Hint(lambda f: f["combined"] if "combined" in f
          else f["combiner"] and "write this step" not in f["story"], [
         "What the combiner returns takes the place of values, and it is given its own "
@@ -177,10 +180,16 @@ HINTS = [
         "a default argument that is a list. All that has to meet is sent as pairs."]),
     Hint(lambda f: f["index"], [
         "The key is a word as words(line) gives it. Its value is the sorted list of "
-        "the names that the mapper was given; in the list each name stands once."]),
+        "the names that the mapper was given; in the list each name stands once.",
+        "Take the example with a.py and b.py by hand: which pairs leave the mapper, "
+        "and which names arrive for x? Look at what the reducer does with a name "
+        "that comes twice."]),
     Hint(lambda f: f["mean"], [
         "The key is (name, first_word(line)), for blank lines, too. Add up the "
-        "lengths of the lines as they stand, count them, and divide in the end."]),
+        "lengths of the lines as they stand, count them, and divide in the end.",
+        "Compare one row of the table with the example in the text. Is a line "
+        "measured with its leading spaces? Where do you divide: once per key, in the "
+        "reducer alone?"]),
     Hint(lambda f: f["uneven"], [
         "Large files meet in one reducer. The sizes are known before the job begins: "
         "which file do you place first, and where?",
@@ -188,7 +197,10 @@ HINTS = [
         "least so far. Then do it in the order 2, 3, 6, 7, and compare the loads."]),
     Hint(lambda f: f["drawn"], [
         "The value of a file is a list of KEEP of its different lines, or of all of "
-        "them if there are fewer: whole, as they stand, none of them blank."]),
+        "them if there are fewer: whole, as they stand, none of them blank.",
+        "Compare the lines of the table with the file. Does the mapper change the "
+        "line, by strip() for example? Does the reducer return a list of lines, "
+        "without the numbers that it sorts by?"]),
     Hint(lambda f: f["chance"], [
         "Whether a line is drawn follows from the line itself: the same in every "
         "Python, but nothing to do with where it stands or how it looks.",
@@ -196,5 +208,8 @@ HINTS = [
         "similar lines, and is the same everywhere. Which import has one?"]),
     Hint(lambda f: f["left_out"], [
         "What the combiner leaves out no reducer gets back. Five are wanted, by the "
-        "smallest number: can the sixth smallest of a split be among them?"]),
+        "smallest number: can the sixth smallest of a split be among them?",
+        "Look at the order of two steps in the combiner: what removes equal lines, "
+        "and what cuts the list to KEEP? It must keep the smallest numbers, by the "
+        "rule by which the reducer chooses."]),
 ]

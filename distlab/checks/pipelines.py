@@ -216,17 +216,32 @@ def _compare(report, weights, inputs, wrong):
 HINTS = [
     Hint(lambda f: f["rows"], [
         "A schedule is a list with one list for each stage, and in that pairs such as "
-        "('F', 0) in the order in which the stage does them. Return that."]),
+        "('F', 0) in the order in which the stage does them. Return that.",
+        "Print your result for 2 stages and 1 microbatch, and compare it with "
+        "[[('F', 0), ('B', 0)], [('F', 0), ('B', 0)]]. Which bracket, or which "
+        "`return`, makes the difference?"]),
     Hint(lambda f: f["mixed"], [
-        "GPipe runs all forward passes first, then all backward passes."]),
+        "GPipe runs all forward passes first, then all backward passes.",
+        "In the picture below the verdict, look for the first B with an F behind it "
+        "on the same stage. Build the row of a stage from two loops, one after the "
+        "other."]),
     Hint(lambda f: "and there are microbatches" in f["invalid"], [
         "No such work. Kinds are 'F', 'B' and 'W', and microbatches count from 0. With "
-        "fewer of them than stages the warm-up is shorter: how long can it be?"]),
+        "fewer of them than stages the warm-up is shorter: how long can it be?",
+        "Print the warm-up of each stage, and the largest microbatch in its row, for "
+        "the case in the verdict. A stage has no more forward passes than there are "
+        "microbatches: which min() is missing?"]),
     Hint(lambda f: "lacks" in f["invalid"] or "twice" in f["invalid"], [
         "Each stage does F and B of every microbatch once, and W if there is one. "
-        "Which loop ends too early, or overlaps another?"]),
+        "Which loop ends too early, or overlaps another?",
+        "Write down the row of the named stage for this case, and tick off the "
+        "microbatches. The steady loop runs once for each B; which F are left for it "
+        "after the warm-up?"]),
     Hint(lambda f: "before" in f["invalid"], [
-        "On one stage F of a microbatch comes before its B, and B before its W."]),
+        "On one stage F of a microbatch comes before its B, and B before its W.",
+        "Look at the named stage. In a row of the steady state the F comes first in "
+        "one round, and the B of an older microbatch after it: is the index of the F "
+        "larger than that of the B?"]),
     Hint(lambda f: "deadlock" in f["invalid"], [
         "Stages wait for each other. How many forward passes must stage s run before "
         "its first backward pass, so that the last stage gets its first microbatch?",
@@ -239,30 +254,53 @@ HINTS = [
         "work is the count above the limit, and what could run there instead?"]),
     Hint(lambda f: f["unsplit"], [
         "Split the backward pass: ('B', m) is the gradient of the input, ('W', m) that "
-        "of the weights, and W may come later."]),
+        "of the weights, and W may come later.",
+        "Cut the backward pass of each microbatch of step 2 into a B and a W, one "
+        "directly after the other. That is a valid schedule; afterwards move the W "
+        "later."]),
     Hint(lambda f: f["bubble"] and f["split"], [
         "The stage before waits for B, and none for W. Which W runs although a B or an "
         "F could, that another stage waits for?",
         "Put W off, stage s by s microbatches, and run it where it would idle."]),
     Hint(lambda f: f["bubble"], [
         "Look for the first hatched gap between two works of a stage. Which work could "
-        "run there, or was run before something that another stage waits for?"]),
+        "run there, or was run before something that another stage waits for?",
+        "Follow one idle slot to its cause: which work on another stage ends where "
+        "the slot ends? Run that work one slot earlier, in place of one that no "
+        "stage waits for."]),
     Hint(lambda f: isinstance(f["failure"], Deadlock), [
         "A send ends only when the other stage asks for the message, and that one may "
-        "be sending to you. Begin to send with isend, go on, and wait in the end."]),
+        "be sending to you. Begin to send with isend, go on, and wait in the end.",
+        "Look for comm.send in your engine. With isend each of two neighbours can "
+        "receive while its own message waits. Collect the requests in a list; where "
+        "may the loop wait for them?"]),
     Hint(lambda f: f["outputs"], [
         "An activation went astray. What arrives from the stage before belongs to the "
-        "next F; each message needs room of its own, stage.room()."]),
+        "next F; each message needs room of its own, stage.room().",
+        "In the picture, take the first F of stage 1. Where does its input come "
+        "from, and into which tensor? Look at recv: do you call stage.room() for "
+        "each message, and pass its result on to stage.forward?"]),
     Hint(lambda f: f["gradients"], [
         "Does every B get the gradient that came from the next stage, and None on the "
-        "last one? Is stage.weights called for every W?"]),
+        "last one? Is stage.weights called for every W?",
+        "Compare the first stage with a wrong gradient with the stage after it. Look "
+        "at the branch of B: does recv ask the next stage, does stage.backward get "
+        "what came, and is its result sent back?"]),
     Hint(lambda f: f["pending"], [
         "What isend sends must not change, nor its stage end, before the request's "
-        "wait(). Keep the requests, and wait for all of them when all is done."]),
+        "wait(). Keep the requests, and wait for all of them when all is done.",
+        "Look at each isend: into which list does its request go? After the loop over "
+        "works stands one over that list."]),
     Hint(lambda f: f["messages"], [
         "One message for each F, to the next stage, and one for each B, to the stage "
-        "before. The last stage has no next one, and stage 0 none before."]),
+        "before. The last stage has no next one, and stage 0 none before.",
+        "Count the messages of one microbatch: p - 1 on its way forward, p - 1 on "
+        "its way back. Look at the tests around your sends and receives for stage 0 "
+        "and for the last stage."]),
     Hint(lambda f: f["late"], [
         "The schedule is good, and your engine waits where it need not: for a message "
-        "to be taken before the next work begins. Wait for sends when all is done."]),
+        "to be taken before the next work begins. Wait for sends when all is done.",
+        "Look for wait() inside of the loop, and for receives that are posted before "
+        "another work. A stage needs one message for its next work: receive it just "
+        "before that, and nothing else."]),
 ]

@@ -246,13 +246,19 @@ def _job(job):
 HINTS = [
     Hint(lambda f: f["early"], [
         "A transformation only adds to the lineage, and runs nothing. An action of the "
-        "caller starts the work. For what did you need a result before that?"]),
+        "caller starts the work. For what did you need a result before that?",
+        "Search your function for collect, count, first, take and the other actions. "
+        "What did you need the result for, and could a function inside of "
+        "mapPartitions or flatMap know it?"]),
     Hint(lambda f: f["operation"] and f["by_key"], [
         "groupByKey sends every value as it is, and the engine's other ways by key are "
         "the exercise. Which part of the work can be done before the shuffle?",
         "Of a hundred pairs of one key in a partition, how many records are enough?"]),
     Hint(lambda f: f["operation"], [
-        "If each worker has the whole table, which pairs have to move at all?"]),
+        "If each worker has the whole table, which pairs have to move at all?",
+        "Look for join, groupByKey or partitionBy in your function. With the table "
+        "at hand, one record of the large side gives a list of results: which "
+        "transformation makes several records of one?"]),
     Hint(lambda f: f["doubled"], [
         "All values of a key have to meet in one partition, by a shuffle. Pairs of one "
         "key from several map tasks have met then, and have not become one.",
@@ -271,7 +277,9 @@ HINTS = [
         "a 1, b 2, a 3: which single pair of a says all that the other side needs?"]),
     Hint(lambda f: f["forgotten"], [
         "Each key is where it belongs, but the engine cannot know what mapPartitions "
-        "does to keys. You know it: what else can mapPartitions be told?"]),
+        "does to keys. You know it: what else can mapPartitions be told?",
+        "Look at your last mapPartitions, after partitionBy. It leaves each key "
+        "where it is: look up the keyword arguments of mapPartitions."]),
     Hint(lambda f: f["pairs"], [
         "A key may have several values on the small side, or none, and a dictionary of "
         "pairs keeps one. What should it hold for a key?",
@@ -289,10 +297,15 @@ HINTS = [
         "Do a step by hand, with three points. Does the next begin with its centres?"]),
     Hint(lambda f: f["moved"], [
         "The points stay with the workers. For each cluster of a partition a sum and a "
-        "count are enough, in the shuffle and for the driver."]),
+        "count are enough, in the shuffle and for the driver.",
+        "Look at what you collect. If it grows with the number of points, it is too "
+        "much: map each point to (cluster, (point, 1)), and add those up by key "
+        "before anything leaves a worker."]),
     Hint(lambda f: not f["kept"], [
         "Nothing is kept, so each job follows the lineage from the beginning, and "
-        "parses every line again. Which RDD does every step need, unchanged?"]),
+        "parses every line again. Which RDD does every step need, unchanged?",
+        "Look at the first line of your loop. Which RDD does it begin from, and was "
+        "cache() called on exactly that one, before the loop?"]),
     Hint(lambda f: f["kept"], [
         "What is kept are not points yet, or not the points alone, or they are read "
         "twice in a step. Which RDD is expensive to make and the same in all steps?",

@@ -2,7 +2,7 @@
 
 from functools import partial
 from itertools import pairwise
-from operator import mul
+from operator import index, mul
 from random import SystemRandom
 
 from distlab import collectives
@@ -26,9 +26,8 @@ _RAW = "\n(These are no sums of contributions, so the numbers are shown.)"
 def reduce_scatter(function, n, world, length):
     """Check that each rank of a ring ends with a complete chunk, and its index."""
     ring = _drawn_ring(n, world)
-    run = _RingRun(
-        partial(_called, function, ring, True), ring, kit.draws(world, length)
-    )
+    call = partial(_called, function, ring, True)
+    run = _RingRun(call, ring, _halves(world, length))
     spans = [slice(*ends) for ends in pairwise(chunk_edges(length, n))]
     owners = [run.returned[rank] for rank in ring]
     if {*owners} != {*range(n)}:
@@ -42,9 +41,8 @@ def reduce_scatter(function, n, world, length):
 def all_reduce(function, n, world, length):
     """Check that every rank of a ring ends with the sum, in 2(n-1) rounds of chunks."""
     ring = _drawn_ring(n, world)
-    run = _RingRun(
-        partial(_called, function, ring, False), ring, kit.draws(world, length)
-    )
+    call = partial(_called, function, ring, False)
+    run = _RingRun(call, ring, _halves(world, length))
     run.compare(dict.fromkeys(ring, slice(None)))
     run.check_traffic(2 * (n - 1))
 
@@ -54,7 +52,7 @@ def hierarchical(function, nodes, per_node, length):
     """Check the sum on a cluster, in the time of rings inside and between nodes."""
     n, fabric = nodes * per_node, Nodes(per_node, INSIDE, OUTSIDE, nics=per_node)
     call = partial(_called, function, per_node, False)
-    run = _RingRun(call, range(n), kit.draws(n, length), fabric)
+    run = _RingRun(call, range(n), _halves(n, length), fabric)
     run.compare(dict.fromkeys(range(n), slice(None)))
     inside, outside = (FLOAT32 * -(-length // ranks) for ranks in (per_node, n))
     target_s = 2 * SLACK * (per_node - 1) * INSIDE.seconds(inside)
@@ -75,6 +73,11 @@ def bytes_out(trace, per_node: int) -> list[int]:
         if event.kind == "send" and event.peer // per_node != event.rank // per_node:
             out[event.rank] += event.bytes
     return out
+
+
+def _halves(ranks, length):
+    """Draw multiples of 1/2, whose sums no whole numbers hold, and float32 does."""
+    return [[number / 2 for number in row] for row in kit.draws(ranks, length)]
 
 
 def _drawn_ring(n, world):
@@ -98,7 +101,10 @@ def _probe(comm, call, inputs):
 
     tensor = torch.tensor(inputs, dtype=torch.float32)
     returned = call(comm, tensor)
-    return tensor.tolist(), returned if type(returned) is int else repr(returned)
+    try:
+        return tensor.tolist(), index(returned)  # of Python, NumPy or torch
+    except TypeError:
+        return tensor.tolist(), repr(returned)
 
 
 class _RingRun:
@@ -113,7 +119,11 @@ class _RingRun:
         shown = min(length, 10 * world)
         self.picture = partial(kit.followed, call, world, shown, **how)
         how = {"fabric": fabric, "own": self.picture, "without": WITHOUT}
-        report = kit.on_ranks(_probe, call, inputs, **how)
+        try:
+            report = kit.on_ranks(_probe, call, inputs, **how)
+        except Wrong as failed:
+            failed.facts["few"] = length < world
+            raise
         self.trace, self.elapsed_s = report.trace, report.elapsed_s
         self.held, self.returned = map(list, zip(*report.results, strict=True))
         self.total = list(map(sum, zip(*(inputs[rank] for rank in ring), strict=True)))
@@ -179,6 +189,7 @@ class _RingRun:
             "elsewhere": self.total[place] in yours,
             "most": max((sum(each) for each in counts if each), default=0),
             "twice": any(max(each) > 1 for each in counts if each),
+            "rounded": any(0 < abs(y - self.total[place]) < len(own) for y in yours),
             "mixed": yours != [each and sum(map(mul, each, own)) for each in counts],
         }
 
@@ -226,6 +237,11 @@ def _ideals(ring, length, in_chunks):
 
 # fmt: off
 HINTS = [
+    Hint(lambda f: f["few"] and ASTRAY[0] in str(f["failure"].cause), [
+        "There are fewer elements than ranks, and some chunks are empty. How many "
+        "chunks does your function get then? split(tensor, n) always makes n.",
+        "torch.chunk and torch.split make no empty chunks: of 2 elements for 5 ranks "
+        "they make 2. Print the number of yours in front of the line that failed."]),
     Hint(lambda f: f.get("by_rank") or any(
         said in str(f["failure"].cause) for said in ASTRAY), [
         "Is this rank in the ring that the function got? Then count by places, not by "
@@ -238,7 +254,7 @@ HINTS = [
         "which chunk did that rank add in its last step?"]),
     Hint(lambda f: not f["sent"] and (f.get("index") or f["kept"]), [
         "No rank sent anything. How many steps does your loop make for this ring?",
-        "A chunk starts on one rank and has to visit the n - 1 others: with 2 ranks "
+        "A chunk starts on one rank and has to visit the $n-1$ others: with 2 ranks "
         "that is one step."]),
     Hint(lambda f: f["again"] and not f["complete"] and f["n"] > 2, [
         "A rank sends the same chunk in two steps, one after the other. In each step "
@@ -247,22 +263,30 @@ HINTS = [
         "step. With 4 ranks a chunk starts on one and has to visit the other three."]),
     Hint(lambda f: f.get("index"), [
         "Return the index of the chunk that is complete on this rank, a number from 0 "
-        "to n - 1. In this run no such chunk is on every rank yet.",
+        "to $n-1$. In this run no such chunk is on every rank yet.",
         "In the player at the end, which chunk has the most stripes on a rank, and "
         "which contribution does it lack?"]),
     Hint(lambda f: f["kept"], [
         "Every rank ends as it began. chunk += arrived writes into the tensor; chunk = "
-        "chunk + arrived, or chunks[i] = ..., makes another one beside it."]),
+        "chunk + arrived, or chunks[i] = ..., makes another one beside it.",
+        "Look at the line that adds. Is there a + with = behind it, on a tensor that "
+        "is a view of what you were given? Print chunks[0] before and after your "
+        "function."]),
     Hint(lambda f: f["still"] and f["in_chunks"], [
         "This chunk is on every rank what it was: it was never sent, or never added "
-        "to. Which chunk does a rank send in its first step, and which in the next?"]),
+        "to. Which chunk does a rank send in its first step, and which in the next?",
+        "In the player, watch this chunk on one rank from the first step to the "
+        "last. Write down the index that your loop sends in steps 0, 1 and 2: which "
+        "number never comes?"]),
     Hint(lambda f: f["still"], [
         "This element never travelled: on every rank it is what it was. Into how many "
         "chunks did you cut, and does the ring pass all of them on?",
         "A ring of 4 cuts 10 elements into 3, 3, 2 and 2. How many do yours hold?"]),
     Hint(lambda f: f["most"] == 1 and f["in_chunks"] and not f["mixed"], [
         "Nothing was added. What arrives replaced what was there: receive it into a "
-        "buffer of its own, then add."]),
+        "buffer of its own, then add.",
+        "Look at the second argument of sendrecv. If it is the chunk itself, the own "
+        "contribution is overwritten: torch.empty_like(chunk) makes another place."]),
     Hint(lambda f: f["twice"], [
         "A contribution is counted twice. Complete chunks replace what is there; and "
         "what is received into a chunk must not be added to it again.",
@@ -273,6 +297,11 @@ HINTS = [
         "the step before. Do you stop early, or skip one?",
         "With 4 ranks a chunk starts on one and has to visit the other three. Write "
         "down for one rank what it sends in each step, and count the steps."]),
+    Hint(lambda f: f["rounded"], [
+        "This sum is nearly right: its fraction is lost. In which line do the elements "
+        "get another dtype than the tensor has?",
+        "Print the dtype of your buffer, of what arrived and of the chunk. They are "
+        "one and the same with torch.empty_like(chunk)."]),
     Hint(lambda f: f["mixed"], [
         "This sum has something in it from another chunk, or from a buffer before it "
         "was filled. Which chunk does your left neighbor send in this step?",
@@ -296,9 +325,10 @@ HINTS = [
     Hint(lambda f: f["many"], [
         "The sums are right, and a rank sends more often than it has to. How many "
         "other ranks does a chunk have to visit in a phase?",
-        "n - 1 steps in each phase. What does your last step bring to whom?"]),
+        "$n-1$ steps in each phase. What does your last step bring to whom?"]),
     Hint(lambda f: f["traffic"], [
-        "In each round every rank sends one chunk, S/n, to its neighbor in `ring`, and "
-        "passes on what came. What of yours is longer, goes elsewhere, or has to wait?",
+        "In each round every rank sends one chunk, $S/n$, to its neighbor in `ring`, "
+        "and passes on what came. What of yours is longer, goes elsewhere, or has to "
+        "wait?",
         "Rotate the player's picture of a step by one rank: a ring looks the same."]),
 ]

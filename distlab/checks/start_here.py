@@ -196,5 +196,7 @@ HINTS = [
         "for its peer: what comes out, and is that rank there to receive?"]),
     Hint(lambda f: isinstance(f["failure"].cause, MessageMismatch), [
         "What is sent with send_object is received with recv_object, and what is sent "
-        "with send with recv, into a tensor of the same length and dtype."]),
+        "with send with recv, into a tensor of the same length and dtype.",
+        "The message names the call that did not fit. Look at the pair of lines: "
+        "which one sends, which one receives, and do both names end in _object?"]),
 ]

@@ -233,5 +233,6 @@ HINTS = [
         "all-gather. Whole tensors of other ranks, or an all-reduce where a rank needs "
         "its own rows only, cost more.",
         "Which collectives do your forward and backward call, and what does each cost?",
-        "All-gather of n tensors of S: (n-1)S. All-reduce: 2(n-1)/n S, halves: half."]),
+        "All-gather of n tensors of S: $(n-1) · S$. All-reduce: $2(n-1)/n · S$, "
+        "halves: half."]),
 ]

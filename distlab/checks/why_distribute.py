@@ -137,7 +137,7 @@ def fit_usl(function, first, most, near, runs):
 
 def draw_system(first, most, near, runs):
     """Return the law of a system, rate, sigma and kappa, and measurements of it."""
-    sigma, peak = _random.uniform(0.02, 0.15), near * _random.uniform(0.99, 1.01)
+    sigma, peak = _random.uniform(0.08, 0.2), near * _random.uniform(0.99, 1.01)
     law = _random.uniform(5, 500), sigma, (1 - sigma) / peak**2
     measured = [(n, throughput(n, *law)) for n in range(first, most + 1)]
     if runs != "exact":
@@ -181,12 +181,20 @@ def _law_probe(function, measured):
 HINTS = [
     Hint(lambda f: f["alone"], [
         "The work is not shared: one rank does everything, or every rank does. Which "
-        "tasks are those of rank r alone?"]),
+        "tasks are those of rank r alone?",
+        "Look at the loop over tasks. Give each place in the list to one rank, by "
+        "the place's remainder for example; two equal tasks have different places."]),
     Hint(lambda f: f["tasks"] and f["n"] == 1, [
-        "With one rank there is no other: rank 0 does every task itself."]),
+        "With one rank there is no other: rank 0 does every task itself.",
+        "Do the case by hand with comm.rank 0 and comm.world_size 1. Which loop over "
+        "other ranks is empty, and which tasks does the rest of your function leave "
+        "out?"]),
     Hint(lambda f: f["tasks"] and f["sized"], [
         "Some tasks are lost or done twice. Do all ranks work out the same assignment? "
-        "What a rank draws at random, or takes from a set, another one need not."]),
+        "What a rank draws at random, or takes from a set, another one need not.",
+        "Look at the order in which you go through tasks of equal size, and for "
+        "set(), hash() and random. Sort by size_of alone, and give each task to the "
+        "lowest rank with the least load."]),
     Hint(lambda f: f["tasks"], [
         "Some tasks are lost or done twice. Write down for each rank which places of "
         "the list it takes: is every place there, and once?",
@@ -194,10 +202,16 @@ HINTS = [
         "are still two, and a task's hash may differ between ranks: go by its place."]),
     Hint(lambda f: f["sum"], [
         "Every task was done, but rank 0 does not return the sum of all results. What "
-        "happens there to each message that arrives?"]),
+        "happens there to each message that arrives?",
+        "Look at rank 0 after its own tasks: how many receives does it make, and "
+        "does each result go into the sum? Then see what the others send: the "
+        "number, or a list?"]),
     Hint(lambda f: isinstance(f["failure"], Deadlock) and not f["failure"].cycle, [
         "Sends and receives do not pair up. Does every rank send as often as rank 0 "
-        "receives from it, also a rank that has no task?"]),
+        "receives from it, also a rank that has no task?",
+        "For each rank count the sends, and on rank 0 the receives from it. A rank "
+        "without tasks sends the sum of nothing, 0; or rank 0 must know that it "
+        "sends nothing."]),
     Hint(lambda f: f["loads"], [
         "Keep for every rank the load that it has so far. Which task do you place "
         "first, and on which rank?",
@@ -205,19 +219,28 @@ HINTS = [
         "with the 6. Where do the others go?"]),
     Hint(lambda f: f["sent"], [
         "Every rank can work out the assignment by itself, so only results have to "
-        "travel, and rank 0 needs their sum. What can a rank do before it sends?"]),
+        "travel, and rank 0 needs their sum. What can a rank do before it sends?",
+        "Look for a send inside of a loop over tasks, and for a message that carries "
+        "a task. A rank can add up its own results first: one message of one number."]),
     Hint(lambda f: f["undivided"], [
-        "Least squares gives 1/lambda, sigma/lambda and kappa/lambda. What is sigma?"]),
+        "Least squares gives $1/λ$, $σ/λ$ and $κ/λ$. What is sigma?",
+        "Take the three numbers that lstsq returns. The first is $1/λ$; divide "
+        "the other two by it."]),
     Hint(lambda f: f["law"][-1] < LEAST_KAPPA, [
         "A kappa below 1e-6 counts as 0: the throughput never falls, and the peak is "
-        "math.inf. Measured numbers seldom give exactly 0."]),
+        "math.inf. Measured numbers seldom give exactly 0.",
+        "Look at the place where you compare kappa. A comparison with 0 misses a fit "
+        "of 1e-9; the test has to stand before the root is taken."]),
     Hint(lambda f: f["fits"], [
         "Sigma and kappa are right. The peak follows from them alone, in whole "
-        "workers: compare the throughput on both sides of the root."]),
+        "workers: compare the throughput on both sides of the root.",
+        "The root is a real number, the square root of $(1 - σ)/κ$. Put its floor and "
+        "its ceiling into the law, and take the one with more throughput; no fewer "
+        "than 1 worker."]),
     Hint(lambda f: f["yours"], [
         "The law has three unknowns, and lambda is one: the first measurement need not "
         "be that of one worker. Do all of the points take part in your fit, and all "
         "three terms? Sigma alone is Amdahl's law, which has no peak.",
-        "n / X(n) is a sum of three terms, each an unknown times something that you "
-        "know: 1, n - 1 and n (n - 1)."]),
+        "$n/X(n)$ is a sum of three terms, each an unknown times something that you "
+        "know: 1, $n-1$ and $n(n-1)$."]),
 ]

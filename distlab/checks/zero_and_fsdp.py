@@ -356,7 +356,7 @@ HINTS = [
         "a list of what this rank steps. Which shard of the parameters is that?",
         "How many elements did make_optimizer get, and how many are in one shard?"]),
     Hint(lambda f: f["sent"], [
-        "A reduce-scatter or an all-gather moves (n-1)/n of the parameters, and an "
+        "A reduce-scatter or an all-gather moves $(n-1)/n$ of the parameters, and an "
         "all-reduce alone is two of these. Who needs a mean of all gradients whole?",
         "Each layer needs one collective in forward and two in backward. Which ones?"]),
     Hint(lambda f: "forward" not in f["at"], [

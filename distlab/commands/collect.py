@@ -40,7 +40,7 @@ def collect(
     students = set()
     if course.has_gradebook():
         with course.gradebook() as gradebook:
-            students = students_of(gradebook)
+            students = set(students_of(gradebook))
     submitted = course.folder("submitted")
     done = collecting.collect(folder, submitted, name, students, force)
     for student, where in done.taken:
@@ -52,6 +52,7 @@ def collect(
     if done.same:
         said += f", {len(done.same)} were there already"
     console.print(f"{said}, in {submitted}", soft_wrap=True)
+    course.note_names(name, dict(done.taken))
     _compare(done, students, submitted, name, console)
     for trouble in done.troubles:
         said = f"not collected: {trouble.where} ({trouble.student}): {trouble.what}"
@@ -67,8 +68,9 @@ def _compare(done, students, submitted, name, console):
     missing = [
         who for who in sorted(students - named) if not (submitted / who / name).is_dir()
     ]
+    who = "not among the students of the gradebook (`distlab grade` asks)"
     for said, names in (
-        ("not among the students of the gradebook", strangers),
+        (who, strangers),
         ("nothing from", missing),
     ):
         if students and names:

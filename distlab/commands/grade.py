@@ -1,6 +1,7 @@
 """`distlab grade`: every submission of an assignment, many at a time."""
 
-from pathlib import Path
+import difflib
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,40 +31,80 @@ def grade(
     force: Annotated[
         bool, typer.Option("--force", help="Grade once more what is graded.")
     ] = False,
-    to_csv: Annotated[
-        Path | None, typer.Option("--csv", help="Write the table to this file, too.")
-    ] = None,
     feedback: Annotated[
-        bool, typer.Option("--feedback", help="Then write nbgrader's feedback.")
+        bool, typer.Option("--feedback", help="Then write pages, and their archive.")
+    ] = False,
+    new_students: Annotated[
+        bool,
+        typer.Option("--new-students", help="Make students of ids that are not known."),
     ] = False,
 ) -> None:
     """Grade students' submissions; the marks go into nbgrader's gradebook.
 
     Run it in the course folder. A submission is graded again only if it is submitted
-    again, and an interrupted run goes on by the same command. The status is 1 if
-    something could not be graded.
+    again, or the check has changed, and an interrupted run goes on by the same command.
+    The status is 1 if something could not be graded.
     """
     console = Console(highlight=False)
+    grading = opened(assignment)
+    submissions = _of(student, grading)
+    for remark in grading.found.remarks:
+        console.print(Text(f"note: {remark}", "yellow"), soft_wrap=True)
+    known, strangers = _known(grading, submissions, new_students)
+    troubles = strangers + _grade(grading, known, jobs, force, console)
+    failed = {trouble.student for trouble in troubles}
+    graded = [one for one in known if one.student not in failed]
+    all_students = () if student else grading.students
+    _tell_all(grading, graded, troubles, all_students, console)
+    if feedback and graded:
+        with Progress("writing feedback"):
+            archive = grading.write_feedback(graded)
+        said = f"Feedback is in {archive.parent}; for upload, in {archive.name} there"
+        console.print(said, soft_wrap=True)
+    if troubles:
+        raise typer.Exit(1)
+
+
+def opened(assignment: str) -> "Grading":
+    """Return the assignment with this number or name of the course here.
+
+    Raises: UnknownLesson; CourseUnusable.
+    """
     with Progress("loading nbgrader"):
         from distlab.instructor.course import Course
 
         course = Course()
         from distlab.instructor.grade import Grading
 
-        grading = Grading(course, meant(assignment, course.assignments()))
-    submissions = _of(student, grading)
-    for remark in grading.found.remarks:
-        console.print(Text(f"note: {remark}", "yellow"), soft_wrap=True)
-    troubles = _grade(grading, submissions, jobs, force, console)
-    failed = {trouble.student for trouble in troubles}
-    graded = [one for one in submissions if one.student not in failed]
-    _tell_all(grading, graded, troubles, to_csv, console)
-    if feedback and graded:
-        with Progress("writing feedback"):
-            grading.write_feedback(graded)
-        console.print(f"Feedback is in {course.folder('feedback')}")
-    if troubles:
-        raise typer.Exit(1)
+        return Grading(course, meant(assignment, course.assignments()))
+
+
+def _known(grading, submissions, new_students):
+    """Return submissions of students, known or made so now, and troubles with others.
+
+    Where no student is known, all who have submitted become students.
+    """
+    from distlab.instructor.submissions import Trouble
+
+    known, strangers = [], []
+    for one in submissions:
+        who, where = one.student, f"submitted/{one.folder.parent.name}"
+        near = difflib.get_close_matches(who, grading.students, 1)
+        meant = f" (is it {near[0]}?)" if near else ""
+        asked = f"{who} is not among the students of the gradebook{meant}"
+        undo = f"`nbgrader db student remove {who} --force` undoes that"
+        if not grading.students or who in grading.students:
+            known.append(one)
+        elif new_students or (
+            sys.stdin.isatty() and typer.confirm(f"{asked}. Make it a student?")
+        ):
+            known.append(one)
+            typer.echo(f"{who} is a new student; {undo}.")
+        else:
+            what = f"{asked}. Rename the folder, or make a student of it: "
+            what += f"--new-students. ({undo}.)"
+            strangers.append(Trouble(who, where, what))
+    return known, strangers
 
 
 def meant(word: str, assignments: list[str]) -> str:
@@ -108,7 +149,9 @@ def _grade(grading: "Grading", submissions, jobs, force, console):
     from distlab.instructor.submissions import Trouble
     from distlab.launch.machine import usable_cores
 
-    todo = [one for one in submissions if force or not grading.is_graded(one)]
+    if force:
+        grading.forget(submissions)
+    todo = [one for one in submissions if not grading.is_graded(one)]
     if before := len(submissions) - len(todo):
         console.print(f"{_submissions(before)} graded before")
     troubles, finished = list(grading.found.troubles), 0
@@ -134,16 +177,13 @@ def _grade(grading: "Grading", submissions, jobs, force, console):
     return troubles
 
 
-def _tell_all(grading, graded, troubles, to_csv, console):
-    from distlab.instructor.summary import rows_of, show_summary, write_csv
+def _tell_all(grading, graded, troubles, students, console):
+    from distlab.instructor.summary import rows_of, show_summary
 
-    facts = {one.student: grading.facts(one.student) for one in graded}
-    rows = rows_of(facts, grading.steps, grading.marks())
-    show_summary(console, grading.steps, rows, troubles)
+    rows = rows_of(grading, graded, troubles, students)
+    show_summary(console, grading.steps, rows)
     if troubles or any(row.notes for row in rows):
         console.print(f"What nbgrader said: {grading.log}", soft_wrap=True)
-    if to_csv is not None:
-        write_csv(to_csv, grading.steps, rows, troubles)
 
 
 def _submissions(count):

@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from distlab.calls.message_html import plain
 from distlab.commands.running.hosted_notebooks import site
 from distlab.errors import DistlabError
 from distlab.learner.predictions.answer_storage import kept_by_learner
@@ -80,11 +81,11 @@ def _ask_all(console, cards, today):
 def _ask(console, card, where):
     """Show a card's question, then its key points; record answer, ticks and rating."""
     console.rule(f"{where} · lesson {card.lesson[:2]} · {card.level} · {card.topic}")
-    console.print(card.question, style="bold", markup=False)
+    console.print(plain(card.question), style="bold", markup=False)
     how = "\nSay or type your answer, then Enter (? helps, q quits): "
     if answer := _line(how, str):
         keep_answer(card.id, answer=answer)
-    points = {f"{number}": point for number, point in enumerate(card.key_points, 1)}
+    points = {f"{n}": plain(point) for n, point in enumerate(card.key_points, 1)}
     for number, point in points.items():
         indent = {"initial_indent": f"  {number}. ", "subsequent_indent": "     "}
         print(fill(point, console.width, **indent))

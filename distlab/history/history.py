@@ -88,9 +88,27 @@ class History:
         return cls._placed(from_lines(text, "the text"))
 
     @classmethod
-    def read_jepsen(cls, path: str | Path) -> "History":
-        """Return the history in a log of Jepsen."""
-        return cls._placed(from_jepsen(read_text(path), str(path)))
+    def read_jepsen(
+        cls,
+        path: str | Path,
+        *,
+        fail_observed: bool = False,
+        nil_unknown: bool = False,
+        independent: bool | None = None,
+    ) -> "History":
+        """Return the history in a file of Jepsen: its EDN, or its log.
+
+        fail_observed: a failed cas (acquire, release) that names no error was carried
+            out and found another state, as in etcd's logs among Porcupine's tests;
+            without it, what failed did not happen, as in Knossos.
+        nil_unknown: a read of nil may have read anything, as in Knossos; without it,
+            nil is the value that was read.
+        independent: whether values are tuples of `jepsen.independent`, [key value].
+            None: they are if every call has a pair, each read [key nil] and each
+            cas [key [old new]], and there is a read or a cas.
+        """
+        options = fail_observed, nil_unknown, independent
+        return cls._placed(from_jepsen(read_text(path), str(path), *options))
 
     def write(self, path: str | Path):
         """Write the history to a file of JSON lines, which `read` restores exactly."""

@@ -41,9 +41,8 @@ def described(operation: Operation) -> str:
         words += f" of {shown(key)}"
     if outcome != "ok":
         return words + (" (refused)" if outcome == "failed" else " (unknown outcome)")
-    return (
-        words if result is None and value is not None else f"{words} → {shown(result)}"
-    )
+    done = value is not None or op in ("acquire", "release")
+    return words if result is None and done else f"{words} → {shown(result)}"
 
 
 def _pair(value):

@@ -33,7 +33,7 @@ from distlab.sandbox import Named, Sandbox, why_no_sandbox
 from distlab.sandbox.ipython_shell import defined
 from distlab.sandbox.sandbox import NotebookLost
 
-__all__ = ["InSandbox", "checks_of"]
+__all__ = ["InSandbox", "check_names"]
 
 _MOST_FILES_BYTES = 2**26
 _INSISTED = "without a sandbox: its code ran with the rights of whoever graded it"
@@ -83,8 +83,8 @@ class InSandbox(NbGraderPreprocessor):
                         space.learn(cell.source)
                     cell.outputs = runner.run(cell.source, number)
         how = _SAFE if box.isolated else _INSISTED
-        odd = nb.metadata.get("distlab", {}).get("notes", [])
-        nb.metadata["distlab"] = {"sandbox": how, "notes": [*odd, *runner.notes]}
+        facts = nb.metadata.setdefault("distlab", {})
+        facts |= {"sandbox": how, "notes": [*facts.get("notes", []), *runner.notes]}
         nb.cells.append(new_markdown_cell(f"*Graded {how}.*"))
         return nb, resources
 
@@ -101,7 +101,7 @@ class InSandbox(NbGraderPreprocessor):
                 "rights to make them). If you trust all that is submitted, set "
                 "c.InSandbox.allow_unsafe = True in nbgrader_config.py."
             )
-        modules = checks_of(cells)
+        modules = [importlib.import_module(name) for name in check_names(cells)]
         withheld = [name for m in modules for name in getattr(m, "WITHOUT", ())]
         preload = [module.__name__ for module in modules]
         return Sandbox(withheld=withheld, preload=preload, isolated=not why)
@@ -128,6 +128,9 @@ class InSandbox(NbGraderPreprocessor):
         if why:
             paper.outputs.append(text(f"✗ This step could not be graded: {why}\n"))
             runner.notes.append(f"{cell.metadata['nbgrader']['grade_id']}: {why}")
+        if paper.inconclusive:
+            named = f"{cell.metadata['nbgrader']['grade_id']} is inconclusive"
+            runner.notes.append(f"{named}: grade it again, --force --student ...")
         if not (type(earned) is float and 0 <= earned <= points):
             self.log.error("A grade cell gave %r points", earned)
             earned = 0.0
@@ -135,8 +138,8 @@ class InSandbox(NbGraderPreprocessor):
         cell.outputs = [from_dict(each) for each in [*paper.outputs, score(earned)]]
 
 
-def checks_of(cells) -> list:
-    """Return the modules of `distlab.checks` that locked cells import."""
+def check_names(cells) -> list[str]:
+    """Return the names of the modules of `distlab.checks` that locked cells import."""
     names = {}
     for cell in cells:
         if cell.cell_type == "code" and is_locked(cell):
@@ -144,8 +147,7 @@ def checks_of(cells) -> list:
                 if isinstance(node, ast.ImportFrom) and node.module == "distlab.checks":
                     names |= dict.fromkeys(alias.name for alias in node.names)
     found = [f"distlab.checks.{name}" for name in names]
-    found = [name for name in found if importlib.util.find_spec(name)]
-    return [importlib.import_module(name) for name in found]
+    return [name for name in found if importlib.util.find_spec(name)]
 
 
 class _Space(dict):
@@ -204,14 +206,17 @@ class _Runner:
 
     def run(self, source, number):
         """Run a cell; return its outputs."""
-        seconds = min(patience(self._settings.cell_timeout), self._settings.left())
+        left_s = self._settings.left()
+        seconds = min(patience(self._settings.cell_timeout), left_s)
         if not source.strip():
             return []
         if self._submission is None or seconds <= 0:
             why = "no time is left" if seconds <= 0 else "no process is left"
             return [trouble(f"This cell was not run: {why} for this submission.")]
         try:
-            outputs = self._submission.run(source, number, seconds, self._lost)
+            outputs = self._submission.run(
+                source, number, seconds, self._lost, min(4 * seconds, left_s)
+            )
         except TimeoutError as late:
             self._note(source, late.args[0])
             said = trouble(f"This cell was interrupted: {late.args[0]}.")
@@ -231,7 +236,7 @@ class _Runner:
             raise NotebookLost("no process of this submission is left")
         with self._submission.checks():
             yield
-        if why := self._submission.why_ended():
+        if why := self._submission.why_ended(wait_s=0):  # a failed check has waited
             self._note("a check", why)
             self._renew()
 

@@ -1,6 +1,7 @@
 """A course folder, as nbgrader sees it: settings, gradebook, assignments."""
 
 import glob
+import json
 import logging
 import os
 import re
@@ -14,6 +15,7 @@ from nbgrader.converters import GenerateAssignment, GenerateFeedback
 from nbgrader.converters.base import NbGraderException
 
 from distlab.errors import CourseUnusable
+from distlab.files import write_whole
 from distlab.patience import patience
 
 __all__ = ["Course"]
@@ -55,6 +57,7 @@ class Course:
         Forks write to the file, too.
         """
         self.app.log.propagate = False
+        logging.raiseExceptions = False  # a disk that is full of it is named elsewhere
         for handler in list(self.app.log.handlers):
             self.app.log.removeHandler(handler)
         self.app.log.addHandler(logging.FileHandler(path, encoding="utf-8"))
@@ -115,6 +118,17 @@ class Course:
                 f"nbgrader could not put {assignment} into the gradebook: {error}\n"
                 f"`nbgrader generate_assignment {assignment} --force` says more."
             )
+
+    def names_collected(self, assignment: str) -> dict[str, str]:
+        """Return student -> the name of the file or folder that was collected."""
+        path = self.root / ".distlab" / assignment / "collected.json"
+        return json.loads(path.read_bytes()) if path.exists() else {}
+
+    def note_names(self, assignment: str, names: dict[str, str]) -> None:
+        """Add names to those that `names_collected` returns."""
+        path = self.root / ".distlab" / assignment / "collected.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(path, json.dumps(self.names_collected(assignment) | names))
 
     def write_feedback(self, student: str, assignment: str) -> None:
         """Write the feedback for one submission by nbgrader, over an older one.

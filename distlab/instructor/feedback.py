@@ -3,8 +3,11 @@
 import re
 from html import escape
 
+from latex2mathml.converter import convert
 from nbconvert import HTMLExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbformat import from_dict
+from nbgrader.api import Gradebook
 from nbgrader.preprocessors import NbGraderPreprocessor
 from nbgrader.utils import is_grade
 
@@ -25,8 +28,42 @@ _TO_GRADE_CELL = re.compile(
 )
 
 
+# A page may load nothing from elsewhere, whatever a submission's text asks for.
+_ALONE = (
+    '<meta http-equiv="Content-Security-Policy" '
+    "content=\"default-src 'unsafe-inline' data:\">"
+)
+_MATHJAX = re.compile(r"<!-- Load mathjax.*?End of mathjax configuration -->", re.S)
+
+
+class _WithFormulas(IPythonRenderer):
+    """A renderer of text whose formulas are MathML, which needs no script."""
+
+    def inline_math(self, body):
+        return _formula(body, "inline")
+
+    def block_math(self, body):
+        return _formula(body, "block")
+
+
+def _with_formulas(source):
+    return MarkdownWithMath(renderer=_WithFormulas(escape=False)).render(source)
+
+
+def _formula(body, display):
+    try:
+        return convert(body, display=display)
+    except Exception:  # a student's text can provoke any
+        return f"<code>{escape(body)}</code>"
+
+
 class FeedbackPage(HTMLExporter):
     """nbgrader's page, whose index names a step by the heading above its grade cell."""
+
+    def default_filters(self):
+        """Yield the filters of the page's template, by name."""
+        yield from super().default_filters()
+        yield "markdown2html", _with_formulas
 
     def from_notebook_node(self, nb, resources=None, **kw):
         """Return the page of a notebook."""
@@ -38,6 +75,7 @@ class FeedbackPage(HTMLExporter):
             return f'<a href="#{name}">{steps.get(name, "Grade cell")}</a>: {described}'
 
         page, resources = super().from_notebook_node(nb, resources, **kw)
+        page = _MATHJAX.sub("", page).replace("<head>", f"<head>{_ALONE}", 1)
         return _TO_GRADE_CELL.sub(named, page), resources
 
 
@@ -64,7 +102,12 @@ class StudentsView(NbGraderPreprocessor):
     """
 
     def preprocess(self, nb, resources):
-        """Remove the hidden cases from a notebook."""
+        """Remove the hidden cases from a notebook, and put the student's name on it."""
+        about = resources["nbgrader"]
+        with Gradebook(about["db_url"]) as gradebook:
+            one = gradebook.find_student(about["student"])
+        name = " ".join(filter(None, (one.first_name, one.last_name))) or one.id
+        about["notebook"] = f"{name}: {about['notebook']}"
         inlining = resources.setdefault("inlining", {})
         inlining.setdefault("css", []).append(_FITTING)
         return super().preprocess(nb, resources)

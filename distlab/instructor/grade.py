@@ -5,21 +5,25 @@
                           ◀── autograded/ada/10_ring, the gradebook ──┘
 
 All processes share one sandbox, which has imported what submissions need. A submission
-counts as graded if its autograded notebook holds the submission's fingerprint, so the
-same command continues after Ctrl-C, a crash or a power cut.
+counts as graded if its autograded notebook holds the fingerprints of the submission and
+of the solution with its check, so the same command continues after Ctrl-C, a crash or a
+power cut, and grades again what was graded by another check.
 """
 
 import fcntl
 import hashlib
+import importlib.util
 import json
 import logging
 import multiprocessing
 import os
+import re
 import shutil
 import signal
 import stat
 import sys
 import time
+import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import wait
@@ -31,7 +35,7 @@ from nbgrader.converters.base import NbGraderException
 
 from distlab.errors import CourseUnusable, SandboxFailed
 from distlab.files import write_whole
-from distlab.instructor.autograde import InSandbox
+from distlab.instructor.autograde import InSandbox, check_names
 from distlab.instructor.course import Course
 from distlab.instructor.gradebook import (
     GradedCell,
@@ -58,7 +62,6 @@ class GradedSubmission:
 
     submission: Submission
     trouble: str
-    seconds: float
 
 
 @dataclass
@@ -66,6 +69,7 @@ class Grading:
     """One assignment of the course in the working directory, open for grading.
 
     found: the submissions. steps: the graded cells. log: the file of nbgrader's log.
+    students: those in the gradebook before, see `students_of`.
 
     Raises: CourseUnusable if nbgrader cannot work here, or it is open elsewhere.
     """
@@ -86,19 +90,39 @@ class Grading:
         self.course.prepare(self.assignment, aside)
         shutil.rmtree(self._aside, ignore_errors=True)
         with self.course.gradebook() as gradebook:
-            students = students_of(gradebook)
+            self.students = students_of(gradebook)
             self.steps = steps_of(gradebook, self.assignment)
         submitted, known = self.course.folder("submitted"), self.course.assignments()
+        students = set(self.students)
         self.found = find_submissions(submitted, self.assignment, known, students)
+        self._graded_by = self._fingerprint_of_check()
 
     def release(self) -> None:
         """Close the lock's file in a fork; the parent keeps the lock."""
         self._lock.close()
 
     def is_graded(self, submission: Submission) -> bool:
-        """Return True if the submission's present files have been graded."""
-        known = self.facts(submission.student).get("submitted")
-        return known == _fingerprint(submission.folder)
+        """Return True if its present files have been graded by the present check."""
+        facts = self.facts(submission.student)
+        known = facts.get("submitted"), facts.get("graded_by")
+        return known == (_fingerprint(submission.folder), self._graded_by)
+
+    def forget(self, submissions: list[Submission]) -> None:
+        """Make submissions count as not graded until they are graded again."""
+        for one in submissions:
+            self._note(one.student, submitted="")
+
+    def status(self, submission: Submission) -> tuple[str, str]:
+        """Return (what a table says of a submission, the reason if it has no marks)."""
+        facts = self.facts(submission.student)
+        by_nbgrader = facts and "submitted" not in facts
+        if by_nbgrader or self.is_graded(submission):
+            return "untouched" if facts.get("untouched") else "graded", ""
+        try:
+            self._choose(submission.folder)
+        except Unreadable as error:
+            return "could not be graded", str(error)
+        return "to grade again" if facts else "not graded yet", ""
 
     def facts(self, student: str) -> dict:
         """Return distlab's metadata of an autograded notebook; {} without one."""
@@ -115,19 +139,34 @@ class Grading:
         with self.course.gradebook() as gradebook:
             return read_marks(gradebook, self.assignment)
 
-    def write_feedback(self, graded: list[Submission]) -> None:
-        """Write the feedback of submissions, by nbgrader.
+    def write_feedback(self, graded: list[Submission]) -> Path:
+        """Write the feedback of submissions, by nbgrader; return an archive of all.
+
+        A page in it is named as what was collected, by which Moodle and Canvas know
+        whose it is.
 
         Raises: CourseUnusable, with nbgrader's message.
         """
         for one in graded:
             try:
-                self.course.write_feedback(one.student, self.assignment)
+                with _LastError(self.course.app.log) as said:
+                    self.course.write_feedback(one.student, self.assignment)
             except NbGraderException as error:
                 raise CourseUnusable(
-                    f"nbgrader could not write the feedback for {one.student}: {error} "
-                    f"{self.log} says more."
+                    f"nbgrader could not write the feedback for {one.student}: "
+                    f"{said.last or error}\n{self.log} says more."
                 )
+        path = self.course.folder("feedback") / f"{self.assignment}.zip"
+        names = self.course.names_collected(self.assignment)
+        with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+            for one in filter(self.is_graded, self.found.submissions):
+                name = names.get(one.student, f"{one.student}_{self.assignment}.ipynb")
+                place = self.course.folder("feedback", one.student, self.assignment)
+                for page in place.glob("*.html"):
+                    inside = re.sub(r"(?i)(\.(ipynb|zip))+$", ".html", name)
+                    inside += f"/{page.name}" * (inside == name)  # it was a folder
+                    archive.write(page, inside)
+        return path
 
     def grade(
         self, todo: list[Submission], jobs: int
@@ -183,17 +222,14 @@ class Grading:
             directory.submitted_directory = os.path.relpath(
                 aside / "submitted", self.course.root
             )
-            error, log = _LastError(logging.ERROR), self.course.app.log
-            log.addHandler(error)
-            try:
+            with _LastError(self.course.app.log) as said:
                 converter = _OneSubmission(coursedir=directory, parent=self.course.app)
                 converter.force = True
                 converter.start()
-            except NbGraderException as failure:
-                return f"nbgrader could not grade it: {error.said or failure}"
-            finally:
-                log.removeHandler(error)
-            self._sign(student, notes, submitted)
+            facts = {"submitted": submitted, "graded_by": self._graded_by}
+            self._note(student, notes, **facts)
+        except NbGraderException as failure:
+            return f"nbgrader could not grade it: {said.last or failure}"
         except Unreadable as error:
             return str(error)
         except OSError as error:
@@ -202,12 +238,16 @@ class Grading:
             shutil.rmtree(aside, ignore_errors=True)
         return ""
 
+    def _choose(self, folder):
+        """Return name -> (notebook, notes) of the assignment's notebooks."""
+        known = {step.name for step in self.steps}
+        names = sorted({step.notebook for step in self.steps})
+        return {name: choose(folder, name, known) for name in names}
+
     def _lay_out(self, submission, place):
         """Copy a submission, its notebook as UTF-8, format 4; return notes on it."""
         notes = list(submission.notes)
-        known = {step.name for step in self.steps}
-        for name in sorted({step.notebook for step in self.steps}):
-            notebook, odd = choose(submission.folder, name, known)
+        for name, (notebook, odd) in self._choose(submission.folder).items():
             notes += odd
             (place / f"{name}.ipynb").write_text(json.dumps(notebook), "utf-8")
         files, left_out = plain_files(submission.folder)
@@ -228,14 +268,22 @@ class Grading:
             shutil.copyfile(path, place / inner)
         return notes + left_out
 
-    def _sign(self, student, notes, submitted):
-        """Write the submission's notes and fingerprint into autograded notebooks."""
+    def _fingerprint_of_check(self):
+        """Return a digest of the instructor's notebook and of the checks it imports."""
+        modules = map(importlib.util.find_spec, check_names(self._source().cells))
+        folder = self.course.folder("source", assignment=self.assignment)
+        paths = [*sorted(folder.glob("*.ipynb")), *(Path(m.origin) for m in modules)]
+        whole = b"".join(path.read_bytes() for path in paths)
+        return hashlib.sha256(whole).hexdigest()
+
+    def _note(self, student, notes=(), **changes):
+        """Write notes and other facts into a student's autograded notebooks."""
         folder = self.course.folder("autograded", student, self.assignment)
         for path in folder.glob("*.ipynb"):
             notebook = json.loads(path.read_bytes())
             facts = notebook["metadata"].setdefault("distlab", {})
             facts["notes"] = [*notes, *facts.get("notes", [])]
-            facts["submitted"] = submitted
+            facts |= changes
             text = json.dumps(notebook, indent=1, ensure_ascii=False) + "\n"
             write_whole(path, text, mode=stat.S_IMODE(path.stat().st_mode))
 
@@ -289,7 +337,7 @@ class _Job:
             if self._receiver.poll():
                 trouble = self._receiver.recv()
         self._receiver.close()
-        return GradedSubmission(self.submission, trouble, self.seconds())
+        return GradedSubmission(self.submission, trouble)
 
     def kill(self):
         self.process.kill()
@@ -324,11 +372,22 @@ def _fingerprint(folder):
 
 
 class _LastError(logging.Handler):
-    """A handler that keeps the last line of the first traceback that nbgrader logs."""
+    """A handler, during a body, for the last line of the first traceback in a log."""
 
-    said = ""
+    last = ""
+
+    def __init__(self, log):
+        super().__init__(logging.ERROR)
+        self._log = log
+
+    def __enter__(self):
+        self._log.addHandler(self)
+        return self
+
+    def __exit__(self, *_):
+        self._log.removeHandler(self)
 
     def emit(self, record):
         lines = record.getMessage().strip().splitlines()
-        if lines and "Traceback" in lines[0] and not self.said:
-            self.said = lines[-1]
+        if lines and "Traceback" in lines[0] and not self.last:
+            self.last = lines[-1]

@@ -22,12 +22,11 @@ class GradedCell:
     notebook: str
     name: str
     points: float
-    by_hand: bool = False
 
 
 @dataclass
 class Marks:
-    """One student's marks. points, automatic: step -> points, None if not yet graded.
+    """One student's marks. points: of each step, None if not yet graded.
 
     penalty: the points deducted for lateness.
     """
@@ -36,7 +35,6 @@ class Marks:
     late_s: float
     penalty: float = 0.0
     points: dict[GradedCell, float] = field(default_factory=dict)
-    automatic: dict[GradedCell, float | None] = field(default_factory=dict)
     to_do_by_hand: list[str] = field(default_factory=list)
 
     @property
@@ -45,15 +43,17 @@ class Marks:
         return max(0.0, sum(self.points.values()) - self.penalty)
 
 
-def students_of(gradebook: Gradebook) -> set[str]:
-    """Return the ids of all students in the gradebook."""
-    return {name for (name,) in gradebook.db.query(Student.id)}
+def students_of(gradebook: Gradebook) -> dict[str, tuple[str, str, str, str]]:
+    """Return id -> first and last name, address, platform's id, "" if not known."""
+    kinds = "first_name", "last_name", "email", "lms_user_id"
+    found = gradebook.db.query(Student)
+    return {one.id: tuple(getattr(one, kind) or "" for kind in kinds) for one in found}
 
 
 def steps_of(gradebook: Gradebook, assignment: str) -> list[GradedCell]:
     """Return the graded cells of an assignment, in the order they were saved in."""
     return [
-        GradedCell(notebook.name, cell.name, cell.max_score, cell.cell_type != "code")
+        GradedCell(notebook.name, cell.name, cell.max_score)
         for notebook in gradebook.find_assignment(assignment).notebooks
         for cell in (*notebook.grade_cells, *notebook.task_cells)
     ]
@@ -79,7 +79,6 @@ def read_marks(gradebook: Gradebook, assignment: str) -> dict[str, Marks]:
         step = steps[notebook, grade.cell.name]
         mine = marks[student]
         mine.points[step] = grade.score
-        mine.automatic[step] = grade.auto_score
         if grade.needs_manual_grade:
             mine.to_do_by_hand.append(step.name)
     return marks

@@ -6,6 +6,7 @@ only text and pixel images are kept. Verdicts are trusted, and may show players.
 
 import json
 import re
+from dataclasses import replace
 
 import nbformat
 from nbformat import from_dict
@@ -72,15 +73,20 @@ def _joined(value):
 
 
 class Paper(VerdictDisplay):
-    """A collector of verdicts as outputs, with a student's view of hidden cases."""
+    """A collector of verdicts as outputs, with a student's view of hidden cases.
+
+    inconclusive: whether a verdict is.
+    """
 
     def __init__(self):
-        self.outputs = []
+        self.outputs, self.inconclusive = [], False
 
     def show(self, verdict: Verdict, hidden: bool) -> None:
         """Add a verdict, and its picture if it did not pass."""
+        verdict = replace(verdict, hints=verdict.hints[:1])  # a page has no `hint()`
+        self.inconclusive |= verdict.outcome == "inconclusive"
         if hidden:
-            blank = Verdict(verdict.outcome, "a hidden case", "", verdict.hints[:1])
+            blank = Verdict(verdict.outcome, "a hidden case", "", verdict.hints)
             self._display({"text/plain": f"{verdict}\n"}, f"{blank}\n")
         else:
             self._print(f"{verdict}\n")
@@ -89,9 +95,10 @@ class Paper(VerdictDisplay):
         if drawn and len(json.dumps(drawn)) < _MOST_PICTURE_BYTES:
             self._display(drawn, "" if hidden else None)
 
-    def total(self, line: str) -> None:
-        """Add the line with the points."""
+    def total(self, earned: float, line: str) -> float:
+        """Add the line with the points; return them."""
         self._print(f"{line}\n")
+        return earned
 
     def _print(self, said):
         if self.outputs and self.outputs[-1]["output_type"] == "stream":

@@ -16,7 +16,11 @@ from pathlib import Path
 
 import nbformat
 from nbformat.v4 import new_code_cell, new_markdown_cell
-from nbgrader.preprocessors import ClearHiddenTests, NbGraderPreprocessor
+from nbgrader.preprocessors import (
+    ClearHiddenTests,
+    ClearSolutions,
+    NbGraderPreprocessor,
+)
 
 __all__ = ["Filled", "filled", "grade_id_of", "source_notebook", "visible"]
 
@@ -33,7 +37,8 @@ class Filled(NbGraderPreprocessor):
         if source is None:
             return nb, resources
         nb, notes = filled(nb, source)
-        nb.metadata["distlab"] = {"notes": notes}
+        facts = {"notes": notes, "untouched": untouched(nb, source, self.config)}
+        nb.metadata["distlab"] = facts
         for note in notes:
             self.log.warning("%s: %s", resources["nbgrader"]["student"], note)
         return nb, resources
@@ -99,6 +104,20 @@ def filled(submitted, source) -> tuple:
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     return made, notes + _odd(names, answers, known)
+
+
+def untouched(answered, source, config=None) -> bool:
+    """Return True if every answer is blank, or the stub that was released."""
+    clear = ClearSolutions(config=config).preprocess_cell
+    stubs = {}
+    for cell in copy.deepcopy(source.cells):
+        if name := grade_id_of(cell):
+            stubs[name] = clear(cell, {"language": "python"}, 0)[0].source.split()
+    return all(
+        cell.source.split() in ([], stubs[grade_id_of(cell)])
+        for cell in answered.cells
+        if grade_id_of(cell) and cell.metadata["nbgrader"]["solution"]
+    )
 
 
 def _text(cell):

@@ -14,7 +14,7 @@ from distlab.launch.machine import count_gpus
 from distlab.launch.report import Report
 from distlab.launch.world import run
 
-__all__ = ["on_two_gpus", "timed_s"]
+__all__ = ["on_two_gpus", "ratio_on_gpus", "timed_s"]
 
 _NCCL = "Two ranks on NCCL, a GPU each."
 _GLOO = (
@@ -36,6 +36,14 @@ def on_two_gpus(
         print(_NCCL if enough else _GLOO)
     options = {"timeout_s": 300, "backend": "nccl" if enough else "gloo"} | options
     return run(fn, 2, args=on_gpu if enough else on_cpu, **options)
+
+
+def ratio_on_gpus(first: float, second: float) -> str:
+    """Return `first / second` as text if `on_two_gpus` has GPUs, else that it has none.
+
+    Times and rates of two ranks that share a CPU say nothing about a speed-up.
+    """
+    return f"{first / second:.2f}" if count_gpus() >= 2 else "only on GPUs"
 
 
 def timed_s(comm, work: Callable[[], object], *, times: int = 3) -> float:

@@ -33,6 +33,7 @@ from distlab.processes import (
     Processes,
     anonymous_file,
 )
+from distlab.processes.time_limit import TimeLimit
 from distlab.recorder import IN, OUT, SharedTrace
 from distlab.trace import members_of
 
@@ -47,10 +48,11 @@ class Ranks:
     intact: whether the last call left the process group up and no unmatched message.
     noted: whether the ranks record their messages.
     script: whether they run a script of their own.
+    most_s: seconds that a call may take on a busy machine, if more than its limit.
     `close` may be called at any time, repeatedly, and frees all resources.
     """
 
-    noted, script = True, False
+    noted, script, most_s = True, False, 0.0
 
     def __init__(
         self, world_size: int, backend: str, *, persistent: bool, start_method: str
@@ -137,12 +139,12 @@ class Ranks:
         call = self._begin(console, faults)
         for rank in range(self.world_size):
             self.processes.send(rank, b"C" + tasks[rank % len(tasks)])
-        deadline = time.monotonic() + patience(timeout_s)
+        limit = TimeLimit(self.processes, patience(timeout_s), self.most_s)
         with Progress() as progress:
             while len(call.outcomes) < self.world_size and not interrupts.pending:
                 call.go_on()
                 progress.show(call.how_far)
-                if time.monotonic() > deadline and len(call.outcomes) < self.world_size:
+                if limit.left_s() < 0 and len(call.outcomes) < self.world_size:
                     raise call.failure("timeout", timeout_s=timeout_s)
         self.board.drain()
         if len(call.outcomes) < self.world_size:

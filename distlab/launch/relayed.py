@@ -42,6 +42,8 @@ class Relaying:
     fabric: its model of messages' times; each rank has a virtual clock then.
     modules: of distlab, which the ranks need; they are imported once for all of them.
     without: modules of distlab that the ranks are not to have, see `withheld`.
+    most_s: seconds that a call may take while others have the processors; its limit
+        does not count these.
     kept: whether they may be the processes of an earlier world; see `kept_ranks`.
     """
 
@@ -50,6 +52,7 @@ class Relaying:
     modules: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     kept: bool = False
+    most_s: float = 0.0
 
 
 @contextmanager
@@ -81,7 +84,7 @@ class RelayedRanks(Ranks):
 
     def __init__(self, world_size: int, relaying: Relaying, start_method: str):
         self._relaying = relaying
-        self._may_stay = False
+        self._may_stay, self.most_s = False, relaying.most_s
         backend = "a relay on a virtual clock" if relaying.fabric else "a relay"
         super().__init__(
             world_size, backend, persistent=False, start_method=start_method

@@ -1,21 +1,42 @@
 """Child processes, as the system lists them: running ones and ended ones."""
 
 import os
+from collections.abc import Container
 from contextlib import suppress
 
-__all__ = ["children", "ended_children"]
+__all__ = ["children", "ended_children", "usage"]
 
 
 def children(pid: int) -> list[int]:
     """Return the pids of a process's children, where the system lists them."""
     place = "self" if pid == os.getpid() else pid
+    found = _listed(place)
+    # In a sandbox, /proc may be that of an outer pid namespace, with other numbers.
+    return found if place == pid else [here for each in found if (here := _here(each))]
+
+
+def _listed(place):
+    """Return the pids of a process's children, as /proc numbers them."""
     found = []
     with suppress(OSError):
         for task in os.listdir(f"/proc/{place}/task"):
             with open(f"/proc/{place}/task/{task}/children") as file:
                 found += map(int, file.read().split())
-    # In a sandbox, /proc may be that of an outer pid namespace, with other numbers.
-    return found if place == pid else [here for each in found if (here := _here(each))]
+    return found
+
+
+def usage(pids: Container[int]) -> dict[int, list[float]]:
+    """Return pid -> seconds that it ran and waited to run, of children and all below.
+
+    It is empty where the system does not count them; its pids are those of /proc.
+    """
+    found, todo = {}, [each for each in _listed("self") if _here(each) in pids]
+    while todo:
+        pid = todo.pop()
+        with suppress(OSError), open(f"/proc/{pid}/schedstat") as file:
+            found[pid] = [int(ns) / 1e9 for ns in file.read().split()[:2]]
+        todo += _listed(pid)
+    return found
 
 
 def _here(pid):

@@ -8,6 +8,7 @@ import signal
 import socket
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 from distlab.errors import ProcessServerFailed
@@ -60,6 +61,7 @@ class Processes:
     `folder` is its path.
     environment: variables added to this process's.
     most_bytes: of a frame; a process that sends a longer one is killed.
+    usage: the last answer to `request_usage`, see `child_processes.usage`.
 
     Raises: ProcessServerFailed if the server cannot start or fork.
     If a peer dies: `poll` reports `Ended`; the others continue.
@@ -84,7 +86,7 @@ class Processes:
         self.alive = set()
         self.folder = private_folder if isinstance(private_folder, str) else None
         self._channels, self._readers, self._outputs, self._stacks = {}, {}, {}, {}
-        self.exceeded = ""
+        self.exceeded, self.usage = "", None
         self._selector = selectors.DefaultSelector()
         self._session, self._server = ServerHandle.open_session(preload, start_method)
         self._most_bytes = most_bytes or self._server.most_bytes
@@ -223,6 +225,8 @@ class Processes:
                 )
             elif "exceeded" in event:
                 self.exceeded = event["exceeded"]
+            elif "usage" in event:
+                self.usage = event["usage"]
             else:
                 happened += self._end(event["ended"], event["status"])
         return happened
@@ -239,6 +243,11 @@ class Processes:
         """Send a signal to a process that has not been reported as ended."""
         if index in self.alive and self.pids[index] is not None:
             self._server.signal(self._session, index, self.pids[index], number)
+
+    def request_usage(self) -> None:
+        """Ask how long the processes ran and waited; a later `poll` sets `usage`."""
+        with suppress(OSError):  # the server is gone, which `poll` reports
+            send_request(self._session, b'{"usage": true}', [])
 
     def flush(self, index: int) -> str:
         """Return a process's last, unfinished line of output."""

@@ -23,7 +23,7 @@ import traceback
 from contextlib import suppress
 
 from distlab.processes import child
-from distlab.processes.child_processes import children, ended_children
+from distlab.processes.child_processes import children, ended_children, usage
 from distlab.processes.folders import remove_orphaned
 from distlab.processes.memory import use_large_pages
 from distlab.processes.wire import Disconnected, receive_request, send_frame
@@ -186,6 +186,9 @@ class Server:
         request = json.loads(payload)
         if "signal" in request:
             self._signal(session, **request)
+            return
+        if "usage" in request:
+            session.tell(usage=usage(session.processes))
             return
         session.folder = request["folder"]
         if request["start_method"] == "fork":

@@ -161,6 +161,13 @@ class ServerHandle:
         cls._elsewhere = cls((), "fork", by_fork=True)
 
     @classmethod
+    def pids(cls) -> set[int]:
+        """Return the pids of the servers that this process has started."""
+        servers = [*filter(None, [cls._elsewhere]), *cls._running.values()]
+        own = [each for each in servers if each.owner_pid == os.getpid()]
+        return {each.process.pid for each in own}
+
+    @classmethod
     def close_all(cls) -> None:
         """End every server of this process."""
         with cls._lock:
@@ -209,7 +216,8 @@ class ServerHandle:
         return ProcessServerFailed(
             "the process server, which forks the ranks, is gone.\n"
             f"Its last words: {last}\n"
-            "The next call starts a new one. If it happens again, run `distlab doctor`."
+            "The next call starts a new one. Does your function call os.kill or\n"
+            "os.killpg? If not, and it happens again, run `distlab doctor`."
         )
 
     def close(self) -> None:
@@ -230,17 +238,17 @@ class _ForkedProcess:
     """A forked process with the methods of `subprocess.Popen` that are used here."""
 
     def __init__(self, pid: int):
-        self._pid = pid
+        self.pid = pid
         self._ended = False
 
     def poll(self):
         """Return None as long as it runs."""
-        self._ended = self._ended or os.waitpid(self._pid, os.WNOHANG)[0] != 0
+        self._ended = self._ended or os.waitpid(self.pid, os.WNOHANG)[0] != 0
         return 0 if self._ended else None
 
     def kill(self):
         """Kill it."""
-        os.kill(self._pid, signal.SIGKILL)
+        os.kill(self.pid, signal.SIGKILL)
 
     def wait(self, timeout: float | None = None):
         """Wait until it has ended."""

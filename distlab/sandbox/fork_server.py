@@ -13,10 +13,10 @@ import signal
 import socket
 import sys
 
-from distlab.processes.memory import resident_bytes
+from distlab.processes.memory import resident_bytes, use_large_pages
 from distlab.processes.server import Place, Server
 from distlab.sandbox import undo_patches
-from distlab.sandbox.limits import ResourceLimits, exceeded, set_limits
+from distlab.sandbox.limits import Mounts, ResourceLimits, exceeded, set_limits
 from distlab.sandbox.namespaces import become_nobody, enter_own, fork_in_own_pids
 
 __all__ = ["InOwnNamespaces", "main"]
@@ -42,6 +42,7 @@ class _Notebooks(InOwnNamespaces):
     def __init__(self, limits, *, isolated):
         super().__init__(limits, isolated=isolated)
         self.server, self._common_bytes = None, resident_bytes()
+        self._mounts = Mounts()
 
     def fork(self, request):
         """Fork a notebook."""
@@ -62,7 +63,7 @@ class _Notebooks(InOwnNamespaces):
         for session in self.server.sessions:
             for pid in session.processes:
                 members = [pid, *family(pid)]
-                why = exceeded(self.limits, members, self._common_bytes)
+                why = exceeded(self.limits, members, self._common_bytes, self._mounts)
                 if why:
                     session.tell(exceeded=why)
                     # The first of its own pids ends all others with it.
@@ -107,6 +108,7 @@ def main(described: str) -> None:
     undo_patches.remember()
     gc.collect()
     gc.freeze()
+    use_large_pages()
     place = _Notebooks(ResourceLimits(*limits), isolated=isolated)
     master = socket.socket(fileno=descriptor)
     place.server = Server(master, None, os.getppid(), place)

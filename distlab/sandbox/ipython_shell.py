@@ -4,6 +4,7 @@ import ast
 import contextlib
 import os
 import sys
+from base64 import b64encode
 
 from IPython.core.displayhook import DisplayHook
 from IPython.core.displaypub import DisplayPublisher
@@ -35,6 +36,8 @@ class Shell:
         self._shell.compile.format_code_name = lambda name: ("Cell", name[6:-1])
         self._shell._showtraceback = self._show_error
         self._shell._tee = lambda channel: contextlib.nullcontext()  # keeps all of it
+        bundles = self._shell.display_formatter.mimebundle_formatter
+        bundles.for_type_by_name("distlab.show.canvas.picture", "Picture", _pixels)
         self.user_ns, self.broken = self._shell.user_ns, {}
         self._most_bytes = most_bytes
 
@@ -76,6 +79,12 @@ class Shell:
             "evalue": str(error),
         }
         _collected.append(described | {"traceback": [str(line) for line in lines]})
+
+
+def _pixels(picture, **_):
+    """Draw a picture once: its page is not among what `safe_outputs` keeps."""
+    data = b64encode(picture._drawn("png")).decode()
+    return {"image/png": data, "text/plain": picture.alt}
 
 
 _collected = []  # of the cell that runs

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["become_nobody", "enter_own", "fork_in_own_pids", "users_of_root"]
@@ -69,15 +70,13 @@ def fork_in_own_pids() -> int:
 def enter_own(disk_bytes: int, *, network: bool) -> None:
     """Enter new namespaces of mounts, users and IPC, with a new /tmp and /dev/shm.
 
-    Present mounts stay, and can no longer be unmounted; so does a Python that is
+    All these mounts stay, and can no longer be unmounted; so does a Python that is
     somewhere in /tmp. network: also a network namespace, which is empty.
     """
-    user, group = os.getuid(), os.getgid()
-    kinds = _NEWUSER | _NEWNS | _NEWIPC | (_NEWNET if network else 0)
-    _check(_libc.unshare(kinds), "unshare")
-    Path("/proc/self/setgroups").write_text("deny")
-    Path("/proc/self/uid_map").write_text(f"0 {user} 1")  # or nothing can be mounted
-    Path("/proc/self/gid_map").write_text(f"0 {group} 1")
+    _enter_users(_NEWNS | _NEWIPC | (_NEWNET if network else 0))
+    for what in ("shmmni", "msgmni"):  # memory that no limit would see
+        with suppress(OSError):
+            Path(f"/proc/sys/kernel/{what}").write_text("0")
     options = f"size={disk_bytes},nr_inodes=50000".encode()
     for place in (b"/tmp", b"/dev/shm"):
         kept = [(path, os.open(path, os.O_PATH)) for path in _mounted_in(place)]
@@ -88,6 +87,16 @@ def enter_own(disk_bytes: int, *, network: bool) -> None:
             there = f"/proc/self/fd/{file}".encode()
             _check(_libc.mount(there, path, None, _BIND_ALL, None), "mount")
             os.close(file)
+    _enter_users(_NEWNS)  # which locks the mounts that it inherits
+
+
+def _enter_users(kinds):
+    """Become the root of a new user namespace, and enter others that it owns."""
+    user, group = os.getuid(), os.getgid()
+    _check(_libc.unshare(_NEWUSER | kinds), "unshare")
+    Path("/proc/self/setgroups").write_text("deny")
+    Path("/proc/self/uid_map").write_text(f"0 {user} 1")  # or nothing can be mounted
+    Path("/proc/self/gid_map").write_text(f"0 {group} 1")
 
 
 def _mounted_in(place):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from distlab.processes import Child, on_its_own
 from distlab.processes.child import die_with, keep_only
+from distlab.processes.child_processes import children
 from distlab.processes.server import Server, be_subreaper
 from distlab.processes.server_handle import ServerHandle
 from distlab.processes.wire import Disconnected, receive_request
@@ -26,7 +27,7 @@ from distlab.sandbox.named_objects import notebook
 
 __all__ = ["main"]
 
-_servers = []
+_servers, _ROUNDS = [], 100
 
 
 def main(child: Child) -> None:
@@ -81,6 +82,7 @@ def _open_checks(control, place):
         modules, (descriptor,) = receive_request(control)
     except Disconnected:
         os._exit(0)
+    _stop_what_cells_left()
     owner, pid = os.getpid(), os.fork()
     if pid:
         os.close(descriptor)
@@ -100,6 +102,19 @@ def _open_checks(control, place):
         _OneCheck(descriptor, owner, place, json.loads(modules)).run()
     finally:
         os._exit(1)
+
+
+def _stop_what_cells_left():
+    """Stop the processes that cells have started, except those of `run` and checks."""
+    known = {*_servers, *ServerHandle.pids()}
+    for _ in range(_ROUNDS):  # children of one that ends become this process's
+        left = [pid for pid in children(os.getpid()) if pid not in known]
+        if not left:
+            return
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError, ChildProcessError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
 
 
 class _OneCheck(Server):

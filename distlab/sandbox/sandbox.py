@@ -7,7 +7,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
@@ -15,6 +14,7 @@ from distlab.errors import ProcessServerFailed, SandboxExceeded, SandboxFailed
 from distlab.patience import patience
 from distlab.processes import Ended, FrameReceived, Processes, anonymous_file
 from distlab.processes.server_handle import ServerHandle, trusted_path
+from distlab.processes.time_limit import TimeLimit
 from distlab.processes.wire import send_request
 from distlab.sandbox.bwrap import command, users, why_no_sandbox
 from distlab.sandbox.limits import ResourceLimits
@@ -169,10 +169,12 @@ class SandboxedNotebook:
         number: int,
         timeout_s: float,
         lost: Mapping[str, str] | None = None,
+        most_s: float = 0.0,
     ) -> list:
         """Run a cell; return its outputs as parsed JSON, which is not to be trusted.
 
         lost: names that earlier cells should have defined -> the reason they did not.
+        most_s: seconds that it may take while others have the processors.
 
         Raises: TimeoutError if it was interrupted after `timeout_s`; its outputs are
         the error's second argument. NotebookLost if the process is gone or hung.
@@ -180,7 +182,7 @@ class SandboxedNotebook:
         cell = {"source": source, "number": number, "lost": dict(lost or {})}
         self._process.send(0, json.dumps(cell).encode())
         try:
-            return json.loads(self._answer(timeout_s))
+            return json.loads(self._answer(timeout_s, most_s))
         except TimeoutError:
             pass
         except ValueError:
@@ -193,11 +195,11 @@ class SandboxedNotebook:
             raise NotebookLost(f"{said}, nor when it was interrupted") from None
         raise TimeoutError(said, outputs)
 
-    def _answer(self, timeout_s):
+    def _answer(self, timeout_s, most_s=0.0):
         """Return the notebook's next frame."""
-        deadline = time.monotonic() + timeout_s
-        while (left := deadline - time.monotonic()) > 0:
-            happened = self._process.poll(left)
+        limit = TimeLimit(self._process, timeout_s, most_s)
+        while (left_s := limit.left_s()) > 0:
+            happened = self._process.poll(min(left_s, 1.0))
             if self._process.exceeded:  # its end can take seconds
                 raise NotebookLost(self._process.exceeded)
             for event in happened:
@@ -213,10 +215,13 @@ class SandboxedNotebook:
         with ServerHandle.all_from(self._control):
             yield
 
-    def why_ended(self) -> str:
-        """Return the limit that it has exceeded, in half a sentence; "" if none."""
+    def why_ended(self, wait_s: float = 0.2) -> str:
+        """Return the limit that it has exceeded, in half a sentence; "" if none.
+
+        wait_s: for the news, which comes a moment after a process was ended.
+        """
         with contextlib.suppress(ProcessServerFailed):
-            self._process.poll(0.2)
+            self._process.poll(wait_s)
         return self._process.exceeded
 
     def close(self) -> None:

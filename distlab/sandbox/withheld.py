@@ -4,7 +4,9 @@ Where submissions are graded, the files themselves are not in the sandbox: `STUB
 mounted over them. In a learner's own notebook, `withhold` replaces them by the stub.
 """
 
+import glob
 import importlib.util
+import os
 import pkgutil
 import sys
 import types
@@ -62,8 +64,13 @@ def withhold(modules: Iterable[str]) -> None:
 
 
 def files_of(modules: Iterable[str]) -> list[str]:
-    """Return the files of modules; of a package, its `__init__.py`."""
-    return [_spec(name).origin for name in modules]
+    """Return the files of modules, with compiled ones; a package's `__init__.py`."""
+    files = [_spec(name).origin for name in modules]
+    for file in list(files):
+        folder, name = os.path.split(file)
+        stem = glob.escape(os.path.join(folder, "__pycache__", name.removesuffix("py")))
+        files += glob.glob(f"{stem}*.pyc")
+    return files
 
 
 @cache

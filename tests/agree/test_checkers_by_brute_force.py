@@ -17,6 +17,7 @@ from soaks import repeats
 from distlab import History
 from distlab.agree import (
     CasRegister,
+    KeyValue,
     Lock,
     Queue,
     Register,
@@ -32,12 +33,16 @@ from distlab.agree import (
 )
 from distlab.agree.checkers.forced_order import Forced
 
-MODELS = {model.__name__: model for model in (Register, CasRegister, Queue, Lock, Set)}
+MODELS = {
+    model.__name__: model
+    for model in (Register, CasRegister, KeyValue, Queue, Lock, Set)
+}
 INITIAL = {"Queue": (), "Lock": False, "Set": frozenset()}
 YES_NO = [True, False]
 WRONG = {
     "Register": {"read": [None, 0, 1, 2]},
     "CasRegister": {"read": [None, 0, 1, 2, 3], "cas": YES_NO},
+    "KeyValue": {"read": [None, "a", "b", "c", "ab", "ba", "aa"]},
     "Queue": {"dequeue": [None, 0, 1, 2]},
     "Lock": {"acquire": YES_NO, "release": YES_NO},
     "Set": {

@@ -234,7 +234,7 @@ MAPS = """{:process 0, :type :invoke, :f :put, :key "0", :value "x"}
 def test_a_log_of_jepsen_is_read(tmp_path):
     path = tmp_path / "etcd.log"
     path.write_text(JEPSEN)
-    history = History.read_jepsen(path)
+    history = History.read_jepsen(path, fail_observed=True)
     described = [(o.client, o.op, o.value, o.outcome, o.result) for o in history]
     assert described == [
         (0, "read", None, "ok", None),

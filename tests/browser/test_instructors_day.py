@@ -69,7 +69,8 @@ class Day:
     def command(self, start):
         """Note that the command with this start is typed; return all of it."""
         lines = commands("instructor") + commands("instructor, nbgrader alone")
-        [line] = [line for line in lines if line.startswith(start)]
+        lines = [line for line in lines if line.startswith(start)]
+        [line] = [line for line in lines if line == start] or lines
         self.typed.append(line)
         return line
 
@@ -118,9 +119,9 @@ class Day:
         return self.folder / "feedback" / student / STEM / f"{STEM}.html"
 
     def marks(self):
-        """Return the exported row of each student."""
+        """Return the written row of each student."""
         with open(self.folder / "marks.csv") as file:
-            return {row["student_id"]: row for row in csv.DictReader(file)}
+            return {row["student"]: row for row in csv.DictReader(file)}
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +134,7 @@ def day(tmp_path_factory):
     day.type("nbgrader zip_collect")
     day.type("nbgrader autograde")
     day.collected = day.type("distlab collect")
-    day.table = day.type("distlab grade")
+    day.table = day.type("distlab grade 10")
     return day
 
 
@@ -234,12 +235,16 @@ def test_points_and_a_comment_by_hand_reach_feedback_and_marks(day, address, ope
     page.reload()
     assert_that(score).to_have_value("2")
     assert_that(comment).to_have_value(COMMENT)
-    day.type("nbgrader generate_feedback")
-    day.type("nbgrader export")
+    for start in (
+        "distlab grade 10 --",
+        "distlab marks 10 --t",
+        "distlab marks 10 --f",
+    ):
+        day.type(start)
     assert COMMENT in day.feedback(WRONG).read_text()
     marks = day.marks()
-    assert marks[WRONG]["score"] == "5.0" and marks[WRONG]["max_score"] == "7.0"
-    assert marks[BLANK]["score"] == "0.0" and len(marks) == len(STUDENTS)
+    assert marks[WRONG]["total"] == "5.0" and marks[BLANK]["total"] == "0.0"
+    assert marks[BLANK]["status"] == "untouched" and len(marks) == len(STUDENTS)
 
 
 @pytest.mark.parametrize("scripts", [True, False], ids=["scripts", "no-scripts"])

@@ -36,6 +36,7 @@ PROMPTS = "[...document.querySelectorAll('.jp-CodeCell .jp-InputPrompt')]"
 DONE = "p => /\\[\\d+\\]/.test(p.textContent)"
 # A cell whose source is collapsed shows no prompt; where one fails the next do not run.
 ERROR = '[data-mime-type="application/vnd.jupyter.error"]'
+ERROR_TEXT = '[data-mime-type="application/vnd.jupyter.stderr"]'
 RAN = (
     f"() => {STATUS} === 'idle' && ({PROMPTS}.every(p => !p.textContent || ({DONE})(p))"
     f" || document.querySelector('{ERROR}'))"
@@ -56,6 +57,20 @@ cluster = network.Cluster(Echo, 3)
 cluster.start([network.Client(node, asks, 0, 0.02, 0.2) for node in range(3)])
 cluster.panel()
 """
+MESSAGES = (
+    """
+from distlab import run
+from distlab.checks import grade, hint, why_distribute as checks
+
+def undivided(measured):
+    import numpy as np
+    n, x = np.array(measured).T
+    columns = np.stack([n ** 0, n - 1, n * (n - 1)], axis=1)
+    return tuple(np.linalg.lstsq(columns, n / x, rcond=None)[0])""",
+    'grade(3, checks.fit_usl, undivided, [(2, 16, 10, "exact")])',
+    "hint()",
+    "run(lambda comm: comm.send_object(None, 1 - comm.rank), 2)",
+)
 
 Lab = namedtuple("Lab", "address token folder")
 
@@ -67,9 +82,10 @@ def lab(tmp_path_factory):
     (folder / "lessons").mkdir()
     lesson = cut_lesson(folder / "lessons", "10", CELLS)
     cut_lesson(folder / "lessons", "10", (), "whole")
-    cells = [nbformat.v4.new_code_cell(code) for code in (STORE, "cluster.close()")]
-    panel = nbformat.v4.new_notebook(cells=cells, metadata=KERNEL)
-    nbformat.write(panel, folder / "lessons" / "panel.ipynb")
+    for name, codes in (("panel", (STORE, "cluster.close()")), ("messages", MESSAGES)):
+        cells = [nbformat.v4.new_code_cell(code) for code in codes]
+        made = nbformat.v4.new_notebook(cells=cells, metadata=KERNEL)
+        nbformat.write(made, folder / "lessons" / f"{name}.ipynb")
     # Jupyter keeps what was open last in the user's home, and the user's settings:
     # here that all cells are on the page, also those far from what is seen.
     settings = folder / "home" / ".jupyter" / "lab" / "user-settings" / TRACKER
@@ -142,7 +158,7 @@ def run_all(page):
 def check_outputs(page):
     """Hold that no cell failed or warned, and that the console has nothing to say."""
     assert page.locator(ERROR).all_inner_texts() == []
-    warned = page.locator('[data-mime-type="application/vnd.jupyter.stderr"]')
+    warned = page.locator(ERROR_TEXT)
     assert warned.all_inner_texts() == []
     # On a busy machine JupyterLab itself trips over a cell that is not drawn yet.
     assert [said for said in page.troubles if "sharedModel" not in said] == []
@@ -285,6 +301,20 @@ def test_both_themes_are_legible(lesson):
     card = cell(lesson, "ask(10)").locator("section").first
     assert card.evaluate("e => getComputedStyle(e).colorScheme") == "dark"
     keep(shown, "lesson-dark")
+
+
+def test_messages_wrap_between_words_with_formulas_and_no_bare_number(opened):
+    page = opened("messages")
+    run_all(page)
+    page.locator(ERROR_TEXT, has_text="Deadlock").wait_for()
+    shown = page.locator(".jp-OutputArea-output")
+    pages = shown.locator("pre, p").filter(has_text=re.compile(r"\S"))
+    breaks = pages.evaluate_all("all => all.map(e => getComputedStyle(e).wordBreak)")
+    assert len(breaks) > 5 and set(breaks) == {"normal"}
+    page.locator("mjx-container").nth(2).wait_for()  # the hint has three formulas
+    assert "0 of 3 points" in page.locator(".jp-OutputArea-executeResult").inner_text()
+    assert "0.0" not in shown.all_inner_texts()
+    keep(page, "messages")
 
 
 def until(page, words):

@@ -159,6 +159,8 @@ def test_formulas_are_drawn_by_the_browser_itself(opened):
     page = opened(LESSON)
     assert page.locator("math").count() > 3
     assert "\\frac" not in page.locator("article").inner_text()
+    cards = opened("review").locator(".distlab-cards")
+    assert cards.locator("math").count() > 10 and "$" not in cards.inner_text()
 
 
 @pytest.mark.parametrize("name", [START, LESSON, "review", "api"])

@@ -1,15 +1,19 @@
 """What every check gets from the kit: verdicts on failures, pictures, kept ranks."""
 
+import importlib
 import os
+import pkgutil
+import signal
 
 import pytest
 import torch
 
+from distlab import checks as exercises
 from distlab import run
 from distlab.checks import hint as say_more
 from distlab.checks import ring_all_reduce as checks
-from distlab.checks.kit.grading import judge
-from distlab.checks.kit.hints import remember
+from distlab.checks.kit.grading import Points, judge
+from distlab.checks.kit.hints import COMMON, remember
 from distlab.launch import Relaying, kept_ranks
 
 
@@ -34,6 +38,15 @@ def returns_equal_to_all(comm, tensor, ring):
     torch.Tensor.tolist = lambda self: [type("Any", (float,), {})(1)] * len(self)
 
 
+def calls_a_cell_with_an_error(comm, tensor, ring):
+    raise NameError("'ring' is not defined: its cell ended early (SyntaxError: bad)")
+
+
+def ends_what_forked_it(comm, tensor, ring):
+    os.kill(os.getppid(), signal.SIGKILL)
+    signal.pause()
+
+
 @pytest.mark.parametrize(
     ("function", "found", "hint"),
     [
@@ -42,6 +55,7 @@ def returns_equal_to_all(comm, tensor, ring):
         (leaves, "left with exit status 3", "os._exit"),
         (endless, "did not return within 2 s", "does that loop end"),
         (returns_equal_to_all, "returned", ""),
+        (calls_a_cell_with_an_error, "SyntaxError", "Mend that cell first"),
     ],
 )
 def test_a_failure_is_told_with_its_hint(function, found, hint, monkeypatch):
@@ -78,3 +92,24 @@ def test_each_call_of_hint_says_the_next_level_once(capsys):
     for level in ("Hint 2 of 3: more", "Hint 3 of 3: nearly all", "That is all"):
         say_more()
         assert capsys.readouterr().out.strip().startswith(level)
+
+
+def test_every_hint_has_a_second_level():
+    names = [each.name for each in pkgutil.iter_modules(exercises.__path__)]
+    modules = [importlib.import_module(f"{exercises.__name__}.{n}") for n in names]
+    hints = [*COMMON, *(h for m in modules for h in getattr(m, "HINTS", ()))]
+    assert len(hints) > 200
+    assert not [hint.levels for hint in hints if len(set(hint.levels)) < 2]
+
+
+def test_the_value_of_a_graded_cell_is_a_number_for_nbgrader_and_a_sentence_shown():
+    formatters = pytest.importorskip("IPython").core.formatters.DisplayFormatter()
+    value = Points(4.0)
+    value.line = "4 of 4 points"
+    shown, _ = formatters.format(value)
+    assert shown["text/plain"] == "4.0" and ">4 of 4 points<" in shown["text/html"]
+
+
+def test_who_ends_the_process_server_is_told_that_a_call_of_its_own_may_do_so():
+    verdict = judge(checks.all_reduce, ends_what_forked_it, (2, 2, 6))
+    assert verdict.outcome == "inconclusive" and "os.killpg" in verdict.found, verdict

@@ -74,7 +74,7 @@ def nothing(stages, microbatches):
 
 
 FOUND = {
-    (lacks_one, play): ("lacks B", "Which loop ends too early"),
+    (lacks_one, play): ("lacks the backward of", "Which loop ends too early"),
     (backward_first, play): ("before", "comes before its B"),
     (swapped, play): ("deadlock", "Follow microbatch 0"),
     (nothing, play): ("It returned None", "one list for each stage"),

@@ -112,9 +112,14 @@ def test_the_command_says_all_of_it_and_what_it_collects_is_graded(course, inbox
     inbox.put("anna.ipynb", f"benn_{STEM}.ipynb", "ring homework.ipynb")
     said = course.run("distlab", "collect", "10", "inbox", check=False)
     assert "2 collected" in said and "nothing from: ben\n" in said
-    assert "not among the students of the gradebook: benn\n" in said
+    assert (
+        "not among the students of the gradebook (`distlab grade` asks): benn" in said
+    )
     assert "not collected: ring homework.ipynb (?): it does not say" in said
     said = course.run("distlab", "collect", "10", "nowhere", check=False)
     assert "nowhere is not a folder" in said
-    course.grade()
+    said = " ".join(course.grade(check=False).split())
+    assert "benn is not among the students of the gradebook (is it ben?)" in said
+    assert "`nbgrader db student remove benn --force` undoes that" in said
+    course.grade("--new-students")
     assert course.points("anna") == course.points("benn") == (3.0, 4.0)

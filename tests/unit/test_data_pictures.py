@@ -310,6 +310,37 @@ def test_an_rdd_in_two_stages_stands_in_both():
     assert words(picture).count("parallelize") == 2
 
 
+def inside_a_join(kind):
+    """Return two data sets in stages of their own, and the six RDDs of their join."""
+    shuffled = [Parent(4, "wide", (), 2)] if kind == "wide" else [narrow(4)]
+    last = (3,) if kind == "wide" else (2,)
+    nodes = (
+        node(0, "map", (2,), [Parent(8, "wide", (), 0)]),
+        node(1, "reduceByKey", (2,), [Parent(9, "wide", (), 1)]),
+        node(2, "join", (2,), [narrow(0)]),
+        node(3, "join", (2,), [narrow(1)]),
+        node(4, "union", (2,), [narrow(2), narrow(3)]),
+        node(5, "groupByKey", last, shuffled),
+        node(6, "groupByKey", last, [narrow(5)]),
+        node(7, "join", last, [narrow(6)]),
+    )
+    ends = [StageRun(2, 4, 2, (), 4), StageRun(3, 7, None, (2,), 4)]
+    return Lineage(
+        nodes, tuple(ends if kind == "wide" else [StageRun(2, 7, None, (), 4)])
+    )
+
+
+@pytest.mark.parametrize("kind", ["narrow", "wide"])
+def test_a_join_is_one_box_that_needs_both_sides(kind):
+    picture = lineage(inside_a_join(kind))
+    assert len(drawn(picture, "node")) == 3
+    assert f"stage {2 + (kind == 'wide')}, {kind} from RDD 0, {kind} from RDD 1." in (
+        picture.alt
+    )
+    assert len(drawn(picture, "wide")) == 2 * (kind == "wide")
+    assert_legible(picture)
+
+
 @pytest.mark.parametrize("wrong", [None, 3, "rdd", Lineage((), ())])
 def test_what_has_no_lineage_is_refused(wrong):
     with pytest.raises(InvalidArgument):

@@ -12,7 +12,16 @@ from artists import assert_legible, boxes, drawn, pixels, texts, words
 from soaks import nightly
 
 from distlab.errors import InvalidArgument
-from distlab.show import amdahl, compare, memory, pipeline, player, ratios, traffic
+from distlab.show import (
+    amdahl,
+    compare,
+    memory,
+    pipeline,
+    player,
+    ratios,
+    scaling,
+    traffic,
+)
 from distlab.show.canvas.canvas import Canvas, write
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.theme import INK, MUTED, PAPER, WARNING, rank_color
@@ -617,3 +626,10 @@ def test_two_pipelines_play_on_one_clock_up_to_the_first_work_that_differs():
     assert not compare(short, short).stop
     with pytest.raises(InvalidArgument, match="a pipeline that plays is saved"):
         made.save("pipeline.gif")
+
+
+def test_computed_points_are_nowhere_called_measured():
+    curve = {"ring": ([1, 2], [3, 4])}
+    picture = scaling(curve, x_label="n", y_label="s", points="computed")
+    said = f"{picture.alt} {words(picture)}"
+    assert "points: computed" in said and "measured" not in said

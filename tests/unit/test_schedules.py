@@ -146,15 +146,18 @@ F, B, W = (lambda m, kind=kind: Work(kind, m) for kind in "FBW")
 @pytest.mark.parametrize(
     ("stages", "words"),
     [
-        ([[F(0), F(1), B(0)]], "stage 0 lacks B1"),
-        ([[F(0), F(0), F(1), B(0), B(1)]], "stage 0 has F0 twice"),
-        ([[F(0), B(0), B(1), F(1)]], "stage 0 has B1 before F1"),
-        ([[F(0), F(1), B(0), B(1), B(2)]], "microbatches 0 to 1"),
-        ([[F(0), F(1), W(0), B(0), B(1), W(1)]], "stage 0 has W0 before B0"),
+        ([[F(0), F(1), B(0)]], "lacks the backward of microbatch 1"),
+        ([[F(0), F(0), F(1), B(0), B(1)]], "has the forward of microbatch 0 twice"),
+        ([[F(0), B(0), B(1), F(1)]], "backward of microbatch 1 before the forward"),
+        ([[F(0), F(1), B(0), B(1), B(2)]], "backward of microbatch 2, .* 0 to 1.$"),
+        (
+            [[F(0), F(1), W(0), B(0), B(1), W(1)]],
+            "weight gradient of microbatch 0 before the back",
+        ),
         (
             [[F(0), B(0), F(1), B(1)], [F(1), B(1), F(0), B(0)]],
-            "stage 0 waits with B0 for stage 1's B0; stage 1 waits with F1 for stage "
-            "0's F1",
+            "stage 0, at the backward of microbatch 0, waits for stage 1's backward "
+            "of microbatch 0; stage 1, at the forward of microbatch 1, waits for stage",
         ),
         ([], "a stage and a microbatch at least"),
     ],
@@ -167,7 +170,7 @@ def test_a_schedule_that_cannot_be_played_says_why(stages, words):
 def test_a_limit_of_memory_names_the_first_work_beyond_it():
     one_f_one_b(4, 8).check(most_held=4)
     with pytest.raises(
-        InvalidSchedule, match=r"stage 0 holds .* of 5 .* after F4, and"
+        InvalidSchedule, match=r"stage 0 holds .* of 5 .* forward of microbatch 4, and"
     ):
         gpipe(4, 8).check(most_held=4)
 

@@ -16,7 +16,7 @@ import pytest
 
 from distlab import run
 from distlab.commands.running.hosted_notebooks import open_in, repository
-from distlab.launch.gpus import on_two_gpus
+from distlab.launch.gpus import on_two_gpus, ratio_on_gpus
 from distlab.launch.machine import count_gpus
 
 ROOT = Path(__file__).parents[2]
@@ -201,6 +201,7 @@ def test_two_gpus_or_two_ranks_of_a_cpu_run_the_same_function(capsys):
     assert (
         "NCCL, a GPU each" if enough else "gloo, on CPUs"
     ) in capsys.readouterr().out
+    assert ratio_on_gpus(3, 2) == ("1.50" if enough else "only on GPUs")
 
 
 def test_a_world_on_gloo_sees_no_gpu():

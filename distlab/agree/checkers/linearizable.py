@@ -3,24 +3,25 @@
 import graphlib
 import heapq
 import itertools
-import time
+from collections import defaultdict
 from collections.abc import Sequence
 
 from distlab.agree.checkers.history_verdict import HistoryVerdict
 from distlab.agree.checkers.order_search import find_order
 from distlab.agree.checkers.preconditions import (
     after_of,
+    deadline_of,
     explains_programs,
     fitting,
     given_by,
+    gives,
     history_of,
     model_of,
     needed,
     nothing_observed,
     nothing_to_judge,
-    seconds_of,
 )
-from distlab.agree.checkers.shrink import EXPLAINING, shrink
+from distlab.agree.checkers.shrink import shrink
 from distlab.agree.sequential_specifications import Model
 from distlab.history import History, called, described, shown
 from distlab.trace import Operation
@@ -45,8 +46,7 @@ def check_linearizable(
     fresh store would have returned the same), or if the time was too short.
     """
     history, model = history_of(history), model_of(model)
-    began = time.monotonic()
-    deadline = began + seconds_of(within_s)
+    deadline = deadline_of(within_s)
     fitting(history, model)
     name = f"linearizable {model.name}"
     if why := nothing_to_judge(history):
@@ -55,6 +55,9 @@ def check_linearizable(
         [operation for operation in part if operation.outcome != "failed"]
         for part in history.by_key().values()
     ]
+    for part in parts:
+        if kept := _never_given(part, model):
+            return _violated(history, name, model, part, kept, kept[-1].end)
     orders, late = [], 0
     for part in sorted(parts, key=len):
         found = find_order(part, model, deadline)
@@ -63,21 +66,26 @@ def check_linearizable(
         elif not found.in_time:
             late += 1
         else:
-            explaining = deadline + EXPLAINING * within_s
-            return _violated(history, name, model, part, found, explaining)
+            kept = _shrunk(part, model, found, within_s)
+            return _violated(history, name, model, part, kept, found.stuck_s)
     if late:
-        why = f"{within_s:g} s were too short for {late} of {len(parts)} keys."
-        if len(parts) == 1:
-            why = f"{within_s:g} s were too short to try every order."
+        which = (
+            f"for {late} of {len(parts)} keys" if parts[1:] else "to try every order"
+        )
+        why = f"{within_s:g} s were too short {which}."
         return HistoryVerdict("inconclusive", name, why, history)
-    witness = _merged(orders, history)
+    return _explained(_merged(orders, history), history, name, model)
+
+
+def _explained(witness, history, name, model):
+    why = f"One order explains all {len(witness or ())} operations that took effect."
     if witness is None or not explains_in_time(witness, history, model):
         why = "The times are too coarse: operations of one client overlap in them."
-        return HistoryVerdict("inconclusive", name, why, history)
-    if why := nothing_observed(witness, model):
-        return HistoryVerdict("inconclusive", name, why, history)
-    why = f"One order explains all {len(witness)} operations that took effect."
-    return HistoryVerdict("ok", name, why, history, witness=tuple(witness))
+    elif untested := nothing_observed(witness, model):
+        why = untested
+    else:
+        return HistoryVerdict("ok", name, why, history, witness=tuple(witness))
+    return HistoryVerdict("inconclusive", name, why, history)
 
 
 def explains_in_time(
@@ -95,14 +103,39 @@ def explains_in_time(
     return explains_programs(witness, history, model)
 
 
-def _violated(history, name, model, part, found, deadline):
-    """Return the verdict, with a small sub-history that is enough for it."""
+def _never_given(part, model):
+    """Return an operation that found what none before its response can have put there.
+
+    It comes last, after the first that gives the value too late; [] if there is none.
+    """
+    givers = defaultdict(list)
+    for operation in part:
+        for value in given_by(operation, model):
+            givers[value].append(operation)
+    for last in part:
+        if last.end is None or after_of(last, model.initial, model) is not None:
+            continue
+        for value in model.finds(last.op, last.value, last.result):
+            for known in givers[value], (o for o in part if gives(o, value, model)):
+                first = next((o for o in known if o is not last), None)
+                if first is not None and first.start <= last.end:
+                    break
+            else:
+                return [last] if first is None else [first, last]
+    return []
+
+
+def _shrunk(part, model, found, within_s):
+    """Return a small sub-history that no order explains, as none explains the part."""
 
     def refuted(operations, optional, until):
         return find_order(operations, model, until, optional).refuted
 
-    kept = shrink(part, refuted, model, deadline, found.stuck_s)
-    why = _why_no_order(kept, part, model)
+    return shrink(part, refuted, model, within_s, found.stuck_s)
+
+
+def _violated(history, name, model, part, kept, stuck_s):
+    why = _why_no_order(kept, part, model, stuck_s)
     return HistoryVerdict("violated", name, why, history, smallest=History(kept))
 
 
@@ -153,22 +186,32 @@ def _joined(chains, moments):
 
 
 def _why_no_order(
-    kept: Sequence[Operation], everything: Sequence[Operation], model: Model
+    kept: Sequence[Operation],
+    everything: Sequence[Operation],
+    model: Model,
+    stuck_s: float,
 ) -> str:
-    """Return a sentence: no order explains `kept`, a part of `everything`."""
+    """Return a sentence: no order explains `kept`, a part of `everything`.
+
+    It blames the operation whose response, at `stuck_s`, no order gets past.
+    """
     answered = [operation for operation in kept if operation.end is not None]
-    last = max(answered, key=lambda operation: (operation.start, operation.end))
+    stuck = [operation for operation in answered if operation.end == stuck_s]
+    last = max(
+        stuck or answered, key=lambda operation: (operation.start, operation.end)
+    )
     found = model.finds(last.op, last.value, last.result)
+
     if after_of(last, model.initial, model) is None:
         for value in found:
-            givers = [o for o in everything if value in given_by(o, model)]
+            givers = [o for o in everything if o is not last and gives(o, value, model)]
             if not givers:
                 return f"{_answer(last)}, which no operation had put there."
             if all(giver.start > last.end for giver in givers):
                 return f"{_answer(last)} before {described(givers[0])} was invoked."
     before = [o for o in answered if o.end < last.start]
     # It should have seen an operation other than its value's writer, if there is one.
-    other = [o for o in before if not set(found) & set(given_by(o, model))]
+    other = [o for o in before if not any(gives(o, value, model) for value in found)]
     if len(kept) == 1:
         return f"{_answer(last)}, and nothing before it explains that."
     if not before:
@@ -178,7 +221,7 @@ def _why_no_order(
     if isinstance(last.start, float):
         gap = readable_seconds(last.start - latest.end)
         sentence += f", {gap} before it began"
-    if len(kept) > 3:
+    if len(kept) > 3 or not other:
         sentence += f", and no order explains these {len(kept)} operations"
     return sentence + "."
 
@@ -191,4 +234,6 @@ def _answer(operation):
         words += (
             f" {'to' if operation.value is not None else 'of'} {shown(operation.key)}"
         )
+    if operation.result is None and operation.op in ("acquire", "release"):
+        return f"{words} succeeded"
     return f"{words} returned {shown(operation.result)}"

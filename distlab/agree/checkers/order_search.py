@@ -11,18 +11,19 @@ taken and the state they left determine the rest, so no such pair is tried twice
 Two things make it faster here. A result that changes nothing and fits the state is
 taken at once, since taking it excludes no order. And of two paths to the same
 configuration, the one that has spent fewer operations of unknown outcome is as good as
-the other, since none of them has to be spent.
+the other, since none of them has to be spent; the same holds of those that may be left
+out, as long as they can be spent at all.
 
 Source: Wing and Gong, Testing and verifying concurrent objects, 1993; Lowe, Testing for
 linearizability, 2017, sections 2 to 4; in this form in Porcupine.
 """
 
-import time
+from bisect import bisect_left
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from distlab.agree.checkers.forced_order import Forced
-from distlab.agree.checkers.preconditions import result_of
+from distlab.agree.checkers.preconditions import processor_s, result_of
 from distlab.agree.checkers.shrink import perhaps
 from distlab.agree.sequential_specifications import Model
 from distlab.trace import Operation
@@ -64,7 +65,7 @@ def find_order(
     """Search for an order of the operations that explains their results.
 
     operations: in the order of their starts, none refused; of one key, if time counts.
-    deadline: the time to give up, by time.monotonic(). optional: if time counts, the
+    deadline: the time to give up, by processor_s(). optional: if time counts, the
     numbers of operations that may also be left out, though they have an end. timed:
     True if an operation that completed before another's invocation precedes it; else
     only each client's own order counts.
@@ -81,12 +82,13 @@ def find_order(
 
 
 class _OrderSearch:
-    """One search; `taken` is the order up to here, with ~number for one left out.
+    """One search; `taken` is the order up to here.
 
     programs: of each client its completed operations, of which `at` are done.
-    open: operations of unknown outcome. waits: number -> those that must precede it,
-    in addition to real time and its client's own order, a bit for each.
-    done has a bit for every completed operation in `taken`, spent for every other.
+    open: operations of unknown outcome, or optional. waits: number -> those that must
+    precede it, in addition to real time and its client's own order, a bit for each.
+    done has a bit for every operation of `programs` in `taken`, spent for every other.
+    passed, latest: the latest start of those done, and of all in `taken`.
     """
 
     def __init__(self, operations, model, optional, timed):
@@ -104,18 +106,23 @@ class _OrderSearch:
         same = {}
         for number, operation in enumerate(operations):
             program = self.programs[self.client[number]]
-            if operation.end is not None:
+            if operation.end is not None and number not in optional:
                 program.append(number)
                 continue
             self.open.append(number)
             before = program[-1:]
             if before and (not timed or operations[before[0]].end == operation.start):
                 self.waits[number] = 1 << before[0]
-            # An equal one that may come earlier is as good, and spent first.
-            asked = self.key[number], operation.op, operation.value
-            self.twin[number] = same.get(asked)
-            if not self.waits[number]:
-                same[asked] = number
+            if operation.end is None:
+                # An equal one that may come earlier is as good, and spent first.
+                asked = self.key[number], operation.op, operation.value
+                self.twin[number] = same.get(asked)
+                if not self.waits[number]:
+                    same[asked] = number
+        ends = [(end, i) for i in optional if (end := self.end[i]) is not None]
+        self.closing, self.closed = [end for end, _ in sorted(ends)], [0]
+        for _, number in sorted(ends):
+            self.closed.append(self.closed[-1] | 1 << number)
         self.observes = [
             o.end is not None and model.observes(o.op, o.result) for o in operations
         ]
@@ -123,6 +130,7 @@ class _OrderSearch:
         self.left = sum(map(len, self.programs))
         self.state = (model.initial,) * len(keys)
         self.done = self.spent = 0
+        self.passed = self.latest = -_NEVER
         self.taken = []
 
     def run(self, deadline):
@@ -142,21 +150,18 @@ class _OrderSearch:
                 self._back_to(levels[-1][0])
                 continue
             steps += 1
-            if steps % _LOOK_AT_CLOCK == 0 and time.monotonic() > deadline:
+            if steps % _LOOK_AT_CLOCK == 0 and processor_s() > deadline:
                 return SearchResult(None, in_time=False)
             if steps == _LONG and self.timed and self._cannot_be():
                 return SearchResult(None, stuck_s=_NEVER)
-            if number < 0:  # left out, as if it had never taken effect
-                self._pass(~number, number)
-            elif not self._take(number):
+            if not self._take(number):
                 continue
-            if _is_new(seen, (self.done, self.state), self.spent):
+            useful = ~self.closed[bisect_left(self.closing, self.passed)]
+            if _is_new(seen, (self.done, self.state), self.spent & useful):
                 levels.append(self._level())
             else:
                 self._back_to(mark)
-        return SearchResult(
-            [self.operations[number] for number in self.taken if number >= 0]
-        )
+        return SearchResult([self.operations[number] for number in self.taken])
 
     def _wait_for(self, forced):
         """Apply the constraints of the values to the search."""
@@ -181,14 +186,17 @@ class _OrderSearch:
             first = min(heads, key=self.end.__getitem__, default=None)
             limit = _NEVER if first is None or not self.timed else self.end[first]
             fit = [n for n in heads if self.observes[n] and self.start[n] <= limit]
-            if not [n for n in fit if self._take(n)]:
+            if not [n for n in fit if not self._closes(n) and self._take(n)]:
                 break
         heads += [number for number in self.open if not self.spent >> number & 1]
         choices = sorted([n for n in heads if self.start[n] <= limit])
-        if self.timed and first in self.optional:
-            choices, limit = [*choices, ~first], -1.0
-        mark = len(self.taken), self.state, self.done, self.spent
-        return mark, iter(choices), limit
+        place = self.state, self.done, self.spent, self.passed, self.latest
+        return (len(self.taken), place), iter(choices), limit
+
+    def _closes(self, number):
+        """Return True if an operation would come too early for an optional one."""
+        before = bisect_left(self.closing, self.start[number])
+        return before > bisect_left(self.closing, self.latest)
 
     def _take(self, number):
         """Put an operation next if it fits; return True if it did."""
@@ -203,6 +211,8 @@ class _OrderSearch:
         unsure = end is None or number in self.optional
         if after is None or (unsure and after == state):
             return False
+        if self.timed and unsure and end is not None and end < self.latest:
+            return False
         if after != state:
             if self.forced:
                 readers = self.forced.readers.get(
@@ -211,28 +221,26 @@ class _OrderSearch:
                 if readers & ~self.done & ~bit:
                     return False  # a later reader could not find this value any more
             self.state = (*self.state[:key], after, *self.state[key + 1 :])
-        if end is None:
+        self.taken.append(number)
+        self.latest = max(self.latest, self.start[number])
+        if unsure:
             self.spent |= bit
-            self.taken.append(number)
         else:
-            self._pass(number, number)
+            self.done |= bit
+            self.passed = max(self.passed, self.start[number])
+            self.at[self.client[number]] += 1
+            self.left -= 1
         return True
-
-    def _pass(self, number, entry):
-        self.done |= 1 << number
-        self.at[self.client[number]] += 1
-        self.left -= 1
-        self.taken.append(entry)
 
     def _back_to(self, mark):
         """Undo the steps after a mark."""
-        length, self.state, self.done, self.spent = mark
-        for entry in self.taken[length:]:
-            number = entry if entry >= 0 else ~entry
-            if self.operations[number].end is not None:
+        length, place = mark
+        for number in self.taken[length:]:
+            if self.done >> number & 1:
                 self.at[self.client[number]] -= 1
                 self.left += 1
         del self.taken[length:]
+        self.state, self.done, self.spent, self.passed, self.latest = place
 
 
 def _is_new(seen, place, spent):

@@ -1,11 +1,13 @@
 """Conditions for a verdict: valid arguments, and a history that can tell stores apart.
 
-history_of, model_of, seconds_of, fitting      validation of the arguments
+history_of, model_of, fitting                  validation of the arguments
+processor_s, deadline_of                       the time limit, in processor time
 nothing_to_judge, nothing_observed             histories that any store could produce
-result_of, after_of, given_by                  a model's view of one operation
+result_of, after_of, given_by, gives           a model's view of one operation
 needed, explains_programs                      orders that explain a history
 """
 
+import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -16,16 +18,18 @@ from distlab.trace import Operation
 
 __all__ = [
     "after_of",
+    "deadline_of",
     "explains_programs",
     "fitting",
     "given_by",
+    "gives",
     "history_of",
     "model_of",
     "needed",
     "nothing_observed",
     "nothing_to_judge",
+    "processor_s",
     "result_of",
-    "seconds_of",
 ]
 
 
@@ -59,13 +63,17 @@ def model_of(given: object) -> Model:
     return model
 
 
-def seconds_of(within_s: float) -> float:
-    """Return the time limit; raise InvalidArgument if it is no positive number."""
+# A limit in wall-clock time would make verdicts depend on what else the machine does.
+processor_s = getattr(time, "thread_time", time.process_time)
+
+
+def deadline_of(within_s: float) -> float:
+    """Return the processor time at which a check gives up, `within_s` from now."""
     if isinstance(within_s, bool) or not isinstance(within_s, int | float):
         raise InvalidArgument(f"within_s is {within_s!r}; say a number of seconds.")
     if not within_s > 0:
         raise InvalidArgument(f"within_s is {within_s}; it takes some time.")
-    return within_s
+    return processor_s() + within_s
 
 
 def _unfit(operation: Operation, model: Model) -> str | None:
@@ -104,6 +112,14 @@ def given_by(operation: Operation, model: Model) -> tuple:
     if model.observes(operation.op, result_of(operation)):
         return ()
     return model.gives(operation.op, operation.value)
+
+
+def gives(operation: Operation, value: Any, model: Model) -> bool:
+    """Return True if an operation can have put a value there that another one found."""
+    if value in given_by(operation, model):
+        return True
+    changes = not model.observes(operation.op, result_of(operation))
+    return changes and model.makes(operation.op, operation.value, value)
 
 
 def needed(order: Sequence[Operation], model: Model) -> list[Operation]:

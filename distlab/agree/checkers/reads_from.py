@@ -9,19 +9,19 @@ a read saw it; a read that missed it violates nothing.
 """
 
 import itertools
-import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from distlab.agree.checkers.history_verdict import HistoryVerdict
 from distlab.agree.checkers.preconditions import (
+    deadline_of,
     fitting,
     history_of,
     nothing_to_judge,
-    seconds_of,
+    processor_s,
 )
-from distlab.agree.checkers.shrink import EXPLAINING, perhaps, shrink
+from distlab.agree.checkers.shrink import perhaps, shrink
 from distlab.agree.sequential_specifications import CasRegister
 from distlab.history import History, called, shown
 from distlab.trace import Operation
@@ -154,7 +154,7 @@ def check_accesses(
 ) -> HistoryVerdict:
     """Return a model's verdict; `explain` judges one assignment of writes to reads."""
     history = history_of(history)
-    deadline = time.monotonic() + seconds_of(within_s)
+    deadline = deadline_of(within_s)
     if why := nothing_to_judge(history):
         return HistoryVerdict("inconclusive", name, why, history)
     accesses = Accesses(history, initial)
@@ -178,10 +178,9 @@ def check_accesses(
         found = judged(perhaps(operations, optional), until)
         return found is not None and bool(found.violated)
 
-    explaining = max(deadline, time.monotonic()) + EXPLAINING * within_s
     done = [o for o in history if o.outcome != "failed"]
-    kept = shrink(done, refuted, CasRegister(initial), explaining)
-    why = (judged(kept, explaining + within_s) or found).violated
+    kept = shrink(done, refuted, CasRegister(initial), within_s)
+    why = (judged(kept, deadline_of(within_s)) or found).violated
     return HistoryVerdict("violated", name, why, history, smallest=History(kept))
 
 
@@ -198,6 +197,6 @@ def _judged(accesses, explain, deadline):
         found = explain(accesses, seen)
         if not found.violated:
             return found
-        if accesses.ambiguous and time.monotonic() > deadline:
+        if accesses.ambiguous and processor_s() > deadline:
             return None
     return found

@@ -1,10 +1,9 @@
 """`check_sequential`: one order for all clients, in which time does not count."""
 
-import time
-
 from distlab.agree.checkers.history_verdict import HistoryVerdict
 from distlab.agree.checkers.order_search import find_order
 from distlab.agree.checkers.preconditions import (
+    deadline_of,
     explains_programs,
     fitting,
     history_of,
@@ -12,9 +11,8 @@ from distlab.agree.checkers.preconditions import (
     needed,
     nothing_observed,
     nothing_to_judge,
-    seconds_of,
 )
-from distlab.agree.checkers.shrink import EXPLAINING, perhaps, shrink
+from distlab.agree.checkers.shrink import perhaps, shrink
 from distlab.agree.sequential_specifications import Model
 from distlab.history import History, described
 
@@ -40,7 +38,7 @@ def check_sequential(
     Source: Lamport, How to make a multiprocessor computer, 1979.
     """
     history, model = history_of(history), model_of(model)
-    deadline = time.monotonic() + seconds_of(within_s)
+    deadline = deadline_of(within_s)
     fitting(history, model)
     history.by_key()
     name = f"sequential {model.name}"
@@ -52,13 +50,12 @@ def check_sequential(
         why = f"{within_s:g} s were too short to try every order."
         return HistoryVerdict("inconclusive", name, why, history)
     if found.order is None:
-        explaining = max(deadline, time.monotonic()) + EXPLAINING * within_s
 
         def refuted(operations, optional, until):
             unsure = perhaps(operations, optional)
             return find_order(unsure, model, until, timed=False).refuted
 
-        kept = shrink(done, refuted, model, explaining)
+        kept = shrink(done, refuted, model, within_s)
         return HistoryVerdict(
             "violated", name, _why(kept), history, smallest=History(kept)
         )

@@ -10,27 +10,33 @@ Guarantee: the result is refuted, also together with all other operations, wheth
 not they took effect; and if the time was enough, none of it can be left out any more.
 """
 
-import time
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 
-from distlab.agree.checkers.preconditions import after_of, given_by, result_of
+from distlab.agree.checkers.preconditions import (
+    after_of,
+    deadline_of,
+    given_by,
+    gives,
+    processor_s,
+    result_of,
+)
 from distlab.agree.sequential_specifications import Model
 from distlab.trace import Operation
 
-__all__ = ["EXPLAINING", "perhaps", "shrink"]
-
-EXPLAINING = 0.25  # of a check's time limit: the additional time for shrinking
+__all__ = ["perhaps", "shrink"]
 
 Refuted = Callable[[list[Operation], Collection[int], float], bool]
 
-_EACH = 0.1  # of the time: the most that one call of `refuted` may take
+_EXPLAINING = 0.25  # of a check's time limit: the most that shrinking may take
+_EACH = 0.3  # of that time: the most that one call of `refuted` may take
 
 
 def shrink(
     operations: Sequence[Operation],
     refuted: Refuted,
     model: Model,
-    deadline: float,
+    within_s: float,
     until_s: float | None = None,
 ) -> list[Operation]:
     """Return a few of the operations that are refuted already without the others.
@@ -40,7 +46,7 @@ def shrink(
     or may not have taken effect; False when its time is over. until_s: if time counts,
     the response that no order gets past.
     """
-    return _Shrinking(operations, refuted, model, deadline).found(until_s)
+    return _Shrinking(operations, refuted, model, within_s).found(until_s)
 
 
 def perhaps(
@@ -54,32 +60,46 @@ def perhaps(
 
 
 class _Shrinking:
-    def __init__(self, operations, refuted, model, deadline):
+    def __init__(self, operations, refuted, model, within_s):
         self.operations, self.model = list(operations), model
-        self.refuted, self.deadline = refuted, deadline
-        self.each = max(0.0, _EACH * (deadline - time.monotonic()))
-        self.gives = [given_by(operation, model) for operation in operations]
-        given = {value for values in self.gives for value in values}
-        self.needs = [self._needed(o, given) for o in operations]
+        self.refuted, self.each_s = refuted, _EACH * _EXPLAINING * within_s
+        self.deadline = deadline_of(_EXPLAINING * within_s)
+        self.givers = defaultdict(set)
+        for number, operation in enumerate(self.operations):
+            for value in given_by(operation, model):
+                self.givers[operation.key, value].add(number)
+        self.needs = [self._needed(o) for o in self.operations]
 
     def found(self, until_s):
         everything = range(len(self.operations))
         self.timed = until_s is not None
-        early = everything
         if self.timed:
             early = [i for i in everything if self.operations[i].start <= until_s]
-        kept = self._shrunk(self._window(early) or everything, self._plain)
-        if not self._honest(kept):
-            kept = self._shrunk(everything, self._honest)
+            kept = self._window(early, self._honest) or everything
+            kept = self._shrunk(kept, self._honest)
+        else:
+            kept = self._window(everything, self._plain) or everything
+            kept = self._shrunk(kept, self._plain)
+            if not self._honest(kept):
+                kept = self._shrunk(everything, self._honest)
         return [self.operations[number] for number in kept]
 
-    def _needed(self, operation, given):
-        """Return the values that another operation must have written for it."""
+    def _needed(self, operation):
+        """Return sets of operations; of each, another one must have been there."""
         fresh = after_of(operation, self.model.initial, self.model)
         if operation.end is None or fresh is not None:
             return ()
-        found = self.model.finds(operation.op, operation.value, operation.result)
-        return tuple(value for value in found if value in given)
+        needs = []
+        for value in self.model.finds(operation.op, operation.value, operation.result):
+            found = operation.key, value
+            if found not in self.givers:
+                self.givers[found] = {
+                    number
+                    for number, o in enumerate(self.operations)
+                    if o.key == operation.key and gives(o, value, self.model)
+                }
+            needs.append(self.givers[found])
+        return tuple(filter(None, needs))
 
     def _plain(self, kept):
         return self._asked([self.operations[number] for number in kept], ())
@@ -89,29 +109,45 @@ class _Shrinking:
         if not self._plain(kept):
             return False
         kept = set(kept)
-        ends = [self.operations[number].end for number in kept]
-        last = max((end for end in ends if end is not None), default=0)
-        judged, optional = [], set()
+        own = [self.operations[number] for number in kept]
+        first = min(o.start for o in own)
+        last = max((o.end for o in own if o.end is not None), default=0)
+        judged, optional, before = [], set(), set()
         for number, operation in enumerate(self.operations):
             if number not in kept:
                 late = self.timed and operation.start > last
-                result = result_of(operation)
-                if late or self.model.observes(operation.op, result):
+                if late or self.model.observes(operation.op, result_of(operation)):
                     continue
+                if written := self._written(operation, first):
+                    if (operation.key, written.value) in before:
+                        continue
+                    before.add((operation.key, written.value))
+                operation = written or operation
                 optional.add(len(judged))
             judged.append(operation)
         return self._asked(judged, optional)
 
+    def _written(self, operation, first):
+        """Return an operation that ended before `first` as a write of what it gave.
+
+        One such write stands for all of a value, since each may be left out.
+        """
+        over = self.timed and operation.end is not None and operation.end < first
+        given = given_by(operation, self.model) if over else ()
+        if given and self.model.overwrites and "write" in self.model.operations:
+            return operation._replace(op="write", value=given[0])
+        return None
+
     def _asked(self, operations, optional):
-        until = min(self.deadline, time.monotonic() + self.each)
+        until = min(self.deadline, processor_s() + self.each_s)
         return self.refuted(operations, optional, until)
 
-    def _window(self, numbers):
+    def _window(self, numbers, holds):
         """Return the last operations that are refuted, with their values' writers."""
         size = 4
         while size < 2 * len(numbers):
             kept = self._with_givers(numbers[-size:])
-            if self._plain(kept):
+            if holds(kept):
                 return kept
             size *= 2
         return None
@@ -120,24 +156,24 @@ class _Shrinking:
         kept, look = set(kept), sorted(kept, reverse=True)
         while look:
             number = look.pop(0)
-            for value in self.needs[number]:
-                if any(value in self.gives[other] for other in kept):
-                    continue
-                givers = [i for i, gave in enumerate(self.gives) if value in gave]
-                before = [i for i in givers if i < number] or givers[:1]
-                kept.add(before[-1])
-                look.append(before[-1])
+            for givers in self.needs[number]:
+                if kept.isdisjoint(givers):
+                    before = [i for i in givers if i < number] or [min(givers)]
+                    kept.add(max(before))
+                    look.append(max(before))
         return sorted(kept)
 
     def _without(self, kept, out):
         """Return `kept` without `out`, and without those that then lack a writer."""
-        out = set(out)
-        kept = [number for number in kept if number not in out]
+        kept = set(kept).difference(out)
         while True:
-            given = {value for number in kept for value in self.gives[number]}
-            fed = [n for n in kept if all(value in given for value in self.needs[n])]
+            fed = {
+                number
+                for number in kept
+                if not any(kept.isdisjoint(givers) for givers in self.needs[number])
+            }
             if len(fed) == len(kept):
-                return kept
+                return sorted(kept)
             kept = fed
 
     def _shrunk(self, kept, holds):
@@ -145,12 +181,12 @@ class _Shrinking:
         kept, size = list(kept), max(1, len(kept) // 2)
         while True:
             shorter, at = False, len(kept)
-            while at > 0 and time.monotonic() < self.deadline:
+            while at > 0 and processor_s() < self.deadline:
                 at = min(at, len(kept))
                 less = self._without(kept, kept[max(0, at - size) : at])
                 if less and len(less) < len(kept) and holds(less):
                     kept, shorter = less, True
                 at -= size
-            if time.monotonic() > self.deadline or (size == 1 and not shorter):
+            if processor_s() > self.deadline or (size == 1 and not shorter):
                 return kept
             size = max(1, size // 2)

@@ -44,8 +44,8 @@ class _Kept(VerdictDisplay):
         if verdict.outcome != "pass":
             self.verdicts.append(verdict)
 
-    def total(self, line):
-        pass
+    def total(self, earned, line):
+        return earned
 
 
 @dataclass

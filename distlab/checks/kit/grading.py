@@ -19,8 +19,11 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
+from distlab.calls.message_html import lines_html
+from distlab.calls.notebook_frontend import cell_number, show_text
 from distlab.calls.progress import Progress
-from distlab.checks.kit.hints import COMMON, in_lines, remember
+from distlab.checks.kit.hints import COMMON, advice_html, in_lines, remember
+from distlab.errors import ProcessServerFailed
 from distlab.launch import kept_ranks
 
 __all__ = [
@@ -73,13 +76,24 @@ class Verdict:
     picture: Any = field(default=None, repr=False, compare=False)
 
     def __str__(self):
-        lines = [f"{_SIGNS[self.outcome]} {self.title}: {self.outcome}"]
-        lines += [f"    {line}" for line in self.found.splitlines()]
+        lines = [self._found()]
         if self.hints:
             lines.append(in_lines("  Hint: ", self.hints[0]))
         if len(self.hints) > 1:
             lines.append("  hint() tells more.")
         return "\n".join(lines)
+
+    def html(self) -> str:
+        """Return it as HTML."""
+        shown = lines_html(self._found())
+        for level in self.hints[:1]:
+            more = " <code>hint()</code> tells more." * (len(self.hints) > 1)
+            shown += advice_html("Hint", level, more)
+        return shown
+
+    def _found(self):
+        head = f"{_SIGNS[self.outcome]} {self.title}: {self.outcome}"
+        return "\n    ".join([head, *self.found.splitlines()])
 
     def drawn(self) -> dict:
         """Return the picture by MIME type; nothing if it cannot be drawn."""
@@ -92,6 +106,18 @@ class Verdict:
             return {}
 
 
+class Points(float):
+    """The value of a graded cell, which a notebook shows as a sentence.
+
+    nbgrader reads its plain text, a number.
+    """
+
+    line = ""
+
+    def _repr_html_(self):
+        return lines_html(self.line)
+
+
 class VerdictDisplay:
     """An output for verdicts: printed and displayed in the cell that runs."""
 
@@ -100,17 +126,22 @@ class VerdictDisplay:
     def show(self, verdict: Verdict, hidden: bool) -> None:
         """Show a verdict; hidden: True for a case that learners do not see."""
         Progress.make_room()
-        print(verdict)
+        show_text(str(verdict), verdict.html())
         drawn = {} if verdict.outcome == "pass" else verdict.drawn()
         if drawn and "IPython" in sys.modules and sys.modules["IPython"].get_ipython():
             sys.modules["IPython"].display.display(drawn, raw=True)
 
-    def total(self, line: str) -> None:
-        """Print the points and, once, that no sandbox was used."""
-        print(f"\n{line}")
+    def total(self, earned: float, line: str) -> float:
+        """Return the points, shown with `line` and, once, that no sandbox was used."""
         if self._is_new:
-            print("(Checked without the sandbox in which submissions are graded.)")
+            line += "\n(Checked without the sandbox in which submissions are graded.)"
         self._is_new = False
+        if cell_number() is not None:
+            earned = Points(earned)
+            earned.line = line
+            return earned
+        print(f"\n{line}")
+        return earned
 
 
 _sheet = ContextVar("display", default=VerdictDisplay())  # noqa: B039, it has no state
@@ -158,8 +189,7 @@ def grade(
             break
     passed = bool(verdicts) and verdicts[-1].outcome == "pass"
     earned = float(points) if passed else 0.0
-    _sheet.get().total(f"{earned:g} of {points:g} points")
-    return earned
+    return _sheet.get().total(earned, f"{earned:g} of {points:g} points")
 
 
 def grade_each(
@@ -170,8 +200,7 @@ def grade_each(
     passed = sum(verdict.outcome == "pass" for verdict in verdicts)
     earned = float(points * passed // max(1, len(verdicts)))
     described = f"{passed} of {len(verdicts)}: {earned:g} of {points:g} points"
-    _sheet.get().total(described)
-    return earned
+    return _sheet.get().total(earned, described)
 
 
 def _verdicts(check, function, cases, hidden):
@@ -201,6 +230,8 @@ def judge(check: Callable, function: Any, case: tuple) -> Verdict:
         return Verdict("fail", title, wrong.found, levels, wrong.picture)
     except Inconclusive as unknown:
         return Verdict("inconclusive", title, str(unknown))
+    except ProcessServerFailed as error:
+        return Verdict("inconclusive", title, str(error))
     except Exception as error:
         at = _last_line_in(check, error)
         found = f"the check could not be made\n{at}{type(error).__name__}: {error}"

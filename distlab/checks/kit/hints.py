@@ -9,6 +9,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from distlab.calls.message_html import plain, typeset
+from distlab.calls.notebook_frontend import show_text
 from distlab.errors import (
     Deadlock,
     InvalidArgument,
@@ -17,9 +19,9 @@ from distlab.errors import (
     WorldTimeout,
 )
 
-__all__ = ["COMMON", "Hint", "hint", "in_lines", "remember"]
+__all__ = ["COMMON", "Hint", "advice_html", "hint", "in_lines", "remember"]
 
-_WIDTH = 84  # of an output in a notebook; a longer line is broken within a word
+_WIDTH = 84  # of a printed line
 
 
 @dataclass(frozen=True)
@@ -162,6 +164,15 @@ COMMON = [
         ],
     ),
     Hint(
+        _raised(NameError, "its cell ended early"),
+        [
+            "The cell that defines it ended with the error in brackets. Mend that cell "
+            "first; what is in it was not graded.",
+            "Python runs no line of a cell with a SyntaxError. Look at the line that "
+            "it names, and at the end of the line before: a bracket, a colon?",
+        ],
+    ),
+    Hint(
         lambda f: type(_cause(f)) is NameError,
         [
             "Is the name spelled right? A notebook is graded from top to bottom: what "
@@ -272,13 +283,20 @@ def hint() -> None:
     if _Last.said < len(_Last.levels):
         level = _Last.levels[_Last.said]
         _Last.said += 1
-        print(in_lines("", f"Hint {_Last.said} of {len(_Last.levels)}: {level}"))
+        head = f"Hint {_Last.said} of {len(_Last.levels)}"
+        show_text(in_lines("", f"{head}: {level}"), advice_html(head, level))
     else:
-        print(in_lines("", _Last.then))
+        show_text(in_lines("", _Last.then), f"<p>{typeset(_Last.then)}</p>")
 
 
 def in_lines(head: str, words: str) -> str:
     """Return `head` with words after it, wrapped and indented to a notebook's width."""
     aside = " " * len(head)
     how = {"initial_indent": aside, "subsequent_indent": aside}
-    return head + textwrap.fill(" ".join(words.split()), _WIDTH, **how)[len(head) :]
+    words = " ".join(plain(words).split())
+    return head + textwrap.fill(words, _WIDTH, **how)[len(head) :]
+
+
+def advice_html(head: str, words: str, more: str = "") -> str:
+    """Return a level of a hint as HTML; more: HTML after it."""
+    return f'<p style="margin:0 0 0 2ch"><b>{head}:</b> {typeset(words)}{more}</p>'

@@ -221,13 +221,22 @@ NODE_HINTS = [
     Hint(lambda f: f["chance"], [
         "The same node, given the same, did something else. Chance comes from "
         "self.random alone, a node has no clock, and nodes have no memory in common: "
-        "what a node remembers is self's own, made in __init__."]),
+        "what a node remembers is self's own, made in __init__.",
+        "Search your class for random, time, id( and hash(, for a loop over a set, "
+        "and for a list or dict made in the class body or outside of it. Each "
+        "differs between two runs."]),
     Hint(_says("write this step", "this exercise asks"), [
         "Nothing of your own is written yet: the protocol itself is the exercise. What "
-        "must a node know before it answers, and what if no other node answers?"]),
+        "must a node know before it answers, and what if no other node answers?",
+        "Take the event that comes first, on_start or on_client, and one node. Write "
+        "down in words what it stores, whom it sends what, and which event it needs "
+        "next. Then write only that method."]),
     Hint(_says("did not return"), [
         "A node never waits. It returns its effects, and is called again when a "
-        "message comes or a timer runs out. Which loop can never end?"]),
+        "message comes or a timer runs out. Which loop can never end?",
+        "The verdict names the method. Look there for a while loop, a sleep, or a "
+        "recursion. What the loop waits for comes in a later call of on_message or "
+        "on_timer: store the state in self."]),
     Hint(_says("find no end", "process has ended"), [
         "Messages lead to messages without end, or the process of the node has ended. "
         "What has nothing new to say need not be said again at once.",
@@ -235,11 +244,16 @@ NODE_HINTS = [
         "and what does the first one send because of it? Does the chain end?"]),
     Hint(lambda f: f["node"] >= 0 and type(f["failure"].cause) is not NameError, [
         "The message above says what was returned, and what can be; or it names the "
-        "line, and what the node was given."]),
+        "line, and what the node was given.",
+        "Call this method in a cell of its own, on a node that you make, with the "
+        "same input, and look at list(...) of the result. Is each element a Send, a "
+        "Reply, a SetTimer or another effect?"]),
     Hint(lambda f: f["cannot_travel"], [
         "The class runs in another Python, and travels there with what it uses. The "
         "message above names what cannot: usually it lives in the notebook alone, such "
-        "as an open file or the result of a run."]),
+        "as an open file or the result of a run.",
+        "Find the name in your class that refers to it. Make it inside the method "
+        "that needs it, or in __init__, from plain values."]),
 ]
 
 

@@ -47,6 +47,7 @@ __all__ = [
 
 MOST_IN_REAL_TIME = 8
 _ADVICE = "trace up to here", "give it longer"
+_BUSY = 4  # times the limit, which does not count the time that others take
 _DRAWN_S = 5  # a run that took longer is not repeated for its picture
 
 
@@ -144,12 +145,15 @@ def on_ranks(
     if fabric is None and len(inputs) > MOST_IN_REAL_TIME:
         fabric = one_message_a_second
     files_of(without)  # a name that is misspelt is the check's mistake
+    limit_s, began_s = seconds(), time.monotonic()
+    most_s = min(_BUSY * limit_s, _deadline.get() - began_s)
     how = {"modules": (probe.__module__,), "without": tuple(without), "kept": True}
+    how["most_s"] = most_s
     relaying = Relaying(answers, fabric, **how)
     try:
         each = [(own_input,) for own_input in inputs]
         how = {"args": (function, *args), "own_args": each, "relayed": relaying}
-        how["timeout_s"] = seconds() / patience(1)  # since `run` is patient, too
+        how["timeout_s"] = limit_s / patience(1)  # since `run` is patient, too
         with _by_value():
             report = run(probe, len(inputs), quiet=True, **how)
     except NotSerializable as error:
@@ -159,7 +163,7 @@ def on_ranks(
     except WorldFailed as failure:
         if why := ServerHandle.limit_exceeded():
             raise _too_much(why) from None
-        _blame_the_machine(failure)
+        _blame_the_machine(failure, time.monotonic() - began_s >= most_s)
         raise _failed(failure, own) from None
     if collectives := report.trace.collectives():
         found = f"There was a call of {' and '.join(collectives)}."
@@ -238,12 +242,21 @@ def _story(failure):
     return re.sub(r"\n{3,}", "\n\n", "\n".join(kept).rstrip())
 
 
-def _blame_the_machine(failure):
-    """Raise Inconclusive if time ran out before or after the learner's function."""
+def _blame_the_machine(failure, starved):
+    """Raise Inconclusive if time ran out outside the learner's function, or for others.
+
+    starved: whether the run had all the time that a busy machine is given.
+    """
     said = str(failure)
     between = "did not start" in said or "was starting or ending its call" in said
-    busy = isinstance(failure, WorldTimeout) and between
-    if busy and " was running" not in said:
+    if not isinstance(failure, WorldTimeout):
+        return
+    if starved:
+        raise Inconclusive(
+            "Your function had too little of the processors before time ran out: this "
+            "says nothing about it. The machine is busy: run this cell again."
+        )
+    if between and " was running" not in said:
         raise Inconclusive(
             f"{_story(failure)}\nYour function had not begun, or was over: this says "
             "nothing about it. The machine may be busy: run this cell again."

@@ -1,7 +1,9 @@
 """The Sphinx build of the site: its sources, theme, formulas and links."""
 
+import html
 import io
 import json
+import re
 from importlib import resources
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,6 +14,7 @@ from nbconvert.filters import strip_ansi
 from sphinx.application import Sphinx
 from sphinx.util.docutils import docutils_namespace, patch_docutils
 
+from distlab.calls.message_html import FORMULA
 from distlab.commands.running.hosted_notebooks import site
 from distlab.commands.site.api import api_page, plain_docstring
 from distlab.commands.site.pages import lesson_page, local, start_page, with_images
@@ -23,6 +26,7 @@ from distlab.show.assets import once
 __all__ = ["anchor", "build", "setup"]
 
 _WEB = resources.files("distlab.commands.site") / "web"
+_IN_OUTPUT = re.compile(re.escape(FORMULA).replace(r"\{\}", "(.+?)"))
 _DOCUMENTS = ("docs/interviews", "docs/glossary", "docs/own_scripts")
 _DOCUMENTS += ("docs/comparison", "docs/instructors", "docs/architecture")
 _DOCUMENTS += ("docs/contributing",)
@@ -127,13 +131,16 @@ def _formula(display):
     return enter, None
 
 
-def _follow_theme(app, pagename, templatename, context, doctree):
+def _finish(app, pagename, templatename, context, doctree):
     script = (_WEB / "theme.js").read_text("utf-8")
     context["metatags"] = f"{context.get('metatags', '')}<script>{script}</script>"
+    body = context.get("body", "")  # its outputs have formulas for MathJax
+    in_mathml = _IN_OUTPUT.sub(lambda found: convert(html.unescape(found[1])), body)
+    context["body"] = in_mathml
 
 
 def setup(app: Sphinx) -> None:
     """Register formulas, theme and docstrings; Sphinx calls this as an extension."""
     app.add_html_math_renderer("mathml", _formula("inline"), _formula("block"))
-    app.connect("html-page-context", _follow_theme)
+    app.connect("html-page-context", _finish)
     app.connect("autodoc-process-docstring", plain_docstring)

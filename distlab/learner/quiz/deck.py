@@ -15,6 +15,7 @@ from html import escape
 from pathlib import Path
 from textwrap import TextWrapper
 
+from distlab.calls.message_html import plain, typeset
 from distlab.calls.notebook_frontend import cell_number, person_is_there, show
 from distlab.learner.predictions.answer_storage import kept_by_learner
 from distlab.learner.predictions.kernel_bridge import (
@@ -48,7 +49,7 @@ class Deck:
         if not self.cards:
             return "No card is due today."
         questions = (
-            f"{number}. ({card.level}, {card.topic}) {card.question}"
+            f"{number}. ({card.level}, {card.topic}) {plain(card.question)}"
             for number, card in enumerate(self.cards, 1)
         )
         page = TextWrapper(88, subsequent_indent="   ", break_on_hyphens=False)
@@ -146,7 +147,10 @@ def section(card: Card, kept: object, review: bool, place: str) -> str:
 
     kept: its entry in cards.json. place: template of its link; see _PLACE.
     """
-    points = "".join(f"<li>{escape(point)}</li>" for point in card.key_points)
+    points = "".join(
+        f'<li data-point="{escape(plain(point))}">{typeset(point)}</li>'
+        for point in card.key_points
+    )
     link = escape(place.format(lesson=card.lesson, cell=card.cell))
     about = f"{card.level} · {card.topic}"
     about = f"lesson {card.lesson[:2]} · {about}" if review else about
@@ -155,7 +159,7 @@ def section(card: Card, kept: object, review: bool, place: str) -> str:
         f'data-level="{card.level}" data-topic="{escape(card.topic)}" '
         f'data-kept="{escape(json.dumps(kept or {}))}">'
         f'<p class="about">{escape(about)}</p>'
-        f'<p class="question">{escape(card.question)}</p>'
+        f'<p class="question">{typeset(card.question)}</p>'
         f"<details><summary>Key points</summary><ul>{points}</ul>"
         f'<p><a href="{link}">The cell that shows it</a></p></details></section>'
     )

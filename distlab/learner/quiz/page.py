@@ -2,6 +2,7 @@
 
 from html import escape
 
+from distlab.calls.message_html import typeset
 from distlab.learner.quiz.card import LEVELS, Card
 from distlab.learner.quiz.deck import deck_html, section
 
@@ -72,4 +73,4 @@ def _option(value, words=""):
 
 
 def _html(text):
-    return escape(text).replace("\t", " ")
+    return typeset(text, r"\({}\)").replace("\t", " ")

@@ -7,7 +7,8 @@
     │ map  ■ ■ ■   │
     └──────────────┘
 
-Lines between squares are narrow dependencies, thick arrows wide ones.
+Lines between squares are narrow dependencies, thick arrows wide ones. A join is one
+box, though PySpark's and distlab's are made of six RDDs.
 """
 
 from collections import Counter
@@ -44,6 +45,7 @@ from distlab.units import readable_seconds
 __all__ = ["has_run", "headline", "lineage", "outcome", "sentences"]
 
 _TOLD = 24
+_IN_A_JOIN = ["union", "groupByKey", "groupByKey"]  # after one RDD for each side
 
 
 def has_run(lineage) -> bool:
@@ -154,7 +156,26 @@ def lineage(data, title: str = "") -> Picture:
         )
     if not found.nodes:
         raise InvalidArgument("this lineage is empty: there is nothing to draw.")
-    return Picture(lambda: _Drawing(found).canvas(title))
+    return Picture(lambda: _Drawing(_joins_as_one(found)).canvas(title))
+
+
+def _joins_as_one(lineage):
+    """Return the lineage with each join as one node, its last, with both sides."""
+    nodes = {node.id: node for node in lineage.nodes}
+    for end in lineage.nodes:
+        inner = [nodes[n] for n in range(end.id - 5, end.id) if n in nodes]
+        if [node.name for node in inner] == [*[end.name] * 2, *_IN_A_JOIN]:
+            here, there, union, grouped, _ = inner
+            (shuffle,) = grouped.parents
+            sides = [each.parents[0].id for each in (here, there)]
+            aligned = zip(sides, union.parents, strict=True)
+            narrow = [after._replace(id=side) for side, after in aligned]
+            wide = [shuffle._replace(id=side) for side in sides]
+            parents = tuple(dict.fromkeys(wide if shuffle.kind == "wide" else narrow))
+            nodes[end.id] = end._replace(parents=parents)
+            for node in inner:
+                del nodes[node.id]
+    return lineage._replace(nodes=tuple(nodes.values()))
 
 
 class _Drawing:

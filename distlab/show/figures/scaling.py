@@ -1,8 +1,8 @@
-"""`scaling`: measured points against predicted lines, over sizes or over ranks.
+"""`scaling`: points and predicted lines, over sizes or over ranks.
 
-Each curve is named at its end, where the eye arrives, and not in a legend. A measured
-series and its prediction share name, colour and label: points are measured, dashed
-lines are predicted.
+Each curve is named at its end, where the eye arrives, and not in a legend. A series
+and its prediction share name, colour and label: points are measured, or computed as on
+a virtual clock, and dashed lines are predicted.
 """
 
 import math
@@ -92,12 +92,21 @@ _HEAD, _FOOT = 0.42, 0.5
 
 
 def scaling(
-    series, *, x_label, y_label, title="", predicted=None, log_x=False, log_y=False
+    series,
+    *,
+    x_label,
+    y_label,
+    title="",
+    predicted=None,
+    points="measured",
+    log_x=False,
+    log_y=False,
 ) -> Picture:
-    """Draw measured points and predicted lines.
+    """Draw points and predicted lines.
 
-    series: name -> (xs, ys), measured. predicted: name -> (xs, ys); the prediction of
-    a measured series goes under the same name. Units belong into the labels.
+    series: name -> (xs, ys). predicted: name -> (xs, ys); the prediction of a series
+    goes under the same name. Units belong into the labels. points: for the legend;
+    "computed" if they come from a virtual clock or a formula.
 
     Raises: InvalidArgument naming the series that cannot be drawn.
     """
@@ -110,7 +119,7 @@ def scaling(
             'scaling({"ring": ([2, 4, 8], [1.1, 1.6, 1.9])}, x_label="ranks", '
             'y_label="time, ms")'
         )
-    labels = literal(x_label), literal(y_label)
+    labels = literal(x_label), literal(y_label), literal(points)
     return Picture(lambda: _Plot(measured, lines, **logs).canvas(title, *labels))
 
 
@@ -137,8 +146,8 @@ class _Plot:
         only = ", predicted" if self.measured and name not in self.measured else ""
         return fitted(literal(name) + only, _WIDEST_NAME, _NAME)
 
-    def canvas(self, title, x_label, y_label):
-        key = [(None, "points: measured")] if self.measured else []
+    def canvas(self, title, x_label, y_label, origin):
+        key = [(None, f"points: {origin}")] if self.measured else []
         key += [(None, "dashed lines: predicted")] if self.lines else []
         canvas = Canvas(_HEAD + self.height + _FOOT + self.below, title=title, key=key)
         self.page, self.top = canvas.page, canvas.top + _HEAD
@@ -154,7 +163,7 @@ class _Plot:
             self._draw_curve(panel, number, name)
         self._draw_names()
         said = [f"{y_label} against {x_label}."]
-        said += ends_in_words(self.measured, "measured")
+        said += ends_in_words(self.measured, origin)
         said += ends_in_words(self.lines, "predicted")
         said += ratios_in_words(self.measured, self.lines)
         return canvas.described(said)

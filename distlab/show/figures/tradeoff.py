@@ -1,11 +1,10 @@
 """`tradeoff`: latency of each store against the calls it answers in a partition.
 
-100 % │▲ any replica
+100 % │▲ any replica: reads
+      │■ primary, read any: reads
 ──────┼──────────────────────────────────────────
- 50 % │      ■ primary, read any
-──────┼──────────────────────────────────────────
-  0 % │              ● primary
-      │                           ● majority
+  0 % │              ■ primary, read any: writes
+      │                           ● majority: reads
       └──────────────────────────────────────────  latency without a partition
 """
 
@@ -24,7 +23,7 @@ from distlab.show.canvas.canvas import (
 )
 from distlab.show.canvas.picture import Picture
 from distlab.show.canvas.scale import Ruler, Scale
-from distlab.show.canvas.text import fitted, literal, width_of, wrapped
+from distlab.show.canvas.text import fitted, literal, width_of
 from distlab.show.canvas.theme import MUTED
 from distlab.show.reading.amounts import checked_amount
 from distlab.units import readable_seconds
@@ -34,7 +33,7 @@ __all__ = ["tradeoff"]
 _SIZE, _SMALL, _PITCH, _APART = 10.5, 9.5, 0.42, 0.22
 _HEAD, _FOOT, _LEFT = 0.35, 0.62, 0.95
 _WIDEST, _MOST, _ABOVE = 4.9, 16, 0.28
-_UNDER = "latency without a partition, median of reads and of writes, mean of both"
+_UNDER = "median latency without a partition"
 _EXAMPLE = 'tradeoff({"majority": (0.04, 0.0, "linearizable")})'
 
 
@@ -43,7 +42,7 @@ def tradeoff(stores, *, title: str = "") -> Picture:
 
     stores: name -> (seconds that a call takes without a partition, share of calls that
     the minority answers in one, name of a model, such as "linearizable"), or an object
-    that returns such a dict from `tradeoff()`, such as a survey.
+    that returns such a dict from `tradeoff()`; a survey has reads and writes apart.
 
     Raises: InvalidArgument naming the store that cannot be drawn.
     """
@@ -58,8 +57,7 @@ def _drawn(rows, title):
         bands[round(row[2], 2)].append(row)
     pitch = _PITCH + (_ABOVE if is_narrow() else 0)
     tall = sum(pitch * len(some) + _APART for some in bands.values())
-    under = wrapped(_UNDER, page_width() - 2 * MARGIN, _SMALL)
-    canvas = Canvas(_HEAD + tall + _FOOT + 0.19 * (len(under) - 1), title=title)
+    canvas = Canvas(_HEAD + tall + _FOOT, title=title)
     page, top = canvas.page, canvas.top + _HEAD
     labels = [width_of(row[0], _SIZE, True) for row in rows]
     labels += [width_of(group, _SMALL) for group in groups]
@@ -74,9 +72,8 @@ def _drawn(rows, title):
     ruler.draw(page, top, top + tall)
     heading = {"size": _SMALL, "color": MUTED}
     write(page, MARGIN, top - 0.2, "the minority answers", **heading)
-    for at, words in enumerate(under):
-        x = ends[0] if len(under) == 1 else MARGIN
-        write(page, x, top + tall + 0.4 + 0.19 * at, words, **heading)
+    left = MARGIN if is_narrow() else ends[0]
+    write(page, left, top + tall + 0.4, _UNDER, **heading)
     _draw_bands(page, top, ruler, bands, groups, pitch)
     said = ["Latency without a partition, and calls that the minority answers."]
     said += [

@@ -23,6 +23,7 @@ from distlab.errors import InvalidSchedule
 __all__ = ["Schedule", "Work"]
 
 _BEFORE = {"B": "F", "W": "B"}  # the work that the stage itself has to do before
+_NAMES = {"F": "forward", "B": "backward", "W": "weight gradient"}
 _FROM = {"F": -1, "B": 1}  # offset of the other part of the model that it needs
 
 
@@ -39,6 +40,12 @@ class Work(NamedTuple):
 
     def __str__(self):
         return f"{self.kind}{self.microbatch}" + "'" * self.chunk
+
+    def in_words(self) -> str:
+        """Return it as messages name it, such as "forward of microbatch 5"."""
+        kind = _NAMES.get(self.kind, f"{self.kind!r}")
+        chunk = f" in chunk {self.chunk}" if self.chunk else ""
+        return f"{kind} of microbatch {self.microbatch}{chunk}"
 
 
 @dataclass(frozen=True)
@@ -139,7 +146,10 @@ class Schedule:
             missing = [need for need in self.needs(stage, work) if need not in done]
             other, need = missing[0]
             whose = "its own" if other == stage else f"stage {other}'s"
-            described.append(f"stage {stage} waits with {work} for {whose} {need}")
+            described.append(
+                f"stage {stage}, at the {work.in_words()}, waits for {whose} "
+                f"{need.in_words()}"
+            )
         return f"a deadlock: {'; '.join(described)}."
 
     def held(self, stage: int, kept_for_weights: float = 1) -> list[float]:
@@ -177,22 +187,26 @@ class Schedule:
                 if most_held is not None and held > most_held:
                     raise InvalidSchedule(
                         f"stage {stage} holds the activations of {held} microbatches "
-                        f"after {work}, and {most_held} is the most."
+                        f"after the {work.in_words()}, and {most_held} is the most."
                     )
 
     def _check_stage(self, stage, works, expected):
         seen = set()
         for work in works:
             if work not in expected:
+                chunks = f" and chunks 0 to {self.chunks - 1}" * (self.chunks > 1)
                 raise InvalidSchedule(
-                    f"stage {stage} has {tuple(work)}, and there are microbatches 0 to "
-                    f"{self.microbatches - 1} in chunks 0 to {self.chunks - 1}."
+                    f"stage {stage} has the {work.in_words()}, and there are "
+                    f"microbatches 0 to {self.microbatches - 1}{chunks}."
                 )
             if work in seen:
-                raise InvalidSchedule(f"stage {stage} has {work} twice.")
+                raise InvalidSchedule(f"stage {stage} has the {work.in_words()} twice.")
             seen.add(work)
             for other, need in self.needs(stage, work):
                 if other == stage and need not in seen and need.chunk == work.chunk:
-                    raise InvalidSchedule(f"stage {stage} has {work} before {need}.")
+                    raise InvalidSchedule(
+                        f"stage {stage} has the {work.in_words()} before the "
+                        f"{need.in_words()}."
+                    )
         if missing := sorted(expected - seen):
-            raise InvalidSchedule(f"stage {stage} lacks {missing[0]}.")
+            raise InvalidSchedule(f"stage {stage} lacks the {missing[0].in_words()}.")

@@ -12,7 +12,8 @@ class Refusing(Replica):
         if not self.enough(work):
             return []
         if work.kept is not None:
-            return self.answer(request, work.kept.value)
+            result = work.kept.value if work.call.op == "read" else None
+            return self.answer(request, result)
         copies = [copy for _, copy in work.answers] + [
             self.copies.get(work.call.key, Copy())
         ]

@@ -4,8 +4,7 @@ POINTS = 7.0
 HINT = "stands for several lines"
 REPLACE = {
     "length, count = length_combiner(key, values)": (
-        "lengths, counts = zip(*values, strict=True)\n"
-        "    length, count = sum(lengths), sum(counts)"
+        "lengths, counts = zip(*values)\n    length, count = sum(lengths), sum(counts)"
     ),
 }
 

@@ -97,7 +97,7 @@ const checklist = (points, kept, save) => {
     const had = list.querySelectorAll(":checked").length;
     count.textContent = `You had ${had} of ${points.length}.`;
   };
-  for (const point of points) {
+  for (const { point, html } of points) {
     const box = make("input", "", { type: "checkbox" });
     box.checked = kept.ticked.includes(point);
     box.onchange = () => {
@@ -107,7 +107,7 @@ const checklist = (points, kept, save) => {
       say();
     };
     const label = make("label", "");
-    label.append(box, make("span", point));
+    label.append(box, make("span", "", { innerHTML: html }));
     const item = make("li", "");
     item.append(label);
     list.append(item);
@@ -129,11 +129,14 @@ const upgradeCard = (card) => {
   const save = () =>
     remember(card, { answer: kept.answer, ticked: kept.ticked, of: points.length });
   const details = card.querySelector("details");
-  const points = Array.from(details.querySelectorAll("li"), (li) => li.textContent);
+  const points = Array.from(details.querySelectorAll("li"), (li) => ({
+    point: li.dataset.point,
+    html: li.innerHTML,
+  }));
   const link = details.querySelector("a");
   link.onclick = follow;
   card.setAttribute("role", "group");
-  card.setAttribute("aria-label", card.querySelector(".question").textContent);
+  card.setAttribute("aria-label", card.querySelector(".question").textContent.replaceAll("$", ""));
 
   const field = make("textarea", "", { value: kept.answer });
   const label = make("label", "Your answer", { className: "answer" });
