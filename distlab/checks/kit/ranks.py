@@ -148,8 +148,7 @@ def on_ranks(
     limit_s, began_s = seconds(), time.monotonic()
     most_s = min(_BUSY * limit_s, _deadline.get() - began_s)
     how = {"modules": (probe.__module__,), "without": tuple(without), "kept": True}
-    how["most_s"] = most_s
-    relaying = Relaying(answers, fabric, **how)
+    relaying = Relaying(answers, fabric, most_s=most_s, **how)
     try:
         each = [(own_input,) for own_input in inputs]
         how = {"args": (function, *args), "own_args": each, "relayed": relaying}
