@@ -206,7 +206,9 @@ class ServerHandle:
             os.kill(pid, number)
 
     def said(self) -> str:
-        """Return the text that the server has written to stdout and stderr."""
+        """Return what the server has written to stdout and stderr; "" once closed."""
+        if self.errors is None:
+            return ""
         return os.pread(self.errors, 100_000, 0).decode(errors="replace").strip()
 
     def failure(self) -> ProcessServerFailed:
@@ -231,7 +233,9 @@ class ServerHandle:
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        os.close(self.errors)
+        if self.errors is not None:
+            os.close(self.errors)
+            self.errors = None
 
 
 class _ForkedProcess:

@@ -144,6 +144,8 @@ try:
 except ProcessServerFailed as error:
     print(error)
 assert world.run(rank_of).results == [0, 1]
+kill_server()
+run(rank_of, 2)  # by a new server
 world.close()
 """
 
