@@ -206,7 +206,7 @@ class ServerHandle:
             os.kill(pid, number)
 
     def said(self) -> str:
-        """Return what the server has written to stdout and stderr; "" once closed."""
+        """Return the server's text on stdout and stderr; "" once it is closed."""
         if self.errors is None:
             return ""
         return os.pread(self.errors, 100_000, 0).decode(errors="replace").strip()
