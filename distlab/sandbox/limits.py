@@ -1,7 +1,7 @@
 """Resource limits of a submission, and the measurements that enforce them.
 
 Memory is what its processes have, and what is in files in memory, open or mounted: a
-control group would count both, but nobody may make one on most machines.
+control group would count both, but most machines let no user make one.
 """
 
 import os
@@ -9,6 +9,7 @@ import re
 import resource
 from collections import Counter
 from collections.abc import Iterable
+from stat import S_ISDIR, S_ISREG
 from typing import NamedTuple
 
 from distlab.processes.memory import resident_bytes
@@ -84,8 +85,9 @@ class Mounts:
     _OWN = ("/tmp", "/dev/shm")  # new in every notebook, and in every fork of a check
 
     def __init__(self):
-        self._points = Counter(point for point, _ in _mounts_of("self"))
-        self._devices = {device for _, device in _mounts_of("self")}
+        mounts = _mounts_of("self")
+        self._points = Counter(point for point, _ in mounts)
+        self._devices = {device for _, device in mounts}
 
     def bytes_in_files(self, pids: Iterable[int]) -> int:
         """Return the bytes of the files in memory that processes can reach.
@@ -122,7 +124,8 @@ class Mounts:
         """Add what is in the file system of an open file, or in the file alone."""
         try:
             found = os.stat(path)
-            if found.st_dev in self._devices or found.st_dev in devices:
+            kept = found.st_dev in self._devices or found.st_dev in devices
+            if kept or not (S_ISREG(found.st_mode) or S_ISDIR(found.st_mode)):
                 return
             system = os.statvfs(path)
         except OSError:

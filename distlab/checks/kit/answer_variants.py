@@ -23,7 +23,7 @@ from pathlib import Path
 
 from distlab.errors import DistlabError
 
-__all__ = ["Variant", "concerned", "read_variants"]
+__all__ = ["Variant", "concerned", "names_in", "read_variants"]
 
 _MARKERS = re.compile(r"^[ \t]*### (BEGIN|END) SOLUTION\n?", re.MULTILINE)
 _SETTINGS = {"POINTS": None, "HINT": None, "REPLACE": {}}
@@ -68,7 +68,7 @@ def concerned(cells: dict[str, str], changed: Set[str]) -> set[str]:
     """
     affected, found = set(), set(changed)
     for name, source in cells.items():
-        if name in changed or _names(source) & affected:
+        if name in changed or names_in(ast.parse(source)) & affected:
             found.add(name)
             affected.update(*map(_defined, ast.parse(source).body))
     return found
@@ -145,7 +145,7 @@ def _placed(path, cells, source, code):
     anew = set().union(*map(_defined, code))
     kept = {name: _without(cell, anew) for name, cell in cells.items()}
     changed = [name for name in cells if kept[name] != cells[name]]
-    known = set().union(*(_names(cell) for cell in cells.values()))
+    known = set().union(*(names_in(ast.parse(cell)) for cell in cells.values()))
     if anew and not changed and not anew & known:
         raise DistlabError(
             f"{path} defines {', '.join(sorted(anew))}, which is in no cell of the "
@@ -170,8 +170,9 @@ def _text(source, statement):
     return "\n".join(source.splitlines()[first - 1 : statement.end_lineno])
 
 
-def _names(cell):
-    return {each.id for each in ast.walk(ast.parse(cell)) if isinstance(each, ast.Name)}
+def names_in(node: ast.AST) -> set[str]:
+    """Return the names that are used or assigned in a syntax tree."""
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
 
 
 def _defined(statement):

@@ -198,14 +198,11 @@ def grade_notebook(
     filled: dict[str, str],
     row: AnswerRow,
     steps: Set[str] | None = None,
-    *,
-    others: bool = True,
 ) -> dict:
     """Run a notebook's locked cells and its solution and grade cells, some as `filled`.
 
     row: gets the points, and the verdicts that do not pass.
     steps: the grade cells to run, until one shows the row's hint. None: run them all.
-    others: True if the row gets the points of the other grade cells, too.
 
     Returns: the notebook's names.
     """
@@ -216,7 +213,7 @@ def grade_notebook(
             if _is(cell, "grade") and steps is not None:
                 points = cell["metadata"]["nbgrader"]["points"]
                 if name not in steps:  # there it does what the solution does
-                    row.points += points * others
+                    row.points += points
                     continue
                 if row.hint and row.hint in row.met:
                     row.open_points += points

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from distlab.checks.kit.answer_variants import concerned
+from distlab.checks.kit.answer_variants import concerned, names_in
 from distlab.checks.kit.check_proof import AnswerRow, grade_notebook, notebook_parts
 from distlab.errors import DistlabError
 
@@ -118,23 +118,20 @@ def survivors(
     for number, mutant in enumerate(todo):
         show(number, len(todo), mutant.cell)
         filled = answers | public | {mutant.cell: mutant.source}
-        steps = concerned(sources | filled, {mutant.cell})
-        if all(
-            _passes(cells, filled, step, points[step])
-            for step in points
-            if step in steps
-        ):
+        used = concerned(sources | filled, {mutant.cell})
+        steps = [step for step in points if step in used]
+        if all(_passes(cells, filled, step, sum(points.values())) for step in steps):
             yield mutant
 
 
-def _passes(cells, filled, step, points):
-    """Return True if a step gets its points."""
-    row = AnswerRow(step, points, "")
+def _passes(cells, filled, step, most):
+    """Return True if a step gets its points. most: those of all steps together."""
+    row = AnswerRow(step, most, "")
     try:
-        grade_notebook(cells, filled, row, {step}, others=False)
+        grade_notebook(cells, filled, row, {step})
     except DistlabError:
         return False  # a cell that cannot be run
-    return row.points == points
+    return row.points == most
 
 
 def _mutants(name, source):
@@ -187,24 +184,20 @@ def _independent(one, other):
     both = [*ast.walk(one), *ast.walk(other)]
     if any(isinstance(node, ast.Yield | ast.YieldFrom) for node in both):
         return False
-    return not (_written(one) & _names(other) or _written(other) & _names(one))
+    return not (_written(one) & names_in(other) or _written(other) & names_in(one))
 
 
 def _written(statement):
     """Return the names of what a statement may change: targets, and what it calls."""
     targets = getattr(statement, "targets", [getattr(statement, "target", statement)])
-    found = set().union(*(_names(each) - _indices(each) for each in targets))
+    found = set().union(*(names_in(each) - _indices(each) for each in targets))
     calls = [node.func for node in ast.walk(statement) if isinstance(node, ast.Call)]
-    return found.union(*map(_names, calls))
+    return found.union(*map(names_in, calls))
 
 
 def _indices(target):
     found = (node for node in ast.walk(target) if isinstance(node, ast.Subscript))
-    return set().union(*(_names(node.slice) for node in found))
-
-
-def _names(node):
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return set().union(*(names_in(node.slice) for node in found))
 
 
 def _changes(node):

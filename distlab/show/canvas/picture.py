@@ -81,14 +81,19 @@ class Picture:
             )
         return target.getvalue()
 
-    def _repr_mimebundle_(self, include=None, exclude=None):
+    def pixels(self) -> dict[str, str]:
+        """Return the bundle of an image and the alternative text, without a page."""
         from base64 import b64encode
-        from html import escape
 
         data = b64encode(self._drawn("png")).decode()
+        return {"image/png": data, "text/plain": self.alt}
+
+    def _repr_mimebundle_(self, include=None, exclude=None):
+        from html import escape
+
+        bundle = self.pixels()
         image = (
-            f'<img alt="{escape(self.alt)}" src="data:image/png;base64,{data}" '
-            'style="max-width:100%">'
+            f'<img alt="{escape(self.alt)}" '
+            f'src="data:image/png;base64,{bundle["image/png"]}" style="max-width:100%">'
         )
-        html = html_of(self.canvases(), self.alt, image)
-        return {"text/html": html, "image/png": data, "text/plain": self.alt}
+        return {"text/html": html_of(self.canvases(), self.alt, image), **bundle}

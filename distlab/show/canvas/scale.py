@@ -9,7 +9,7 @@ from distlab.show.canvas.canvas import inside, strokes, write
 from distlab.show.canvas.text import width_of
 from distlab.show.canvas.theme import MUTED
 
-__all__ = ["Ruler", "Scale", "readable_number", "round_numbers"]
+__all__ = ["Ruler", "Scale", "readable_number", "round_numbers", "share"]
 
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -35,6 +35,13 @@ def readable_number(number: float) -> str:
     return f"10{power}" if mantissa == "1" else f"{mantissa}×10{power}"
 
 
+def share(number: float, low: float, high: float, *, log: bool) -> float:
+    """Return the position of a number between two others, from 0 to 1."""
+    if log:
+        return math.log(number / low) / math.log(high / low)
+    return (number - low) / (high - low)
+
+
 class Scale:
     """One axis of measured numbers.
 
@@ -55,9 +62,7 @@ class Scale:
 
     def share(self, number: float) -> float:
         """Return the position of a number along the axis, from 0 to 1."""
-        if self.log:
-            return math.log(number / self.low) / math.log(self.high / self.low)
-        return (number - self.low) / (self.high - self.low)
+        return share(number, self.low, self.high, log=self.log)
 
     def ticks(self, about: int) -> list[float]:
         """Return round numbers between the ends."""

@@ -12,6 +12,7 @@ from html import escape
 from distlab.show import assets
 from distlab.show.assets import style
 from distlab.show.canvas.canvas import WIDTHS
+from distlab.show.canvas.scale import share
 from distlab.show.canvas.theme import DARK, INK, MUTED, PAPER
 
 __all__ = ["html_of"]
@@ -110,7 +111,7 @@ class _SvgPage:
             for panel in self.canvas.panels
             for mark in sorted(panel.marks, key=lambda mark: mark.zorder)
         ]
-        patterns = "".join(self.patterns.values())
+        patterns = "".join(drawn for _, drawn in self.patterns.values())
         return (
             f'<svg class="w{number}" viewBox="{box}" aria-hidden="true">'
             f"{patterns}{''.join(drawn)}</svg>"
@@ -120,7 +121,7 @@ class _SvgPage:
         """Return a place of a panel in pixels."""
         left, top, width, height = panel.box
         across, up = (
-            _share(value, ends, log)
+            share(value, *ends, log=log)
             for value, ends, log in zip(
                 (x, y), (panel.x, panel.y), panel.log, strict=True
             )
@@ -160,19 +161,18 @@ class _SvgPage:
     def _filled(self, look):
         """Return the fill of a hatching, and keep its pattern."""
         sign, own = look["hatch"][0], (look["hatch"][0], look["color"], look["edge"])
-        name = f"{self.name}-{len(self.patterns)}"
         if own not in self.patterns:
+            name = f"{self.name}-{len(self.patterns)}"
             lines = 'fill="none" ' if sign != "." else f'fill="{_css(look["edge"])}" '
             color = _css(look["color"])
-            self.patterns[own] = (
+            drawn = (
                 f'<pattern id="{name}" width="6" height="6" '
                 'patternUnits="userSpaceOnUse">'
                 f'<path d="M0 0h6v6h-6z" fill="{color}"/><path d="{_HATCHES[sign]}" '
                 f'{lines}stroke="{_css(look["edge"])}" stroke-width=".9"/></pattern>'
             )
-        else:
-            name = f"{self.name}-{list(self.patterns).index(own)}"
-        return f"url(#{name})"
+            self.patterns[own] = name, drawn
+        return f"url(#{self.patterns[own][0]})"
 
     def _strokes(self, panel, mark):
         colors = mark.look["color"]
@@ -250,10 +250,3 @@ def _edge(look):
     dashes = f' stroke-dasharray="{3 * width:.1f} {2 * width:.1f}"'
     dashes *= look.get("dashed", False)
     return f' stroke="{_css(color)}" stroke-width="{width:.2g}"{dashes}'
-
-
-def _share(value, ends, log):
-    first, last = ends
-    if log:
-        return math.log(value / first) / math.log(last / first)
-    return (value - first) / (last - first)
