@@ -5,9 +5,11 @@ third Comm call. A step is the rank's n-th Comm call, counted from 1, the same n
 that its trace events have; step 0 is the moment before its function begins.
 
 Workers of a data job have tasks instead of steps: `KillWorker(worker=1, task=3)`. Nodes
-that exchange messages have only the time: `Split(0.5, [0], [1, 2])`, `Crash(1, 0.5)`.
+that exchange messages have only the time: `Split(0.5, [0], [1, 2])`, `Crash(1, 0.5)`,
+`Cut(0.5, 0, 1)`, `Pause(1, 0.5, 2.0)`, `ClockJump(1, 0.5, -3600.0)`.
 """
 
+import math
 import random
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,13 +18,17 @@ from itertools import pairwise
 from distlab.errors import InvalidArgument
 
 __all__ = [
+    "ClockDrift",
+    "ClockJump",
     "Corrupt",
     "Crash",
+    "Cut",
     "Fault",
     "Hang",
     "Kill",
     "KillWorker",
     "NodeFault",
+    "Pause",
     "Slow",
     "SlowWorker",
     "Split",
@@ -163,15 +169,65 @@ class Crash:
     """A crash of `node` at `at_s`, which loses all that it had not saved.
 
     until_s: the time of its restart from its saved state; None for never.
+    loses: what its disk loses: "" nothing, as when its process is killed; "unsynced"
+        every write that no finished `Sync` covers, as by a power loss; "last write",
+        as by a disk that reports it too early; "disk" everything.
     """
 
     node: int
     at_s: float
     until_s: float | None = None
+    loses: str = ""
+
+
+@dataclass(frozen=True)
+class Cut:
+    """A link that is cut in one direction from `at_s` on: from node `src` to `dst`.
+
+    until_s: the time at which it heals; None for never.
+    """
+
+    at_s: float
+    src: int
+    dst: int
+    until_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A pause of `node` from `at_s` to `until_s`: it does nothing, and then goes on.
+
+    Messages and timers wait for it, as in a long garbage collection.
+    """
+
+    node: int
+    at_s: float
+    until_s: float
+
+
+@dataclass(frozen=True)
+class ClockJump:
+    """A jump of the clock of `node` at `at_s` by `by_s` seconds, forward or back.
+
+    Its timers do not jump.
+    """
+
+    node: int
+    at_s: float
+    by_s: float
+
+
+@dataclass(frozen=True)
+class ClockDrift:
+    """A clock of `node`, and its timers, that run at `rate` seconds a second."""
+
+    node: int
+    rate: float
 
 
 Fault = Kill | Hang | Slow | Corrupt
-NodeFault = Split | Crash
+NodeFault = Split | Crash | Cut | Pause | ClockJump | ClockDrift
+LOSSES = ("", "unsynced", "last write", "disk")
 WorkerFault = KillWorker | SlowWorker
 
 
@@ -259,10 +315,11 @@ def check_node_faults(
     for fault in faults:
         if not isinstance(fault, NodeFault):
             raise InvalidArgument(
-                f"faults takes Split and Crash, and got {fault!r}. "
+                f"faults takes Split, Crash, Cut, Pause, ClockJump and ClockDrift, and "
+                f"got {fault!r}. "
                 "For example: faults=[Split(0.5, [0], [1, 2], until_s=2.0)]"
             )
-        named = sum(fault.sides, ()) if isinstance(fault, Split) else (fault.node,)
+        named = _named_by(fault)
         for node in named:
             if not _whole(node) or not 0 <= node < nodes:
                 raise InvalidArgument(
@@ -270,17 +327,39 @@ def check_node_faults(
                     f"{nodes - 1}."
                 )
         if len(set(named)) < len(named):
-            raise InvalidArgument(f"{fault} names a node twice; it is on one side.")
-        _check_times(fault)
+            raise InvalidArgument(f"{fault} names a node twice.")
+        _check_amounts(fault)
+        if not isinstance(fault, ClockDrift):
+            _check_times(fault)
     _check_one_death_at_a_time([f for f in faults if isinstance(f, Crash)])
     return faults
 
 
+def _named_by(fault):
+    if isinstance(fault, Split):
+        return sum(fault.sides, ())
+    return (fault.src, fault.dst) if isinstance(fault, Cut) else (fault.node,)
+
+
+def _check_amounts(fault):
+    if isinstance(fault, Crash) and fault.loses not in LOSSES:
+        known = ", ".join(map(repr, LOSSES))
+        raise InvalidArgument(f"{fault}: loses is one of {known}.")
+    if isinstance(fault, ClockJump) and not (
+        _real(fault.by_s) and math.isfinite(fault.by_s)
+    ):
+        raise InvalidArgument(f"{fault}: by_s is a number of seconds.")
+    drifts = isinstance(fault, ClockDrift)
+    if drifts and not (_real(fault.rate) and 0 < fault.rate < 100):
+        raise InvalidArgument(f"{fault}: rate is above 0 and below 100; 1 is exact.")
+
+
 def _check_times(fault):
-    times = [fault.at_s] if fault.until_s is None else [fault.at_s, fault.until_s]
+    until_s = getattr(fault, "until_s", None)
+    times = [fault.at_s] if until_s is None else [fault.at_s, until_s]
     if not all(_real(time) and 0 <= time < float("inf") for time in times):
         raise InvalidArgument(f"{fault}: at_s and until_s are seconds from the start.")
-    if fault.until_s is not None and fault.until_s <= fault.at_s:
+    if until_s is not None and until_s <= fault.at_s:
         raise InvalidArgument(f"{fault} ends before it begins.")
 
 

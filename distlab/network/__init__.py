@@ -15,6 +15,7 @@ from distlab.network.client import Client
 from distlab.network.cluster.cluster import Cluster, run
 from distlab.network.delivery import Delivery
 from distlab.network.node import (
+    Append,
     CancelTimer,
     Effect,
     Node,
@@ -24,6 +25,9 @@ from distlab.network.node import (
     Save,
     Send,
     SetTimer,
+    Sync,
+    Truncate,
+    session_of,
 )
 from distlab.network.outcome import Outcome
 from distlab.network.schedules.replay import replay
@@ -32,6 +36,7 @@ from distlab.network.schedules.search import search
 from distlab.network.virtual_clock import simulate
 
 __all__ = [
+    "Append",
     "CancelTimer",
     "Client",
     "Cluster",
@@ -46,8 +51,11 @@ __all__ = [
     "Save",
     "Send",
     "SetTimer",
+    "Sync",
+    "Truncate",
     "replay",
     "run",
     "search",
+    "session_of",
     "simulate",
 ]

@@ -32,6 +32,8 @@ class Client:
     pause_s: the pause between a response and the next call.
     timeout_s: its time-out: a response that comes later is dropped, and the operation's
         outcome is unknown.
+    retries: how often it asks again, with the same request: the node that a refusal
+        names, or, after a time-out, the next one. Its operation ends with the last.
     """
 
     node: int
@@ -39,6 +41,7 @@ class Client:
     start_s: float = 0.0
     pause_s: float = 0.0
     timeout_s: float = 1.0
+    retries: int = 0
 
 
 class CallSequence:

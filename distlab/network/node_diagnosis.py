@@ -45,7 +45,8 @@ __all__ = [
 
 MOST_TO_ITSELF = 1000  # messages that a node may send to itself within one step
 _ROOM, _EFFECTS_ROOM = 60, 300
-_EFFECTS = "Effects are Send, SetTimer, CancelTimer, Reply, Refuse, Save and Note"
+_EFFECTS = "Effects are Send, SetTimer, CancelTimer, Reply, Refuse, Save, Append, "
+_EFFECTS += "Truncate, Sync and Note"
 
 
 def _failure(node, method, headline, *, cause, frames=(), hint=()):
@@ -94,6 +95,8 @@ def _occasion(method, args):
         return f"as it took '{shorten(describe(message), _ROOM)}' from node {sender}"
     if method == "on_timer":
         return f"as its timer {args[0]!r} ran out"
+    if method == "on_synced":
+        return f"as its sync {args[0]!r} had finished"
     return "as it was made"
 
 

@@ -15,20 +15,24 @@ from collections.abc import Callable, Hashable, Iterable
 from functools import lru_cache
 from itertools import islice
 from reprlib import repr as briefly
-from typing import Any
+from typing import Any, get_args
 
 from distlab.errors import InvalidArgument
 from distlab.network.copies import ATOMS, NotPlain, plain_copy
 from distlab.network.node import (
+    Append,
     CancelTimer,
     Effect,
     Node,
     Note,
+    Peers,
     Refuse,
     Reply,
     Save,
     Send,
     SetTimer,
+    Sync,
+    Truncate,
 )
 from distlab.network.node_diagnosis import never_returned, no_effects, nonsense, raised
 from distlab.network.watchdog import NeverReturned
@@ -37,12 +41,13 @@ from distlab.trace import Call
 __all__ = ["NodeHost", "check_nodes", "make_node"]
 
 _MOST_NODES, _MOST_EFFECTS = 10_000, 100_000
-_KINDS = (Send, SetTimer, CancelTimer, Reply, Refuse, Save, Note)
+_KINDS = get_args(Effect)
 _ARGUMENTS = {
     "on_start": ("saved",),
     "on_client": ("request", "call"),
     "on_message": ("sender", "message"),
     "on_timer": ("name",),
+    "on_synced": ("token",),
 }
 
 
@@ -96,6 +101,10 @@ class NodeHost:
         """Fire a timer."""
         return self._call("on_timer", (name,))
 
+    def synced(self, token: Hashable) -> list[Effect]:
+        """Report that the disk has written all that a `Sync` covers."""
+        return self._call("on_synced", (token,))
+
     def _call(self, method, args):
         returned, where = None, (self.me, self.kind, method, args)
         try:
@@ -139,13 +148,19 @@ class NodeHost:
                     effects[at], gone = None, True
                 else:
                     raise _no_such_request(where, effect)
+                if kind is Refuse and effect.to is not None:
+                    self._check_redirect(effect, where)
                 if kind is Reply:
                     result = _copied(effect.result, "answered", where)
                     effects[at] = effects[at] and Reply(request, result)
             elif kind is SetTimer or kind is CancelTimer:
                 _check_timer(effect, where)
-            elif kind is Save:
+            elif kind is Save or kind is Append:
                 effects[at] = _saved(effect, where)
+            elif kind is Truncate:
+                _check_length(effect, where)
+            elif kind is Sync:
+                _check_name("a sync", effect.token, where)
             elif kind is not Note:
                 raise nonsense(*where, *no_effects(returned, effect))
         return [effect for effect in effects if effect is not None] if gone else effects
@@ -154,8 +169,13 @@ class NodeHost:
         """Return True if a request may be from before a crash: its reply is dropped."""
         return self._restarted and type(request) is int and request not in self._given
 
+    def _check_redirect(self, effect, where):
+        if type(effect.to) is not int or not 0 <= effect.to < self.nodes:
+            raise self._no_such_node(where, effect)
+
     def _no_such_node(self, where, effect):
-        what = f"sent a message to node {briefly(effect.to)}"
+        verb = "sent a message" if type(effect) is Send else "sent a client on"
+        what = f"{verb} to node {briefly(effect.to)}"
         others = f"Its peers are {', '.join(map(str, self.node.peers))}."
         if self.nodes == 1:
             others = "It has no peers."
@@ -180,20 +200,36 @@ def _copied(value, verb, where):
 
 def _saved(effect, where):
     name, value = effect
+    _check_file(name, where)
+    return type(effect)(name, _copied(value, "saved", where))
+
+
+def _check_file(name, where):
     if type(name) is not str:
         what = f"saved a value under the name {briefly(name)}"
         hint = "The name is a string: Save('log', self.log)."
         raise nonsense(*where, what, hint)
-    return Save(name, _copied(value, "saved", where))
+
+
+def _check_length(effect, where):
+    _check_file(effect.name, where)
+    if type(effect.length) is not int or effect.length < 0:
+        what = f"cut {effect.name!r} to {briefly(effect.length)} items"
+        hint = "The length is a number from 0 on: Truncate('log', 3) keeps three."
+        raise nonsense(*where, what, hint)
+
+
+def _check_name(thing, name, where):
+    try:
+        hash(name)
+    except TypeError:
+        what = f"named {thing} {briefly(name)}"
+        hint = f"A list or a dict names no {thing.split()[1]}. A string, a number or a "
+        raise nonsense(*where, what, hint + "tuple can.") from None
 
 
 def _check_timer(effect, where):
-    try:
-        hash(effect.name)
-    except TypeError:
-        what = f"named a timer {briefly(effect.name)}"
-        hint = "A list or a dict names no timer. A string, a number or a tuple can."
-        raise nonsense(*where, what, hint) from None
+    _check_name("a timer", effect.name, where)
     if type(effect) is SetTimer:
         after_s = effect.after_s
         real = isinstance(after_s, int | float) and not isinstance(after_s, bool)
@@ -214,7 +250,7 @@ def _no_such_request(where, effect):
 
 def _as_yielded(effect):
     """Return a copy of a yielded effect, before its node changes a value in it."""
-    if type(effect) in (Send, Save, Reply) and type(effect[1]) not in ATOMS:
+    if type(effect) in (Send, Save, Append, Reply) and type(effect[1]) not in ATOMS:
         try:
             return type(effect)(effect[0], plain_copy(effect[1]))
         except (NotPlain, RecursionError):
@@ -240,7 +276,7 @@ def make_node(make: Callable, me: int, nodes: int) -> Node:
     Raises: InvalidArgument if `make` has another signature, or returns no Node;
     NodeFailed if it raised.
     """
-    peers = tuple(other for other in range(nodes) if other != me)
+    peers = Peers(me, nodes)
     if isinstance(make, Node):
         raise InvalidArgument(
             f"every node needs an object of its own, and got one, {make!r}. "

@@ -401,7 +401,7 @@ def test_nodes_that_find_no_end_are_stopped(monkeypatch):
         ({"faults": [Split(-1, [0])]}, "seconds from the start"),
         ({"faults": [Crash(5, 0.1)]}, "names node 5"),
         ({"faults": [Crash(1, 0.1), Crash(1, 0.2)]}, "the node is dead already"),
-        ({"faults": "crash"}, "takes Split and Crash"),
+        ({"faults": "crash"}, "takes Split, Crash, Cut"),
         ({"delivery": 0.1}, "delivery is 0.1"),
         ({"delivery": Delivery(delay_s=0.1)}, "the shortest and the longest time"),
         ({"delivery": Delivery(delay_s=(2, 1))}, "above the longest"),

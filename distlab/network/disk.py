@@ -1,0 +1,71 @@
+"""`MemoryDisk`: a node's disk in a simulation or a search, and its losses in a crash.
+
+Each write is kept with how to undo it until a sync covers it, and the last one always,
+so a write costs no more on a long list than on a short one.
+"""
+
+from typing import Any
+
+from distlab.network.node import Append, Save, Truncate
+
+__all__ = ["MemoryDisk"]
+
+_ABSENT = ()
+
+
+class MemoryDisk:
+    """A disk: name -> value, of an `Append` a list.
+
+    journal: the last writes, oldest first, as (name, kind, what they replaced).
+    unsynced: how many of them no finished sync covers.
+    """
+
+    __slots__ = ("journal", "unsynced", "values")
+
+    def __init__(self):
+        self.values: dict[str, Any] = {}
+        self.journal: list[tuple] = []
+        self.unsynced = 0
+
+    def write(self, effect: Save | Append | Truncate) -> None:
+        """Carry out a write."""
+        name, what = effect
+        kind, values = type(effect), self.values
+        if kind is Save:
+            undo = (name, "value", (values[name],) if name in values else _ABSENT)
+            values[name] = what
+        elif kind is Append:
+            undo = (name, "item", _ABSENT)
+            values.setdefault(name, []).append(what)
+        else:
+            kept = values.get(name, [])
+            undo = (name, "tail", tuple(kept[what:]))
+            del kept[what:]
+        self.journal.append(undo)
+        self.unsynced += 1
+        del self.journal[: -max(self.unsynced, 1)]
+
+    def synced(self, covered: int) -> None:
+        """Note that a sync has finished that covers the first unsynced writes."""
+        self.unsynced -= covered
+        del self.journal[: -max(self.unsynced, 1)]
+
+    def lose(self, what: str) -> None:
+        """Lose what a crash takes: see `loses` of `distlab.faults.Crash`."""
+        if what == "disk":
+            self.values, self.journal = {}, []
+        else:
+            count = {"": 0, "unsynced": self.unsynced, "last write": 1}[what]
+            for _ in range(min(count, len(self.journal))):
+                self._undo(*self.journal.pop())
+        self.unsynced = min(self.unsynced, len(self.journal))
+
+    def _undo(self, name, kind, before):
+        if kind == "item":
+            self.values[name].pop()
+        elif kind == "tail":
+            self.values.setdefault(name, []).extend(before)
+        elif before:
+            (self.values[name],) = before
+        else:
+            del self.values[name]
