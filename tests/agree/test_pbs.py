@@ -114,7 +114,8 @@ def test_overlapping_quorums_never_read_a_stale_value():
     for n in (1, 2, 3, 5):
         for r, w in itertools.product(range(1, n + 1), repeat=2):
             for each in delays if r + w > n else ():
-                assert pbs.staleness(n, r, w, each, trials=500).probability == 1
+                predicted = pbs.staleness(n, r, w, each, trials=500)
+                assert predicted.probability == 1 and predicted.visible_after_s() == 0
     assert "R + W > N" in repr(pbs.staleness(3, 2, 2, "WAN", trials=10))
 
 
