@@ -164,8 +164,8 @@ def staleness(
 
     n, r, w: replicas; responses a read, and acknowledgements a write waits for. With
     r + w > n every read is consistent, in this model. delays: or a name in `CLUSTERS`.
-    t_s: a number of seconds, or an array. trials: of a million, 1000 are beyond the 99.9th
-    percentile; with another seed it moves by 1 to 5 percent.
+    t_s: a number of seconds, or an array. trials: of a million, 1000 are beyond the
+    99.9th percentile; it moves by 1 to 5 percent with another seed.
 
     Raises: InvalidArgument.
     Cost: a million trials with n = 3 take half a second, and 24 bytes each.
