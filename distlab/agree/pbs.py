@@ -71,7 +71,7 @@ class Wars:
             if not isinstance(latest, DelayDistribution):
                 raise InvalidArgument(
                     f"{name}={latest!r} is no distribution of delays. For example: "
-                    "network.delays.Exponential(0.01)"
+                    "Exponential(0.01), from distlab.network.delays"
                 )
             object.__setattr__(self, name, latest)
         check_seconds("remote_s", self.remote_s)
@@ -113,7 +113,7 @@ class PredictedStaleness:
         object.__setattr__(self, "probability", self.consistent(self.t_s))
 
     def __repr__(self) -> str:
-        always = " (R + W > N)" if self.r + self.w > self.n else ""
+        always = " (always: R + W > N)" if self.r + self.w > self.n else ""
         times = self.visible_after_s(), self.read_s(), self.write_s()
         visible, read, write = map(readable_seconds, times)
         return (

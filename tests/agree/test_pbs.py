@@ -116,7 +116,7 @@ def test_overlapping_quorums_never_read_a_stale_value():
             for each in delays if r + w > n else ():
                 predicted = pbs.staleness(n, r, w, each, trials=500)
                 assert predicted.probability == 1 and predicted.visible_after_s() == 0
-    assert "R + W > N" in repr(pbs.staleness(3, 2, 2, "WAN", trials=10))
+    assert "always: R + W > N" in repr(pbs.staleness(3, 2, 2, "WAN", trials=10))
 
 
 def clients(writes, every_s, pause_s):
