@@ -12,6 +12,7 @@ always share a replica, so no two sides of a partition can both have one.
 
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple
 
 from distlab.agree.stores.store import NOTHING, Copy, Store, Version
@@ -180,17 +181,19 @@ class Quorum(Store):
         work.heard[sender] = copy  # by sender: a message that comes twice counts once
         if not work.replied:
             yield from self._go_on(request, work)
-        if work.replied and self.is_finished(work):
-            self.work.pop(request, None)
-            yield CancelTimer(request)
+        if work.replied and self._is_finished(work):
+            yield from self._end(request, work)
 
-    def is_finished(self, work: Coordination) -> bool:
-        """Return True if no more replies to this call, now replied to, are needed."""
+    def _is_finished(self, work):
         return work.chosen is None or len(work.heard) >= self.replicas
+
+    def _end(self, request, work):
+        self.work.pop(request, None)
+        yield CancelTimer(request)
 
     def _go_on(self, request, work):
         if work.chosen is not None:
-            if len(work.heard) >= self.acknowledgements(work):
+            if len(work.heard) >= self._needed(work):
                 yield from self.answer(request, work.chosen)
         elif work.call.op == "read":
             newest = self.newest(work.heard)
@@ -202,7 +205,7 @@ class Quorum(Store):
             heard = [*work.heard.values(), self._copy(work.call.key)]
             yield from self.have_kept(request, self.written(heard, work.call.value))
 
-    def acknowledgements(self, work: Coordination) -> int:
+    def _needed(self, work):
         """Return the number of replicas that must have a copy before the response."""
         return self.writes
 
@@ -221,7 +224,7 @@ class Quorum(Store):
         """
         if len(heard) < self.reads:
             return None
-        return max(heard.values(), key=lambda copy: copy.version)
+        return reduce(self.merged, heard.values())
 
     def found(self, request: int, copy: Copy) -> Iterator[Effect]:
         """Go on with a read that has found the newest copy: write it back first."""
