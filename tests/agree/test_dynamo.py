@@ -1,0 +1,349 @@
+"""The Dynamo-style store: each mechanism on and off, by hand, by search and for real."""
+
+from functools import partial
+
+import pytest
+from by_hand import Hands, cut_off
+from stores import wait_until
+
+from distlab.agree import KeyValue, check_linearizable
+from distlab.agree.stores.dynamo import DynamoStore, LastWrite, preference_list
+from distlab.agree.stores.store import NOTHING
+from distlab.errors import InvalidArgument
+from distlab.faults import Crash, Split
+from distlab.network import Client, Cluster, Delivery, search, simulate
+from distlab.trace import Call
+
+WRITE, READ = Call("write", "y", 1), Call("read", "y")
+HOMES, OTHERS = (0, 1, 2), (3, 4)  # of "y", on a ring of five
+SLOPPY = partial(DynamoStore, sloppy=True)
+HANDOFF = partial(DynamoStore, sloppy=True, handoff=True)
+
+
+def linearizable(outcome):
+    return check_linearizable(outcome.history, KeyValue())
+
+
+def held(hands, node, key="y"):
+    copy = hands.nodes[node].copies.get(key)
+    return copy and copy.value
+
+
+def kinds(hands):
+    return sorted(type(message).__name__ for _, _, message in hands.mail)
+
+
+def cut_write(make, node=3):
+    """A store whose three homes of y do not hear of a write at another node."""
+    hands = Hands(make, nodes=5)
+    request = hands.ask(node, *WRITE)
+    for _ in range(3):
+        hands.deliver(cut_off(*OTHERS))
+        hands.timers = {t: 1 for t in hands.timers if t[1] != "handoff"}
+        hands.ring()
+    return hands, request
+
+
+def test_a_key_has_n_homes_in_ring_order_and_every_node_has_about_as_many_keys():
+    lists = [preference_list(f"key {n}", 5) for n in range(2000)]
+    assert {tuple(sorted(each)) for each in lists} == {(0, 1, 2, 3, 4)}
+    assert all((b - a) % 5 == 1 for each in lists for a, b in zip(each, each[1:]))  # noqa: RUF007, B905
+    homes = [sum(n in each[:3] for each in lists) for n in range(5)]
+    assert all(abs(count - 1200) < 120 for count in homes)
+    assert preference_list("y", 5) == (*HOMES, *OTHERS)
+
+
+@pytest.mark.parametrize("node", range(5))
+def test_any_node_coordinates_and_only_the_homes_keep_a_copy(node):
+    hands = Hands(DynamoStore, nodes=5)
+    assert hands.call(node, *WRITE) is None
+    assert [held(hands, n) for n in range(5)] == [1, 1, 1, None, None]
+    assert [hands.call(n, *READ) for n in range(5)] == [1] * 5
+
+
+def test_a_strict_quorum_answers_no_write_that_the_homes_did_not_acknowledge():
+    hands, request = cut_write(DynamoStore)
+    assert request not in hands.answers
+    read = hands.ask(3, *READ)
+    hands.deliver(cut_off(*OTHERS))
+    hands.ring()
+    assert hands.answers[read] == "only 0 of 3 replicas answer"
+
+
+def test_a_sloppy_write_is_acknowledged_and_lost_to_the_homes_without_handoff():
+    hands, request = cut_write(SLOPPY)
+    assert hands.answers[request] is None
+    hands.settle()
+    assert [hands.call(home, *READ) for home in HOMES] == [None] * 3
+
+
+def test_hints_outlive_a_crash_reach_their_homes_and_are_then_deleted():
+    hands, request = cut_write(HANDOFF)
+    assert hands.answers[request] is None
+    for node in OTHERS:
+        hands.start(node)
+    assert [len(hands.nodes[node].hints) for node in OTHERS] == [2, 1]
+    hands.settle()
+    assert [held(hands, n) for n in range(5)] == [1, 1, 1, None, None]
+    hands.start(3)
+    assert not any(node.hints for node in hands.nodes)
+
+
+def test_an_acknowledged_hint_that_was_replaced_meanwhile_stays():
+    hands, _ = cut_write(HANDOFF)
+    hands.ring()  # handoff: under way
+    late, hands.mail = hands.mail, []
+    hands.do(3, hands.nodes[3]._hold(0, "y", hands.nodes[3].written([NOTHING], 2)))
+    hands.mail = [m for m in late if m[0] == 3]
+    hands.deliver()
+    hands.settle()
+    assert held(hands, 0) == 2
+
+
+def test_a_coordinator_keeps_the_hint_if_nodes_stand_in_for_none():
+    hands = Hands(partial(DynamoStore, handoff=True))
+    assert hands.ask(0, *WRITE) not in hands.answers
+    hands.deliver(cut_off(2))
+    assert [held(hands, n) for n in HOMES] == [1, 1, None]
+    hands.ring()
+    hands.start(0)
+    hands.settle()
+    assert held(hands, 2) == 1
+
+
+def one_behind(make):
+    hands = Hands(make)
+    hands.ask(0, *WRITE)
+    hands.deliver(cut_off(2))
+    hands.timers.clear()
+    return hands
+
+
+@pytest.mark.parametrize("mode, after", [("off", None), ("async", 1)])
+def test_a_read_repairs_a_home_that_is_behind_with_one_message(mode, after):
+    hands = one_behind(partial(DynamoStore, read_repair=mode))
+    hands.ask(0, *READ)
+    for _ in range(2):  # questions, then answers
+        mail, hands.mail = hands.mail, []
+        for sender, to, message in mail:
+            hands.do(to, hands.nodes[to].on_message(sender, message))
+    assert kinds(hands) == (["Keep"] if after else [])
+    hands.deliver()
+    assert held(hands, 2) == after
+
+
+def test_blocking_repair_answers_only_when_r_homes_have_the_copy():
+    hands = one_behind(partial(DynamoStore, read_repair="blocking"))
+    request = hands.ask(2, *READ)
+    hands.deliver(lambda sender, to, _: 1 not in (sender, to))
+    assert hands.answers[request] == held(hands, 2) == 1
+    again = one_behind(partial(DynamoStore, read_repair="blocking"))
+    request = again.ask(1, *READ)
+    again.deliver(
+        lambda sender, to, m: 0 not in (sender, to) and "Keep" not in type(m).__name__
+    )
+    assert request not in again.answers
+    assert held(again, 2) is None
+
+
+def test_anti_entropy_makes_homes_alike_whatever_each_of_them_missed():
+    hands = Hands(partial(DynamoStore, anti_entropy=True), nodes=5)
+    for number in range(40):
+        silent = number % 5
+        hands.ask((silent + 1) % 5, "write", f"key {number}", number)
+        hands.deliver(cut_off(silent))
+    hands.settle()
+    for number in range(40):
+        homes = preference_list(f"key {number}", 5)[:3]
+        assert [held(hands, n, f"key {number}") for n in homes] == [number] * 3
+    hands.ring()
+    assert set(kinds(hands)) == {"TreeHashes"}
+    hands.deliver()
+    assert hands.mail == []
+
+
+def test_a_later_write_is_lost_if_its_coordinators_clock_is_behind():
+    for by, last in (("clock", "first"), ("version", "second")):
+        hands = Hands(partial(DynamoStore, conflicts=LastWrite(by)))
+        hands.nodes[0].clock_s, hands.nodes[1].clock_s = 100.0, 99.5
+        hands.call(0, "write", "x", "first")
+        hands.call(1, "write", "x", "second")
+        assert hands.call(2, "read", "x") == last
+
+
+def test_a_clock_that_jumps_back_orders_the_writes_of_its_own_node_as_they_came():
+    hands = Hands(DynamoStore)
+    for clock_s, value in ((100.0, 1), (-5.0, 2), (100.0, 3)):
+        hands.nodes[0].clock_s = clock_s
+        hands.call(0, "write", "x", value)
+        assert hands.call(1, "read", "x") == value
+
+
+def test_two_writes_of_one_time_stamp_end_alike_on_all_replicas():
+    for flip in (False, True):
+        hands = Hands(DynamoStore)
+        one, other = hands.nodes[0].written([NOTHING], "a"), hands.nodes[0].written([NOTHING], "b")
+        other = other._replace(version=one.version)
+        for node in hands.nodes:
+            pair = (one, other) if flip == (node.me == 0) else (other, one)
+            for copy in pair:
+                hands.do(node.me, node._keep("x", copy))
+        assert [hands.call(n, "read", "x") for n in range(3)] == ["b"] * 3
+
+
+class Union(LastWrite):
+    """Keeps everything that was ever written."""
+
+    nothing = frozenset()
+    asks_first = False
+
+    def written(self, known, value, node, clock_us):
+        return known | {value}
+
+    def merged(self, mine, theirs):
+        return mine | theirs
+
+    def shown(self, held):
+        return tuple(sorted(held))
+
+
+def test_the_resolution_of_conflicts_can_be_another():
+    hands = Hands(partial(DynamoStore, conflicts=Union()))
+    hands.ask(0, "write", "x", "milk")
+    hands.ask(1, "write", "x", "eggs")
+    hands.deliver()
+    assert [hands.call(n, "read", "x") for n in range(3)] == [("eggs", "milk")] * 3
+
+
+class Lies(DynamoStore):
+    """Replica 2 answers every question with a copy of its own making."""
+
+    def _copy(self, key):
+        copy = super()._copy(key)
+        if self.me != 2:
+            return copy
+        return copy._replace(version=copy.version._replace(counter=10**9), value="lie")
+
+
+def test_the_value_of_a_lying_replica_is_read_and_repaired_into_the_others():
+    hands = Hands(partial(Lies, read_repair="async"))
+    hands.call(0, *WRITE)
+    hands.ask(0, *READ)
+    hands.deliver(cut_off(1))
+    hands.settle()
+    assert hands.call(0, *READ) == "lie"
+
+
+@pytest.mark.parametrize(
+    "options, words",
+    [
+        ({"copies": 4}, "copies=4: of 3 nodes 1 to 3 can hold"),
+        ({"copies": 0}, "copies=0"),
+        ({"copies": 2, "reads": 3}, "reads=3: of 2 replicas"),
+        ({"writes": 0}, "writes=0"),
+        ({"read_repair": True}, 'read_repair=True: it is "off", "async"'),
+    ],
+)
+def test_parameters_that_fit_no_store_are_named(options, words):
+    with pytest.raises(InvalidArgument, match=words.replace("(", r"\(")):
+        Hands(partial(DynamoStore, **options))
+    with pytest.raises(InvalidArgument, match="by='time'"):
+        LastWrite("time")
+
+
+def test_one_copy_is_a_store_that_its_only_home_serves():
+    hands = Hands(partial(DynamoStore, copies=1, reads=1, writes=1), nodes=2)
+    home = preference_list("y", 2)[0]
+    assert hands.delays(home, *WRITE) == 0
+    assert hands.delays(1 - home, *READ) == 2
+    assert held(hands, 1 - home) is None
+
+
+SPLIT = {"splits": [(HOMES, OTHERS)], "timers": 2}
+APART = [Client(3, [WRITE]), Client(0, [READ])]
+TWO_READERS = [Client(0, [WRITE]), Client(1, [READ]), Client(2, [READ])]
+FOUND = {
+    "sloppy": (SLOPPY, 5, APART, SPLIT),
+    "sloppy, after handoff": (HANDOFF, 5, APART, SPLIT),
+    "partial write": (DynamoStore, 3, TWO_READERS, {"timers": 0}),
+    "partial write, repair later": (
+        partial(DynamoStore, read_repair="async"),
+        3,
+        TWO_READERS,
+        {"timers": 0},
+    ),
+    "blocking, but R = 1": (
+        partial(DynamoStore, read_repair="blocking", reads=1, writes=3),
+        3,
+        TWO_READERS,
+        {"timers": 0},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_r_plus_w_above_n_is_not_linearizable_and_the_schedule_plays(name):
+    make, nodes, clients, limits = FOUND[name]
+    found = search(make, nodes, clients, linearizable, within_s=30, **limits)
+    assert found, found
+    assert len(found.schedule) <= 8
+    assert linearizable(found.replay()).violated
+
+
+@pytest.mark.parametrize(
+    "make, nodes, clients, limits",
+    [
+        (DynamoStore, 5, APART, SPLIT),
+        (
+            partial(DynamoStore, read_repair="blocking"),
+            3,
+            TWO_READERS,
+            {"timers": 0},
+        ),
+    ],
+    ids=["strict", "partial write, blocking repair"],
+)
+def test_no_schedule_breaks_a_strict_quorum_that_repairs_before_it_answers(
+    make, nodes, clients, limits
+):
+    explored = search(make, nodes, clients, linearizable, within_s=30, **limits)
+    assert not explored
+    assert explored.explored.complete
+
+
+def test_every_acknowledged_write_is_at_its_homes_after_faults_at_random():
+    make = partial(HANDOFF, anti_entropy=True, conflicts=LastWrite("version"))
+    rough = Delivery((0.001, 0.05), loss=0.2, duplicate=0.1)
+    for seed in range(8):
+        clients = [
+            Client(n, [Call("write", f"{n} {k}", k) for k in range(6)], timeout_s=0.8)
+            for n in range(5)
+        ]
+        dice = seed % 5, (seed + 2) % 5
+        faults = [
+            Split(0.05, dice, set(range(5)) - set(dice), until_s=1.5),
+            Crash((seed + 1) % 5, 0.3, until_s=1.0),
+        ]
+        wake = Client(0, [Call("read", "none")], start_s=25)
+        run = simulate(
+            make, 5, [*clients, wake], faults=faults, delivery=rough, seed=seed
+        )
+        done = [each for each in run.history if each.outcome == "ok"]
+        assert len(done) > 15
+        for each in (each for each in done if each.op == "write"):
+            for home in preference_list(each.key, 5)[:3]:
+                assert run.nodes[home].copies[each.key].value == each.value
+
+
+def test_real_processes_hand_a_hint_off_when_the_home_is_back():
+    with Cluster(HANDOFF, 5) as cluster:
+        cluster.split(HOMES, OTHERS)
+        cluster.kill(0)
+        assert cluster.call(3, "write", "y", 2).outcome == "ok"
+        assert cluster.call(1, "read", "y").result is None
+        cluster.kill(4)
+        cluster.restart(4)
+        cluster.heal()
+        cluster.restart(0)
+        wait_until(lambda: all("'y'" in disk for disk in cluster.outcome().saved[:3]))
+        assert [cluster.call(n, "read", "y").result for n in HOMES] == [2] * 3
