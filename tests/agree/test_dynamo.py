@@ -1,6 +1,8 @@
-"""The Dynamo-style store: each mechanism on and off, by hand, by search and for real."""
+"""The Dynamo-style store: each mechanism on and off, by hand and by search."""
 
+import random
 from functools import partial
+from itertools import pairwise
 
 import pytest
 from by_hand import Hands, cut_off
@@ -39,7 +41,6 @@ def cut_write(make, node=3):
     request = hands.ask(node, *WRITE)
     for _ in range(3):
         hands.deliver(cut_off(*OTHERS))
-        hands.timers = {t: 1 for t in hands.timers if t[1] != "handoff"}
         hands.ring()
     return hands, request
 
@@ -47,7 +48,7 @@ def cut_write(make, node=3):
 def test_a_key_has_n_homes_in_ring_order_and_every_node_has_about_as_many_keys():
     lists = [preference_list(f"key {n}", 5) for n in range(2000)]
     assert {tuple(sorted(each)) for each in lists} == {(0, 1, 2, 3, 4)}
-    assert all((b - a) % 5 == 1 for each in lists for a, b in zip(each, each[1:]))  # noqa: RUF007, B905
+    assert all((b - a) % 5 == 1 for each in lists for a, b in pairwise(each))
     homes = [sum(n in each[:3] for each in lists) for n in range(5)]
     assert all(abs(count - 1200) < 120 for count in homes)
     assert preference_list("y", 5) == (*HOMES, *OTHERS)
@@ -73,6 +74,11 @@ def test_a_strict_quorum_answers_no_write_that_the_homes_did_not_acknowledge():
 def test_a_sloppy_write_is_acknowledged_and_lost_to_the_homes_without_handoff():
     hands, request = cut_write(SLOPPY)
     assert hands.answers[request] is None
+    read = hands.ask(4, *READ)
+    for _ in range(2):
+        hands.deliver(cut_off(*OTHERS))
+        hands.ring()
+    assert hands.answers[read] == 1
     hands.settle()
     assert [hands.call(home, *READ) for home in HOMES] == [None] * 3
 
@@ -89,15 +95,28 @@ def test_hints_outlive_a_crash_reach_their_homes_and_are_then_deleted():
     assert not any(node.hints for node in hands.nodes)
 
 
-def test_an_acknowledged_hint_that_was_replaced_meanwhile_stays():
+def test_a_hint_that_was_replaced_while_under_way_stays_and_an_old_one_does_not():
     hands, _ = cut_write(HANDOFF)
     hands.ring()  # handoff: under way
-    late, hands.mail = hands.mail, []
-    hands.do(3, hands.nodes[3]._hold(0, "y", hands.nodes[3].written([NOTHING], 2)))
-    hands.mail = [m for m in late if m[0] == 3]
+    node = hands.nodes[3]
+    old = node.hints[0, "y"]
+    for copy in (node.written([NOTHING], 2), old):
+        hands.do(3, node._hold(0, "y", copy))
     hands.deliver()
+    assert held(hands, 0) == 1
     hands.settle()
     assert held(hands, 0) == 2
+
+
+def test_a_node_stands_in_for_one_silent_home_also_after_the_response():
+    hands = Hands(SLOPPY, nodes=5)
+    request = hands.ask(0, *WRITE)
+    hands.deliver(cut_off(2))
+    assert hands.answers[request] is None
+    hands.ring()
+    assert kinds(hands) == ["KeepFor"]
+    hands.deliver()
+    assert list(hands.nodes[3].hints) == [(2, "y")]
 
 
 def test_a_coordinator_keeps_the_hint_if_nodes_stand_in_for_none():
@@ -146,6 +165,27 @@ def test_blocking_repair_answers_only_when_r_homes_have_the_copy():
     assert held(again, 2) is None
 
 
+def test_blocking_repair_of_two_homes_waits_for_both():
+    hands = Hands(partial(DynamoStore, reads=3, writes=1, read_repair="blocking"))
+    hands.ask(0, *WRITE)
+    hands.deliver(lambda *_: False)
+    request = hands.ask(0, *READ)
+    hands.deliver(lambda _, to, m: (to, type(m).__name__) != (2, "Keep"))
+    assert request not in hands.answers
+
+
+def test_one_exchange_of_trees_brings_each_what_the_other_has():
+    hands = Hands(partial(DynamoStore, anti_entropy=True), nodes=3)
+    for node in range(2):
+        hands.ask(node, "write", f"key {node}", node)
+        hands.deliver(lambda *_: False)
+    hands.nodes[0].random = random.Random(2)
+    hands.do(0, hands.nodes[0].on_timer("anti-entropy"))
+    assert [to for _, to, _ in hands.mail] == [1]
+    hands.deliver()
+    assert [held(hands, n, f"key {1 - n}") for n in range(2)] == [1, 0]
+
+
 def test_anti_entropy_makes_homes_alike_whatever_each_of_them_missed():
     hands = Hands(partial(DynamoStore, anti_entropy=True), nodes=5)
     for number in range(40):
@@ -182,7 +222,10 @@ def test_a_clock_that_jumps_back_orders_the_writes_of_its_own_node_as_they_came(
 def test_two_writes_of_one_time_stamp_end_alike_on_all_replicas():
     for flip in (False, True):
         hands = Hands(DynamoStore)
-        one, other = hands.nodes[0].written([NOTHING], "a"), hands.nodes[0].written([NOTHING], "b")
+        one, other = (
+            hands.nodes[0].written([NOTHING], "a"),
+            hands.nodes[0].written([NOTHING], "b"),
+        )
         other = other._replace(version=one.version)
         for node in hands.nodes:
             pair = (one, other) if flip == (node.me == 0) else (other, one)
