@@ -26,10 +26,13 @@ from distlab.agree.store_comparison import STORES, Survey, survey
 from distlab.agree.store_measurement import Measured, final_reads, measure, workload
 from distlab.agree.stores import (
     Causal,
+    DynamoStore,
+    LastWrite,
     LastWriterWins,
     PrimaryCopy,
     Quorum,
     VersionVectors,
+    preference_list,
 )
 
 __all__ = [
@@ -37,8 +40,10 @@ __all__ = [
     "STORES",
     "CasRegister",
     "Causal",
+    "DynamoStore",
     "HistoryVerdict",
     "KeyValue",
+    "LastWrite",
     "LastWriterWins",
     "Lock",
     "Measured",
@@ -60,6 +65,7 @@ __all__ = [
     "check_writes_follow_reads",
     "final_reads",
     "measure",
+    "preference_list",
     "staleness",
     "survey",
     "workload",

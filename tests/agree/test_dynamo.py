@@ -8,8 +8,13 @@ import pytest
 from by_hand import Hands, cut_off
 from stores import wait_until
 
-from distlab.agree import KeyValue, check_linearizable
-from distlab.agree.stores.dynamo import DynamoStore, LastWrite, preference_list
+from distlab.agree import (
+    DynamoStore,
+    KeyValue,
+    LastWrite,
+    check_linearizable,
+    preference_list,
+)
 from distlab.agree.stores.store import NOTHING
 from distlab.errors import InvalidArgument
 from distlab.faults import Crash, Split

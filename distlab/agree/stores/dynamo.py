@@ -200,8 +200,7 @@ class DynamoStore(Quorum):
                 yield Send(sender, CopyStored(request))
             case CopyStored((home, key, copy)):
                 if self.hints.get((home, key)) == copy:
-                    del self.hints[home, key]
-                    yield Save(f"hint {home} {key!r}", None)
+                    yield from self.forget(home, key)
             case TreeHashes(level, hashes):
                 yield from self._compare(sender, level, hashes)
             case LeafItems(leaves, items):
@@ -212,8 +211,7 @@ class DynamoStore(Quorum):
     def on_timer(self, name: Hashable) -> Iterator[Effect]:
         """Hand off, compare trees, or go on with a call that lacks replies."""
         if name == "handoff":
-            for (home, key), copy in self.hints.items():
-                yield Send(home, Keep((home, key, copy), key, copy))
+            yield from self.hand_off()
             if self.hints:
                 yield SetTimer("handoff", self.handoff_s)
         elif name == "anti-entropy":
@@ -261,12 +259,32 @@ class DynamoStore(Quorum):
         if self.handoff:
             yield SetTimer("handoff", self.handoff_s)
 
+    def hand_off(self) -> Iterator[Effect]:
+        """Send all hinted copies home; a hint is forgotten once its home has replied.
+
+        Were it forgotten as it is sent, a dropped message would lose the write.
+        """
+        for (home, key), copy in self.hints.items():
+            yield Send(home, Keep((home, key, copy), key, copy))
+
+    def forget(self, home: int, key: Any) -> Iterator[Effect]:
+        """Delete a hint."""
+        del self.hints[home, key]
+        yield Save(f"hint {home} {key!r}", None)
+
     def _copy(self, key):
         """Return this node's state of a key, hinted copies included."""
         hinted = [copy for (_, other), copy in self.hints.items() if other == key]
         return reduce(self.merged, hinted, super()._copy(key))
 
     # Read repair
+
+    def behind(self, heard: dict[int, Any], newest: Any) -> list[int]:
+        """Return the nodes to be repaired: those that replied with another copy.
+
+        heard: home -> its copy.
+        """
+        return [home for home, copy in heard.items() if copy != newest]
 
     def found(self, request: int, copy: Any) -> Iterator[Effect]:
         """Reply to a read; if it repairs and blocks, once the R homes have the copy."""
@@ -297,7 +315,7 @@ class DynamoStore(Quorum):
 
     def _behind(self, work, newest):
         homes = self.replicas_of(work.call.key)
-        return [n for n in homes if work.heard.get(n, newest) != newest]
+        return self.behind({n: c for n, c in work.heard.items() if n in homes}, newest)
 
     def _repair(self, request, key, behind, copy):
         for node in behind:
