@@ -226,8 +226,8 @@ class DynamoStore(Quorum):
     def _overdue(self, request, work):
         """Have the next nodes stand in for silent homes; without any, end the call."""
         call, reads = work.call, work.call.op == "read" or work.chosen is None
-        heard_of = {*work.heard, *work.stands_in.values()}
-        silent = [n for n in self.replicas_of(call.key) if n not in heard_of]
+        done = {*work.heard, *map(work.stands_in.get, work.heard)}
+        silent = [home for home in self.replicas_of(call.key) if home not in done]
         pairs = self._stand_ins(work, silent) if not (reads and work.replied) else []
         if pairs:
             work.stands_in.update(pairs)
