@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from distlab.errors import InvalidArgument
 
-__all__ = ["Comparison", "MerkleTree", "children", "compare"]
+__all__ = ["MerkleTree", "TreeComparison", "children", "compare"]
 
 _DEEPEST = 20
 
@@ -70,7 +70,7 @@ def children(places: Iterable[int]) -> list[int]:
     return [child for place in places for child in (2 * place, 2 * place + 1)]
 
 
-class Comparison(NamedTuple):
+class TreeComparison(NamedTuple):
     """The difference of two replicas, and what it cost to find.
 
     keys: those whose states differ, or that one lacks. hashes: the hashes sent.
@@ -84,7 +84,7 @@ class Comparison(NamedTuple):
     transferred: int
 
 
-def compare(mine: MerkleTree, theirs: MerkleTree) -> Comparison:
+def compare(mine: MerkleTree, theirs: MerkleTree) -> TreeComparison:
     """Compare two replicas' trees level by level, as over the network, and count.
 
     Cost: with d keys that differ at most 1 + 2 d depth hashes, in depth + 1 messages;
@@ -106,4 +106,4 @@ def compare(mine: MerkleTree, theirs: MerkleTree) -> Comparison:
     lacks = object()
     keys = [k for k in ours | others if ours.get(k, lacks) != others.get(k, lacks)]
     transferred = len(ours) + len(others)
-    return Comparison(tuple(sorted(keys, key=repr)), hashes, level + 1, transferred)
+    return TreeComparison(tuple(sorted(keys, key=repr)), hashes, level + 1, transferred)

@@ -26,7 +26,7 @@ from distlab.errors import InvalidArgument
 from distlab.network import Effect, Refuse, Reply, Save, Send, SetTimer
 from distlab.trace import Call
 
-__all__ = ["DynamoStore", "LastWrite", "preference_list"]
+__all__ = ["DynamoStore", "Hint", "Keep", "LastWrite", "preference_list"]
 
 
 def preference_list(key: Any, nodes: int) -> tuple[int, ...]:
@@ -56,7 +56,10 @@ class LastWrite:
     def __init__(self, by: Literal["clock", "version"] = "clock"):
         if by not in ("clock", "version"):
             raise InvalidArgument(f'by={by!r}: it is "clock" or "version".')
-        self.asks_first = by == "version"
+        self.by, self.asks_first = by, by == "version"
+
+    def __repr__(self):
+        return f"{type(self).__name__}({self.by!r})"
 
     def written(self, known: Any, value: Any, node: int, clock_us: int) -> Any:
         """Return the state after a write whose coordinator knew of this state."""
@@ -79,6 +82,17 @@ class KeepFor(NamedTuple):
     home: int
     key: Any
     copy: Any
+
+
+class Hint(NamedTuple):
+    """A copy for a silent home; the request of the `Keep` that delivers it."""
+
+    home: int
+    key: Any
+    copy: Any
+
+    def __repr__(self):
+        return f"hint to {self.home}"
 
 
 class TreeHashes(NamedTuple):
@@ -182,7 +196,7 @@ class DynamoStore(Quorum):
         return self.conflicts.written(known, value, self.me, self.stamped_us)
 
     def merged(self, mine: Any, theirs: Any) -> Any:
-        """Return what stays of two copies."""
+        """Return the copy that stays of two, or both of them in one."""
         return self.conflicts.merged(mine, theirs)
 
     def answer(self, request: int, copy: Any) -> Iterator[Effect]:
@@ -198,7 +212,7 @@ class DynamoStore(Quorum):
             case KeepFor(request, home, key, copy):
                 yield from self._hold(home, key, copy)
                 yield Send(sender, CopyStored(request))
-            case CopyStored((home, key, copy)):
+            case CopyStored(Hint(home, key, copy)):
                 if self.hints.get((home, key)) == copy:
                     yield from self.forget(home, key)
             case TreeHashes(level, hashes):
@@ -265,7 +279,7 @@ class DynamoStore(Quorum):
         Were it forgotten as it is sent, a dropped message would lose the write.
         """
         for (home, key), copy in self.hints.items():
-            yield Send(home, Keep((home, key, copy), key, copy))
+            yield Send(home, Keep(Hint(home, key, copy), key, copy))
 
     def forget(self, home: int, key: Any) -> Iterator[Effect]:
         """Delete a hint."""
