@@ -68,14 +68,17 @@ class GossipNode(Node):
         return self.tells and not ended
 
     def on_message(self, sender: int, message: tuple[str, int]) -> Iterator[Effect]:
-        """Hear the rumor, or tell it to a node that has not."""
+        """Hear the rumor; tell it to a node that asks, if heard in an earlier round."""
         words, round = message
         self.round = max(self.round, round)
         if words == "rumor" and self.heard is None:
             self.heard = self.round
             yield Save("heard", self.heard)
-        elif words == "any news" and self.heard is not None:
+        elif words == "any news" and self._heard_before():
             yield Send(sender, self._message())
+
+    def _heard_before(self):
+        return self.heard is not None and self.heard < self.round
 
     def _message(self):
         return ("any news" if self.heard is None else "rumor", self.round)

@@ -170,7 +170,7 @@ def test_two_replicas_converge_under_every_schedule_there_is(kind, store):
 )
 def test_three_replicas_converge_whatever_crashes_or_is_dropped(kind, store, rule):
     make, faults = partial(store, kind=kind), {"crashes": 1, "drops": 1}
-    found = search(make, 3, CLIENTS[kind], **rule, **faults, within_s=0.3)
+    found = search(make, 3, CLIENTS[kind], **rule, **faults, within_s=0.2)
     assert not found, found
 
 
