@@ -123,7 +123,7 @@ class Causal(Store):
         self.copies[write.key] = self.merged(mine, write.copy)
 
     def written(self, key: Any, held: Copy, value: Any) -> Any:
-        """Return what a write sends to all: a copy with a version above this one's."""
+        """Return the copy that a write sends to all, with a version above the one held."""
         return Copy(Version(held.version.counter + 1, self.me), value)
 
     def merged(self, mine: Copy, write: Any) -> Any:
