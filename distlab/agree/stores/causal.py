@@ -123,7 +123,7 @@ class Causal(Store):
         self.copies[write.key] = self.merged(mine, write.copy)
 
     def written(self, key: Any, held: Copy, value: Any) -> Any:
-        """Return the copy that a write sends to all, with a version above the one held."""
+        """Return the copy that a write sends to all, with a greater version."""
         return Copy(Version(held.version.counter + 1, self.me), value)
 
     def merged(self, mine: Copy, write: Any) -> Any:
