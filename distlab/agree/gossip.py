@@ -24,6 +24,7 @@ __all__ = [
     "PullGossip",
     "PushGossip",
     "PushPullGossip",
+    "in_rounds",
     "messages_per_round",
     "push_pull_rounds",
     "push_rounds",
@@ -131,6 +132,20 @@ def spread(nodes: Iterable[GossipNode | None]) -> list[int]:
     """
     heard = Counter(node.heard for node in nodes if node and node.heard is not None)
     return list(accumulate(heard[round] for round in range(max(heard, default=-1) + 1)))
+
+
+def in_rounds(trace: Trace, round_s: float = 1.0) -> Trace:
+    """Return the messages of a run as one step for each round, as a player shows ranks.
+
+    Each message is one byte, so that the bytes that a node has sent count its messages.
+    """
+    events = []
+    for event in trace.events:
+        if event.kind in ("send", "recv"):
+            step = int(event.start / round_s)
+            when = {"start": step * round_s, "end": (step + 1) * round_s}
+            events.append(event._replace(**when, bytes=1, step=step))
+    return Trace(trace.world_size, events)
 
 
 def messages_per_round(trace: Trace, round_s: float = 1.0) -> list[int]:
