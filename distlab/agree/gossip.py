@@ -17,7 +17,7 @@ from itertools import accumulate
 from typing import Any
 
 from distlab.network import Effect, Node, Save, Send, SetTimer
-from distlab.trace import Trace
+from distlab.trace import Event, Trace
 
 __all__ = [
     "GossipNode",
@@ -135,16 +135,20 @@ def spread(nodes: Iterable[GossipNode | None]) -> list[int]:
 
 
 def in_rounds(trace: Trace, round_s: float = 1.0) -> Trace:
-    """Return the messages of a run as one step for each round, as a player shows ranks.
+    """Return the messages that arrived, one step a round, as a player shows ranks.
 
     Each message is one byte, so that the bytes that a node has sent count its messages.
     """
     events = []
     for event in trace.events:
-        if event.kind in ("send", "recv"):
-            step = int(event.start / round_s)
-            when = {"start": step * round_s, "end": (step + 1) * round_s}
-            events.append(event._replace(**when, bytes=1, step=step))
+        if event.kind == "recv":
+            step, here, there = int(event.start / round_s), event.rank, event.peer
+            during, what = (
+                (step * round_s, (step + 1) * round_s),
+                (1, step, event.label),
+            )
+            events.append(Event(there, *during, "send", here, *what))
+            events.append(Event(here, *during, "recv", there, *what))
     return Trace(trace.world_size, events)
 
 
