@@ -135,20 +135,17 @@ def spread(nodes: Iterable[GossipNode | None]) -> list[int]:
 
 
 def in_rounds(trace: Trace, round_s: float = 1.0) -> Trace:
-    """Return the messages that arrived, one step a round, as a player shows ranks.
+    """Return the messages of a run by push, without loss, as rounds of ranks.
 
-    Each message is one byte, so that the bytes that a node has sent count its messages.
+    A player shows it round by round. A message is one byte, so that bytes count them.
     """
     events = []
     for event in trace.events:
         if event.kind == "recv":
             step, here, there = int(event.start / round_s), event.rank, event.peer
-            during, what = (
-                (step * round_s, (step + 1) * round_s),
-                (1, step, event.label),
-            )
-            events.append(Event(there, *during, "send", here, *what))
-            events.append(Event(here, *during, "recv", there, *what))
+            during = step * round_s, (step + 1) * round_s
+            events.append(Event(there, *during, "send", here, 1, step, event.label))
+            events.append(Event(here, *during, "recv", there, 1, step, event.label))
     return Trace(trace.world_size, events)
 
 

@@ -6,6 +6,7 @@ from distlab.agree.gossip import (
     PullGossip,
     PushGossip,
     PushPullGossip,
+    in_rounds,
     messages_per_round,
     push_pull_rounds,
     push_rounds,
@@ -55,6 +56,7 @@ def test_push_costs_what_it_has_spread_and_anti_entropy_goes_on():
     pushed = simulate(PushGossip, 50, until_s=9.5)
     known, sent = spread(pushed.nodes), messages_per_round(pushed.trace)
     assert sent[1:] == (known + [50] * 9)[:9], "all that have heard tell one other"
+    assert in_rounds(pushed.trace).rounds() == 9
     both = simulate(PushPullGossip, 50, until_s=30.5)
     assert messages_per_round(both.trace)[-1] == 50
 
