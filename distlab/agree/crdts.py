@@ -5,16 +5,12 @@
     ORSet       add, remove; add wins      dots: no mark of a removed element is kept
     LWWMap      put, remove; last wins     a time stamp for each key
 
-Each is an immutable value. A method such as `increment` takes the replica's number
-first, and returns a new value. `merge` is commutative, associative and idempotent, and
-what it returns is no less than either side: so messages may be duplicated, reordered
-and, if a later one comes, dropped.
+Each is an immutable value: `increment` and its like return a new one, and take the
+replica's number first. `merge` is commutative, associative and idempotent, so messages
+may be duplicated, reordered and, if a later one comes, dropped. Replicas send whole
+values, or operations, which take effect once everywhere, in causal order.
 
-`StateBased` replicas send their whole values, and merge. `OperationBased` ones send
-each operation, which must take effect once everywhere, after those that it depends on:
-the causal broadcast of `Causal` sees to that.
-
-Source: Shapiro, Preguica, Baquero and Zawirski 2011; for the set, Bieniusa et al. 2012.
+Source: Shapiro et al. 2011; for the set, Bieniusa et al. 2012.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,6 +24,7 @@ from distlab.agree.version_vectors import (
     DottedValues,
     check_replica,
     merge_vectors,
+    zero_vector,
 )
 from distlab.errors import InvalidArgument
 from distlab.network import Effect, Refuse
@@ -66,8 +63,7 @@ class GCounter(NamedTuple):
     @classmethod
     def empty(cls, replicas: int) -> "GCounter":
         """Return a counter at 0."""
-        check_replica(0, replicas)
-        return cls((0,) * replicas)
+        return cls(zero_vector(replicas))
 
     @operation
     def increment(self, replica: int, by: int | None = None) -> tuple:
@@ -186,8 +182,7 @@ class LWWMap(NamedTuple):
     @classmethod
     def empty(cls, replicas: int) -> "LWWMap":
         """Return an empty map."""
-        check_replica(0, replicas)
-        return cls(replicas)
+        return cls(len(zero_vector(replicas)))
 
     @operation
     def put(self, replica: int, item: tuple, time: Any = None) -> tuple:
@@ -207,7 +202,7 @@ class LWWMap(NamedTuple):
 
         Raises: InvalidArgument if the map does not have it there.
         """
-        _check_known(key, key in self.value, replica)
+        _check_known(key, _hashable(key) in self.value, replica)
         return self._stamped(replica, key, (), time)
 
     def _stamped(self, replica, key, values, time):
@@ -215,10 +210,10 @@ class LWWMap(NamedTuple):
         stamps = {each: stamp for each, stamp, _ in self.entries}
         if time is None:
             time = 1 + max((latest for latest, _ in stamps.values()), default=0)
-        if stamps.get(_hashable(key)) == (time, replica):
+        if stamps.get(_hashable(key)) == (time, replica) or time != time:
             raise InvalidArgument(
-                f"replica {replica} has written {key!r} at time {time!r} before. Give "
-                "each of its writes another time: of two with the same, one is lost."
+                f"replica {replica} cannot write {key!r} at time {time!r}: it did so "
+                "before, or that is no time. Give each of its writes another time."
             )
         return key, (time, replica), values
 

@@ -38,12 +38,10 @@ class GossipNode(Node):
     heard: the round in which it heard, None if it has not. round: the number of rounds
     begun; one that starts again takes it from the first message that it gets.
     tells, asks: whether a node that has heard, and one that has not, contacts another
-    in every round. lasts: the number of rounds after which it tells no more, if any.
-    round_s: the length of a round.
+    in every round. round_s: the length of a round.
     """
 
     tells, asks = True, True
-    lasts: int | None = None
     round_s = 1.0
 
     def __init__(self, me: int, peers: Sequence[int]):
@@ -59,14 +57,9 @@ class GossipNode(Node):
         """Begin a round: contact one other node, drawn at random, or none."""
         self.round += 1
         yield SetTimer("round", self.round_s)
-        if self.peers and self._contacts():
+        contacts = self.asks if self.heard is None else self.tells
+        if self.peers and contacts:
             yield Send(self.random.choice(self.peers), self._message())
-
-    def _contacts(self):
-        if self.heard is None:
-            return self.asks
-        ended = self.lasts is not None and self.round > self.heard + self.lasts
-        return self.tells and not ended
 
     def on_message(self, sender: int, message: tuple[str, int]) -> Iterator[Effect]:
         """Hear the rumor; tell it to a node that asks, if heard in an earlier round."""
@@ -75,11 +68,8 @@ class GossipNode(Node):
         if words == "rumor" and self.heard is None:
             self.heard = self.round
             yield Save("heard", self.heard)
-        elif words == "any news" and self._heard_before():
+        elif words == "any news" and self.heard not in (None, self.round):
             yield Send(sender, self._message())
-
-    def _heard_before(self):
-        return self.heard is not None and self.heard < self.round
 
     def _message(self):
         return ("any news" if self.heard is None else "rumor", self.round)
@@ -88,7 +78,7 @@ class GossipNode(Node):
 class PushGossip(GossipNode):
     """Gossip by push.
 
-    Cost: about log2 n + ln n rounds until all n have heard (`push_rounds`).
+    Cost: `push_rounds`, and a message a round from each node that has heard.
     """
 
     asks = False
@@ -103,23 +93,19 @@ class PullGossip(GossipNode):
 class PushPullGossip(GossipNode):
     """Gossip both ways: as anti-entropy does, it goes on when all have heard.
 
-    Cost: about log3 n + ln ln n rounds until all n have heard (`push_pull_rounds`), and
-    n messages in every round, without the responses.
+    Cost: `push_pull_rounds`, and n messages in every round, without the responses.
     """
 
 
 def push_rounds(nodes: int) -> float:
-    """Return the rounds until all have heard by push: log2 n + ln n (Pittel 1987).
-
-    The first term is the doubling, the second reaches the last few.
-    """
+    """Return the rounds until all have heard by push: log2 n + ln n (Pittel 1987)."""
     return math.log2(nodes) + math.log(nodes)
 
 
 def push_pull_rounds(nodes: int) -> float:
-    """Return the rounds until all have heard by push-pull: log3 n + ln ln n.
+    """Return the rounds until all have heard by push-pull, about log3 n + ln ln n.
 
-    In Karp et al. 2000 the second term is a multiple of ln ln n.
+    In Karp et al. 2000 the second term is some multiple of ln ln n.
     """
     return math.log(nodes, 3) + math.log(max(1.0, math.log(nodes)))
 
@@ -127,8 +113,7 @@ def push_pull_rounds(nodes: int) -> float:
 def spread(nodes: Iterable[GossipNode | None]) -> list[int]:
     """Count the nodes that have heard after round 0, 1, 2, to the last one that heard.
 
-    So it is one longer than the rounds that were needed, if its last number is that of
-    all nodes alive.
+    It is one longer than the rounds needed, if its last number is that of all alive.
     """
     heard = Counter(node.heard for node in nodes if node and node.heard is not None)
     return list(accumulate(heard[round] for round in range(max(heard, default=-1) + 1)))

@@ -5,9 +5,8 @@
     dotted values     a version vector, and for each value the dot of its own write
     hybrid time       a physical time and a counter: two numbers, whatever the nodes
 
-The first two are tuples of numbers, compared and merged alike. They differ in what they
-count: a vector clock grows with every event of every process, a version vector only
-with a write of its key, and only by the replica that takes the write.
+The first two are tuples of numbers, compared and merged alike; they differ in what they
+count.
 """
 
 import math
@@ -28,9 +27,20 @@ __all__ = [
     "event_clocks",
     "increment_vector",
     "merge_vectors",
+    "zero_vector",
 ]
 
 Vector = tuple[int, ...]
+
+
+def zero_vector(replicas: int) -> Vector:
+    """Return the vector that counts nothing yet.
+
+    Raises: InvalidArgument unless `replicas` is a number from 1 on.
+    """
+    if not isinstance(replicas, int) or isinstance(replicas, bool) or replicas < 1:
+        raise InvalidArgument(f"replicas is a number from 1 on, and got {replicas!r}.")
+    return (0,) * replicas
 
 
 def covers(a: Vector, b: Vector) -> bool:
@@ -136,8 +146,7 @@ class DottedValues(NamedTuple):
     @classmethod
     def empty(cls, replicas: int) -> "DottedValues":
         """Return the state before any write."""
-        check_replica(0, replicas)
-        return cls((0,) * replicas)
+        return cls(zero_vector(replicas))
 
     @property
     def values(self) -> tuple:

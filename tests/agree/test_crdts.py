@@ -250,8 +250,10 @@ MAP = LWWMap.empty(1).put(0, ("a", "old"), 7)
         (lambda: LWWMap.empty(2).remove(0, "a"), "replica 0 does not have 'a'"),
         (lambda: LWWMap.empty(2).put(0, "a"), "a pair"),
         (lambda: LWWMap.empty(2).put(5, ("a", 1)), "replica 5 is unknown"),
-        (lambda: MAP.put(0, ("a", 2), 7), "'a' at time 7 before"),
-        (lambda: LWWMap.empty(0), "of 0 replicas"),
+        (lambda: MAP.put(0, ("a", 2), float("nan")), "no time"),
+        (lambda: MAP.remove(0, ["a"]), "cannot change"),
+        (lambda: MAP.put(0, ("a", 2), 7), "'a' at time 7: it did so before"),
+        (lambda: LWWMap.empty(0), "replicas is a number.*got 0"),
     ],
 )
 def test_bad_input_is_named(wrong, words):

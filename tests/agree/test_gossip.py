@@ -61,24 +61,6 @@ def test_push_costs_what_it_has_spread_and_anti_entropy_goes_on():
     assert messages_per_round(both.trace)[-1] == 50
 
 
-class PushOnce(PushGossip):
-    lasts = 1
-
-
-class PushFour(PushGossip):
-    lasts = 4
-
-
-def test_a_rumor_that_is_told_for_fewer_rounds_misses_more_nodes():
-    once, four, always = (
-        spread(simulate(make, 200, until_s=20.5, seed=2).nodes)[-1]
-        for make in (PushOnce, PushFour, PushGossip)
-    )
-    assert once < four < always == 200
-    sent = sum(messages_per_round(simulate(PushFour, 200, until_s=20.5).trace))
-    assert sent <= 4 * 200
-
-
 def test_loss_and_dead_nodes_slow_it_and_do_not_stop_it():
     lossy = {"delivery": Delivery(loss=0.5)}
     assert rounds(PushGossip, 64, 3, **lossy) > rounds(PushGossip, 64, 3)
