@@ -9,6 +9,8 @@ Each is an immutable value: `increment` and its like return a new one, and take 
 replica's number first. `merge` is commutative, associative and idempotent, so messages
 may be duplicated, reordered and, if a later one comes, dropped. Replicas send whole
 values, or operations, which take effect once everywhere, in causal order.
+A replica that has lost what it saved must come back with a new number: with the old one
+it would use its counts and dots for a second time.
 
 Source: Shapiro et al. 2011; for the set, Bieniusa et al. 2012.
 """
