@@ -157,7 +157,7 @@ class _RunPlan:
         for kind, most in self.most.items():
             for _ in range(chance.randint(0, most)):
                 at_s = chance.uniform(0, span_s)
-                until_s = at_s + chance.expovariate(8 / span_s)
+                until_s = at_s + span_s * 10 ** chance.uniform(-2.5, -0.3)
                 who, fault = self._fault(kind, chance, at_s, until_s)
                 over = all(
                     who != other or until_s < begin or end < at_s
