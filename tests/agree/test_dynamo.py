@@ -74,12 +74,20 @@ def test_any_node_coordinates_and_only_the_homes_keep_a_copy(node):
     assert [hands.call(n, *READ) for n in range(5)] == [1] * 5
 
 
-def test_one_copy_is_a_store_that_its_only_home_serves():
-    hands = Hands(partial(DynamoStore, copies=1, reads=1, writes=1), nodes=2)
-    home = preference_list("y", 2)[0]
-    assert hands.delays(home, *WRITE) == 0
-    assert hands.delays(1 - home, *READ) == 2
-    assert held(hands, [1 - home]) == [None]
+@pytest.mark.parametrize("copies", [1, 2, 3, 5])
+@pytest.mark.parametrize("call", [WRITE, READ])
+def test_a_call_takes_two_delays_and_two_messages_for_each_other_home(copies, call):
+    make = partial(DynamoStore, copies=copies, reads=copies, writes=copies)
+    for node in range(5):
+        even = Delivery((0.01, 0.01))
+        run = simulate(make, 5, [Client(node, [call])], delivery=even)
+        sends = [
+            e for e in run.trace.events if e.kind == "send" and e.rank < 5 > e.peer
+        ]
+        others = set(preference_list("y", 5)[:copies]) - {node}
+        assert len(sends) == 2 * len(others)
+        (done,) = run.history
+        assert done.end - done.start == pytest.approx(0.02 if others else 0)
 
 
 def test_a_strict_quorum_answers_nothing_that_the_homes_did_not_acknowledge():
