@@ -62,6 +62,9 @@ class GCounter(NamedTuple):
 
     counts: tuple[int, ...]
 
+    def __repr__(self):
+        return f"+{self.counts}"
+
     @classmethod
     def empty(cls, replicas: int) -> "GCounter":
         """Return a counter at 0."""
@@ -104,6 +107,9 @@ class PNCounter(NamedTuple):
 
     ups: GCounter
     downs: GCounter
+
+    def __repr__(self):
+        return f"+{self.ups.counts} -{self.downs.counts}"
 
     @classmethod
     def empty(cls, replicas: int) -> "PNCounter":

@@ -128,6 +128,9 @@ class Dot(NamedTuple):
     replica: int
     number: int
 
+    def __repr__(self):
+        return f"{self.replica}.{self.number}"
+
 
 class DottedValues(NamedTuple):
     """The concurrent values of a key, each with the dot of the write that made it.
@@ -147,6 +150,10 @@ class DottedValues(NamedTuple):
     def empty(cls, replicas: int) -> "DottedValues":
         """Return the state before any write."""
         return cls(zero_vector(replicas))
+
+    def __repr__(self):
+        entries = (f"{value!r} at {dot}" for dot, value in self.entries)
+        return f"{self.vector} {{{', '.join(entries)}}}"
 
     @property
     def values(self) -> tuple:
