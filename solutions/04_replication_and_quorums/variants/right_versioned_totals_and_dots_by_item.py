@@ -17,7 +17,8 @@ class Counter(Replica):
         return sum(total for _, total in self.state.values())
 
     def merge(self, theirs):
-        self.state = {node: max(theirs[node], mine) for node, mine in self.state.items()}
+        mine = self.state
+        self.state = {node: max(theirs[node], mine[node]) for node in mine}
 
 
 class ORSet(Replica):

@@ -1,4 +1,4 @@
-"""Takes each replica's numbers from the state that came last, which may be an old one."""
+"""Takes each replica's numbers from the last state, which may be an old one."""
 
 POINTS = 7.0
 HINT = "an older state must not replace a newer one"
