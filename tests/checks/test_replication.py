@@ -146,7 +146,7 @@ STALE = "mine if node == self.me else (ups, downs)"  # the last state that arriv
 def test_the_order_of_messages_that_breaks_a_merge_plays_below_the_verdict():
     make = learner("(max(ups, mine[0]), max(downs, mine[1]))", STALE)
     verdict = judge(replication.counts, make["Counter"], ("searched",))
-    assert verdict.outcome == "fail" and "in another order" in verdict.hints[0]
+    assert verdict.outcome == "fail" and "must not replace" in verdict.hints[0]
     assert "1. client 0 asks node 0: add n" in verdict.found
     assert "expected" in verdict.found and verdict.drawn()
 

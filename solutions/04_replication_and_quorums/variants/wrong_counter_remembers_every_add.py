@@ -1,7 +1,7 @@
 """Keeps all adds, so that a state grows without end."""
 
 POINTS = 7.0
-HINT = "leave something behind"
+HINT = "leaves something behind"
 
 
 class Counter(Replica):

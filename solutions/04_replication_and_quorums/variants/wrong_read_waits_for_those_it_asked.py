@@ -2,6 +2,4 @@
 
 POINTS = 7.0
 HINT = "Who was asked"
-REPLACE = {
-    "set(self.peers) - work.copies.keys()": "self.peers[: self.majority - 1]"
-}
+REPLACE = {"set(self.peers) - work.copies.keys()": "self.peers[: self.majority - 1]"}

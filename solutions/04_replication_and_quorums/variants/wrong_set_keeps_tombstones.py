@@ -1,7 +1,7 @@
 """Remembers all that was ever removed."""
 
 POINTS = 6.0
-HINT = "leave something behind"
+HINT = "leaves something behind"
 
 
 class ORSet(Replica):
