@@ -99,8 +99,9 @@ def test_a_strict_quorum_answers_nothing_that_the_homes_did_not_acknowledge():
     assert hands.answers[read] == "only 0 of 3 replicas answer"
 
 
-def test_a_sloppy_write_is_acknowledged_and_lost_to_the_homes_without_handoff():
-    hands, request = cut_write(SLOPPY)
+@pytest.mark.parametrize("by", ["clock", "version"])
+def test_a_sloppy_write_is_acknowledged_and_lost_to_the_homes_without_handoff(by):
+    hands, request = cut_write(partial(SLOPPY, conflicts=LastWrite(by)))
     read = hands.ask(4, *READ)
     for _ in range(2):
         hands.deliver(cut_off(*OTHERS))

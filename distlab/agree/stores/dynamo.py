@@ -23,10 +23,10 @@ from distlab.agree.merkle import MerkleTree, children
 from distlab.agree.stores.quorum import Ask, Coordination, CopyStored, Keep, Quorum
 from distlab.agree.stores.store import NOTHING, Copy, Version
 from distlab.errors import InvalidArgument
-from distlab.network import Effect, Refuse, Reply, Save, Send, SetTimer
+from distlab.network import Effect, Reply, Save, Send, SetTimer
 from distlab.trace import Call
 
-__all__ = ["DynamoStore", "Hint", "Keep", "LastWrite", "preference_list"]
+__all__ = ["DynamoStore", "HandoffHint", "Keep", "LastWrite", "preference_list"]
 
 
 def preference_list(key: Any, nodes: int) -> tuple[int, ...]:
@@ -84,7 +84,7 @@ class KeepFor(NamedTuple):
     copy: Any
 
 
-class Hint(NamedTuple):
+class HandoffHint(NamedTuple):
     """A copy for a silent home; the request of the `Keep` that delivers it."""
 
     home: int
@@ -212,7 +212,7 @@ class DynamoStore(Quorum):
             case KeepFor(request, home, key, copy):
                 yield from self._hold(home, key, copy)
                 yield Send(sender, CopyStored(request))
-            case CopyStored(Hint(home, key, copy)):
+            case CopyStored(HandoffHint(home, key, copy)):
                 if self.hints.get((home, key)) == copy:
                     yield from self.forget(home, key)
             case TreeHashes(level, hashes):
@@ -253,9 +253,7 @@ class DynamoStore(Quorum):
             return
         yield from self._end(request, work)
         if reads and not work.replied:
-            some, of = len(work.heard), self.replicas
-            why = f"only {some} of {of} replicas answer{'s' * (some == 1)}"
-            yield Refuse(request, why)
+            yield self._refusal(request, work)
         elif self.handoff and not reads:
             for home in silent:
                 yield from self._hold(home, call.key, work.chosen)
@@ -279,7 +277,7 @@ class DynamoStore(Quorum):
         Were it forgotten as it is sent, a dropped message would lose the write.
         """
         for (home, key), copy in self.hints.items():
-            yield Send(home, Keep(Hint(home, key, copy), key, copy))
+            yield Send(home, Keep(HandoffHint(home, key, copy), key, copy))
 
     def forget(self, home: int, key: Any) -> Iterator[Effect]:
         """Delete a hint."""

@@ -163,10 +163,7 @@ class Quorum(Store):
         work = self.work[request]
         if not work.replied and (work.call.op == "read" or work.chosen is None):
             del self.work[request]
-            some, of = len(work.heard), self.replicas
-            yield Refuse(
-                request, f"only {some} of {of} replicas answer{'s' * (some == 1)}"
-            )
+            yield self._refusal(request, work)
         elif work.replied and self._copy(work.call.key) != work.chosen:
             del self.work[request]  # a newer one, which its coordinator resends
         else:
@@ -174,6 +171,12 @@ class Quorum(Store):
             for peer in self.peers:
                 if peer not in work.heard:
                     yield Send(peer, Keep(request, work.call.key, work.chosen))
+
+    def _refusal(self, request, work):
+        some, of = len(work.heard), self.replicas
+        return Refuse(
+            request, f"only {some} of {of} replicas answer{'s' * (some == 1)}"
+        )
 
     def _hear(self, request, sender, copy) -> Iterable[Effect]:
         """Count a reply; with enough of them go on to keep, or reply to the client."""
@@ -236,7 +239,8 @@ class Quorum(Store):
     def have_kept(self, request: int, copy: Copy) -> Iterator[Effect]:
         """Have all replicas keep a copy; a write quorum of them is enough to reply."""
         work = self.work[request]
-        key, work.chosen, work.heard = work.call.key, copy, {}
+        key = work.call.key
+        work.chosen, work.heard, work.stands_in = copy, {}, {}
         here = self.me in self.replicas_of(key)
         if here:
             yield from self._keep(key, copy)
