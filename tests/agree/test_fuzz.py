@@ -139,7 +139,7 @@ def test_settled_outcomes_have_nothing_under_way_and_all_nodes_alive():
     assert "duplicate" in [step.kind for step in found.schedule]
 
 
-def test_a_node_that_raises_is_found_and_one_without_an_end_is_told():
+def test_a_node_that_raises_is_found_and_one_without_an_end_is_told(monkeypatch):
     class Raises(Node):
         def on_client(self, request, call):
             return [Send(self.me, "to myself"), Reply(request)]
@@ -155,6 +155,7 @@ def test_a_node_that_raises_is_found_and_one_without_an_end_is_told():
 
     found = fuzz(Raises, 3, READERS, lambda outcome: True)
     assert "raised ValueError: to myself" in found.why and len(found.schedule) == 1
+    monkeypatch.setattr("distlab.network.schedules.fuzzing._MOST_EVENTS", 10_000)
     with pytest.raises(NodeFailed, match="find no end"):
         fuzz(Endless, 1, [], invariant=lambda nodes: True)
 
