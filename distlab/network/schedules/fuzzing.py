@@ -25,7 +25,7 @@ from distlab.network.client import (
     check_seconds,
 )
 from distlab.network.copies import SplitMix64, thaw
-from distlab.network.delivery import Delivery, check_delivery
+from distlab.network.delivery import Delivery, check_delivery, check_range
 from distlab.network.describe import describe, describe_call
 from distlab.network.node_diagnosis import MOST_TO_ITSELF, talks_to_itself
 from distlab.network.node_host import check_nodes
@@ -125,7 +125,7 @@ class _RunPlan:
         self.nodes, self.clients, self.most, self.shares = nodes, clients, most, shares
         self.timeout_s, self.until_s, self.seed = timeout_s, until_s, seed
         if timeout_s is not None:
-            check_delivery(Delivery(timeout_s))
+            check_range("timeout_s", timeout_s)
 
     def of_run(self, number: int) -> tuple[list[Client], list, Delivery, str]:
         """Return (clients, faults, delivery, seed) of a run."""
