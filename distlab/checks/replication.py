@@ -13,7 +13,7 @@ from distlab.faults import Crash, Split
 from distlab.network import Client, Delivery
 from distlab.trace import Call
 
-WITHOUT = kit.modules_of("distlab.agree")
+WITHOUT = kit.modules_of("distlab.agree") + kit.modules_of("distlab.agree.stores")
 _random = random.SystemRandom()
 
 
